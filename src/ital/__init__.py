@@ -1,0 +1,63 @@
+"""ital: machine teaching with learners that know they are being taught.
+
+Parts load when they are first used, so that ``import ital`` is quick.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from ital._version import __version__
+
+if TYPE_CHECKING:
+    from ital import (
+        errors,
+        experiments,
+        figures,
+        gradients,
+        learners,
+        losses,
+        models,
+        rationality,
+        results,
+        tasks,
+        teachers,
+        teaching,
+        theory,
+        volume,
+    )
+    from ital.results import Result
+    from ital.teaching import teach
+
+_FROM = {"Result": "ital.results", "teach": "ital.teaching"}
+
+__all__ = [
+    "Result",
+    "__version__",
+    "errors",
+    "experiments",
+    "figures",
+    "gradients",
+    "learners",
+    "losses",
+    "models",
+    "rationality",
+    "results",
+    "tasks",
+    "teach",
+    "teachers",
+    "teaching",
+    "theory",
+    "volume",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _FROM:
+        return getattr(importlib.import_module(_FROM[name]), name)
+    if name in __all__:
+        return importlib.import_module(f"ital.{name}")
+    raise AttributeError(f"module 'ital' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,30 @@
+"""Finding parts by name, as typed on the command line: ``name`` or ``name:argument``."""
+
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeVar
+
+from ital.errors import InputError
+
+T = TypeVar("T")
+
+
+def nearest(kind: str, name: str, known: Iterable[str]) -> str:
+    """One line about an unknown name, with the nearest known one."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}"
+
+
+def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:
+    """Calls the constructor registered for ``text``; what follows a colon is its argument."""
+    name, colon, argument = text.partition(":")
+    if name not in registry:
+        raise InputError(nearest(kind, name, registry))
+    if not colon:
+        return registry[name]()
+    try:
+        return registry[name](argument)
+    except TypeError:
+        raise InputError(f"{kind} {name!r} takes no argument, but {argument!r} follows its name") from None

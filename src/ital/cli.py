@@ -1,0 +1,175 @@
+"""The command line. Nothing heavy is imported before a command needs it, so that ``ital --help`` is quick."""
+
+import math
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ital._version import __version__
+from ital.errors import InputError
+
+app = typer.Typer(
+    name="ital",
+    help="Machine teaching with learners that know they are being taught.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    epilog="Example: ital run regression --methods imt,ital",
+)
+
+PLATFORM = Annotated[str | None, typer.Option(help="Where to compute: cpu or gpu.  [default: a GPU if there is one]")]
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    if version:
+        print(f"ital {__version__}")
+        raise typer.Exit
+
+
+@app.command("list", epilog="Example: ital list")
+def list_parts() -> None:
+    """Tasks, teachers and methods, one line each."""
+    from ital import learners, tasks, teachers
+
+    for title, registry in (("Tasks", tasks.REGISTRY), ("Teachers", teachers.REGISTRY), ("Methods", learners.REGISTRY)):
+        print(title)
+        for name, make in registry.items():
+            print(f"  {name:<12} {describe(make)}")
+        print()
+
+
+def describe(make: Any) -> str:
+    """The first line of a constructor's documentation, with the arguments a registry line has bound."""
+    bound = getattr(make, "keywords", {})
+    line = ((getattr(make, "func", make).__doc__ or "").strip().splitlines() or [""])[0]
+    return line + (f" Here {', '.join(f'{key} = {value}' for key, value in bound.items())}." if bound else "")
+
+
+@app.command(epilog="Example: ital run regression --teacher adversarial --methods imt,ital --seeds 10")
+def run(
+    task: Annotated[str, typer.Argument(help="The task, e.g. regression (ital list shows all).", show_default=False)],
+    teacher: Annotated[str, typer.Option(help="Who chooses the examples.")] = "cooperative",
+    methods: Annotated[
+        str | None, typer.Option(help="Learners, separated by commas.  [default: the eight of the paper]")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 20,
+    first_seed: Annotated[int, typer.Option(help="The first of them.")] = 0,
+    steps: Annotated[int, typer.Option(help="Teaching steps.")] = 2000,
+    beta: Annotated[
+        str | None,
+        typer.Option(help="How rational aware learners think the teacher: auto or a number.  [default: the task's]"),
+    ] = None,
+    lr: Annotated[float, typer.Option(help="The learner's step size.")] = 1e-3,
+    batch_size: Annotated[int, typer.Option(help="Examples in a mini-batch.")] = 20,
+    init: Annotated[
+        str | None, typer.Option(help="Where learners start: uniform or normal:0.1.  [default: the task's]")
+    ] = None,
+    label_noise: Annotated[float, typer.Option(help="Probability that a label of the pool is replaced.")] = 0.0,
+    eval_every: Annotated[
+        int | None, typer.Option(help="Steps between measurements.  [default: the task's, mostly 10]")
+    ] = None,
+    platform: PLATFORM = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a result of other settings.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
+) -> None:
+    """Teach on one task: curves, a summary table and figures in OUT/TASK/TEACHER/. Interrupted runs go on."""
+    set_up_jax(platform)
+    from ital import experiments
+    from ital.experiments._table import print_outcome
+
+    chosen = {} if methods is None else {"methods": tuple(name.strip() for name in methods.split(",") if name.strip())}
+    settings = experiments.Settings(
+        task=task,
+        teacher=teacher,
+        seeds=seeds,
+        first_seed=first_seed,
+        steps=steps,
+        beta=parse_beta(beta),
+        lr=lr,
+        batch_size=batch_size,
+        init=init,
+        label_noise=label_noise,
+        eval_every=eval_every,
+        **chosen,
+    )
+    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
+    print_outcome(experiments.run(settings, out, overwrite=overwrite, progress=True, say=say))
+
+
+@app.command(epilog="Example: ital bench --json > bench.json")
+def bench(
+    lanes: Annotated[int, typer.Option(help="Lanes (8 methods each seed) to run side by side.")] = 160,
+    steps: Annotated[int, typer.Option(help="Teaching steps of each lane.")] = 2000,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    platform: PLATFORM = None,
+) -> None:
+    """Speed of this machine: ital against a plain NumPy loop and against its own floor."""
+    set_up_jax(platform, cache=False)
+    from ital import bench as benchmark
+
+    benchmark.main(lanes=lanes, steps=steps, as_json=json)
+
+
+def parse_beta(text: str | None) -> float | str | None:
+    """β as typed: ``auto``, a finite number, or nothing for the task's."""
+    if text is None or text == "auto":
+        return text
+    try:
+        beta = float(text)
+    except ValueError:
+        beta = math.nan
+    if not math.isfinite(beta):
+        raise InputError(f"beta must be a finite number or 'auto', not {text!r}")
+    return beta
+
+
+def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
+    """Chooses the platform before JAX does, and keeps compiled programs on disk so that a second run starts at once."""
+    if platform not in (None, "cpu", "gpu"):
+        raise InputError(f"platform must be cpu or gpu, not {platform!r}")
+    import jax
+
+    if platform:
+        jax.config.update("jax_platforms", {"cpu": "cpu", "gpu": "cuda"}[platform])
+        try:
+            jax.devices()
+        except RuntimeError:
+            raise InputError("no GPU that JAX can use on this machine: leave --platform out or say cpu") from None
+    if cache and not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ital" / "xla"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return  # no place for a cache: compile every time
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command line: status 2 and one line for bad input, 130 after Ctrl-C."""
+    try:
+        status = typer.main.get_command(app)(arguments, prog_name="ital", standalone_mode=False)
+    except InputError as error:
+        fail(str(error), 2)
+    except KeyboardInterrupt:
+        fail("interrupted; what is finished is kept, and the same command goes on from there", 130)
+    except OSError as error:
+        fail(f"{error.filename or 'file'}: {error.strerror or error}", 1)
+    except Exception as error:
+        # Typer's own errors differ in class between its versions, but all know their message and their status.
+        if type(error).__name__ == "Abort":
+            fail("interrupted; what is finished is kept, and the same command goes on from there", 130)
+        if not hasattr(error, "format_message"):
+            raise
+        fail(error.format_message(), 2)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def fail(message: str, status: int) -> None:
+    """One line on standard error, then out."""
+    print(f"ital: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(status)

@@ -1,0 +1,173 @@
+"""One experiment from settings to files."""
+
+import json
+import platform
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from ital._progress import show_progress
+from ital._version import __version__
+from ital.errors import InputError
+from ital.experiments import _store
+from ital.experiments._settings import Plan, Settings
+from ital.results import Recording, summarise
+from ital.tasks import Task
+from ital.teaching import open_sessions
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+SECONDS_BETWEEN_CHECKPOINTS = 5.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What an experiment left behind, and how much of it was computed now rather than found."""
+
+    curves: "xr.Dataset"
+    task: Task
+    files: list[Path]
+    lanes_computed: int
+
+
+def run(
+    settings: Settings,
+    out: Path | str = "results",
+    *,
+    overwrite: bool = False,
+    progress: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Outcome:
+    """Computes what is missing of an experiment and writes ``OUT/TASK/TEACHER/``.
+
+    (method, seed) pairs that a result of the same settings already holds are kept. An interrupted run goes on
+    where its last checkpoint left it, with the same numbers. ``say`` is told in a line what was found.
+    """
+    plan = settings.plan()
+    folder = Path(out) / plan.task.name / plan.teacher.name.replace(":", "-")
+    file, checkpoint = folder / "curves.nc", folder / ".checkpoint"
+    if not overwrite:
+        _found(plan, file)  # refuses what does not fit before the folder is touched
+    computed = 0
+    with _store.owned(folder):
+        if overwrite:
+            file.unlink(missing_ok=True)
+            checkpoint.unlink(missing_ok=True)
+        curves = _found(plan, file, say)
+        for methods, seeds in _missing(plan, curves):
+            recording = _open(plan, methods, seeds)
+            seconds = _compute(plan, recording, methods, seeds, checkpoint, progress, say)
+            if curves is not None:
+                seconds += float(curves.attrs["seconds"])
+            curves = _store.merge(curves, recording.curves(seeds, methods))
+            curves.attrs = {**plan.identity, **_versions(), "seconds": seconds}
+            _store.save_curves(curves, file)
+            checkpoint.unlink(missing_ok=True)
+            computed += len(methods) * len(seeds)
+        assert curves is not None
+        return Outcome(curves, plan.task, [file, *_write_summary(curves, plan.task, folder)], computed)
+
+
+def _found(plan: Plan, file: Path, say: Callable[[str], None] = lambda line: None) -> "xr.Dataset | None":
+    """The result that is there already, or None; refuses one of other settings."""
+    try:
+        curves = _store.load_curves(file)
+    except FileNotFoundError:
+        return None
+    except (NotADirectoryError, PermissionError) as error:
+        raise InputError(f"cannot read {file}: {error.strerror}") from None
+    except _store.Damaged as damage:
+        say(f"{damage}: computing it again")
+        return None
+    for name, wanted in plan.identity.items():
+        there = curves.attrs.get(name)
+        if there != wanted:
+            raise InputError(
+                f"{file} was made with {name} = {there}, not {wanted}: choose another --out, or --overwrite it"
+            )
+    return curves
+
+
+def _missing(plan: Plan, curves: "xr.Dataset | None") -> list[tuple[list[str], list[int]]]:
+    """The (method, seed) pairs still to be computed, as rectangles: seeds that miss the same methods go together."""
+    together: dict[tuple[str, ...], list[int]] = {}
+    for seed in plan.seeds:
+        missing = tuple(name for name in plan.methods if not _is_there(curves, name, seed))
+        if missing:
+            together.setdefault(missing, []).append(seed)
+    return [(list(methods), seeds) for methods, seeds in together.items()]
+
+
+def _is_there(curves: "xr.Dataset | None", method: str, seed: int) -> bool:
+    if curves is None or method not in curves["method"].values or seed not in curves["seed"].values:
+        return False
+    return bool(curves["computed"].sel({"method": method, "seed": seed}))
+
+
+def _open(plan: Plan, methods: list[str], seeds: list[int]) -> Recording:
+    wanted = [learner for learner in plan.learners if learner.name in methods]
+    return Recording(open_sessions(plan.task, plan.teacher, wanted, seeds, **plan.options))
+
+
+def _compute(
+    plan: Plan,
+    recording: Recording,
+    methods: list[str],
+    seeds: list[int],
+    checkpoint: Path,
+    progress: bool,
+    say: Callable[[str], None],
+) -> float:
+    """Runs all sessions to their end, from the last checkpoint if there is one; returns the seconds it took in all."""
+    same_run = json.dumps([plan.identity, methods, seeds, _versions()], sort_keys=True)
+    began = time.monotonic()
+    try:
+        earlier = _store.load_checkpoint(recording, same_run, checkpoint)
+    except _store.Damaged as damage:
+        say(f"{damage}: starting again")
+        earlier = None
+    if earlier is not None:
+        share = recording.done / recording.total
+        say(f"going on with an interrupted run, {share:.0%} of it done")
+        began -= earlier
+    saved = time.monotonic()
+    title = f"{plan.task.name}, {plan.teacher.name} teacher: {len(methods)} methods × {len(seeds)} seeds"
+    with show_progress(title, recording.total, progress) as show:
+        try:
+            for i, session in enumerate(recording.sessions):
+                for block in session.blocks():
+                    recording.blocks[i].append(block)
+                    show(recording.done)
+                    if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:
+                        _store.save_checkpoint(recording, same_run, time.monotonic() - began, checkpoint)
+                        saved = time.monotonic()
+        except KeyboardInterrupt:
+            _store.save_checkpoint(recording, same_run, time.monotonic() - began, checkpoint)
+            raise
+    return time.monotonic() - began
+
+
+def _versions() -> dict[str, Any]:
+    device = jax.devices()[0]
+    return {
+        "ital_version": __version__,
+        "jax_version": jax.__version__,
+        "numpy_version": np.__version__,
+        "python_version": platform.python_version(),
+        "device": f"{device.platform}: {device.device_kind}",
+    }
+
+
+def _write_summary(curves: "xr.Dataset", task: Task, folder: Path) -> list[Path]:
+    """``summary.csv`` and the figures."""
+    from ital import figures
+
+    summary = folder / "summary.csv"
+    _store.write(summary, summarise(curves).to_csv(index=False).encode())
+    return [summary, *figures.save(figures.plot_curves(curves, task), folder / "curves")]

@@ -1,0 +1,109 @@
+"""The settings of an experiment, as typed on the command line."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from ital import learners, tasks, teachers
+from ital.errors import InputError
+from ital.learners import Learner
+from ital.models import Init
+from ital.tasks import Task
+from ital.teachers._base import AnyTeacher
+from ital.teaching import check_settings, situation
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What to run. ``None`` stands for the task's own value."""
+
+    task: str
+    teacher: str = "cooperative"
+    methods: tuple[str, ...] = learners.PAPER
+    seeds: int = 20
+    first_seed: int = 0
+    steps: int = 2000
+    beta: float | str | None = None
+    lr: float = 1e-3
+    batch_size: int = 20
+    init: str | None = None
+    label_noise: float = 0.0
+    eval_every: int | None = None
+
+    def plan(self) -> "Plan":
+        """Makes the parts and refuses what makes no experiment; nothing is computed or written yet."""
+        task = self._task()
+        teacher = teachers.make(self.teacher)
+        methods = [learners.make(name) for name in self.methods]
+        plan = Plan(
+            task=task,
+            teacher=teacher,
+            learners=methods,
+            seeds=range(self.first_seed, self.first_seed + self.seeds),
+            steps=self.steps,
+            beta=self.beta,
+            lr=self.lr,
+            batch_size=self.batch_size,
+            init=task.init if self.init is None else Init.parse(self.init),
+            eval_every=task.eval_every if self.eval_every is None else self.eval_every,
+        )
+        check_settings(
+            methods, plan.seeds, steps=plan.steps, lr=plan.lr, batch_size=plan.batch_size,
+            eval_every=plan.eval_every, beta=plan.beta,
+        )  # fmt: skip
+        told = situation(task, teacher, self.beta, self.batch_size, auto_beta=lambda volumes: float("nan"))
+        for learner in methods:
+            learner.resolve(learner, told)
+        return plan
+
+    def _task(self) -> Task:
+        if not self.label_noise:
+            return tasks.make(self.task)
+        try:
+            return tasks.make(self.task, label_noise=self.label_noise)
+        except TypeError:
+            raise InputError(f"task {self.task!r} has no labels, so it takes no label noise") from None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Settings with every part made and every open value filled in."""
+
+    task: Task
+    teacher: AnyTeacher
+    learners: list[Learner]
+    seeds: range
+    steps: int
+    beta: float | str | None
+    lr: float
+    batch_size: int
+    init: Init
+    eval_every: int
+
+    @property
+    def methods(self) -> list[str]:
+        """Names of the learners."""
+        return [learner.name for learner in self.learners]
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells one result from another; methods and seeds do not."""
+        told = situation(self.task, self.teacher, self.beta, self.batch_size, auto_beta=lambda volumes: None)
+        return {
+            "task": self.task.name,
+            "teacher": self.teacher.name,
+            "beta": told.beta,
+            "beta_decay": told.beta_decay,
+            "lr": self.lr,
+            "init": str(self.init),
+            "steps": self.steps,
+            "batch_size": self.batch_size,
+            "eval_every": self.eval_every,
+            **self.task.settings,
+            "data_version": self.task.data_version,
+        }
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The settings that sessions are opened with."""
+        names = ("steps", "beta", "lr", "batch_size", "init", "eval_every")
+        return {name: getattr(self, name) for name in names}

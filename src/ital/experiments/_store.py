@@ -1,0 +1,170 @@
+"""Files that are complete or not there: written beside their place, synchronised, renamed; checked when read."""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital.errors import InputError
+from ital.results import Recording
+from ital.teaching import Block
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+class Damaged(Exception):
+    """A file is not what was written: cut short, altered, or of another make."""
+
+
+def write(path: Path, content: bytes) -> None:
+    """Puts ``content`` at ``path``, wholly or not at all, even through a power cut."""
+    temporary = path.with_name(f".{path.name}.part")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def save_curves(curves: "xr.Dataset", path: Path) -> None:
+    """Writes a Dataset as NetCDF with a checksum of its content among the attributes."""
+    curves = curves.assign_attrs(checksum=_checksum(curves))
+    # NetCDF 3 through SciPy: opens everywhere that xarray does, and needs no library of its own.
+    write(path, bytes(curves.to_netcdf(engine="scipy")))
+
+
+def load_curves(path: Path) -> "xr.Dataset":
+    """Reads what :func:`save_curves` wrote; raises :class:`Damaged` if it is not exactly that."""
+    import xarray as xr
+
+    try:
+        curves = xr.load_dataset(io.BytesIO(path.read_bytes()), engine="scipy")
+        checksum = curves.attrs.pop("checksum", None)
+        intact = checksum == _checksum(curves)
+    except FileNotFoundError:
+        raise
+    except Exception as error:  # whatever a reader stumbles over in a broken file
+        raise Damaged(f"{path} cannot be read ({type(error).__name__})") from error
+    if not intact:
+        raise Damaged(f"{path} does not match its checksum")
+    return curves
+
+
+def _checksum(curves: "xr.Dataset") -> str:
+    """A hash of names, values and attributes that survives the trip through a file."""
+    digest = hashlib.sha256()
+    for name in sorted(map(str, curves.variables)):
+        variable = curves.variables[name]
+        values = variable.values
+        plain = values.astype(np.float64 if values.dtype.kind in "fiub" else "U")
+        digest.update(f"{name} {variable.dims} {plain.shape}".encode())
+        digest.update(plain.tobytes() if plain.dtype.kind == "f" else json.dumps(plain.tolist()).encode())
+        digest.update(_plain_attributes(variable.attrs))
+    digest.update(_plain_attributes(curves.attrs))
+    return digest.hexdigest()
+
+
+def _plain_attributes(attributes: Mapping[Any, Any]) -> bytes:
+    plain = {str(k): v if isinstance(v, str) else np.ravel(v).tolist() for k, v in attributes.items()}
+    return json.dumps(plain, sort_keys=True, default=float).encode()
+
+
+def merge(old: "xr.Dataset | None", new: "xr.Dataset") -> "xr.Dataset":
+    """Adds newly computed (method, seed) pairs to what is there."""
+    if old is None:
+        return new
+    merged = new.combine_first(old).sortby("seed")
+    order = [*old["method"].values, *(name for name in new["method"].values if name not in old["method"].values)]
+    merged = merged.sel({"method": order})
+    merged["computed"] = merged["computed"].fillna(0).astype(np.int8)
+    for name, variable in merged.data_vars.items():
+        merged[name] = variable.transpose("method", "seed", ...).astype(
+            new[name].dtype if name in new else old[name].dtype
+        )
+        for kind in {**_attributes(old, name), **_attributes(new, name)}:
+            by_seed = {
+                int(seed): value
+                for part in (old, new)
+                if kind in _attributes(part, name)
+                for seed, value in zip(part["seed"].values, np.atleast_1d(part[name].attrs[kind]), strict=True)
+            }
+            merged[name].attrs[kind] = np.asarray([by_seed[int(seed)] for seed in merged["seed"].values])
+    return merged
+
+
+def _attributes(curves: "xr.Dataset", name: Any) -> Mapping[str, Any]:
+    return curves[name].attrs if name in curves else {}
+
+
+def save_checkpoint(recording: Recording, identity: str, seconds: float, path: Path) -> None:
+    """Writes the state of a run: the carry of every session, all that it has measured, and the time it took."""
+    arrays: dict[str, np.ndarray] = {"identity": np.asarray(identity), "seconds": np.asarray(seconds)}
+    for i, session in enumerate(recording.sessions):
+        arrays |= {f"carry/{i}/{j}": np.asarray(leaf) for j, leaf in enumerate(jax.tree.leaves(session.carry))}
+        if recording.blocks[i]:
+            arrays |= {f"rows/{i}/{name}": row for name, row in recording.rows(i).items()}
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    content = buffer.getvalue()
+    write(path, hashlib.sha256(content).digest() + content)
+
+
+def load_checkpoint(recording: Recording, identity: str, path: Path) -> float | None:
+    """Puts a run back where a checkpoint of the same run left it and returns the seconds it had taken;
+    None where there is no such checkpoint. Raises Damaged.
+    """
+    if not path.exists():
+        return None
+    content = path.read_bytes()
+    if hashlib.sha256(content[32:]).digest() != content[:32]:
+        raise Damaged(f"{path} does not match its checksum")
+    with np.load(io.BytesIO(content[32:])) as arrays:
+        if str(arrays["identity"]) != identity:
+            return None
+        for i, session in enumerate(recording.sessions):
+            leaves, structure = jax.tree.flatten(session.carry)
+            saved = [arrays[f"carry/{i}/{j}"] for j in range(len(leaves))]
+            session.carry = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in saved])
+            rows = {name.split("/", 2)[2]: arrays[name] for name in arrays.files if name.startswith(f"rows/{i}/")}
+            if rows:
+                recording.blocks[i] = [Block(rows.pop("step"), rows)]
+        return float(arrays["seconds"])
+
+
+@contextlib.contextmanager
+def owned(folder: Path) -> Iterator[None]:
+    """Makes ``folder`` and keeps other runs out of it while this one writes there."""
+    lock = folder / ".lock"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        file = lock.open("w")
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror or error}") from None
+    with file:
+        try:
+            import fcntl
+        except ImportError:  # not on this system: runs are trusted not to share a folder
+            yield
+            return
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise InputError(f"another run is writing to {folder}: wait for it or choose another --out") from None
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)

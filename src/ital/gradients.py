@@ -1,0 +1,83 @@
+"""Per-example gradients gᵢ = ∂l(νx̃ᵢ, yᵢ)/∂ν as the three operations that teaching needs of them.
+
+Squared norms ‖gᵢ‖², inner products ⟨v, gᵢ⟩ with a direction, and weighted sums Σᵢ wᵢgᵢ. A linear model
+answers all three from factors, O(B(K+d)) instead of O(BKd); any other differentiable model by vmapped autodiff.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ital._types import Array, Float, Params, PerExample
+
+HIGHEST = jax.lax.Precision.HIGHEST  # full float32 on every device: TF32 would change curves between machines
+
+
+class Gradients(NamedTuple):
+    """The losses of a mini-batch at some parameters, and the three operations on their gradients."""
+
+    losses: PerExample
+    squared_norms: PerExample
+    inner: Callable[[Params], PerExample]
+    weighted_sum: Callable[[PerExample], Params]
+
+
+def factored(
+    losses: PerExample,
+    residuals: Float[Array, "B K"],
+    x: Float[Array, "B d"],
+    x_squared_norms: PerExample,
+) -> Gradients:
+    """Gradients rᵢ ⊗ x̃ᵢ of a linear model, with residuals rᵢ = ∂l/∂α: nothing of size B·K·d is made."""
+    return Gradients(
+        losses=losses,
+        squared_norms=jnp.sum(residuals**2, axis=-1) * x_squared_norms,
+        inner=lambda v: jnp.sum(residuals * jnp.matmul(x, v.T, precision=HIGHEST), axis=-1),
+        weighted_sum=lambda w: jnp.matmul((w[:, None] * residuals).T, x, precision=HIGHEST),
+    )
+
+
+def with_l2(gradients: Gradients, l2: float, weights: Params) -> Gradients:
+    """Adds (λ/2)‖weights‖² to every example's loss; ``weights`` holds zeros where nothing is penalised."""
+    return Gradients(
+        losses=gradients.losses + 0.5 * l2 * squared_norm(weights),
+        squared_norms=gradients.squared_norms + 2 * l2 * gradients.inner(weights) + l2**2 * squared_norm(weights),
+        inner=lambda v: gradients.inner(v) + l2 * inner_product(weights, v),
+        weighted_sum=lambda w: add_scaled(gradients.weighted_sum(w), l2 * jnp.sum(w), weights),
+    )
+
+
+def autodiff(example_loss: Callable[..., Array], params: Params, *examples: Params) -> Gradients:
+    """Gradients of ``example_loss(params, *example) -> scalar`` for any pytree of parameters, by vmapped autodiff."""
+
+    def losses(p: Params) -> Array:
+        return jax.vmap(example_loss, in_axes=(None, *(0,) * len(examples)))(p, *examples)
+
+    per_example = jax.vmap(jax.grad(example_loss), in_axes=(None, *(0,) * len(examples)))(params, *examples)
+    values, pull_back = jax.vjp(losses, params)
+    return Gradients(
+        losses=values,
+        squared_norms=jax.vmap(squared_norm)(per_example),
+        inner=lambda v: jax.jvp(losses, (params,), (v,))[1],
+        weighted_sum=lambda w: pull_back(w.astype(values.dtype))[0],
+    )
+
+
+def squared_norm(v: Params) -> Array:
+    """‖v‖² of a pytree."""
+    return inner_product(v, v)
+
+
+def inner_product(u: Params, v: Params) -> Array:
+    """⟨u, v⟩ of two pytrees of one structure."""
+    return jax.tree.reduce(jnp.add, jax.tree.map(lambda a, b: jnp.sum(a * b), u, v))
+
+
+def add_scaled(u: Params, scale: Array | float, v: Params) -> Params:
+    """U + scale · v, leaf by leaf."""
+    return jax.tree.map(lambda a, b: a + scale * b, u, v)
+
+
+__all__ = ["Gradients", "add_scaled", "autodiff", "factored", "inner_product", "squared_norm", "with_l2"]

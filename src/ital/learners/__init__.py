@@ -1,0 +1,46 @@
+"""Learners: a rule (pure functions) and numbers. The paper's eight share one rule."""
+
+import functools
+from collections.abc import Callable
+
+from ital import _registry
+from ital.learners._base import Learner, Lesson, Rule, Situation, Update
+from ital.learners._batch import batch
+from ital.learners._imt import imt
+from ital.learners._sgd import sgd
+from ital.learners._teacher_aware import teacher_aware
+
+REGISTRY: dict[str, Callable[..., Learner]] = {
+    "batch": batch,
+    "sgd": sgd,
+    "imt": imt,
+    "ital": teacher_aware,
+    "ital-2": functools.partial(teacher_aware, view=2),
+    "ital-5": functools.partial(teacher_aware, view=5),
+    "ital-10": functools.partial(teacher_aware, view=10),
+    "ital-15": functools.partial(teacher_aware, view=15),
+}
+
+PAPER = ("batch", "sgd", "imt", "ital", "ital-2", "ital-5", "ital-10", "ital-15")
+"""The eight methods of the paper, in the order of its legends."""
+
+
+def make(name: str) -> Learner:
+    """The learner of that name, e.g. ``imt`` or ``ital-5``."""
+    return _registry.make("method", REGISTRY, name)
+
+
+__all__ = [
+    "PAPER",
+    "REGISTRY",
+    "Learner",
+    "Lesson",
+    "Rule",
+    "Situation",
+    "Update",
+    "batch",
+    "imt",
+    "make",
+    "sgd",
+    "teacher_aware",
+]

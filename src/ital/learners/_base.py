@@ -1,0 +1,66 @@
+"""What a learner is, and what he may see."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ital._types import Array, Int, Params, Scalar
+from ital.gradients import Gradients
+
+
+class Lesson(NamedTuple):
+    """All that a learner sees of one step: nothing of the teacher but her choice.
+
+    ``gradients(ν)`` evaluates his own model on the mini-batch; ``order`` is a random order of the mini-batch
+    (0 … B−1), the same for all methods of a seed; ``bystander`` is the index of a random example.
+    """
+
+    step: Int[Array, ""]
+    lr: Scalar
+    examples: Any
+    gradients: Callable[[Params], Gradients]
+    chosen: Int[Array, ""]
+    order: Int[Array, " B"]
+    bystander: Int[Array, ""]
+
+
+class Update(NamedTuple):
+    """The learner after a step: parameters, memory of his own, signals to record (averaged between measurements)."""
+
+    params: Params
+    memory: Any = ()
+    signals: Mapping[str, Array] = MappingProxyType({})
+
+
+class Rule(NamedTuple):
+    """The code of a learner. Learners that share a rule differ in numbers only and run as lanes of one program.
+
+    ``init(params, settings) -> memory``; ``update(lesson, settings, params, memory) -> Update``.
+    """
+
+    init: Callable[[Params, Any], Any]
+    update: Callable[[Lesson, Any, Params, Any], Update]
+
+
+class Situation(NamedTuple):
+    """What a learner is told about the experiment before it starts, to fill in settings he left open.
+
+    ``beta`` is a number with the sign that fits the teacher, or "auto"; ``auto_beta(volumes)`` finds one per seed
+    from the teaching volumes that the learner imagines, ``volumes(lesson, params) -> (B,)``.
+    """
+
+    beta: float | str
+    beta_decay: float
+    batch_size: int
+    volume: str
+    auto_beta: Callable[[Callable[[Lesson, Params], Array]], Any]
+
+
+class Learner(NamedTuple):
+    """A named rule with its numbers. ``resolve(learner, situation)`` fills in what the experiment decides."""
+
+    name: str
+    label: str
+    rule: Rule
+    settings: Any
+    resolve: Callable[["Learner", Situation], "Learner"] = lambda learner, situation: learner

@@ -1,0 +1,41 @@
+"""ITAL: the learner who asks "why this one and not the others?"."""
+
+import functools
+import math
+
+from ital.errors import InputError
+from ital.learners._base import Learner
+from ital.learners._two_step import Literal, Schedule, Settings, resolve, rule
+
+
+def teacher_aware(
+    beta: float | str | Schedule | None = None,
+    *,
+    view: int | None = None,
+    beta_decay: float | None = None,
+    volume: str | None = None,
+) -> Learner:
+    """Steps on the chosen example, then makes the teacher's choice more likely (ITAL-M).
+
+    ``beta``: how rational he thinks her; a number (negative for an adversary), a function of the step,
+    "auto", or None for the task's.
+    ``beta_decay``: the share ε that β loses per step, βₜ = β(1−ε)ᵗ. ``view``: M, how many of the mini-batch he sees.
+    ``volume``: the teaching volume he imagines, "imitated" or "exact" (None: what fits the teacher).
+    """
+    if isinstance(beta, str) and beta != "auto":
+        raise InputError(f"beta must be a finite number or 'auto', not {beta!r}")
+    if isinstance(beta, float | int) and not math.isfinite(beta):
+        raise InputError(f"beta must be a finite number or 'auto', not {beta}")
+    if beta_decay is not None and not 0 <= beta_decay < 1:
+        raise InputError(f"beta_decay must lie in [0, 1), not {beta_decay}")
+    if view is not None and view < 1:
+        raise InputError(f"view must be at least 1 example, not {view}")
+    if volume not in (None, "imitated", "exact"):
+        raise InputError(f"volume must be 'imitated' or 'exact', not {volume!r}")
+    return Learner(
+        name="ital" if view is None else f"ital-{view}",
+        label="ITAL" if view is None else f"ITAL {view}",
+        rule=rule(volume or "imitated"),
+        settings=Settings(Literal(chosen=1.0), beta, beta_decay, view),
+        resolve=functools.partial(resolve, volume=volume),
+    )

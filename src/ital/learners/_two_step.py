@@ -1,0 +1,141 @@
+"""The one update behind Batch, SGD, IMT and ITAL: a literal step, then an awareness step (Algorithm 1).
+
+    ν̂ = ν − η Σᵢ aᵢ gᵢ(ν),     ν′ = ν̂ − 2βη² Σᵢ (1[i=c] − qᵢ) gᵢ(ν̂)
+
+The methods differ in numbers alone: the literal weights a, β, and how much of the mini-batch q sees.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ital import volume as teaching_volume
+from ital._types import Array, Bool, Int, Params, PerExample, Scalar
+from ital.errors import InputError
+from ital.gradients import Gradients, add_scaled
+from ital.learners._base import Learner, Lesson, Rule, Situation, Update
+
+Schedule = Callable[[Array], Array]  # β as a function of the step
+
+
+class Literal(NamedTuple):
+    """Weights of the literal step: on the chosen example, on a random one, and on the mean of the mini-batch."""
+
+    chosen: float = 0.0
+    bystander: float = 0.0
+    mean: float = 0.0
+
+
+class Settings(NamedTuple):
+    """Numbers of a two-step learner. ``beta`` None: the experiment's; ``view`` None: the whole mini-batch (M = B)."""
+
+    literal: Literal
+    beta: Any
+    beta_decay: Any
+    view: Any
+
+
+def literal_weights(lesson: Lesson, literal: Literal) -> PerExample:
+    """a: how much each example of the mini-batch counts in the literal step."""
+    index = jnp.arange(lesson.order.shape[0])
+    return (
+        literal.chosen * (index == lesson.chosen)
+        + literal.bystander * (index == lesson.bystander)
+        + literal.mean / index.shape[0]
+    )
+
+
+def in_view(lesson: Lesson, view: Scalar | Int[Array, ""]) -> Bool[Array, " B"]:
+    """D̂: the chosen example and M−1 others, drawn without replacement; a larger view contains the smaller one."""
+    is_chosen = jnp.arange(lesson.order.shape[0]) == lesson.chosen
+    place_of_chosen = jnp.sum(jnp.where(is_chosen, lesson.order, 0))
+    place = jnp.where(is_chosen, 0, lesson.order + (lesson.order < place_of_chosen))
+    return place < view
+
+
+def imagined_choice(beta: Scalar, volumes: PerExample, seen: Bool[Array, " B"]) -> PerExample:
+    """Q = softmax(β·TV̂(ν̂)) over D̂, eq. (q-imit): how likely the learner thinks each choice was."""
+    return jax.nn.softmax(beta * volumes, where=seen)
+
+
+def awareness_step(beta: Scalar, lr: Scalar, chosen: Array, q: PerExample, guess: Params, there: Gradients) -> Params:
+    """ν′ = ν̂ − 2βη² ( g_c − Σᵢ qᵢgᵢ ): one step up the gradient of log q(c), eq. (imit-update)."""
+    surprise = (jnp.arange(q.shape[0]) == chosen) - q
+    return add_scaled(guess, -2 * beta * lr**2, there.weighted_sum(surprise))
+
+
+class Imagined(NamedTuple):
+    """What the learner has in mind after the literal step: ν̂, gradients for the next step, the teacher's volumes."""
+
+    guess: Params
+    gradients: Gradients
+    volumes: PerExample
+
+
+def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Imagined:
+    """The literal step ν̂ = ν − η Σᵢ aᵢ gᵢ(ν), and the volumes TV̂(ν̂) a teacher would see whose target were ν̂.
+
+    Eq. (imit-teaching-volume) for the ``imitated`` volume, eq. (teaching-volume) for the ``exact`` one.
+    """
+    here = lesson.gradients(params)
+    guess = add_scaled(params, -lesson.lr, here.weighted_sum(literal_weights(lesson, literal)))
+    if volume == "exact":
+        progress = here.inner(add_scaled(params, -1.0, guess))
+        return Imagined(guess, here, teaching_volume.exact(lesson.lr, here.squared_norms, progress))
+    there = lesson.gradients(guess)
+    volumes = teaching_volume.imitated(lesson.lr, here.squared_norms, here.losses, there.losses)
+    return Imagined(guess, there, volumes)
+
+
+def update(
+    lesson: Lesson, settings: Settings, params: Params, memory: tuple, *, volume: str, schedule: Schedule | None
+) -> Update:
+    """Both steps; ``volume`` says which teaching volume the learner imagines the teacher to use."""
+    beta = settings.beta * jnp.exp(lesson.step * jnp.log1p(-settings.beta_decay))
+    if schedule is not None:
+        beta = schedule(lesson.step)
+    guess, gradients, volumes = imagine(lesson, params, settings.literal, volume)
+    q = imagined_choice(beta, volumes, in_view(lesson, settings.view))
+    return Update(awareness_step(beta, lesson.lr, lesson.chosen, q, guess, gradients))
+
+
+@functools.cache  # one object per structure: learners that share it are lanes of one program
+def rule(volume: str, schedule: Schedule | None = None) -> Rule:
+    """The two-step rule for a learner who imagines the ``imitated`` or the ``exact`` volume."""
+    return Rule(init=lambda params, settings: (), update=functools.partial(update, volume=volume, schedule=schedule))
+
+
+@functools.cache
+def imagined_volumes(volume: str) -> Callable[[Lesson, Params], PerExample]:
+    """The volumes that a teacher-aware learner imagines, as ``beta="auto"`` wants them."""
+    return lambda lesson, params: imagine(lesson, params, Literal(chosen=1.0), volume).volumes
+
+
+def resolve(learner: Learner, situation: Situation, *, volume: str | None = None) -> Learner:
+    """Fills in β, its decay, M and the imagined volume, and refuses what cannot be."""
+    literal, beta, decay, view = learner.settings
+    schedule = beta if callable(beta) else None
+    volume = volume or situation.volume
+    if decay is None:
+        decay = situation.beta_decay if beta is None else 0.0
+    if beta is None:
+        beta = situation.beta
+    if isinstance(beta, str):
+        beta = situation.auto_beta(imagined_volumes(volume))
+    elif schedule is not None:
+        beta = 0.0
+    view = situation.batch_size if view is None else view
+    if view > situation.batch_size:
+        raise InputError(
+            f"method {learner.name!r} sees {view} examples, but the batch size is {situation.batch_size}: "
+            "choose a larger batch or leave the method out"
+        )
+    return learner._replace(rule=rule(volume, schedule), settings=Settings(literal, beta, decay, view))
+
+
+def naive(name: str, label: str, literal: Literal) -> Learner:
+    """A learner who takes the literal step alone: β = 0."""
+    return Learner(name, label, rule("imitated"), Settings(literal, 0.0, 0.0, None), resolve)

@@ -1,0 +1,117 @@
+"""The learner's model: how examples are stored, what he answers, and the gradients of his losses."""
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital import gradients
+from ital._types import Array, Params, PRNGKeyArray
+from ital.errors import InputError
+from ital.gradients import HIGHEST, Gradients
+from ital.losses import Loss
+
+
+class Init(NamedTuple):
+    """Where learning starts: weights ``uniform`` in [−scale, scale] or ``normal`` with deviation ``scale``; bias 0."""
+
+    kind: str
+    scale: float
+
+    @classmethod
+    def parse(cls, text: "str | Init") -> "Init":
+        """Reads ``uniform``, ``uniform:2`` or ``normal:0.1``."""
+        if isinstance(text, Init):
+            return text
+        kind, _, scale = text.partition(":")
+        try:
+            init = cls(kind, float(scale or 1.0))
+        except ValueError:
+            init = cls("", 0.0)
+        if init.kind not in ("uniform", "normal") or not 0 <= init.scale < float("inf"):
+            raise InputError(f"start {text!r} is not one of: uniform, uniform:SCALE, normal:SCALE (e.g. normal:0.1)")
+        return init
+
+    def __str__(self) -> str:
+        return self.kind if (self.kind, self.scale) == ("uniform", 1.0) else f"{self.kind}:{self.scale:g}"
+
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        """Weights of the given shape."""
+        if self.kind == "uniform":
+            return jax.random.uniform(key, shape, minval=-self.scale, maxval=self.scale)
+        return self.scale * jax.random.normal(key, shape)
+
+
+class Model(NamedTuple):
+    """Everything teaching needs of a learner's model, as pure functions.
+
+    ``rows(x)`` prepares the pool's raw features once (each leaf keeps the rows in front);
+    ``start(key, init, rows, outputs)`` draws ν⁰ for K outputs; ``outputs(ν, rows)`` are the answers α (B × K);
+    ``gradients(ν, rows, y)`` gives losses and the three gradient operations at ν.
+    """
+
+    name: str
+    rows: Callable[[np.ndarray], Any]
+    start: Callable[[PRNGKeyArray, Init, Any, int], Params]
+    outputs: Callable[[Params, Any], Array]
+    gradients: Callable[[Params, Any, Array], Gradients]
+
+
+class LinearRows(NamedTuple):
+    """Rows of a linear view: features with a trailing 1 (the bias is the last column of ν), and ‖x̃‖²."""
+
+    x: Any  # (N, d)
+    squared_norms: Any  # (N,)
+
+
+def linear_rows(x: np.ndarray) -> LinearRows:
+    """Appends the constant 1 and stores the squared norms."""
+    x = np.concatenate([x, np.ones((len(x), 1), x.dtype)], axis=1)
+    return LinearRows(x, np.einsum("nd,nd->n", x, x, dtype=np.promote_types(x.dtype, np.float32)))
+
+
+@functools.cache  # one object per setting, so that equal tasks share one compiled program
+def linear(loss: Loss, l2: float = 0.0) -> Model:
+    """α = νx̃ with parameters K × (d+1); optional (λ/2)‖weights without bias‖² with λ = ``l2``."""
+
+    def start(key: PRNGKeyArray, init: Init, rows: LinearRows, outputs: int) -> Array:
+        return jnp.pad(init.draw(key, (outputs, rows.x.shape[1] - 1)), ((0, 0), (0, 1)))
+
+    def outputs(params: Array, rows: LinearRows) -> Array:
+        return jnp.matmul(rows.x, params.T, precision=HIGHEST)
+
+    def at(params: Array, rows: LinearRows, y: Array) -> Gradients:
+        alpha = outputs(params, rows)
+        g = gradients.factored(loss.value(alpha, y), loss.derivative(alpha, y), rows.x, rows.squared_norms)
+        return gradients.with_l2(g, l2, params.at[:, -1].set(0.0)) if l2 else g
+
+    return Model("linear", linear_rows, start, outputs, at)
+
+
+def differentiable(
+    name: str,
+    start: Callable[[PRNGKeyArray], Params],
+    apply: Callable[[Params, Array], Array],
+    loss: Loss,
+) -> Model:
+    """Any differentiable model: ``start(key)`` draws its parameters (a pytree), ``apply(params, x)`` answers (K,).
+
+    The model draws its own start, so ``init`` does not apply to it. Build it once: each call makes a new program.
+    """
+
+    def example_loss(params: Params, x: Array, y: Array) -> Array:
+        return loss.value(apply(params, x)[None], y[None])[0]
+
+    return Model(
+        name,
+        rows=lambda x: x,
+        start=lambda key, init, rows, outputs: start(key),
+        outputs=jax.vmap(apply, in_axes=(None, 0)),
+        gradients=lambda params, x, y: gradients.autodiff(example_loss, params, x, y),
+    )
+
+
+__all__ = ["Init", "LinearRows", "Model", "differentiable", "linear", "linear_rows"]

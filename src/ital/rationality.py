@@ -1,0 +1,37 @@
+"""How rational should the learner think his teacher is? ``beta="auto"`` and the sharpness of q behind it."""
+
+import jax
+import jax.numpy as jnp
+
+from ital._types import Array, Bool, Float, Scalar
+
+SHARPNESS = 0.8
+BATCHES = 64
+LARGEST = 1e8
+MOST_NAIVE_STEPS = 50.0  # |β| ≤ 50/η: the awareness coefficient 2βη is at most 100 naive steps
+
+
+def sharpness(beta: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"]) -> Float[Array, ""]:
+    """The mean probability under q of the most probable example, copies of one example counted as one."""
+    q = jax.nn.softmax(beta * volumes, axis=-1)
+    return jnp.mean(jnp.max(jnp.sum(jnp.where(same, q[:, None, :], 0.0), axis=-1), axis=-1))
+
+
+def auto_beta(lr: Scalar, sign: float, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"]) -> Float[Array, ""]:
+    """The paper's rule made exact: bisect log|β| in [1, 10⁸] until q's sharpness is 0.8, then cap at 50/η.
+
+    ``volumes`` are those the learner imagines at his start on 64 mini-batches, with the teacher's real choices.
+    """
+
+    def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+        low, high = bounds
+        middle = (low + high) / 2
+        too_sharp = sharpness(sign * jnp.exp(middle), volumes, same) > SHARPNESS
+        return jnp.where(too_sharp, low, middle), jnp.where(too_sharp, middle, high)
+
+    bounds = jnp.zeros((), volumes.dtype), jnp.log(jnp.asarray(LARGEST, volumes.dtype))
+    low, high = jax.lax.fori_loop(0, 60, halve, bounds)
+    return sign * jnp.minimum(jnp.exp((low + high) / 2), MOST_NAIVE_STEPS / lr)
+
+
+__all__ = ["auto_beta", "sharpness"]

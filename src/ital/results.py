@@ -1,0 +1,159 @@
+"""What a run leaves behind: learning curves as one xarray Dataset, with summaries and pictures of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ital.tasks import Task
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+    from ital.teaching import Block, Session
+
+
+class Recording:
+    """Collects what the sessions of a run report, block by block, and turns it into curves."""
+
+    def __init__(self, sessions: "Sequence[Session]") -> None:
+        self.sessions = sessions
+        self.blocks: list[list[Block]] = [[] for _ in sessions]
+
+    @property
+    def total(self) -> int:
+        """Steps of all lanes to be taken, for progress."""
+        return sum(session.steps * session.numbers.lr.size for session in self.sessions)
+
+    @property
+    def done(self) -> int:
+        """Steps of all lanes taken so far."""
+        return sum(session.step * session.numbers.lr.size for session in self.sessions)
+
+    def rows(self, i: int) -> dict[str, np.ndarray]:
+        """Everything session ``i`` measured: metric → (step, seed, lane), NaN where a block had no such metric."""
+        blocks = self.blocks[i]
+        rows = {"step": np.concatenate([block.steps for block in blocks])}
+        shape, dtype = next((row.shape[1:], row.dtype) for row in blocks[-1].rows.values())
+        for metric in dict.fromkeys(name for block in blocks for name in block.rows):
+            gap = [np.full((len(block.steps), *shape), np.nan, dtype) for block in blocks]
+            rows[metric] = np.concatenate([b.rows.get(metric, g) for b, g in zip(blocks, gap, strict=True)])
+        return rows
+
+    def curves(self, seeds: Sequence[int], methods: Sequence[str]) -> "xr.Dataset":
+        """All curves, dimensions (method, seed, step), and the β of each lane; constants of a seed are attributes."""
+        import xarray as xr
+
+        parts = []
+        for i, session in enumerate(self.sessions):
+            rows = self.rows(i)
+            betas = [_per_seed(getattr(learner.settings, "beta", np.nan), len(seeds)) for learner in session.learners]
+            coords = {
+                "method": [learner.name for learner in session.learners],
+                "seed": list(seeds),
+                "step": rows.pop("step"),
+            }
+            data = {
+                name: (("method", "seed", "step"), np.moveaxis(row, 0, -1).swapaxes(0, 1)) for name, row in rows.items()
+            }
+            part = xr.Dataset({**data, "beta": (("method", "seed"), np.stack(betas))}, coords)
+            for metric, constants in session.references.items():
+                part[metric].attrs |= {kind: np.asarray(value) for kind, value in constants.items()}
+            parts.append(part)
+        curves = xr.concat(parts, "method", data_vars="all", join="outer", combine_attrs="override")
+        curves = curves.sel({"method": list(methods)})
+        curves["computed"] = (("method", "seed"), np.ones((len(methods), len(seeds)), np.int8))
+        return curves
+
+
+def _per_seed(number: Any, seeds: int) -> np.ndarray:
+    return np.broadcast_to(np.asarray(number, float), (seeds,))
+
+
+@dataclass(frozen=True)
+class Result:
+    """What :func:`ital.teach` returns. ``parameters[method]`` are the final ones, with a leading axis of seeds."""
+
+    curves: "xr.Dataset"
+    task: Task
+    parameters: Mapping[str, Any] = field(repr=False)
+
+    def plot(self, metrics: Sequence[str] | None = None) -> "Figure":
+        """A matplotlib figure: one panel per metric, mean over seeds with a band of ±1 standard error."""
+        from ital.figures import plot_curves
+
+        return plot_curves(self.curves, self.task, metrics)
+
+    def summary(self) -> "pd.DataFrame":
+        """Mean and standard error over seeds per method and metric, at five steps of the run."""
+        return summarise(self.curves)
+
+
+def measured_steps(curve: np.ndarray, steps: np.ndarray) -> np.ndarray:
+    """The steps at which a metric (…, step) exists for any lane."""
+    return steps[~np.isnan(curve).reshape(-1, len(steps)).all(axis=0)]
+
+
+def metrics_of(curves: "xr.Dataset") -> list[str]:
+    """Names of the metrics in the order of recording."""
+    return [str(name) for name, variable in curves.data_vars.items() if "step" in variable.dims]
+
+
+def computed(curves: "xr.Dataset", method: str) -> "xr.Dataset":
+    """The curves of one method, only the seeds that were run with it."""
+    lanes = curves.sel({"method": method})  # not sel(method=…): that is the name of another argument
+    return lanes.isel(seed=np.flatnonzero(lanes["computed"].values))
+
+
+def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard error over the first axis (the seeds); the error of a single seed is NaN."""
+    n = len(values)
+    with np.errstate(invalid="ignore", over="ignore"):
+        error = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
+        return values.mean(axis=0), error
+
+
+def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
+    """``summary.csv``: mean, standard error and number of seeds at steps 0, T/4, T/2, 3T/4, T (or nearest measured)."""
+    import pandas as pd
+
+    last = int(curves["step"].values[-1])
+    records = []
+    for method in curves["method"].values:
+        lanes = computed(curves, method)
+        for metric in metrics_of(curves):
+            curve = lanes[metric].transpose("seed", "step").values
+            measured = measured_steps(curve, lanes["step"].values)
+            for quarter in range(5) if len(measured) else ():
+                step = int(measured[np.abs(measured - quarter * last / 4).argmin()])
+                mean, error = mean_and_error(curve[:, lanes["step"].values == step][:, 0])
+                record = (curves.attrs.get("task", ""), curves.attrs.get("teacher", ""), method, metric, step)
+                records.append((*record, float(mean), float(error), len(curve)))
+    return pd.DataFrame(records, columns=["task", "teacher", "method", "metric", "step", "mean", "sem", "n"])
+
+
+def divergence(curves: "xr.Dataset", method: str) -> tuple[int, int] | None:
+    """The first measured step with a non-finite value of any metric, and how many seeds diverged; None if none did."""
+    lanes = computed(curves, method)
+    steps = lanes["step"].values
+    bad = np.zeros((lanes.sizes["seed"], len(steps)), bool)
+    for metric in metrics_of(curves):
+        curve = lanes[metric].transpose("seed", "step").values
+        bad |= ~np.isfinite(curve) & np.isin(steps, measured_steps(curves[metric].values, steps))
+    if not bad.any():
+        return None
+    return int(steps[bad.any(axis=0)][0]), int(bad.any(axis=1).sum())
+
+
+__all__ = [
+    "Recording",
+    "Result",
+    "computed",
+    "divergence",
+    "mean_and_error",
+    "metrics_of",
+    "summarise",
+]

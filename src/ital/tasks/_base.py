@@ -1,0 +1,95 @@
+"""What a task is: a world per seed with a side for each player, and the pure functions the loop calls."""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ital._types import Array, Params, PRNGKeyArray
+from ital.gradients import Gradients
+from ital.models import Init
+
+
+class TeacherSide(NamedTuple):
+    """What the teacher has of the world: her view of the examples and her optimum ω*."""
+
+    examples: Any
+    target: Params
+
+
+class Truth(NamedTuple):
+    """What only measurements and the omniscient teacher may read: ν* (None where unknown) and the test set."""
+
+    target: Params | None
+    test: Any
+
+
+class World(NamedTuple):
+    """One seed's world. Each player is handed his own side only. An array that is the same object for all
+    seeds is shared by them, never copied.
+    """
+
+    learner: Any
+    teacher: TeacherSide
+    truth: Truth
+
+
+class Rules(NamedTuple):
+    """The functions of a task, pure and jit-able; equal rules share one compiled program.
+
+    ``start(key, init, world)`` draws ν⁰;
+    ``draw(key, world, B)`` draws a mini-batch as small arrays (rows, states, …), equal where examples are equal;
+    ``show(side, drawn)`` looks them up on the learner's or the teacher's side;
+    ``feedback(ν, examples)`` is what the learner reports; ``volumes(feedback, examples, ω*, η)`` are the teacher's
+    imitated teaching volumes; ``gradients(ν, examples)`` the learner's losses and gradients;
+    ``measure(ν, truth)`` the recorded metrics; ``references(ν⁰, truth)`` constants of a seed, by metric and kind
+    (a "floor" that no method can go below, a "reference" line).
+    """
+
+    start: Callable[[PRNGKeyArray, Init, World], Params]
+    draw: Callable[[PRNGKeyArray, World, int], Any]
+    show: Callable[[Any, Any], Any]
+    feedback: Callable[[Params, Any], Array]
+    volumes: Callable[[Array, Any, Params, Array], Array]
+    gradients: Callable[[Params, Any], Gradients]
+    measure: Callable[[Params, Truth], dict[str, Array]]
+    references: Callable[[Params, Truth], dict[str, dict[str, Array]]] = lambda start, truth: {}
+
+
+class Metric(NamedTuple):
+    """How a metric is shown: its name on an axis, and whether more is better."""
+
+    title: str
+    higher_is_better: bool = False
+
+
+class Task(NamedTuple):
+    """A task: a world per seed, its rules, and the paper's settings for it.
+
+    ``panels`` are the metrics that the task's figure shows, where recorded. ``settings`` are
+    stored with every result and tell one variant of a task from another;
+    ``data_version`` changes whenever the same seed would get another world.
+    """
+
+    name: str
+    title: str
+    world: Callable[[int], World]
+    rules: Rules
+    beta: float
+    metrics: Mapping[str, Metric]
+    panels: tuple[str, ...]
+    beta_decay: float = 0.0
+    init: Init = Init("uniform", 1.0)
+    eval_every: int = 10
+    settings: Mapping[str, Any] = MappingProxyType({})
+    data_version: str = "1"
+
+
+def stack_worlds(worlds: Sequence[World]) -> tuple[World, tuple[int | None, ...]]:
+    """The worlds of several seeds as one, and per array the axis of the seeds: None where all share one object."""
+    columns = list(zip(*map(jax.tree.leaves, worlds), strict=True))
+    axes = tuple(None if all(leaf is column[0] for leaf in column) else 0 for column in columns)
+    stacked = [column[0] if axis is None else np.stack(column) for column, axis in zip(columns, axes, strict=True)]
+    return jax.tree.unflatten(jax.tree.structure(worlds[0]), stacked), axes

@@ -1,0 +1,43 @@
+"""Classification of Gaussian classes (supplement, "Linear Models on Synthesized Data")."""
+
+import numpy as np
+
+from ital import losses
+from ital.errors import InputError
+from ital.tasks._base import Task
+from ital.tasks._pool import Pool, from_pool
+from ital.tasks._regression import rotated
+
+
+def draw(seed: int, classes: int, dim: int, per_class: int) -> Pool:
+    """Centres ~ U[−1,1]ᵈ, points ~ N(centre, 0.5² I); ω* is scikit-learn's multinomial logistic regression."""
+    from sklearn.linear_model import LogisticRegression  # slow to import
+
+    rng = np.random.default_rng([seed, 2])
+    centres = rng.uniform(-1, 1, (classes, dim))
+
+    def points() -> tuple[np.ndarray, np.ndarray]:
+        y = np.repeat(np.arange(classes), per_class)
+        return centres[y] + 0.5 * rng.standard_normal((len(y), dim)), y
+
+    (x, y), (test_x, test_y) = points(), points()
+    with_one = np.concatenate([x, np.ones((len(x), 1))], axis=1)
+    fit = LogisticRegression(fit_intercept=False, max_iter=10_000, tol=1e-6).fit(with_one, y)
+    target = fit.coef_
+    teacher_x, teacher_target = rotated(x, target, rng)
+    return Pool(x, teacher_x, y, teacher_target, target, test_x, test_y)
+
+
+def gaussian(classes: int = 10, dim: int = 30, *, per_class: int = 90, label_noise: float = 0.0) -> Task:
+    """Gaussian classes, K = 10, d = 30, the teacher's view rotated. Cross-entropy, β = 60000."""
+    if classes < 3 or dim < 1 or per_class < 1:
+        raise InputError(f"gaussian needs classes >= 3, dim >= 1, per_class >= 1, not {classes}, {dim}, {per_class}")
+    return from_pool(
+        "gaussian",
+        lambda seed: draw(seed, classes, dim, per_class),
+        losses.cross_entropy,
+        beta=60000.0,
+        title="Gaussian classes",
+        label_noise=label_noise,
+        settings={"classes": classes, "dim": dim, "per_class": per_class},
+    )

@@ -1,0 +1,247 @@
+"""Tasks with a pool of labelled examples, seen by a learner and a (linear) teacher through different features."""
+
+import functools
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital import models, volume
+from ital._types import Array, Params, PRNGKeyArray
+from ital.errors import InputError
+from ital.gradients import HIGHEST, Gradients, add_scaled, squared_norm
+from ital.losses import Loss
+from ital.models import Init, LinearRows, Model
+from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World
+
+
+class Pool(NamedTuple):
+    """The data of one seed: two views of the same rows (paired), labels, the optimum in each view, and a test set.
+
+    Views carry no constant; it is appended here. Targets are K × (d+1), the bias last. ``learner_target`` may be
+    None where it is unknown (no ``distance`` is recorded then).
+    """
+
+    learner_x: np.ndarray
+    teacher_x: np.ndarray
+    labels: np.ndarray
+    teacher_target: np.ndarray
+    learner_target: Params | None
+    test_x: np.ndarray
+    test_labels: np.ndarray
+
+
+class Rows(NamedTuple):
+    """The learner's side of a pool: his rows as his model wants them, and the labels."""
+
+    x: Any
+    labels: Any
+
+
+class TeacherRows(NamedTuple):
+    """The teacher's side: her rows, the labels, and the loss l(ω*xᵢ, yᵢ) of her optimum on each."""
+
+    x: LinearRows
+    labels: Any
+    target_losses: Any
+
+
+def from_pool(
+    name: str,
+    pool: Pool | Callable[[int], Pool],
+    loss: Loss,
+    *,
+    beta: float,
+    model: Model | None = None,
+    title: str | None = None,
+    beta_decay: float = 0.0,
+    init: str | Init = "uniform",
+    eval_every: int = 10,
+    label_noise: float = 0.0,
+    settings: Mapping[str, Any] = MappingProxyType({}),
+) -> Task:
+    """A task from arrays: one :class:`Pool` for all seeds, or a function that draws one per seed.
+
+    ``label_noise``: the probability with which, once per seed, a label of the pool is replaced (by another class,
+    or by the label of another row); targets and test set stay clean.
+    """
+    if not 0 <= label_noise <= 1:
+        raise InputError(f"label noise must be a probability in [0, 1], not {label_noise}")
+    model = model or models.linear(loss)
+    if isinstance(pool, Pool):
+        shared = _world(check(name, pool, loss), loss, model)
+        clean = lambda seed: shared  # noqa: E731
+    else:
+        clean = lambda seed: _world(check(name, pool(seed), loss), loss, model)  # noqa: E731
+
+    def world(seed: int) -> World:
+        return _with_noise(clean(seed), loss, label_noise, seed) if label_noise else clean(seed)
+
+    metrics = {
+        "distance": Metric("Distance to the target"),
+        "distance_centred": Metric("Distance to the target, centred"),
+        "accuracy": Metric("Accuracy", higher_is_better=True),
+        "loss": Metric(loss.title),
+    }
+    return Task(
+        name=name,
+        title=title or name,
+        world=world,
+        rules=_rules(model, loss),
+        beta=beta,
+        beta_decay=beta_decay,
+        metrics=metrics,
+        panels=("distance", "accuracy", "loss"),
+        init=Init.parse(init),
+        eval_every=eval_every,
+        settings={**settings, "label_noise": label_noise},
+    )
+
+
+@functools.cache  # equal tasks share one compiled program
+def _rules(model: Model, loss: Loss) -> Rules:
+    def start(key: PRNGKeyArray, init: Init, world: World) -> Params:
+        return model.start(key, init, world.learner.x, world.teacher.target.shape[0])
+
+    def draw(key: PRNGKeyArray, world: World, batch_size: int) -> Array:
+        return jax.random.randint(key, (batch_size,), 0, world.learner.labels.shape[0])
+
+    def show(side: Any, rows: Array) -> Any:
+        return jax.tree.map(lambda column: column[rows], side)
+
+    def feedback(params: Params, examples: Rows) -> Array:
+        return model.outputs(params, examples.x)
+
+    def volumes(alpha: Array, examples: TeacherRows, target: Array, lr: Array) -> Array:
+        """Eq. (imit-teacher): the gradient ∂l/∂α ⊗ x is imitated in the teacher's own view x."""
+        residuals = loss.derivative(alpha, examples.labels)
+        squared_norms = jnp.sum(residuals**2, axis=-1) * examples.x.squared_norms
+        losses = loss.value(alpha, examples.labels)
+        return volume.imitated(lr, squared_norms, losses, examples.target_losses)
+
+    def gradients(params: Params, examples: Rows) -> Gradients:
+        return model.gradients(params, examples.x, examples.labels)
+
+    def measure(params: Params, truth: Truth) -> dict[str, Array]:
+        alpha = model.outputs(params, truth.test.x)
+        metrics = {"loss": jnp.mean(loss.value(alpha, truth.test.labels))}
+        if loss.classes:
+            metrics["accuracy"] = jnp.mean(jnp.argmax(alpha, axis=-1) == truth.test.labels, dtype=alpha.dtype)
+        if truth.target is not None:
+            gap = add_scaled(params, -1.0, truth.target)
+            metrics["distance"] = jnp.sqrt(squared_norm(gap))
+            if has_floor:
+                metrics["distance_centred"] = jnp.sqrt(squared_norm(gap - jnp.mean(gap, axis=0)))
+        return metrics
+
+    has_floor = loss.classes and model.name == "linear"
+
+    def references(start: Params, truth: Truth) -> dict[str, dict[str, Array]]:
+        """Adding a vector to all classes changes no loss: √K·‖mean_k ν⁰ − mean_k ν*‖ stays for ever."""
+        if not has_floor or truth.target is None:
+            return {}
+        gap = jnp.mean(start - truth.target, axis=0)
+        return {"distance": {"floor": jnp.sqrt(start.shape[0] * squared_norm(gap))}}
+
+    return Rules(start, draw, show, feedback, volumes, gradients, measure, references)
+
+
+def _world(pool: Pool, loss: Loss, model: Model) -> World:
+    labels, test_labels = (_as_labels(y, loss) for y in (pool.labels, pool.test_labels))
+    teacher_x = models.linear_rows(_as_float(pool.teacher_x))
+    target = _as_float(pool.teacher_target)
+    return World(
+        learner=Rows(model.rows(_as_float(pool.learner_x)), labels),
+        teacher=TeacherSide(TeacherRows(teacher_x, labels, _target_losses(loss, teacher_x, target, labels)), target),
+        truth=Truth(
+            jax.tree.map(_as_float, pool.learner_target), Rows(model.rows(_as_float(pool.test_x)), test_labels)
+        ),
+    )
+
+
+def _target_losses(loss: Loss, x: LinearRows, target: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    return np.asarray(loss.value(jnp.matmul(x.x, target.T, precision=HIGHEST), jnp.asarray(labels)))
+
+
+def _with_noise(world: World, loss: Loss, probability: float, seed: int) -> World:
+    """The same world with some labels replaced; everything that labels do not touch stays the same object."""
+    rng = np.random.default_rng([seed, 0x6E6F6973])
+    labels = world.learner.labels
+    replaced = rng.random(len(labels)) < probability
+    if loss.classes:
+        classes = len(world.teacher.target)
+        others = (labels + rng.integers(1, classes, len(labels))) % classes
+    else:
+        others = labels[(np.arange(len(labels)) + rng.integers(1, len(labels), len(labels))) % len(labels)]
+    noisy = np.where(replaced.reshape(-1, *(1,) * (labels.ndim - 1)), others, labels).astype(labels.dtype)
+    rows, target = world.teacher.examples, world.teacher.target
+    return World(
+        learner=world.learner._replace(labels=noisy),
+        teacher=TeacherSide(
+            rows._replace(labels=noisy, target_losses=_target_losses(loss, rows.x, target, noisy)), target
+        ),
+        truth=world.truth,
+    )
+
+
+def _as_float(a: np.ndarray) -> np.ndarray:
+    return np.asarray(a, dtype=jnp.result_type(float))
+
+
+def _as_labels(y: np.ndarray, loss: Loss) -> np.ndarray:
+    y = np.asarray(y)
+    if loss.classes:
+        return y.astype(np.int32)
+    return _as_float(y[:, None] if y.ndim == 1 else y)
+
+
+def check(name: str, pool: Pool, loss: Loss) -> Pool:
+    """Refuses data that cannot be taught, in one line that names the fault; returns it otherwise."""
+
+    def refuse(fault: str) -> None:
+        raise InputError(f"task {name!r}: {fault}")
+
+    arrays = {field: np.asarray(value) for field, value in pool._asdict().items() if field != "learner_target"}
+    rows = len(arrays["labels"])
+    if rows == 0:
+        refuse("the pool has no rows")
+    for view in ("learner_x", "teacher_x"):
+        if arrays[view].ndim != 2 or len(arrays[view]) != rows:
+            refuse(f"{view} has shape {arrays[view].shape}, but there are {rows} labels: views are paired row by row")
+    if arrays["test_x"].shape != (len(arrays["test_labels"]), arrays["learner_x"].shape[1]):
+        refuse(
+            f"test_x has shape {arrays['test_x'].shape}, expected "
+            f"{(len(arrays['test_labels']), arrays['learner_x'].shape[1])} to fit test_labels and learner_x"
+        )
+    for field, array in arrays.items():
+        if not np.issubdtype(array.dtype, np.number) or not np.isfinite(array).all():
+            refuse(f"{field} holds values that are not finite numbers")
+    for leaf in jax.tree.leaves(pool.learner_target):
+        if not np.isfinite(leaf).all():
+            refuse("learner_target holds values that are not finite numbers")
+    outputs = len(arrays["teacher_target"])
+    columns = arrays["teacher_x"].shape[1] + 1
+    if arrays["teacher_target"].shape != (outputs, columns):
+        refuse(
+            f"teacher_target has shape {arrays['teacher_target'].shape}, expected (K, {columns}): "
+            "a column per feature and the bias last"
+        )
+    if isinstance(pool.learner_target, np.ndarray | jax.Array):
+        expected = (outputs, arrays["learner_x"].shape[1] + 1)
+        if pool.learner_target.shape != expected:
+            refuse(f"learner_target has shape {pool.learner_target.shape}, expected {expected}")
+    for field in ("labels", "test_labels"):
+        labels = arrays[field]
+        if loss.classes and (
+            labels.ndim != 1 or (labels != labels.astype(np.int64)).any() or labels.min() < 0 or labels.max() >= outputs
+        ):
+            refuse(f"{field} must be class indices 0 … {outputs - 1} (found {labels.min():g} … {labels.max():g})")
+        if not loss.classes and labels.shape not in ((len(labels),), (len(labels), outputs)):
+            refuse(f"{field} has shape {labels.shape}, expected ({len(labels)}, {outputs})")
+    return pool
+
+
+__all__ = ["Pool", "from_pool"]

@@ -1,0 +1,41 @@
+"""Linear regression on synthetic data (supplement, "Linear Models on Synthesized Data")."""
+
+import numpy as np
+from scipy.stats import ortho_group
+
+from ital import losses
+from ital.errors import InputError
+from ital.tasks._base import Task
+from ital.tasks._pool import Pool, from_pool
+
+
+def rotated(x: np.ndarray, target: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """A teacher's view of ``x`` and ``target``: turned by a random (Haar) orthogonal matrix, the bias untouched."""
+    turn = ortho_group.rvs(x.shape[1], random_state=rng) if x.shape[1] > 1 else np.ones((1, 1))
+    return x @ turn, np.concatenate([target[:, :-1] @ turn, target[:, -1:]], axis=1)
+
+
+def draw(seed: int, dim: int, points: int) -> Pool:
+    """ω*, b and every entry of X ~ U[−1,1]; y = ω*·[x,1]; half of the points train, half test."""
+    rng = np.random.default_rng([seed, 1])
+    target = rng.uniform(-1, 1, (1, dim + 1))
+    x = rng.uniform(-1, 1, (points, dim))
+    y = x @ target[:, :-1].T + target[:, -1]
+    train, test = slice(points // 2), slice(points // 2, None)
+    teacher_x, teacher_target = rotated(x[train], target, rng)
+    return Pool(x[train], teacher_x, y[train], teacher_target, target, x[test], y[test])
+
+
+def regression(dim: int = 100, *, points: int = 600, label_noise: float = 0.0) -> Task:
+    """Linear regression, d = 100, the teacher's view rotated. Squared loss, β = 5000."""
+    if dim < 1 or points < 2:
+        raise InputError(f"regression needs dim >= 1 and points >= 2, not dim={dim}, points={points}")
+    return from_pool(
+        "regression",
+        lambda seed: draw(seed, dim, points),
+        losses.squared,
+        beta=5000.0,
+        title="Linear regression",
+        label_noise=label_noise,
+        settings={"dim": dim, "points": points},
+    )

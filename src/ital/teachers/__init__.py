@@ -1,0 +1,39 @@
+"""Teachers: pure functions from what they see to the index of the example they show."""
+
+from collections.abc import Callable
+
+from ital import _registry
+from ital.teachers._adversarial import adversarial
+from ital.teachers._base import AnyTeacher, LearnerView, OmniscientTeacher, Teacher, TeacherView
+from ital.teachers._boltzmann import boltzmann
+from ital.teachers._cooperative import cooperative
+from ital.teachers._omniscient import omniscient
+from ital.teachers._random import random
+
+REGISTRY: dict[str, Callable[..., AnyTeacher]] = {
+    "cooperative": cooperative,
+    "omniscient": omniscient,
+    "adversarial": adversarial,
+    "random": random,
+    "boltzmann": boltzmann,
+}
+
+
+def make(name: str) -> AnyTeacher:
+    """The teacher of that name, e.g. ``cooperative`` or ``boltzmann:500``."""
+    return _registry.make("teacher", REGISTRY, name)
+
+
+__all__ = [
+    "REGISTRY",
+    "LearnerView",
+    "OmniscientTeacher",
+    "Teacher",
+    "TeacherView",
+    "adversarial",
+    "boltzmann",
+    "cooperative",
+    "make",
+    "omniscient",
+    "random",
+]

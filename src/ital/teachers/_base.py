@@ -1,0 +1,57 @@
+"""What a teacher is, and what she may see."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ital._types import Array, Float, Int, Params, PerExample, PRNGKeyArray, Scalar
+
+
+class TeacherView(NamedTuple):
+    """All that a teacher sees of one step. Nothing of the learner is in it but his feedback.
+
+    ``volumes`` are the imitated teaching volumes of the mini-batch, computed from the rest of this view.
+    """
+
+    volumes: PerExample
+    feedback: Float[Array, "..."]
+    examples: Any
+    target: Params
+    lr: Scalar
+
+
+class LearnerView(NamedTuple):
+    """What only the omniscient teacher sees besides: the learner's parameters ν, his optimum ν*, exact volumes."""
+
+    volumes: PerExample
+    params: Params
+    target: Params
+
+
+Choice = Int[Array, ""]
+
+
+class Teacher(NamedTuple):
+    """A teacher who knows the learner by his feedback alone: ``choose(key, view, settings) -> index``.
+
+    ``settings`` is a pytree of numbers, traced by the compiled program; ``sign`` is the sign of a β that fits her;
+    ``resolve(settings, beta)`` fills in settings left open, given the task's β.
+    """
+
+    name: str
+    choose: Callable[[PRNGKeyArray, TeacherView, Any], Choice]
+    settings: Any = ()
+    sign: float = 1.0
+    resolve: Callable[[Any, float], Any] = lambda settings, beta: settings
+
+
+class OmniscientTeacher(NamedTuple):
+    """A teacher who sees the learner's mind as well: ``choose(key, view, learner, settings) -> index``."""
+
+    name: str
+    choose: Callable[[PRNGKeyArray, TeacherView, LearnerView, Any], Choice]
+    settings: Any = ()
+    sign: float = 1.0
+    resolve: Callable[[Any, float], Any] = lambda settings, beta: settings
+
+
+AnyTeacher = Teacher | OmniscientTeacher

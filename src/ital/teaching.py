@@ -1,0 +1,466 @@
+"""The one teaching loop: sample, feedback, choose, update, record.
+
+Seeds and methods are lanes of one compiled program: ``vmap`` over seeds outside (each with its world and its
+mini-batches), ``vmap`` over methods inside (each with its numbers), ``scan`` over steps, in blocks that the host
+calls again with their carry.
+"""
+
+import functools
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital import rationality, theory, volume
+from ital._progress import show_progress
+from ital._types import Array, Params, PRNGKeyArray
+from ital.errors import InputError
+from ital.gradients import Gradients, add_scaled
+from ital.learners import Learner, Lesson, Rule, Situation, teacher_aware
+from ital.models import Init
+from ital.results import Recording, Result
+from ital.tasks import Rules, Task, World
+from ital.tasks._base import stack_worlds
+from ital.teachers import LearnerView, OmniscientTeacher, TeacherView, cooperative
+from ital.teachers._base import AnyTeacher
+
+BLOCK = 64  # measurements that one call of the compiled block can hold; no number depends on it
+SECONDS_PER_BLOCK = 0.5
+
+# Streams of random numbers of a seed, kept apart by fold_in.
+_START, _STEPS, _AUTO = 0, 1, 2
+
+
+class Program(NamedTuple):
+    """Everything that is code, not numbers: equal programs share one compilation."""
+
+    rules: Rules
+    teacher: Callable[..., Array]
+    omniscient: bool
+    rule: Rule
+    batch_size: int
+    eval_every: int
+    diagnostics: bool
+    axes: tuple[int | None, ...]  # of the world's arrays: 0 one per seed, None shared
+
+
+class Numbers(NamedTuple):
+    """Everything traced that stays the same over a run: leading axes are seeds, then lanes where it differs by lane."""
+
+    worlds: World
+    keys: PRNGKeyArray
+    lr: Array
+    learner: Any
+    teacher: Any
+    last_step: Array
+
+    def world_axes(self, program: Program) -> World:
+        """Where the seeds are in each array of the world."""
+        return jax.tree.unflatten(jax.tree.structure(self.worlds), program.axes)
+
+
+class Carry(NamedTuple):
+    """The state of a run between steps: leading axes are seeds and lanes."""
+
+    step: Any
+    params: Params
+    memory: Any
+
+
+class Drawn(NamedTuple):
+    """The random numbers of one step of one seed, shared by all its methods."""
+
+    batch: Any
+    order: Array
+    bystander: Array
+    teacher_key: PRNGKeyArray
+
+
+def draw(program: Program, world: World, key: PRNGKeyArray) -> Drawn:
+    """Everything random in a step: the mini-batch, a random order of it, a random index, a key for the teacher."""
+    batch, order, bystander, teacher = jax.random.split(key, 4)
+    size = program.batch_size
+    tickets = jax.random.bits(order, (size,))
+    index = jnp.arange(size)
+    before = (tickets < tickets[:, None]) | ((tickets == tickets[:, None]) & (index < index[:, None]))
+    return Drawn(
+        batch=program.rules.draw(batch, world, size),
+        order=jnp.sum(before, axis=1),
+        bystander=jax.random.randint(bystander, (), 0, size),
+        teacher_key=teacher,
+    )
+
+
+def choose(program: Program, world: World, drawn: Drawn, params: Params, lr: Array, settings: Any) -> Array:
+    """The learner reports, the teacher scores and chooses. She is handed her side of the world and his feedback."""
+    rules = program.rules
+    feedback = rules.feedback(params, rules.show(world.learner, drawn.batch))
+    examples, target = rules.show(world.teacher.examples, drawn.batch), world.teacher.target
+    view = TeacherView(rules.volumes(feedback, examples, target, lr), feedback, examples, target, lr)
+    if not program.omniscient:
+        return program.teacher(drawn.teacher_key, view, settings)
+    gradients = rules.gradients(params, rules.show(world.learner, drawn.batch))
+    progress = gradients.inner(add_scaled(params, -1.0, world.truth.target))
+    volumes = volume.exact(lr, gradients.squared_norms, progress)
+    return program.teacher(drawn.teacher_key, view, LearnerView(volumes, params, world.truth.target), settings)
+
+
+def _lesson(program: Program, world: World, drawn: Drawn, step: Array, lr: Array, chosen: Array) -> Lesson:
+    """What the learner is shown: his side of the world and her choice."""
+    examples = program.rules.show(world.learner, drawn.batch)
+
+    def gradients(params: Params) -> Gradients:
+        return program.rules.gradients(params, examples)
+
+    return Lesson(step, lr, examples, gradients, chosen, drawn.order, drawn.bystander)
+
+
+def teaching_step(
+    program: Program, world: World, drawn: Drawn, numbers: Any, step: Array, params: Params, memory: Any
+) -> tuple[Params, Any, dict[str, Array]]:
+    """One step of one lane: feedback, choice, update; returns parameters, memory and the signals to record."""
+    lr, learner_settings, teacher_settings = numbers
+    chosen = choose(program, world, drawn, params, lr, teacher_settings)
+    lesson = _lesson(program, world, drawn, step, lr, chosen)
+    update = program.rule.update(lesson, learner_settings, params, memory)
+    signals = dict(update.signals)
+    if program.diagnostics:
+        signals |= _theorem(lesson, params, update.params, world.truth.target)
+    return update.params, update.memory, signals
+
+
+def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> dict[str, Array]:
+    """Theorem 1 on this step, whatever the learner: his step against the naive one."""
+    here = lesson.gradients(before)
+    is_chosen = (jnp.arange(lesson.order.shape[0]) == lesson.chosen).astype(here.losses.dtype)
+    naive = add_scaled(before, -lesson.lr, here.weighted_sum(is_chosen))
+    held = theory.local_improvement(lesson.lr, lesson.chosen, here, lesson.gradients(naive), naive, after, target)
+    return {
+        "theorem_conditions": held.conditions.astype(here.losses.dtype),
+        "theorem_improved": held.improved.astype(here.losses.dtype),
+    }
+
+
+def _interval(
+    program: Program, world: World, key: PRNGKeyArray, numbers: Any, last_step: Array, carry: Carry
+) -> tuple[Carry, dict[str, Array]]:
+    """The steps of one seed between two measurements, all lanes side by side, then the measurement.
+
+    All random numbers of the interval are drawn at once. Steps from ``last_step`` on change nothing, so the last
+    interval may be cut short without another compilation.
+    """
+    steps = carry.step + jnp.arange(program.eval_every)
+    stream = jax.random.fold_in(key, _STEPS)
+    drawn = jax.vmap(lambda step: draw(program, world, jax.random.fold_in(stream, step)))(steps)
+
+    def one_step(state: tuple[Params, Any], now: tuple[Array, Drawn]) -> tuple[tuple[Params, Any], dict[str, Array]]:
+        step, drawn = now
+        lane = functools.partial(teaching_step, program, world, drawn)
+        params, memory, signals = jax.vmap(lane, in_axes=(0, None, 0, 0))(numbers, step, *state)
+        active = step < last_step
+        kept = jax.tree.map(lambda new, old: jnp.where(active, new, old), (params, memory), state)
+        return kept, jax.tree.map(lambda s: jnp.where(active, s, 0.0), signals)
+
+    (params, memory), signals = jax.lax.scan(one_step, (carry.params, carry.memory), (steps, drawn))
+    taken = jnp.clip(last_step - carry.step, 1, program.eval_every)
+    metrics = jax.vmap(program.rules.measure, in_axes=(0, None))(params, world.truth)
+    metrics |= jax.tree.map(lambda s: jnp.sum(s, axis=0) / taken, signals)
+    return Carry(carry.step + program.eval_every, params, memory), metrics
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
+def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, dict[str, Array]]:
+    """Runs ``intervals`` (≤ BLOCK) intervals of all lanes; returns the carry and one row per measurement."""
+
+    def seeds(carry: Carry) -> tuple[Carry, dict[str, Array]]:
+        lanes = Carry(None, 0, 0)
+        run = jax.vmap(
+            functools.partial(_interval, program),
+            in_axes=(numbers.world_axes(program), 0, 0, None, lanes),
+            out_axes=(lanes, 0),
+        )
+        per_lane = (numbers.lr, numbers.learner, numbers.teacher)
+        return run(numbers.worlds, numbers.keys, per_lane, numbers.last_step, carry)
+
+    def one(i: Array, state: tuple[Carry, dict[str, Array]]) -> tuple[Carry, dict[str, Array]]:
+        carry, rows = state
+        carry, metrics = seeds(carry)
+        return carry, jax.tree.map(lambda row, value: row.at[i].set(value), rows, metrics)
+
+    shapes = jax.eval_shape(seeds, carry)[1]
+    rows = jax.tree.map(lambda s: jnp.full((BLOCK, *s.shape), jnp.nan, s.dtype), shapes)
+    return jax.lax.fori_loop(0, intervals, one, (carry, rows))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _begin(program: Program, init: Init, numbers: Numbers) -> tuple[Any, ...]:
+    """ν⁰ of every seed (the same for all its lanes), each lane's memory, the metrics at step 0, the references."""
+
+    def seed(world: World, key: PRNGKeyArray, settings: Any) -> tuple[Any, ...]:
+        start = program.rules.start(jax.random.fold_in(key, _START), init, world)
+
+        def lane(settings: Any) -> tuple[Params, Any, dict[str, Array]]:
+            return start, program.rule.init(start, settings), program.rules.measure(start, world.truth)
+
+        return *jax.vmap(lane)(settings), program.rules.references(start, world.truth)
+
+    return jax.vmap(seed, in_axes=(numbers.world_axes(program), 0, 0))(numbers.worlds, numbers.keys, numbers.learner)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def imagined_volumes(
+    program: Program, init: Init, imagine: Callable[[Lesson, Params], Array], numbers: Numbers
+) -> tuple[Array, Array]:
+    """Per seed, on 64 mini-batches at ν⁰: the volumes that the learner imagines after the teacher's real choice,
+    and which examples of a mini-batch are copies of one another.
+    """
+
+    def seed(world: World, key: PRNGKeyArray, lr: Array, settings: Any) -> tuple[Array, Array]:
+        params = program.rules.start(jax.random.fold_in(key, _START), init, world)
+
+        def batch(key: PRNGKeyArray) -> tuple[Array, Array]:
+            drawn = draw(program, world, key)
+            chosen = choose(program, world, drawn, params, lr, settings)
+            volumes = imagine(_lesson(program, world, drawn, jnp.zeros((), int), lr, chosen), params)
+            alike = [jnp.all((a[:, None] == a).reshape(*2 * a.shape[:1], -1), -1) for a in jax.tree.leaves(drawn.batch)]
+            return volumes, functools.reduce(jnp.logical_and, alike)
+
+        return jax.vmap(batch)(jax.random.split(jax.random.fold_in(key, _AUTO), rationality.BATCHES))
+
+    run = jax.vmap(seed, in_axes=(numbers.world_axes(program), 0, 0, 0))
+    return run(numbers.worlds, numbers.keys, numbers.lr, numbers.teacher)
+
+
+class Block(NamedTuple):
+    """What one call of the compiled block brought: the steps measured and a row (seed, lane) per measurement."""
+
+    steps: np.ndarray
+    rows: dict[str, np.ndarray]
+
+
+class Session:
+    """Lanes that share one program: learners of one rule, taught on the same seeds. Made by :func:`open_sessions`.
+
+    The carry between blocks is all of its state: a session given the carry of another goes on bit for bit.
+    """
+
+    def __init__(self, program: Program, numbers: Numbers, learners: Sequence[Learner], init: Init, steps: int) -> None:
+        self.program, self.numbers, self.learners, self.steps = program, numbers, learners, steps
+        params, memory, self.first_row, self.references = _begin(program, init, numbers)
+        self.carry = Carry(jnp.zeros((), int), params, memory)
+
+    @property
+    def step(self) -> int:
+        """The number of steps taken so far."""
+        return min(int(self.carry.step), self.steps)
+
+    def advance(self, intervals: int) -> Block:
+        """Runs up to ``intervals`` measurements further and waits until they are there."""
+        first, every = int(self.carry.step), self.program.eval_every
+        intervals = min(intervals, BLOCK, -(-(self.steps - first) // every))
+        self.carry, rows = run_block(self.program, self.numbers, self.carry, jnp.asarray(intervals))
+        ends = first + every * np.arange(1, intervals + 1)
+        return Block(np.minimum(ends, self.steps), {name: np.asarray(row)[:intervals] for name, row in rows.items()})
+
+    def blocks(self) -> Iterator[Block]:
+        """Runs to the end in blocks of about half a second; the first block is the measurement at step 0."""
+        if self.step == 0:
+            yield Block(np.zeros(1, int), {name: np.asarray(row)[None] for name, row in self.first_row.items()})
+        intervals = 1
+        while self.step < self.steps:
+            began = time.perf_counter()
+            yield self.advance(intervals)
+            each = (time.perf_counter() - began) / intervals
+            intervals = int(np.clip(SECONDS_PER_BLOCK / each, 1, 2 * intervals))
+
+
+def open_sessions(
+    task: Task,
+    teacher: AnyTeacher,
+    learners: Sequence[Learner],
+    seeds: Sequence[int],
+    *,
+    steps: int,
+    lr: float,
+    batch_size: int,
+    init: Init,
+    eval_every: int,
+    beta: float | str | None = None,
+    diagnostics: bool = False,
+) -> list[Session]:
+    """Draws the worlds, lets teacher and learners fill in what they left open, and opens one session per rule.
+
+    ``beta`` is for learners that have none of their own: a number, "auto", or None for the task's with the
+    teacher's sign.
+    """
+    omniscient = isinstance(teacher, OmniscientTeacher)
+    worlds, axes = stack_worlds([task.world(seed) for seed in seeds])
+    if worlds.truth.target is None and (omniscient or diagnostics):
+        what = "the omniscient teacher" if omniscient else "diagnostics"
+        raise InputError(f"{what} needs the learner's target, which task {task.name!r} does not have")
+    worlds = jax.tree.map(jnp.asarray, worlds)
+    keys = jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(0), seed))(jnp.asarray(seeds, jnp.uint32))
+    teacher_settings = teacher.resolve(teacher.settings, task.beta)
+
+    def program(rule: Rule) -> Program:
+        return Program(task.rules, teacher.choose, omniscient, rule, batch_size, eval_every, diagnostics, axes)
+
+    def numbers(learner_settings: Any, shape: tuple[int, ...]) -> Numbers:
+        spread = functools.partial(_spread, shape=shape)
+        spread_teacher = jax.tree.map(spread, teacher_settings)
+        return Numbers(worlds, keys, spread(lr), learner_settings, spread_teacher, jnp.asarray(steps))
+
+    @functools.cache
+    def auto_beta(imagine: Callable[[Lesson, Params], Array]) -> np.ndarray:
+        volumes, same = imagined_volumes(program(learners[0].rule), init, imagine, numbers((), (len(seeds),)))
+        rule = functools.partial(rationality.auto_beta, lr, teacher.sign)
+        return np.asarray(jax.jit(jax.vmap(rule))(volumes, same))
+
+    told = situation(task, teacher, beta, batch_size, auto_beta)
+    by_rule: dict[Rule, list[Learner]] = {}
+    for learner in learners:
+        resolved = learner.resolve(learner, told)
+        by_rule.setdefault(resolved.rule, []).append(resolved)
+    return [
+        Session(program(rule), numbers(_side_by_side(group, len(seeds)), (len(seeds), len(group))), group, init, steps)
+        for rule, group in by_rule.items()
+    ]
+
+
+def situation(
+    task: Task, teacher: AnyTeacher, beta: float | str | None, batch_size: int, auto_beta: Callable[..., Any]
+) -> Situation:
+    """What learners are told before they start; the task's β comes with the sign that fits the teacher."""
+    return Situation(
+        beta=teacher.sign * abs(task.beta) if beta is None else beta,
+        beta_decay=task.beta_decay if beta is None else 0.0,
+        batch_size=batch_size,
+        volume="exact" if isinstance(teacher, OmniscientTeacher) else "imitated",
+        auto_beta=auto_beta,
+    )
+
+
+def _side_by_side(learners: Sequence[Learner], seeds: int) -> Any:
+    """The settings of several learners as one pytree with leading axes (seed, lane)."""
+    lanes = [jax.tree.map(lambda number: _spread(number, (seeds,)), learner.settings) for learner in learners]
+    return jax.tree.map(lambda *numbers: jnp.stack(numbers, axis=1), *lanes)
+
+
+def _spread(value: Any, shape: tuple[int, ...]) -> Array:
+    """A number, or one per seed, repeated to one for each lane."""
+    value = jnp.asarray(value)
+    value = value.astype(jnp.result_type(float)) if jnp.issubdtype(value.dtype, jnp.floating) else value
+    return jnp.broadcast_to(value.reshape(value.shape + (1,) * (len(shape) - value.ndim)), shape)
+
+
+def teach(
+    task: Task,
+    teacher: AnyTeacher | None = None,
+    learner: Learner | Sequence[Learner] | None = None,
+    *,
+    steps: int = 2000,
+    seeds: int | Sequence[int] = 20,
+    beta: float | str | None = None,
+    lr: float = 1e-3,
+    batch_size: int = 20,
+    init: str | Init | None = None,
+    eval_every: int | None = None,
+    diagnostics: bool = False,
+    progress: bool = False,
+) -> Result:
+    """Teaches one or several learners, each on every seed, and returns their learning curves.
+
+    Args:
+        task: where to teach, e.g. ``ital.tasks.regression()``.
+        teacher: who chooses the examples; default ``ital.teachers.cooperative()``.
+        learner: one learner or several (then with shared mini-batches and starts); default ``teacher_aware()``.
+        steps: teaching steps T.
+        seeds: how many seeds (0, 1, …), or which ones.
+        beta: for learners that have none of their own: a number, "auto", or None for the task's, with the sign
+            that fits the teacher.
+        lr: the step size η.
+        batch_size: examples B in a mini-batch.
+        init: where learning starts, e.g. "uniform" or "normal:0.1"; default the task's.
+        eval_every: steps between measurements; default the task's.
+        diagnostics: also record per interval the share of steps on which the conditions of Theorem 1 held
+            (``theorem_conditions``) and on which the learner's step beat the naive one (``theorem_improved``).
+        progress: show a progress bar.
+
+    """
+    learners = [learner or teacher_aware()] if learner is None or isinstance(learner, Learner) else list(learner)
+    teacher = teacher or cooperative()
+    seeds = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    eval_every = task.eval_every if eval_every is None else eval_every
+    init = task.init if init is None else Init.parse(init)
+    check_settings(learners, seeds, steps=steps, lr=lr, batch_size=batch_size, eval_every=eval_every, beta=beta)
+    sessions = open_sessions(
+        task, teacher, learners, seeds, steps=steps, lr=lr, batch_size=batch_size, init=init,
+        eval_every=eval_every, beta=beta, diagnostics=diagnostics,
+    )  # fmt: skip
+    recording = Recording(sessions)
+    with show_progress(f"{task.name}, {teacher.name} teacher", recording.total, progress) as show:
+        for i, session in enumerate(sessions):
+            for block in session.blocks():
+                recording.blocks[i].append(block)
+                show(recording.done)
+    curves = recording.curves(seeds, [learner.name for learner in learners])
+    settings = {"lr": lr, "init": str(init), "steps": steps, "batch_size": batch_size}
+    curves.attrs |= {"task": task.name, "teacher": teacher.name, **settings}
+    final = {
+        learner.name: jax.tree.map(lambda leaf, lane=lane: np.asarray(leaf[:, lane]), session.carry.params)
+        for session in sessions
+        for lane, learner in enumerate(session.learners)
+    }
+    return Result(curves, task, final)
+
+
+def check_settings(
+    learners: Sequence[Learner],
+    seeds: Sequence[int],
+    *,
+    steps: int,
+    lr: float,
+    batch_size: int,
+    eval_every: int,
+    beta: float | str | None,
+) -> None:
+    """Refuses settings that make no experiment, in one line each."""
+    names = [learner.name for learner in learners]
+    for name, value in (("steps", steps), ("batch_size", batch_size), ("eval_every", eval_every)):
+        if value < 1:
+            raise InputError(f"{name} must be at least 1, not {value}")
+    if not (math.isfinite(lr) and lr > 0):
+        raise InputError(f"lr (the step size) must be positive and finite, not {lr}")
+    if not seeds:
+        raise InputError("at least one seed is needed")
+    if not names:
+        raise InputError("at least one method is needed")
+    for kind, values in (("seed", seeds), ("method", names)):
+        most_common = Counter[Any](values).most_common(1)
+        if most_common[0][1] > 1:
+            raise InputError(f"{kind} {most_common[0][0]} is given twice")
+    if min(seeds) < 0 or max(seeds) >= 2**31:
+        raise InputError(f"seeds must lie in [0, 2**31), not {min(seeds) if min(seeds) < 0 else max(seeds)}")
+    if isinstance(beta, str) and beta != "auto":
+        raise InputError(f"beta must be a finite number or 'auto', not {beta!r}")
+    if isinstance(beta, int | float) and not math.isfinite(beta):
+        raise InputError(f"beta must be a finite number or 'auto', not {beta}")
+
+
+__all__ = [
+    "Block",
+    "Carry",
+    "Drawn",
+    "Numbers",
+    "Program",
+    "Session",
+    "check_settings",
+    "open_sessions",
+    "situation",
+    "teach",
+]

@@ -1,0 +1,22 @@
+"""Teaching volume: how far a naive step on an example would bring the learner toward a target."""
+
+from ital._types import PerExample, Scalar
+
+
+def exact(lr: Scalar, squared_norms: PerExample, progress: PerExample) -> PerExample:
+    """Exact teaching volume, eq. (teaching-volume): TVᵢ = −η²‖gᵢ‖² + 2η⟨ν−ν*, gᵢ⟩.
+
+    ``progress`` holds the inner products ⟨ν−ν*, gᵢ⟩. It is ‖ν−ν*‖² − ‖ν−ηgᵢ−ν*‖², the progress of one naive step.
+    """
+    return -(lr**2) * squared_norms + 2 * lr * progress
+
+
+def imitated(lr: Scalar, squared_norms: PerExample, losses: PerExample, target_losses: PerExample) -> PerExample:
+    """Imitated teaching volume, eqs. (imit-teacher), (imit-teaching-volume): −η²‖gᵢ‖² + 2η(l(αᵢ,yᵢ) − l(α*ᵢ,yᵢ)).
+
+    Needs no parameters, only what the learner and the target answer; at most the exact volume for a convex loss.
+    """
+    return exact(lr, squared_norms, losses - target_losses)
+
+
+__all__ = ["exact", "imitated"]
