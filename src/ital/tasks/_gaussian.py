@@ -13,7 +13,7 @@ def draw(seed: int, classes: int, dim: int, per_class: int) -> Pool:
     """Centres ~ U[−1,1]ᵈ, points ~ N(centre, 0.5² I); ω* is scikit-learn's multinomial logistic regression."""
     from sklearn.linear_model import LogisticRegression  # slow to import
 
-    rng = np.random.default_rng([seed, 2])
+    rng = np.random.default_rng(seed)
     centres = rng.uniform(-1, 1, (classes, dim))
 
     def points() -> tuple[np.ndarray, np.ndarray]:

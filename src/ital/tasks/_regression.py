@@ -17,7 +17,7 @@ def rotated(x: np.ndarray, target: np.ndarray, rng: np.random.Generator) -> tupl
 
 def draw(seed: int, dim: int, points: int) -> Pool:
     """ω*, b and every entry of X ~ U[−1,1]; y = ω*·[x,1]; half of the points train, half test."""
-    rng = np.random.default_rng([seed, 1])
+    rng = np.random.default_rng(seed)
     target = rng.uniform(-1, 1, (1, dim + 1))
     x = rng.uniform(-1, 1, (points, dim))
     y = x @ target[:, :-1].T + target[:, -1]
