@@ -104,6 +104,7 @@ def run(
 def bench(
     lanes: Annotated[int, typer.Option(help="Lanes (8 methods each seed) to run side by side.")] = 160,
     steps: Annotated[int, typer.Option(help="Teaching steps of each lane.")] = 2000,
+    test_rows: Annotated[int, typer.Option(help="Test rows of the 200-class pool.")] = 1000,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     platform: PLATFORM = None,
 ) -> None:
@@ -111,7 +112,7 @@ def bench(
     set_up_jax(platform, cache=False)
     from ital import bench as benchmark
 
-    benchmark.main(lanes=lanes, steps=steps, as_json=json)
+    benchmark.main(lanes=lanes, steps=steps, test_rows=test_rows, as_json=json)
 
 
 def parse_beta(text: str | None) -> float | str | None:

@@ -23,7 +23,7 @@ def auto_beta(lr: Scalar, sign: float, volumes: Float[Array, "n B"], same: Bool[
     ``volumes`` are those the learner imagines at his start on 64 mini-batches, with the teacher's real choices.
     """
 
-    def halve(_: int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
+    def halve(_: Array | int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:
         low, high = bounds
         middle = (low + high) / 2
         too_sharp = sharpness(sign * jnp.exp(middle), volumes, same) > SHARPNESS

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from ital.teaching import Block, Session
 
 
+FINITE = "_finite"  # a row of every block: are all parameters of the lane finite?
+
+
 class Recording:
     """Collects what the sessions of a run report, block by block, and turns it into curves."""
 
@@ -37,36 +40,39 @@ class Recording:
         """Everything session ``i`` measured: metric → (step, seed, lane), NaN where a block had no such metric."""
         blocks = self.blocks[i]
         rows = {"step": np.concatenate([block.steps for block in blocks])}
-        shape, dtype = next((row.shape[1:], row.dtype) for row in blocks[-1].rows.values())
-        for metric in dict.fromkeys(name for block in blocks for name in block.rows):
-            gap = [np.full((len(block.steps), *shape), np.nan, dtype) for block in blocks]
-            rows[metric] = np.concatenate([b.rows.get(metric, g) for b, g in zip(blocks, gap, strict=True)])
+        for metric, last in blocks[-1].rows.items():
+            gaps = [np.full((len(block.steps), *last.shape[1:]), np.nan, last.dtype) for block in blocks]
+            rows[metric] = np.concatenate([b.rows.get(metric, gap) for b, gap in zip(blocks, gaps, strict=True)])
         return rows
 
     def curves(self, seeds: Sequence[int], methods: Sequence[str]) -> "xr.Dataset":
-        """All curves, dimensions (method, seed, step), and the β of each lane; constants of a seed are attributes."""
+        """All curves, dimensions (method, seed, step); constants of a seed are attributes of their metric.
+
+        Per lane (method, seed): its ``beta``, and ``diverged_at``, the first measured step at which its parameters
+        were not finite (−1: never); ``computed`` tells lanes that were run from gaps.
+        """
         import xarray as xr
 
         parts = []
         for i, session in enumerate(self.sessions):
             rows = self.rows(i)
+            finite = rows.pop(FINITE)
+            diverged_at = np.where(finite.all(axis=0), -1, rows["step"][np.argmin(finite, axis=0)]).T
             betas = [_per_seed(getattr(learner.settings, "beta", np.nan), len(seeds)) for learner in session.learners]
             coords = {
                 "method": [learner.name for learner in session.learners],
                 "seed": list(seeds),
                 "step": rows.pop("step"),
             }
-            data = {
-                name: (("method", "seed", "step"), np.moveaxis(row, 0, -1).swapaxes(0, 1)) for name, row in rows.items()
-            }
-            part = xr.Dataset({**data, "beta": (("method", "seed"), np.stack(betas))}, coords)
+            data = {name: (("method", "seed", "step"), row.transpose(2, 1, 0)) for name, row in rows.items()}
+            computed = np.ones(diverged_at.shape, np.int8)
+            lanes = {"beta": np.stack(betas), "diverged_at": diverged_at, "computed": computed}
+            part = xr.Dataset({**data, **{name: (("method", "seed"), row) for name, row in lanes.items()}}, coords)
             for metric, constants in session.references.items():
                 part[metric].attrs |= {kind: np.asarray(value) for kind, value in constants.items()}
             parts.append(part)
         curves = xr.concat(parts, "method", data_vars="all", join="outer", combine_attrs="override")
-        curves = curves.sel({"method": list(methods)})
-        curves["computed"] = (("method", "seed"), np.ones((len(methods), len(seeds)), np.int8))
-        return curves
+        return curves.sel({"method": list(methods)})
 
 
 def _per_seed(number: Any, seeds: int) -> np.ndarray:
@@ -92,9 +98,13 @@ class Result:
         return summarise(self.curves)
 
 
-def measured_steps(curve: np.ndarray, steps: np.ndarray) -> np.ndarray:
-    """The steps at which a metric (…, step) exists for any lane."""
-    return steps[~np.isnan(curve).reshape(-1, len(steps)).all(axis=0)]
+def measured(curves: "xr.Dataset", metric: str) -> np.ndarray:
+    """At which of the steps a metric was measured: where any lane has a value, or none is left that could."""
+    lanes = curves["computed"].values == 1
+    values = curves[metric].transpose("method", "seed", "step").values[lanes]
+    diverged_at = curves["diverged_at"].values[lanes][:, None]
+    alive = (diverged_at < 0) | (curves["step"].values < diverged_at)
+    return ~np.isnan(values).all(axis=0) | ~alive.any(axis=0)
 
 
 def metrics_of(curves: "xr.Dataset") -> list[str]:
@@ -120,32 +130,28 @@ def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
     """``summary.csv``: mean, standard error and number of seeds at steps 0, T/4, T/2, 3T/4, T (or nearest measured)."""
     import pandas as pd
 
-    last = int(curves["step"].values[-1])
+    steps = curves["step"].values
+    last = int(steps[-1])
     records = []
     for method in curves["method"].values:
         lanes = computed(curves, method)
         for metric in metrics_of(curves):
             curve = lanes[metric].transpose("seed", "step").values
-            measured = measured_steps(curve, lanes["step"].values)
-            for quarter in range(5) if len(measured) else ():
-                step = int(measured[np.abs(measured - quarter * last / 4).argmin()])
-                mean, error = mean_and_error(curve[:, lanes["step"].values == step][:, 0])
+            there = np.flatnonzero(measured(curves, metric))
+            for quarter in range(5) if len(there) else ():
+                at = there[np.abs(steps[there] - quarter * last / 4).argmin()]
+                step = int(steps[at])
+                mean, error = mean_and_error(curve[:, at])
                 record = (curves.attrs.get("task", ""), curves.attrs.get("teacher", ""), method, metric, step)
                 records.append((*record, float(mean), float(error), len(curve)))
     return pd.DataFrame(records, columns=["task", "teacher", "method", "metric", "step", "mean", "sem", "n"])
 
 
 def divergence(curves: "xr.Dataset", method: str) -> tuple[int, int] | None:
-    """The first measured step with a non-finite value of any metric, and how many seeds diverged; None if none did."""
-    lanes = computed(curves, method)
-    steps = lanes["step"].values
-    bad = np.zeros((lanes.sizes["seed"], len(steps)), bool)
-    for metric in metrics_of(curves):
-        curve = lanes[metric].transpose("seed", "step").values
-        bad |= ~np.isfinite(curve) & np.isin(steps, measured_steps(curves[metric].values, steps))
-    if not bad.any():
-        return None
-    return int(steps[bad.any(axis=0)][0]), int(bad.any(axis=1).sum())
+    """The first step at which a seed's parameters were not finite, and how many seeds went that way; None: none."""
+    diverged_at = computed(curves, method)["diverged_at"].values
+    diverged_at = diverged_at[diverged_at >= 0]
+    return (int(diverged_at.min()), len(diverged_at)) if len(diverged_at) else None
 
 
 __all__ = [
@@ -154,6 +160,7 @@ __all__ = [
     "computed",
     "divergence",
     "mean_and_error",
+    "measured",
     "metrics_of",
     "summarise",
 ]

@@ -23,7 +23,7 @@ from ital.errors import InputError
 from ital.gradients import Gradients, add_scaled
 from ital.learners import Learner, Lesson, Rule, Situation, teacher_aware
 from ital.models import Init
-from ital.results import Recording, Result
+from ital.results import FINITE, Recording, Result
 from ital.tasks import Rules, Task, World
 from ital.tasks._base import stack_worlds
 from ital.teachers import LearnerView, OmniscientTeacher, TeacherView, cooperative
@@ -170,7 +170,12 @@ def _interval(
     taken = jnp.clip(last_step - carry.step, 1, program.eval_every)
     metrics = jax.vmap(program.rules.measure, in_axes=(0, None))(params, world.truth)
     metrics |= jax.tree.map(lambda s: jnp.sum(s, axis=0) / taken, signals)
+    metrics[FINITE] = jax.vmap(_all_finite)(params)
     return Carry(carry.step + program.eval_every, params, memory), metrics
+
+
+def _all_finite(params: Params) -> Array:
+    return functools.reduce(jnp.logical_and, [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(params)])
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
@@ -193,7 +198,7 @@ def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array
         return carry, jax.tree.map(lambda row, value: row.at[i].set(value), rows, metrics)
 
     shapes = jax.eval_shape(seeds, carry)[1]
-    rows = jax.tree.map(lambda s: jnp.full((BLOCK, *s.shape), jnp.nan, s.dtype), shapes)
+    rows = jax.tree.map(lambda s: jnp.zeros((BLOCK, *s.shape), s.dtype), shapes)
     return jax.lax.fori_loop(0, intervals, one, (carry, rows))
 
 
@@ -205,7 +210,8 @@ def _begin(program: Program, init: Init, numbers: Numbers) -> tuple[Any, ...]:
         start = program.rules.start(jax.random.fold_in(key, _START), init, world)
 
         def lane(settings: Any) -> tuple[Params, Any, dict[str, Array]]:
-            return start, program.rule.init(start, settings), program.rules.measure(start, world.truth)
+            metrics = program.rules.measure(start, world.truth) | {FINITE: _all_finite(start)}
+            return start, program.rule.init(start, settings), metrics
 
         return *jax.vmap(lane)(settings), program.rules.references(start, world.truth)
 
@@ -270,7 +276,8 @@ class Session:
     def blocks(self) -> Iterator[Block]:
         """Runs to the end in blocks of about half a second; the first block is the measurement at step 0."""
         if self.step == 0:
-            yield Block(np.zeros(1, int), {name: np.asarray(row)[None] for name, row in self.first_row.items()})
+            first = {name: np.asarray(row)[None] for name, row in self.first_row.items()}
+            yield Block(np.zeros(1, int), first)
         intervals = 1
         while self.step < self.steps:
             began = time.perf_counter()

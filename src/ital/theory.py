@@ -2,11 +2,14 @@
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 
 from ital import volume
-from ital._types import Array, Bool, Float, Int, Params, PerExample, Scalar
+from ital._types import Array, Bool, Float, Int, Params, PerExample, PRNGKeyArray, Scalar
+from ital.errors import InputError
 from ital.gradients import Gradients, add_scaled, squared_norm
+from ital.tasks import Task, World
 
 
 class LocalImprovement(NamedTuple):
@@ -41,16 +44,59 @@ def local_improvement(
     return LocalImprovement(chosen_is_best, advantage, chosen_is_best & (advantage > 0), improved)
 
 
-def after_best_lesson(distance_squared: Scalar, volumes_at_target: PerExample) -> Float[Array, ""]:
-    """‖ν−ν*‖² − max_D TV̂_{ν*}(·|ν): the quantity that teaching monotonicity orders, eq. (111)."""
-    return distance_squared - jnp.max(volumes_at_target)
+def after_best_lesson(distance_squared: Scalar, volumes: PerExample) -> Float[Array, ""]:
+    """‖ν−ν*‖² − max_D TV̂_{ν*}(·|ν): what the best lesson of the mini-batch leaves, eq. (111)."""
+    return distance_squared - jnp.max(volumes)
 
 
 def monotonicity_violations(distances_squared: Float[Array, " n"], remaining: Float[Array, " n"]) -> Float[Array, ""]:
-    """Share of pairs ordered one way by ‖ν−ν*‖² and the other way by ‖ν−ν*‖² − max TV̂ (the corollary's condition)."""
+    """Share of pairs that ‖ν−ν*‖² orders one way and ‖ν−ν*‖² − max TV̂ the other (the corollary's condition)."""
     closer = distances_squared[:, None] < distances_squared[None, :]
     violated = closer & (remaining[:, None] > remaining[None, :])
     return jnp.sum(violated) / jnp.maximum(jnp.sum(closer), 1)
 
 
-__all__ = ["LocalImprovement", "after_best_lesson", "local_improvement", "monotonicity_violations"]
+def teaching_monotonicity(
+    task: Task, seed: int = 0, *, lr: float = 1e-3, batch_size: int = 20, samples: int = 200, batches: int = 20
+) -> float:
+    """The share of sampled pairs (ν₁, ν₂) that violate teaching monotonicity on a task, in the learner's own view.
+
+    Samples lie between starts of the task and ν*, each pair judged on the same mini-batch.
+    """
+    world = jax.tree.map(jnp.asarray, task.world(seed))
+    if world.truth.target is None:
+        raise InputError(f"teaching monotonicity needs the learner's target, which task {task.name!r} does not have")
+    start_key, scale_key, batch_key = jax.random.split(jax.random.fold_in(jax.random.key(0), seed), 3)
+
+    @jax.jit
+    def violations(world: World) -> Array:
+        target = world.truth.target
+        starts = jax.vmap(lambda key: task.rules.start(key, task.init, world))(jax.random.split(start_key, samples))
+        shares = jax.random.uniform(scale_key, (samples,))
+        params = jax.vmap(lambda start, share: add_scaled(target, share, add_scaled(start, -1.0, target)))(
+            starts, shares
+        )
+        distances = jax.vmap(lambda p: squared_norm(add_scaled(p, -1.0, target)))(params)
+
+        def on_batch(key: PRNGKeyArray) -> Array:
+            examples = task.rules.show(world.learner, task.rules.draw(key, world, batch_size))
+            at_target = task.rules.gradients(target, examples).losses
+
+            def remaining(p: Params, distance: Array) -> Array:
+                here = task.rules.gradients(p, examples)
+                return after_best_lesson(distance, volume.imitated(lr, here.squared_norms, here.losses, at_target))
+
+            return monotonicity_violations(distances, jax.vmap(remaining)(params, distances))
+
+        return jnp.mean(jax.lax.map(on_batch, jax.random.split(batch_key, batches)))
+
+    return float(violations(world))
+
+
+__all__ = [
+    "LocalImprovement",
+    "after_best_lesson",
+    "local_improvement",
+    "monotonicity_violations",
+    "teaching_monotonicity",
+]

@@ -90,7 +90,8 @@ def merge(old: "xr.Dataset | None", new: "xr.Dataset") -> "xr.Dataset":
     merged = new.combine_first(old).sortby("seed")
     order = [*old["method"].values, *(name for name in new["method"].values if name not in old["method"].values)]
     merged = merged.sel({"method": order})
-    merged["computed"] = merged["computed"].fillna(0).astype(np.int8)
+    merged["computed"] = merged["computed"].fillna(0)
+    merged["diverged_at"] = merged["diverged_at"].fillna(-1)
     for name, variable in merged.data_vars.items():
         merged[name] = variable.transpose("method", "seed", ...).astype(
             new[name].dtype if name in new else old[name].dtype

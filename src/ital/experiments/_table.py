@@ -7,7 +7,7 @@ from rich.text import Text
 
 from ital.experiments._run import Outcome
 from ital.figures import in_legend_order, label
-from ital.results import computed, divergence, mean_and_error, metrics_of
+from ital.results import computed, divergence, mean_and_error, measured, metrics_of
 
 
 def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
@@ -44,7 +44,8 @@ def table(outcome: Outcome) -> Table:
     cells: dict[str, list[tuple[float, float]]] = {}
     for metric in metrics:
         curve = [computed(curves, method)[metric].transpose("seed", "step").values for method in methods]
-        cells[metric] = [tuple(map(float, mean_and_error(_last(lanes)))) for lanes in curve]  # type: ignore[misc]
+        at = np.flatnonzero(measured(curves, metric))[-1]
+        cells[metric] = [tuple(map(float, mean_and_error(lanes[:, at]))) for lanes in curve]  # type: ignore[misc]
     best = {metric: _best(task.metrics, metric, [mean for mean, _ in values]) for metric, values in cells.items()}
     for i, method in enumerate(methods):
         row = [_cell(*cells[metric][i], bold=cells[metric][i][0] == best[metric]) for metric in metrics]
@@ -54,12 +55,6 @@ def table(outcome: Outcome) -> Table:
     shown.add_section()
     shown.add_row(Text("start", style="dim"), *[Text(_number(value), style="dim") for value in first], "")
     return shown
-
-
-def _last(lanes: np.ndarray) -> np.ndarray:
-    """Each seed's value at the last step where the metric exists."""
-    there = np.flatnonzero(~np.isnan(lanes).all(axis=0))
-    return lanes[:, there[-1] if len(there) and len(there) == lanes.shape[1] else -1]
 
 
 def _best(described: object, metric: str, means: list[float]) -> float | None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from ital import learners
 from ital.errors import InputError
-from ital.results import computed, mean_and_error, metrics_of
+from ital.results import computed, mean_and_error, measured, metrics_of
 from ital.tasks import Task
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _panel(axis: Any, curves: "xr.Dataset", task: Task, metric: str) -> None:
     for method in in_legend_order([str(m) for m in curves["method"].values]):
         lanes = computed(curves, method)
         curve = lanes[metric].transpose("seed", "step").values
-        there = ~np.isnan(curve).all(axis=0)
+        there = measured(curves, metric)
         steps, (mean, error) = lanes["step"].values[there], mean_and_error(curve[:, there])
         colour = COLOURS.get(method) or next(others)
         front = 3 if method == "ital" else 2

@@ -125,11 +125,16 @@ def _rules(model: Model, loss: Loss) -> Rules:
     def gradients(params: Params, examples: Rows) -> Gradients:
         return model.gradients(params, examples.x, examples.labels)
 
-    def measure(params: Params, truth: Truth) -> dict[str, Array]:
-        alpha = model.outputs(params, truth.test.x)
-        metrics = {"loss": jnp.mean(loss.value(alpha, truth.test.labels))}
+    def on_rows(params: Params, rows: Rows) -> dict[str, Array]:
+        alpha = model.outputs(params, rows.x)
+        metrics = {"loss": loss.value(alpha, rows.labels)}
         if loss.classes:
-            metrics["accuracy"] = jnp.mean(jnp.argmax(alpha, axis=-1) == truth.test.labels, dtype=alpha.dtype)
+            metrics["accuracy"] = (rank_of_label(alpha, rows.labels) == 0).astype(alpha.dtype)
+        return metrics
+
+    def measure(params: Params, truth: Truth) -> dict[str, Array]:
+        outputs = jax.eval_shape(model.outputs, params, truth.test.x).shape[-1]
+        metrics = _mean_over_rows(functools.partial(on_rows, params), truth.test, _rows_at_once(outputs))
         if truth.target is not None:
             gap = add_scaled(params, -1.0, truth.target)
             metrics["distance"] = jnp.sqrt(squared_norm(gap))
@@ -147,6 +152,39 @@ def _rules(model: Model, loss: Loss) -> Rules:
         return {"distance": {"floor": jnp.sqrt(start.shape[0] * squared_norm(gap))}}
 
     return Rules(start, draw, show, feedback, volumes, gradients, measure, references)
+
+
+def rank_of_label(alpha: Array, y: Array) -> Array:
+    """How many classes come before the labelled one, by output and then by index (0: it is the argmax)."""
+    index = jnp.arange(alpha.shape[-1])
+    labelled = jnp.take_along_axis(alpha, y[:, None], axis=-1)
+    return jnp.sum((alpha > labelled) | ((alpha == labelled) & (index < y[:, None])), axis=-1)
+
+
+def _mean_over_rows(per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_once: int) -> dict[str, Array]:
+    """Means of what ``per_row`` gives for each row, ``at_once`` rows at a time.
+
+    All lanes measure side by side: the outputs of a whole test set would not fit the cache of a CPU.
+    """
+    n = rows.labels.shape[0]
+    whole = n - n % at_once
+
+    def total(rows: Rows) -> dict[str, Array]:
+        return jax.tree.map(jnp.sum, per_row(rows))
+
+    def slices(column: Array) -> Array:
+        return column[:whole].reshape(-1, at_once, *column.shape[1:])
+
+    totals = total(jax.tree.map(lambda column: column[whole:], rows))
+    if whole:
+        parts = jax.lax.map(total, jax.tree.map(slices, rows))
+        totals = jax.tree.map(lambda rest, part: rest + jnp.sum(part), totals, parts)
+    return jax.tree.map(lambda total: total / n, totals)
+
+
+def _rows_at_once(outputs: int) -> int:
+    """So many rows that their outputs fit a share of the cache (CPU), or of the memory (GPU)."""
+    return max(1, (2**13 if jax.default_backend() == "cpu" else 2**21) // outputs)
 
 
 def _world(pool: Pool, loss: Loss, model: Model) -> World:

@@ -1,0 +1,110 @@
+"""``ital bench``: teaching steps per second of a plain NumPy loop, of ital, and of ital's own floor."""
+
+import json
+import statistics
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ital import learners, teachers
+from ital.bench import _cases, _numpy_loop
+from ital.errors import InputError
+from ital.learners import Learner
+from ital.tasks import Task
+from ital.teaching import BLOCK, Session, open_sessions
+
+LR, EVERY, REPEATS = 1e-3, 20, 3
+
+
+def measure(lanes: int = 160, steps: int = 2000, test_rows: int = 1_000, numpy_seconds: float = 3.0) -> dict[str, Any]:
+    """Times all cases; a step is one lane's step, with a measurement every 20 included everywhere."""
+    if lanes < 8 or lanes % 8 or steps < EVERY:
+        raise InputError(f"bench needs a multiple of 8 lanes and at least {EVERY} steps, not {lanes} and {steps}")
+    device = jax.devices()[0]
+    report: dict[str, Any] = {"device": f"{device.platform}: {device.device_kind}", "lanes": lanes, "steps": steps}
+    report["cases"] = {}
+    for name, case in _cases.cases(test_rows).items():
+        seeds = range(lanes // 8)
+        paper = [learners.make(method) for method in learners.PAPER]
+        ital = _time(case.task, teachers.cooperative(), paper, seeds, steps)
+        floor_task, first, products = _cases.floor(case.task)
+        copies = [products._replace(name=f"products-{i}") for i in range(len(paper))]
+        floor = _time(floor_task, first, copies, seeds, steps)
+        numpy = _numpy_speed(case, numpy_seconds)
+        report["cases"][name] = {
+            "numpy_steps_per_second": numpy,
+            "ital_steps_per_second": lanes * steps / ital["seconds"],
+            "floor_steps_per_second": lanes * steps / floor["seconds"],
+            "ital_over_numpy": lanes * steps / ital["seconds"] / numpy,
+            "ital_over_floor_time": ital["seconds"] / floor["seconds"],
+            "ital_seconds": ital["seconds"],
+            "compile_seconds": ital["compile_seconds"],
+        }
+    return report
+
+
+def _time(task: Task, teacher: Any, methods: Sequence[Learner], seeds: range, steps: int) -> dict[str, float]:
+    """Seconds of a whole run after compilation (median of three), and seconds of the compilation."""
+    (session,) = open_sessions(
+        task, teacher, methods, seeds, steps=steps, lr=LR, batch_size=20, init=task.init, eval_every=EVERY
+    )
+    start = jax.tree.map(np.asarray, session.carry)
+    began = time.perf_counter()
+    session.advance(1)
+    compile_seconds = time.perf_counter() - began
+    times = []
+    for _ in range(REPEATS):
+        session.carry = jax.block_until_ready(jax.tree.map(jax.numpy.asarray, start))
+        began = time.perf_counter()
+        _to_the_end(session)
+        times.append(time.perf_counter() - began)
+    return {"seconds": statistics.median(times), "compile_seconds": compile_seconds}
+
+
+def _to_the_end(session: Session) -> None:
+    while session.step < session.steps:
+        session.advance(BLOCK)
+
+
+def _numpy_speed(case: _cases.Case, seconds: float) -> float:
+    world = case.task.world(0)
+    pilot = _numpy_loop.steps_per_second(world, case.numpy_loss, case.task.beta, LR, 100, EVERY)
+    steps = max(100, int(pilot * seconds / REPEATS))
+    speeds = [
+        _numpy_loop.steps_per_second(world, case.numpy_loss, case.task.beta, LR, steps, EVERY) for _ in range(REPEATS)
+    ]
+    return statistics.median(speeds)
+
+
+def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
+    """Measures and prints."""
+    report = measure(lanes, steps, test_rows)
+    if as_json:
+        print(json.dumps(report, indent=2))
+        return
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=f"{lanes} lanes × {steps} steps on {report['device']}", title_justify="left")
+    for column in ("case", "NumPy loop", "ital", "floor", "ital / NumPy", "time / floor", "run", "compile"):
+        table.add_column(column, justify="left" if column == "case" else "right")
+    for name, row in report["cases"].items():
+        table.add_row(
+            name,
+            f"{row['numpy_steps_per_second']:,.0f}/s",
+            f"{row['ital_steps_per_second']:,.0f}/s",
+            f"{row['floor_steps_per_second']:,.0f}/s",
+            f"{row['ital_over_numpy']:.1f}×",
+            f"{row['ital_over_floor_time']:.2f}×",
+            f"{row['ital_seconds']:.3f} s",
+            f"{row['compile_seconds']:.1f} s",
+        )
+    console = Console()
+    console.print(table)
+    console.print("A step is one lane's step, with a measurement every 20 steps included everywhere.")
+
+
+__all__ = ["main", "measure"]

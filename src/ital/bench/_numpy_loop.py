@@ -1,0 +1,75 @@
+"""The baseline: ITAL as one would write it in NumPy, one lane at a time, beside the paper."""
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from ital.tasks import World
+
+Array = np.ndarray
+
+
+class Loss(NamedTuple):
+    """Value and derivative of a loss in the outputs."""
+
+    value: Callable[[Array, Array], Array]
+    derivative: Callable[[Array, Array], Array]
+
+
+def softmax(alpha: Array) -> Array:
+    """Probabilities along the last axis."""
+    e = np.exp(alpha - alpha.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def _cross_entropy_derivative(alpha: Array, y: Array) -> Array:
+    r = softmax(alpha)
+    r[np.arange(len(y)), y] -= 1
+    return r
+
+
+squared = Loss(lambda alpha, y: 0.5 * ((alpha - y) ** 2).sum(axis=1), lambda alpha, y: alpha - y)
+cross_entropy = Loss(
+    lambda alpha, y: -np.log(softmax(alpha)[np.arange(len(y)), y]),
+    _cross_entropy_derivative,
+)
+
+
+def steps_per_second(world: World, loss: Loss, beta: float, lr: float, steps: int, every: int) -> float:
+    """Teaches one ITAL learner for ``steps`` steps, measuring every ``every``; returns its speed.
+
+    In NumPy's own float64, each line of Algorithm 1 computed where it stands.
+    """
+    x_learner, x_teacher = (np.asarray(x, float) for x in (world.learner.x.x, world.teacher.examples.x.x))
+    y_all, test_y = world.learner.labels, world.truth.test.labels
+    test_x, target, omega = (
+        np.asarray(a, float) for a in (world.truth.test.x.x, world.truth.target, world.teacher.target)
+    )
+    rng = np.random.default_rng(0)
+    nu = rng.uniform(-1, 1, target.shape)
+    curve = []
+    began = time.perf_counter()
+    for t in range(1, steps + 1):
+        batch = rng.integers(0, len(x_learner), 20)
+        x, z, y = x_learner[batch], x_teacher[batch], y_all[batch]
+
+        alpha = x @ nu.T  # feedback
+        losses, r = loss.value(alpha, y), loss.derivative(alpha, y)
+        r_norms = (r**2).sum(axis=1)
+        volumes = -(lr**2) * r_norms * (z**2).sum(axis=1) + 2 * lr * (losses - loss.value(z @ omega.T, y))
+        c = np.argmax(volumes)
+
+        guess = nu - lr * np.outer(r[c], x[c])
+        alpha = x @ guess.T
+        imagined = -(lr**2) * r_norms * (x**2).sum(axis=1) + 2 * lr * (losses - loss.value(alpha, y))
+        q = softmax(beta * imagined)
+        r = loss.derivative(alpha, y)
+        nu = guess - 2 * beta * lr**2 * (np.outer(r[c], x[c]) - (q[:, None] * r).T @ x)
+
+        if t % every == 0:
+            alpha = test_x @ nu.T
+            accuracy = np.mean(alpha.argmax(axis=1) == test_y) if test_y.ndim == 1 else np.nan
+            curve.append((np.linalg.norm(nu - target), loss.value(alpha, test_y).mean(), accuracy))
+    return steps / (time.perf_counter() - began)

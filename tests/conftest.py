@@ -1,0 +1,21 @@
+import matplotlib as mpl
+import pytest
+from hypothesis import settings
+from jaxtyping import install_import_hook
+
+# Shapes written in the annotations are checked in every call that the tests make.
+install_import_hook("ital", "beartype.beartype")
+
+import jax  # noqa: E402
+
+mpl.use("Agg")
+settings.register_profile("ital", deadline=None, derandomize=True, max_examples=30)
+settings.load_profile("ital")
+
+
+@pytest.fixture
+def x64():
+    """Float64 for the time of a test."""
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", False)

@@ -1,0 +1,20 @@
+"""Writes curves.json anew. Run it only when a change of the numbers is meant: python -m tests.golden.regenerate."""
+
+import json
+
+import jax
+
+from ital import learners
+from tests.test_teaching import GOLDEN, golden_curve
+
+CASES = (
+    "small-classes/cooperative",
+    "small-classes/boltzmann:50",
+    "small-numbers/adversarial",
+    "small-numbers/omniscient",
+)
+
+if __name__ == "__main__":
+    jax.config.update("jax_enable_x64", True)
+    curves = {method: {case: golden_curve(method, case) for case in CASES} for method in learners.PAPER}
+    GOLDEN.write_text(json.dumps(curves, indent=1) + "\n")

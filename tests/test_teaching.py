@@ -1,0 +1,256 @@
+import json
+from pathlib import Path
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import ital
+from ital import learners, teachers, teaching
+from ital.models import Init
+from tests.worlds import small_classes, small_numbers
+
+GOLDEN = Path(__file__).parent / "golden" / "curves.json"
+PAPER = [learners.make(name) for name in learners.PAPER]
+
+
+def sessions(task, teacher="cooperative", methods=PAPER, seeds=(0, 1), **options):
+    defaults = {"steps": 40, "lr": 0.01, "batch_size": 20, "init": Init("uniform", 1.0), "eval_every": 10}
+    return teaching.open_sessions(task, teachers.make(teacher), methods, seeds, **{**defaults, **options})
+
+
+def distances(task, **options):
+    options = {"steps": 40, "lr": 0.01, "seeds": [0, 1], **options}
+    return ital.teach(task, **options).curves["distance"]
+
+
+def softmax(v):
+    e = np.exp(v - v.max())
+    return e / e.sum()
+
+
+class NumpyLane:
+    """Algorithm 1 written a second time: plain NumPy, every gradient materialised, one example at a time."""
+
+    def __init__(self, task, teacher, method, seed, lr=0.01, beta=None, batch_size=20):
+        self.world, self.teacher, self.method, self.lr = task.world(seed), teacher, method, lr
+        self.classes = task.rules is small_classes().rules
+        self.beta = beta if beta is not None else task.beta * (-1 if teacher == "adversarial" else 1)
+        (session,) = sessions(task, teacher, seeds=[seed, seed + 1], lr=lr, batch_size=batch_size)
+        self.nu = np.asarray(session.carry.params[0, 0], float)
+        key = jax.random.fold_in(session.numbers.keys[0], 1)
+        self.draw = lambda t: teaching.draw(
+            session.program, jax.tree.map(jnp.asarray, self.world), jax.random.fold_in(key, t)
+        )
+
+    def loss(self, alpha, y):
+        return -np.log(softmax(alpha)[y]) if self.classes else 0.5 * np.sum((alpha - y) ** 2)
+
+    def gradient(self, nu, x, y):
+        alpha = nu @ x
+        r = softmax(alpha) - np.eye(len(alpha))[y] if self.classes else alpha - y
+        return np.outer(r, x)
+
+    def step(self, t):
+        drawn = self.draw(t)
+        rows, lr, nu = np.asarray(drawn.batch), self.lr, self.nu
+        x, y = self.world.learner.x.x[rows], self.world.learner.labels[rows]
+        z, omega = self.world.teacher.examples.x.x[rows], self.world.teacher.target
+        volumes = []
+        for xi, zi, yi in zip(x, z, y, strict=True):
+            alpha = nu @ xi
+            r = self.gradient(alpha[:, None], np.ones(1), yi)[:, 0]
+            gain = self.loss(alpha, yi) - self.loss(omega @ zi, yi)
+            volumes.append(-(lr**2) * np.sum(np.outer(r, zi) ** 2) + 2 * lr * gain)
+        chosen = int(np.argmin(volumes) if self.teacher == "adversarial" else np.argmax(volumes))
+        gradients = [self.gradient(nu, xi, yi) for xi, yi in zip(x, y, strict=True)]
+        if self.method == "batch":
+            self.nu = nu - lr * np.mean(gradients, axis=0)
+            return
+        if self.method == "sgd":
+            self.nu = nu - lr * gradients[int(drawn.bystander)]
+            return
+        guess = nu - lr * gradients[chosen]
+        self.nu = guess
+        if self.method == "imt":
+            return
+        view = int(self.method.partition("-")[2] or len(rows))
+        others = [i for i in np.argsort(drawn.order) if i != chosen][: view - 1]
+        seen = [chosen, *others]
+        imagined = [
+            -(lr**2) * np.sum(gradients[i] ** 2) + 2 * lr * (self.loss(nu @ x[i], y[i]) - self.loss(guess @ x[i], y[i]))
+            for i in seen
+        ]
+        q = softmax(self.beta * np.asarray(imagined))
+        there = [self.gradient(guess, x[i], y[i]) for i in seen]
+        expected = sum(p * g for p, g in zip(q, there, strict=True))
+        self.nu = guess - 2 * self.beta * lr**2 * (there[0] - expected)
+
+
+@pytest.mark.parametrize("method", learners.PAPER)
+@pytest.mark.parametrize("teacher", ["cooperative", "adversarial"])
+@pytest.mark.parametrize("make", [small_classes, small_numbers])
+@pytest.mark.usefixtures("x64")
+def test_the_loop_is_algorithm_1_step_by_step(make, teacher, method):
+    task = make()
+    lane = NumpyLane(task, teacher, method, seed=3)
+    run = ital.teach(task, teachers.make(teacher), learners.make(method), steps=15, seeds=[3, 4], lr=0.01, eval_every=5)
+    target = lane.world.truth.target
+    expected = [np.linalg.norm(lane.nu - target)]
+    for t in range(15):
+        lane.step(t)
+        if (t + 1) % 5 == 0:
+            expected.append(np.linalg.norm(lane.nu - target))
+    np.testing.assert_allclose(run.curves["distance"].values[0, 0], expected, rtol=1e-9)
+    np.testing.assert_allclose(run.parameters[method][0], lane.nu, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("teacher", list(teachers.REGISTRY))
+def test_no_rationality_equals_the_naive_learner_bit_for_bit(teacher):
+    zero = learners.teacher_aware(0.0)
+    partial = learners.teacher_aware(0.0, view=5)
+    curves = distances(small_classes(), teacher=teachers.make(teacher), learner=[learners.imt(), zero, partial])
+    assert (curves[0] == curves[1]).all()
+    assert (curves[0] == curves[2]).all()
+
+
+def test_a_view_of_the_whole_batch_is_plain_ital_bit_for_bit():
+    whole = learners.teacher_aware(view=20)
+    curves = distances(small_classes(), learner=[learners.teacher_aware(), whole])
+    assert (curves[0] == curves[1]).all()
+
+
+def test_changing_numbers_never_recompiles():
+    task = small_classes()
+
+    def run(**options):
+        methods = [learners.imt(), learners.teacher_aware(options.pop("own", None), view=options.pop("view", None))]
+        ital.teach(task, learner=methods, **{"steps": 20, "seeds": [0, 1], "batch_size": 19, **options})
+
+    before = teaching.run_block._cache_size()
+    run()
+    assert teaching.run_block._cache_size() == before + 1
+    for change in (
+        {"beta": 7.0}, {"beta": -7.0}, {"own": 5.0}, {"lr": 0.05}, {"view": 3}, {"seeds": [8, 5]},
+        {"init": "normal:0.1"}, {"steps": 33}, {"beta": "auto"},
+    ):  # fmt: skip
+        run(**change)
+    assert teaching.run_block._cache_size() == before + 1
+    ital.teach(small_classes(), learner=[learners.imt(), learners.sgd()], steps=20, seeds=[0, 1], batch_size=19)
+    assert teaching.run_block._cache_size() == before + 1, "an equal task with other methods is the same program"
+
+
+def test_all_methods_of_the_paper_are_lanes_of_one_program():
+    assert len(sessions(small_classes())) == 1
+    assert len(sessions(small_classes(), teacher="omniscient")) == 1
+    scheduled = learners.teacher_aware(lambda step: 5.0 + step)._replace(name="scheduled")
+    assert len(sessions(small_classes(), methods=[*PAPER, scheduled])) == 2
+
+
+def test_methods_of_a_seed_share_start_and_batches():
+    (session,) = sessions(small_classes())
+    start = np.asarray(session.carry.params)
+    assert (start == start[:, :1]).all()
+    assert not (start[0] == start[1]).all()
+    assert (start[..., -1] == 0).all(), "the bias starts at 0"
+
+
+@pytest.mark.parametrize("teacher", ["cooperative", "random", "boltzmann"])
+@pytest.mark.usefixtures("x64")
+def test_a_lane_does_not_depend_on_its_neighbours(teacher):
+    teacher = teachers.make(teacher)
+    task = small_classes()
+    all_lanes = distances(task, teacher=teacher, learner=PAPER, seeds=[0, 1, 2, 3, 4])
+    few = distances(task, teacher=teacher, learner=[learners.make("ital-5")], seeds=[3])
+    both = all_lanes.sel({"method": "ital-5", "seed": 3}), few.sel({"method": "ital-5", "seed": 3})
+    np.testing.assert_allclose(*both, rtol=1e-11)
+
+
+def test_the_block_size_changes_no_number():
+    (one,), (other,) = sessions(small_classes(), steps=60), sessions(small_classes(), steps=60)
+    rows = [other.advance(n).rows["distance"] for n in (1, 3, 2)]
+    np.testing.assert_array_equal(one.advance(6).rows["distance"], np.concatenate(rows))
+
+
+def test_a_session_goes_on_from_a_carry_bit_for_bit():
+    (one,), (other,) = sessions(small_classes(), steps=60), sessions(small_classes(), steps=60)
+    one.advance(2)
+    other.carry = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), one.carry)
+    np.testing.assert_array_equal(one.advance(4).rows["loss"], other.advance(4).rows["loss"])
+
+
+def test_steps_start_at_zero_and_end_at_the_last():
+    curves = ital.teach(small_classes(), steps=37, seeds=2, eval_every=10).curves
+    assert curves["step"].values.tolist() == [0, 10, 20, 30, 37]
+    longer = ital.teach(small_classes(), steps=40, seeds=2, eval_every=37).curves
+    np.testing.assert_array_equal(curves["loss"].values[..., -1], longer["loss"].values[..., 1])
+
+
+def test_diagnostics_record_shares_of_steps():
+    curves = ital.teach(
+        small_numbers(), learner=[learners.imt(), learners.teacher_aware(1000.0)], seeds=3, steps=35, diagnostics=True
+    ).curves
+    for name in ("theorem_conditions", "theorem_improved"):
+        values = curves[name].values
+        assert np.isnan(values[..., 0]).all()
+        assert ((values[..., 1:] >= 0) & (values[..., 1:] <= 1)).all()
+    assert (curves["theorem_improved"].sel({"method": "imt"}).values[..., 1:] == 0).all()
+    assert curves["theorem_improved"].sel({"method": "ital"}).values[..., 1:].mean() > 0.5
+
+
+def test_beta_is_recorded_for_every_lane():
+    run = ital.teach(
+        small_classes(), teachers.adversarial(), [learners.imt(), learners.teacher_aware()], seeds=2, steps=5
+    )
+    assert run.curves["beta"].values.tolist() == [[0.0, 0.0], [-300.0, -300.0]]
+    run = ital.teach(small_classes(), teachers.adversarial(), learners.teacher_aware("auto"), seeds=2, steps=5)
+    assert (run.curves["beta"].values < 0).all()
+
+
+def test_divergence_stays_in_the_curves():
+    curves = ital.teach(small_numbers(), learner=learners.batch(), lr=1e9, steps=100, seeds=2).curves
+    assert np.isfinite(curves["distance"].values[..., 0]).all()
+    assert not np.isfinite(curves["distance"].values[..., -1]).any()
+    assert ital.results.divergence(curves, "batch") == (10, 2)
+
+
+@pytest.mark.parametrize("method", learners.PAPER)
+@pytest.mark.usefixtures("x64")
+def test_golden_curves(method):
+    golden = json.loads(GOLDEN.read_text())
+    for name, expected in golden[method].items():
+        np.testing.assert_allclose(golden_curve(method, name), expected, rtol=1e-6)
+
+
+def golden_curve(method, case):
+    """Distances of two seeds at steps 0, 20, 40, 60 (see golden/regenerate.py)."""
+    task, teacher = case.split("/")
+    make = {"small-classes": small_classes, "small-numbers": small_numbers}[task]
+    options = {"steps": 60, "seeds": [0, 1], "lr": 0.01, "eval_every": 20}
+    run = ital.teach(make(), teachers.make(teacher), learners.make(method), **options)
+    return run.curves["distance"].values[0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"steps": 0}, "steps must be at least 1"),
+        ({"seeds": 0}, "at least one seed"),
+        ({"seeds": [1, 1]}, "seed 1 is given twice"),
+        ({"seeds": [-1]}, "seeds must lie in"),
+        ({"lr": 0.0}, "positive and finite"),
+        ({"lr": float("inf")}, "positive and finite"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"eval_every": 0}, "eval_every"),
+        ({"beta": float("nan")}, "finite number"),
+        ({"beta": "lots"}, "'auto'"),
+        ({"init": "normal:x"}, "uniform:SCALE"),
+        ({"learner": [learners.imt(), learners.imt()]}, "method imt is given twice"),
+        ({"learner": []}, "at least one method"),
+        ({"learner": learners.teacher_aware(view=21)}, "sees 21 examples"),
+    ],
+)
+def test_bad_settings_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        ital.teach(small_classes(), **options)

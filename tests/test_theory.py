@@ -1,0 +1,118 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from ital import losses, models, theory, volume
+from ital.gradients import squared_norm
+from ital.learners import _two_step
+from tests.test_gradients import LOSSES, problem
+from tests.worlds import small_classes, small_numbers
+
+SEEDS = st.integers(0, 2**31)
+
+
+def naive_step(loss, rows, y, params, chosen, lr):
+    model = models.linear(loss)
+    here = model.gradients(params, rows, y)
+    naive = params - lr * here.weighted_sum((jnp.arange(len(y)) == chosen).astype(params.dtype))
+    return here, naive, model.gradients(naive, rows, y)
+
+
+def aware_move(beta, lr, chosen, here, there):
+    """1 − q_c and the awareness step ν′ − ν̂ alone, free of the rounding of ν̂."""
+    q = _two_step.imagined_choice(
+        beta, volume.imitated(lr, here.squared_norms, here.losses, there.losses), jnp.ones(len(here.losses), bool)
+    )
+    zero = jnp.zeros_like(there.weighted_sum(q))
+    return 1 - float(q[chosen]), _two_step.awareness_step(beta, lr, chosen, q, zero, there)
+
+
+@LOSSES
+@given(seed=SEEDS)
+@pytest.mark.usefixtures("x64")
+def test_theorem_1_large_beta_improves_where_its_conditions_hold(loss, seed):
+    params, target, rows, y, _ = problem(loss, seed)
+    lr = 0.05
+    here = models.linear(loss).gradients(params, rows, y)
+    at_target = models.linear(loss).gradients(target, rows, y).losses
+    chosen = jnp.argmax(volume.imitated(lr, here.squared_norms, here.losses, at_target))
+    here, naive, there = naive_step(loss, rows, y, params, chosen, lr)
+    held = theory.local_improvement(lr, chosen, here, there, naive, naive, target)
+    assume(bool(held.conditions))
+    # The theorem is about the limit β → ∞, which float64 reaches only where the runner-up stands clear of the third
+    # and the angle between its direction and the target is not a right one.
+    best, second, third = -np.sort(-np.asarray(volume.imitated(lr, here.squared_norms, here.losses, there.losses)))[:3]
+    assume(second - third > 0.3 * (best - second))
+    gap = naive - target
+    assume(float(held.advantage) > 0.05 * float(jnp.sqrt(squared_norm(gap) * jnp.max(there.squared_norms))))
+
+    beta = 1.0 / (best - second)
+    improved = []
+    while True:
+        left, move = aware_move(beta, lr, chosen, here, there)
+        if left <= 1e-12:
+            break
+        improved.append(float(2 * jnp.sum(gap * move) + squared_norm(move)) < 0)
+        beta *= 2
+    assert improved[-1]
+    assert all(improved[improved.index(True, len(improved) - 2) :])
+
+
+@pytest.mark.usefixtures("x64")
+def test_theorem_1_a_failing_second_condition_can_make_the_step_worse():
+    # One dimension with bias; the learner's guess has already passed the target on what the choice would move.
+    rows = models.linear_rows(np.asarray([[1.0], [-0.2]]))
+    rows = type(rows)(*map(jnp.asarray, rows))
+    y = jnp.asarray([[1.0], [0.0]])
+    params, target = jnp.asarray([[-3.0, 0.0]]), jnp.asarray([[-2.5, -1.0]])
+    lr, chosen = 0.01, jnp.asarray(0)
+    here, naive, there = naive_step(losses.squared, rows, y, params, chosen, lr)
+    held = theory.local_improvement(lr, chosen, here, there, naive, naive, target)
+    assert bool(held.chosen_is_best)
+    assert float(held.advantage) < 0
+    assert not bool(held.conditions)
+    _, move = aware_move(2000.0, lr, chosen, here, there)
+    worse = theory.local_improvement(lr, chosen, here, there, naive, naive + move, target)
+    assert not bool(worse.improved)
+    assert float(squared_norm(naive + move - target)) > float(squared_norm(naive - target))
+
+
+@LOSSES
+@given(seed=SEEDS)
+@pytest.mark.usefixtures("x64")
+def test_local_improvement_is_its_definition(loss, seed):
+    params, target, rows, y, _ = problem(loss, seed)
+    lr, chosen = 0.05, seed % len(y)
+    here, naive, there = naive_step(loss, rows, y, params, jnp.asarray(chosen), lr)
+    aware = naive + 0.01 * params
+    held = theory.local_improvement(lr, jnp.asarray(chosen), here, there, naive, aware, target)
+    volumes = np.asarray(volume.imitated(lr, here.squared_norms, here.losses, there.losses))
+    others = [i for i in range(len(y)) if i != chosen]
+    runner_up = max(others, key=lambda i: volumes[i])
+    one = lambda i: there.weighted_sum((jnp.arange(len(y)) == i).astype(params.dtype))  # noqa: E731
+    advantage = float(jnp.sum((naive - target) * (one(chosen) - one(runner_up))))
+    np.testing.assert_allclose(held.advantage, advantage, rtol=1e-8, atol=1e-10)
+    assert bool(held.chosen_is_best) == (volumes[chosen] >= volumes[others].max())
+    assert bool(held.improved) == (np.linalg.norm(aware - target) < np.linalg.norm(naive - target))
+
+
+@given(values=st.lists(st.tuples(st.floats(0, 10), st.floats(0, 10)), min_size=2, max_size=12))
+@pytest.mark.usefixtures("x64")
+def test_monotonicity_violations_count_pairs(values):
+    distances, remaining = (jnp.asarray(column) for column in zip(*values, strict=True))
+    ordered = [(a, b) for a in values for b in values if a[0] < b[0]]
+    expected = sum(a[1] > b[1] for a, b in ordered) / max(len(ordered), 1)
+    assert float(theory.monotonicity_violations(distances, remaining)) == pytest.approx(expected)
+
+
+def test_after_best_lesson_takes_the_largest_volume():
+    assert float(theory.after_best_lesson(5.0, jnp.asarray([1.0, 3.0, -2.0]))) == 2.0
+
+
+def test_teaching_monotonicity_is_a_share_and_nearly_holds_at_small_steps():
+    for task in (small_numbers(), small_classes()):
+        share = theory.teaching_monotonicity(task, lr=1e-3, samples=50, batches=4)
+        assert 0 <= share < 0.05
+    assert theory.teaching_monotonicity(small_numbers(), lr=3.0, samples=50, batches=4) > 0.05
