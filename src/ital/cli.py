@@ -134,10 +134,11 @@ def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
         raise InputError(f"platform must be cpu or gpu, not {platform!r}")
     import jax
 
-    if platform:
-        jax.config.update("jax_platforms", {"cpu": "cpu", "gpu": "cuda"}[platform])
+    if platform == "cpu":
+        jax.config.update("jax_platforms", "cpu")
+    if platform == "gpu":
         try:
-            jax.devices()
+            jax.devices("gpu")  # where there is one, it is JAX's default
         except RuntimeError:
             raise InputError("no GPU that JAX can use on this machine: leave --platform out or say cpu") from None
     if cache and not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
@@ -157,16 +158,19 @@ def main(arguments: list[str] | None = None) -> None:
     except InputError as error:
         fail(str(error), 2)
     except KeyboardInterrupt:
-        fail("interrupted; what is finished is kept, and the same command goes on from there", 130)
+        status = 130
     except OSError as error:
         fail(f"{error.filename or 'file'}: {error.strerror or error}", 1)
     except Exception as error:
         # Typer's own errors differ in class between its versions, but all know their message and their status.
-        if type(error).__name__ == "Abort":
-            fail("interrupted; what is finished is kept, and the same command goes on from there", 130)
-        if not hasattr(error, "format_message"):
+        if type(error).__name__ == "Abort":  # Ctrl-C in some versions of Typer; others return 130
+            status = 130
+        elif hasattr(error, "format_message"):
+            fail(error.format_message(), 2)
+        else:
             raise
-        fail(error.format_message(), 2)
+    if status == 130:
+        fail("interrupted; what is finished is kept, and the same command goes on from there", 130)
     sys.exit(status if isinstance(status, int) else 0)
 
 

@@ -24,7 +24,7 @@ class Recording:
 
     def __init__(self, sessions: "Sequence[Session]") -> None:
         self.sessions = sessions
-        self.blocks: list[list[Block]] = [[] for _ in sessions]
+        self.blocks: list[list[Block]] = [[session.at_start] for session in sessions]
 
     @property
     def total(self) -> int:
@@ -120,10 +120,11 @@ def computed(curves: "xr.Dataset", method: str) -> "xr.Dataset":
 
 def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard error over the first axis (the seeds); the error of a single seed is NaN."""
+    values = np.asarray(values, float)
     n = len(values)
     with np.errstate(invalid="ignore", over="ignore"):
         error = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
-        return values.mean(axis=0), error
+        return np.asarray(values.mean(axis=0)), np.asarray(error)
 
 
 def summarise(curves: "xr.Dataset") -> "pd.DataFrame":

@@ -257,7 +257,8 @@ class Session:
 
     def __init__(self, program: Program, numbers: Numbers, learners: Sequence[Learner], init: Init, steps: int) -> None:
         self.program, self.numbers, self.learners, self.steps = program, numbers, learners, steps
-        params, memory, self.first_row, self.references = _begin(program, init, numbers)
+        params, memory, metrics, self.references = _begin(program, init, numbers)
+        self.at_start = Block(np.zeros(1, int), {name: np.asarray(row)[None] for name, row in metrics.items()})
         self.carry = Carry(jnp.zeros((), int), params, memory)
 
     @property
@@ -274,10 +275,7 @@ class Session:
         return Block(np.minimum(ends, self.steps), {name: np.asarray(row)[:intervals] for name, row in rows.items()})
 
     def blocks(self) -> Iterator[Block]:
-        """Runs to the end in blocks of about half a second; the first block is the measurement at step 0."""
-        if self.step == 0:
-            first = {name: np.asarray(row)[None] for name, row in self.first_row.items()}
-            yield Block(np.zeros(1, int), first)
+        """Runs to the end in blocks of about half a second."""
         intervals = 1
         while self.step < self.steps:
             began = time.perf_counter()

@@ -14,7 +14,7 @@ import numpy as np
 from ital._progress import show_progress
 from ital._version import __version__
 from ital.errors import InputError
-from ital.experiments import _store
+from ital.experiments import _interrupts, _store
 from ital.experiments._settings import Plan, Settings
 from ital.results import Recording, summarise
 from ital.tasks import Task
@@ -138,18 +138,18 @@ def _compute(
         began -= earlier
     saved = time.monotonic()
     title = f"{plan.task.name}, {plan.teacher.name} teacher: {len(methods)} methods × {len(seeds)} seeds"
-    with show_progress(title, recording.total, progress) as show:
-        try:
-            for i, session in enumerate(recording.sessions):
-                for block in session.blocks():
-                    recording.blocks[i].append(block)
-                    show(recording.done)
-                    if time.monotonic() - saved > SECONDS_BETWEEN_CHECKPOINTS:
-                        _store.save_checkpoint(recording, same_run, time.monotonic() - began, checkpoint)
-                        saved = time.monotonic()
-        except KeyboardInterrupt:
-            _store.save_checkpoint(recording, same_run, time.monotonic() - began, checkpoint)
-            raise
+    with show_progress(title, recording.total, progress) as show, _interrupts.deferred() as interrupted:
+        show(recording.done)
+        for i, session in enumerate(recording.sessions):
+            for block in session.blocks():
+                recording.blocks[i].append(block)
+                show(recording.done)
+                now = time.monotonic()
+                if interrupted() or now - saved > SECONDS_BETWEEN_CHECKPOINTS:
+                    _store.save_checkpoint(recording, same_run, now - began, checkpoint)
+                    saved = now
+                if interrupted():
+                    raise KeyboardInterrupt
     return time.monotonic() - began
 
 

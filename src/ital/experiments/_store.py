@@ -116,8 +116,7 @@ def save_checkpoint(recording: Recording, identity: str, seconds: float, path: P
     arrays: dict[str, np.ndarray] = {"identity": np.asarray(identity), "seconds": np.asarray(seconds)}
     for i, session in enumerate(recording.sessions):
         arrays |= {f"carry/{i}/{j}": np.asarray(leaf) for j, leaf in enumerate(jax.tree.leaves(session.carry))}
-        if recording.blocks[i]:
-            arrays |= {f"rows/{i}/{name}": row for name, row in recording.rows(i).items()}
+        arrays |= {f"rows/{i}/{name}": row for name, row in recording.rows(i).items()}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
     content = buffer.getvalue()
@@ -141,8 +140,7 @@ def load_checkpoint(recording: Recording, identity: str, path: Path) -> float | 
             saved = [arrays[f"carry/{i}/{j}"] for j in range(len(leaves))]
             session.carry = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in saved])
             rows = {name.split("/", 2)[2]: arrays[name] for name in arrays.files if name.startswith(f"rows/{i}/")}
-            if rows:
-                recording.blocks[i] = [Block(rows.pop("step"), rows)]
+            recording.blocks[i] = [Block(rows.pop("step"), rows)]
         return float(arrays["seconds"])
 
 

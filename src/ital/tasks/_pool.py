@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ital import models, volume
-from ital._types import Array, Params, PRNGKeyArray
+from ital._types import Array, Params, PRNGKeyArray, Scalar
 from ital.errors import InputError
 from ital.gradients import HIGHEST, Gradients, add_scaled, squared_norm
 from ital.losses import Loss
@@ -115,7 +115,7 @@ def _rules(model: Model, loss: Loss) -> Rules:
     def feedback(params: Params, examples: Rows) -> Array:
         return model.outputs(params, examples.x)
 
-    def volumes(alpha: Array, examples: TeacherRows, target: Array, lr: Array) -> Array:
+    def volumes(alpha: Array, examples: TeacherRows, target: Array, lr: Scalar) -> Array:
         """Eq. (imit-teacher): the gradient ∂l/∂α ⊗ x is imitated in the teacher's own view x."""
         residuals = loss.derivative(alpha, examples.labels)
         squared_norms = jnp.sum(residuals**2, axis=-1) * examples.x.squared_norms
@@ -246,6 +246,8 @@ def check(name: str, pool: Pool, loss: Loss) -> Pool:
     rows = len(arrays["labels"])
     if rows == 0:
         refuse("the pool has no rows")
+    if len(arrays["test_labels"]) == 0:
+        refuse("the test set has no rows")
     for view in ("learner_x", "teacher_x"):
         if arrays[view].ndim != 2 or len(arrays[view]) != rows:
             refuse(f"{view} has shape {arrays[view].shape}, but there are {rows} labels: views are paired row by row")

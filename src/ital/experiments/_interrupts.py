@@ -1,0 +1,28 @@
+"""Ctrl-C between blocks: a run is never stopped half-way through a block, whose carry and rows belong together."""
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+
+@contextlib.contextmanager
+def deferred() -> Iterator[Callable[[], bool]]:
+    """While it lasts, Ctrl-C is only noted; yields a function that tells. A second Ctrl-C stops at once."""
+    noted = False
+
+    def note(number: int, frame: FrameType | None) -> None:
+        nonlocal noted
+        if noted:
+            raise KeyboardInterrupt
+        noted = True
+
+    if threading.current_thread() is not threading.main_thread():  # signals reach the main thread alone
+        yield lambda: False
+        return
+    previous = signal.signal(signal.SIGINT, note)
+    try:
+        yield lambda: noted
+    finally:
+        signal.signal(signal.SIGINT, previous)

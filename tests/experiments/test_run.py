@@ -1,0 +1,237 @@
+import csv
+import os
+import signal
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from ital import experiments, tasks, teaching
+from ital.experiments import Settings, _run, _store
+from tests.worlds import small_classes
+
+QUICK = {"task": "small", "methods": ("imt", "ital", "ital-2"), "seeds": 3, "steps": 40, "lr": 0.01}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """A quick task among the registered ones."""
+    monkeypatch.setitem(tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small"))
+
+
+def run(out, said=None, overwrite=False, **options):
+    say = (said if said is not None else []).append
+    return experiments.run(Settings(**{**QUICK, **options}), out, say=say, overwrite=overwrite)
+
+
+def same(one, other):
+    xr.testing.assert_identical(one.drop_attrs(deep=False), other.drop_attrs(deep=False))
+
+
+def test_files_are_as_promised(tmp_path):
+    outcome = run(tmp_path)
+    folder = tmp_path / "small" / "cooperative"
+    assert sorted(file.name for file in folder.iterdir()) == ["curves.nc", "curves.pdf", "curves.png", "summary.csv"]
+    assert sorted(outcome.files) == sorted(folder.iterdir())
+    curves = xr.open_dataset(folder / "curves.nc")
+    assert dict(curves.sizes) == {"method": 3, "seed": 3, "step": 5}
+    assert curves["distance"].dims == ("method", "seed", "step")
+    assert curves["distance"].dtype == np.float32
+    assert curves["method"].values.tolist() == ["imt", "ital", "ital-2"]
+    assert curves["step"].values.tolist() == [0, 10, 20, 30, 40]
+    assert len(curves["distance"].attrs["floor"]) == 3
+    expected = {"task": "small", "teacher": "cooperative", "beta": 300.0, "lr": 0.01, "init": "uniform", "steps": 40,
+                "batch_size": 20, "label_noise": 0.0, "data_version": "1"}  # fmt: skip
+    assert {name: curves.attrs[name] for name in expected} == expected
+    assert {"ital_version", "jax_version", "python_version", "seconds", "device"} <= set(curves.attrs)
+    curves.close()
+
+
+def test_summary_holds_five_steps_per_method_and_metric(tmp_path):
+    outcome = run(tmp_path)
+    with (tmp_path / "small/cooperative/summary.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert list(rows[0]) == ["task", "teacher", "method", "metric", "step", "mean", "sem", "n"]
+    assert len(rows) == 3 * 4 * 5
+    row = next(r for r in rows if (r["method"], r["metric"], r["step"]) == ("ital", "distance", "20"))
+    lanes = outcome.curves["distance"].sel({"method": "ital", "step": 20}).values
+    assert float(row["mean"]) == pytest.approx(lanes.mean())
+    assert float(row["sem"]) == pytest.approx(lanes.std(ddof=1) / np.sqrt(3))
+    assert row["n"] == "3"
+
+
+def test_missing_lanes_are_added_and_nothing_is_computed_twice(tmp_path, monkeypatch):
+    whole = run(tmp_path / "whole", methods=("imt", "ital"), seeds=4).curves
+    asked = []
+    original = _run._open
+    monkeypatch.setattr(
+        _run, "_open", lambda plan, methods, seeds: asked.append((methods, seeds)) or original(plan, methods, seeds)
+    )
+    out = tmp_path / "grown"
+    assert run(out, methods=("imt",), seeds=2).lanes_computed == 2
+    assert run(out, methods=("ital",), seeds=2, first_seed=1).lanes_computed == 2
+    grown = run(out, methods=("imt", "ital"), seeds=4)
+    assert grown.lanes_computed == 4
+    assert run(out, methods=("imt", "ital"), seeds=4).lanes_computed == 0
+    lanes = [(method, seed) for methods, seeds in asked for method in methods for seed in seeds]
+    assert len(lanes) == len(set(lanes)) == 8
+    assert (grown.curves["computed"] == 1).all()
+    for metric in ("distance", "loss", "accuracy", "distance_centred"):
+        np.testing.assert_allclose(grown.curves[metric], whole[metric], rtol=2e-4)
+    np.testing.assert_allclose(grown.curves["distance"].attrs["floor"], whole["distance"].attrs["floor"], rtol=1e-6)
+
+
+def test_gaps_stay_gaps(tmp_path):
+    run(tmp_path, methods=("imt",), seeds=2)
+    curves = run(tmp_path, methods=("ital",), seeds=1, first_seed=5).curves
+    assert curves["computed"].sel({"method": "imt"}).values.tolist() == [1, 1, 0]
+    assert curves["computed"].sel({"method": "ital"}).values.tolist() == [0, 0, 1]
+    assert (curves["diverged_at"] == -1).all()
+    summary = (tmp_path / "small/cooperative/summary.csv").read_text().splitlines()
+    assert all(line.endswith(",2") for line in summary if ",imt," in line)
+    assert all(line.endswith(",,1") for line in summary if ",ital," in line)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"lr": 0.02}, "lr = 0.01, not 0.02"),
+        ({"steps": 50}, "steps = 40, not 50"),
+        ({"beta": 7.0}, "beta = 300.0, not 7.0"),
+        ({"beta": "auto"}, "beta = 300.0, not auto"),
+        ({"init": "normal:0.1"}, "init = uniform, not normal:0.1"),
+        ({"batch_size": 21}, "batch_size = 20, not 21"),
+        ({"label_noise": 0.5}, "label_noise = 0.0, not 0.5"),
+        ({"eval_every": 5}, "eval_every = 10, not 5"),
+    ],
+)
+def test_a_result_of_other_settings_is_refused_or_overwritten(tmp_path, change, named):
+    before = run(tmp_path).curves
+    with pytest.raises(ValueError, match=named) as refusal:
+        run(tmp_path, **change)
+    assert "--out" in str(refusal.value)
+    assert "--overwrite" in str(refusal.value)
+    same(_store.load_curves(tmp_path / "small/cooperative/curves.nc"), before)
+    assert run(tmp_path, overwrite=True, **change).lanes_computed == 9
+
+
+def test_teachers_have_folders_of_their_own(tmp_path):
+    for teacher in ("cooperative", "boltzmann:50"):
+        run(tmp_path, teacher=teacher)
+    assert sorted(p.name for p in (tmp_path / "small").iterdir()) == ["boltzmann-50", "cooperative"]
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty", "other"])
+def test_a_damaged_file_is_noticed_and_computed_again(tmp_path, damage):
+    before = run(tmp_path).curves
+    file = tmp_path / "small/cooperative/curves.nc"
+    content = bytearray(file.read_bytes())
+    if damage == "cut":
+        content = content[: len(content) // 2]
+    elif damage == "flip":
+        at = content.find(np.float32(before["loss"].values[1, 2, 3]).astype(">f4").tobytes())
+        content[at + 1] ^= 1
+    elif damage == "empty":
+        content = b""
+    else:
+        content = b"not a NetCDF file"
+    file.write_bytes(content)
+    said = []
+    outcome = run(tmp_path, said)
+    assert outcome.lanes_computed == 9
+    assert any("curves.nc" in line and "again" in line for line in said)
+    same(outcome.curves, before)
+
+
+class Stop(BaseException):
+    """Stands for a kill in the middle of a run."""
+
+
+def stop_after(monkeypatch, blocks, error):
+    """Lets ``blocks`` blocks through, then raises."""
+    left = [blocks]
+    original = teaching.Session.advance
+
+    def advance(self, intervals):
+        left[0] -= 1
+        if left[0] < 0 and error is Stop:
+            raise error
+        if left[0] == 0 and error is KeyboardInterrupt:
+            os.kill(os.getpid(), signal.SIGINT)
+        return original(self, 1)
+
+    monkeypatch.setattr(teaching.Session, "advance", advance)
+
+
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, Stop])
+def test_an_interrupted_run_goes_on_to_the_same_arrays(tmp_path, monkeypatch, blocks, error):
+    whole = run(tmp_path / "whole").curves
+    with monkeypatch.context() as patch:
+        patch.setattr(_run, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+        stop_after(patch, blocks, error)
+        with pytest.raises(error):
+            run(tmp_path / "cut")
+    folder = tmp_path / "cut/small/cooperative"
+    assert [file.name for file in folder.iterdir()] == [".checkpoint"]
+    said = []
+    steps = []
+    original = teaching.Session.advance
+    monkeypatch.setattr(teaching.Session, "advance", lambda self, n: steps.append(self.step) or original(self, n))
+    resumed = run(tmp_path / "cut", said)
+    assert steps[0] == 10 * blocks
+    assert any("going on" in line for line in said)
+    same(resumed.curves, whole)
+    assert not (folder / ".checkpoint").exists()
+
+
+def test_a_damaged_checkpoint_is_left_aside(tmp_path, monkeypatch):
+    whole = run(tmp_path / "whole").curves
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2, KeyboardInterrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path / "cut")
+    file = tmp_path / "cut/small/cooperative/.checkpoint"
+    file.write_bytes(file.read_bytes()[:-7])
+    said = []
+    same(run(tmp_path / "cut", said).curves, whole)
+    assert any("checksum" in line for line in said)
+
+
+def test_a_checkpoint_of_another_run_is_not_used(tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2, KeyboardInterrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path)
+    said = []
+    outcome = run(tmp_path, said, methods=("imt",))
+    assert outcome.lanes_computed == 3
+    assert not any("going on" in line for line in said)
+
+
+def test_a_run_that_cannot_write_says_so(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ValueError, match="cannot"):
+        run(tmp_path / "file")
+    assert os.listdir(tmp_path) == ["file"]
+
+
+def test_two_runs_do_not_share_a_folder(tmp_path):
+    with _store.owned(tmp_path / "small/cooperative"), pytest.raises(ValueError, match="another run"):
+        run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [{"task": "smal"}, {"teacher": "x"}, {"methods": ("x",)}, {"seeds": 0}, {"batch_size": 1}, {"beta": float("inf")}],
+)
+def test_bad_settings_write_nothing(tmp_path, bad):
+    with pytest.raises(ValueError, match=r".+"):
+        run(tmp_path / "out", **bad)
+    assert not (tmp_path / "out").exists()
+
+
+def test_auto_beta_is_stored_per_seed(tmp_path):
+    curves = run(tmp_path, beta="auto", lr=0.3).curves
+    assert curves.attrs["beta"] == "auto"
+    assert len(set(curves["beta"].sel({"method": "ital"}).values)) == 3

@@ -1,0 +1,82 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import chisquare, ortho_group
+
+from ital import losses, tasks, teachers
+from ital.teachers import LearnerView, TeacherView
+from tests.worlds import classes_pool
+
+VOLUMES = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=8)
+
+
+def view(volumes):
+    return TeacherView(jnp.asarray(volumes), jnp.zeros((len(volumes), 1)), None, None, 0.1)
+
+
+def choose(teacher, volumes, key=0):
+    settings = teacher.resolve(teacher.settings, 1.0)
+    return int(teacher.choose(jax.random.key(key), view(volumes), settings))
+
+
+@given(volumes=VOLUMES)
+def test_cooperative_takes_the_first_largest_and_adversarial_the_first_smallest(volumes):
+    assert choose(teachers.cooperative(), volumes) == volumes.index(max(volumes))
+    assert choose(teachers.adversarial(), volumes) == volumes.index(min(volumes))
+
+
+@given(volumes=VOLUMES)
+def test_omniscient_looks_at_the_exact_volumes(volumes):
+    learner = LearnerView(jnp.asarray(volumes), None, None)
+    chosen = teachers.omniscient().choose(jax.random.key(0), view([-v for v in volumes]), learner, ())
+    assert int(chosen) == volumes.index(max(volumes))
+
+
+@pytest.mark.parametrize(
+    ("teacher", "expected"),
+    [
+        (teachers.random(), [1 / 3, 1 / 3, 1 / 3]),
+        (teachers.boltzmann(2.0), np.exp([0, 2, 1]) / np.exp([0, 2, 1]).sum()),
+        (teachers.boltzmann("-2"), np.exp([0, -2, -1]) / np.exp([0, -2, -1]).sum()),
+        (teachers.boltzmann(), np.exp([0, 1, 0.5]) / np.exp([0, 1, 0.5]).sum()),
+    ],
+)
+def test_random_choices_have_their_probabilities(teacher, expected):
+    settings = teacher.resolve(teacher.settings, -1.0)
+    keys = jax.random.split(jax.random.key(1), 6000)
+    chosen = jax.vmap(lambda key: teacher.choose(key, view([0.0, 1.0, 0.5]), settings))(keys)
+    assert chisquare(np.bincount(chosen, minlength=3), 6000 * np.asarray(expected)).pvalue > 1e-3
+
+
+def test_signs_fit_the_teachers():
+    assert [teachers.make(name).sign for name in teachers.REGISTRY] == [1, 1, -1, 1, 1]
+    assert teachers.make("boltzmann:-3").sign == -1
+    assert teachers.make("boltzmann:500").name == "boltzmann:500"
+
+
+@pytest.mark.parametrize("bad", ["boltzmann:x", "boltzmann:inf", "boltzmann:nan"])
+def test_rationality_must_be_a_finite_number(bad):
+    with pytest.raises(ValueError, match="finite number"):
+        teachers.make(bad)
+
+
+@given(seed=st.integers(0, 1000))
+@pytest.mark.usefixtures("x64")
+def test_rotating_the_teachers_view_changes_neither_scores_nor_choices(seed):
+    pool = classes_pool(seed)
+    turn = ortho_group.rvs(pool.teacher_x.shape[1], random_state=np.random.default_rng(seed))
+    target = pool.teacher_target.copy()
+    target[:, :-1] = target[:, :-1] @ turn
+    turned = pool._replace(teacher_x=pool.teacher_x @ turn, teacher_target=target)
+    alpha = jnp.asarray(np.random.default_rng(seed).normal(size=(20, 3)))
+    volumes = []
+    for data in (pool, turned):
+        task = tasks.from_pool("turned", data, losses.cross_entropy, beta=1.0)
+        side = jax.tree.map(jnp.asarray, task.world(0).teacher)
+        examples = task.rules.show(side.examples, jnp.arange(20))
+        volumes.append(task.rules.volumes(alpha, examples, side.target, 0.1))
+    np.testing.assert_allclose(*volumes, rtol=1e-9, atol=1e-12)
+    assert int(jnp.argmax(volumes[0])) == int(jnp.argmax(volumes[1]))

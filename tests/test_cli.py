@@ -1,0 +1,160 @@
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from ital import __version__, tasks
+from ital.cli import main
+from tests.worlds import small_classes
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch, tmp_path):
+    monkeypatch.setitem(tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small"))
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def ital(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    captured = capsys.readouterr()
+    return stop.value.code, captured.out, captured.err
+
+
+def test_version(capsys):
+    assert ital(capsys, "--version") == (0, f"ital {__version__}\n", "")
+
+
+def test_list_names_every_part_on_a_line(capsys):
+    status, out, _ = ital(capsys, "list")
+    assert status == 0
+    for name in ("regression", "gaussian", "cooperative", "boltzmann", "batch", "ital-15"):
+        assert re.search(rf"^  {name} +\S", out, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["list"], ["bench"]])
+def test_help_shows_an_example(capsys, command):
+    status, out, _ = ital(capsys, *command, "--help")
+    assert status == 0
+    assert "Example: ital" in out
+
+
+def test_run_prints_a_table_and_the_files(capsys, tmp_path):
+    status, out, err = ital(
+        capsys, "run", "small", "--methods", "imt,ital", "--seeds", "2", "--steps", "20", "--lr", "0.01"
+    )
+    assert status == 0, err
+    assert "ITAL" in out
+    assert "±" in out
+    assert "results/small/cooperative/curves.nc" in out
+    assert (tmp_path / "results/small/cooperative/curves.png").exists()
+    status, out, _ = ital(
+        capsys, "run", "small", "--methods", "imt,ital", "--seeds", "2", "--steps", "20", "--lr", "0.01"
+    )
+    assert "nothing was computed" in out
+
+
+def test_divergence_is_in_the_table(capsys):
+    status, out, _ = ital(
+        capsys, "run", "small", "--methods", "imt,ital", "--seeds", "2", "--steps", "40", "--lr", "1e30"
+    )
+    assert status == 0
+    assert re.search(r"IMT diverged: values are not finite from step 10 on \(2 of 2 seeds\)", " ".join(out.split()))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "regresion"], "did you mean 'regression'"),
+        (["run", "small", "--teacher", "coop"], "did you mean 'cooperative'"),
+        (["run", "small", "--methods", "imt,itall"], "did you mean 'ital'"),
+        (["run", "small", "--methods", ","], "at least one method"),
+        (["run", "small", "--methods", "imt,imt"], "given twice"),
+        (["run", "small", "--beta", "nan"], "finite number or 'auto'"),
+        (["run", "small", "--beta=-inf"], "finite number or 'auto'"),
+        (["run", "small", "--beta", "much"], "finite number or 'auto'"),
+        (["run", "small", "--lr", "0"], "positive and finite"),
+        (["run", "small", "--lr", "nan"], "positive and finite"),
+        (["run", "small", "--lr=-1"], "positive and finite"),
+        (["run", "small", "--lr", "fast"], "--lr"),
+        (["run", "small", "--seeds", "0"], "at least one seed"),
+        (["run", "small", "--steps", "0"], "steps must be at least 1"),
+        (["run", "small", "--batch-size", "10"], "'ital-15' sees 15 examples"),
+        (["run", "small", "--init", "zero"], "uniform"),
+        (["run", "small", "--label-noise", "2"], "probability"),
+        (["run", "small", "--platform", "tpu"], "cpu or gpu"),
+        (["run", "small", "--platform", "gpu"], "no GPU"),
+        (["run", "small", "--out", "file"], "file"),
+        (["run"], "argument"),
+        (["run", "small", "--what"], "--what"),
+        (["dance"], "dance"),
+        (["bench", "--lanes", "7"], "multiple of 8"),
+    ],
+)
+def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path, arguments, message):
+    (tmp_path / "file").write_text("")
+    status, out, err = ital(capsys, *arguments)
+    assert status == 2
+    assert out == ""
+    assert err.count("\n") == 1
+    assert message in err
+    assert "Traceback" not in err
+    assert sorted(set(os.listdir(tmp_path)) - {"cache"}) == ["file"]
+
+
+def command(*arguments, cwd):
+    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(cwd / "cache"), "JAX_PLATFORMS": "cpu"}
+    return subprocess.Popen(
+        [sys.executable, "-m", "ital", *arguments], cwd=cwd, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+
+
+def test_interrupting_and_killing_lose_nothing(tmp_path):
+    """Ctrl-C and kill −9 at several moments; the same command then ends with the same arrays."""
+    run = ["run", "regression", "--methods", "imt,ital", "--seeds", "6", "--steps", "60000", "--eval-every", "500"]
+    whole = command(*run, "--out", "whole", cwd=tmp_path)
+    began = time.monotonic()
+    _, err = whole.communicate(timeout=300)
+    took = time.monotonic() - began
+    assert whole.returncode == 0, err
+    expected = xr.load_dataset(tmp_path / "whole/regression/cooperative/curves.nc")
+    rng = np.random.default_rng(0)
+    for stop in (signal.SIGINT, signal.SIGKILL, signal.SIGINT, signal.SIGKILL):
+        cut = command(*run, "--out", "cut", cwd=tmp_path)
+        time.sleep(rng.uniform(0.35, 0.8) * took)
+        cut.send_signal(stop)
+        _, err = cut.communicate(timeout=60)
+        if cut.returncode == 0:  # it was quicker than the signal
+            break
+        if stop == signal.SIGINT:
+            assert cut.returncode == 130
+            assert "goes on from there" in err.splitlines()[-1]
+    last = command(*run, "--out", "cut", cwd=tmp_path)
+    _, err = last.communicate(timeout=300)
+    assert last.returncode == 0, err
+    resumed = xr.load_dataset(tmp_path / "cut/regression/cooperative/curves.nc")
+    xr.testing.assert_identical(resumed.drop_attrs(deep=False), expected.drop_attrs(deep=False))
+    assert not list((tmp_path / "cut/regression/cooperative").glob(".*"))
+
+
+def test_bench_reports_json(capsys, monkeypatch):
+    from ital.bench import _cases
+
+    monkeypatch.setattr(
+        _cases, "cases", lambda rows: {"small": _cases.Case(small_classes(), _cases._numpy_loop.cross_entropy)}
+    )
+    status, out, err = ital(capsys, "bench", "--lanes", "16", "--steps", "40", "--json")
+    assert status == 0, err
+    report = json.loads(out)
+    row = report["cases"]["small"]
+    assert row["ital_over_numpy"] == pytest.approx(row["ital_steps_per_second"] / row["numpy_steps_per_second"])
+    assert row["ital_over_floor_time"] > 0

@@ -1,0 +1,112 @@
+"""What every part of the registries must do: jit, vmap over lanes, keep dtypes, stay finite."""
+
+import inspect
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+import ital
+from ital import learners, tasks, teachers
+from ital.teachers import OmniscientTeacher, Teacher
+
+SMALL = {
+    "regression": lambda: tasks.regression(dim=5, points=40),
+    "gaussian": lambda: tasks.gaussian(classes=3, dim=4, per_class=8),
+}
+ALL = list(itertools.product(SMALL, teachers.REGISTRY, learners.REGISTRY))
+# Every task, teacher and method at least once: step through the product by a number coprime to its size.
+SAMPLED = ALL[:: max(1, len(ALL) // 11)]
+
+
+def run(task, teacher, method, **options):
+    return ital.teach(
+        SMALL[task](), teachers.make(teacher), learners.make(method), steps=12, seeds=2, eval_every=5, **options
+    ).curves
+
+
+def check(curves):
+    assert curves["step"].values.tolist() == [0, 5, 10, 12]
+    for metric in ital.results.metrics_of(curves):
+        assert np.isfinite(curves[metric].values).all(), metric
+    assert (curves["diverged_at"].values == -1).all()
+
+
+def test_every_task_has_a_small_version_here():
+    assert set(SMALL) == set(tasks.REGISTRY)
+
+
+def test_the_sample_holds_every_part():
+    for position, registry in enumerate((SMALL, teachers.REGISTRY, learners.REGISTRY)):
+        assert {combination[position] for combination in SAMPLED} == set(registry)
+
+
+@pytest.mark.parametrize(("task", "teacher", "method"), SAMPLED)
+def test_parts_work_together(task, teacher, method):
+    curves = run(task, teacher, method)
+    check(curves)
+    assert curves["distance"].dtype == np.float32
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("task", "teacher", "method"), ALL)
+def test_all_parts_work_together(task, teacher, method):
+    check(run(task, teacher, method))
+
+
+@pytest.mark.parametrize("task", SMALL)
+@pytest.mark.usefixtures("x64")
+def test_float64_is_kept(task):
+    curves = run(task, "cooperative", "ital")
+    check(curves)
+    assert curves["distance"].dtype == np.float64
+
+
+@pytest.mark.parametrize("name", teachers.REGISTRY)
+def test_teachers_choose_an_index_under_jit_and_vmap(name):
+    teacher = teachers.make(name)
+    settings = teacher.resolve(teacher.settings, 100.0)
+    volumes = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
+
+    def choose(key, volumes):
+        view = teachers.TeacherView(volumes, volumes[:, None], None, None, 0.1)
+        if isinstance(teacher, OmniscientTeacher):
+            return teacher.choose(key, view, teachers.LearnerView(volumes, None, None), settings)
+        return teacher.choose(key, view, settings)
+
+    keys = jax.random.split(jax.random.key(0), 7)
+    chosen = np.asarray(jax.jit(jax.vmap(choose))(keys, volumes))
+    assert chosen.shape == (7,)
+    assert ((chosen >= 0) & (chosen < 5)).all()
+
+
+def test_only_the_omniscient_teacher_is_handed_anything_of_the_learner():
+    assert set(teachers.TeacherView._fields) == {"volumes", "feedback", "examples", "target", "lr"}
+    for name in teachers.REGISTRY:
+        teacher = teachers.make(name)
+        arguments = list(inspect.signature(teacher.choose).parameters)
+        expected = ["key", "view", "learner", "settings"] if name == "omniscient" else ["key", "view", "settings"]
+        assert arguments == expected
+        assert isinstance(teacher, OmniscientTeacher if name == "omniscient" else Teacher)
+
+
+@pytest.mark.parametrize(
+    ("make", "name", "nearest"),
+    [
+        (tasks.make, "regresion", "regression"),
+        (teachers.make, "coperative", "cooperative"),
+        (learners.make, "itl", "ital"),
+    ],
+)
+def test_unknown_names_get_the_nearest(make, name, nearest):
+    with pytest.raises(ValueError, match=f"did you mean '{nearest}'"):
+        make(name)
+
+
+@pytest.mark.parametrize("registry", [tasks.REGISTRY, teachers.REGISTRY, learners.REGISTRY])
+def test_every_part_is_described_in_one_line(registry):
+    from ital.cli import describe
+
+    for make in registry.values():
+        assert describe(make).endswith(".")
