@@ -1,6 +1,7 @@
 """Finding parts by name, as typed on the command line: ``name`` or ``name:argument``."""
 
 import difflib
+import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
@@ -22,9 +23,9 @@ def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:
     name, colon, argument = text.partition(":")
     if name not in registry:
         raise InputError(nearest(kind, name, registry))
-    if not colon:
-        return registry[name]()
+    arguments = (argument,) if colon else ()
     try:
-        return registry[name](argument)
+        inspect.signature(registry[name]).bind(*arguments)
     except TypeError:
         raise InputError(f"{kind} {name!r} takes no argument, but {argument!r} follows its name") from None
+    return registry[name](*arguments)

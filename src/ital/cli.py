@@ -20,7 +20,7 @@ app = typer.Typer(
     epilog="Example: ital run regression --methods imt,ital",
 )
 
-PLATFORM = Annotated[str | None, typer.Option(help="Where to compute: cpu or gpu.  [default: a GPU if there is one]")]
+PLATFORM = Annotated[str | None, typer.Option(help="Where to compute: cpu or gpu (default: a GPU if there is one).")]
 
 
 @app.callback(invoke_without_command=True)
@@ -54,23 +54,23 @@ def run(
     task: Annotated[str, typer.Argument(help="The task, e.g. regression (ital list shows all).", show_default=False)],
     teacher: Annotated[str, typer.Option(help="Who chooses the examples.")] = "cooperative",
     methods: Annotated[
-        str | None, typer.Option(help="Learners, separated by commas.  [default: the eight of the paper]")
+        str | None, typer.Option(help="Learners, separated by commas (default: the eight of the paper).")
     ] = None,
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 20,
     first_seed: Annotated[int, typer.Option(help="The first of them.")] = 0,
     steps: Annotated[int, typer.Option(help="Teaching steps.")] = 2000,
     beta: Annotated[
         str | None,
-        typer.Option(help="How rational aware learners think the teacher: auto or a number.  [default: the task's]"),
+        typer.Option(help="How rational aware learners think the teacher: auto or a number (default: the task's)."),
     ] = None,
     lr: Annotated[float, typer.Option(help="The learner's step size.")] = 1e-3,
     batch_size: Annotated[int, typer.Option(help="Examples in a mini-batch.")] = 20,
     init: Annotated[
-        str | None, typer.Option(help="Where learners start: uniform or normal:0.1.  [default: the task's]")
+        str | None, typer.Option(help="Where learners start: uniform or normal:0.1 (default: the task's).")
     ] = None,
     label_noise: Annotated[float, typer.Option(help="Probability that a label of the pool is replaced.")] = 0.0,
     eval_every: Annotated[
-        int | None, typer.Option(help="Steps between measurements.  [default: the task's, mostly 10]")
+        int | None, typer.Option(help="Steps between measurements (default: the task's, mostly 10).")
     ] = None,
     platform: PLATFORM = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a result of other settings.")] = False,
@@ -104,7 +104,7 @@ def run(
 def bench(
     lanes: Annotated[int, typer.Option(help="Lanes (8 methods each seed) to run side by side.")] = 160,
     steps: Annotated[int, typer.Option(help="Teaching steps of each lane.")] = 2000,
-    test_rows: Annotated[int, typer.Option(help="Test rows of the 200-class pool.")] = 1000,
+    test_rows: Annotated[int, typer.Option(help="Test rows of the 200-class pool.")] = 10_000,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     platform: PLATFORM = None,
 ) -> None:

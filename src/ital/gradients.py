@@ -76,7 +76,7 @@ def inner_product(u: Params, v: Params) -> Array:
 
 
 def add_scaled(u: Params, scale: Array | float, v: Params) -> Params:
-    """U + scale · v, leaf by leaf."""
+    """u + scale · v, leaf by leaf."""
     return jax.tree.map(lambda a, b: a + scale * b, u, v)
 
 

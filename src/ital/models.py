@@ -50,7 +50,7 @@ class Model(NamedTuple):
 
     ``rows(x)`` prepares the pool's raw features once (each leaf keeps the rows in front);
     ``start(key, init, rows, outputs)`` draws ν⁰ for K outputs; ``outputs(ν, rows)`` are the answers α (B × K);
-    ``gradients(ν, rows, y)`` gives losses and the three gradient operations at ν.
+    ``gradients(ν, rows, y)`` gives losses and the three gradient operations at ν; ``linear`` says α = νx̃.
     """
 
     name: str
@@ -58,6 +58,7 @@ class Model(NamedTuple):
     start: Callable[[PRNGKeyArray, Init, Any, int], Params]
     outputs: Callable[[Params, Any], Array]
     gradients: Callable[[Params, Any, Array], Gradients]
+    linear: bool = False
 
 
 class LinearRows(NamedTuple):
@@ -88,7 +89,7 @@ def linear(loss: Loss, l2: float = 0.0) -> Model:
         g = gradients.factored(loss.value(alpha, y), loss.derivative(alpha, y), rows.x, rows.squared_norms)
         return gradients.with_l2(g, l2, params.at[:, -1].set(0.0)) if l2 else g
 
-    return Model("linear", linear_rows, start, outputs, at)
+    return Model("linear", linear_rows, start, outputs, at, linear=True)
 
 
 def differentiable(

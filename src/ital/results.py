@@ -61,6 +61,7 @@ class Recording:
             betas = [_per_seed(getattr(learner.settings, "beta", np.nan), len(seeds)) for learner in session.learners]
             coords = {
                 "method": [learner.name for learner in session.learners],
+                "label": ("method", [learner.label for learner in session.learners]),
                 "seed": list(seeds),
                 "step": rows.pop("step"),
             }

@@ -16,17 +16,18 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ital import rationality, theory, volume
+from ital import rationality, tasks, teachers, theory, volume
 from ital._progress import show_progress
 from ital._types import Array, Params, PRNGKeyArray
 from ital.errors import InputError
 from ital.gradients import Gradients, add_scaled
-from ital.learners import Learner, Lesson, Rule, Situation, teacher_aware
+from ital.learners import Learner, Lesson, Rule, Situation
+from ital.learners import make as make_learner
 from ital.models import Init
 from ital.results import FINITE, Recording, Result
 from ital.tasks import Rules, Task, World
 from ital.tasks._base import stack_worlds
-from ital.teachers import LearnerView, OmniscientTeacher, TeacherView, cooperative
+from ital.teachers import LearnerView, OmniscientTeacher, TeacherView
 from ital.teachers._base import AnyTeacher
 
 BLOCK = 64  # measurements that one call of the compiled block can hold; no number depends on it
@@ -364,9 +365,9 @@ def _spread(value: Any, shape: tuple[int, ...]) -> Array:
 
 
 def teach(
-    task: Task,
-    teacher: AnyTeacher | None = None,
-    learner: Learner | Sequence[Learner] | None = None,
+    task: Task | str,
+    teacher: AnyTeacher | str = "cooperative",
+    learner: Learner | str | Sequence[Learner | str] = "ital",
     *,
     steps: int = 2000,
     seeds: int | Sequence[int] = 20,
@@ -381,9 +382,9 @@ def teach(
     """Teaches one or several learners, each on every seed, and returns their learning curves.
 
     Args:
-        task: where to teach, e.g. ``ital.tasks.regression()``.
-        teacher: who chooses the examples; default ``ital.teachers.cooperative()``.
-        learner: one learner or several (then with shared mini-batches and starts); default ``teacher_aware()``.
+        task: where to teach, e.g. ``ital.tasks.regression()``; a registered name will do, here and below.
+        teacher: who chooses the examples, e.g. ``ital.teachers.cooperative()``.
+        learner: one learner, e.g. ``ital.learners.teacher_aware()``, or several, with shared mini-batches and starts.
         steps: teaching steps T.
         seeds: how many seeds (0, 1, …), or which ones.
         beta: for learners that have none of their own: a number, "auto", or None for the task's, with the sign
@@ -397,8 +398,10 @@ def teach(
         progress: show a progress bar.
 
     """
-    learners = [learner or teacher_aware()] if learner is None or isinstance(learner, Learner) else list(learner)
-    teacher = teacher or cooperative()
+    task = tasks.make(task) if isinstance(task, str) else task
+    teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
+    learner = [learner] if isinstance(learner, str | Learner) else learner
+    learners = [make_learner(one) if isinstance(one, str) else one for one in learner]
     seeds = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
     eval_every = task.eval_every if eval_every is None else eval_every
     init = task.init if init is None else Init.parse(init)

@@ -2,13 +2,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ital
 from ital import losses, tasks
 from ital.models import Init
 from ital.tasks import Pool
 from ital.tasks._base import stack_worlds
-from ital.tasks._pool import _mean_over_rows, rank_of_label
+from ital.tasks._pool import _mean_over_rows, is_argmax
 from tests.worlds import classes_pool, numbers_pool, small_classes, small_numbers
 
 
@@ -121,9 +123,13 @@ def test_the_floor_is_what_no_method_moves():
     np.testing.assert_allclose(by_centred, np.broadcast_to(floor, by_centred.shape), rtol=1e-6)
 
 
-def test_rank_of_label_follows_argmax_in_ties():
-    alpha = jnp.asarray([[1.0, 3.0, 3.0], [3.0, 3.0, 1.0], [0.0, 0.0, 0.0]])
-    assert rank_of_label(alpha, jnp.asarray([1, 1, 2])).tolist() == [0, 1, 2]
+@given(
+    rows=st.lists(st.lists(st.integers(0, 2), min_size=4, max_size=4), min_size=1, max_size=8), seed=st.integers(0, 99)
+)
+def test_is_argmax_follows_argmax_in_ties_too(rows, seed):
+    alpha = jnp.asarray(rows, jnp.float32)
+    y = jnp.asarray(np.random.default_rng(seed).integers(0, 4, len(rows)))
+    assert is_argmax(alpha, y).tolist() == (np.argmax(rows, axis=1) == y).tolist()
 
 
 @pytest.mark.parametrize("at_once", [1, 3, 10, 11])

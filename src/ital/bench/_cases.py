@@ -20,7 +20,7 @@ class Case(NamedTuple):
     numpy_loss: _numpy_loop.Loss
 
 
-def pool(classes: int = 200, dim: int = 10, rows: int = 100_000, test_rows: int = 1_000) -> Task:
+def pool(classes: int = 200, dim: int = 10, rows: int = 100_000, test_rows: int = 10_000) -> Task:
     """A shared pool of random features and labels, 200 classes × 10-D."""
     rng = np.random.default_rng(0)
     x = rng.standard_normal((rows, dim), dtype=np.float32)

@@ -30,11 +30,13 @@ def _cross_entropy_derivative(alpha: Array, y: Array) -> Array:
     return r
 
 
+def _cross_entropy_value(alpha: Array, y: Array) -> Array:
+    largest = alpha.max(axis=1)
+    return largest + np.log(np.exp(alpha - largest[:, None]).sum(axis=1)) - alpha[np.arange(len(y)), y]
+
+
 squared = Loss(lambda alpha, y: 0.5 * ((alpha - y) ** 2).sum(axis=1), lambda alpha, y: alpha - y)
-cross_entropy = Loss(
-    lambda alpha, y: -np.log(softmax(alpha)[np.arange(len(y)), y]),
-    _cross_entropy_derivative,
-)
+cross_entropy = Loss(_cross_entropy_value, _cross_entropy_derivative)
 
 
 def steps_per_second(world: World, loss: Loss, beta: float, lr: float, steps: int, every: int) -> float:

@@ -3,7 +3,7 @@
 import json
 import platform
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -137,7 +137,7 @@ def _compute(
         say(f"going on with an interrupted run, {share:.0%} of it done")
         began -= earlier
     saved = time.monotonic()
-    title = f"{plan.task.name}, {plan.teacher.name} teacher: {len(methods)} methods × {len(seeds)} seeds"
+    title = f"{plan.task.name}, {plan.teacher.name} teacher: {_count(methods, 'method')} × {_count(seeds, 'seed')}"
     with show_progress(title, recording.total, progress) as show, _interrupts.deferred() as interrupted:
         show(recording.done)
         for i, session in enumerate(recording.sessions):
@@ -151,6 +151,10 @@ def _compute(
                 if interrupted():
                     raise KeyboardInterrupt
     return time.monotonic() - began
+
+
+def _count(things: Sized, name: str) -> str:
+    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
 
 
 def _versions() -> dict[str, Any]:

@@ -87,9 +87,14 @@ def merge(old: "xr.Dataset | None", new: "xr.Dataset") -> "xr.Dataset":
     """Adds newly computed (method, seed) pairs to what is there."""
     if old is None:
         return new
-    merged = new.combine_first(old).sortby("seed")
+    labels = {
+        str(name): text
+        for part in (old, new)
+        for name, text in zip(part["method"].values, part["label"].values, strict=True)
+    }
+    merged = new.drop_vars("label").combine_first(old.drop_vars("label")).sortby("seed")
     order = [*old["method"].values, *(name for name in new["method"].values if name not in old["method"].values)]
-    merged = merged.sel({"method": order})
+    merged = merged.sel({"method": order}).assign_coords(label=("method", [labels[name] for name in order]))
     merged["computed"] = merged["computed"].fillna(0)
     merged["diverged_at"] = merged["diverged_at"].fillna(-1)
     for name, variable in merged.data_vars.items():

@@ -19,9 +19,10 @@ def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
         if found:
             step, seeds = found
             n = computed(outcome.curves, method).sizes["seed"]
+            name = label(outcome.curves, method)
             console.print(
-                f"[bold red]{label(str(method))} diverged[/]: values are not finite from step {step} on "
-                f"({seeds} of {n} seeds). Try a smaller --lr or --beta."
+                f"[bold red]{name} diverged[/]: values are not finite from step {step} on ({seeds} of {n} seeds). "
+                "Try a smaller --lr or --beta."
             )
     if not outcome.lanes_computed:
         console.print("Everything was there already; nothing was computed.")
@@ -49,7 +50,7 @@ def table(outcome: Outcome) -> Table:
     best = {metric: _best(task.metrics, metric, [mean for mean, _ in values]) for metric, values in cells.items()}
     for i, method in enumerate(methods):
         row = [_cell(*cells[metric][i], bold=cells[metric][i][0] == best[metric]) for metric in metrics]
-        shown.add_row(label(method), *row, str(computed(curves, method).sizes["seed"]))
+        shown.add_row(label(curves, method), *row, str(computed(curves, method).sizes["seed"]))
     start = computed(curves, methods[0])
     first = [float(start[metric].values[..., 0].mean()) for metric in metrics]
     shown.add_section()

@@ -1,7 +1,6 @@
 """Learning curves: one panel per metric, mean over seeds with a band of ±1 standard error."""
 
 import os
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +47,12 @@ def plot_curves(curves: "xr.Dataset", task: Task, metrics: Sequence[str] | None 
         _panel(axis, curves, task, metric)
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(
-        handles, labels, loc="outside lower center", ncols=min(8, len(labels)), frameon=False, handlelength=2.4
+        handles,
+        labels,
+        loc="outside lower center",
+        ncols=min(4 * len(panels), len(labels)),
+        frameon=False,
+        handlelength=2.4,
     )
     teacher = curves.attrs.get("teacher", "")
     seeds = curves.sizes["seed"]
@@ -63,11 +67,9 @@ def in_legend_order(methods: Sequence[str]) -> list[str]:
     return known + [name for name in methods if name not in known]
 
 
-def label(method: str) -> str:
+def label(curves: "xr.Dataset", method: str) -> str:
     """A method's name in a legend."""
-    if method in learners.REGISTRY:
-        return learners.REGISTRY[method]().label
-    return re.sub(r"^ITAL-", "ITAL ", method.upper()) if method.startswith("ital") else method
+    return str(curves["label"].sel({"method": method}).values)
 
 
 def _panel(axis: Any, curves: "xr.Dataset", task: Task, metric: str) -> None:
@@ -81,7 +83,7 @@ def _panel(axis: Any, curves: "xr.Dataset", task: Task, metric: str) -> None:
         colour = COLOURS.get(method) or next(others)
         front = 3 if method == "ital" else 2
         axis.plot(
-            steps, mean, color=colour, label=label(method), lw=2.2 if method == "ital" else 1.5,
+            steps, mean, color=colour, label=label(curves, method), lw=2.2 if method == "ital" else 1.5,
             ls=DASHES.get(method, "-"), zorder=front,
         )  # fmt: skip
         if len(curve) > 1:

@@ -9,6 +9,7 @@ from ital.learners._batch import batch
 from ital.learners._imt import imt
 from ital.learners._sgd import sgd
 from ital.learners._teacher_aware import teacher_aware
+from ital.learners._two_step import Literal, awareness_step, imagine, imagined_choice, in_view, literal_weights
 
 REGISTRY: dict[str, Callable[..., Learner]] = {
     "batch": batch,
@@ -35,11 +36,17 @@ __all__ = [
     "REGISTRY",
     "Learner",
     "Lesson",
+    "Literal",
     "Rule",
     "Situation",
     "Update",
+    "awareness_step",
     "batch",
+    "imagine",
+    "imagined_choice",
     "imt",
+    "in_view",
+    "literal_weights",
     "make",
     "sgd",
     "teacher_aware",

@@ -57,7 +57,7 @@ def in_view(lesson: Lesson, view: Int[Array, ""] | int) -> Bool[Array, " B"]:
 
 
 def imagined_choice(beta: Scalar, volumes: PerExample, seen: Bool[Array, " B"]) -> PerExample:
-    """Q = softmax(β·TV̂(ν̂)) over D̂, eq. (q-imit): how likely the learner thinks each choice was."""
+    """q = softmax(β·TV̂(ν̂)) over D̂, eq. (q-imit): how likely the learner thinks each choice was."""
     return jax.nn.softmax(beta * volumes, where=seen)
 
 
@@ -126,7 +126,7 @@ def resolve(learner: Learner, situation: Situation, *, volume: str | None = None
     if isinstance(beta, str):
         beta = situation.auto_beta(imagined_volumes(volume))
     elif schedule is not None:
-        beta = 0.0
+        beta = float(schedule(jnp.zeros((), int)))  # for the record
     view = situation.batch_size if view is None else view
     if view > situation.batch_size:
         raise InputError(

@@ -1,0 +1,53 @@
+"""Settings of the documentation: ``sphinx-build -W --keep-going -b html docs docs/_build/html``."""
+
+import re
+
+from ital import __version__
+
+project = "ital"
+author = "The ital developers"
+version = release = __version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+]
+exclude_patterns = ["_build"]
+
+myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 3
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 88
+
+html_theme = "furo"
+html_title = f"ital {release}"
+
+
+def escape_bars(app, what, name, obj, options, lines):
+    """Docstrings write |β| and TV̂(·|ν) in plain text, where reStructuredText would see a substitution."""
+    for i, line in enumerate(lines):
+        parts = re.split(r"(``.+?``)", line)
+        lines[i] = "".join(part if part.startswith("``") else part.replace("|", r"\|") for part in parts)
+
+
+def plain_types(app, what, name, obj, options, signature, returns):
+    """Types as a reader writes them: Array, PRNGKeyArray, and ``...`` for a default that is a function."""
+
+    def plain(text):
+        text = re.sub(r"~?\b(?:[A-Za-z_]\w*\.)+(\w+)(?=[\[\], )]|$)", r"\1", text)
+        text = re.sub(r"<function \S*<lambda>>", "...", text).replace("mappingproxy({})", "{}")
+        return text.replace("Key[Array, ''] | UInt32[Array, '2'] | UInt32[Array, '4']", "PRNGKeyArray")
+
+    return signature and plain(signature), returns and plain(returns)
+
+
+def setup(app):
+    app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("autodoc-process-signature", plain_types)
