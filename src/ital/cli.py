@@ -2,6 +2,7 @@
 
 import math
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -169,6 +170,7 @@ def main(arguments: list[str] | None = None) -> None:
             fail(error.format_message(), 2)
         else:
             raise
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is written: nothing is left to interrupt
     if status == 130:
         fail("interrupted; what is finished is kept, and the same command goes on from there", 130)
     sys.exit(status if isinstance(status, int) else 0)
