@@ -2,16 +2,19 @@
 
 import re
 
+from docutils import nodes
+from latex2mathml.converter import convert
+
 from ital import __version__
 
 project = "ital"
 author = "The ital developers"
+project_copyright = f"2026, {author}"
 version = release = __version__
 
 extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
 ]
@@ -26,6 +29,7 @@ autodoc_typehints_format = "short"
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 88
 
+html_math_renderer = "mathml"
 html_theme = "furo"
 html_title = f"ital {release}"
 
@@ -48,6 +52,18 @@ def plain_types(app, what, name, obj, options, signature, returns):
     return signature and plain(signature), returns and plain(returns)
 
 
+def inline_math(translator, node):
+    translator.body.append(convert(node.astext(), display="inline"))
+    raise nodes.SkipNode
+
+
+def display_math(translator, node):
+    translator.body.append(f'<div class="formula">{convert(node.astext(), display="block")}</div>')
+    raise nodes.SkipNode
+
+
 def setup(app):
+    # Formulas become MathML when the pages are built: they need no script and no network.
+    app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     app.connect("autodoc-process-docstring", escape_bars)
     app.connect("autodoc-process-signature", plain_types)

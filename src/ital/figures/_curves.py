@@ -50,7 +50,7 @@ def plot_curves(curves: "xr.Dataset", task: Task, metrics: Sequence[str] | None 
         handles,
         labels,
         loc="outside lower center",
-        ncols=min(4 * len(panels), len(labels)),
+        ncols={1: 3, 2: 4}.get(len(panels), 8),
         frameon=False,
         handlelength=2.4,
     )
