@@ -14,6 +14,8 @@ from ital.teachers import OmniscientTeacher, Teacher
 SMALL = {
     "regression": lambda: tasks.regression(dim=5, points=40),
     "gaussian": lambda: tasks.gaussian(classes=3, dim=4, per_class=8),
+    "irl-dense": lambda: tasks.irl_dense(size=3),
+    "irl-sparse": lambda: tasks.irl_sparse(size=3),
 }
 ALL = list(itertools.product(SMALL, teachers.REGISTRY, learners.REGISTRY))
 # Every task, teacher and method at least once: step through the product by a number coprime to its size.

@@ -38,7 +38,7 @@ class NumpyLane:
         self.classes = task.rules is small_classes().rules
         self.beta = beta if beta is not None else task.beta * (-1 if teacher == "adversarial" else 1)
         (session,) = sessions(task, teacher, seeds=[seed, seed + 1], lr=lr, batch_size=batch_size)
-        self.nu = np.asarray(session.carry.params[0, 0], float)
+        self.nu = np.asarray(session.carry.lanes.params[0, 0], float)
         key = jax.random.fold_in(session.numbers.keys[0], 1)
         self.draw = lambda t: teaching.draw(
             session.program, jax.tree.map(jnp.asarray, self.world), jax.random.fold_in(key, t)
@@ -150,7 +150,7 @@ def test_all_methods_of_the_paper_are_lanes_of_one_program():
 
 def test_methods_of_a_seed_share_start_and_batches():
     (session,) = sessions(small_classes())
-    start = np.asarray(session.carry.params)
+    start = np.asarray(session.carry.lanes.params)
     assert (start == start[:, :1]).all()
     assert not (start[0] == start[1]).all()
     assert (start[..., -1] == 0).all(), "the bias starts at 0"

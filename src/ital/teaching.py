@@ -66,11 +66,10 @@ class Numbers(NamedTuple):
 
 
 class Carry(NamedTuple):
-    """The state of a run between steps: leading axes are seeds and lanes."""
+    """The state of a run between steps: the number of steps taken, and all lanes with leading axes (seed, lane)."""
 
     step: Any
-    params: Params
-    memory: Any
+    lanes: Any
 
 
 class Drawn(NamedTuple):
@@ -97,42 +96,71 @@ def draw(program: Program, world: World, key: PRNGKeyArray) -> Drawn:
     )
 
 
-def choose(program: Program, world: World, drawn: Drawn, params: Params, lr: Array, settings: Any) -> Array:
-    """The learner reports, the teacher scores and chooses. She is handed her side of the world and his feedback."""
+def _first_feedback(rules: Rules, world: World) -> Any:
+    return rules.first_feedback(world) if rules.first_feedback else None
+
+
+class Scene(NamedTuple):
+    """One mini-batch in front of both players: what each sees of it, and what the learner reports."""
+
+    examples: Any
+    teacher_examples: Any
+    feedback: Any
+
+
+def meet(program: Program, world: World, drawn: Drawn, params: Params, previous: Any) -> Scene:
+    """Both look at the mini-batch, each at his own side of it, and the learner reports."""
     rules = program.rules
-    feedback = rules.feedback(params, rules.show(world.learner, drawn.batch))
-    examples, target = rules.show(world.teacher.examples, drawn.batch), world.teacher.target
-    view = TeacherView(rules.volumes(feedback, examples, target, lr), feedback, examples, target, lr)
+    examples = rules.show(world.learner, drawn.batch)
+    return Scene(examples, rules.show(world.teacher.examples, drawn.batch), rules.feedback(params, examples, previous))
+
+
+def choose(
+    program: Program, world: World, drawn: Drawn, scene: Scene, params: Params, lr: Array, settings: Any
+) -> Array:
+    """The teacher scores and chooses. She is handed her side of the world and his feedback."""
+    rules, target = program.rules, world.teacher.target
+    volumes = rules.volumes(scene.feedback, scene.teacher_examples, target, lr)
+    view = TeacherView(volumes, scene.feedback, scene.teacher_examples, target, lr)
     if not program.omniscient:
         return program.teacher(drawn.teacher_key, view, settings)
-    gradients = rules.gradients(params, rules.show(world.learner, drawn.batch))
+    gradients = rules.gradients(params, scene.examples, scene.feedback)
     progress = gradients.inner(add_scaled(params, -1.0, world.truth.target))
     volumes = volume.exact(lr, gradients.squared_norms, progress)
     return program.teacher(drawn.teacher_key, view, LearnerView(volumes, params, world.truth.target), settings)
 
 
-def _lesson(program: Program, world: World, drawn: Drawn, step: Array, lr: Array, chosen: Array) -> Lesson:
+def _lesson(program: Program, drawn: Drawn, scene: Scene, step: Array, lr: Array, chosen: Array) -> Lesson:
     """What the learner is shown: his side of the world and her choice."""
-    examples = program.rules.show(world.learner, drawn.batch)
 
     def gradients(params: Params) -> Gradients:
-        return program.rules.gradients(params, examples)
+        return program.rules.gradients(params, scene.examples, scene.feedback)
 
-    return Lesson(step, lr, examples, gradients, chosen, drawn.order, drawn.bystander)
+    return Lesson(step, lr, scene.examples, gradients, chosen, drawn.order, drawn.bystander)
+
+
+class Lane(NamedTuple):
+    """One learner between two steps: his parameters, his memory, and his last feedback where the task wants it."""
+
+    params: Params
+    memory: Any
+    feedback: Any
 
 
 def teaching_step(
-    program: Program, world: World, drawn: Drawn, numbers: Any, step: Array, params: Params, memory: Any
-) -> tuple[Params, Any, dict[str, Array]]:
-    """One step of one lane: feedback, choice, update; returns parameters, memory and the signals to record."""
+    program: Program, world: World, drawn: Drawn, numbers: Any, step: Array, lane: Lane
+) -> tuple[Lane, dict[str, Array]]:
+    """One step of one lane: feedback, choice, update; returns the lane and the signals to record."""
     lr, learner_settings, teacher_settings = numbers
-    chosen = choose(program, world, drawn, params, lr, teacher_settings)
-    lesson = _lesson(program, world, drawn, step, lr, chosen)
-    update = program.rule.update(lesson, learner_settings, params, memory)
+    scene = meet(program, world, drawn, lane.params, lane.feedback)
+    chosen = choose(program, world, drawn, scene, lane.params, lr, teacher_settings)
+    lesson = _lesson(program, drawn, scene, step, lr, chosen)
+    update = program.rule.update(lesson, learner_settings, lane.params, lane.memory)
     signals = dict(update.signals)
     if program.diagnostics:
-        signals |= _theorem(lesson, params, update.params, world.truth.target)
-    return update.params, update.memory, signals
+        signals |= _theorem(lesson, lane.params, update.params, world.truth.target)
+    kept = scene.feedback if program.rules.first_feedback else None
+    return Lane(update.params, update.memory, kept), signals
 
 
 def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> dict[str, Array]:
@@ -159,20 +187,20 @@ def _interval(
     stream = jax.random.fold_in(key, _STEPS)
     drawn = jax.vmap(lambda step: draw(program, world, jax.random.fold_in(stream, step)))(steps)
 
-    def one_step(state: tuple[Params, Any], now: tuple[Array, Drawn]) -> tuple[tuple[Params, Any], dict[str, Array]]:
+    def one_step(lanes: Lane, now: tuple[Array, Drawn]) -> tuple[Lane, dict[str, Array]]:
         step, drawn = now
-        lane = functools.partial(teaching_step, program, world, drawn)
-        params, memory, signals = jax.vmap(lane, in_axes=(0, None, 0, 0))(numbers, step, *state)
+        one = functools.partial(teaching_step, program, world, drawn)
+        stepped, signals = jax.vmap(one, in_axes=(0, None, 0))(numbers, step, lanes)
         active = step < last_step
-        kept = jax.tree.map(lambda new, old: jnp.where(active, new, old), (params, memory), state)
+        kept = jax.tree.map(lambda new, old: jnp.where(active, new, old), stepped, lanes)
         return kept, jax.tree.map(lambda s: jnp.where(active, s, 0.0), signals)
 
-    (params, memory), signals = jax.lax.scan(one_step, (carry.params, carry.memory), (steps, drawn))
+    lanes, signals = jax.lax.scan(one_step, carry.lanes, (steps, drawn))
     taken = jnp.clip(last_step - carry.step, 1, program.eval_every)
-    metrics = jax.vmap(program.rules.measure, in_axes=(0, None))(params, world.truth)
+    metrics = jax.vmap(program.rules.measure, in_axes=(0, None))(lanes.params, world.truth)
     metrics |= jax.tree.map(lambda s: jnp.sum(s, axis=0) / taken, signals)
-    metrics[FINITE] = jax.vmap(_all_finite)(params)
-    return Carry(carry.step + program.eval_every, params, memory), metrics
+    metrics[FINITE] = jax.vmap(_all_finite)(lanes.params)
+    return Carry(carry.step + program.eval_every, lanes), metrics
 
 
 def _all_finite(params: Params) -> Array:
@@ -184,7 +212,7 @@ def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array
     """Runs ``intervals`` (≤ BLOCK) intervals of all lanes; returns the carry and one row per measurement."""
 
     def seeds(carry: Carry) -> tuple[Carry, dict[str, Array]]:
-        lanes = Carry(None, 0, 0)
+        lanes = Carry(None, 0)
         run = jax.vmap(
             functools.partial(_interval, program),
             in_axes=(numbers.world_axes(program), 0, 0, None, lanes),
@@ -210,9 +238,11 @@ def _begin(program: Program, init: Init, numbers: Numbers) -> tuple[Any, ...]:
     def seed(world: World, key: PRNGKeyArray, settings: Any) -> tuple[Any, ...]:
         start = program.rules.start(jax.random.fold_in(key, _START), init, world)
 
-        def lane(settings: Any) -> tuple[Params, Any, dict[str, Array]]:
+        feedback = _first_feedback(program.rules, world)
+
+        def lane(settings: Any) -> tuple[Lane, dict[str, Array]]:
             metrics = program.rules.measure(start, world.truth) | {FINITE: _all_finite(start)}
-            return start, program.rule.init(start, settings), metrics
+            return Lane(start, program.rule.init(start, settings), feedback), metrics
 
         return *jax.vmap(lane)(settings), program.rules.references(start, world.truth)
 
@@ -229,11 +259,13 @@ def imagined_volumes(
 
     def seed(world: World, key: PRNGKeyArray, lr: Array, settings: Any) -> tuple[Array, Array]:
         params = program.rules.start(jax.random.fold_in(key, _START), init, world)
+        first = _first_feedback(program.rules, world)
 
         def batch(key: PRNGKeyArray) -> tuple[Array, Array]:
             drawn = draw(program, world, key)
-            chosen = choose(program, world, drawn, params, lr, settings)
-            volumes = imagine(_lesson(program, world, drawn, jnp.zeros((), int), lr, chosen), params)
+            scene = meet(program, world, drawn, params, first)
+            chosen = choose(program, world, drawn, scene, params, lr, settings)
+            volumes = imagine(_lesson(program, drawn, scene, jnp.zeros((), int), lr, chosen), params)
             alike = [jnp.all((a[:, None] == a).reshape(*2 * a.shape[:1], -1), -1) for a in jax.tree.leaves(drawn.batch)]
             return volumes, functools.reduce(jnp.logical_and, alike)
 
@@ -258,9 +290,9 @@ class Session:
 
     def __init__(self, program: Program, numbers: Numbers, learners: Sequence[Learner], init: Init, steps: int) -> None:
         self.program, self.numbers, self.learners, self.steps = program, numbers, learners, steps
-        params, memory, metrics, self.references = _begin(program, init, numbers)
+        lanes, metrics, self.references = _begin(program, init, numbers)
         self.at_start = Block(np.zeros(1, int), {name: np.asarray(row)[None] for name, row in metrics.items()})
-        self.carry = Carry(jnp.zeros((), int), params, memory)
+        self.carry = Carry(jnp.zeros((), int), lanes)
 
     @property
     def step(self) -> int:
@@ -310,7 +342,9 @@ def open_sessions(
         what = "the omniscient teacher" if omniscient else "diagnostics"
         raise InputError(f"{what} needs the learner's target, which task {task.name!r} does not have")
     worlds = jax.tree.map(jnp.asarray, worlds)
-    keys = jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(0), seed))(jnp.asarray(seeds, jnp.uint32))
+    keys = jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed))(
+        jnp.asarray(seeds, jnp.uint32)
+    )
     teacher_settings = teacher.resolve(teacher.settings, task.beta)
 
     def program(rule: Rule) -> Program:
@@ -420,7 +454,7 @@ def teach(
     settings = {"lr": lr, "init": str(init), "steps": steps, "batch_size": batch_size}
     curves.attrs |= {"task": task.name, "teacher": teacher.name, **settings}
     final = {
-        learner.name: jax.tree.map(lambda leaf, lane=lane: np.asarray(leaf[:, lane]), session.carry.params)
+        learner.name: jax.tree.map(lambda leaf, lane=lane: np.asarray(leaf[:, lane]), session.carry.lanes.params)
         for session in sessions
         for lane, learner in enumerate(session.learners)
     }

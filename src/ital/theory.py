@@ -71,6 +71,7 @@ def teaching_monotonicity(
     @jax.jit
     def violations(world: World) -> Array:
         target = world.truth.target
+        first = task.rules.first_feedback(world) if task.rules.first_feedback else None
         starts = jax.vmap(lambda key: task.rules.start(key, task.init, world))(jax.random.split(start_key, samples))
         shares = jax.random.uniform(scale_key, (samples,))
         params = jax.vmap(lambda start, share: add_scaled(target, share, add_scaled(start, -1.0, target)))(
@@ -80,10 +81,14 @@ def teaching_monotonicity(
 
         def on_batch(key: PRNGKeyArray) -> Array:
             examples = task.rules.show(world.learner, task.rules.draw(key, world, batch_size))
-            at_target = task.rules.gradients(target, examples).losses
+
+            def at(p: Params) -> Gradients:
+                return task.rules.gradients(p, examples, task.rules.feedback(p, examples, first))
+
+            at_target = at(target).losses
 
             def remaining(p: Params, distance: Array) -> Array:
-                here = task.rules.gradients(p, examples)
+                here = at(p)
                 return after_best_lesson(distance, volume.imitated(lr, here.squared_norms, here.losses, at_target))
 
             return monotonicity_violations(distances, jax.vmap(remaining)(params, distances))

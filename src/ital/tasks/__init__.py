@@ -6,12 +6,15 @@ from ital import _registry
 from ital.errors import InputError
 from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World
 from ital.tasks._gaussian import gaussian
+from ital.tasks._irl import irl_dense, irl_sparse
 from ital.tasks._pool import Pool, from_pool
 from ital.tasks._regression import regression
 
 REGISTRY: dict[str, Callable[..., Task]] = {
     "regression": regression,
     "gaussian": gaussian,
+    "irl-dense": irl_dense,
+    "irl-sparse": irl_sparse,
 }
 
 
@@ -33,6 +36,8 @@ __all__ = [
     "World",
     "from_pool",
     "gaussian",
+    "irl_dense",
+    "irl_sparse",
     "make",
     "regression",
 ]

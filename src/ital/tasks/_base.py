@@ -42,20 +42,24 @@ class Rules(NamedTuple):
     ``start(key, init, world)`` draws ν⁰;
     ``draw(key, world, B)`` draws a mini-batch as small arrays (rows, states, …), equal where examples are equal;
     ``show(side, drawn)`` looks them up on the learner's or the teacher's side;
-    ``feedback(ν, examples)`` is what the learner reports; ``volumes(feedback, examples, ω*, η)`` are the teacher's
-    imitated teaching volumes; ``gradients(ν, examples)`` the learner's losses and gradients;
+    ``feedback(ν, examples, previous)`` is what the learner reports, with whatever follows from the report alone;
+    ``volumes(feedback, examples, ω*, η)`` are the teacher's imitated teaching volumes;
+    ``gradients(ν, examples, feedback)`` the learner's losses and gradients;
     ``measure(ν, truth)`` the recorded metrics; ``references(ν⁰, truth)`` constants of a seed, by metric and kind
-    (a "floor" that no method can go below, a "reference" line).
+    (a "floor" that no method can go below, a "reference" line);
+    ``first_feedback(world)``, where given, is the ``previous`` of the first step, and each feedback is that of the
+    next one: a place to start from for what is found by iteration. Without it ``previous`` is None.
     """
 
     start: Callable[[PRNGKeyArray, Init, World], Params]
     draw: Callable[[PRNGKeyArray, World, int], Any]
     show: Callable[[Any, Any], Any]
-    feedback: Callable[[Params, Any], Array]
-    volumes: Callable[[Array, Any, Params, Array], Array]
-    gradients: Callable[[Params, Any], Gradients]
+    feedback: Callable[[Params, Any, Any], Any]
+    volumes: Callable[[Any, Any, Params, Array], Array]
+    gradients: Callable[[Params, Any, Any], Gradients]
     measure: Callable[[Params, Truth], dict[str, Array]]
     references: Callable[[Params, Truth], dict[str, dict[str, Array]]] = lambda start, truth: {}
+    first_feedback: Callable[[World], Any] | None = None
 
 
 class Metric(NamedTuple):

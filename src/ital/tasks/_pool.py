@@ -112,7 +112,7 @@ def _rules(model: Model, loss: Loss) -> Rules:
     def show(side: Any, rows: Array) -> Any:
         return jax.tree.map(lambda column: column[rows], side)
 
-    def feedback(params: Params, examples: Rows) -> Array:
+    def feedback(params: Params, examples: Rows, previous: None) -> Array:
         return model.outputs(params, examples.x)
 
     def volumes(alpha: Array, examples: TeacherRows, target: Array, lr: Scalar) -> Array:
@@ -122,7 +122,7 @@ def _rules(model: Model, loss: Loss) -> Rules:
         losses = loss.value(alpha, examples.labels)
         return volume.imitated(lr, squared_norms, losses, examples.target_losses)
 
-    def gradients(params: Params, examples: Rows) -> Gradients:
+    def gradients(params: Params, examples: Rows, feedback: Array) -> Gradients:
         return model.gradients(params, examples.x, examples.labels)
 
     def on_rows(params: Params, rows: Rows) -> dict[str, Array]:

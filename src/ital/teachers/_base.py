@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ital._types import Array, Float, Int, Params, PerExample, PRNGKeyArray, Scalar
+from ital._types import Array, Int, Params, PerExample, PRNGKeyArray, Scalar
 
 
 class TeacherView(NamedTuple):
@@ -13,7 +13,7 @@ class TeacherView(NamedTuple):
     """
 
     volumes: PerExample
-    feedback: Float[Array, "..."]
+    feedback: Any
     examples: Any
     target: Params
     lr: Scalar
