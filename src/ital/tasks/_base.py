@@ -22,7 +22,7 @@ class TeacherSide(NamedTuple):
 class Truth(NamedTuple):
     """What only measurements and the omniscient teacher may read: ν* (None where unknown) and the test set."""
 
-    target: Params | None
+    target: Any
     test: Any
 
 

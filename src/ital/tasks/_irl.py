@@ -148,7 +148,7 @@ class Demonstrations(NamedTuple):
     states: Array
     actions: Array
     encoding: Array
-    log_policy: Array | None
+    log_policy: Any
 
 
 def reward_of(encoding: Array, params: Array) -> Array:
