@@ -10,7 +10,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 run: $(VENV)/.installed
 	@for task in regression gaussian; do for teacher in cooperative adversarial; do \
 	  $(BIN)/ital run $$task --teacher $$teacher || exit $$?; done; done
-	@echo "Figures and tables are in results/."
+	@echo "Figures and tables are in results/. To go on: . $(BIN)/activate && ital --help"
 
 test: lint types docs
 	$(BIN)/python -m pytest -n 2

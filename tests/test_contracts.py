@@ -18,8 +18,11 @@ SMALL = {
     "irl-sparse": lambda: tasks.irl_sparse(size=3),
 }
 ALL = list(itertools.product(SMALL, teachers.REGISTRY, learners.REGISTRY))
-# Every task, teacher and method at least once: step through the product by a number coprime to its size.
-SAMPLED = ALL[:: max(1, len(ALL) // 11)]
+# Every task, teacher and method at least once: walk through the three registries side by side.
+SAMPLED = [
+    tuple(list(part)[i % len(part)] for part in (SMALL, teachers.REGISTRY, learners.REGISTRY))
+    for i in range(max(map(len, (SMALL, teachers.REGISTRY, learners.REGISTRY))))
+]
 
 
 def run(task, teacher, method, **options):

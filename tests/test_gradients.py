@@ -2,7 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ital import gradients, losses, models
@@ -11,7 +11,12 @@ SEEDS = st.integers(0, 2**31)
 LOSSES = pytest.mark.parametrize("loss", [losses.squared, losses.cross_entropy], ids=lambda loss: loss.name)
 
 
-def problem(loss, seed, outputs=3, dim=4, rows=5):
+SHAPES = pytest.mark.parametrize("shape", [(3, 4, 5), (1, 1, 1), (2, 1, 2)], ids=str)
+
+
+def problem(loss, seed, shape=(3, 4, 5)):
+    """Parameters, a direction, rows, labels and weights for K outputs, d features and B rows."""
+    outputs, dim, rows = shape
     rng = np.random.default_rng(seed)
     rows_of_x = models.linear_rows(rng.normal(size=(rows, dim)))
     y = rng.integers(0, outputs, rows) if loss.classes else rng.normal(size=(rows, outputs))
@@ -30,11 +35,13 @@ def brute_force(loss, params, x, y, l2=0.0):
 
 
 @LOSSES
+@SHAPES
 @pytest.mark.parametrize("l2", [0.0, 0.3])
 @given(seed=SEEDS)
+@settings(max_examples=10)
 @pytest.mark.usefixtures("x64")
-def test_factored_operations_equal_materialised_gradients(loss, l2, seed):
-    params, direction, rows, y, weights = problem(loss, seed)
+def test_factored_operations_equal_materialised_gradients(loss, shape, l2, seed):
+    params, direction, rows, y, weights = problem(loss, seed, shape)
     values, g = brute_force(loss, params, rows.x, y, l2)
     ours = models.linear(loss, l2).gradients(params, rows, y)
     np.testing.assert_allclose(ours.losses, values, rtol=1e-10, atol=1e-12)
@@ -44,10 +51,12 @@ def test_factored_operations_equal_materialised_gradients(loss, l2, seed):
 
 
 @LOSSES
+@SHAPES
 @given(seed=SEEDS)
+@settings(max_examples=10)
 @pytest.mark.usefixtures("x64")
-def test_autodiff_operations_equal_factored_ones(loss, seed):
-    params, direction, rows, y, weights = problem(loss, seed)
+def test_autodiff_operations_equal_factored_ones(loss, shape, seed):
+    params, direction, rows, y, weights = problem(loss, seed, shape)
     factored = models.linear(loss).gradients(params, rows, y)
     model = models.differentiable("same", lambda key: params, lambda p, x: p @ x, loss)
     ours = model.gradients(params, rows.x, y)

@@ -128,17 +128,25 @@ def test_changing_numbers_never_recompiles():
         methods = [learners.imt(), learners.teacher_aware(options.pop("own", None), view=options.pop("view", None))]
         ital.teach(task, learner=methods, **{"steps": 20, "seeds": [0, 1], "batch_size": 19, **options})
 
-    before = teaching.run_block._cache_size()
-    run()
-    assert teaching.run_block._cache_size() == before + 1
+    def compiled():
+        return teaching.run_block._cache_size(), teaching._begin._cache_size(), teaching.sharpest_beta._cache_size()
+
+    before = compiled()
+    run(beta="auto")
+    after = compiled()
+    assert after == tuple(n + 1 for n in before)
     for change in (
         {"beta": 7.0}, {"beta": -7.0}, {"own": 5.0}, {"lr": 0.05}, {"view": 3}, {"seeds": [8, 5]},
-        {"init": "normal:0.1"}, {"steps": 33}, {"beta": "auto"},
+        {"init": "uniform:0.3"}, {"steps": 33}, {"beta": "auto", "lr": 0.02},
     ):  # fmt: skip
         run(**change)
-    assert teaching.run_block._cache_size() == before + 1
+        assert compiled() == after, change
     ital.teach(small_classes(), learner=[learners.imt(), learners.sgd()], steps=20, seeds=[0, 1], batch_size=19)
-    assert teaching.run_block._cache_size() == before + 1, "an equal task with other methods is the same program"
+    assert compiled() == after, "an equal task with other methods is the same program"
+
+
+def test_whole_numbers_and_others_are_one_program():
+    assert teaching._spread(5, (2, 3)).dtype == teaching._spread(5.0, (2, 3)).dtype
 
 
 def test_all_methods_of_the_paper_are_lanes_of_one_program():
@@ -185,6 +193,47 @@ def test_steps_start_at_zero_and_end_at_the_last():
     assert curves["step"].values.tolist() == [0, 10, 20, 30, 37]
     longer = ital.teach(small_classes(), steps=40, seeds=2, eval_every=37).curves
     np.testing.assert_array_equal(curves["loss"].values[..., -1], longer["loss"].values[..., 1])
+
+
+def test_long_intervals_run_in_short_blocks_with_the_same_numbers():
+    options = {"seeds": 2, "steps": 450, "learner": [learners.teacher_aware(1000.0)], "diagnostics": True}
+    often = ital.teach(small_numbers(), eval_every=10, **options).curves
+    seldom = ital.teach(small_numbers(), eval_every=200, **options).curves
+    assert seldom["step"].values.tolist() == [0, 200, 400, 450]
+    np.testing.assert_array_equal(seldom["loss"], often["loss"].sel(step=[0, 200, 400, 450]))
+    shares = often["theorem_conditions"].values[..., 1:]
+    expected = [shares[..., :20].mean(-1), shares[..., 20:40].mean(-1), shares[..., 40:].mean(-1)]
+    np.testing.assert_allclose(seldom["theorem_conditions"].values[..., 1:], np.stack(expected, -1), rtol=1e-5)
+    (session,) = sessions(small_numbers(), steps=10**6, eval_every=10**6)
+    assert session.program.eval_every == 100
+
+
+def test_the_tasks_own_beta_and_its_decay_are_used():
+    decaying = small_classes(beta_decay=0.05)
+    by_task = distances(decaying, learner=learners.teacher_aware())
+    by_hand = distances(small_classes(), learner=learners.teacher_aware(300.0, beta_decay=0.05))
+    np.testing.assert_array_equal(by_task, by_hand)
+    assert not np.array_equal(by_task, distances(small_classes(), learner=learners.teacher_aware()))
+
+
+@pytest.mark.parametrize("nonsense", [lambda v: None, lambda v: v, jnp.max])
+def test_a_teacher_must_choose_an_index(nonsense):
+    teacher = teachers.Teacher("odd", lambda key, view, settings: nonsense(view.volumes))
+    with pytest.raises(ValueError, match="one index"):
+        ital.teach(small_classes(), teacher, seeds=1, steps=2)
+
+
+@pytest.mark.parametrize("name", ["distance", "step", "beta"])
+def test_signals_cannot_take_the_name_of_something_else(name):
+    rule = learners.Rule(lambda p, s: (), lambda lesson, s, p, m: learners.Update(p, m, {name: lesson.lr}))
+    with pytest.raises(ValueError, match="taken"):
+        ital.teach(small_classes(), learner=learners.Learner("odd", "Odd", rule), seeds=1, steps=2)
+
+
+def test_updates_must_keep_the_shape():
+    rule = learners.Rule(lambda p, s: (), lambda lesson, s, p, m: learners.Update(p.ravel()))
+    with pytest.raises(ValueError, match="shape"):
+        ital.teach(small_classes(), learner=learners.Learner("odd", "Odd", rule), seeds=1, steps=2)
 
 
 def test_diagnostics_record_shares_of_steps():
@@ -236,6 +285,7 @@ def golden_curve(method, case):
     ("options", "message"),
     [
         ({"steps": 0}, "steps must be at least 1"),
+        ({"steps": 2**31}, "below"),
         ({"seeds": 0}, "at least one seed"),
         ({"seeds": [1, 1]}, "seed 1 is given twice"),
         ({"seeds": [-1]}, "seeds must lie in"),

@@ -2,21 +2,23 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ital import models, volume
 from ital.gradients import squared_norm
-from tests.test_gradients import LOSSES, problem
+from tests.test_gradients import LOSSES, SHAPES, problem
 
 SEEDS, RATES = st.integers(0, 2**31), st.floats(1e-4, 2.0)
 
 
 @LOSSES
+@SHAPES
 @given(seed=SEEDS, lr=RATES)
+@settings(max_examples=10)
 @pytest.mark.usefixtures("x64")
-def test_exact_volume_is_the_progress_of_one_naive_step(loss, seed, lr):
-    params, target, rows, y, _ = problem(loss, seed)
+def test_exact_volume_is_the_progress_of_one_naive_step(loss, shape, seed, lr):
+    params, target, rows, y, _ = problem(loss, seed, shape)
     g = models.linear(loss).gradients(params, rows, y)
     ours = volume.exact(lr, g.squared_norms, g.inner(params - target))
     for i in range(len(y)):
@@ -26,10 +28,12 @@ def test_exact_volume_is_the_progress_of_one_naive_step(loss, seed, lr):
 
 
 @LOSSES
+@SHAPES
 @given(seed=SEEDS, lr=RATES)
+@settings(max_examples=10)
 @pytest.mark.usefixtures("x64")
-def test_imitated_volume_never_exceeds_the_exact_one_for_a_convex_loss(loss, seed, lr):
-    params, target, rows, y, _ = problem(loss, seed)
+def test_imitated_volume_never_exceeds_the_exact_one_for_a_convex_loss(loss, shape, seed, lr):
+    params, target, rows, y, _ = problem(loss, seed, shape)
     model = models.linear(loss)
     g = model.gradients(params, rows, y)
     imitated = volume.imitated(lr, g.squared_norms, g.losses, model.gradients(target, rows, y).losses)

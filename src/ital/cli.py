@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from ital import _interrupts
 from ital._version import __version__
 from ital.errors import InputError
 
@@ -154,6 +155,7 @@ def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
 
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line: status 2 and one line for bad input, 130 after Ctrl-C."""
+    _interrupts.raise_and_note()
     try:
         status = typer.main.get_command(app)(arguments, prog_name="ital", standalone_mode=False)
     except InputError as error:
@@ -177,6 +179,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def fail(message: str, status: int) -> None:
-    """One line on standard error, then out."""
-    print(f"ital: {' '.join(message.split())}", file=sys.stderr)
+    """One line on standard error, then out; without a message, help has been printed already."""
+    if message:
+        print(f"ital: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(status)

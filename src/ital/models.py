@@ -19,7 +19,7 @@ class Init(NamedTuple):
     """Where learning starts: weights ``uniform`` in [−scale, scale] or ``normal`` with deviation ``scale``; bias 0."""
 
     kind: str
-    scale: float
+    scale: Any  # a number, traced inside compiled programs
 
     @classmethod
     def parse(cls, text: "str | Init") -> "Init":
@@ -36,7 +36,7 @@ class Init(NamedTuple):
         return init
 
     def __str__(self) -> str:
-        return self.kind if (self.kind, self.scale) == ("uniform", 1.0) else f"{self.kind}:{self.scale:g}"
+        return self.kind if (self.kind, self.scale) == ("uniform", 1.0) else f"{self.kind}:{_short(self.scale)}"
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
         """Weights of the given shape."""
@@ -45,12 +45,17 @@ class Init(NamedTuple):
         return self.scale * jax.random.normal(key, shape)
 
 
+def _short(number: float) -> str:
+    """The shortest text that reads back as the same number: 0.1, 2, 1e-05."""
+    return repr(float(number)).removesuffix(".0")
+
+
 class Model(NamedTuple):
     """Everything teaching needs of a learner's model, as pure functions.
 
     ``rows(x)`` prepares the pool's raw features once (each leaf keeps the rows in front);
     ``start(key, init, rows, outputs)`` draws ν⁰ for K outputs; ``outputs(ν, rows)`` are the answers α (B × K);
-    ``gradients(ν, rows, y)`` gives losses and the three gradient operations at ν; ``linear`` says α = νx̃.
+    ``gradients(ν, rows, y)`` gives losses and the three gradient operations at ν.
     """
 
     name: str
@@ -58,7 +63,6 @@ class Model(NamedTuple):
     start: Callable[[PRNGKeyArray, Init, Any, int], Params]
     outputs: Callable[[Params, Any], Array]
     gradients: Callable[[Params, Any, Array], Gradients]
-    linear: bool = False
 
 
 class LinearRows(NamedTuple):
@@ -89,7 +93,7 @@ def linear(loss: Loss, l2: float = 0.0) -> Model:
         g = gradients.factored(loss.value(alpha, y), loss.derivative(alpha, y), rows.x, rows.squared_norms)
         return gradients.with_l2(g, l2, params.at[:, -1].set(0.0)) if l2 else g
 
-    return Model("linear", linear_rows, start, outputs, at, linear=True)
+    return Model("linear", linear_rows, start, outputs, at)
 
 
 def differentiable(

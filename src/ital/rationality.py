@@ -17,7 +17,7 @@ def sharpness(beta: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B
     return jnp.mean(jnp.max(jnp.sum(jnp.where(same, q[:, None, :], 0.0), axis=-1), axis=-1))
 
 
-def auto_beta(lr: Scalar, sign: float, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"]) -> Float[Array, ""]:
+def auto_beta(lr: Scalar, sign: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"]) -> Float[Array, ""]:
     """The paper's rule made exact: bisect log|β| in [1, 10⁸] until q's sharpness is 0.8, then cap at 50/η.
 
     ``volumes`` are those the learner imagines at his start on 64 mini-batches, with the teacher's real choices.

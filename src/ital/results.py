@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ital.teaching import Block, Session
 
 
+RESERVED = ("method", "seed", "step", "label", "beta", "computed", "diverged_at")
 FINITE = "_finite"  # a row of every block: are all parameters of the lane finite?
 
 
@@ -55,7 +56,9 @@ class Recording:
 
         parts = []
         for i, session in enumerate(self.sessions):
-            rows = self.rows(i)
+            rows = thinned(
+                self.rows(i), session.eval_every, signals=set(self.blocks[i][-1].rows) - set(session.at_start.rows)
+            )
             finite = rows.pop(FINITE)
             diverged_at = np.where(finite.all(axis=0), -1, rows["step"][np.argmin(finite, axis=0)]).T
             betas = [_per_seed(getattr(learner.settings, "beta", np.nan), len(seeds)) for learner in session.learners]
@@ -74,6 +77,23 @@ class Recording:
             parts.append(part)
         curves = xr.concat(parts, "method", data_vars="all", join="outer", combine_attrs="override")
         return curves.sel({"method": list(methods)})
+
+
+def thinned(rows: dict[str, np.ndarray], eval_every: int, signals: set[str]) -> dict[str, np.ndarray]:
+    """Only rows at multiples of ``eval_every`` and at the last step; signals are averaged over what lies between."""
+    steps = rows["step"]
+    kept = (steps % eval_every == 0) | (steps == steps[-1])
+    if kept.all():
+        return rows
+    weights = np.diff(steps, prepend=0)
+    window = np.cumsum(kept) - kept
+    thin = {name: row[kept] for name, row in rows.items()}
+    for name in signals:
+        total = np.zeros_like(thin[name])
+        np.add.at(total, window[1:], rows[name][1:] * weights[1:, None, None])  # there is no signal at step 0
+        with np.errstate(invalid="ignore"):
+            thin[name] = total / np.bincount(window, weights)[:, None, None].astype(total.dtype)
+    return thin
 
 
 def _per_seed(number: Any, seeds: int) -> np.ndarray:

@@ -24,7 +24,7 @@ from ital.gradients import Gradients, add_scaled
 from ital.learners import Learner, Lesson, Rule, Situation
 from ital.learners import make as make_learner
 from ital.models import Init
-from ital.results import FINITE, Recording, Result
+from ital.results import FINITE, RESERVED, Recording, Result
 from ital.tasks import Rules, Task, World
 from ital.tasks._base import stack_worlds
 from ital.teachers import LearnerView, OmniscientTeacher, TeacherView
@@ -85,12 +85,9 @@ def draw(program: Program, world: World, key: PRNGKeyArray) -> Drawn:
     """Everything random in a step: the mini-batch, a random order of it, a random index, a key for the teacher."""
     batch, order, bystander, teacher = jax.random.split(key, 4)
     size = program.batch_size
-    tickets = jax.random.bits(order, (size,))
-    index = jnp.arange(size)
-    before = (tickets < tickets[:, None]) | ((tickets == tickets[:, None]) & (index < index[:, None]))
     return Drawn(
         batch=program.rules.draw(batch, world, size),
-        order=jnp.sum(before, axis=1),
+        order=jnp.argsort(jnp.argsort(jax.random.bits(order, (size,)))),
         bystander=jax.random.randint(bystander, (), 0, size),
         teacher_key=teacher,
     )
@@ -123,11 +120,21 @@ def choose(
     volumes = rules.volumes(scene.feedback, scene.teacher_examples, target, lr)
     view = TeacherView(volumes, scene.feedback, scene.teacher_examples, target, lr)
     if not program.omniscient:
-        return program.teacher(drawn.teacher_key, view, settings)
+        return _index(program.teacher(drawn.teacher_key, view, settings))
     gradients = rules.gradients(params, scene.examples, scene.feedback)
     progress = gradients.inner(add_scaled(params, -1.0, world.truth.target))
     volumes = volume.exact(lr, gradients.squared_norms, progress)
-    return program.teacher(drawn.teacher_key, view, LearnerView(volumes, params, world.truth.target), settings)
+    learner = LearnerView(volumes, params, world.truth.target)
+    return _index(program.teacher(drawn.teacher_key, view, learner, settings))
+
+
+def _index(chosen: Any) -> Array:
+    """A teacher's choice, refused if it is not one whole number."""
+    if chosen is None or jnp.shape(chosen) != () or not jnp.issubdtype(jnp.result_type(chosen), jnp.integer):
+        raise InputError(
+            f"a teacher must choose one index of the mini-batch, a whole number, but she returned {chosen}"
+        )
+    return jnp.asarray(chosen)
 
 
 def _lesson(program: Program, drawn: Drawn, scene: Scene, step: Array, lr: Array, chosen: Array) -> Lesson:
@@ -156,6 +163,8 @@ def teaching_step(
     chosen = choose(program, world, drawn, scene, lane.params, lr, teacher_settings)
     lesson = _lesson(program, drawn, scene, step, lr, chosen)
     update = program.rule.update(lesson, learner_settings, lane.params, lane.memory)
+    if jax.tree.map(jnp.shape, update.params) != jax.tree.map(jnp.shape, lane.params):
+        raise InputError("a learner's update must return parameters of the shape that it was given")
     signals = dict(update.signals)
     if program.diagnostics:
         signals |= _theorem(lesson, lane.params, update.params, world.truth.target)
@@ -198,6 +207,9 @@ def _interval(
     lanes, signals = jax.lax.scan(one_step, carry.lanes, (steps, drawn))
     taken = jnp.clip(last_step - carry.step, 1, program.eval_every)
     metrics = jax.vmap(program.rules.measure, in_axes=(0, None))(lanes.params, world.truth)
+    taken_names = set(signals) & {*metrics, *RESERVED}
+    if taken_names:
+        raise InputError(f"a learner's signal cannot be called {sorted(taken_names)[0]!r}: that name is taken")
     metrics |= jax.tree.map(lambda s: jnp.sum(s, axis=0) / taken, signals)
     metrics[FINITE] = jax.vmap(_all_finite)(lanes.params)
     return Carry(carry.step + program.eval_every, lanes), metrics
@@ -232,11 +244,11 @@ def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _begin(program: Program, init: Init, numbers: Numbers) -> tuple[Any, ...]:
+def _begin(program: Program, kind: str, scale: Array, numbers: Numbers) -> tuple[Any, ...]:
     """ν⁰ of every seed (the same for all its lanes), each lane's memory, the metrics at step 0, the references."""
 
     def seed(world: World, key: PRNGKeyArray, settings: Any) -> tuple[Any, ...]:
-        start = program.rules.start(jax.random.fold_in(key, _START), init, world)
+        start = program.rules.start(jax.random.fold_in(key, _START), Init(kind, scale), world)
 
         feedback = _first_feedback(program.rules, world)
 
@@ -244,21 +256,22 @@ def _begin(program: Program, init: Init, numbers: Numbers) -> tuple[Any, ...]:
             metrics = program.rules.measure(start, world.truth) | {FINITE: _all_finite(start)}
             return Lane(start, program.rule.init(start, settings), feedback), metrics
 
-        return *jax.vmap(lane)(settings), program.rules.references(start, world.truth)
+        lanes = jax.vmap(lane, axis_size=numbers.lr.shape[1])(settings)
+        return *lanes, program.rules.references(start, world.truth)
 
     return jax.vmap(seed, in_axes=(numbers.world_axes(program), 0, 0))(numbers.worlds, numbers.keys, numbers.learner)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def imagined_volumes(
-    program: Program, init: Init, imagine: Callable[[Lesson, Params], Array], numbers: Numbers
-) -> tuple[Array, Array]:
-    """Per seed, on 64 mini-batches at ν⁰: the volumes that the learner imagines after the teacher's real choice,
-    and which examples of a mini-batch are copies of one another.
+def sharpest_beta(
+    program: Program, imagine: Callable[[Lesson, Params], Array], kind: str, scale: Array, sign: Array, numbers: Numbers
+) -> Array:
+    """``beta="auto"`` of every seed: from the volumes that the learner imagines on 64 mini-batches at ν⁰ after the
+    teacher's real choices, copies of one example counted as one.
     """
 
-    def seed(world: World, key: PRNGKeyArray, lr: Array, settings: Any) -> tuple[Array, Array]:
-        params = program.rules.start(jax.random.fold_in(key, _START), init, world)
+    def seed(world: World, key: PRNGKeyArray, lr: Array, settings: Any) -> Array:
+        params = program.rules.start(jax.random.fold_in(key, _START), Init(kind, scale), world)
         first = _first_feedback(program.rules, world)
 
         def batch(key: PRNGKeyArray) -> tuple[Array, Array]:
@@ -269,7 +282,8 @@ def imagined_volumes(
             alike = [jnp.all((a[:, None] == a).reshape(*2 * a.shape[:1], -1), -1) for a in jax.tree.leaves(drawn.batch)]
             return volumes, functools.reduce(jnp.logical_and, alike)
 
-        return jax.vmap(batch)(jax.random.split(jax.random.fold_in(key, _AUTO), rationality.BATCHES))
+        volumes, same = jax.vmap(batch)(jax.random.split(jax.random.fold_in(key, _AUTO), rationality.BATCHES))
+        return rationality.auto_beta(lr, sign, volumes, same)
 
     run = jax.vmap(seed, in_axes=(numbers.world_axes(program), 0, 0, 0))
     return run(numbers.worlds, numbers.keys, numbers.lr, numbers.teacher)
@@ -288,9 +302,19 @@ class Session:
     The carry between blocks is all of its state: a session given the carry of another goes on bit for bit.
     """
 
-    def __init__(self, program: Program, numbers: Numbers, learners: Sequence[Learner], init: Init, steps: int) -> None:
-        self.program, self.numbers, self.learners, self.steps = program, numbers, learners, steps
-        lanes, metrics, self.references = _begin(program, init, numbers)
+    def __init__(
+        self,
+        program: Program,
+        numbers: Numbers,
+        learners: Sequence[Learner],
+        init: Init,
+        *,
+        steps: int,
+        eval_every: int,
+    ) -> None:
+        self.program, self.numbers, self.learners = program, numbers, learners
+        self.steps, self.eval_every = steps, eval_every
+        lanes, metrics, self.references = _begin(program, init.kind, _spread(init.scale, ()), numbers)
         self.at_start = Block(np.zeros(1, int), {name: np.asarray(row)[None] for name, row in metrics.items()})
         self.carry = Carry(jnp.zeros((), int), lanes)
 
@@ -312,8 +336,9 @@ class Session:
         intervals = 1
         while self.step < self.steps:
             began = time.perf_counter()
-            yield self.advance(intervals)
+            block = self.advance(intervals)
             each = (time.perf_counter() - began) / intervals
+            yield block
             intervals = int(np.clip(SECONDS_PER_BLOCK / each, 1, 2 * intervals))
 
 
@@ -337,10 +362,10 @@ def open_sessions(
     teacher's sign.
     """
     omniscient = isinstance(teacher, OmniscientTeacher)
+    eval_every = min(eval_every, steps)
+    stride = _stride(eval_every)
     worlds, axes = stack_worlds([task.world(seed) for seed in seeds])
-    if worlds.truth.target is None and (omniscient or diagnostics):
-        what = "the omniscient teacher" if omniscient else "diagnostics"
-        raise InputError(f"{what} needs the learner's target, which task {task.name!r} does not have")
+    check_world(task, teacher, worlds, diagnostics=diagnostics)
     worlds = jax.tree.map(jnp.asarray, worlds)
     keys = jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed))(
         jnp.asarray(seeds, jnp.uint32)
@@ -348,7 +373,7 @@ def open_sessions(
     teacher_settings = teacher.resolve(teacher.settings, task.beta)
 
     def program(rule: Rule) -> Program:
-        return Program(task.rules, teacher.choose, omniscient, rule, batch_size, eval_every, diagnostics, axes)
+        return Program(task.rules, teacher.choose, omniscient, rule, batch_size, stride, diagnostics, axes)
 
     def numbers(learner_settings: Any, shape: tuple[int, ...]) -> Numbers:
         spread = functools.partial(_spread, shape=shape)
@@ -357,9 +382,9 @@ def open_sessions(
 
     @functools.cache
     def auto_beta(imagine: Callable[[Lesson, Params], Array]) -> np.ndarray:
-        volumes, same = imagined_volumes(program(learners[0].rule), init, imagine, numbers((), (len(seeds),)))
-        rule = functools.partial(rationality.auto_beta, lr, teacher.sign)
-        return np.asarray(jax.jit(jax.vmap(rule))(volumes, same))
+        scale, sign = _spread(init.scale, ()), _spread(teacher.sign, ())
+        shared = program(learners[0].rule), imagine, init.kind, scale, sign
+        return np.asarray(sharpest_beta(*shared, numbers((), (len(seeds),))))
 
     told = situation(task, teacher, beta, batch_size, auto_beta)
     by_rule: dict[Rule, list[Learner]] = {}
@@ -367,9 +392,23 @@ def open_sessions(
         resolved = learner.resolve(learner, told)
         by_rule.setdefault(resolved.rule, []).append(resolved)
     return [
-        Session(program(rule), numbers(_side_by_side(group, len(seeds)), (len(seeds), len(group))), group, init, steps)
+        Session(
+            program(rule),
+            numbers(_side_by_side(group, len(seeds)), (len(seeds), len(group))),
+            group,
+            init,
+            steps=steps,
+            eval_every=eval_every,
+        )
         for rule, group in by_rule.items()
     ]
+
+
+def _stride(eval_every: int) -> int:
+    """Steps of one interval: a part of ``eval_every`` that is short, so that no block takes long (if it has one)."""
+    return (
+        max((d for d in range(10, 101) if eval_every % d == 0), default=eval_every) if eval_every > 100 else eval_every
+    )
 
 
 def situation(
@@ -393,8 +432,7 @@ def _side_by_side(learners: Sequence[Learner], seeds: int) -> Any:
 
 def _spread(value: Any, shape: tuple[int, ...]) -> Array:
     """A number, or one per seed, repeated to one for each lane."""
-    value = jnp.asarray(value)
-    value = value.astype(jnp.result_type(float)) if jnp.issubdtype(value.dtype, jnp.floating) else value
+    value = jnp.asarray(value, jnp.result_type(float))  # whole numbers too: 5 and 5.0 are one program
     return jnp.broadcast_to(value.reshape(value.shape + (1,) * (len(shape) - value.ndim)), shape)
 
 
@@ -436,7 +474,7 @@ def teach(
     teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
     learner = [learner] if isinstance(learner, str | Learner) else learner
     learners = [make_learner(one) if isinstance(one, str) else one for one in learner]
-    seeds = list(range(seeds)) if isinstance(seeds, int) else [int(seed) for seed in seeds]
+    seeds = list(range(seeds)) if isinstance(seeds, int | np.integer) else list(seeds)
     eval_every = task.eval_every if eval_every is None else eval_every
     init = task.init if init is None else Init.parse(init)
     check_settings(learners, seeds, steps=steps, lr=lr, batch_size=batch_size, eval_every=eval_every, beta=beta)
@@ -461,6 +499,14 @@ def teach(
     return Result(curves, task, final)
 
 
+def check_world(task: Task, teacher: AnyTeacher, world: World, *, diagnostics: bool = False) -> None:
+    """Refuses a world that lacks what the teacher or the diagnostics need."""
+    omniscient = isinstance(teacher, OmniscientTeacher)
+    if world.truth.target is None and (omniscient or diagnostics):
+        what = "the omniscient teacher" if omniscient else "diagnostics"
+        raise InputError(f"{what} needs the learner's target, which task {task.name!r} does not have")
+
+
 def check_settings(
     learners: Sequence[Learner],
     seeds: Sequence[int],
@@ -474,10 +520,12 @@ def check_settings(
     """Refuses settings that make no experiment, in one line each."""
     names = [learner.name for learner in learners]
     for name, value in (("steps", steps), ("batch_size", batch_size), ("eval_every", eval_every)):
-        if value < 1:
-            raise InputError(f"{name} must be at least 1, not {value}")
-    if not (math.isfinite(lr) and lr > 0):
-        raise InputError(f"lr (the step size) must be positive and finite, not {lr}")
+        if not isinstance(value, int | np.integer) or isinstance(value, bool):
+            raise InputError(f"{name} must be a whole number, not {value!r}")
+        if not 1 <= value < 2**31:
+            raise InputError(f"{name} must be at least 1 and below 2**31, not {value}")
+    if not isinstance(lr, int | float | np.number) or not (math.isfinite(np.float32(lr)) and np.float32(lr) > 0):
+        raise InputError(f"lr (the step size) must be positive and finite, not {lr!r}")
     if not seeds:
         raise InputError("at least one seed is needed")
     if not names:
@@ -486,11 +534,13 @@ def check_settings(
         most_common = Counter[Any](values).most_common(1)
         if most_common[0][1] > 1:
             raise InputError(f"{kind} {most_common[0][0]} is given twice")
+    if not all(isinstance(seed, int | np.integer) for seed in seeds):
+        raise InputError(f"seeds must be a whole number or several, not {seeds!r}")
     if min(seeds) < 0 or max(seeds) >= 2**31:
         raise InputError(f"seeds must lie in [0, 2**31), not {min(seeds) if min(seeds) < 0 else max(seeds)}")
     if isinstance(beta, str) and beta != "auto":
         raise InputError(f"beta must be a finite number or 'auto', not {beta!r}")
-    if isinstance(beta, int | float) and not math.isfinite(beta):
+    if beta is not None and not isinstance(beta, str) and not math.isfinite(float(beta)):
         raise InputError(f"beta must be a finite number or 'auto', not {beta}")
 
 

@@ -173,7 +173,7 @@ def test_an_interrupted_run_goes_on_to_the_same_arrays(tmp_path, monkeypatch, bl
         with pytest.raises(error):
             run(tmp_path / "cut")
     folder = tmp_path / "cut/small/cooperative"
-    assert [file.name for file in folder.iterdir()] == [".checkpoint"]
+    assert [file.name[:11] for file in folder.iterdir()] == [".checkpoint"]
     said = []
     steps = []
     original = teaching.Session.advance
@@ -182,7 +182,7 @@ def test_an_interrupted_run_goes_on_to_the_same_arrays(tmp_path, monkeypatch, bl
     assert steps[0] == 10 * blocks
     assert any("going on" in line for line in said)
     same(resumed.curves, whole)
-    assert not (folder / ".checkpoint").exists()
+    assert not list(folder.glob(".*"))
 
 
 def test_a_damaged_checkpoint_is_left_aside(tmp_path, monkeypatch):
@@ -191,7 +191,7 @@ def test_a_damaged_checkpoint_is_left_aside(tmp_path, monkeypatch):
         stop_after(patch, 2, KeyboardInterrupt)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path / "cut")
-    file = tmp_path / "cut/small/cooperative/.checkpoint"
+    (file,) = (tmp_path / "cut/small/cooperative").glob(".checkpoint*")
     file.write_bytes(file.read_bytes()[:-7])
     said = []
     same(run(tmp_path / "cut", said).curves, whole)
@@ -207,6 +207,38 @@ def test_a_checkpoint_of_another_run_is_not_used(tmp_path, monkeypatch):
     outcome = run(tmp_path, said, methods=("imt",))
     assert outcome.lanes_computed == 3
     assert not any("going on" in line for line in said)
+    assert list((tmp_path / "small/cooperative").glob(".checkpoint-*")), "the other run's checkpoint is left alone"
+
+
+def test_an_overwriting_run_goes_on_as_well_and_keeps_the_old_result_until_then(tmp_path, monkeypatch):
+    before = run(tmp_path, lr=0.02).curves
+    whole = run(tmp_path / "whole").curves
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2, KeyboardInterrupt)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path, overwrite=True)
+    same(_store.load_curves(tmp_path / "small/cooperative/curves.nc"), before)
+    said = []
+    same(run(tmp_path, said, overwrite=True).curves, whole)
+    assert any("going on" in line for line in said)
+
+
+def test_parts_under_other_names_keep_apart(tmp_path, monkeypatch):
+    from ital import learners
+
+    monkeypatch.setitem(learners.REGISTRY, "timid", lambda: learners.teacher_aware(3.0))
+    assert run(tmp_path, methods=("ital",)).lanes_computed == 3
+    curves = run(tmp_path, methods=("timid",)).curves
+    assert curves["beta"].sel({"method": "timid"}).values.tolist() == [3.0] * 3
+    with pytest.raises(ValueError, match="takes no argument"):
+        run(tmp_path, methods=("ital:auto",))
+
+
+def test_odd_settings_of_a_task_survive_the_file(tmp_path, monkeypatch):
+    odd = {"flag": True, "nothing": None, "sizes": (1, 2), "big": 2**40, "np": np.int64(3)}
+    monkeypatch.setitem(tasks.REGISTRY, "odd", lambda: small_classes(settings=odd)._replace(name="odd"))
+    assert run(tmp_path, task="odd").lanes_computed == 9
+    assert run(tmp_path, task="odd").lanes_computed == 0
 
 
 def test_a_run_that_cannot_write_says_so(tmp_path):

@@ -2,13 +2,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ital import learners, models
 from ital.learners import Lesson, _two_step
 from ital.learners._two_step import Literal, Settings
-from tests.test_gradients import LOSSES, problem
+from tests.test_gradients import LOSSES, SHAPES, problem
 
 SEEDS = st.integers(0, 2**31)
 BETAS = st.floats(-200.0, 200.0)
@@ -23,8 +23,8 @@ def lesson_on(loss, rows, y, lr, seed):
 
 
 def step(lesson, params, beta, view, volume="imitated", literal=None, decay=0.0):
-    settings = Settings(literal or Literal(chosen=1.0), beta, decay, view)
-    return _two_step.rule(volume).update(lesson, settings, params, ()).params
+    numbers = Settings(literal or Literal(chosen=1.0), beta, decay, view)
+    return _two_step.rule(volume).update(lesson, numbers, params, ()).params
 
 
 def log_likelihood_step(loss, lesson, params, beta, view, volume):
@@ -54,10 +54,12 @@ def log_likelihood_step(loss, lesson, params, beta, view, volume):
 
 @LOSSES
 @pytest.mark.parametrize("volume", ["imitated", "exact"])
+@SHAPES
 @given(seed=SEEDS, beta=BETAS, view=st.integers(1, 5), lr=st.floats(1e-3, 0.3))
+@settings(max_examples=10)
 @pytest.mark.usefixtures("x64")
-def test_update_climbs_the_log_likelihood_of_example_and_choice(loss, volume, seed, beta, view, lr):
-    params, _, rows, y, _ = problem(loss, seed)
+def test_update_climbs_the_log_likelihood_of_example_and_choice(loss, volume, shape, seed, beta, view, lr):
+    params, _, rows, y, _ = problem(loss, seed, shape)
     lesson = lesson_on(loss, rows, y, lr, seed)
     expected = log_likelihood_step(loss, lesson, params, beta, view, volume)
     np.testing.assert_allclose(step(lesson, params, beta, view, volume), expected, rtol=1e-8, atol=1e-9)

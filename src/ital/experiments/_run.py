@@ -1,5 +1,6 @@
 """One experiment from settings to files."""
 
+import hashlib
 import json
 import platform
 import time
@@ -11,14 +12,15 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from ital import _interrupts
 from ital._progress import show_progress
 from ital._version import __version__
 from ital.errors import InputError
-from ital.experiments import _interrupts, _store
+from ital.experiments import _store
 from ital.experiments._settings import Plan, Settings
 from ital.results import Recording, summarise
 from ital.tasks import Task
-from ital.teaching import open_sessions
+from ital.teaching import check_world, open_sessions
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -51,16 +53,15 @@ def run(
     """
     plan = settings.plan()
     folder = Path(out) / plan.task.name / plan.teacher.name.replace(":", "-")
-    file, checkpoint = folder / "curves.nc", folder / ".checkpoint"
+    file = folder / "curves.nc"
     if not overwrite:
         _found(plan, file)  # refuses what does not fit before the folder is touched
+    check_world(plan.task, plan.teacher, plan.task.world(plan.seeds[0]))
     computed = 0
     with _store.owned(folder):
-        if overwrite:
-            file.unlink(missing_ok=True)
-            checkpoint.unlink(missing_ok=True)
-        curves = _found(plan, file, say)
+        curves = None if overwrite else _found(plan, file, say)
         for methods, seeds in _missing(plan, curves):
+            checkpoint = folder / f".checkpoint-{_hash(plan, methods, seeds)}"
             recording = _open(plan, methods, seeds)
             seconds = _compute(plan, recording, methods, seeds, checkpoint, progress, say)
             if curves is not None:
@@ -74,16 +75,19 @@ def run(
         return Outcome(curves, plan.task, [file, *_write_summary(curves, plan.task, folder)], computed)
 
 
-def _found(plan: Plan, file: Path, say: Callable[[str], None] = lambda line: None) -> "xr.Dataset | None":
-    """The result that is there already, or None; refuses one of other settings."""
+def _found(plan: Plan, file: Path, say: Callable[[str], None] | None = None) -> "xr.Dataset | None":
+    """The result that is there already, or None; refuses one of other settings, puts a damaged one aside (and says)."""
     try:
         curves = _store.load_curves(file)
     except FileNotFoundError:
         return None
-    except (NotADirectoryError, PermissionError) as error:
-        raise InputError(f"cannot read {file}: {error.strerror}") from None
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror or error}") from None
     except _store.Damaged as damage:
-        say(f"{damage}: computing it again")
+        if say is not None:
+            aside = file.with_name(f"{file.name}.damaged")
+            file.replace(aside)
+            say(f"{damage}: computing it again (the old file is now {aside.name})")
         return None
     for name, wanted in plan.identity.items():
         there = curves.attrs.get(name)
@@ -115,6 +119,12 @@ def _open(plan: Plan, methods: list[str], seeds: list[int]) -> Recording:
     return Recording(open_sessions(plan.task, plan.teacher, wanted, seeds, **plan.options))
 
 
+def _hash(plan: Plan, methods: list[str], seeds: list[int]) -> str:
+    """Tells one computation from another, so that each has a checkpoint of its own."""
+    text = json.dumps([plan.identity, methods, seeds, _versions()], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 def _compute(
     plan: Plan,
     recording: Recording,
@@ -125,10 +135,9 @@ def _compute(
     say: Callable[[str], None],
 ) -> float:
     """Runs all sessions to their end, from the last checkpoint if there is one; returns the seconds it took in all."""
-    same_run = json.dumps([plan.identity, methods, seeds, _versions()], sort_keys=True)
     began = time.monotonic()
     try:
-        earlier = _store.load_checkpoint(recording, same_run, checkpoint)
+        earlier = _store.load_checkpoint(recording, checkpoint)
     except _store.Damaged as damage:
         say(f"{damage}: starting again")
         earlier = None
@@ -146,7 +155,7 @@ def _compute(
                 show(recording.done)
                 now = time.monotonic()
                 if interrupted() or now - saved > SECONDS_BETWEEN_CHECKPOINTS:
-                    _store.save_checkpoint(recording, same_run, now - began, checkpoint)
+                    _store.save_checkpoint(recording, now - began, checkpoint)
                     saved = now
                 if interrupted():
                     raise KeyboardInterrupt

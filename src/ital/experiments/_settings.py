@@ -1,7 +1,11 @@
 """The settings of an experiment, as typed on the command line."""
 
+import json
 from dataclasses import dataclass
 from typing import Any
+
+import jax.numpy as jnp
+import numpy as np
 
 from ital import learners, tasks, teachers
 from ital.errors import InputError
@@ -64,6 +68,17 @@ class Settings:
             raise InputError(f"task {self.task!r} has no labels, so it takes no label noise") from None
 
 
+def _plain(value: Any) -> str | int | float:
+    """A value as a file keeps it: text, a number, or the JSON of anything else."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, str | float) or (
+        isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**31
+    ):
+        return value
+    return json.dumps(value, default=str)
+
+
 @dataclass(frozen=True)
 class Plan:
     """Settings with every part made and every open value filled in."""
@@ -88,7 +103,7 @@ class Plan:
     def identity(self) -> dict[str, Any]:
         """What tells one result from another; methods and seeds do not."""
         told = situation(self.task, self.teacher, self.beta, self.batch_size, auto_beta=lambda volumes: None)
-        return {
+        identity = {
             "task": self.task.name,
             "teacher": self.teacher.name,
             "beta": told.beta,
@@ -100,7 +115,9 @@ class Plan:
             "eval_every": self.eval_every,
             **self.task.settings,
             "data_version": self.task.data_version,
+            "precision": str(jnp.result_type(float)),
         }
+        return {name: _plain(value) for name, value in identity.items()}
 
     @property
     def options(self) -> dict[str, Any]:

@@ -45,11 +45,14 @@ def table(outcome: Outcome) -> Table:
     cells: dict[str, list[tuple[float, float]]] = {}
     for metric in metrics:
         curve = [computed(curves, method)[metric].transpose("seed", "step").values for method in methods]
-        at = np.flatnonzero(measured(curves, metric))[-1]
+        at = np.append(0, np.flatnonzero(measured(curves, metric)))[-1]
         cells[metric] = [tuple(map(float, mean_and_error(lanes[:, at]))) for lanes in curve]  # type: ignore[misc]
     best = {metric: _best(task.metrics, metric, [mean for mean, _ in values]) for metric, values in cells.items()}
     for i, method in enumerate(methods):
-        row = [_cell(*cells[metric][i], bold=cells[metric][i][0] == best[metric]) for metric in metrics]
+        diverged = divergence(curves, method) is not None
+        row = [
+            _cell(*cells[metric][i], bold=cells[metric][i][0] == best[metric], diverged=diverged) for metric in metrics
+        ]
         shown.add_row(label(curves, method), *row, str(computed(curves, method).sizes["seed"]))
     start = computed(curves, methods[0])
     first = [float(start[metric].values[..., 0].mean()) for metric in metrics]
@@ -66,8 +69,8 @@ def _best(described: object, metric: str, means: list[float]) -> float | None:
     return max(finite) if info.higher_is_better else min(finite)
 
 
-def _cell(mean: float, error: float, *, bold: bool) -> Text:
-    text = "diverged" if not np.isfinite(mean) else _number(mean)
+def _cell(mean: float, error: float, *, bold: bool, diverged: bool) -> Text:
+    text = "diverged" if diverged and not np.isfinite(mean) else _number(mean)
     if np.isfinite(mean) and np.isfinite(error):
         text += f" ± {_number(error)}"
     return Text(text, style="bold" if bold else "")

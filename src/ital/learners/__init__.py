@@ -4,6 +4,7 @@ import functools
 from collections.abc import Callable
 
 from ital import _registry
+from ital.errors import InputError
 from ital.learners._base import Learner, Lesson, Rule, Situation, Update
 from ital.learners._batch import batch
 from ital.learners._imt import imt
@@ -28,7 +29,9 @@ PAPER = ("batch", "sgd", "imt", "ital", "ital-2", "ital-5", "ital-10", "ital-15"
 
 def make(name: str) -> Learner:
     """The learner of that name, e.g. ``imt`` or ``ital-5``."""
-    return _registry.make("method", REGISTRY, name)
+    if ":" in name:
+        raise InputError(f"method {name!r} takes no argument: beta is set for all methods of a run")
+    return _registry.make("method", REGISTRY, name)._replace(name=name)
 
 
 __all__ = [

@@ -62,5 +62,5 @@ class Learner(NamedTuple):
     name: str
     label: str
     rule: Rule
-    settings: Any
+    settings: Any = ()
     resolve: Callable[["Learner", Situation], "Learner"] = lambda learner, situation: learner

@@ -48,7 +48,7 @@ def literal_weights(lesson: Lesson, literal: Literal) -> PerExample:
     )
 
 
-def in_view(lesson: Lesson, view: Int[Array, ""] | int) -> Bool[Array, " B"]:
+def in_view(lesson: Lesson, view: Scalar | int | Int[Array, ""]) -> Bool[Array, " B"]:
     """D̂: the chosen example and M−1 others, drawn without replacement; a larger view contains the smaller one."""
     is_chosen = jnp.arange(lesson.order.shape[0]) == lesson.chosen
     place_of_chosen = jnp.sum(jnp.where(is_chosen, lesson.order, 0))

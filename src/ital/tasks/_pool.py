@@ -13,7 +13,7 @@ from ital import models, volume
 from ital._types import Array, Params, PRNGKeyArray, Scalar
 from ital.errors import InputError
 from ital.gradients import HIGHEST, Gradients, add_scaled, squared_norm
-from ital.losses import Loss
+from ital.losses import Loss, cross_entropy
 from ital.models import Init, LinearRows, Model
 from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World
 
@@ -142,7 +142,7 @@ def _rules(model: Model, loss: Loss) -> Rules:
                 metrics["distance_centred"] = jnp.sqrt(squared_norm(gap - jnp.mean(gap, axis=0)))
         return metrics
 
-    has_floor = loss.classes and model.linear
+    has_floor = loss is cross_entropy and model is models.linear(loss)
 
     def references(start: Params, truth: Truth) -> dict[str, dict[str, Array]]:
         """Adding a vector to all classes changes no loss: √K·‖mean_k ν⁰ − mean_k ν*‖ stays for ever."""
@@ -282,7 +282,7 @@ def check(name: str, pool: Pool, loss: Loss) -> Pool:
             labels.ndim != 1 or (labels != labels.astype(np.int64)).any() or labels.min() < 0 or labels.max() >= outputs
         ):
             refuse(f"{field} must be class indices 0 … {outputs - 1} (found {labels.min():g} … {labels.max():g})")
-        if not loss.classes and labels.shape not in ((len(labels),), (len(labels), outputs)):
+        if not loss.classes and labels.shape != (len(labels), outputs) and (labels.ndim, outputs) != (1, 1):
             refuse(f"{field} has shape {labels.shape}, expected ({len(labels)}, {outputs})")
     return pool
 

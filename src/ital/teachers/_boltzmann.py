@@ -36,4 +36,4 @@ def boltzmann(rationality: float | str | None = None) -> Teacher:
         rho = math.nan
     if not math.isfinite(rho):
         raise InputError(f"rationality of the boltzmann teacher must be a finite number, not {rationality!r}")
-    return Teacher(f"boltzmann:{rho:g}", choose, Settings(rho), sign=math.copysign(1.0, rho))
+    return Teacher(f"boltzmann:{repr(rho).removesuffix('.0')}", choose, Settings(rho), sign=math.copysign(1.0, rho))

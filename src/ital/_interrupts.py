@@ -6,11 +6,24 @@ import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
 
+_pending = False
+
+
+def raise_and_note() -> None:
+    """Makes Ctrl-C raise as ever, but also be remembered: some library callbacks swallow what is raised in them."""
+
+    def note(number: int, frame: FrameType | None) -> None:
+        global _pending  # noqa: PLW0603
+        _pending = True
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, note)
+
 
 @contextlib.contextmanager
 def deferred() -> Iterator[Callable[[], bool]]:
     """While it lasts, Ctrl-C is only noted; yields a function that tells. A second Ctrl-C stops at once."""
-    noted = False
+    noted = _pending
 
     def note(number: int, frame: FrameType | None) -> None:
         nonlocal noted
