@@ -149,6 +149,13 @@ def test_whole_numbers_and_others_are_one_program():
     assert teaching._spread(5, (2, 3)).dtype == teaching._spread(5.0, (2, 3)).dtype
 
 
+@pytest.mark.parametrize("size", [1, 5, 64, 65, 200])
+def test_ranks_are_places_in_the_order(size):
+    tickets = np.random.default_rng(size).integers(0, 50, size).astype(np.uint32)
+    expected = np.argsort(np.argsort(tickets, kind="stable"), kind="stable")
+    assert teaching._ranks(jnp.asarray(tickets)).tolist() == expected.tolist()
+
+
 def test_all_methods_of_the_paper_are_lanes_of_one_program():
     assert len(sessions(small_classes())) == 1
     assert len(sessions(small_classes(), teacher="omniscient")) == 1

@@ -107,11 +107,12 @@ def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
         )
     console = Console()
     console.print(table)
-    console.print("A step is one lane's step, with a measurement every 20 steps included everywhere.")
+    console.print("Steps per second; a step is one lane's, with a measurement every 20 steps included everywhere.")
 
 
 def _thousands(per_second: float) -> str:
-    return f"{per_second / 1000:,.1f}k/s"
+    thousands = per_second / 1000
+    return f"{thousands:,.1f}k" if thousands < 10 else f"{thousands:,.0f}k"
 
 
 __all__ = ["main", "measure"]
