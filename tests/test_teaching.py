@@ -129,7 +129,11 @@ def test_changing_numbers_never_recompiles():
         ital.teach(task, learner=methods, **{"steps": 20, "seeds": [0, 1], "batch_size": 19, **options})
 
     def compiled():
-        return teaching.run_block._cache_size(), teaching._begin._cache_size(), teaching.sharpest_beta._cache_size()
+        return (
+            teaching.run_block._cache_size(),
+            teaching._begin._cache_size(),
+            teaching.auto_beta_per_seed._cache_size(),
+        )
 
     before = compiled()
     run(beta="auto")

@@ -272,7 +272,7 @@ def _begin(program: Program, kind: str, scale: Array, numbers: Numbers) -> tuple
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def sharpest_beta(
+def auto_beta_per_seed(
     program: Program, imagine: Callable[[Lesson, Params], Array], kind: str, scale: Array, sign: Array, numbers: Numbers
 ) -> Array:
     """``beta="auto"`` of every seed: from the volumes that the learner imagines on 64 mini-batches at ν⁰ after the
@@ -393,7 +393,7 @@ def open_sessions(
     def auto_beta(imagine: Callable[[Lesson, Params], Array]) -> np.ndarray:
         scale, sign = _spread(init.scale, ()), _spread(teacher.sign, ())
         shared = program(learners[0].rule), imagine, init.kind, scale, sign
-        return np.asarray(sharpest_beta(*shared, numbers((), (len(seeds),))))
+        return np.asarray(auto_beta_per_seed(*shared, numbers((), (len(seeds),))))
 
     told = situation(task, teacher, beta, batch_size, auto_beta)
     by_rule: dict[Rule, list[Learner]] = {}
