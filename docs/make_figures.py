@@ -6,12 +6,14 @@ Twenty seeds and the eight methods of the paper in each; about half a minute on 
 from pathlib import Path
 
 import matplotlib
+import numpy as np
 
 import ital
 from ital import learners, tasks, teachers
 from ital.tasks import Task
 from ital.teachers import Teacher
 
+CAVE = np.array([[0, 0, 0, 0, 1], [0, -1, -1, 0, 0], [0, -1, 2, -1, 0], [0, 0, -1, -1, 0], [0.5, 0, 0, 0, 0]])
 IMAGES = Path(__file__).parent / "images"
 
 FIGURES: dict[str, tuple[Task, Teacher]] = {
@@ -31,6 +33,11 @@ def main() -> None:
         with matplotlib.rc_context({"svg.hashsalt": name}):  # the same picture is the same file
             result.plot().savefig(file, metadata={"Date": None})
         print(file)
+    watched = ital.watch(tasks.irl(CAVE), seed=0)
+    file = IMAGES / "irl-map.svg"
+    with matplotlib.rc_context({"svg.hashsalt": "irl-map"}):
+        watched.plot().savefig(file, metadata={"Date": None})
+    print(file)
 
 
 if __name__ == "__main__":

@@ -1,3 +1,4 @@
+import functools
 import json
 import os
 import re
@@ -62,6 +63,38 @@ def test_run_prints_a_table_and_the_files(capsys, tmp_path):
     assert "nothing was computed" in out
 
 
+def test_a_map_is_taught_drawn_and_animated(capsys, tmp_path):
+    (tmp_path / "map.csv").write_text("0,1\n-1,0\n")
+    arguments = [
+        "run",
+        "irl",
+        "--map",
+        "map.csv",
+        "--methods",
+        "imt,ital",
+        "--seeds",
+        "1",
+        "--steps",
+        "20",
+        "--animate",
+    ]
+    status, out, err = ital(capsys, *arguments)
+    assert status == 0, err
+    folder = tmp_path / "results/irl/cooperative"
+    names = {"curves.nc", "curves.pdf", "curves.png", "pictures.gif", "pictures.pdf", "pictures.png", "summary.csv"}
+    assert set(os.listdir(folder)) == names
+    for name in names:
+        assert f"results/irl/cooperative/{name}" in out
+    drawn = (folder / "pictures.gif").stat().st_mtime_ns
+    status, out, _ = ital(capsys, *arguments)
+    assert "nothing was computed" in out
+    assert (folder / "pictures.gif").stat().st_mtime_ns == drawn
+    (tmp_path / "map.csv").write_text("0,1\n-1,2\n")
+    status, _, err = ital(capsys, *arguments)
+    assert status == 2
+    assert "was made with map = " in err
+
+
 def test_divergence_is_in_the_table(capsys):
     status, out, _ = ital(
         capsys, "run", "small", "--methods", "imt,ital", "--seeds", "2", "--steps", "40", "--lr", "1e30"
@@ -101,6 +134,12 @@ def test_divergence_is_in_the_table(capsys):
         (["run", "small", "--steps", "99999999999"], "below"),
         (["run", "small", "--eval-every", "99999999999"], "below"),
         (["run", "small", "--methods", "ital:auto"], "takes no argument"),
+        (["run", "irl"], "--map FILE"),
+        (["run", "irl", "--map", "file"], "holds no rewards"),
+        (["run", "irl", "--map", "nowhere"], "cannot read the map nowhere"),
+        (["run", "irl-dense", "--map", "file"], "takes no map"),
+        (["run", "irl-dense", "--label-noise", "0.1"], "no labels"),
+        (["run", "small", "--animate"], "no picture"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path, arguments, message):
@@ -154,7 +193,14 @@ def test_bench_reports_json(capsys, monkeypatch):
     from ital.bench import _cases
 
     monkeypatch.setattr(
-        _cases, "cases", lambda rows: {"small": _cases.Case(small_classes(), _cases._numpy_loop.cross_entropy)}
+        _cases,
+        "cases",
+        lambda rows: {
+            "small": _cases.Case(
+                small_classes(),
+                functools.partial(_cases._numpy_loop.steps_per_second, _cases._numpy_loop.cross_entropy),
+            )
+        },
     )
     status, out, err = ital(capsys, "bench", "--lanes", "16", "--steps", "40", "--json")
     assert status == 0, err

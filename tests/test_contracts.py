@@ -16,6 +16,7 @@ SMALL = {
     "gaussian": lambda: tasks.gaussian(classes=3, dim=4, per_class=8),
     "irl-dense": lambda: tasks.irl_dense(size=3),
     "irl-sparse": lambda: tasks.irl_sparse(size=3),
+    "irl": lambda: tasks.irl(np.eye(3)),
 }
 ALL = list(itertools.product(SMALL, teachers.REGISTRY, learners.REGISTRY))
 # Every task, teacher and method at least once: walk through the three registries side by side.

@@ -9,7 +9,7 @@ import pytest
 from ital import learners, tasks, teachers
 
 ROOT = Path(__file__).parents[1]
-FILES = ("README.md", "CONTRIBUTING.md", "docs/extending.md", "docs/method.md", "docs/quickstart.md")
+FILES = ("README.md", "CONTRIBUTING.md", "docs/extending.md", "docs/irl.md", "docs/method.md", "docs/quickstart.md")
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

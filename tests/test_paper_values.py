@@ -1,4 +1,4 @@
-"""The two synthetic tasks at the paper's settings end where an independent run of the same rules ended (20 seeds)."""
+"""Regression, gaussian and IRL at the paper's settings end where independent runs of the same rules ended."""
 
 import pytest
 
@@ -16,6 +16,17 @@ EXPECTED = {
     ("gaussian", "uniform", "cooperative"): (0.20, {"imt": 0.83, "ital": 0.34, "ital-2": 0.40}),
     ("regression", "normal:0.1", "adversarial"): (0.02, {"imt": 1.0}),
 }
+# final distance of IRL: from, to
+IRL = {
+    ("irl-dense", "cooperative"): {"imt": (12.3, 12.8), "ital": (5.2, 6.5), "ital-2": (7.6, 8.8)},
+    ("irl-dense", "adversarial"): {"imt": (0.85 * 12.9, 1.15 * 12.9), "ital": (0.85 * 3.1, 1.15 * 3.1)},
+    ("irl-sparse", "cooperative"): {
+        "imt": (0.85 * 8.75, 1.15 * 8.75),
+        "ital": (0.85 * 0.92, 1.15 * 0.92),
+        "ital-2": (0.85 * 2.74, 1.15 * 2.74),
+    },
+    ("irl-sparse", "adversarial"): {"imt": (0.85 * 9.3, 1.15 * 9.3), "ital": (0.85 * 1.1, 1.15 * 1.1)},
+}
 
 
 def final_over_start(task, init, teacher):
@@ -31,3 +42,26 @@ def test_final_distances(task, init, teacher):
     assert {name: got[name] for name in expected} == pytest.approx(expected, rel=tolerance)
     if teacher == "adversarial":
         assert got["ital"] < 0.1
+
+
+@pytest.mark.parametrize(("task", "teacher"), IRL)
+def test_final_distances_of_irl(task, teacher):
+    expected = IRL[task, teacher]
+    seeds = 20 if (task, teacher) == ("irl-dense", "cooperative") else 10
+    curves = ital.teach(task, teacher, list(expected), seeds=seeds, eval_every=2000).curves.mean("seed")
+    end = curves.isel(step=-1)
+    for name, (low, high) in expected.items():
+        assert low <= float(end["distance"].sel({"method": name})) <= high, name
+    if (task, teacher) == ("irl-sparse", "cooperative"):
+        assert float(end["distance_centred"].sel({"method": "ital"})) < 0.6
+    if (task, teacher) == ("irl-dense", "cooperative"):
+        assert float(curves["policy_tv"].isel(step=0, method=0)) == pytest.approx(0.39, abs=0.02)
+        assert float(end["policy_tv"].sel({"method": "ital"})) < 0.2
+        assert float(end["policy_tv"].sel({"method": "imt"})) > 0.36
+
+
+def test_aware_learners_gain_nothing_from_a_random_teacher_in_irl():
+    distance = ital.teach("irl-dense", "random", ["imt", "ital"], seeds=20, eval_every=2000).curves["distance"]
+    gain = 1 - distance.isel(step=-1) / distance.isel(step=0)
+    assert abs(float(gain.sel({"method": "ital"}).mean())) < 0.02
+    assert float(gain.sel({"method": "ital"}).std()) > float(gain.sel({"method": "imt"}).std())

@@ -24,14 +24,17 @@ if TYPE_CHECKING:
         teaching,
         theory,
         volume,
+        watching,
     )
     from ital.results import Result
     from ital.teaching import teach
+    from ital.watching import Watched, watch
 
-_FROM = {"Result": "ital.results", "teach": "ital.teaching"}
+_FROM = {"Result": "ital.results", "Watched": "ital.watching", "teach": "ital.teaching", "watch": "ital.watching"}
 
 __all__ = [
     "Result",
+    "Watched",
     "__version__",
     "errors",
     "experiments",
@@ -48,6 +51,8 @@ __all__ = [
     "teaching",
     "theory",
     "volume",
+    "watch",
+    "watching",
 ]
 
 

@@ -71,10 +71,16 @@ def run(
         str | None, typer.Option(help="Where learners start: uniform or normal:0.1 (default: the task's).")
     ] = None,
     label_noise: Annotated[float, typer.Option(help="Probability that a label of the pool is replaced.")] = 0.0,
+    map: Annotated[
+        Path | None, typer.Option(help="Rewards of the grid, for task irl: a text or CSV file with a line per row.")
+    ] = None,
     eval_every: Annotated[
         int | None, typer.Option(help="Steps between measurements (default: the task's, mostly 10).")
     ] = None,
     platform: PLATFORM = None,
+    animate: Annotated[
+        bool, typer.Option("--animate", help="Also draw what is learned as it changes, where a task can be drawn.")
+    ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a result of other settings.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
 ) -> None:
@@ -95,11 +101,12 @@ def run(
         batch_size=batch_size,
         init=init,
         label_noise=label_noise,
+        map=None if map is None else str(map),
         eval_every=eval_every,
         **chosen,
     )
     say = lambda line: print(line, file=sys.stderr)  # noqa: E731
-    print_outcome(experiments.run(settings, out, overwrite=overwrite, progress=True, say=say))
+    print_outcome(experiments.run(settings, out, animate=animate, overwrite=overwrite, progress=True, say=say))
 
 
 @app.command(epilog="Example: ital bench --json > bench.json")

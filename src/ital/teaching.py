@@ -121,6 +121,11 @@ def meet(program: Program, world: World, drawn: Drawn, params: Params, previous:
     return Scene(examples, rules.show(world.teacher.examples, drawn.batch), rules.feedback(params, examples, previous))
 
 
+def _kept(rules: Rules, scene: Scene) -> Any:
+    """The feedback as the ``previous`` of the next, where the task wants it."""
+    return scene.feedback if rules.first_feedback else None
+
+
 def choose(
     program: Program, world: World, drawn: Drawn, scene: Scene, params: Params, lr: Array, settings: Any
 ) -> Array:
@@ -146,13 +151,18 @@ def _index(chosen: Any) -> Array:
     return jnp.asarray(chosen)
 
 
-def _lesson(program: Program, drawn: Drawn, scene: Scene, step: Array, lr: Array, chosen: Array) -> Lesson:
+def _lesson(
+    program: Program, drawn: Drawn, scene: Scene, params: Params, step: Array, lr: Array, chosen: Array
+) -> Lesson:
     """What the learner is shown: his side of the world and her choice."""
+    rules = program.rules
 
-    def gradients(params: Params) -> Gradients:
-        return program.rules.gradients(params, scene.examples, scene.feedback)
+    def gradients(elsewhere: Params) -> Gradients:
+        imagined = rules.feedback(elsewhere, scene.examples, _kept(rules, scene))
+        return rules.gradients(elsewhere, scene.examples, imagined)
 
-    return Lesson(step, lr, scene.examples, gradients, chosen, drawn.order, drawn.bystander)
+    here = rules.gradients(params, scene.examples, scene.feedback)
+    return Lesson(step, lr, scene.examples, here, gradients, chosen, drawn.order, drawn.bystander)
 
 
 class Lane(NamedTuple):
@@ -170,20 +180,19 @@ def teaching_step(
     lr, learner_settings, teacher_settings = numbers
     scene = meet(program, world, drawn, lane.params, lane.feedback)
     chosen = choose(program, world, drawn, scene, lane.params, lr, teacher_settings)
-    lesson = _lesson(program, drawn, scene, step, lr, chosen)
+    lesson = _lesson(program, drawn, scene, lane.params, step, lr, chosen)
     update = program.rule.update(lesson, learner_settings, lane.params, lane.memory)
     if jax.tree.map(jnp.shape, update.params) != jax.tree.map(jnp.shape, lane.params):
         raise InputError("a learner's update must return parameters of the shape that it was given")
     signals = dict(update.signals)
     if program.diagnostics:
         signals |= _theorem(lesson, lane.params, update.params, world.truth.target)
-    kept = scene.feedback if program.rules.first_feedback else None
-    return Lane(update.params, update.memory, kept), signals
+    return Lane(update.params, update.memory, _kept(program.rules, scene)), signals
 
 
 def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> dict[str, Array]:
     """Theorem 1 on this step, whatever the learner: his step against the naive one."""
-    here = lesson.gradients(before)
+    here = lesson.here
     is_chosen = (jnp.arange(lesson.order.shape[0]) == lesson.chosen).astype(here.losses.dtype)
     naive = add_scaled(before, -lesson.lr, here.weighted_sum(is_chosen))
     held = theory.local_improvement(lesson.lr, lesson.chosen, here, lesson.gradients(naive), naive, after, target)
@@ -287,7 +296,7 @@ def auto_beta_per_seed(
             drawn = draw(program, world, key)
             scene = meet(program, world, drawn, params, first)
             chosen = choose(program, world, drawn, scene, params, lr, settings)
-            volumes = imagine(_lesson(program, drawn, scene, jnp.zeros((), int), lr, chosen), params)
+            volumes = imagine(_lesson(program, drawn, scene, params, jnp.zeros((), int), lr, chosen), params)
             alike = [jnp.all((a[:, None] == a).reshape(*2 * a.shape[:1], -1), -1) for a in jax.tree.leaves(drawn.batch)]
             return volumes, functools.reduce(jnp.logical_and, alike)
 

@@ -14,12 +14,14 @@ SEEDS = st.integers(0, 2**31)
 BETAS = st.floats(-200.0, 200.0)
 
 
-def lesson_on(loss, rows, y, lr, seed):
+def lesson_on(loss, params, rows, y, lr, seed):
     rng = np.random.default_rng(seed)
     size = len(y)
     gradients = lambda params: models.linear(loss).gradients(params, rows, y)  # noqa: E731
     order, chosen, bystander = jnp.asarray(rng.permutation(size)), rng.integers(size), rng.integers(size)
-    return Lesson(jnp.asarray(0), lr, (rows, y), gradients, jnp.asarray(chosen), order, jnp.asarray(bystander))
+    return Lesson(
+        jnp.asarray(0), lr, (rows, y), gradients(params), gradients, jnp.asarray(chosen), order, jnp.asarray(bystander)
+    )
 
 
 def step(lesson, params, beta, view, volume="imitated", literal=None, decay=0.0):
@@ -60,7 +62,7 @@ def log_likelihood_step(loss, lesson, params, beta, view, volume):
 @pytest.mark.usefixtures("x64")
 def test_update_climbs_the_log_likelihood_of_example_and_choice(loss, volume, shape, seed, beta, view, lr):
     params, _, rows, y, _ = problem(loss, seed, shape)
-    lesson = lesson_on(loss, rows, y, lr, seed)
+    lesson = lesson_on(loss, params, rows, y, lr, seed)
     expected = log_likelihood_step(loss, lesson, params, beta, view, volume)
     np.testing.assert_allclose(step(lesson, params, beta, view, volume), expected, rtol=1e-8, atol=1e-9)
 
@@ -70,7 +72,7 @@ def test_update_climbs_the_log_likelihood_of_example_and_choice(loss, volume, sh
 @pytest.mark.usefixtures("x64")
 def test_without_rationality_the_step_is_the_naive_one_bit_for_bit(loss, seed, view):
     params, _, rows, y, _ = problem(loss, seed)
-    lesson = lesson_on(loss, rows, y, 0.1, seed)
+    lesson = lesson_on(loss, params, rows, y, 0.1, seed)
     naive = params - 0.1 * lesson.gradients(params).weighted_sum((jnp.arange(5) == lesson.chosen).astype(params.dtype))
     assert (step(lesson, params, 0.0, view) == naive).all()
 
@@ -81,7 +83,7 @@ def test_literal_weights_make_batch_and_sgd(seed):
     from ital import losses
 
     params, _, rows, y, _ = problem(losses.squared, seed)
-    lesson = lesson_on(losses.squared, rows, y, 0.1, seed)
+    lesson = lesson_on(losses.squared, params, rows, y, 0.1, seed)
     g = lesson.gradients(params)
     batch = step(lesson, params, 0.0, 5, literal=Literal(mean=1.0))
     np.testing.assert_allclose(batch, params - 0.1 * g.weighted_sum(jnp.full(5, 0.2)), rtol=1e-12)
@@ -94,7 +96,7 @@ def test_literal_weights_make_batch_and_sgd(seed):
 def test_views_hold_the_choice_and_grow_by_one(seed, size):
     rng = np.random.default_rng(seed)
     order, chosen = jnp.asarray(rng.permutation(size)), jnp.asarray(rng.integers(size))
-    lesson = Lesson(jnp.asarray(0), 0.1, None, lambda p: None, chosen, order, chosen)
+    lesson = Lesson(jnp.asarray(0), 0.1, None, None, lambda p: None, chosen, order, chosen)
     views = [np.asarray(_two_step.in_view(lesson, jnp.asarray(m))) for m in range(1, size + 1)]
     for m, view in enumerate(views, start=1):
         assert view.sum() == m
@@ -107,7 +109,7 @@ def test_beta_decays_and_schedules():
     from ital import losses
 
     params, _, rows, y, _ = problem(losses.squared, 1)
-    lesson = lesson_on(losses.squared, rows, y, 0.1, 1)._replace(step=jnp.asarray(7))
+    lesson = lesson_on(losses.squared, params, rows, y, 0.1, 1)._replace(step=jnp.asarray(7))
     decayed = step(lesson, params, 10.0, 5, decay=0.1)
     np.testing.assert_allclose(decayed, step(lesson, params, 10.0 * 0.9**7, 5), rtol=1e-12)
     scheduled = _two_step.rule("imitated", lambda t: 3.0 + t)

@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -5,119 +7,76 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import ital
 from ital import tasks
-from ital.tasks import _irl
-from ital.tasks._irl import Demonstrations, Planning, grid
+from ital.tasks import _irl, _mdp
+from ital.tasks._irl import Demonstrations
+from ital.tasks._mdp import Planning, grid, tabular
+from tests.tasks.test_mdp import random_transitions
 
 SEEDS = st.integers(0, 2**31)
-TIGHT = Planning(discount=0.5, sharpness=20.0, tolerance=1e-12)
 
 
-def dense(dynamics):
-    """P (A, S, S), from where each basis vector leads."""
-    return np.asarray(jnp.stack([dynamics.expect(e) for e in jnp.eye(dynamics.states)], axis=-1))
+class Random(NamedTuple):
+    """A random world: a grid, or a table with one-hot, shuffled or real features."""
+
+    dynamics: _mdp.Dynamics
+    planning: Planning
+    encoding: jax.Array | None
+    weights: jax.Array
 
 
-@pytest.mark.parametrize("size", [1, 2, 5])
-@pytest.mark.usefixtures("x64")
-def test_grid_moves_as_the_paper_says(size):
-    p = dense(grid(size))
-    steps = [(-1, 0), (1, 0), (0, -1), (0, 1)]
-    expected = np.zeros_like(p)
-    for row in range(size):
-        for column in range(size):
-            for action in range(4):
-                for way, (down, right) in enumerate(steps):
-                    to = np.clip(row + down, 0, size - 1) * size + np.clip(column + right, 0, size - 1)
-                    expected[action, row * size + column, to] += 0.80 if way == action else 0.06
-    np.testing.assert_allclose(p, expected, atol=1e-12)
-    np.testing.assert_allclose(p.sum(axis=-1), 0.98)
-
-
-@given(seed=SEEDS, size=st.sampled_from([2, 5]))
-@pytest.mark.usefixtures("x64")
-def test_spread_is_the_transpose_of_expect(seed, size):
-    dynamics, rng = grid(size), np.random.default_rng(seed)
-    u, m = rng.normal(size=size * size), rng.normal(size=(4, size * size))
-    np.testing.assert_allclose(
-        jnp.sum(dynamics.expect(jnp.asarray(u)) * m), jnp.sum(dynamics.spread(jnp.asarray(m)) * u)
-    )
-
-
-def demonstrations(seed, states, count=6):
+def random_world(seed, kind):
     rng = np.random.default_rng(seed)
-    return Demonstrations(
-        jnp.asarray(rng.integers(0, states, count)), jnp.asarray(rng.integers(0, 4, count)), jnp.arange(states), None
-    )
+    dynamics = grid(3) if kind == "grid" else tabular(random_transitions(rng, rng.integers(1, 4), rng.integers(2, 7)))
+    planning = Planning(float(rng.uniform(0, 0.8)), float(rng.uniform(1, 30)), tolerance=1e-12)
+    encoding = {
+        "grid": None,
+        "shuffled": jnp.asarray(rng.permutation(dynamics.states)),
+        "features": jnp.asarray(rng.normal(size=(dynamics.states, 3))),
+    }[kind]
+    weights = rng.uniform(-2, 2, 3 if kind == "features" else dynamics.states)
+    return Random(dynamics, planning, encoding, jnp.asarray(weights))
 
 
-def loss_by_unrolling(reward, state, action, dynamics, planning, sweeps=80):
-    values = jnp.zeros_like(reward)
-    for _ in range(sweeps):
-        values, q = _irl.bellman(dynamics, planning, reward, values)
-    return -_irl.log_policy(q)[action, state]
-
-
-@given(seed=SEEDS)
-@settings(max_examples=5)
-@pytest.mark.usefixtures("x64")
-def test_gradients_are_those_of_an_unrolled_iteration_and_of_central_differences(seed):
-    dynamics = grid(3)
+def demonstrations(seed, world, count=6):
     rng = np.random.default_rng(seed)
-    reward, direction = jnp.asarray(rng.uniform(-2, 2, 9)), jnp.asarray(rng.normal(size=9))
-    shown = demonstrations(seed, 9)
-    known = _irl.plan(dynamics, TIGHT, reward, jnp.zeros(9))
-    ours = _irl._reward_gradients(dynamics, TIGHT, known, shown)
-    unrolled = jax.vmap(
-        jax.value_and_grad(loss_by_unrolling), in_axes=(None, 0, 0, None, None)
-    )(reward, shown.states, shown.actions, dynamics, TIGHT)  # fmt: skip
-    values, gradients = unrolled
-    weights = jnp.asarray(rng.normal(size=6))
-    np.testing.assert_allclose(ours.losses, values, atol=1e-9)
-    np.testing.assert_allclose(ours.squared_norms, jnp.sum(gradients**2, axis=1), atol=1e-8)
-    np.testing.assert_allclose(ours.inner(direction), gradients @ direction, atol=1e-8)
-    np.testing.assert_allclose(ours.weighted_sum(weights), weights @ gradients, atol=1e-8)
+    states, actions = rng.integers(0, world.dynamics.states, count), rng.integers(0, world.dynamics.actions, count)
+    return Demonstrations(jnp.asarray(states), jnp.asarray(actions), world.encoding, None)
 
-    def losses(reward):
-        at = _irl.plan(dynamics, TIGHT, reward, jnp.zeros(9))
-        return -_irl.log_policy(at.q)[shown.actions, shown.states]
+
+def losses_by_unrolling(weights, world, shown, sweeps=150):
+    reward = _irl.reward_of(world.encoding, weights)
+    sweep = lambda _, values: _mdp.bellman(world.dynamics, world.planning, reward, values)[0]  # noqa: E731
+    values = jax.lax.fori_loop(0, sweeps, sweep, jnp.zeros_like(reward))
+    _, q = _mdp.bellman(world.dynamics, world.planning, reward, values)
+    return -_mdp.log_policy(q)[shown.actions, shown.states]
+
+
+@given(seed=SEEDS, kind=st.sampled_from(["grid", "shuffled", "features"]))
+@settings(max_examples=12)
+@pytest.mark.usefixtures("x64")
+def test_gradients_are_those_of_an_unrolled_iteration_and_of_central_differences(seed, kind):
+    world, rng = random_world(seed, kind), np.random.default_rng(seed)
+    shown = demonstrations(seed, world)
+    direction, mix = jnp.asarray(rng.normal(size=len(world.weights))), jnp.asarray(rng.normal(size=6))
+
+    def planned(weights):
+        return _mdp.plan(world.dynamics, world.planning, _irl.reward_of(world.encoding, weights))
+
+    ours = _irl.implicit_gradients(world.dynamics, world.planning, planned(world.weights), shown)
+    gradients = jax.jacrev(losses_by_unrolling)(world.weights, world, shown)
+    np.testing.assert_allclose(ours.losses, losses_by_unrolling(world.weights, world, shown), atol=1e-6)
+    np.testing.assert_allclose(ours.squared_norms, jnp.sum(gradients**2, axis=1), atol=1e-6)
+    np.testing.assert_allclose(ours.inner(direction), gradients @ direction, atol=1e-6)
+    np.testing.assert_allclose(ours.weighted_sum(mix), mix @ gradients, atol=1e-6)
+
+    def losses(weights):
+        return -_mdp.log_policy(planned(weights).q)[shown.actions, shown.states]
 
     step = 1e-5
-    central = (losses(reward + step * direction) - losses(reward - step * direction)) / (2 * step)
+    central = (losses(world.weights + step * direction) - losses(world.weights - step * direction)) / (2 * step)
     np.testing.assert_allclose(ours.inner(direction), central, atol=1e-6)
-
-
-@pytest.mark.usefixtures("x64")
-def test_sharp_planning_is_policy_iteration_with_the_hard_maximum():
-    dynamics, rng = grid(4), np.random.default_rng(0)
-    reward = rng.uniform(-2, 2, 16)
-    p, policy = dense(dynamics), np.zeros(16, int)
-    for _ in range(50):
-        chosen = p[policy, np.arange(16)]
-        values = np.linalg.solve(np.eye(16) - 0.5 * chosen, chosen @ reward)
-        policy = np.argmax(p @ (reward + 0.5 * values), axis=0)
-    soft = _irl.plan(dynamics, Planning(sharpness=1e5, tolerance=1e-12), jnp.asarray(reward), jnp.zeros(16))
-    np.testing.assert_allclose(soft.values, values, atol=1e-4)
-    assert (np.argmax(soft.q, axis=0) == policy).all()
-
-
-@pytest.mark.usefixtures("x64")
-def test_expected_return_is_that_of_rollouts():
-    dynamics, rng = grid(4), np.random.default_rng(1)
-    reward, q = rng.uniform(-1, 1, 16), rng.normal(size=(4, 16))
-    exact = float(_irl.expected_return(dynamics, jnp.asarray(q), jnp.asarray(reward)))
-    chosen = dense(dynamics)[np.argmax(q, axis=0), np.arange(16)]
-    solved = np.linalg.solve(np.eye(16) - chosen, chosen @ reward).mean()
-    assert exact == pytest.approx(solved, abs=1e-4)
-    rollouts = 200_000
-    cumulative = np.concatenate([chosen, 1 - chosen.sum(axis=1, keepdims=True)], axis=1).cumsum(axis=1)
-    state, total, alive = rng.integers(0, 16, rollouts), np.zeros(rollouts), np.arange(rollouts)
-    while len(alive):
-        to = (rng.random(len(alive))[:, None] > cumulative[state[alive]]).sum(axis=1)
-        alive, to = alive[to < 16], to[to < 16]
-        state[alive] = to
-        total[alive] += reward[to]
-    assert abs(total.mean() - exact) < 4 * total.std() / np.sqrt(rollouts)
 
 
 def test_the_teacher_sees_the_same_world_in_another_order():
@@ -129,14 +88,107 @@ def test_the_teacher_sees_the_same_world_in_another_order():
     assert tasks.irl_sparse().world(3).truth.target.sum() == 3
 
 
+@pytest.mark.usefixtures("x64")
+def test_a_table_with_features_is_the_grid_it_describes():
+    """One-hot features in order change nothing: same starts, same lessons, same curves as the fast path."""
+    cells = np.random.default_rng(0).uniform(-2, 2, (3, 3))
+    p = np.stack([grid(3).expect(e) for e in jnp.eye(9)], axis=-1)
+    table = tasks.irl_tabular(p, cells.ravel(), np.eye(9))
+    curves = [ital.teach(task, steps=40, seeds=2).curves for task in (tasks.irl(cells), table)]
+    for metric in ("distance", "distance_centred", "policy_tv", "policy_gap", "reward"):
+        np.testing.assert_allclose(curves[0][metric], curves[1][metric], rtol=1e-8, err_msg=metric)
+
+
+def test_the_floor_is_shown_only_where_the_mean_reward_cannot_be_told():
+    p = random_transitions(np.random.default_rng(0), 2, 4)
+    attributes = ital.teach(tasks.irl_tabular(p, np.arange(4.0)), steps=5, seeds=1).curves["distance"].attrs
+    assert "floor" not in attributes
+    assert "floor" in ital.teach(tasks.irl_dense(size=3), steps=5, seeds=1).curves["distance"].attrs
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_mean_reward_never_changes():
+    result = ital.teach(tasks.irl_dense(size=3), learner=["imt", "ital"], steps=50, seeds=1)
+    floor = float(np.ravel(result.curves["distance"].attrs["floor"])[0])
+    target = tasks.irl_dense(size=3).world(0).truth.target
+    for params in result.parameters.values():
+        assert 3 * abs(np.mean(params[0] - target)) == pytest.approx(floor, rel=1e-5)
+
+
+def test_maps_are_read_from_text_and_csv(tmp_path):
+    expected = [[0, 1.5], [-2, 3]]
+    for text in ("0 1.5\n-2 3\n", "0,1.5\n-2, 3", "# rewards\n\n0;1.5\n-2;3\n", "\ufeff0\t1.5\r\n-2\t3e0\r\n"):
+        file = tmp_path / "map.txt"
+        file.write_text(text, encoding="utf-8")
+        assert _irl.read_map(file).tolist() == expected
+    assert tasks.irl(file).world(0).truth.target.tolist() == [0, 1.5, -2, 3]
+    assert tasks.irl(file).settings["map"] == tasks.irl(np.array(expected)).settings["map"]
+    assert tasks.irl(file).settings["map"] != tasks.irl(np.eye(2)).settings["map"]
+
+
 @pytest.mark.parametrize(
-    ("planning", "dynamics", "message"),
+    ("text", "message"),
     [
-        (Planning(sharpness=0.0), grid(3), "sharpness"),
-        (Planning(discount=1.0), grid(3, death=0.0, slip=0.06), "discount"),
-        (Planning(tolerance=0.0), grid(3), "tolerance"),
+        ("", "no rewards"),
+        ("1 2 3\n4 5 6\n", "square of at least 2 × 2 rewards, not 2 × 3"),
+        ("1 2\n3\n", "line 2: 1 numbers, but 2 in the rows above"),
+        ("# here\n1 2\n3 x\n", "line 3: 'x' is not a number"),
+        ("1,,2\n1,2,3\n1,2,3", "line 1: '' is not a number"),
+        ("1 nan\n2 3\n", "not finite"),
+        ("5\n", "at least 2 × 2"),
     ],
 )
-def test_worlds_without_an_end_are_refused(planning, dynamics, message):
+def test_files_that_are_no_maps_are_refused(tmp_path, text, message):
+    (tmp_path / "map").write_text(text)
     with pytest.raises(ValueError, match=message):
-        _irl.from_rewards("bad", lambda seed: np.zeros(9), dynamics, beta=1.0, title="bad", planning=planning)
+        tasks.irl(tmp_path / "map")
+
+
+def test_missing_and_binary_map_files_are_refused(tmp_path):
+    with pytest.raises(ValueError, match="No such file"):
+        tasks.irl(tmp_path / "nowhere.csv")
+    (tmp_path / "binary").write_bytes(bytes(range(128, 256)))
+    with pytest.raises(ValueError, match="not a text file"):
+        tasks.irl(tmp_path / "binary")
+    with pytest.raises(ValueError, match="--map FILE"):
+        tasks.irl()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sharpness": 0.0}, "sharpness"),
+        ({"sharpness": -5.0}, "sharpness"),
+        ({"discount": 1.0, "death": 0.0}, "discount"),
+        ({"discount": -0.1}, "discount"),
+        ({"tolerance": 0.0}, "tolerance"),
+        ({"slip": 0.5}, "slip"),
+    ],
+)
+def test_worlds_without_an_end_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        tasks.irl(np.eye(3), **options)
+
+
+def test_discount_one_is_fine_where_everybody_dies():
+    curves = ital.teach(tasks.irl(np.eye(3), discount=1.0, death=0.1), steps=5, seeds=1).curves
+    assert np.isfinite(curves["reward"].values).all()
+
+
+def test_a_tolerance_that_is_not_reached_is_refused():
+    with pytest.raises(ValueError, match="did not come to tolerance 1e-06 in 10000 sweeps"):
+        tasks.irl(np.eye(2), discount=0.99999, death=0.0).world(0)
+
+
+@pytest.mark.parametrize(
+    ("weights", "features", "message"),
+    [
+        (np.zeros(3), None, "weights have shape"),
+        (np.zeros(2), np.zeros((3, 2)), "features have shape"),
+        (np.zeros(3), np.zeros((4, 2)), "weights have shape"),
+        (np.full(4, np.nan), None, "finite"),
+    ],
+)
+def test_tables_with_wrong_features_are_refused(weights, features, message):
+    with pytest.raises(ValueError, match=message):
+        tasks.irl_tabular(random_transitions(np.random.default_rng(0), 2, 4), weights, features)

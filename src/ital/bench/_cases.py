@@ -1,12 +1,14 @@
-"""What is measured: two tasks of the paper, and a pool of the size of Tiny ImageNet."""
+"""What is measured: three tasks of the paper, and a pool of the size of Tiny ImageNet."""
 
+import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
 from ital import losses, models, tasks
-from ital.bench import _numpy_loop
+from ital.bench import _numpy_irl, _numpy_loop
 from ital.learners import Learner, Rule, Update
 from ital.tasks import Task
 from ital.tasks._pool import _mean_over_rows, _rows_at_once, _rules
@@ -14,10 +16,14 @@ from ital.teachers import Teacher
 
 
 class Case(NamedTuple):
-    """A task to time, with the loss of its NumPy baseline."""
+    """A task to time, and its NumPy baseline: ``(world, beta, lr, steps, every)`` -> steps per second.
+
+    ``pool`` says that it is a matrix product on rows of a pool, so that :func:`floor` applies.
+    """
 
     task: Task
-    numpy_loss: _numpy_loop.Loss
+    numpy: Callable[..., float]
+    pool: bool = True
 
 
 def pool(classes: int = 200, dim: int = 10, rows: int = 100_000, test_rows: int = 10_000) -> Task:
@@ -33,10 +39,12 @@ def pool(classes: int = 200, dim: int = 10, rows: int = 100_000, test_rows: int 
 
 def cases(test_rows: int) -> dict[str, Case]:
     """All cases by name."""
+    rows = functools.partial(functools.partial, _numpy_loop.steps_per_second)
     return {
-        "regression": Case(tasks.regression(), _numpy_loop.squared),
-        "gaussian": Case(tasks.gaussian(), _numpy_loop.cross_entropy),
-        "pool": Case(pool(test_rows=test_rows), _numpy_loop.cross_entropy),
+        "regression": Case(tasks.regression(), rows(_numpy_loop.squared)),
+        "gaussian": Case(tasks.gaussian(), rows(_numpy_loop.cross_entropy)),
+        "pool": Case(pool(test_rows=test_rows), rows(_numpy_loop.cross_entropy)),
+        "irl-dense": Case(tasks.irl_dense(), _numpy_irl.steps_per_second, pool=False),
     }
 
 
@@ -46,7 +54,7 @@ _NO_LOSS = losses.Loss("none", "none", lambda alpha, y: jnp.zeros(alpha.shape[:1
 
 def _two_products_each_way(lesson: Any, settings: Any, params: Any, memory: Any) -> Update:
     weights = jnp.full(lesson.order.shape, lesson.lr)
-    guess = params - lesson.gradients(params).weighted_sum(weights)
+    guess = params - lesson.here.weighted_sum(weights)
     return Update(guess - lesson.gradients(guess).weighted_sum(weights))
 
 

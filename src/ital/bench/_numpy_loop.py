@@ -39,7 +39,7 @@ squared = Loss(lambda alpha, y: 0.5 * ((alpha - y) ** 2).sum(axis=1), lambda alp
 cross_entropy = Loss(_cross_entropy_value, _cross_entropy_derivative)
 
 
-def steps_per_second(world: World, loss: Loss, beta: float, lr: float, steps: int, every: int) -> float:
+def steps_per_second(loss: Loss, world: World, beta: float, lr: float, steps: int, every: int) -> float:
     """Teaches one ITAL learner for ``steps`` steps, measuring every ``every``; returns its speed.
 
     In NumPy's own float64, each line of Algorithm 1 computed where it stands.

@@ -18,9 +18,11 @@ from ital._version import __version__
 from ital.errors import InputError
 from ital.experiments import _store
 from ital.experiments._settings import Plan, Settings
+from ital.figures._pictures import picture_of
 from ital.results import Recording, summarise
 from ital.tasks import Task
 from ital.teaching import check_world, open_sessions
+from ital.watching import watch
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -42,6 +44,7 @@ def run(
     settings: Settings,
     out: Path | str = "results",
     *,
+    animate: bool = False,
     overwrite: bool = False,
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
@@ -49,9 +52,12 @@ def run(
     """Computes what is missing of an experiment and writes ``OUT/TASK/TEACHER/``.
 
     (method, seed) pairs that a result of the same settings already holds are kept. An interrupted run goes on
-    where its last checkpoint left it, with the same numbers. ``say`` is told in a line what was found.
+    where its last checkpoint left it, with the same numbers. ``say`` is told in a line what was found. A task that
+    can be drawn is, as its first seed learns it; ``animate`` makes it move.
     """
     plan = settings.plan()
+    if animate:
+        picture_of(plan.task)  # refuses a task that has none
     folder = Path(out) / plan.task.name / plan.teacher.name.replace(":", "-")
     file = folder / "curves.nc"
     if not overwrite:
@@ -72,7 +78,10 @@ def run(
             checkpoint.unlink(missing_ok=True)
             computed += len(methods) * len(seeds)
         assert curves is not None
-        return Outcome(curves, plan.task, [file, *_write_summary(curves, plan.task, folder)], computed)
+        files = [file, *_write_summary(curves, plan.task, folder)]
+        if plan.task.picture is not None:
+            files += _write_pictures(plan, folder, animate, anew=computed > 0, progress=progress)
+        return Outcome(curves, plan.task, files, computed)
 
 
 def _found(plan: Plan, file: Path, say: Callable[[str], None] | None = None) -> "xr.Dataset | None":
@@ -184,3 +193,32 @@ def _write_summary(curves: "xr.Dataset", task: Task, folder: Path) -> list[Path]
     summary = folder / "summary.csv"
     _store.write(summary, summarise(curves).to_csv(index=False).encode())
     return [summary, *figures.save(figures.plot_curves(curves, task), folder / "curves")]
+
+
+def _write_pictures(plan: Plan, folder: Path, animate: bool, *, anew: bool, progress: bool) -> list[Path]:
+    """``pictures.png`` and ``.pdf``, and ``pictures.gif`` if asked for: what the first seed learns, taught once more.
+
+    Naive beside aware where both were asked for. Files that are there stay unless results came to them.
+    """
+    from ital import figures
+
+    stills, moving = [folder / f"pictures{suffix}" for suffix in (".png", ".pdf")], folder / "pictures.gif"
+    wanted = {
+        "stills": anew or not all(file.exists() for file in stills),
+        "moving": animate and (anew or not moving.exists()),
+    }
+    there = [*stills, *([moving] if animate else [])]
+    if not any(wanted.values()):
+        return there
+    pair = [learner for learner in plan.learners if learner.name in ("imt", "ital")] or plan.learners[:2]
+    options = {name: value for name, value in plan.options.items() if name != "eval_every"}
+    with show_progress(f"{plan.task.name}: pictures", 100, progress) as show:
+        share = 30 if wanted["moving"] else 100
+        watched = watch(
+            plan.task, plan.teacher, pair, seed=plan.seeds[0], show=lambda done: show(round(share * done)), **options
+        )
+        if wanted["stills"]:
+            figures.save(figures.plot_pictures(watched), folder / "pictures")
+        if wanted["moving"]:
+            figures.animate(watched, moving, show=lambda done: show(round(share + (100 - share) * done)))
+    return there

@@ -1,5 +1,6 @@
 """The settings of an experiment, as typed on the command line."""
 
+import inspect
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,7 @@ class Settings:
     batch_size: int = 20
     init: str | None = None
     label_noise: float = 0.0
+    map: str | None = None
     eval_every: int | None = None
 
     def plan(self) -> "Plan":
@@ -60,12 +62,18 @@ class Settings:
         return plan
 
     def _task(self) -> Task:
-        if not self.label_noise:
-            return tasks.make(self.task)
-        try:
-            return tasks.make(self.task, label_noise=self.label_noise)
-        except TypeError:
-            raise InputError(f"task {self.task!r} has no labels, so it takes no label noise") from None
+        refusals = {
+            "label_noise": "has no labels, so it takes no label noise",
+            "rewards": "has a world of its own, so it takes no map (task 'irl' does)",
+        }
+        given = {"label_noise": self.label_noise or None, "rewards": self.map}
+        options = {name: value for name, value in given.items() if value is not None}
+        for name in options if self.task in tasks.REGISTRY else ():
+            try:
+                inspect.signature(tasks.REGISTRY[self.task]).bind_partial(**{name: None})
+            except TypeError:
+                raise InputError(f"task {self.task!r} {refusals[name]}") from None
+        return tasks.make(self.task, **options)
 
 
 def _plain(value: Any) -> str | int | float:

@@ -1,5 +1,6 @@
 """Pictures of results."""
 
 from ital.figures._curves import in_legend_order, label, plot_curves, save
+from ital.figures._pictures import animate, plot_pictures
 
-__all__ = ["in_legend_order", "label", "plot_curves", "save"]
+__all__ = ["animate", "in_legend_order", "label", "plot_curves", "plot_pictures", "save"]

@@ -11,13 +11,15 @@ from ital.gradients import Gradients
 class Lesson(NamedTuple):
     """All that a learner sees of one step: nothing of the teacher but her choice.
 
-    ``gradients(ν)`` evaluates his own model on the mini-batch; ``order`` is a random order of the mini-batch
-    (0 … B−1), the same for all methods of a seed; ``bystander`` is the index of a random example.
+    ``here`` is his own model on the mini-batch as he is now, its losses and gradients; ``gradients(ν)`` the same for
+    any other parameters; ``order`` is a random order of the mini-batch (0 … B−1), the same for all methods of a
+    seed; ``bystander`` is the index of a random example.
     """
 
     step: Int[Array, ""]
     lr: Scalar
     examples: Any
+    here: Gradients
     gradients: Callable[[Params], Gradients]
     chosen: Int[Array, ""]
     order: Int[Array, " B"]

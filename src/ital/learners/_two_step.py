@@ -80,7 +80,7 @@ def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Im
 
     Eq. (imit-teaching-volume) for the ``imitated`` volume, eq. (teaching-volume) for the ``exact`` one.
     """
-    here = lesson.gradients(params)
+    here = lesson.here
     guess = add_scaled(params, -lesson.lr, here.weighted_sum(literal_weights(lesson, literal)))
     if volume == "exact":
         progress = here.inner(add_scaled(params, -1.0, guess))

@@ -1,12 +1,13 @@
 """Tasks: worlds to be taught in, and how to measure what was learned."""
 
 from collections.abc import Callable
+from typing import Any
 
 from ital import _registry
 from ital.errors import InputError
-from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World
+from ital.tasks._base import Metric, Picture, Rules, Task, TeacherSide, Truth, World
 from ital.tasks._gaussian import gaussian
-from ital.tasks._irl import irl_dense, irl_sparse
+from ital.tasks._irl import irl, irl_dense, irl_sparse, irl_tabular
 from ital.tasks._pool import Pool, from_pool
 from ital.tasks._regression import regression
 
@@ -15,10 +16,11 @@ REGISTRY: dict[str, Callable[..., Task]] = {
     "gaussian": gaussian,
     "irl-dense": irl_dense,
     "irl-sparse": irl_sparse,
+    "irl": irl,
 }
 
 
-def make(name: str, **options: float) -> Task:
+def make(name: str, **options: Any) -> Task:
     """The task of that name, e.g. ``regression``; ``options`` go to its constructor."""
     if name not in REGISTRY:
         raise InputError(_registry.nearest("task", name, REGISTRY))
@@ -28,6 +30,7 @@ def make(name: str, **options: float) -> Task:
 __all__ = [
     "REGISTRY",
     "Metric",
+    "Picture",
     "Pool",
     "Rules",
     "Task",
@@ -36,8 +39,10 @@ __all__ = [
     "World",
     "from_pool",
     "gaussian",
+    "irl",
     "irl_dense",
     "irl_sparse",
+    "irl_tabular",
     "make",
     "regression",
 ]

@@ -44,7 +44,7 @@ class Rules(NamedTuple):
     ``show(side, drawn)`` looks them up on the learner's or the teacher's side;
     ``feedback(ν, examples, previous)`` is what the learner reports, with whatever follows from the report alone;
     ``volumes(feedback, examples, ω*, η)`` are the teacher's imitated teaching volumes;
-    ``gradients(ν, examples, feedback)`` the learner's losses and gradients;
+    ``gradients(ν, examples, feedback)`` the learner's losses and gradients, given his feedback at that ν;
     ``measure(ν, truth)`` the recorded metrics; ``references(ν⁰, truth)`` constants of a seed, by metric and kind
     (a "floor" that no method can go below, a "reference" line);
     ``first_feedback(world)``, where given, is the ``previous`` of the first step, and each feedback is that of the
@@ -62,6 +62,17 @@ class Rules(NamedTuple):
     first_feedback: Callable[[World], Any] | None = None
 
 
+class Picture(NamedTuple):
+    """How parameters are drawn: ``draw(axis, params, limit)`` on a matplotlib axis, colours from −limit to limit.
+
+    It returns the coloured image. ``colours`` names what they stand for, ``caption`` explains the picture in a line.
+    """
+
+    draw: Callable[[Any, Any, float], Any]
+    colours: str
+    caption: str
+
+
 class Metric(NamedTuple):
     """How a metric is shown: its name on an axis, and whether more is better."""
 
@@ -74,7 +85,8 @@ class Task(NamedTuple):
 
     ``panels`` are the metrics that the task's figure shows, where recorded. ``settings`` are
     stored with every result and tell one variant of a task from another;
-    ``data_version`` changes whenever the same seed would get another world.
+    ``data_version`` changes whenever the same seed would get another world. ``picture``, where
+    given, shows what parameters amount to.
     """
 
     name: str
@@ -89,6 +101,7 @@ class Task(NamedTuple):
     eval_every: int = 10
     settings: Mapping[str, Any] = MappingProxyType({})
     data_version: str = "1"
+    picture: Picture | None = None
 
 
 def stack_worlds(worlds: Sequence[World]) -> tuple[World, tuple[int | None, ...]]:

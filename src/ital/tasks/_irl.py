@@ -1,141 +1,39 @@
-"""Online inverse reinforcement learning: the reward of every cell, from demonstrated actions."""
+"""Online inverse reinforcement learning: the reward of every state, from demonstrated actions."""
 
 import functools
-import math
+import hashlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ital import volume
 from ital._types import Array, PRNGKeyArray, Scalar
 from ital.errors import InputError
 from ital.gradients import HIGHEST, Gradients
 from ital.models import Init
-from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World
-
-ACTIONS = ("up", "down", "left", "right")
-MOST_SWEEPS = 10_000
-
-
-class Dynamics(NamedTuple):
-    """Where actions lead. ``expect(u)`` (A, S) is the mean of u over the next state of each action in each state;
-    ``spread(m)`` (S,) is its transpose. ``survival`` is the largest probability of not dying in a step.
-    """
-
-    states: int
-    expect: Callable[[Array], Array]
-    spread: Callable[[Array], Array]
-    survival: float
-
-
-@functools.cache
-def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
-    """A size × size grid: an action goes its way, or with probability ``slip`` in each other direction, or dies.
-
-    Bumping into the wall stays. Only the four neighbours are ever looked at.
-    """
-    own_way = 1.0 - death - 3 * slip
-
-    def neighbours(u: Array) -> Array:
-        """u one step up, down, left and right of every cell (4, n, n)."""
-        up = jnp.concatenate([u[:1], u[:-1]])
-        down = jnp.concatenate([u[1:], u[-1:]])
-        left = jnp.concatenate([u[:, :1], u[:, :-1]], axis=1)
-        right = jnp.concatenate([u[:, 1:], u[:, -1:]], axis=1)
-        return jnp.stack([up, down, left, right])
-
-    def expect(u: Array) -> Array:
-        near = neighbours(u.reshape(size, size))
-        return ((own_way - slip) * near + slip * jnp.sum(near, axis=0)).reshape(4, -1)
-
-    def spread(m: Array) -> Array:
-        arriving = ((own_way - slip) * m + slip * jnp.sum(m, axis=0)).reshape(4, size, size)
-        up, down, left, right = arriving
-        zero_row, zero_column = jnp.zeros((1, size), m.dtype), jnp.zeros((size, 1), m.dtype)
-        moved = (
-            jnp.concatenate([up[1:], zero_row])
-            + jnp.concatenate([zero_row, down[:-1]])
-            + jnp.concatenate([left[:, 1:], zero_column], axis=1)
-            + jnp.concatenate([zero_column, right[:, :-1]], axis=1)
-        )
-        stayed = moved.at[0].add(up[0]).at[-1].add(down[-1]).at[:, 0].add(left[:, 0]).at[:, -1].add(right[:, -1])
-        return stayed.reshape(-1)
-
-    return Dynamics(size * size, expect, spread, 1.0 - death)
-
-
-class Planning(NamedTuple):
-    """How everybody plans: discount γ, sharpness k of the soft maximum, and when value iteration stops."""
-
-    discount: float = 0.5
-    sharpness: float = 220.0
-    tolerance: float = 1e-6
-
-
-class Plan(NamedTuple):
-    """What follows from a reward: the values V, and Q (A, S)."""
-
-    reward: Array
-    values: Array
-    q: Array
-
-
-def bellman(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> tuple[Array, Array]:
-    """Soft Bellman backup: Q(s,a) = Σ P(s′|s,a)[r(s′)+γV(s′)], V(s) = (1/k) log Σₐ exp(kQ(s,a)); returns V, Q."""
-    q = dynamics.expect(reward + planning.discount * values)
-    return jax.nn.logsumexp(planning.sharpness * q, axis=0) / planning.sharpness, q
-
-
-def plan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> Plan:
-    """Value iteration from ``values`` until the largest change is below the tolerance (NaN if it never is)."""
-
-    def go_on(state: tuple[Array, Array, Array]) -> Array:
-        sweeps, change, _ = state
-        return (change > planning.tolerance) & (sweeps < MOST_SWEEPS)
-
-    def sweep(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
-        sweeps, _, values = state
-        better, _ = bellman(dynamics, planning, reward, values)
-        return sweeps + 1, jnp.max(jnp.abs(better - values)), better
-
-    begin = jnp.zeros((), int), jnp.full((), jnp.inf, values.dtype), values
-    _, change, values = jax.lax.while_loop(go_on, sweep, begin)
-    values = jnp.where(change <= planning.tolerance, values, jnp.nan)
-    return Plan(reward, values, bellman(dynamics, planning, reward, values)[1])
-
-
-def log_policy(q: Array) -> Array:
-    """log π(a|s), π ∝ exp Q: the policy of everyone."""
-    return jax.nn.log_softmax(q, axis=0)
-
-
-def geometric_solve(matrix: Array, right: Array, rate: float, tolerance: float) -> Array:
-    """(I − A)⁻¹ b for ‖A‖ ≤ rate < 1, as (I+A)(I+A²)(I+A⁴)…b: matrix products only."""
-    doublings = max(1, math.ceil(math.log2(math.log(tolerance) / math.log(rate))))
-    for last in (*(False,) * (doublings - 1), True):
-        right = right + jnp.matmul(matrix, right, precision=HIGHEST)
-        matrix = matrix if last else jnp.matmul(matrix, matrix, precision=HIGHEST)
-    return right
-
-
-def following(dynamics: Dynamics, policy: Array) -> Array:
-    """P_πᵀ (S, S): column s says where ``policy`` (A, S) leads from state s."""
-    one_hot = jnp.eye(dynamics.states, dtype=policy.dtype)
-    return jax.vmap(lambda state: dynamics.spread(policy * state), out_axes=1)(one_hot)
+from ital.tasks import _mdp
+from ital.tasks._base import Metric, Picture, Rules, Task, TeacherSide, Truth, World
+from ital.tasks._mdp import Dynamics, Plan, Planning
 
 
 class Side(NamedTuple):
-    """What a player knows: his encoding of the cells, and log π* (A, S) if he is the teacher."""
+    """What a player knows: his encoding of the states, and log π* (A, S) if he is the teacher.
+
+    An encoding is a matrix of features (S, d); for one-hot features the place of each state in the weights (S,),
+    or None if they are in order.
+    """
 
     encoding: Any
     log_policy: Any = None
 
 
 class TrueWorld(NamedTuple):
-    """What measurements need: the reward of every cell, log π* (A, S), and the learner's encoding."""
+    """What measurements need: the reward of every state, log π* (A, S), and the learner's encoding."""
 
     reward: Any
     log_policy: Any
@@ -147,57 +45,69 @@ class Demonstrations(NamedTuple):
 
     states: Array
     actions: Array
-    encoding: Array
+    encoding: Any
     log_policy: Any
 
 
-def reward_of(encoding: Array, params: Array) -> Array:
-    """r(s) = features(s)·w with one-hot features: ``encoding[s]`` is the place of cell s in w."""
-    return params[encoding]
+def one_hot(encoding: Any) -> bool:
+    """Whether weights are rewards, in some order."""
+    return encoding is None or encoding.ndim == 1
 
 
-def in_encoding(encoding: Array, per_cell: Array) -> Array:
-    """The transpose of :func:`reward_of`."""
-    return jnp.zeros_like(per_cell).at[encoding].set(per_cell)
+def reward_of(encoding: Any, params: Array) -> Array:
+    """r(s) = features(s)·w."""
+    if encoding is None:
+        return params
+    return params[encoding] if encoding.ndim == 1 else jnp.matmul(encoding, params, precision=HIGHEST)
 
 
-def _reward_gradients(dynamics: Dynamics, planning: Planning, known: Plan, shown: Demonstrations) -> Gradients:
-    """−log π(a|s) of each demonstration and its gradients in the reward of every cell.
+def in_encoding(encoding: Any, per_state: Array) -> Array:
+    """The transpose of :func:`reward_of`, of one vector (S,) or of several (S, B)."""
+    if encoding is None:
+        return per_state
+    if encoding.ndim == 1:
+        return jnp.zeros_like(per_state).at[encoding].set(per_state)
+    return jnp.matmul(encoding.T, per_state, precision=HIGHEST)
+
+
+def implicit_gradients(dynamics: Dynamics, planning: Planning, known: Plan, shown: Demonstrations) -> Gradients:
+    """−log π(a|s) of each demonstration, and its gradients in the weights of the reward.
 
     Implicit differentiation of the fixed point: with c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under
-    μ = softmax(kQ), the gradient of −log π(a|s) is −(I − γP_μᵀ)⁻¹c (docs/irl.md derives it).
+    μ = softmax(kQ), the gradient of −log π(a|s) in the rewards is −(I − γP_μᵀ)⁻¹c (docs/irl.md derives it).
     """
-    log_pi = log_policy(known.q)
+    log_pi = _mdp.log_policy(known.q)
     soft_greedy = jax.nn.softmax(planning.sharpness * known.q, axis=0)
-    discounted = planning.discount * following(dynamics, soft_greedy)
+    onward = planning.discount * _mdp.following(dynamics, soft_greedy)
     solve = functools.partial(
-        geometric_solve, discounted, rate=planning.discount * dynamics.survival, tolerance=planning.tolerance
+        _mdp.geometric_solve, rate=planning.discount * dynamics.survival, tolerance=planning.tolerance
     )
 
     def surprise(state: Array, action: Array) -> Array:
-        """−c as weights (A, S) of state-action pairs."""
-        is_action = jnp.arange(known.q.shape[0]) == action
-        return (jnp.exp(log_pi[:, state]) - is_action)[:, None] * (jnp.arange(known.q.shape[1]) == state)
+        """−c."""
+        return dynamics.leave(state, jnp.exp(log_pi[:, state]) - (jnp.arange(dynamics.actions) == action))
 
-    weights = jax.vmap(surprise)(shown.states, shown.actions)  # (B, A, S)
-    sources = jax.vmap(dynamics.spread)(weights)  # (B, S)
+    sources = jax.vmap(surprise)(shown.states, shown.actions)  # (B, S)
 
-    return Gradients(
-        losses=-log_pi[shown.actions, shown.states],
-        squared_norms=jnp.sum(solve(sources.T) ** 2, axis=0),
-        inner=lambda v: (
-            sources @ geometric_solve(discounted.T, v, planning.discount * dynamics.survival, planning.tolerance)
-        ),
-        weighted_sum=lambda w: solve((w @ sources)[:, None])[:, 0],
-    )
+    def squared_norms() -> Array:
+        gradients = solve(onward, sources.T)
+        return jnp.sum((gradients if one_hot(shown.encoding) else in_encoding(shown.encoding, gradients)) ** 2, axis=0)
+
+    def inner(v: Array) -> Array:
+        return jnp.matmul(sources, solve(onward.T, reward_of(shown.encoding, v)), precision=HIGHEST)
+
+    def weighted_sum(weights: Array) -> Array:
+        return in_encoding(shown.encoding, solve(onward, jnp.matmul(weights, sources, precision=HIGHEST)))
+
+    return Gradients(-log_pi[shown.actions, shown.states], squared_norms(), inner, weighted_sum)
 
 
 @functools.cache
 def _rules(dynamics: Dynamics, planning: Planning) -> Rules:
-    planned = functools.partial(plan, dynamics, planning)
+    plan = functools.partial(_mdp.plan, dynamics, planning)
 
     def start(key: PRNGKeyArray, init: Init, world: World) -> Array:
-        return init.draw(key, (dynamics.states,))
+        return init.draw(key, world.truth.target.shape)
 
     def draw(key: PRNGKeyArray, world: World, batch_size: int) -> tuple[Array, Array]:
         """States uniform with replacement, each with an action of the teacher's policy."""
@@ -206,97 +116,98 @@ def _rules(dynamics: Dynamics, planning: Planning) -> Rules:
         actions = jax.random.categorical(what, world.teacher.examples.log_policy[:, states], axis=0)
         return states, actions
 
-    def show(side: "Side", drawn: tuple[Array, Array]) -> Demonstrations:
+    def show(side: Side, drawn: tuple[Array, Array]) -> Demonstrations:
         return Demonstrations(*drawn, *side)
 
     def feedback(params: Array, examples: Demonstrations, previous: Plan) -> Plan:
-        """The learner's estimate of every cell's reward, and what follows from it: anyone could plan with it."""
-        return planned(reward_of(examples.encoding, params), previous.values)
+        """The learner's estimate of every state's reward, and what follows from it: anyone could plan with it."""
+        return _mdp.replan(dynamics, planning, reward_of(examples.encoding, params), previous.values)
 
     def volumes(known: Plan, examples: Demonstrations, target: Array, lr: Scalar) -> Array:
-        """Eq. (imit-teacher) with the loss of a demonstration; her encoding only reorders the gradient."""
-        here = _reward_gradients(dynamics, planning, known, examples)
+        """Eq. (imit-teacher) with the loss of a demonstration, in her encoding."""
+        here = implicit_gradients(dynamics, planning, known, examples)
         target_losses = -examples.log_policy[examples.actions, examples.states]
         return volume.imitated(lr, here.squared_norms, here.losses, target_losses)
 
     def gradients(params: Array, examples: Demonstrations, known: Plan) -> Gradients:
-        per_cell = _reward_gradients(
-            dynamics, planning, planned(reward_of(examples.encoding, params), known.values), examples
-        )
-        return per_cell._replace(
-            inner=lambda v: per_cell.inner(reward_of(examples.encoding, v)),
-            weighted_sum=lambda w: in_encoding(examples.encoding, per_cell.weighted_sum(w)),
-        )
+        return implicit_gradients(dynamics, planning, known, examples)
 
     def measure(params: Array, truth: Truth) -> dict[str, Array]:
         world = truth.test
-        own = planned(reward_of(world.encoding, params), jnp.zeros_like(params))
-        gap = params - truth.target
-        differences = jnp.abs(jnp.exp(log_policy(own.q)) - jnp.exp(world.log_policy))
+        reward = reward_of(world.encoding, params)
+        own = plan(reward)
+        gap = reward - world.reward
+        differences = jnp.abs(jnp.exp(_mdp.log_policy(own.q)) - jnp.exp(world.log_policy))
         return {
-            "distance": jnp.linalg.norm(gap),
+            "distance": jnp.linalg.norm(params - truth.target),
             "distance_centred": jnp.linalg.norm(gap - jnp.mean(gap)),
             "policy_tv": jnp.mean(0.5 * jnp.sum(differences, axis=0)),
             "policy_gap": jnp.mean(jnp.max(differences, axis=0)),
-            "reward": expected_return(dynamics, own.q, world.reward),
+            "reward": _mdp.expected_return(dynamics, planning, own.q, world.reward),
         }
 
     def references(start: Array, truth: Truth) -> dict[str, dict[str, Array]]:
-        floor = jnp.sqrt(dynamics.states) * jnp.abs(jnp.mean(start - truth.target))
-        own = planned(truth.test.reward, jnp.zeros_like(truth.test.reward))
-        return {
-            "distance": {"floor": floor},
-            "reward": {"reference": expected_return(dynamics, own.q, truth.test.reward)},
-        }
+        reward = truth.test.reward
+        own = plan(reward)
+        best = _mdp.expected_return(dynamics, planning, own.q, reward)
+        lines = {"reward": {"reference": best}}
+        if dynamics.even and one_hot(truth.test.encoding):  # demonstrations say nothing of the mean reward
+            lines["distance"] = {"floor": jnp.sqrt(dynamics.states) * jnp.abs(jnp.mean(start - truth.target))}
+        return lines
 
     def first_feedback(world: World) -> Plan:
-        zeros = jnp.zeros(dynamics.states, world.truth.target.dtype)
+        zeros = jnp.zeros_like(world.truth.test.reward)
         return Plan(zeros, zeros, dynamics.expect(zeros))
 
     return Rules(start, draw, show, feedback, volumes, gradients, measure, references, first_feedback)
 
 
-def expected_return(dynamics: Dynamics, q: Array, reward: Array) -> Array:
-    """The exact undiscounted return until death of the policy greedy in Q, from a uniform start (a linear solve)."""
-    greedy = (jnp.arange(q.shape[0])[:, None] == jnp.argmax(q, axis=0)).astype(reward.dtype)
-    transposed = following(dynamics, greedy)
-    return jnp.mean(geometric_solve(transposed.T, transposed.T @ reward, dynamics.survival, 1e-6))
-
-
 def from_rewards(
     name: str,
-    reward: Callable[[int], np.ndarray],
+    weights: Callable[[np.random.Generator], np.ndarray],
     dynamics: Dynamics,
     *,
     beta: float,
     title: str,
     planning: Planning,
+    features: np.ndarray | None = None,
     settings: dict[str, Any] | None = None,
+    picture: Picture | None = None,
 ) -> Task:
-    """A task of online IRL from a function that draws the reward of every cell for a seed.
+    """A task of online IRL from a function that draws the weights of the reward for a seed.
 
-    The learner encodes the cells in order, the teacher in an order of her own.
+    r = features · weights, without ``features`` one weight per state. The teacher has the same features in an
+    order of her own.
     """
-    check(name, dynamics, planning)
+    try:
+        _mdp.check(dynamics, planning)
+    except InputError as error:
+        raise InputError(f"task {name!r}: {error}") from None
     rules = _rules(dynamics, planning)
 
     @jax.jit
     def policy_of(reward: Array) -> Array:
-        return log_policy(plan(dynamics, planning, reward, jnp.zeros_like(reward)).q)
+        return _mdp.log_policy(_mdp.plan(dynamics, planning, reward).q)
 
     def world(seed: int) -> World:
-        cells = np.asarray(reward(seed), jnp.result_type(float))
-        log_pi = np.asarray(policy_of(cells))
+        rng = np.random.default_rng(seed)
+        own = None if features is None else _as_float(features)
+        order = rng.permutation(dynamics.states if features is None else features.shape[1])
+        target = _as_float(weights(rng))
+        hers = order.astype(np.int32) if own is None else own[:, np.argsort(order)]
+        her_target = np.empty_like(target)
+        her_target[order] = target
+        reward = np.asarray(reward_of(own, jnp.asarray(target)))
+        log_pi = np.asarray(policy_of(reward))
         if not np.isfinite(log_pi).all():
-            raise InputError(f"task {name!r}: value iteration did not converge in {MOST_SWEEPS} sweeps")
-        encoding = np.random.default_rng([seed, 0x656E63]).permutation(len(cells)).astype(np.int32)
-        target = np.empty_like(cells)
-        target[encoding] = cells
-        in_order = np.arange(len(cells), dtype=np.int32)
+            raise InputError(
+                f"task {name!r}: value iteration did not come to tolerance {planning.tolerance:g} in "
+                f"{_mdp.MOST_SWEEPS} sweeps; raise the tolerance or lower the discount"
+            )
         return World(
-            learner=Side(in_order),
-            teacher=TeacherSide(Side(encoding, log_pi), target),
-            truth=Truth(cells, TrueWorld(cells, log_pi, in_order)),
+            learner=Side(own),
+            teacher=TeacherSide(Side(hers, log_pi), her_target),
+            truth=Truth(target, TrueWorld(reward, log_pi, own)),
         )
 
     return Task(
@@ -315,25 +226,47 @@ def from_rewards(
         panels=("distance", "policy_tv", "reward"),
         init=Init("uniform", 2.0),
         settings={"states": dynamics.states, **planning._asdict(), **(settings or {})},
+        picture=picture,
     )
 
 
-def check(name: str, dynamics: Dynamics, planning: Planning) -> None:
-    """Refuses worlds in which planning has no end."""
-    if not planning.sharpness > 0:
-        raise InputError(f"task {name!r}: the sharpness k must be positive, not {planning.sharpness}")
-    if not 0 <= planning.discount * dynamics.survival < 1:
-        raise InputError(f"task {name!r}: discount {planning.discount} needs a chance to die, or to be below 1")
-    if not planning.tolerance > 0:
-        raise InputError(f"task {name!r}: the tolerance must be positive, not {planning.tolerance}")
+def _as_float(a: Any) -> np.ndarray:
+    return np.asarray(a, jnp.result_type(float))
+
+
+def on_grid(
+    name: str,
+    reward: Callable[[np.random.Generator], np.ndarray],
+    size: int,
+    *,
+    slip: float = 0.06,
+    death: float = 0.02,
+    planning: Planning,
+    **options: Any,
+) -> Task:
+    """A task of online IRL on a grid, which can be drawn as a map of rewards with the policy in arrows."""
+    dynamics = _mdp.grid(size, slip, death)
+
+    @jax.jit
+    def policy(reward: Array) -> Array:
+        return jnp.exp(_mdp.log_policy(_mdp.plan(dynamics, planning, reward).q))
+
+    def draw(axis: Any, params: Any, limit: float) -> Any:
+        from ital.figures import _reward_map
+
+        cells, arrows = np.reshape(params, (size, size)), np.asarray(policy(jnp.asarray(params)))
+        return _reward_map.draw(axis, cells, arrows.reshape(4, size, size), float(limit))
+
+    picture = Picture(draw, "reward", "Reward of entering each cell; arrows: where the policy leads, longer if surer.")
+    return from_rewards(name, reward, dynamics, planning=planning, picture=picture, **options)
 
 
 def irl_dense(size: int = 8) -> Task:
     """Online IRL on an 8 × 8 grid, every cell's reward ~ U[−2, 2]; the teacher's encoding is shuffled. β = 25000."""
-    return from_rewards(
+    return on_grid(
         "irl-dense",
-        lambda seed: np.random.default_rng(seed).uniform(-2, 2, size * size),
-        grid(size),
+        lambda rng: rng.uniform(-2, 2, size * size),
+        size,
         beta=25000.0,
         title="Online IRL, dense rewards",
         planning=Planning(sharpness=220.0),
@@ -343,16 +276,128 @@ def irl_dense(size: int = 8) -> Task:
 def irl_sparse(size: int = 8) -> Task:
     """Online IRL on an 8 × 8 grid, three random cells with reward 1, else 0; encoding shuffled. β = 30000."""
 
-    def reward(seed: int) -> np.ndarray:
+    def reward(rng: np.random.Generator) -> np.ndarray:
         cells = np.zeros(size * size)
-        cells[np.random.default_rng(seed).choice(size * size, 3, replace=False)] = 1.0
+        cells[rng.choice(size * size, 3, replace=False)] = 1.0
         return cells
 
-    return from_rewards(
+    return on_grid(
         "irl-sparse",
         reward,
-        grid(size),
+        size,
         beta=30000.0,
         title="Online IRL, sparse rewards",
         planning=Planning(sharpness=200.0),
     )
+
+
+def irl(
+    rewards: ArrayLike | Path | str | None = None,
+    *,
+    slip: float = 0.06,
+    death: float = 0.02,
+    discount: float = 0.5,
+    sharpness: float = 220.0,
+    tolerance: float = 1e-6,
+    beta: float = 25000.0,
+) -> Task:
+    """Online IRL on a square map of one's own, a file or an array of rewards (--map FILE). β = 25000."""
+    if rewards is None:
+        raise InputError("task 'irl' needs a map of rewards: --map FILE, a text or CSV file with a line per row")
+    cells = read_map(rewards) if isinstance(rewards, Path | str) else check_map("the map", np.asarray(rewards))
+    size = len(cells)
+    return on_grid(
+        "irl",
+        lambda rng: cells.ravel(),
+        size,
+        slip=slip,
+        death=death,
+        beta=beta,
+        title=f"Online IRL, {size} × {size} map",
+        planning=Planning(discount, sharpness, tolerance),
+        settings={"map": hashlib.sha256(cells.tobytes()).hexdigest()[:16], "slip": slip, "death": death},
+    )
+
+
+def irl_tabular(
+    transitions: ArrayLike,
+    weights: ArrayLike,
+    features: ArrayLike | None = None,
+    *,
+    discount: float = 0.5,
+    sharpness: float = 220.0,
+    tolerance: float = 1e-6,
+    beta: float = 25000.0,
+    name: str = "irl-tabular",
+) -> Task:
+    """Online IRL in any world: ``transitions[a, s, s′]``, reward = ``features`` (S, d) · ``weights`` (d,).
+
+    Without features there is one weight per state. What a row of transitions lacks to 1 is the chance to die.
+    """
+    dynamics = _mdp.tabular(transitions)
+    target = np.asarray(weights, float)
+    encoded = None if features is None else np.asarray(features, float)
+    expected = (dynamics.states,) if encoded is None else encoded.shape[1:]
+    if encoded is not None and (encoded.ndim != 2 or len(encoded) != dynamics.states):
+        raise InputError(f"task {name!r}: features have shape {encoded.shape}, expected ({dynamics.states}, d)")
+    if target.shape != expected:
+        raise InputError(f"task {name!r}: weights have shape {target.shape}, expected {expected}")
+    if not np.isfinite(target).all() or (encoded is not None and not np.isfinite(encoded).all()):
+        raise InputError(f"task {name!r}: weights and features must be finite numbers")
+    digest = hashlib.sha256()
+    for array in (transitions, target, () if encoded is None else encoded):
+        digest.update(np.asarray(array, float).tobytes())
+    return from_rewards(
+        name,
+        lambda rng: target,
+        dynamics,
+        beta=beta,
+        title=f"Online IRL, {dynamics.states} states",
+        planning=Planning(discount, sharpness, tolerance),
+        features=encoded,
+        settings={"world": digest.hexdigest()[:16]},
+    )
+
+
+def read_map(file: Path | str) -> np.ndarray:
+    """A square of rewards from a text or CSV file: a line per row, numbers apart by commas, semicolons or blanks.
+
+    Lines that are empty or begin with # are left out.
+    """
+    try:
+        text = Path(file).read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise InputError(f"cannot read the map {file}: {reason}") from None
+    rows = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        comma = next((mark for mark in ",;" if mark in line), None)
+        try:
+            rows.append([float(word) for word in line.split(comma)])
+        except ValueError:
+            wrong = next(word.strip() for word in line.split(comma) if not _is_number(word))
+            raise InputError(f"{file}, line {number}: {wrong!r} is not a number") from None
+        if len(rows[-1]) != len(rows[0]):
+            raise InputError(f"{file}, line {number}: {len(rows[-1])} numbers, but {len(rows[0])} in the rows above")
+    return check_map(str(file), np.asarray(rows))
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def check_map(name: str, cells: np.ndarray) -> np.ndarray:
+    """Refuses what is not a square of finite rewards."""
+    if cells.size == 0:
+        raise InputError(f"{name} holds no rewards")
+    if cells.ndim != 2 or cells.shape[0] != cells.shape[1] or len(cells) < 2:
+        raise InputError(f"{name} must be a square of at least 2 × 2 rewards, not {' × '.join(map(str, cells.shape))}")
+    if not np.issubdtype(cells.dtype, np.number) or not np.isfinite(cells).all():
+        raise InputError(f"{name} holds rewards that are not finite numbers")
+    return cells.astype(float)

@@ -1,0 +1,119 @@
+"""Pictures of what learners have in mind: side by side at some steps, or moving."""
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from ital.errors import InputError
+from ital.gradients import add_scaled, squared_norm
+from ital.tasks import Picture, Task
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from ital.watching import Watched
+
+PANEL = 2.9  # inches
+
+
+def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Figure":
+    """A row per learner, a column per step (default: the start, a quarter, a half and the end), the target last."""
+    from matplotlib.figure import Figure
+
+    picture = picture_of(watched.task)
+    last = watched.steps[-1]
+    frames = [int(np.argmin(np.abs(watched.steps - step))) for step in steps or (0, last // 4, last // 2, last)]
+    frames = list(dict.fromkeys(frames))
+    rows, columns = len(watched.params), len(frames) + 1
+    figure = Figure(figsize=(PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    settle(figure)
+    limit = extent([watched.target, *watched.params.values()])
+    for row, name in enumerate(watched.params):
+        for column, frame in enumerate(frames):
+            show_learner(axes[row, column], watched, name, frame, limit)
+            axes[row, column].set_title(f"step {watched.steps[frame]}" if row == 0 else "", fontsize=10)
+        axes[row, 0].set_ylabel(watched.labels[name], fontsize=12)
+        axes[row, -1].set_axis_off()
+    show_target(axes[0, -1], watched, limit)
+    figure.colorbar(axes[0, -1].images[0], ax=axes, shrink=0.6, aspect=30, label=picture.colours)
+    return figure
+
+
+def animate(
+    watched: "Watched", file: Path, *, seconds: float = 8.0, show: Callable[[float], None] = lambda done: None
+) -> Path:
+    """Writes a GIF of all learners side by side, the target beside them, complete or not at all."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    picture = picture_of(watched.task)
+    panels = len(watched.params) + 1
+    figure = Figure(figsize=(1.25 * PANEL * panels + 0.8, 1.25 * PANEL + 1.0), dpi=90, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    settle(figure)
+    limit = extent([watched.target, *watched.params.values()])
+    show_target(axes[-1], watched, limit)
+    figure.colorbar(axes[-1].images[0], ax=axes, shrink=0.8, aspect=25, label=picture.colours)
+    images = []
+    for frame, step in enumerate(watched.steps):
+        for axis, name in zip(axes, watched.params, strict=False):
+            axis.clear()
+            show_learner(axis, watched, name, frame, limit)
+            axis.set_title(f"{watched.labels[name]}, step {step}")
+        canvas.draw()
+        figure.set_layout_engine("none")  # the first frame decided where everything is
+        images.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(128))
+        show((frame + 1) / len(watched.steps))
+    each = 1000 * seconds / len(images)
+    durations = [each] * (len(images) - 1) + [max(2000.0, each)]  # the end stays in view before it begins again
+    temporary = file.with_name(f".part-{file.name}")
+    images[0].save(temporary, save_all=True, append_images=images[1:], duration=durations, loop=0)
+    os.replace(temporary, file)
+    return file
+
+
+def settle(figure: "Figure") -> None:
+    """Gives the panels their size, on which that of the text in them depends."""
+    figure.draw_without_rendering()
+
+
+def show_learner(axis: Any, watched: "Watched", name: str, frame: int, limit: float) -> None:
+    """One learner at one moment, with his distance to the target below."""
+    params = jax.tree.map(lambda leaf: leaf[frame], watched.params[name])
+    picture_of(watched.task).draw(axis, params, limit)
+    distance = float(np.sqrt(squared_norm(add_scaled(params, -1.0, watched.target))))
+    axis.set_xlabel(f"distance {distance:.2f}", fontsize=9)
+
+
+def show_target(axis: Any, watched: "Watched", limit: float) -> None:
+    """What is taught, and the figure's own words."""
+    picture = picture_of(watched.task)
+    axis.set_axis_on()
+    picture.draw(axis, watched.target, limit)
+    axis.set_title("target", fontsize=10, fontweight="bold")
+    axis.figure.suptitle(f"{title(watched)}\n{picture.caption}", fontsize=11)
+
+
+def picture_of(task: Task) -> Picture:
+    """How the task is drawn; refuses one that cannot be."""
+    if task.picture is None:
+        raise InputError(f"task {task.name!r} has no picture of what is learned, so nothing can be animated")
+    return task.picture
+
+
+def extent(params: Sequence[Any]) -> float:
+    """The largest size of a finite number in any of these, so that all pictures share their colours."""
+    leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(list(params))]
+    return max((np.abs(leaf[np.isfinite(leaf)]).max(initial=0.0) for leaf in leaves), default=0.0) or 1.0
+
+
+def title(watched: "Watched") -> str:
+    """What is seen, in a line."""
+    return f"{watched.task.title}: what is learned, {watched.teacher} teacher, seed {watched.seed}"

@@ -1,0 +1,35 @@
+"""A grid of rewards with the policy that follows from it."""
+
+from typing import Any
+
+import numpy as np
+
+PALETTE = "PuOr_r"  # purple below zero, orange above: told apart by colour-blind readers, and by lightness from zero
+UP, DOWN, LEFT, RIGHT = (0, 1), (0, -1), (-1, 0), (1, 0)
+
+
+def draw(axis: Any, rewards: np.ndarray, policy: np.ndarray, limit: float) -> Any:
+    """Rewards (n, n) as colours and numbers; ``policy`` (4, n, n) as an arrow per cell, longer where it is surer.
+
+    Returns the coloured image, for a colour bar.
+    """
+    size = len(rewards)
+    image = axis.imshow(rewards, cmap=PALETTE, vmin=-limit, vmax=limit)
+    points = axis.get_window_extent().width * 72 / axis.figure.dpi / size  # of one cell
+    dark = np.abs(rewards) > 0.6 * limit
+    for (row, column), reward in np.ndenumerate(rewards):
+        axis.text(
+            column, row - 0.24, f"{reward:.1f}".replace("-0.0", "0.0").replace("-", "−"), ha="center", va="center",
+            fontsize=np.clip(0.27 * points, 4, 11), color="white" if dark[row, column] else "0.1",
+        )  # fmt: skip
+    towards = np.tensordot(np.array([UP, DOWN, LEFT, RIGHT], float), policy, axes=(0, 0))
+    rows, columns = np.indices(rewards.shape)
+    axis.quiver(
+        columns, rows + 0.22, *towards, color=np.where(dark, "white", "0.1").ravel(), pivot="mid",
+        angles="uv", scale_units="width", scale=1.35 * size, units="width", width=0.05 / size, minlength=0.5,
+        headwidth=3.6, headlength=3.6, headaxislength=3.2,
+    )  # fmt: skip
+    axis.set(xticks=[], yticks=[])
+    for spine in axis.spines.values():
+        spine.set_color("0.6")
+    return image

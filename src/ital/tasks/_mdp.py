@@ -1,0 +1,223 @@
+"""Worlds of states and actions: where actions lead, what planning makes of a reward, how a policy does."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ital._types import Array
+from ital.errors import InputError
+from ital.gradients import HIGHEST
+
+MOST_SWEEPS = 10_000
+
+
+class Dynamics(NamedTuple):
+    """Where actions lead.
+
+    ``expect(u)`` (A, S) is the mean of u over the next state, for each action in each state (nothing if it dies);
+    ``leave(s, w)`` (S,) is Σₐ wₐ P(·|s,a): where state s leads when its actions count ``w`` (A,).
+    ``survival`` is the largest probability of not dying in a step; ``even`` says that it is the same everywhere.
+    """
+
+    states: int
+    actions: int
+    expect: Callable[[Array], Array]
+    leave: Callable[[Array, Array], Array]
+    survival: float
+    even: bool
+
+
+@functools.cache
+def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
+    """A size × size grid with the actions up, down, left and right.
+
+    An action goes its way, or with probability ``slip`` in each other direction, or dies; bumping into the wall
+    stays. Only the four neighbours are ever looked at.
+    """
+    if size < 1:
+        raise InputError(f"a grid needs at least one cell, not size {size}")
+    if not (slip >= 0 and death >= 0 and death + 3 * slip <= 1):
+        raise InputError(f"slip {slip} and death {death} must be probabilities with death + 3·slip at most 1")
+    own_way = 1.0 - death - 3 * slip
+    row, column = np.divmod(np.arange(size * size), size)
+    towards = np.stack(
+        [
+            np.maximum(row - 1, 0) * size + column,
+            np.minimum(row + 1, size - 1) * size + column,
+            row * size + np.maximum(column - 1, 0),
+            row * size + np.minimum(column + 1, size - 1),
+        ]
+    ).astype(np.int32)
+
+    def slipping(straight: Any) -> list[Array]:
+        """What an action amounts to that mostly goes straight."""
+        anywhere = slip * functools.reduce(jnp.add, straight)
+        return [(own_way - slip) * way + anywhere for way in straight]
+
+    def expect(u: Array) -> Array:
+        return jnp.stack(slipping([u[cells] for cells in towards]))
+
+    def leave(state: Array, weights: Array) -> Array:
+        arrivals = jnp.arange(size * size) == jnp.asarray(towards)[:, state, None]
+        return functools.reduce(
+            jnp.add, [jnp.where(*way, 0.0) for way in zip(arrivals, slipping(weights), strict=True)]
+        )
+
+    return Dynamics(size * size, 4, expect, leave, 1.0 - death, even=True)
+
+
+def tabular(transitions: ArrayLike) -> Dynamics:
+    """Any world: ``transitions[a, s, s′]`` = P(s′|s,a); what a row lacks to 1 is the probability of dying."""
+    p = np.asarray(transitions, float)
+    if p.ndim != 3 or p.shape[1] != p.shape[2] or 0 in p.shape:
+        raise InputError(f"transitions must have the shape (actions, states, states), not {p.shape}")
+    if not np.isfinite(p).all() or (p < 0).any():
+        raise InputError("transitions hold values that are not probabilities")
+    rows = p.sum(axis=2)
+    if (rows > 1 + 1e-6).any():
+        action, state = np.unravel_index(np.argmax(rows), rows.shape)
+        raise InputError(f"transitions of action {action} in state {state} sum to {rows.max():g}, more than 1")
+
+    def table() -> Array:
+        return jnp.asarray(p, jnp.result_type(float))
+
+    def expect(u: Array) -> Array:
+        return jnp.matmul(table(), u, precision=HIGHEST)
+
+    def leave(state: Array, weights: Array) -> Array:
+        return jnp.einsum("a,at->t", weights, table()[:, state], precision=HIGHEST)
+
+    return Dynamics(p.shape[1], p.shape[0], expect, leave, min(1.0, float(rows.max())), bool(np.ptp(rows) < 1e-6))
+
+
+def following(dynamics: Dynamics, policy: Array) -> Array:
+    """P_πᵀ (S, S): column s says where ``policy`` (A, S) leads from state s."""
+    return jax.vmap(dynamics.leave, in_axes=(0, 1), out_axes=1)(jnp.arange(dynamics.states), policy)
+
+
+class Planning(NamedTuple):
+    """How everybody plans: discount γ, sharpness k of the soft maximum, and when value iteration stops."""
+
+    discount: float = 0.5
+    sharpness: float = 220.0
+    tolerance: float = 1e-6
+
+
+def check(dynamics: Dynamics, planning: Planning) -> None:
+    """Refuses worlds in which planning has no end."""
+    if not (planning.sharpness > 0 and math.isfinite(planning.sharpness)):
+        raise InputError(f"the sharpness k must be positive, not {planning.sharpness}")
+    if not (planning.discount >= 0 and planning.discount * dynamics.survival < 1):
+        raise InputError(f"the discount must be below 1 where not every step can end in death, not {planning.discount}")
+    if not planning.tolerance > 0:
+        raise InputError(f"the tolerance of value iteration must be positive, not {planning.tolerance}")
+
+
+class Plan(NamedTuple):
+    """What follows from a reward: the values V, and Q (A, S)."""
+
+    reward: Array
+    values: Array
+    q: Array
+
+
+def bellman(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> tuple[Array, Array]:
+    """Soft Bellman backup: Q(s,a) = Σ P(s′|s,a)[r(s′)+γV(s′)], V(s) = (1/k) log Σₐ exp(kQ(s,a)); returns V, Q."""
+    q = dynamics.expect(reward + planning.discount * values)
+    return soft_maximum(planning.sharpness, q), q
+
+
+def soft_maximum(k: float, q: Array) -> Array:
+    """(1/k) log Σₐ exp(kQ(·,a)), action by action: the compiler then makes one pass of a whole sweep."""
+    largest = functools.reduce(jnp.maximum, q)
+    return largest + jnp.log(functools.reduce(jnp.add, [jnp.exp(k * (action - largest)) for action in q])) / k
+
+
+def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Plan:
+    """Value iteration from zero until the largest change is below the tolerance (NaN if it never is)."""
+    return _sweep(dynamics, planning, reward, jnp.zeros_like(reward), blindly=24)
+
+
+def replan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> Plan:
+    """Value iteration from the ``values`` of a reward that was much the same.
+
+    A GPU loses more time with asking whether it has converged than with sweeping, so there it sweeps 12 times and
+    does not ask: what is then left to change is less than (γ·survival)¹² of the largest change of a reward.
+    """
+    if jax.default_backend() == "cpu":
+        return _sweep(dynamics, planning, reward, values, blindly=1)
+    for _ in range(12):
+        values, _ = bellman(dynamics, planning, reward, values)
+    return Plan(reward, values, bellman(dynamics, planning, reward, values)[1])
+
+
+def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array, blindly: int) -> Plan:
+    """Sweeps until converged, the first few times without asking."""
+
+    def sweep(values: Array) -> Array:
+        return bellman(dynamics, planning, reward, values)[0]
+
+    def go_on(state: tuple[Array, Array, Array]) -> Array:
+        sweeps, change, _ = state
+        return (change > planning.tolerance) & (sweeps < MOST_SWEEPS)
+
+    def another(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        sweeps, _, values = state
+        better = sweep(values)
+        return sweeps + 1, jnp.max(jnp.abs(better - values)), better
+
+    for _ in range(blindly - 1):
+        values = sweep(values)
+    begun = another((jnp.full((), blindly - 1), jnp.zeros((), values.dtype), values))
+    _, change, values = jax.lax.while_loop(go_on, another, begun)
+    values = jnp.where(change <= planning.tolerance, values, jnp.nan)
+    return Plan(reward, values, bellman(dynamics, planning, reward, values)[1])
+
+
+def log_policy(q: Array) -> Array:
+    """log π(a|s), π ∝ exp Q: the policy of everyone."""
+    return jax.nn.log_softmax(q, axis=0)
+
+
+def geometric_solve(matrix: Array, right: Array, rate: float, tolerance: float) -> Array:
+    """(I − A)⁻¹ b = b + Ab + A²b + … for ‖A‖ ≤ rate < 1, by matrix products alone.
+
+    A few doublings, b ← b + Ab and A ← A², then as many terms b + A(b + A(b + …)) of what is left as it takes.
+    """
+    product = functools.partial(jnp.matmul, precision=HIGHEST)
+    doublings, terms = _cheapest(rate, tolerance, len(right), right.size // len(right))
+    for _ in range(doublings):
+        right = right + product(matrix, right)
+        matrix = product(matrix, matrix)
+    return jax.lax.fori_loop(1, terms, lambda _, solution: right + product(matrix, solution), right, unroll=terms <= 24)
+
+
+def _cheapest(rate: float, tolerance: float, states: int, columns: int) -> tuple[int, int]:
+    """How many doublings and terms reach the tolerance with the least work: columns of products, or on a GPU calls."""
+    needed = max(1.0, math.log(tolerance) / math.log(rate)) if rate else 1.0
+    per_call = 0 if jax.default_backend() == "cpu" else 1000
+
+    def work(doublings: int) -> int:
+        terms = math.ceil(needed / 2**doublings)
+        return doublings * (states + columns + 2 * per_call) + (terms - 1) * (columns + per_call)
+
+    best = min(range(math.ceil(math.log2(needed)) + 1), key=work)
+    return best, math.ceil(needed / 2**best)
+
+
+def expected_return(dynamics: Dynamics, planning: Planning, q: Array, reward: Array) -> Array:
+    """The exact return until death of the policy greedy in Q, from a uniform start: a linear solve.
+
+    Undiscounted, but where nobody need die, and the sum would have no end, discounted by γ.
+    """
+    greedy = (jnp.arange(q.shape[0])[:, None] == jnp.argmax(q, axis=0)).astype(reward.dtype)
+    onward = following(dynamics, greedy).T
+    first = jnp.matmul(onward, reward, precision=HIGHEST)
+    discount = 1.0 if dynamics.survival < 1 else planning.discount
+    return jnp.mean(geometric_solve(discount * onward, first, discount * dynamics.survival, 1e-6))

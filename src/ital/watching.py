@@ -1,0 +1,92 @@
+"""Watching learners: their parameters as they change, on one seed."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ital import learners, tasks, teachers
+from ital.learners import Learner
+from ital.models import Init
+from ital.tasks import Task
+from ital.teachers._base import AnyTeacher
+from ital.teaching import Session, check_settings, open_sessions
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Watched(NamedTuple):
+    """Parameters of each learner (by name, leading axis: steps) on the way, and the target they are taught."""
+
+    task: Task
+    teacher: str
+    seed: int
+    steps: np.ndarray
+    params: dict[str, Any]
+    target: Any
+    labels: dict[str, str]
+
+    def plot(self, steps: Sequence[int] | None = None) -> "Figure":
+        """A matplotlib figure: a row per learner, a column per step, and the target."""
+        from ital.figures import plot_pictures
+
+        return plot_pictures(self, steps)
+
+    def animate(self, file: Path | str, seconds: float = 8.0) -> Path:
+        """Writes a GIF of all learners side by side."""
+        from ital.figures import animate
+
+        return animate(self, Path(file), seconds=seconds)
+
+
+def watch(
+    task: Task | str,
+    teacher: AnyTeacher | str = "cooperative",
+    learner: Learner | str | Sequence[Learner | str] = ("imt", "ital"),
+    *,
+    seed: int = 0,
+    frames: int = 40,
+    steps: int = 2000,
+    beta: float | str | None = None,
+    lr: float = 1e-3,
+    batch_size: int = 20,
+    init: str | Init | None = None,
+    show: Callable[[float], None] = lambda done: None,
+) -> Watched:
+    """Teaches as :func:`ital.teach` does, on one seed, and keeps the parameters at about ``frames`` moments.
+
+    ``show`` is told now and then how much is done, from 0 to 1.
+    """
+    task = tasks.make(task) if isinstance(task, str) else task
+    teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
+    several = [learner] if isinstance(learner, str | Learner) else learner
+    watched = [learners.make(one) if isinstance(one, str) else one for one in several]
+    every = max(1, -(-steps // max(1, frames)))
+    check_settings(watched, [seed], steps=steps, lr=lr, batch_size=batch_size, eval_every=every, beta=beta)
+    sessions = open_sessions(
+        task, teacher, watched, [seed], steps=steps, lr=lr, batch_size=batch_size,
+        init=task.init if init is None else Init.parse(init), eval_every=every, beta=beta,
+    )  # fmt: skip
+    params: dict[str, Any] = {}
+    for number, session in enumerate(sessions):
+        kept = [_params(session)]
+        while session.step < session.steps:
+            session.advance(every // session.program.eval_every)
+            kept.append(_params(session))
+            show((number + session.step / session.steps) / len(sessions))
+        for lane, one in enumerate(session.learners):
+            params[one.name] = jax.tree.map(lambda *leaves, lane=lane: np.stack([a[lane] for a in leaves]), *kept)
+    at = np.minimum(np.arange(len(kept)) * every, steps)
+    target = task.world(seed).truth.target
+    labels = {one.name: one.label for one in watched}
+    return Watched(task, teacher.name, seed, at, {name: params[name] for name in labels}, target, labels)
+
+
+def _params(session: Session) -> Any:
+    return jax.tree.map(lambda leaf: np.asarray(leaf[0]), session.carry.lanes.params)
+
+
+__all__ = ["Watched", "watch"]

@@ -1,0 +1,166 @@
+import functools
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ital.tasks import _mdp
+from ital.tasks._mdp import Planning, grid, tabular
+
+SEEDS = st.integers(0, 2**31)
+
+
+def dense(dynamics):
+    """P (A, S, S), from where each basis vector leads."""
+    return np.asarray(jnp.stack([dynamics.expect(e) for e in jnp.eye(dynamics.states)], axis=-1))
+
+
+@pytest.mark.parametrize("size", [1, 2, 5])
+@pytest.mark.usefixtures("x64")
+def test_grid_moves_as_the_paper_says(size):
+    p = dense(grid(size))
+    steps = [(-1, 0), (1, 0), (0, -1), (0, 1)]
+    expected = np.zeros_like(p)
+    for row in range(size):
+        for column in range(size):
+            for action in range(4):
+                for way, (down, right) in enumerate(steps):
+                    to = np.clip(row + down, 0, size - 1) * size + np.clip(column + right, 0, size - 1)
+                    expected[action, row * size + column, to] += 0.80 if way == action else 0.06
+    np.testing.assert_allclose(p, expected, atol=1e-12)
+    np.testing.assert_allclose(p.sum(axis=-1), 0.98)
+
+
+def random_transitions(rng, actions, states, death=0.05):
+    p = rng.random((actions, states, states)) * (rng.random((actions, states, states)) < 0.6) + 1e-3
+    return (1 - death * rng.random((actions, states, 1))) * p / p.sum(axis=2, keepdims=True)
+
+
+@given(seed=SEEDS)
+@settings(max_examples=10)
+@pytest.mark.usefixtures("x64")
+def test_leaving_a_state_is_the_transpose_of_expecting(seed):
+    rng = np.random.default_rng(seed)
+    for dynamics in (grid(3), tabular(random_transitions(rng, 3, 5))):
+        u, policy = rng.normal(size=dynamics.states), rng.normal(size=(dynamics.actions, dynamics.states))
+        expected = jnp.sum(dynamics.expect(jnp.asarray(u)) * policy, axis=0)
+        np.testing.assert_allclose(_mdp.following(dynamics, jnp.asarray(policy)).T @ u, expected, atol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_table_of_the_grid_is_the_grid():
+    reward = jnp.asarray(np.random.default_rng(0).uniform(-2, 2, 16))
+    planned = [_mdp.plan(dynamics, Planning(), reward) for dynamics in (grid(4), tabular(dense(grid(4))))]
+    np.testing.assert_allclose(planned[0].q, planned[1].q, atol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
+def test_planning_again_from_near_values_is_planning_from_zero():
+    planning = Planning(tolerance=1e-10)
+    rng = np.random.default_rng(0)
+    reward = jnp.asarray(rng.uniform(-2, 2, 25))
+    before = _mdp.plan(grid(5), planning, reward)
+    moved = reward + 0.01 * rng.normal(size=25)
+    again = _mdp.replan(grid(5), planning, moved, before.values)
+    np.testing.assert_allclose(again.q, _mdp.plan(grid(5), planning, moved).q, atol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_planning_on_an_accelerator_leaves_next_to_nothing_to_change(monkeypatch):
+    """There it sweeps a fixed number of times: on a step as long as ITAL's longest, as good as the tolerance."""
+    rng = np.random.default_rng(0)
+    reward = jnp.asarray(rng.uniform(-2, 2, 64))
+    before = _mdp.plan(grid(8), Planning(), reward)
+    moved = reward + 0.005 * rng.uniform(-1, 1, size=64)
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    blindly = _mdp.replan(grid(8), Planning(), moved, before.values)
+    once_more, _ = _mdp.bellman(grid(8), Planning(), moved, blindly.values)
+    assert float(jnp.max(jnp.abs(once_more - blindly.values))) < 1e-6
+
+
+@given(seed=SEEDS, rate=st.sampled_from([0.3, 0.49, 0.9, 0.98]), columns=st.sampled_from([0, 1, 20]))
+@settings(max_examples=20)
+@pytest.mark.usefixtures("x64")
+def test_geometric_solve_is_a_solve(seed, rate, columns):
+    rng = np.random.default_rng(seed)
+    matrix = rng.random((12, 12))
+    matrix *= rate / matrix.sum(axis=1, keepdims=True)
+    right = rng.normal(size=(12, columns) if columns else 12)
+    exact = np.linalg.solve(np.eye(12) - matrix, right)
+    ours = _mdp.geometric_solve(jnp.asarray(matrix), jnp.asarray(right), rate, 1e-9)
+    np.testing.assert_allclose(ours, exact, atol=1e-7)
+
+
+def test_no_dense_table_is_made_of_a_grid():
+    import jax
+
+    text = str(jax.make_jaxpr(functools.partial(_mdp.plan, grid(8), Planning()))(jnp.zeros(64)))
+    assert "64,64" not in text
+    assert "4,64,64" not in str(jax.make_jaxpr(lambda pi: _mdp.following(grid(8), pi))(jnp.zeros((4, 64)))).replace(
+        " ", ""
+    ).replace("bool[64,4,64]", "")
+
+
+@pytest.mark.usefixtures("x64")
+def test_sharp_planning_is_policy_iteration_with_the_hard_maximum():
+    dynamics, rng = grid(4), np.random.default_rng(0)
+    reward = rng.uniform(-2, 2, 16)
+    p, policy = dense(dynamics), np.zeros(16, int)
+    for _ in range(50):
+        chosen = p[policy, np.arange(16)]
+        values = np.linalg.solve(np.eye(16) - 0.5 * chosen, chosen @ reward)
+        policy = np.argmax(p @ (reward + 0.5 * values), axis=0)
+    soft = _mdp.plan(dynamics, Planning(sharpness=1e5, tolerance=1e-12), jnp.asarray(reward))
+    np.testing.assert_allclose(soft.values, values, atol=1e-4)
+    assert (np.argmax(soft.q, axis=0) == policy).all()
+
+
+@pytest.mark.usefixtures("x64")
+def test_expected_return_is_that_of_rollouts():
+    dynamics, rng = grid(4), np.random.default_rng(1)
+    reward, q = rng.uniform(-1, 1, 16), rng.normal(size=(4, 16))
+    exact = float(_mdp.expected_return(dynamics, Planning(), jnp.asarray(q), jnp.asarray(reward)))
+    chosen = dense(dynamics)[np.argmax(q, axis=0), np.arange(16)]
+    solved = np.linalg.solve(np.eye(16) - chosen, chosen @ reward).mean()
+    assert exact == pytest.approx(solved, abs=1e-4)
+    rollouts = 200_000
+    cumulative = np.concatenate([chosen, 1 - chosen.sum(axis=1, keepdims=True)], axis=1).cumsum(axis=1)
+    state, total, alive = rng.integers(0, 16, rollouts), np.zeros(rollouts), np.arange(rollouts)
+    while len(alive):
+        to = (rng.random(len(alive))[:, None] > cumulative[state[alive]]).sum(axis=1)
+        alive, to = alive[to < 16], to[to < 16]
+        state[alive] = to
+        total[alive] += reward[to]
+    assert abs(total.mean() - exact) < 4 * total.std() / np.sqrt(rollouts)
+
+
+@pytest.mark.usefixtures("x64")
+def test_where_nobody_dies_the_return_is_discounted():
+    p = np.array([[[0.0, 1.0], [1.0, 0.0]]])
+    ours = _mdp.expected_return(tabular(p), Planning(discount=0.5), jnp.zeros((1, 2)), jnp.asarray([1.0, 3.0]))
+    assert float(ours) == pytest.approx(((3 + 0.5 * 1) / 0.75 + (1 + 0.5 * 3) / 0.75) / 2, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("transitions", "message"),
+    [
+        (np.ones((2, 3, 3)), "sum to 3, more than 1"),
+        (np.ones((2, 3, 4)), "shape"),
+        (np.full((1, 2, 2), -0.1), "not probabilities"),
+        (np.full((1, 2, 2), np.nan), "not probabilities"),
+    ],
+)
+def test_tables_that_are_no_transitions_are_refused(transitions, message):
+    with pytest.raises(ValueError, match=message):
+        tabular(transitions)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"size": 0}, "one cell"), ({"size": 3, "slip": 0.4}, "at most 1"), ({"size": 3, "death": -0.1}, "at most 1")],
+)
+def test_grids_that_are_none_are_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        grid(**options)
