@@ -40,7 +40,7 @@ def list_parts() -> None:
     for title, registry in (("Tasks", tasks.REGISTRY), ("Teachers", teachers.REGISTRY), ("Methods", learners.REGISTRY)):
         print(title)
         for name, make in registry.items():
-            print(f"  {name:<12} {describe(make)}")
+            print(f"  {name:<20} {describe(make)}")
         print()
 
 

@@ -1,5 +1,6 @@
 """Tasks: worlds to be taught in, and how to measure what was learned."""
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -7,6 +8,7 @@ from ital import _registry
 from ital.errors import InputError
 from ital.tasks._base import Metric, Picture, Rules, Task, TeacherSide, Truth, World
 from ital.tasks._gaussian import gaussian
+from ital.tasks._images import cifar10, from_features, mnist, tiny_imagenet, tiny_imagenet_vgg
 from ital.tasks._irl import irl, irl_dense, irl_sparse, irl_tabular
 from ital.tasks._pool import Pool, from_pool
 from ital.tasks._regression import regression
@@ -14,6 +16,14 @@ from ital.tasks._regression import regression
 REGISTRY: dict[str, Callable[..., Task]] = {
     "regression": regression,
     "gaussian": gaussian,
+    "mnist-20": functools.partial(mnist, teacher=20),
+    "mnist-30": functools.partial(mnist, teacher=30),
+    "cifar10-6": functools.partial(cifar10, teacher=6),
+    "cifar10-12": functools.partial(cifar10, teacher=12),
+    "tiny-imagenet-lite0": functools.partial(tiny_imagenet, teacher="lite0"),
+    "tiny-imagenet-lite2": functools.partial(tiny_imagenet, teacher="lite2"),
+    "tiny-imagenet-13": functools.partial(tiny_imagenet_vgg, teacher=13),
+    "tiny-imagenet-19": functools.partial(tiny_imagenet_vgg, teacher=19),
     "irl-dense": irl_dense,
     "irl-sparse": irl_sparse,
     "irl": irl,
@@ -37,6 +47,8 @@ __all__ = [
     "TeacherSide",
     "Truth",
     "World",
+    "cifar10",
+    "from_features",
     "from_pool",
     "gaussian",
     "irl",
@@ -44,5 +56,8 @@ __all__ = [
     "irl_sparse",
     "irl_tabular",
     "make",
+    "mnist",
     "regression",
+    "tiny_imagenet",
+    "tiny_imagenet_vgg",
 ]

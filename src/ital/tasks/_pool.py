@@ -61,12 +61,15 @@ def from_pool(
     init: str | Init = "uniform",
     eval_every: int = 10,
     label_noise: float = 0.0,
+    top5: bool = False,
+    data_version: str = "1",
     settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> Task:
     """A task from arrays: one :class:`Pool` for all seeds, or a function that draws one per seed.
 
     ``label_noise``: the probability with which, once per seed, a label of the pool is replaced (by another class,
-    or by the label of another row); targets and test set stay clean.
+    or by the label of another row); targets and test set stay clean. ``top5``: also record how often the label is
+    among the five largest outputs.
     """
     if not 0 <= label_noise <= 1:
         raise InputError(f"label noise must be a probability in [0, 1], not {label_noise}")
@@ -84,25 +87,27 @@ def from_pool(
         "distance": Metric("Distance to the target"),
         "distance_centred": Metric("Distance to the target, centred"),
         "accuracy": Metric("Accuracy", higher_is_better=True),
+        **({"top5_accuracy": Metric("Top-5 accuracy", higher_is_better=True)} if top5 else {}),
         "loss": Metric(loss.title),
     }
     return Task(
         name=name,
         title=title or name,
         world=world,
-        rules=_rules(model, loss),
+        rules=_rules(model, loss, top5),
         beta=beta,
         beta_decay=beta_decay,
         metrics=metrics,
-        panels=("distance", "accuracy", "loss"),
+        panels=("distance", "accuracy", *(["top5_accuracy"] if top5 else []), "loss"),
         init=Init.parse(init),
         eval_every=eval_every,
         settings={**settings, "label_noise": label_noise},
+        data_version=data_version,
     )
 
 
 @functools.cache  # equal tasks share one compiled program
-def _rules(model: Model, loss: Loss) -> Rules:
+def _rules(model: Model, loss: Loss, top5: bool = False) -> Rules:
     def start(key: PRNGKeyArray, init: Init, world: World) -> Params:
         return model.start(key, init, world.learner.x, world.teacher.target.shape[0])
 
@@ -130,6 +135,8 @@ def _rules(model: Model, loss: Loss) -> Rules:
         metrics = {"loss": loss.value(alpha, rows.labels)}
         if loss.classes:
             metrics["accuracy"] = is_argmax(alpha, rows.labels).astype(alpha.dtype)
+        if top5:
+            metrics["top5_accuracy"] = is_among(alpha, rows.labels, 5).astype(alpha.dtype)
         return metrics
 
     def measure(params: Params, truth: Truth) -> dict[str, Array]:
@@ -162,6 +169,13 @@ def is_argmax(alpha: Array, y: Array) -> Array:
     labelled = jnp.take_along_axis(alpha, y[:, None], axis=-1)[:, 0]
     before = jnp.max(jnp.where(jnp.arange(alpha.shape[-1]) < y[:, None], alpha, -jnp.inf), axis=-1)
     return (labelled == jnp.max(alpha, axis=-1)) & (labelled > before)
+
+
+def is_among(alpha: Array, y: Array, top: int) -> Array:
+    """Whether fewer than ``top`` outputs come before the label's (larger, or as large at a lower index)."""
+    labelled = jnp.take_along_axis(alpha, y[:, None], axis=-1)
+    first = jnp.arange(alpha.shape[-1]) < y[:, None]
+    return jnp.sum((alpha > labelled) | ((alpha == labelled) & first), axis=-1) < top
 
 
 def _mean_over_rows(per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_once: int) -> dict[str, Array]:

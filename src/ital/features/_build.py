@@ -1,0 +1,210 @@
+"""``ital features build``: from a data set to a feature file."""
+
+import functools
+import platform
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ital._version import __version__
+from ital.errors import InputError
+from ital.features import _extractors, _formats
+from ital.features._file import Features, accuracy, own_folder, save
+from ital.features._get import data_folder
+
+Show = Callable[[float, str], None]
+
+
+class Source(NamedTuple):
+    """What networks are trained on: rows (images or extracted features) with labels, and the test set.
+
+    The first ``rows`` are the data set itself; what follows are variants of them, for training alone.
+    """
+
+    train_x: np.ndarray
+    train_y: np.ndarray
+    test_x: np.ndarray
+    test_y: np.ndarray
+    rows: int
+
+
+class Kind(NamedTuple):
+    """A feature file that can be built: its networks (the learner's first), how to load, make and train them.
+
+    ``load(folder)`` reads the data; ``source(data, network, working, show)`` is what that network is trained on;
+    ``make(network, classes, inputs)`` returns its constructor; ``card`` describes the data.
+    """
+
+    networks: tuple[str, ...]
+    load: Callable[[Path], Any]
+    source: Callable[[Any, str, Path, Show], Source]
+    make: Callable[[str, Any], Callable[..., Any]]
+    recipe: dict[str, Any]
+    card: dict[str, Any]
+    rows: int = 20_000
+    top: tuple[int, ...] = (1,)
+
+
+def _images(data: _formats.Images, network: str, working: Path, show: Show) -> Source:
+    return Source(data.train_x, data.train_y, data.test_x, data.test_y, len(data.train_y))
+
+
+def _mnist(network: str, data: _formats.Images) -> Callable[..., Any]:
+    from ital.features._networks import mnist_cnn
+
+    return functools.partial(mnist_cnn, int(network), side=data.train_x.shape[1])
+
+
+def _cifar(network: str, data: _formats.Images) -> Callable[..., Any]:
+    from ital.features._networks import cifar_cnn
+
+    return functools.partial(cifar_cnn, int(network), side=data.train_x.shape[1])
+
+
+def _extracted(
+    make: Callable[[str], _extractors.Extractor],
+    size: int,
+    data: _formats.Photos,
+    network: str,
+    working: Path,
+    show: Show,
+) -> Source:
+    """Features of all pictures by the frozen network, and of the mirrored training pictures for training, scaled to
+    mean 0 and deviation 1 over the training rows.
+    """
+    extractor = functools.cache(lambda: make(network))  # one network for both splits, none if both are there already
+    splits = {"train": (data.train, False), "mirrored": (data.train, True), "test": (data.test, False)}
+    total, before, features = sum(len(files) for files, _ in splits.values()), 0, {}
+    for split, (files, mirrored) in splits.items():
+        features[split] = _extractors.extract_all(
+            extractor, files, size, working / f"{network}-{size}-{split}.npy",
+            lambda done, before=before, files=files: show((before + done * len(files)) / total, "extracting"),
+            mirrored=mirrored,
+        ).astype(np.float32)  # fmt: skip
+        before += len(files)
+    mean, deviation = features["train"].mean(axis=0), features["train"].std(axis=0) + 1e-3
+    train, mirrored, test = ((part - mean) / deviation for part in features.values())
+    return Source(
+        np.concatenate([train, mirrored]), np.concatenate([data.train_y] * 2), test, data.test_y, len(data.train)
+    )
+
+
+def _mlp(inputs: int, network: str, data: _formats.Photos) -> Callable[..., Any]:
+    from ital.features._networks import bottleneck_mlp
+
+    return functools.partial(bottleneck_mlp, inputs, data.classes)
+
+
+_TINY = {
+    "data": "Tiny ImageNet: the training images in the folder given, and its 10,000 validation images as test set.",
+    "caution": "Tiny ImageNet is drawn from ImageNet, on which the extractors were trained: accuracies are flattered.",
+}
+_MLP = {"epochs": 40, "batch": 256, "rate": 4e-3, "optimiser": "adam", "weight_decay": 3.0}
+
+KINDS: dict[str, Kind] = {
+    "mnist": Kind(
+        ("24", "20", "30"), _formats.mnist, _images, _mnist,
+        {"epochs": 3, "batch": 128, "rate": 2e-3, "optimiser": "adam", "weight_decay": 1e-4},
+        {"data": "MNIST, handwritten digits: the official 60,000 training and 10,000 test images."},
+    ),
+    "cifar10": Kind(
+        ("9", "6", "12"), _formats.cifar10, _images, _cifar,
+        {"epochs": 40, "batch": 128, "rate": 0.1, "optimiser": "sgd", "weight_decay": 5e-4, "augment": True},
+        {"data": "CIFAR-10: the official 50,000 training and 10,000 test images."},
+    ),
+    "tiny-imagenet": Kind(
+        ("lite1", "lite0", "lite2"), _formats.tiny_imagenet,
+        functools.partial(_extracted, _extractors.efficientnet_lite, 128), functools.partial(_mlp, 1280), _MLP,
+        {**_TINY, "extractors": "EfficientNet-Lite with ImageNet weights, pictures resized to 128 pixels."},
+        top=(1, 5),
+    ),
+    "tiny-imagenet-vgg": Kind(
+        ("16", "13", "19"), _formats.tiny_imagenet,
+        functools.partial(_extracted, _extractors.vgg, 224), functools.partial(_mlp, 4096), _MLP,
+        {**_TINY, "extractors": "VGG with batch norm and ImageNet weights, pictures resized to 224 pixels."},
+        top=(1, 5),
+    ),
+}  # fmt: skip
+
+
+def build(
+    name: str,
+    data: Path | None = None,
+    out: Path | None = None,
+    *,
+    seed: int = 0,
+    rows: int | None = None,
+    epochs: int | None = None,
+    show: Show = lambda done, text: None,
+) -> Path:
+    """Trains the networks of ``name`` on the data in a folder and writes their feature file.
+
+    What is finished is kept in a folder beside the file until all of it is: an interrupted build goes on there.
+    """
+    if name not in KINDS:
+        raise InputError(f"unknown features {name!r}: known are {', '.join(KINDS)}")
+    kind = KINDS[name]
+    folder = data_folder(name) if data is None else data
+    if not folder.is_dir():
+        raise InputError(
+            f"no data for {name}: {folder} is not a folder. Give the data with --data DIR"
+            + (f", or fetch it with: ital data get {name}" if name in ("mnist", "cifar10") else "")
+        )
+    try:
+        from ital.features import _training
+    except ImportError as error:
+        raise InputError(f"building features needs {error.name}: pip install 'ital[features]'") from None
+
+    out = own_folder() / f"{name}.npz" if out is None else out
+    loaded = kind.load(folder)
+    working = out.with_name(f"{out.name}.building")
+    recipe = _training.Recipe(**(kind.recipe if epochs is None else {**kind.recipe, "epochs": epochs}))
+    views, test_views, layers, reached = {}, {}, {}, {}
+    labels = test_labels = kept = np.empty(0, int)
+    for number, network in enumerate(kind.networks):
+
+        def part(done: float, text: str, number: int = number, network: str = network) -> None:
+            show((number + done) / len(kind.networks), f"{name} {network}: {text}")
+
+        source = kind.source(loaded, network, working, lambda done, text, part=part: part(0.5 * done, text))
+        trained = _training.train(
+            kind.make(network, loaded), source.train_x, source.train_y, recipe,
+            seed=seed, checkpoint=working / f"{network}.eqx", show=part,
+        )  # fmt: skip
+        labels, test_labels = source.train_y[: source.rows], source.test_y
+        kept = np.sort(np.random.default_rng(seed).permutation(len(labels))[: rows or kind.rows])
+        layers[network] = _training.last_layer(trained)
+        test = _training.views(trained, source.test_x)
+        views[network] = _training.views(trained, source.train_x[kept]).astype(np.float16)
+        reached[network] = {f"test_top{top}": accuracy(test, layers[network], test_labels, top) for top in kind.top}
+        if network == kind.networks[0]:
+            test_views[network] = test.astype(np.float16)
+        part(1.0, f"test accuracy {reached[network]['test_top1']:.1%}")
+    classes = max(int(labels.max()) + 1, len(layers[kind.networks[0]]))
+    card = {
+        "name": name, **kind.card, "learner": kind.networks[0], "teachers": list(kind.networks[1:]),
+        "accuracy": reached, "rows": len(kept), "of_rows": len(labels), "test_rows": len(test_labels),
+        "classes": classes, "seed": seed, "recipe": recipe._asdict(), "versions": versions(),
+    }  # fmt: skip
+    small = np.uint8 if classes <= 256 else np.int32
+    features = Features(card, labels[kept].astype(small), views, layers, test_labels.astype(small), test_views)
+    save(features, out)
+    shutil.rmtree(working, ignore_errors=True)
+    return out
+
+
+def versions() -> dict[str, str]:
+    """Of everything that the numbers depend on."""
+    import equinox
+    import optax
+
+    device = jax.devices()[0]
+    return {
+        "ital": __version__, "jax": jax.__version__, "equinox": equinox.__version__, "optax": optax.__version__,
+        "numpy": np.__version__, "python": platform.python_version(),
+        "device": f"{device.platform}: {device.device_kind}",
+    }  # fmt: skip

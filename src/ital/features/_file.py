@@ -1,0 +1,110 @@
+"""Feature files: paired views of one data set through several networks, their last layers, and a data card."""
+
+import hashlib
+import io
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ital.errors import InputError
+
+
+class Features(NamedTuple):
+    """What a feature file holds.
+
+    ``views[network]`` (N, d) are paired row by row, with ``labels`` (N,); ``test_views`` likewise with
+    ``test_labels``, for the learner's network at least; ``last_layers[network]`` (K, d + 1) is [W, b].
+    """
+
+    card: dict[str, Any]
+    labels: np.ndarray
+    views: dict[str, np.ndarray]
+    last_layers: dict[str, np.ndarray]
+    test_labels: np.ndarray
+    test_views: dict[str, np.ndarray]
+
+    @property
+    def version(self) -> str:
+        """Tells this file's content from any other's."""
+        return self.card["checksum"][:16]
+
+
+def save(features: Features, file: Path) -> Path:
+    """Writes the file, complete or not at all, with the checksum of all arrays in its card."""
+    arrays = _arrays(features)
+    card = {**features.card, "checksum": checksum(arrays)}
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, card=np.array(json.dumps(card, indent=1)), **arrays)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    temporary = file.with_name(f".{file.name}.part")
+    with temporary.open("wb") as stream:
+        stream.write(buffer.getvalue())
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, file)
+    return file
+
+
+def load(file: Path) -> Features:
+    """Reads a feature file and refuses one that is damaged."""
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        card = json.loads(str(arrays.pop("card")))
+        known = card["checksum"]
+    except FileNotFoundError:
+        raise InputError(f"there is no feature file {file}") from None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+        raise InputError(f"{file} is not a whole feature file ({error}): build it again") from None
+    if checksum(arrays) != known:
+        raise InputError(f"{file} is damaged: its checksum does not fit its content; build it again")
+    split = lambda prefix: {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}  # noqa: E731
+    return Features(card, arrays["labels"], split("view/"), split("last/"), arrays["test_labels"], split("test/"))
+
+
+def checksum(arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of all arrays with their names, types and shapes."""
+    digest = hashlib.sha256()
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def _arrays(features: Features) -> dict[str, np.ndarray]:
+    return {
+        "labels": features.labels,
+        "test_labels": features.test_labels,
+        **{f"view/{name}": view for name, view in features.views.items()},
+        **{f"test/{name}": view for name, view in features.test_views.items()},
+        **{f"last/{name}": layer for name, layer in features.last_layers.items()},
+    }
+
+
+def own_folder() -> Path:
+    """Where ``ital features build`` puts its files: $ITAL_FEATURES, else the user's data folder."""
+    base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return Path(os.environ.get("ITAL_FEATURES") or base / "ital" / "features")
+
+
+def find(name: str) -> Path | None:
+    """The feature file of that name: the user's own, else the one that comes with the package."""
+    own = own_folder() / f"{name}.npz"
+    if own.is_file():
+        return own
+    with resources.as_file(resources.files("ital.features") / "data" / f"{name}.npz") as shipped:
+        return shipped if shipped.is_file() else None
+
+
+def accuracy(view: np.ndarray, layer: np.ndarray, labels: np.ndarray, top: int = 1) -> float:
+    """How often a last layer has the label among its ``top`` largest outputs (the first wins a tie)."""
+    outputs = view.astype(np.float32) @ layer[:, :-1].T + layer[:, -1]
+    best = np.argsort(-outputs, axis=1, kind="stable")[:, :top]
+    return float(np.mean((best == labels[:, None]).any(axis=1)))

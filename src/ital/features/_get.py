@@ -1,0 +1,74 @@
+"""``ital data get``: public data sets, in the files in which they are usually passed around."""
+
+import gzip
+import os
+import pickle
+import struct
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ital.errors import InputError
+
+OPENML = {"mnist": ("mnist_784", 1, 60_000), "cifar10": ("CIFAR_10", 1, 50_000)}
+
+
+def data_folder(name: str) -> Path:
+    """Where ``ital data get`` puts a data set: $ITAL_DATA, else the user's data folder."""
+    base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
+    return Path(os.environ.get("ITAL_DATA") or base / "ital" / "data") / name
+
+
+def get(name: str, out: Path | None = None) -> list[Path]:
+    """Downloads MNIST or CIFAR-10 through scikit-learn and writes idx files or Python batches; returns them."""
+    if name not in OPENML:
+        raise InputError(
+            f"{name!r} cannot be fetched: known are {', '.join(OPENML)}. Tiny ImageNet is read from its own folders, "
+            "given to ital features build with --data DIR"
+        )
+    from sklearn.datasets import fetch_openml
+
+    title, version, train = OPENML[name]
+    try:
+        x, y = fetch_openml(title, version=version, return_X_y=True, as_frame=False, parser="liac-arff")
+    except Exception as error:
+        raise InputError(
+            f"cannot fetch {name} ({type(error).__name__}: {error}). Without a network, give its files to "
+            f"ital features build {name} with --data DIR"
+        ) from None
+    x, y = np.asarray(x), np.asarray(y).astype(np.int64)
+    expected = {"mnist": 784, "cifar10": 3072}[name]
+    if x.ndim != 2 or x.shape[1] != expected or len(x) <= train or len(y) != len(x):
+        raise InputError(f"what came as {name} has shape {x.shape}, expected more than {train} rows of {expected}")
+    folder = data_folder(name) if out is None else out
+    folder.mkdir(parents=True, exist_ok=True)
+    x = x.astype(np.uint8)
+    return (_write_mnist if name == "mnist" else _write_cifar10)(folder, x, y, train)
+
+
+def _write_mnist(folder: Path, x: np.ndarray, y: np.ndarray, train: int) -> list[Path]:
+    written = []
+    for split, rows in (("train", slice(train)), ("t10k", slice(train, None))):
+        images, labels = x[rows].reshape(-1, 28, 28), y[rows].astype(np.uint8)
+        for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
+            header = bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
+            written.append(_write(folder / f"{split}-{kind}-ubyte.gz", gzip.compress(header + array.tobytes(), 6)))
+    return written
+
+
+def _write_cifar10(folder: Path, x: np.ndarray, y: np.ndarray, train: int) -> list[Path]:
+    written = []
+    parts: dict[str, Any] = {f"data_batch_{i + 1}": rows for i, rows in enumerate(np.array_split(np.arange(train), 5))}
+    parts["test_batch"] = np.arange(train, len(x))
+    for name, rows in parts.items():
+        batch = {b"data": x[rows], b"labels": y[rows].tolist()}
+        written.append(_write(folder / name, pickle.dumps(batch)))
+    return written
+
+
+def _write(file: Path, data: bytes) -> Path:
+    temporary = file.with_name(f".{file.name}.part")
+    temporary.write_bytes(data)
+    os.replace(temporary, file)
+    return file

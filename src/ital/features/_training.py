@@ -1,0 +1,189 @@
+"""Training a network on arrays that fit the memory, epoch by epoch, each epoch kept."""
+
+import functools
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from ital._types import Array, PRNGKeyArray
+from ital.features._formats import in_batches
+from ital.features._networks import Network
+
+
+class Recipe(NamedTuple):
+    """How a network is trained: cosine schedule with a short warm-up up to ``rate``."""
+
+    epochs: int
+    batch: int
+    rate: float
+    optimiser: str  # adam or sgd
+    weight_decay: float
+    augment: bool = False
+
+
+class Trained(NamedTuple):
+    """A network with the state of its layers (running means of batch norm)."""
+
+    network: Network
+    state: eqx.nn.State
+
+
+def prepare(images: Array) -> Array:
+    """Bytes (B, height, width, channels) as numbers in [−1, 1], channels first; anything else as it is."""
+    if images.dtype != jnp.uint8:
+        return images
+    return jnp.moveaxis(images.astype(jnp.float32) / 127.5 - 1, -1, 1)
+
+
+def augmented(x: Array, key: PRNGKeyArray, margin: int = 4) -> Array:
+    """Images (B, channels, height, width) flipped at random and moved by up to ``margin`` pixels."""
+    flip, move = jax.random.split(key)
+    x = jnp.where(jax.random.bernoulli(flip, 0.5, (len(x), 1, 1, 1)), x[..., ::-1], x)
+    padded = jnp.pad(x, ((0, 0), (0, 0), (margin, margin), (margin, margin)))
+    corners = jax.random.randint(move, (len(x), 2), 0, 2 * margin + 1)
+    cut = lambda image, corner: jax.lax.dynamic_slice(image, (0, corner[0], corner[1]), x.shape[1:])  # noqa: E731
+    return jax.vmap(cut)(padded, corners)
+
+
+def _optimiser(recipe: Recipe, steps: int) -> optax.GradientTransformation:
+    total = max(2, recipe.epochs * steps)
+    schedule = optax.warmup_cosine_decay_schedule(0.0, recipe.rate, max(1, total // 20), total)
+    if recipe.optimiser == "adam":
+        return optax.adamw(schedule, weight_decay=recipe.weight_decay)
+    return optax.chain(optax.add_decayed_weights(recipe.weight_decay), optax.sgd(schedule, 0.9, nesterov=True))
+
+
+def _epoch(
+    trained: Trained, optimiser_state: Any, x: Array, y: Array, key: PRNGKeyArray, recipe: Recipe
+) -> tuple[Trained, Any, float]:
+    """One pass through the data in a random order; returns the mean loss as well.
+
+    A GPU makes all steps in one call. A CPU makes them one by one: XLA convolves several times slower in loops there.
+    """
+    steps = len(x) // recipe.batch
+    order = jax.random.permutation(key, len(x))[: steps * recipe.batch].reshape(steps, recipe.batch)
+    keys = jax.random.split(jax.random.fold_in(key, 1), steps)
+    losses = []
+    for part in in_batches(steps, 1 if jax.default_backend() == "cpu" else steps):
+        trained, optimiser_state, some = _steps_of(
+            (x, y, recipe, steps), trained, optimiser_state, order[part], keys[part]
+        )
+        losses.append(some)
+    return trained, optimiser_state, float(np.mean(jax.device_get(losses)))
+
+
+@eqx.filter_jit(donate="all-except-first")
+def _steps_of(
+    data: tuple[Array, Array, Recipe, int], trained: Trained, optimiser_state: Any, order: Array, keys: Array
+) -> Any:
+    """Steps on the rows of ``order`` (steps, batch)."""
+    x, y, recipe, steps = data
+    optimiser = _optimiser(recipe, steps)
+    arrays, static = eqx.partition(trained.network, eqx.is_inexact_array)
+
+    def loss(arrays: Any, state: eqx.nn.State, rows: Array, key: PRNGKeyArray) -> tuple[Array, eqx.nn.State]:
+        batch = prepare(x[rows])
+        moved, key = jax.random.split(key)
+        outputs, state = eqx.combine(arrays, static)(augmented(batch, moved) if recipe.augment else batch, state, key)
+        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(outputs, y[rows])), state
+
+    def step(carry: tuple[Any, ...], now: tuple[Array, PRNGKeyArray]) -> tuple[tuple[Any, ...], Array]:
+        arrays, state, optimiser_state = carry
+        (value, state), gradient = jax.value_and_grad(loss, has_aux=True)(arrays, state, *now)
+        update, optimiser_state = optimiser.update(gradient, optimiser_state, arrays)
+        return (eqx.apply_updates(arrays, update), state, optimiser_state), value
+
+    (arrays, state, optimiser_state), losses = jax.lax.scan(
+        step, (arrays, trained.state, optimiser_state), (order, keys)
+    )
+    return Trained(eqx.combine(arrays, static), state), optimiser_state, jnp.mean(losses)
+
+
+def train(
+    make: Callable[[PRNGKeyArray], Network],
+    x: np.ndarray,
+    y: np.ndarray,
+    recipe: Recipe,
+    *,
+    seed: int,
+    checkpoint: Path,
+    show: Callable[[float, str], None] = lambda done, text: None,
+) -> Trained:
+    """Trains from the last epoch that ``checkpoint`` holds, if it is of the same recipe, seed and data.
+
+    ``show`` is told the share of epochs done, and the last loss in words.
+    """
+    key = jax.random.key(seed)
+    trained = Trained(*eqx.nn.make_with_state(make)(jax.random.fold_in(key, 0)))
+    batch = min(recipe.batch, len(x))
+    recipe = recipe._replace(batch=batch)
+    optimiser_state = _optimiser(recipe, len(x) // batch).init(eqx.filter(trained.network, eqx.is_inexact_array))
+    identity = json.dumps([recipe, seed, _digest(x, y), jax.__version__, eqx.__version__, optax.__version__])
+    done, (trained, optimiser_state) = _resume(checkpoint, identity, (trained, optimiser_state))
+    data = jnp.asarray(x), jnp.asarray(y)
+    for epoch in range(done, recipe.epochs):
+        trained, optimiser_state, value = _epoch(
+            trained, optimiser_state, *data, jax.random.fold_in(key, epoch + 1), recipe
+        )
+        _keep(checkpoint, identity, epoch + 1, (trained, optimiser_state))
+        show((epoch + 1) / recipe.epochs, f"loss {value:.3f}")
+    return trained
+
+
+def _digest(*arrays: np.ndarray) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def _keep(checkpoint: Path, identity: str, epochs: int, tree: Any) -> None:
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    temporary = checkpoint.with_name(f".{checkpoint.name}.part")
+    with temporary.open("wb") as stream:
+        stream.write(json.dumps({"identity": identity, "epochs": epochs}).encode() + b"\n")
+        eqx.tree_serialise_leaves(stream, tree)
+        stream.flush()
+        os.fsync(stream.fileno())
+    os.replace(temporary, checkpoint)
+
+
+def _resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
+    """The epochs done and what they led to; nothing done if the checkpoint is of something else, or broken."""
+    try:
+        with checkpoint.open("rb") as stream:
+            header = json.loads(stream.readline())
+            if header["identity"] != identity:
+                return 0, tree
+            return int(header["epochs"]), eqx.tree_deserialise_leaves(stream, tree)
+    except (OSError, ValueError, KeyError, EOFError, RuntimeError):
+        return 0, tree
+
+
+def views(trained: Trained, x: np.ndarray, batch: int = 1000) -> np.ndarray:
+    """What the last layer sees of every row, as the trained network sees it."""
+    network, state = eqx.nn.inference_mode(trained.network), trained.state
+    look = _looking()
+    return np.concatenate(
+        [np.asarray(look(network, state, jnp.asarray(x[part]))) for part in in_batches(len(x), batch)]
+    )
+
+
+@functools.cache
+def _looking() -> Callable[..., Array]:
+    return eqx.filter_jit(lambda network, state, x: network.views(prepare(x), state, jax.random.key(0))[0])
+
+
+def last_layer(trained: Trained) -> np.ndarray:
+    """[W, b] of the last layer (K, d + 1)."""
+    last = trained.network.last
+    return np.concatenate([np.asarray(last.weight), np.asarray(last.bias)[:, None]], axis=1).astype(np.float32)

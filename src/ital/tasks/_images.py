@@ -1,0 +1,103 @@
+"""Real images, seen by teacher and learner through different networks (supplement, "Linear Models on Real Data")."""
+
+import numpy as np
+
+from ital import features, losses
+from ital.errors import InputError
+from ital.tasks._base import Task
+from ital.tasks._pool import Pool, from_pool
+
+
+def from_features(
+    name: str,
+    file: str,
+    teacher: str,
+    *,
+    beta: float,
+    title: str,
+    beta_decay: float = 0.0,
+    eval_every: int = 10,
+    label_noise: float = 0.0,
+    top5: bool = False,
+) -> Task:
+    """A task from a feature file: the learner sees its first network's view, the teacher that of ``teacher``.
+
+    Targets are the networks' own last layers.
+    """
+    found = features.find(file)
+    if found is None:
+        raise InputError(
+            f"task {name!r} needs features that do not come with ital: ital features build {file} --data DIR"
+        )
+    loaded = features.load(found)
+    learner = loaded.card["learner"]
+    if teacher not in loaded.views:
+        raise InputError(f"{found} has no network {teacher!r}: there are {', '.join(loaded.views)}")
+    pool = Pool(
+        learner_x=loaded.views[learner],
+        teacher_x=loaded.views[teacher],
+        labels=loaded.labels.astype(np.int32),
+        teacher_target=loaded.last_layers[teacher],
+        learner_target=loaded.last_layers[learner],
+        test_x=loaded.test_views[learner],
+        test_labels=loaded.test_labels.astype(np.int32),
+    )
+    return from_pool(
+        name,
+        pool,
+        losses.cross_entropy,
+        beta=beta,
+        title=title,
+        beta_decay=beta_decay,
+        eval_every=eval_every,
+        label_noise=label_noise,
+        top5=top5,
+        data_version=loaded.version,
+    )
+
+
+def mnist(teacher: int, *, label_noise: float = 0.0) -> Task:
+    """MNIST through networks with 24 (learner) and 20 or 30 features (teacher). β = 30000."""
+    title = f"MNIST, teacher {teacher}-D"
+    return from_features(f"mnist-{teacher}", "mnist", str(teacher), beta=30000.0, title=title, label_noise=label_noise)
+
+
+def cifar10(teacher: int, *, label_noise: float = 0.0) -> Task:
+    """CIFAR-10 through CNNs of 9 (learner) and 6 or 12 layers (teacher). β = 50000, decaying."""
+    return from_features(
+        f"cifar10-{teacher}",
+        "cifar10",
+        str(teacher),
+        beta=50000.0,
+        beta_decay=5e-6,
+        title=f"CIFAR-10, teacher CNN-{teacher}",
+        label_noise=label_noise,
+    )
+
+
+def tiny_imagenet(teacher: str, *, label_noise: float = 0.0) -> Task:
+    """Tiny ImageNet through EfficientNet-Lite1 (learner) and Lite0 or Lite2 (teacher). β = 1000."""
+    return from_features(
+        f"tiny-imagenet-{teacher}",
+        "tiny-imagenet",
+        teacher,
+        beta=1000.0,
+        title=f"Tiny ImageNet, teacher {teacher.capitalize()}",
+        eval_every=20,
+        label_noise=label_noise,
+        top5=True,
+    )
+
+
+def tiny_imagenet_vgg(teacher: int, *, label_noise: float = 0.0) -> Task:
+    """Tiny ImageNet through VGG-16 (learner) and VGG-13 or 19 (teacher), features to be built. β = 1000."""
+    return from_features(
+        f"tiny-imagenet-{teacher}",
+        "tiny-imagenet-vgg",
+        str(teacher),
+        beta=1000.0,
+        title=f"Tiny ImageNet, teacher VGG-{teacher}",
+        eval_every=20,
+        label_noise=label_noise,
+        top5=True,
+    )
