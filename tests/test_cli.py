@@ -13,6 +13,7 @@ import xarray as xr
 
 from ital import __version__, tasks
 from ital.cli import main
+from tests.features import data
 from tests.worlds import small_classes
 
 
@@ -41,7 +42,9 @@ def test_list_names_every_part_on_a_line(capsys):
         assert re.search(rf"^  {name} +\S", out, re.MULTILINE)
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["list"], ["bench"]])
+@pytest.mark.parametrize(
+    "command", [[], ["run"], ["list"], ["bench"], ["features", "build"], ["features", "check"], ["data", "get"]]
+)
 def test_help_shows_an_example(capsys, command):
     status, out, _ = ital(capsys, *command, "--help")
     assert status == 0
@@ -95,6 +98,22 @@ def test_a_map_is_taught_drawn_and_animated(capsys, tmp_path):
     assert "was made with map = " in err
 
 
+def test_shipped_features_are_checked(capsys, monkeypatch, tmp_path):
+    monkeypatch.setenv("ITAL_FEATURES", str(tmp_path))
+    status, out, err = ital(capsys, "features", "check")
+    assert status == 0, err
+    assert out.count("on all test rows") == 4  # one of each file, and the top-5 of Tiny ImageNet
+    assert "Tiny ImageNet is drawn from ImageNet" in out
+
+
+def test_features_are_built_from_the_command_line(capsys, tmp_path):
+    folder = data.write_mnist(tmp_path / "data", train=130)
+    status, out, err = ital(capsys, "features", "build", "mnist", "--data", str(folder), "--out", "own.npz")
+    assert status == 0, err
+    assert "130 of 130 training rows, 60 test rows" in out
+    assert (tmp_path / "own.npz").exists()
+
+
 def test_divergence_is_in_the_table(capsys):
     status, out, _ = ital(
         capsys, "run", "small", "--methods", "imt,ital", "--seeds", "2", "--steps", "40", "--lr", "1e30"
@@ -140,6 +159,13 @@ def test_divergence_is_in_the_table(capsys):
         (["run", "irl-dense", "--map", "file"], "takes no map"),
         (["run", "irl-dense", "--label-noise", "0.1"], "no labels"),
         (["run", "small", "--animate"], "no picture"),
+        (["run", "tiny-imagenet-13"], "ital features build tiny-imagenet-vgg"),
+        (["features", "build", "mnist", "--data", "nowhere"], "is not a folder"),
+        (["features", "build", "mnist", "--data", "."], "has no train-images"),
+        (["features", "build", "svhn", "--data", "."], "known are mnist"),
+        (["features", "check", "file"], "not a whole feature file"),
+        (["features", "check", "nowhere"], "no feature file"),
+        (["data", "get", "svhn"], "known are mnist, cifar10"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path, arguments, message):

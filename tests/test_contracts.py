@@ -1,5 +1,6 @@
 """What every part of the registries must do: jit, vmap over lanes, keep dtypes, stay finite."""
 
+import functools
 import inspect
 import itertools
 
@@ -10,6 +11,7 @@ import pytest
 import ital
 from ital import learners, tasks, teachers
 from ital.teachers import OmniscientTeacher, Teacher
+from tests.features import data
 
 SMALL = {
     "regression": lambda: tasks.regression(dim=5, points=40),
@@ -17,6 +19,9 @@ SMALL = {
     "irl-dense": lambda: tasks.irl_dense(size=3),
     "irl-sparse": lambda: tasks.irl_sparse(size=3),
     "irl": lambda: tasks.irl(np.eye(3)),
+    # through small feature files, see below
+    **{name: functools.partial(tasks.make, name) for name in tasks.REGISTRY if "mnist" in name or "cifar" in name},
+    **{name: functools.partial(tasks.make, name) for name in tasks.REGISTRY if "tiny-imagenet" in name},
 }
 ALL = list(itertools.product(SMALL, teachers.REGISTRY, learners.REGISTRY))
 # Every task, teacher and method at least once: walk through the three registries side by side.
@@ -24,6 +29,13 @@ SAMPLED = [
     tuple(list(part)[i % len(part)] for part in (SMALL, teachers.REGISTRY, learners.REGISTRY))
     for i in range(max(map(len, (SMALL, teachers.REGISTRY, learners.REGISTRY))))
 ]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_features(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ITAL_FEATURES", str(data.write_features(tmp_path_factory.mktemp("features"))))
+        yield
 
 
 def run(task, teacher, method, **options):

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 
 
 @contextlib.contextmanager
-def show_progress(title: str, total: int, shown: bool = True) -> Iterator[Callable[[int], None]]:
-    """Yields a function that takes how much of ``total`` is done."""
+def show_progress(title: str, total: int, shown: bool = True) -> Iterator[Callable[..., None]]:
+    """Yields a function that takes how much of ``total`` is done, and a new title if it has changed."""
     if not shown:
-        yield lambda done: None
+        yield lambda done, title=None: None
         return
     from rich.console import Console
     from rich.progress import (
@@ -30,4 +30,4 @@ def show_progress(title: str, total: int, shown: bool = True) -> Iterator[Callab
     )
     with Progress(*columns, console=Console(stderr=True), transient=False) as progress:
         bar = progress.add_task(title, total=total)
-        yield lambda done: progress.update(bar, completed=done)
+        yield lambda done, title=None: progress.update(bar, completed=done, description=title)

@@ -1,5 +1,7 @@
 """The command line. Nothing heavy is imported before a command needs it, so that ``ital --help`` is quick."""
 
+import contextlib
+import functools
 import math
 import os
 import signal
@@ -107,6 +109,91 @@ def run(
     )
     say = lambda line: print(line, file=sys.stderr)  # noqa: E731
     print_outcome(experiments.run(settings, out, animate=animate, overwrite=overwrite, progress=True, say=say))
+
+
+features_app = typer.Typer(help="Feature files of the image tasks: build them anew, check them.", no_args_is_help=True)
+data_app = typer.Typer(help="Data sets to build feature files from.", no_args_is_help=True)
+app.add_typer(features_app, name="features")
+app.add_typer(data_app, name="data")
+
+
+@features_app.command("build", epilog="Example: ital features build mnist --data ~/mnist --out mnist.npz")
+def features_build(
+    name: Annotated[
+        str, typer.Argument(help="mnist, cifar10, tiny-imagenet or tiny-imagenet-vgg.", show_default=False)
+    ],
+    data: Annotated[Path | None, typer.Option(help="Folder of the data (default: where ital data get put it).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write (default: in the user's data folder, where tasks find it).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
+    device: PLATFORM = None,
+) -> None:
+    """Train the networks of a task, and keep what they make of the data. Interrupted builds go on."""
+    set_up_jax(device)
+    from ital._progress import show_progress
+    from ital.features import _build
+
+    with contextlib.ExitStack() as stack:
+        begin = functools.cache(lambda: stack.enter_context(show_progress(f"{name}: features", 1000)))
+        file = _build.build(
+            name, data, out, seed=seed, show=lambda done, text: begin()(round(1000 * done), f"features of {text}")
+        )
+    print_check(file)
+
+
+@features_app.command("check", epilog="Example: ital features check mnist")
+def features_check(
+    name: Annotated[
+        str | None, typer.Argument(help="A feature file, or its name (default: all that come with ital).")
+    ] = None,
+) -> None:
+    """Evaluate the last layers again on the rows that a feature file holds, and compare with its data card."""
+    from ital import features
+
+    for one in ("mnist", "cifar10", "tiny-imagenet") if name is None else (name,):
+        file = features.find(one) or Path(one)
+        print_check(file)
+
+
+def print_check(file: Path) -> None:
+    """The data card of a feature file, with accuracies computed anew."""
+    from ital import features
+
+    loaded = features.load(file)
+    card = loaded.card
+    print(f"{file}: {card['data']}")
+    for note in ("extractors", "caution"):
+        if note in card:
+            print(f"  {card[note]}")
+    print(
+        f"  {card['rows']} of {card['of_rows']} training rows, {card['test_rows']} test rows, {card['classes']} classes"
+    )
+    for network, reached in card["accuracy"].items():
+        role = "learner" if network == card["learner"] else "teacher"
+        layer = loaded.last_layers[network]
+        told = ", ".join(f"{what.removeprefix('test_')} {value:.2%}" for what, value in reached.items())
+        print(f"  {role} {network}: {layer.shape[1] - 1} features; test accuracy when built: {told}")
+        train = features.accuracy(loaded.views[network], layer, loaded.labels)
+        print(f"    now, on the training rows here: {train:.2%}", end="")
+        for what, value in reached.items() if network in loaded.test_views else ():
+            now = features.accuracy(loaded.test_views[network], layer, loaded.test_labels, int(what[-1]))
+            print(f"; on all test rows: {what.removeprefix('test_')} {now:.2%}", end="")
+            if abs(now - value) > 0.005:
+                raise InputError(f"{file}: {network} reaches {now:.2%} ({what}), but its card says {value:.2%}")
+        print()
+
+
+@data_app.command("get", epilog="Example: ital data get mnist")
+def data_get(
+    name: Annotated[str, typer.Argument(help="mnist or cifar10.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="Folder (default: in the user's data folder).")] = None,
+) -> None:
+    """Download a data set through scikit-learn, into the files in which it is usually passed around."""
+    from ital.features import _get
+
+    for file in _get.get(name, out):
+        print(file)
 
 
 @app.command(epilog="Example: ital bench --json > bench.json")

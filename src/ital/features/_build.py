@@ -65,6 +65,10 @@ def _cifar(network: str, data: _formats.Images) -> Callable[..., Any]:
     return functools.partial(cifar_cnn, int(network), side=data.train_x.shape[1])
 
 
+def _part(show: Show, before: float, share: float, done: float) -> None:
+    show(before + share * done, "extracting")
+
+
 def _extracted(
     make: Callable[[str], _extractors.Extractor],
     size: int,
@@ -82,7 +86,7 @@ def _extracted(
     for split, (files, mirrored) in splits.items():
         features[split] = _extractors.extract_all(
             extractor, files, size, working / f"{network}-{size}-{split}.npy",
-            lambda done, before=before, files=files: show((before + done * len(files)) / total, "extracting"),
+            functools.partial(_part, show, before / total, len(files) / total),
             mirrored=mirrored,
         ).astype(np.float32)  # fmt: skip
         before += len(files)
@@ -170,7 +174,7 @@ def build(
         def part(done: float, text: str, number: int = number, network: str = network) -> None:
             show((number + done) / len(kind.networks), f"{name} {network}: {text}")
 
-        source = kind.source(loaded, network, working, lambda done, text, part=part: part(0.5 * done, text))
+        source = kind.source(loaded, network, working, part)
         trained = _training.train(
             kind.make(network, loaded), source.train_x, source.train_y, recipe,
             seed=seed, checkpoint=working / f"{network}.eqx", show=part,

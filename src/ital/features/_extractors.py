@@ -110,7 +110,10 @@ def extract_all(
 def _pictures(files: list[Path], size: int, batch: int, mirrored: bool) -> Iterator[tuple[int, np.ndarray]]:
     """Pictures in batches, the next one read while the last is worked on."""
     with ThreadPoolExecutor() as pool:
-        read = lambda part: list(pool.map(lambda file: read_photo(file, size, mirrored), files[part]))  # noqa: E731
+
+        def read(part: slice) -> list[np.ndarray]:
+            return list(pool.map(lambda file: read_photo(file, size, mirrored), files[part]))
+
         parts = list(in_batches(len(files), batch))
         ahead = ThreadPoolExecutor(1)
         coming = ahead.submit(read, parts[0])

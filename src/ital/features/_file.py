@@ -5,6 +5,7 @@ import io
 import json
 import os
 import zipfile
+import zlib
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -40,7 +41,8 @@ def save(features: Features, file: Path) -> Path:
     arrays = _arrays(features)
     card = {**features.card, "checksum": checksum(arrays)}
     buffer = io.BytesIO()
-    np.savez_compressed(buffer, card=np.array(json.dumps(card, indent=1)), **arrays)
+    content: dict[str, Any] = {"card": np.array(json.dumps(card, indent=1)), **arrays}
+    np.savez_compressed(buffer, **content)
     file.parent.mkdir(parents=True, exist_ok=True)
     temporary = file.with_name(f".{file.name}.part")
     with temporary.open("wb") as stream:
@@ -54,13 +56,13 @@ def save(features: Features, file: Path) -> Path:
 def load(file: Path) -> Features:
     """Reads a feature file and refuses one that is damaged."""
     try:
-        with np.load(file, allow_pickle=False) as archive:
+        with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         card = json.loads(str(arrays.pop("card")))
         known = card["checksum"]
     except FileNotFoundError:
         raise InputError(f"there is no feature file {file}") from None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, NotImplementedError) as error:
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise InputError(f"{file} is not a whole feature file ({error}): build it again") from None
     if checksum(arrays) != known:
         raise InputError(f"{file} is damaged: its checksum does not fit its content; build it again")

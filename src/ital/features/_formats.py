@@ -11,7 +11,7 @@ import numpy as np
 
 from ital.errors import InputError
 
-_IDX_TYPES = {8: np.uint8, 9: np.int8, 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
+_IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 
 
 class Images(NamedTuple):
@@ -66,7 +66,8 @@ def mnist(folder: Path) -> Images:
         if y.shape != x.shape[:1]:
             raise InputError(f"{folder}: {len(x)} {split} images, but labels of shape {y.shape}")
         parts += [x[..., None], y]
-    return check(Images(*parts, classes=10), folder)
+    train_x, train_y, test_x, test_y = parts
+    return check(Images(train_x, train_y, test_x, test_y, classes=10), folder)
 
 
 def cifar10(folder: Path) -> Images:

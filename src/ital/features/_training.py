@@ -63,7 +63,13 @@ def _optimiser(recipe: Recipe, steps: int) -> optax.GradientTransformation:
 
 
 def _epoch(
-    trained: Trained, optimiser_state: Any, x: Array, y: Array, key: PRNGKeyArray, recipe: Recipe
+    trained: Trained,
+    optimiser_state: Any,
+    x: Array,
+    y: Array,
+    key: PRNGKeyArray,
+    recipe: Recipe,
+    show: Callable[[float], None],
 ) -> tuple[Trained, Any, float]:
     """One pass through the data in a random order; returns the mean loss as well.
 
@@ -78,6 +84,9 @@ def _epoch(
             (x, y, recipe, steps), trained, optimiser_state, order[part], keys[part]
         )
         losses.append(some)
+        if part.stop % 16 == 0:
+            jax.block_until_ready(some)  # no more than a few steps ahead of what is shown
+            show(part.stop / steps)
     return trained, optimiser_state, float(np.mean(jax.device_get(losses)))
 
 
@@ -131,9 +140,12 @@ def train(
     done, (trained, optimiser_state) = _resume(checkpoint, identity, (trained, optimiser_state))
     data = jnp.asarray(x), jnp.asarray(y)
     for epoch in range(done, recipe.epochs):
-        trained, optimiser_state, value = _epoch(
-            trained, optimiser_state, *data, jax.random.fold_in(key, epoch + 1), recipe
-        )
+
+        def part(share: float, epoch: int = epoch) -> None:
+            show((epoch + share) / recipe.epochs, f"epoch {epoch + 1} of {recipe.epochs}")
+
+        key_now = jax.random.fold_in(key, epoch + 1)
+        trained, optimiser_state, value = _epoch(trained, optimiser_state, *data, key_now, recipe, part)
         _keep(checkpoint, identity, epoch + 1, (trained, optimiser_state))
         show((epoch + 1) / recipe.epochs, f"loss {value:.3f}")
     return trained

@@ -1,0 +1,95 @@
+"""Tiny data sets in the formats of the real ones."""
+
+import gzip
+import pickle
+import struct
+
+import numpy as np
+
+
+def idx(array):
+    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+
+
+def digits(rng, count, side=8):
+    """Images of ten patterns with noise: a network can tell them apart."""
+    y = np.arange(count) % 10
+    patterns = np.random.default_rng(7).integers(0, 200, (10, side, side))
+    return (patterns[y] + rng.integers(0, 56, (count, side, side))).astype(np.uint8), y.astype(np.uint8)
+
+
+def write_mnist(folder, train=200, test=60, zipped=False):
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True, exist_ok=True)
+    for split, count in (("train", train), ("t10k", test)):
+        x, y = digits(rng, count)
+        for name, array in (("images-idx3", x), ("labels-idx1", y)):
+            data = idx(array)
+            if zipped:
+                (folder / f"{split}-{name}-ubyte.gz").write_bytes(gzip.compress(data))
+            else:
+                (folder / f"{split}-{name}-ubyte").write_bytes(data)
+    return folder
+
+
+def write_cifar10(folder, each=20):
+    rng = np.random.default_rng(0)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in [*(f"data_batch_{i}" for i in range(1, 6)), "test_batch"]:
+        batch = {
+            b"batch_label": b"some",
+            b"labels": rng.integers(0, 10, each).tolist(),
+            b"data": rng.integers(0, 256, (each, 3072), dtype=np.uint8),
+            b"filenames": [b"a.png"] * each,
+        }
+        (folder / name).write_bytes(pickle.dumps(batch, protocol=2))
+    return folder
+
+
+def write_tiny_imagenet(folder, classes=3, each=8, test=9):
+    from PIL import Image
+
+    rng = np.random.default_rng(0)
+    names = [f"n{10 - i:04}" for i in range(classes)]
+    for number, name in enumerate(names):
+        images = folder / "train" / name / "images"
+        images.mkdir(parents=True)
+        for i in range(each):
+            shape = (16, 16) if i == 0 else (16, 16, 3)  # some are grey
+            picture = rng.integers(0, 60, shape) + 80 * number
+            Image.fromarray(picture.astype(np.uint8)).save(images / f"{name}_{i}.JPEG")
+    val = folder / "val" / "images"
+    val.mkdir(parents=True)
+    lines = []
+    for i in range(test):
+        Image.fromarray((rng.integers(0, 60, (16, 16, 3)) + 80 * (i % classes)).astype(np.uint8)).save(
+            val / f"v{i}.JPEG"
+        )
+        lines.append(f"v{i}.JPEG\t{names[i % classes]}\t0\t0\t15\t15")
+    (folder / "val" / "val_annotations.txt").write_text("\n".join(lines) + "\n")
+    (folder / "wnids.txt").write_text("\n".join(names) + "\n")
+    return folder
+
+
+def write_features(folder, rows=40, test=15):
+    """Small feature files of every kind, from linear teachers that know their labels."""
+    from ital import features
+
+    kinds = {
+        "mnist": ({"24": 4, "20": 3, "30": 5}, 10),
+        "cifar10": ({"9": 4, "6": 3, "12": 5}, 10),
+        "tiny-imagenet": ({"lite1": 3, "lite0": 3, "lite2": 3}, 12),
+        "tiny-imagenet-vgg": ({"16": 3, "13": 3, "19": 3}, 12),
+    }
+    rng = np.random.default_rng(0)
+    for name, (networks, classes) in kinds.items():
+        views = {net: rng.normal(size=(rows, d)).astype(np.float16) for net, d in networks.items()}
+        layers = {net: rng.normal(size=(classes, d + 1)).astype(np.float32) for net, d in networks.items()}
+        learner = next(iter(networks))
+        tested = rng.normal(size=(test, networks[learner])).astype(np.float16)
+        card = {"name": name, "data": "made up", "learner": learner}
+        labels = rng.integers(0, classes, rows).astype(np.uint8)
+        features.save(
+            features.Features(card, labels, views, layers, labels[:test], {learner: tested}), folder / f"{name}.npz"
+        )
+    return folder
