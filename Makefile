@@ -8,7 +8,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 .PHONY: run test test-all lint types docs figures bench wheel clean
 
 run: $(VENV)/.installed
-	@for task in regression gaussian; do for teacher in cooperative adversarial; do \
+	@for task in regression gaussian mnist-20 irl-dense; do for teacher in cooperative adversarial; do \
 	  $(BIN)/ital run $$task --teacher $$teacher || exit $$?; done; done
 	@echo "Figures and tables are in results/. To go on: . $(BIN)/activate && ital --help"
 

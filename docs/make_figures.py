@@ -19,6 +19,8 @@ IMAGES = Path(__file__).parent / "images"
 FIGURES: dict[str, tuple[Task, Teacher]] = {
     "regression": (tasks.regression(), teachers.cooperative()),
     "gaussian": (tasks.gaussian(), teachers.cooperative()),
+    "mnist-20": (tasks.mnist(20), teachers.cooperative()),
+    "tiny-imagenet-lite0": (tasks.tiny_imagenet("lite0"), teachers.cooperative()),
     "regression-adversarial": (tasks.regression(), teachers.adversarial()),
 }
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from ital import (
         errors,
         experiments,
+        features,
         figures,
         gradients,
         learners,
@@ -38,6 +39,7 @@ __all__ = [
     "__version__",
     "errors",
     "experiments",
+    "features",
     "figures",
     "gradients",
     "learners",

@@ -111,9 +111,11 @@ def _steps_of(
         update, optimiser_state = optimiser.update(gradient, optimiser_state, arrays)
         return (eqx.apply_updates(arrays, update), state, optimiser_state), value
 
-    (arrays, state, optimiser_state), losses = jax.lax.scan(
-        step, (arrays, trained.state, optimiser_state), (order, keys)
-    )
+    carry = (arrays, trained.state, optimiser_state)
+    if len(order) == 1:
+        (arrays, state, optimiser_state), losses = step(carry, (order[0], keys[0]))
+    else:
+        (arrays, state, optimiser_state), losses = jax.lax.scan(step, carry, (order, keys))
     return Trained(eqx.combine(arrays, static), state), optimiser_state, jnp.mean(losses)
 
 

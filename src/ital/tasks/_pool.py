@@ -75,7 +75,7 @@ def from_pool(
         raise InputError(f"label noise must be a probability in [0, 1], not {label_noise}")
     model = model or models.linear(loss)
     if isinstance(pool, Pool):
-        shared = _world(check(name, pool, loss), loss, model)
+        shared = _world(check(name, pool, loss), loss, model, put=jax.device_put)
         clean = lambda seed: shared  # noqa: E731
     else:
         clean = lambda seed: _world(check(name, pool(seed), loss), loss, model)  # noqa: E731
@@ -204,12 +204,16 @@ def _rows_at_once(outputs: int) -> int:
     return max(1, (2**13 if jax.default_backend() == "cpu" else 2**21) // outputs)
 
 
-def _world(pool: Pool, loss: Loss, model: Model) -> World:
+def _world(pool: Pool, loss: Loss, model: Model, put: Callable[[Any], Any] = lambda leaf: leaf) -> World:
+    """Both sides of a pool. ``put`` says where its rows go: those of a shared pool at once to where they are used, so
+    that no second copy of them stays behind.
+    """
     labels, test_labels = (_as_labels(y, loss) for y in (pool.labels, pool.test_labels))
-    teacher_x = models.linear_rows(_as_float(pool.teacher_x))
+    learner_x = jax.tree.map(put, model.rows(_as_float(pool.learner_x)))
+    teacher_x = jax.tree.map(put, models.linear_rows(_as_float(pool.teacher_x)))
     target = _as_float(pool.teacher_target)
     return World(
-        learner=Rows(model.rows(_as_float(pool.learner_x)), labels),
+        learner=Rows(learner_x, labels),
         teacher=TeacherSide(TeacherRows(teacher_x, labels, _target_losses(loss, teacher_x, target, labels)), target),
         truth=Truth(
             jax.tree.map(_as_float, pool.learner_target), Rows(model.rows(_as_float(pool.test_x)), test_labels)
@@ -218,7 +222,14 @@ def _world(pool: Pool, loss: Loss, model: Model) -> World:
 
 
 def _target_losses(loss: Loss, x: LinearRows, target: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    return np.asarray(loss.value(jnp.matmul(x.x, target.T, precision=HIGHEST), jnp.asarray(labels)))
+    """Part by part: a large pool is never copied as a whole."""
+
+    @jax.jit
+    def part(x: Array, labels: Array) -> Array:
+        return loss.value(jnp.matmul(x, target.T, precision=HIGHEST), labels)
+
+    parts = [slice(first, first + 8192) for first in range(0, len(labels), 8192)]
+    return np.concatenate([np.asarray(part(jnp.asarray(x.x[rows]), jnp.asarray(labels[rows]))) for rows in parts])
 
 
 def _with_noise(world: World, loss: Loss, probability: float, seed: int) -> World:
