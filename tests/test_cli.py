@@ -92,6 +92,10 @@ def test_a_map_is_taught_drawn_and_animated(capsys, tmp_path):
     status, out, _ = ital(capsys, *arguments)
     assert "nothing was computed" in out
     assert (folder / "pictures.gif").stat().st_mtime_ns == drawn
+    status, _, _ = ital(capsys, *arguments[:-1], "--overwrite")
+    assert not (folder / "pictures.gif").exists()  # of the result before
+    status, _, _ = ital(capsys, *arguments)
+    assert (folder / "pictures.gif").exists()
     (tmp_path / "map.csv").write_text("0,1\n-1,2\n")
     status, _, err = ital(capsys, *arguments)
     assert status == 2
@@ -112,6 +116,21 @@ def test_features_are_built_from_the_command_line(capsys, tmp_path):
     assert status == 0, err
     assert "130 of 130 training rows, 60 test rows" in out
     assert (tmp_path / "own.npz").exists()
+
+
+def test_equations_are_simplified(capsys):
+    written = "-1/2x^2y + 1/3xy = -1/5y^3 + 1/3x^2y"
+    assert ital(capsys, "simplify", written) == (0, "-25x^2y + 10xy + 6y^3 = 0\n", "")
+    _, out, _ = ital(capsys, "simplify", written, "--steps", "--latex")
+    assert [line.split("  ")[0] for line in out.splitlines()] == [
+        "",
+        "scale",
+        "scale",
+        "merge",
+        "cancel denominators",
+        "move",
+    ]
+    assert r"\frac{1}{3}xy" in out
 
 
 def test_divergence_is_in_the_table(capsys):
@@ -166,6 +185,9 @@ def test_divergence_is_in_the_table(capsys):
         (["features", "check", "file"], "not a whole feature file"),
         (["features", "check", "nowhere"], "no feature file"),
         (["data", "get", "svhn"], "known are mnist, cifar10"),
+        (["simplify", "2a = 1"], "only x, y and z are known"),
+        (["simplify", "x"], "one '='"),
+        (["simplify", "x = 1", "--wat"], "--wat"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path, arguments, message):

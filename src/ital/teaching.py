@@ -102,8 +102,8 @@ def _ranks(tickets: Array) -> Array:
     return jnp.sum(before, axis=1)
 
 
-def _first_feedback(rules: Rules, world: World) -> Any:
-    return rules.first_feedback(world) if rules.first_feedback else None
+def _first_feedback(rules: Rules, start: Params, world: World) -> Any:
+    return rules.first_feedback(start, world) if rules.first_feedback else None
 
 
 class Scene(NamedTuple):
@@ -268,7 +268,7 @@ def _begin(program: Program, kind: str, scale: Array, numbers: Numbers) -> tuple
     def seed(world: World, key: PRNGKeyArray, settings: Any) -> tuple[Any, ...]:
         start = program.rules.start(jax.random.fold_in(key, _START), Init(kind, scale), world)
 
-        feedback = _first_feedback(program.rules, world)
+        feedback = _first_feedback(program.rules, start, world)
 
         def lane(settings: Any) -> tuple[Lane, dict[str, Array]]:
             metrics = program.rules.measure(start, world.truth) | {FINITE: _all_finite(start)}
@@ -290,7 +290,7 @@ def auto_beta_per_seed(
 
     def seed(world: World, key: PRNGKeyArray, lr: Array, settings: Any) -> Array:
         params = program.rules.start(jax.random.fold_in(key, _START), Init(kind, scale), world)
-        first = _first_feedback(program.rules, world)
+        first = _first_feedback(program.rules, params, world)
 
         def batch(key: PRNGKeyArray) -> tuple[Array, Array]:
             drawn = draw(program, world, key)

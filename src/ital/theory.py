@@ -71,7 +71,6 @@ def teaching_monotonicity(
     @jax.jit
     def violations(world: World) -> Array:
         target = world.truth.target
-        first = task.rules.first_feedback(world) if task.rules.first_feedback else None
         starts = jax.vmap(lambda key: task.rules.start(key, task.init, world))(jax.random.split(start_key, samples))
         shares = jax.random.uniform(scale_key, (samples,))
         params = jax.vmap(lambda start, share: add_scaled(target, share, add_scaled(start, -1.0, target)))(
@@ -83,6 +82,7 @@ def teaching_monotonicity(
             examples = task.rules.show(world.learner, task.rules.draw(key, world, batch_size))
 
             def at(p: Params) -> Gradients:
+                first = task.rules.first_feedback(p, world) if task.rules.first_feedback else None
                 return task.rules.gradients(p, examples, task.rules.feedback(p, examples, first))
 
             at_target = at(target).losses

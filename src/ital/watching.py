@@ -72,17 +72,18 @@ def watch(
     )  # fmt: skip
     params: dict[str, Any] = {}
     for number, session in enumerate(sessions):
-        kept = [_params(session)]
+        kept, at = [_params(session)], [0]
         while session.step < session.steps:
-            session.advance(every // session.program.eval_every)
+            while session.step < min(at[-1] + every, steps):
+                session.advance((at[-1] + every - session.step) // session.program.eval_every)
             kept.append(_params(session))
+            at.append(session.step)
             show((number + session.step / session.steps) / len(sessions))
         for lane, one in enumerate(session.learners):
             params[one.name] = jax.tree.map(lambda *leaves, lane=lane: np.stack([a[lane] for a in leaves]), *kept)
-    at = np.minimum(np.arange(len(kept)) * every, steps)
     target = task.world(seed).truth.target
     labels = {one.name: one.label for one in watched}
-    return Watched(task, teacher.name, seed, at, {name: params[name] for name in labels}, target, labels)
+    return Watched(task, teacher.name, seed, np.asarray(at), {name: params[name] for name in labels}, target, labels)
 
 
 def _params(session: Session) -> Any:

@@ -110,7 +110,8 @@ def mean_colours(network):
 def test_tiny_imagenet_is_built_from_its_folders(tmp_path, monkeypatch):
     kind, made = _build.KINDS["tiny-imagenet"], []
 
-    def make(network):
+    def make(network, device):
+        assert device == "cpu"
         made.append(network)
         return mean_colours(network)
 
@@ -129,12 +130,30 @@ def test_tiny_imagenet_is_built_from_its_folders(tmp_path, monkeypatch):
 def test_extracted_features_are_kept_and_found_again(tmp_path):
     files = sorted(data.write_tiny_imagenet(tmp_path / "data").rglob("val/images/*.JPEG"))
     keep = tmp_path / "kept.npy"
-    first = _extractors.extract_all(lambda: mean_colours(""), files, 16, keep, batch=4)
-    again = _extractors.extract_all(lambda: pytest.fail("made again"), files, 16, keep)
+    first = _extractors.extract_all(lambda: mean_colours(""), files, 16, keep, batch=4, part=5)
+    again = _extractors.extract_all(lambda: pytest.fail("made again"), files, 16, keep, part=5)
     assert first.shape == (9, 1280)
     assert (first == again).all()
-    keep.write_bytes(b"broken")
-    assert (_extractors.extract_all(lambda: mean_colours(""), files, 16, keep) == first).all()
+    kept = sorted(tmp_path.glob("kept.npy-*.npy"))
+    assert len(kept) == 2
+    kept[0].write_bytes(b"broken")
+    assert (_extractors.extract_all(lambda: mean_colours(""), files, 16, keep, part=5) == first).all()
+    turned = _extractors.extract_all(lambda: mean_colours(""), files[::-1], 16, keep, part=5)
+    assert (turned == first[::-1]).all()  # other pictures, or in another order, are not mistaken for these
+
+
+def test_features_beyond_half_precision_are_refused(tmp_path):
+    files = sorted(data.write_tiny_imagenet(tmp_path / "data").rglob("val/images/*.JPEG"))
+    with pytest.raises(ValueError, match="half precision"), np.errstate(over="ignore"):
+        _extractors.extract_all(lambda: lambda images: np.full((len(images), 3), 1e6), files, 16, tmp_path / "k")
+
+
+def test_bad_seeds_and_places_are_refused_before_training(mnist, tmp_path):
+    with pytest.raises(ValueError, match="seed"):
+        _build.build("mnist", mnist, tmp_path / "m.npz", seed=-1)
+    with pytest.raises(ValueError, match="is a folder"):
+        _build.build("mnist", mnist, tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 def test_without_pytorch_it_says_what_to_install(monkeypatch):

@@ -1,3 +1,4 @@
+import gzip
 import pickle
 
 import numpy as np
@@ -38,6 +39,12 @@ def test_tiny_imagenet_is_read_from_its_folders(tmp_path):
     ).all()
 
 
+def broken_deflate():
+    whole = bytearray(gzip.compress(data.idx(np.arange(60, dtype=np.uint8) % 10)))
+    whole[10:14] = b"\xff\xff\xff\xff"
+    return bytes(whole)
+
+
 def cut(file, to):
     file.write_bytes(file.read_bytes()[:to])
 
@@ -51,6 +58,7 @@ def cut(file, to):
         (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(b""), "not an idx file"),
         (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(b"PNG something"), "not an idx file"),
         (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(b"\x1f\x8b\x08broken"), "cannot read"),
+        (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(broken_deflate()), "cannot read"),
         (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(data.idx(np.zeros(7, np.uint8))), "60 t10k images, but"),
         (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(data.idx(np.full(60, 11, np.uint8))), "labels from 11"),
         (

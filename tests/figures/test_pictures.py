@@ -24,6 +24,14 @@ def test_watching_sees_what_teaching_does(watched):
     assert (watched.params["imt"][0] == watched.params["ital"][0]).all()
 
 
+def test_frames_far_apart_are_where_they_say(watched):
+    seen = watch(watched.task, learner=["ital"], seed=3, frames=2, steps=4040)
+    assert seen.steps.tolist() == [0, 2020, 4040]
+    curves = ital.teach(watched.task, learner="ital", seeds=[3], steps=4040, eval_every=2020).curves["distance"]
+    distances = np.linalg.norm(seen.params["ital"] - seen.target, axis=1)
+    np.testing.assert_allclose(distances, curves[0, 0], rtol=1e-3)
+
+
 def test_pictures_show_every_learner_at_every_step_and_the_target(watched):
     figure = figures.plot_pictures(watched, steps=[0, 26, 50])
     drawn = [axis for axis in figure.axes if axis.images]

@@ -187,6 +187,8 @@ def test_a_tolerance_that_is_not_reached_is_refused():
         (np.zeros(2), np.zeros((3, 2)), "features have shape"),
         (np.zeros(3), np.zeros((4, 2)), "weights have shape"),
         (np.full(4, np.nan), None, "finite"),
+        (np.zeros(0), np.zeros((4, 0)), "features have shape"),
+        (np.zeros(4, complex), None, "real numbers"),
     ],
 )
 def test_tables_with_wrong_features_are_refused(weights, features, message):

@@ -74,13 +74,15 @@ def run(
                 seconds += float(curves.attrs["seconds"])
             curves = _store.merge(curves, recording.curves(seeds, methods))
             curves.attrs = {**plan.identity, **_versions(), "seconds": seconds}
+            for picture in folder.glob("pictures.*"):
+                picture.unlink()  # of what was there before
             _store.save_curves(curves, file)
             checkpoint.unlink(missing_ok=True)
             computed += len(methods) * len(seeds)
         assert curves is not None
         files = [file, *_write_summary(curves, plan.task, folder)]
         if plan.task.picture is not None:
-            files += _write_pictures(plan, folder, animate, anew=computed > 0, progress=progress)
+            files += _write_pictures(plan, curves, folder, animate, progress)
         return Outcome(curves, plan.task, files, computed)
 
 
@@ -195,27 +197,34 @@ def _write_summary(curves: "xr.Dataset", task: Task, folder: Path) -> list[Path]
     return [summary, *figures.save(figures.plot_curves(curves, task), folder / "curves")]
 
 
-def _write_pictures(plan: Plan, folder: Path, animate: bool, *, anew: bool, progress: bool) -> list[Path]:
+def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: bool, progress: bool) -> list[Path]:
     """``pictures.png`` and ``.pdf``, and ``pictures.gif`` if asked for: what the first seed learns, taught once more.
 
-    Naive beside aware where both were asked for. Files that are there stay unless results came to them.
+    Naive beside aware where the result has both. Files that are there are of this result: new curves remove them.
     """
-    from ital import figures
+    from ital import figures, learners
 
     stills, moving = [folder / f"pictures{suffix}" for suffix in (".png", ".pdf")], folder / "pictures.gif"
     wanted = {
-        "stills": anew or not all(file.exists() for file in stills),
-        "moving": animate and (anew or not moving.exists()),
+        "stills": not all(file.exists() for file in stills),
+        "moving": animate and not moving.exists(),
     }
     there = [*stills, *([moving] if animate else [])]
     if not any(wanted.values()):
         return there
-    pair = [learner for learner in plan.learners if learner.name in ("imt", "ital")] or plan.learners[:2]
+    methods = [str(name) for name in curves["method"].values]
+    pair = [learners.make(name) for name in methods if name in ("imt", "ital")]
+    pair = pair or [learners.make(name) for name in methods[:2]]
     options = {name: value for name, value in plan.options.items() if name != "eval_every"}
     with show_progress(f"{plan.task.name}: pictures", 100, progress) as show:
         share = 30 if wanted["moving"] else 100
         watched = watch(
-            plan.task, plan.teacher, pair, seed=plan.seeds[0], show=lambda done: show(round(share * done)), **options
+            plan.task,
+            plan.teacher,
+            pair,
+            seed=int(curves["seed"].values[0]),
+            show=lambda done: show(round(share * done)),
+            **options,
         )
         if wanted["stills"]:
             figures.save(figures.plot_pictures(watched), folder / "pictures")

@@ -70,7 +70,7 @@ def _part(show: Show, before: float, share: float, done: float) -> None:
 
 
 def _extracted(
-    make: Callable[[str], _extractors.Extractor],
+    make: Callable[[str, str], _extractors.Extractor],
     size: int,
     data: _formats.Photos,
     network: str,
@@ -80,12 +80,15 @@ def _extracted(
     """Features of all pictures by the frozen network, and of the mirrored training pictures for training, scaled to
     mean 0 and deviation 1 over the training rows.
     """
-    extractor = functools.cache(lambda: make(network))  # one network for both splits, none if both are there already
+    device = "cpu" if jax.default_backend() == "cpu" else "cuda"
+    extractor = functools.cache(
+        lambda: make(network, device)
+    )  # one network for both splits, none if both are there already
     splits = {"train": (data.train, False), "mirrored": (data.train, True), "test": (data.test, False)}
     total, before, features = sum(len(files) for files, _ in splits.values()), 0, {}
     for split, (files, mirrored) in splits.items():
         features[split] = _extractors.extract_all(
-            extractor, files, size, working / f"{network}-{size}-{split}.npy",
+            extractor, files, size, working / f"{network}-{split}",
             functools.partial(_part, show, before / total, len(files) / total),
             mirrored=mirrored,
         ).astype(np.float32)  # fmt: skip
@@ -164,6 +167,10 @@ def build(
         raise InputError(f"building features needs {error.name}: pip install 'ital[features]'") from None
 
     out = own_folder() / f"{name}.npz" if out is None else out
+    if out.is_dir():
+        raise InputError(f"cannot write features to {out}: it is a folder")
+    if not 0 <= seed < 2**31:
+        raise InputError(f"the seed must lie in [0, 2**31), not {seed}")
     loaded = kind.load(folder)
     working = out.with_name(f"{out.name}.building")
     recipe = _training.Recipe(**(kind.recipe if epochs is None else {**kind.recipe, "epochs": epochs}))
@@ -195,6 +202,9 @@ def build(
         "classes": classes, "seed": seed, "recipe": recipe._asdict(), "versions": versions(),
     }  # fmt: skip
     small = np.uint8 if classes <= 256 else np.int32
+    for network in kind.networks:
+        if not (np.isfinite(views[network]).all() and np.isfinite(layers[network]).all()):
+            raise InputError(f"the training of {name} {network} diverged; {working} has what led there")
     features = Features(card, labels[kept].astype(small), views, layers, test_labels.astype(small), test_views)
     save(features, out)
     shutil.rmtree(working, ignore_errors=True)

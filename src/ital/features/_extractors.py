@@ -1,6 +1,7 @@
 """Frozen ImageNet networks as feature extractors, through PyTorch."""
 
 import contextlib
+import hashlib
 import io
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +24,7 @@ def _torch() -> Any:
     return torch
 
 
-def efficientnet_lite(version: str, device: str | None = None) -> Extractor:
+def efficientnet_lite(version: str, device: str = "cpu") -> Extractor:
     """EfficientNet-``version`` ("lite0" …): 1280 features, the mean of its last feature map."""
     torch = _torch()
     import importlib
@@ -34,7 +35,6 @@ def efficientnet_lite(version: str, device: str | None = None) -> Extractor:
     except ImportError as error:
         raise InputError(f"extracting features needs {error.name}: pip install 'ital[features]'") from None
     file = getattr(weights, f"Efficientnet{version.capitalize()}ModelFile").get_model_file_path()
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     with contextlib.redirect_stdout(io.StringIO()):  # it announces itself
         network = package.EfficientNet.from_pretrained(f"efficientnet-{version}", weights_path=file)
     network = network.eval().to(device)
@@ -47,14 +47,13 @@ def efficientnet_lite(version: str, device: str | None = None) -> Extractor:
     return extract
 
 
-def vgg(depth: str, device: str | None = None) -> Extractor:
+def vgg(depth: str, device: str = "cpu") -> Extractor:
     """VGG-``depth`` with batch norm from torchvision, 4096 features: the output of its second-last linear layer."""
     torch = _torch()
     try:
         import torchvision
     except ImportError:
         raise InputError("VGG features need torchvision: pip install 'ital[features]' torchvision") from None
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     try:
         network = getattr(torchvision.models, f"vgg{depth}_bn")(weights="IMAGENET1K_V1")
     except Exception as error:
@@ -85,29 +84,37 @@ def extract_all(
     *,
     mirrored: bool = False,
     batch: int = 256,
+    part: int = 4096,
 ) -> np.ndarray:
-    """Features of every picture, from ``keep`` if an earlier run got that far. ``extractor`` makes the network."""
-    if keep.is_file():
-        try:
-            found = np.load(keep, allow_pickle=False)
-        except (OSError, ValueError, EOFError):
-            found = np.empty(0)
-        if len(found) == len(files):
-            return found
-    network = extractor()
+    """Features of every picture. Each part of them is kept in a file that begins with ``keep``, and found there again
+    if names, sizes and times of its pictures are the same. ``extractor`` makes the network, when it is needed.
+    """
     parts = []
-    for done, images in _pictures(files, size, batch, mirrored):
-        parts.append(network(images).astype(np.float16))
-        show(done / len(files))
-    features = np.concatenate(parts)
-    keep.parent.mkdir(parents=True, exist_ok=True)
-    temporary = keep.with_name(f".part-{keep.name}")
-    np.save(temporary, features)
-    temporary.replace(keep)
-    return features
+    for rows in in_batches(len(files), part):
+        file = keep.with_name(f"{keep.name}-{_fingerprint(files[rows], size, mirrored)}.npy")
+        try:
+            found = np.load(file, allow_pickle=False)
+        except (OSError, ValueError, EOFError):
+            network = extractor()
+            several = [network(images) for images in _pictures(files[rows], size, batch, mirrored)]
+            found = np.concatenate(several).astype(np.float16)
+            if not np.isfinite(found).all():
+                raise InputError("the extractor made numbers that half precision cannot hold") from None
+            file.parent.mkdir(parents=True, exist_ok=True)
+            temporary = file.with_name(f".part-{file.name}")
+            np.save(temporary, found)
+            temporary.replace(file)
+        parts.append(found)
+        show(rows.stop / len(files))
+    return np.concatenate(parts)
 
 
-def _pictures(files: list[Path], size: int, batch: int, mirrored: bool) -> Iterator[tuple[int, np.ndarray]]:
+def _fingerprint(files: list[Path], size: int, mirrored: bool) -> str:
+    stats = [(str(file), stat.st_size, stat.st_mtime_ns) for file in files for stat in (file.stat(),)]
+    return hashlib.sha256(repr((stats, size, mirrored)).encode()).hexdigest()[:16]
+
+
+def _pictures(files: list[Path], size: int, batch: int, mirrored: bool) -> Iterator[np.ndarray]:
     """Pictures in batches, the next one read while the last is worked on."""
     with ThreadPoolExecutor() as pool:
 
@@ -117,9 +124,9 @@ def _pictures(files: list[Path], size: int, batch: int, mirrored: bool) -> Itera
         parts = list(in_batches(len(files), batch))
         ahead = ThreadPoolExecutor(1)
         coming = ahead.submit(read, parts[0])
-        for part, following in zip(parts, [*parts[1:], None], strict=True):
+        for following in [*parts[1:], None]:
             images = np.stack(coming.result())
             if following is not None:
                 coming = ahead.submit(read, following)
-            yield part.stop, images
+            yield images
         ahead.shutdown()

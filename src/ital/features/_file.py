@@ -39,7 +39,7 @@ class Features(NamedTuple):
 def save(features: Features, file: Path) -> Path:
     """Writes the file, complete or not at all, with the checksum of all arrays in its card."""
     arrays = _arrays(features)
-    card = {**features.card, "checksum": checksum(arrays)}
+    card = {**features.card, "checksum": checksum(features.card, arrays)}
     buffer = io.BytesIO()
     content: dict[str, Any] = {"card": np.array(json.dumps(card, indent=1)), **arrays}
     np.savez_compressed(buffer, **content)
@@ -60,19 +60,24 @@ def load(file: Path) -> Features:
             arrays = {name: archive[name] for name in archive.files}
         card = json.loads(str(arrays.pop("card")))
         known = card["checksum"]
+        missing = [name for name in ("labels", "test_labels") if name not in arrays]
+        missing += [name for name in ("name", "data", "learner") if name not in card]
+        if missing:
+            raise ValueError(f"it has no {missing[0]}")
     except FileNotFoundError:
         raise InputError(f"there is no feature file {file}") from None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise InputError(f"{file} is not a whole feature file ({error}): build it again") from None
-    if checksum(arrays) != known:
+    if checksum(card, arrays) != known:
         raise InputError(f"{file} is damaged: its checksum does not fit its content; build it again")
     split = lambda prefix: {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}  # noqa: E731
     return Features(card, arrays["labels"], split("view/"), split("last/"), arrays["test_labels"], split("test/"))
 
 
-def checksum(arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 of all arrays with their names, types and shapes."""
-    digest = hashlib.sha256()
+def checksum(card: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of the card (but for its checksum) and of all arrays with their names, types and shapes."""
+    said = {name: value for name, value in card.items() if name != "checksum"}
+    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())

@@ -3,6 +3,7 @@
 import gzip
 import pickle
 import struct
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,7 +31,7 @@ def read_idx(file: Path) -> np.ndarray:
         data = file.read_bytes()
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
-    except (OSError, EOFError, gzip.BadGzipFile) as error:
+    except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from None
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _IDX_TYPES:
         raise InputError(f"{file} is not an idx file: its first bytes are {data[:4].hex(' ') or 'missing'}")

@@ -4,6 +4,7 @@ import gzip
 import os
 import pickle
 import struct
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,9 @@ def get(name: str, out: Path | None = None) -> list[Path]:
 
     title, version, train = OPENML[name]
     try:
-        x, y = fetch_openml(title, version=version, return_X_y=True, as_frame=False, parser="liac-arff")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of retries: the error says it all
+            x, y = fetch_openml(title, version=version, return_X_y=True, as_frame=False, parser="liac-arff")
     except Exception as error:
         raise InputError(
             f"cannot fetch {name} ({type(error).__name__}: {error}). Without a network, give its files to "

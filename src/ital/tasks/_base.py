@@ -47,7 +47,7 @@ class Rules(NamedTuple):
     ``gradients(ν, examples, feedback)`` the learner's losses and gradients, given his feedback at that ν;
     ``measure(ν, truth)`` the recorded metrics; ``references(ν⁰, truth)`` constants of a seed, by metric and kind
     (a "floor" that no method can go below, a "reference" line);
-    ``first_feedback(world)``, where given, is the ``previous`` of the first step, and each feedback is that of the
+    ``first_feedback(ν⁰, world)``, where given, is the ``previous`` of the first step, and each feedback is that of the
     next one: a place to start from for what is found by iteration. Without it ``previous`` is None.
     """
 
@@ -59,7 +59,7 @@ class Rules(NamedTuple):
     gradients: Callable[[Params, Any, Any], Gradients]
     measure: Callable[[Params, Truth], dict[str, Array]]
     references: Callable[[Params, Truth], dict[str, dict[str, Array]]] = lambda start, truth: {}
-    first_feedback: Callable[[World], Any] | None = None
+    first_feedback: Callable[[Params, World], Any] | None = None
 
 
 class Picture(NamedTuple):

@@ -155,9 +155,8 @@ def _rules(dynamics: Dynamics, planning: Planning) -> Rules:
             lines["distance"] = {"floor": jnp.sqrt(dynamics.states) * jnp.abs(jnp.mean(start - truth.target))}
         return lines
 
-    def first_feedback(world: World) -> Plan:
-        zeros = jnp.zeros_like(world.truth.test.reward)
-        return Plan(zeros, zeros, dynamics.expect(zeros))
+    def first_feedback(start: Array, world: World) -> Plan:
+        return plan(reward_of(world.learner.encoding, start))
 
     return Rules(start, draw, show, feedback, volumes, gradients, measure, references, first_feedback)
 
@@ -275,6 +274,8 @@ def irl_dense(size: int = 8) -> Task:
 
 def irl_sparse(size: int = 8) -> Task:
     """Online IRL on an 8 × 8 grid, three random cells with reward 1, else 0; encoding shuffled. β = 30000."""
+    if size < 2:
+        raise InputError(f"three rewarding cells need a grid of size 2 at least, not {size}")
 
     def reward(rng: np.random.Generator) -> np.ndarray:
         cells = np.zeros(size * size)
@@ -304,7 +305,9 @@ def irl(
     """Online IRL on a square map of one's own, a file or an array of rewards (--map FILE). β = 25000."""
     if rewards is None:
         raise InputError("task 'irl' needs a map of rewards: --map FILE, a text or CSV file with a line per row")
-    cells = read_map(rewards) if isinstance(rewards, Path | str) else check_map("the map", np.asarray(rewards))
+    cells = (
+        read_map(rewards) if isinstance(rewards, Path | str) else check_map("the map", _mdp.real("the map", rewards))
+    )
     size = len(cells)
     return on_grid(
         "irl",
@@ -335,10 +338,10 @@ def irl_tabular(
     Without features there is one weight per state. What a row of transitions lacks to 1 is the chance to die.
     """
     dynamics = _mdp.tabular(transitions)
-    target = np.asarray(weights, float)
-    encoded = None if features is None else np.asarray(features, float)
+    target = _mdp.real("weights", weights)
+    encoded = None if features is None else _mdp.real("features", features)
     expected = (dynamics.states,) if encoded is None else encoded.shape[1:]
-    if encoded is not None and (encoded.ndim != 2 or len(encoded) != dynamics.states):
+    if encoded is not None and (encoded.ndim != 2 or len(encoded) != dynamics.states or encoded.shape[1] == 0):
         raise InputError(f"task {name!r}: features have shape {encoded.shape}, expected ({dynamics.states}, d)")
     if target.shape != expected:
         raise InputError(f"task {name!r}: weights have shape {target.shape}, expected {expected}")
@@ -398,6 +401,6 @@ def check_map(name: str, cells: np.ndarray) -> np.ndarray:
         raise InputError(f"{name} holds no rewards")
     if cells.ndim != 2 or cells.shape[0] != cells.shape[1] or len(cells) < 2:
         raise InputError(f"{name} must be a square of at least 2 × 2 rewards, not {' × '.join(map(str, cells.shape))}")
-    if not np.issubdtype(cells.dtype, np.number) or not np.isfinite(cells).all():
+    if not np.isfinite(cells).all():
         raise InputError(f"{name} holds rewards that are not finite numbers")
     return cells.astype(float)

@@ -64,17 +64,27 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
         return jnp.stack(slipping([u[cells] for cells in towards]))
 
     def leave(state: Array, weights: Array) -> Array:
-        arrivals = jnp.arange(size * size) == jnp.asarray(towards)[:, state, None]
-        return functools.reduce(
-            jnp.add, [jnp.where(*way, 0.0) for way in zip(arrivals, slipping(weights), strict=True)]
-        )
+        cells = jnp.arange(size * size)
+        ways = zip(jnp.asarray(towards), slipping(weights), strict=True)
+        return functools.reduce(jnp.add, [jnp.where(cells == to[state], way, 0.0) for to, way in ways])
 
     return Dynamics(size * size, 4, expect, leave, 1.0 - death, even=True)
 
 
+def real(what: str, values: ArrayLike) -> np.ndarray:
+    """Values as an array of real numbers; refuses anything else in a line."""
+    try:
+        array = np.asarray(values)
+        if not (np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)):
+            raise ValueError
+    except ValueError:
+        raise InputError(f"{what} must be an array of real numbers, all rows of one length") from None
+    return array.astype(float)
+
+
 def tabular(transitions: ArrayLike) -> Dynamics:
     """Any world: ``transitions[a, s, s′]`` = P(s′|s,a); what a row lacks to 1 is the probability of dying."""
-    p = np.asarray(transitions, float)
+    p = real("transitions", transitions)
     if p.ndim != 3 or p.shape[1] != p.shape[2] or 0 in p.shape:
         raise InputError(f"transitions must have the shape (actions, states, states), not {p.shape}")
     if not np.isfinite(p).all() or (p < 0).any():
@@ -93,7 +103,8 @@ def tabular(transitions: ArrayLike) -> Dynamics:
     def leave(state: Array, weights: Array) -> Array:
         return jnp.einsum("a,at->t", weights, table()[:, state], precision=HIGHEST)
 
-    return Dynamics(p.shape[1], p.shape[0], expect, leave, min(1.0, float(rows.max())), bool(np.ptp(rows) < 1e-6))
+    survival = float(rows.max()) if rows.max() < 1 - 1e-6 else 1.0  # rows that miss 1 by rounding: nobody dies
+    return Dynamics(p.shape[1], p.shape[0], expect, leave, survival, bool(np.ptp(rows) < 1e-6))
 
 
 def following(dynamics: Dynamics, policy: Array) -> Array:
@@ -147,12 +158,14 @@ def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Plan:
 def replan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> Plan:
     """Value iteration from the ``values`` of a reward that was much the same.
 
-    A GPU loses more time with asking whether it has converged than with sweeping, so there it sweeps 12 times and
-    does not ask: what is then left to change is less than (γ·survival)¹² of the largest change of a reward.
+    A GPU loses more time with asking whether it has converged than with sweeping. So there it sweeps as often as it
+    takes to make any change 5000 times smaller (12 times at γ = 0.5) and does not ask, if that is not too often.
     """
-    if jax.default_backend() == "cpu":
+    rate = planning.discount * dynamics.survival
+    enough = math.ceil(math.log(1 / 5000) / math.log(rate)) if rate else 1
+    if jax.default_backend() == "cpu" or enough > 16:
         return _sweep(dynamics, planning, reward, values, blindly=1)
-    for _ in range(12):
+    for _ in range(enough):
         values, _ = bellman(dynamics, planning, reward, values)
     return Plan(reward, values, bellman(dynamics, planning, reward, values)[1])
 

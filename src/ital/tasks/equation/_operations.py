@@ -1,0 +1,147 @@
+"""What may be done to an equation. Every operation keeps its solutions: left − right changes by a constant factor."""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ital.tasks.equation._equation import LONGEST, Equation, Term, text
+
+SCALES = range(2, 10)
+
+
+class Step(NamedTuple):
+    """An operation by name, and the equation it leads to."""
+
+    operation: str
+    equation: Equation
+
+
+def _terms(equation: Equation) -> tuple[Term, ...]:
+    """All terms, left then right: the places that operations speak of."""
+    return equation.left + equation.right
+
+
+def _with(equation: Equation, place: int, *terms: Term) -> Equation:
+    """The equation with the term at ``place`` replaced by none, one or several."""
+    left, right = equation
+    if place < len(left):
+        return Equation(left[:place] + terms + left[place + 1 :], right)
+    place -= len(left)
+    return Equation(left, right[:place] + terms + right[place + 1 :])
+
+
+def scale(equation: Equation, place: int, factor: int) -> Equation | None:
+    """Numerator and denominator of a fraction times ``factor``."""
+    term = _terms(equation)[place]
+    if term.denominator == 1 or factor < 2:
+        return None
+    return _with(equation, place, Term(term.numerator * factor, term.denominator * factor, term.monomial))
+
+
+def lowest(numerator: int, denominator: int) -> tuple[int, int]:
+    """The same fraction in lowest terms."""
+    common = math.gcd(numerator, denominator)
+    return numerator // common, denominator // common
+
+
+def reduce(equation: Equation, place: int) -> Equation | None:
+    """A fraction in lowest terms; over 1 it becomes an integer."""
+    term = _terms(equation)[place]
+    if math.gcd(term.numerator, term.denominator) == 1:
+        return None
+    return _with(equation, place, Term(*lowest(term.numerator, term.denominator), term.monomial))
+
+
+def cancel_factors(equation: Equation) -> Equation | None:
+    """All integers and numerators divided by what they have in common."""
+    common = math.gcd(*(term.numerator for term in _terms(equation)))
+    if common <= 1:
+        return None
+    divide = lambda side: tuple(Term(t.numerator // common, t.denominator, t.monomial) for t in side)  # noqa: E731
+    return Equation(divide(equation.left), divide(equation.right))
+
+
+def cancel_denominators(equation: Equation) -> Equation | None:
+    """Everything times the least common multiple of the denominators."""
+    common = math.lcm(*(term.denominator for term in _terms(equation)))
+    if common <= 1:
+        return None
+    times = lambda side: tuple(Term(t.numerator * common // t.denominator, 1, t.monomial) for t in side)  # noqa: E731
+    return Equation(times(equation.left), times(equation.right))
+
+
+def move_within_left(equation: Equation, place: int, to: int) -> Equation:
+    """A left term to position ``to`` of the left side."""
+    left, right = equation
+    rest = left[:place] + left[place + 1 :]
+    return Equation((*rest[:to], left[place], *rest[to:]), right)
+
+
+def move_to_left(equation: Equation, place: int, to: int) -> Equation:
+    """The term at ``place`` of the right side to slot ``to`` of the left, with its sign flipped."""
+    left, right = equation
+    return Equation((*left[:to], -right[place], *left[to:]), right[:place] + right[place + 1 :])
+
+
+def move_to_right(equation: Equation, place: int) -> Equation:
+    """A left term to the front of the right side, with its sign flipped."""
+    left, right = equation
+    return Equation(left[:place] + left[place + 1 :], (-left[place], *right))
+
+
+def merge(equation: Equation, first: int, second: int) -> Equation | None:
+    """Two terms of one monomial added, in lowest terms, where the first is; a zero sum removes both.
+
+    Their denominators must be equal, or one of them an integer. A term from the other side flips its sign first.
+    """
+    terms, split = _terms(equation), len(equation.left)
+    a, b = terms[first], terms[second]
+    if a.monomial != b.monomial or (a.denominator != b.denominator and 1 not in (a.denominator, b.denominator)):
+        return None
+    if first < split <= second:
+        b = -b
+    numerator = a.numerator * b.denominator + b.numerator * a.denominator
+    rest = _with(equation, second)
+    if numerator == 0:
+        return _with(rest, first)
+    return _with(rest, first, Term(*lowest(numerator, a.denominator * b.denominator), a.monomial))
+
+
+def steps(equation: Equation) -> Iterator[Step]:
+    """Every operation that applies, with repetitions."""
+    left, right = equation
+    count = len(left) + len(right)
+    for place in range(count):
+        for factor in SCALES:
+            yield from _step("scale", scale(equation, place, factor))
+        yield from _step("reduce", reduce(equation, place))
+    yield from _step("cancel common factors", cancel_factors(equation))
+    for place in range(len(left)):
+        for to in range(len(left)):
+            if to != place:
+                yield Step("move", move_within_left(equation, place, to))
+        yield Step("move", move_to_right(equation, place))
+    for place in range(len(right)):
+        for to in range(len(left) + 1):
+            yield Step("move", move_to_left(equation, place, to))
+    for second in range(count):
+        for first in range(second):
+            yield from _step("merge", merge(equation, first, second))
+    yield from _step("cancel denominators", cancel_denominators(equation))
+
+
+def _step(operation: str, result: Equation | None) -> Iterator[Step]:
+    if result is not None:
+        yield Step(operation, result)
+
+
+def successors(equation: Equation) -> list[Step]:
+    """All distinct results of one operation, without the equation itself and what is longer than the limit.
+
+    Where several operations lead to one equation, the first that does is named.
+    """
+    found: dict[Equation, Step] = {}
+    for step in steps(equation):
+        if step.equation != equation and step.equation not in found:
+            found[step.equation] = step
+    return [step for step in found.values() if len(text(step.equation)) <= LONGEST]

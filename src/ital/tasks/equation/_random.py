@@ -1,0 +1,32 @@
+"""Random equations, and the trajectories of their simplification."""
+
+import numpy as np
+
+from ital.tasks.equation._equation import MONOMIALS, Equation, Term
+from ital.tasks.equation._operations import Step, lowest
+from ital.tasks.equation._rules import simplify
+
+COEFFICIENTS = tuple(sorted({lowest(i, j) for i in range(1, 21) for j in range(1, 6)}))
+
+
+def random_equation(rng: np.random.Generator) -> Equation:
+    """Sides of Poisson(4) terms (1 to 7), fair signs, one of 70 coefficients i/j, one of 35 monomials."""
+    return Equation(_side(rng), _side(rng))
+
+
+def _side(rng: np.random.Generator) -> tuple[Term, ...]:
+    count = 0
+    while not 1 <= count <= 7:
+        count = int(rng.poisson(4))
+    signs = rng.integers(0, 2, count).tolist()
+    coefficients = rng.integers(0, len(COEFFICIENTS), count).tolist()
+    monomials = rng.integers(0, len(MONOMIALS), count).tolist()
+    return tuple(
+        Term((1 - 2 * sign) * COEFFICIENTS[c][0], COEFFICIENTS[c][1], MONOMIALS[m])
+        for sign, c, m in zip(signs, coefficients, monomials, strict=True)
+    )
+
+
+def trajectory(equation: Equation) -> list[Step]:
+    """The equation (its operation: "start") and every state of its simplification."""
+    return [Step("start", equation), *simplify(equation)]

@@ -1,0 +1,82 @@
+"""The rule simplifier: from any equation to its canonical form ``… = 0``, one operation at a time."""
+
+import math
+from collections.abc import Iterator
+
+from ital.tasks.equation import _operations as operations
+from ital.tasks.equation._equation import Equation, Monomial
+from ital.tasks.equation._operations import Step
+
+
+def simplify(equation: Equation, *, factors_again: bool = False) -> list[Step]:
+    """The steps of the simplification; operations that would change nothing are left out.
+
+    ``factors_again`` cancels common factors once more before the terms are ordered (0.16 % of random equations end
+    with one otherwise).
+    """
+    done: list[Step] = []
+    for step in _simplifying(equation, factors_again):
+        if step.equation != equation:
+            done.append(step)
+            equation = step.equation
+    return done
+
+
+def _simplifying(equation: Equation, factors_again: bool) -> Iterator[Step]:
+    def now(operation: str, result: Equation | None) -> Iterator[Step]:
+        nonlocal equation
+        if result is not None:
+            equation = result
+            yield Step(operation, result)
+
+    yield from now("cancel common factors", operations.cancel_factors(equation))
+    while pair := _alike(equation):
+        yield from now("merge", operations.merge(equation, *pair))
+    while pair := _repeated(equation):
+        first, second = pair
+        for place in (second, first):
+            yield from now("scale", operations.scale(equation, place, _factor(equation, place, first, second)))
+        yield from now("merge", operations.merge(equation, first, second))
+    yield from now("cancel denominators", operations.cancel_denominators(equation))
+    if factors_again:
+        yield from now("cancel common factors", operations.cancel_factors(equation))
+    for slot, monomial in enumerate(sorted(_places(equation), reverse=True)):
+        place = _places(equation)[monomial][0]
+        split = len(equation.left)
+        if place >= split:
+            yield from now("move", operations.move_to_left(equation, place - split, slot))
+        elif place != slot:
+            yield from now("move", operations.move_within_left(equation, place, slot))
+
+
+def _places(equation: Equation) -> dict[Monomial, list[int]]:
+    places: dict[Monomial, list[int]] = {}
+    for place, term in enumerate(equation.left + equation.right):
+        places.setdefault(term.monomial, []).append(place)
+    return places
+
+
+def _alike(equation: Equation) -> tuple[int, int] | None:
+    """Of the largest monomial that has one: the right-most term with an earlier one of equal denominator, and that."""
+    terms = equation.left + equation.right
+    for _, places in sorted(_places(equation).items(), reverse=True):
+        for j in range(len(places) - 1, 0, -1):
+            for i in range(j - 1, -1, -1):
+                if terms[places[i]].denominator == terms[places[j]].denominator:
+                    return places[i], places[j]
+    return None
+
+
+def _repeated(equation: Equation) -> tuple[int, int] | None:
+    """The last two terms of the largest monomial that is repeated."""
+    repeated = [(monomial, places) for monomial, places in _places(equation).items() if len(places) > 1]
+    if not repeated:
+        return None
+    _, places = max(repeated)
+    return places[-2], places[-1]
+
+
+def _factor(equation: Equation, place: int, first: int, second: int) -> int:
+    """What brings a term's denominator to the least common multiple of the two (an integer stays as it is)."""
+    terms = equation.left + equation.right
+    return math.lcm(terms[first].denominator, terms[second].denominator) // terms[place].denominator
