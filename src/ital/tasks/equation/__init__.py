@@ -14,6 +14,7 @@ from ital.tasks.equation._operations import (
     steps,
     successors,
 )
+from ital.tasks.equation._pairs import Pairs, Trajectories, encode, generate_trajectories, some_pairs
 from ital.tasks.equation._parsing import parse
 from ital.tasks.equation._random import random_equation, trajectory
 from ital.tasks.equation._rules import simplify
@@ -23,11 +24,15 @@ __all__ = [
     "LONGEST",
     "MONOMIALS",
     "Equation",
+    "Pairs",
     "Step",
     "Term",
+    "Trajectories",
     "as_typed",
     "cancel_denominators",
     "cancel_factors",
+    "encode",
+    "generate_trajectories",
     "latex",
     "merge",
     "move_to_left",
@@ -38,6 +43,7 @@ __all__ = [
     "reduce",
     "scale",
     "simplify",
+    "some_pairs",
     "steps",
     "successors",
     "text",

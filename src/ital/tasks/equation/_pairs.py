@@ -1,0 +1,119 @@
+"""Trajectories in bulk, and the pairs of states that features are learned from."""
+
+import itertools
+import multiprocessing
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ital.tasks.equation._equation import LONGEST, text
+from ital.tasks.equation._operations import successors
+from ital.tasks.equation._random import random_equation, trajectory
+
+CHUNK = 1000
+SYMBOLS = " +-/0123456789=^xyz"  # 19; 0 is padding, symbol i has the code i + 1
+T = TypeVar("T")
+
+_CODES = np.zeros(128, np.uint8)
+_CODES[[ord(symbol) for symbol in SYMBOLS]] = np.arange(1, len(SYMBOLS) + 1)
+
+
+def encode(texts: list[str]) -> np.ndarray:
+    """Texts as codes of their symbols (N, 173), padded with 0."""
+    codes = np.zeros((len(texts), LONGEST), np.uint8)
+    for row, written in zip(codes, texts, strict=True):
+        row[: len(written)] = _CODES[np.frombuffer(written.encode(), np.uint8)]
+    return codes
+
+
+class Trajectories(NamedTuple):
+    """Some trajectories: the texts of all states, where each begins, and the operation that led to each state."""
+
+    texts: list[str]
+    starts: list[int]
+    operations: list[str]
+
+
+def some_trajectories(seed: int, chunk: int, count: int = CHUNK) -> Trajectories:
+    """A chunk of trajectories. The same seed and chunk are the same trajectories, whoever makes them."""
+    rng = np.random.default_rng([seed, chunk])
+    texts: list[str] = []
+    starts, operations = [], []
+    for _ in range(count):
+        states = trajectory(random_equation(rng))
+        starts.append(len(texts))
+        texts += [text(state.equation) for state in states]
+        operations += [state.operation for state in states]
+    return Trajectories(texts, starts, operations)
+
+
+def generate_trajectories(count: int, *, seed: int = 0, workers: int = 1) -> Iterator[Trajectories]:
+    """``count`` trajectories in chunks of 1000, streamed; the numbers do not depend on the workers."""
+    whole, rest = divmod(count, CHUNK)
+    yield from in_parallel(some_trajectories, seed, whole, workers)
+    if rest:
+        yield some_trajectories(seed, whole, rest)
+
+
+class Pairs(NamedTuple):
+    """Pairs of states by their places in ``texts``: ``high`` is to be valued above ``low``.
+
+    ``positive`` says that the two are consecutive; else ``low`` is a random successor of ``high``. ``operations``
+    names what led from one to the other.
+    """
+
+    texts: list[str]
+    high: np.ndarray
+    low: np.ndarray
+    positive: np.ndarray
+    operations: list[str]
+
+
+def some_pairs(seed: int, chunk: int, count: int = CHUNK) -> Pairs:
+    """The pairs of a chunk of trajectories.
+
+    Positives: each state below the next. Negatives: below each state one random successor other than the next (two in
+    the second half of the trajectory), below the last state two.
+    """
+    rng = np.random.default_rng([seed, chunk])
+    places: dict[str, int] = {}
+    pairs: list[tuple[int, int, bool]] = []
+    operations: list[str] = []
+
+    def place(written: str) -> int:
+        return places.setdefault(written, len(places))
+
+    for _ in range(count):
+        states = trajectory(random_equation(rng))
+        for i, state in enumerate(states):
+            here = place(text(state.equation))
+            following = states[i + 1] if i + 1 < len(states) else None
+            if following is not None:
+                pairs.append((place(text(following.equation)), here, True))
+                operations.append(following.operation)
+            others = [s for s in successors(state.equation) if following is None or s.equation != following.equation]
+            wanted = 2 if following is None or 2 * i >= len(states) else 1
+            for other in rng.choice(len(others), min(wanted, len(others)), replace=False).tolist() if others else ():
+                pairs.append((here, place(text(others[other].equation)), False))
+                operations.append(others[other].operation)
+    high, low, positive = zip(*pairs, strict=True)
+    return Pairs(list(places), np.asarray(high), np.asarray(low), np.asarray(positive), operations)
+
+
+def in_parallel(make: Callable[..., T], seed: int, chunks: int, workers: int, **options: Any) -> Iterator[T]:
+    """``make(seed, chunk)`` for all chunks, in their order, some ahead of what is taken but never all of them."""
+    if workers <= 1:
+        yield from (make(seed, chunk, **options) for chunk in range(chunks))
+        return
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        todo = iter(range(chunks))
+        coming: dict[int, Future[T]] = {
+            chunk: pool.submit(make, seed, chunk, **options) for chunk in itertools.islice(todo, 4 * workers)
+        }
+        for chunk in range(chunks):
+            result = coming.pop(chunk).result()
+            for ahead in itertools.islice(todo, 1):
+                coming[ahead] = pool.submit(make, seed, ahead, **options)
+            yield result

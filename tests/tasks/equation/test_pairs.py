@@ -1,0 +1,48 @@
+import itertools
+
+import numpy as np
+
+from ital.tasks import equation as eq
+from ital.tasks.equation import _pairs
+
+
+def test_encoding_is_read_back():
+    texts = ["+1/4x^1y^1z^1 -3/2x^1y^1z^1 = -14y^3 +1/5", "0 = 0", "+20z^4 = +6789"]
+    codes = eq.encode(texts)
+    assert codes.shape == (3, 173)
+    for row, written in zip(codes, texts, strict=True):
+        assert "".join(_pairs.SYMBOLS[code - 1] for code in row if code) == written
+    assert len(_pairs.SYMBOLS) == 19
+
+
+def test_trajectories_do_not_depend_on_workers():
+    alone = list(eq.generate_trajectories(2300, seed=5))
+    shared = list(eq.generate_trajectories(2300, seed=5, workers=2))
+    assert [len(some.starts) for some in alone] == [1000, 1000, 300]
+    assert alone == shared
+    assert alone[0].texts != alone[1].texts
+    other = next(eq.generate_trajectories(1000, seed=6))
+    assert other.texts != alone[0].texts
+
+
+def test_pairs_are_what_was_decided():
+    pairs = eq.some_pairs(0, 0, count=40)
+    rng = np.random.default_rng([0, 0])
+    equations = {written: eq.parse(written) for written in pairs.texts}
+    assert len(set(pairs.texts)) == len(pairs.texts)
+    assert len(pairs.high) == len(pairs.low) == len(pairs.positive) == len(pairs.operations)
+    first = eq.trajectory(eq.random_equation(rng))
+    expected = [(eq.text(b.equation), eq.text(a.equation)) for a, b in itertools.pairwise(first)]
+    positives = [(pairs.texts[h], pairs.texts[low]) for h, low, p in zip(*pairs[1:4], strict=True) if p]
+    assert positives[: len(expected)] == expected
+    following = {}
+    for high, low in positives:
+        following.setdefault(low, set()).add(high)
+    for h, low, p in zip(pairs.high, pairs.low, pairs.positive, strict=True):
+        if not p:  # a successor of the state, and not the next one
+            above, below = pairs.texts[h], pairs.texts[low]
+            assert equations[below] in {step.equation for step in eq.successors(equations[above])}
+            assert below not in following.get(above, set())
+    negatives = np.sum(~pairs.positive)
+    states = len(positives) + 40
+    assert 1.3 * states < negatives < 1.8 * states  # one or two for each
