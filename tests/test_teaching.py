@@ -315,3 +315,21 @@ def golden_curve(method, case):
 def test_bad_settings_are_refused(options, message):
     with pytest.raises(ValueError, match=message):
         ital.teach(small_classes(), **options)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"task": ital.tasks.regression}, "a task is made like .*call it"),
+        ({"task": 7}, "a task is made like"),
+        ({"task": "regression", "teacher": ital.teachers.cooperative}, "a teacher is made like .*call it"),
+        ({"task": "regression", "learner": ital.learners.imt}, "a learner is made like .*call it"),
+        ({"task": "regression", "learner": ["imt", 3]}, "a learner is made like .*not 3"),
+    ],
+)
+def test_what_is_no_part_is_refused(parts, message):
+    """Without the annotations, which only the tests check."""
+    from ital import teaching
+
+    with pytest.raises(ValueError, match=message):
+        getattr(teaching.parts, "__wrapped__", teaching.parts)(**{"teacher": "random", "learner": "imt", **parts})

@@ -160,8 +160,8 @@ def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
         for metric in metrics_of(curves):
             curve = lanes[metric].transpose("seed", "step").values
             there = np.flatnonzero(measured(curves, metric))
-            for quarter in range(5) if len(there) else ():
-                at = there[np.abs(steps[there] - quarter * last / 4).argmin()]
+            nearest = [there[np.abs(steps[there] - quarter * last / 4).argmin()] for quarter in range(5) if len(there)]
+            for at in dict.fromkeys(nearest):  # short runs have fewer than five
                 step = int(steps[at])
                 mean, error = mean_and_error(curve[:, at])
                 record = (curves.attrs.get("task", ""), curves.attrs.get("teacher", ""), method, metric, step)

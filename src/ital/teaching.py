@@ -488,10 +488,7 @@ def teach(
         progress: show a progress bar.
 
     """
-    task = tasks.make(task) if isinstance(task, str) else task
-    teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
-    learner = [learner] if isinstance(learner, str | Learner) else learner
-    learners = [make_learner(one) if isinstance(one, str) else one for one in learner]
+    task, teacher, learners = parts(task, teacher, learner)
     seeds = list(range(seeds)) if isinstance(seeds, int | np.integer) else list(seeds)
     eval_every = task.eval_every if eval_every is None else eval_every
     init = task.init if init is None else Init.parse(init)
@@ -515,6 +512,26 @@ def teach(
         for lane, learner in enumerate(session.learners)
     }
     return Result(curves, task, final)
+
+
+def parts(
+    task: Task | str, teacher: AnyTeacher | str, learner: Learner | str | Sequence[Learner | str]
+) -> tuple[Task, AnyTeacher, list[Learner]]:
+    """The parts of an experiment, made where they were named; refuses anything else."""
+    task = tasks.make(task) if isinstance(task, str) else task
+    teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
+    several: Sequence[Any] = [learner] if isinstance(learner, str | Learner) or callable(learner) else learner
+    learners = [make_learner(one) if isinstance(one, str) else one for one in several]
+    expected: list[tuple[str, Any, type | tuple[type, ...], str]] = [
+        ("task", task, Task, "ital.tasks.regression()"),
+        ("teacher", teacher, (teachers.Teacher, OmniscientTeacher), "ital.teachers.cooperative()"),
+        *(("learner", one, Learner, "ital.learners.teacher_aware()") for one in learners),
+    ]
+    for what, part, kind, example in expected:
+        if not isinstance(part, kind):
+            hint = ", but it is a function: call it" if callable(part) else ""
+            raise InputError(f"a {what} is made like {example}, or given by its name, not {part!r}{hint}")
+    return task, teacher, learners
 
 
 def check_world(task: Task, teacher: AnyTeacher, world: World, *, diagnostics: bool = False) -> None:

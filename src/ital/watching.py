@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
-from ital import learners, tasks, teachers
 from ital.learners import Learner
 from ital.models import Init
 from ital.tasks import Task
 from ital.teachers._base import AnyTeacher
-from ital.teaching import Session, check_settings, open_sessions
+from ital.teaching import Session, check_settings, open_sessions, parts
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -60,10 +59,7 @@ def watch(
 
     ``show`` is told now and then how much is done, from 0 to 1.
     """
-    task = tasks.make(task) if isinstance(task, str) else task
-    teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
-    several = [learner] if isinstance(learner, str | Learner) else learner
-    watched = [learners.make(one) if isinstance(one, str) else one for one in several]
+    task, teacher, watched = parts(task, teacher, learner)
     every = max(1, -(-steps // max(1, frames)))
     check_settings(watched, [seed], steps=steps, lr=lr, batch_size=batch_size, eval_every=every, beta=beta)
     sessions = open_sessions(
