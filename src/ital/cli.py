@@ -132,7 +132,9 @@ def simplify(
         print(f"{step.operation:<22} {write(step.equation)}" if steps else write(step.equation))
 
 
-features_app = typer.Typer(help="Feature files of the image tasks: build them anew, check them.", no_args_is_help=True)
+features_app = typer.Typer(
+    help="Feature files of the image and equation tasks: build them anew, check them.", no_args_is_help=True
+)
 data_app = typer.Typer(help="Data sets to build feature files from.", no_args_is_help=True)
 app.add_typer(features_app, name="features")
 app.add_typer(data_app, name="data")
@@ -141,7 +143,7 @@ app.add_typer(data_app, name="data")
 @features_app.command("build", epilog="Example: ital features build mnist --data ~/mnist --out mnist.npz")
 def features_build(
     name: Annotated[
-        str, typer.Argument(help="mnist, cifar10, tiny-imagenet or tiny-imagenet-vgg.", show_default=False)
+        str, typer.Argument(help="mnist, cifar10, tiny-imagenet, tiny-imagenet-vgg or equation.", show_default=False)
     ],
     data: Annotated[Path | None, typer.Option(help="Folder of the data (default: where ital data get put it).")] = None,
     out: Annotated[
@@ -172,7 +174,7 @@ def features_check(
     """Evaluate the last layers again on the rows that a feature file holds, and compare with its data card."""
     from ital import features
 
-    for one in ("mnist", "cifar10", "tiny-imagenet") if name is None else (name,):
+    for one in ("mnist", "cifar10", "tiny-imagenet", "equation") if name is None else (name,):
         file = features.find(one) or Path(one)
         print_check(file)
 
@@ -184,6 +186,12 @@ def print_check(file: Path) -> None:
     loaded = features.load(file)
     card = loaded.card
     print(f"{file}: {card['data']}")
+    if card["name"] == "equation":
+        from ital.features import _equations
+
+        for line in _equations.check(file):
+            print(f"  {line}")
+        return
     for note in ("extractors", "caution"):
         if note in card:
             print(f"  {card[note]}")

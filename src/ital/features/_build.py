@@ -1,6 +1,7 @@
 """``ital features build``: from a data set to a feature file."""
 
 import functools
+import importlib
 import platform
 import shutil
 from collections.abc import Callable
@@ -152,8 +153,17 @@ def build(
 
     What is finished is kept in a folder beside the file until all of it is: an interrupted build goes on there.
     """
-    if name not in KINDS:
-        raise InputError(f"unknown features {name!r}: known are {', '.join(KINDS)}")
+    if name not in KINDS and name != "equation":
+        raise InputError(f"unknown features {name!r}: known are {', '.join([*KINDS, 'equation'])}")
+    out = own_folder() / f"{name}.npz" if out is None else out
+    if out.is_dir():
+        raise InputError(f"cannot write features to {out}: it is a folder")
+    if not 0 <= seed < 2**29:
+        raise InputError(f"the seed must lie in [0, 2**29), not {seed}")
+    if name == "equation":
+        if data is not None:
+            raise InputError("features of equations need no data: their trajectories are generated")
+        return _with_extra("_equations").build(out, seed=seed, show=show)
     kind = KINDS[name]
     folder = data_folder(name) if data is None else data
     if not folder.is_dir():
@@ -161,16 +171,7 @@ def build(
             f"no data for {name}: {folder} is not a folder. Give the data with --data DIR"
             + (f", or fetch it with: ital data get {name}" if name in ("mnist", "cifar10") else "")
         )
-    try:
-        from ital.features import _training
-    except ImportError as error:
-        raise InputError(f"building features needs {error.name}: pip install 'ital[features]'") from None
-
-    out = own_folder() / f"{name}.npz" if out is None else out
-    if out.is_dir():
-        raise InputError(f"cannot write features to {out}: it is a folder")
-    if not 0 <= seed < 2**31:
-        raise InputError(f"the seed must lie in [0, 2**31), not {seed}")
+    _training = _with_extra("_training")
     loaded = kind.load(folder)
     working = out.with_name(f"{out.name}.building")
     recipe = _training.Recipe(**(kind.recipe if epochs is None else {**kind.recipe, "epochs": epochs}))
@@ -209,6 +210,13 @@ def build(
     save(features, out)
     shutil.rmtree(working, ignore_errors=True)
     return out
+
+
+def _with_extra(module: str) -> Any:
+    try:
+        return importlib.import_module(f"ital.features.{module}")
+    except ImportError as error:
+        raise InputError(f"building features needs {error.name}: pip install 'ital[features]'") from None
 
 
 def versions() -> dict[str, str]:

@@ -20,7 +20,8 @@ class Features(NamedTuple):
     """What a feature file holds.
 
     ``views[network]`` (N, d) are paired row by row, with ``labels`` (N,); ``test_views`` likewise with
-    ``test_labels``, for the learner's network at least; ``last_layers[network]`` (K, d + 1) is [W, b].
+    ``test_labels``, for the learner's network at least; ``last_layers[network]`` (K, d + 1) is [W, b]; ``weights``
+    are those of the networks themselves, where new rows must be seen through them.
     """
 
     card: dict[str, Any]
@@ -29,6 +30,7 @@ class Features(NamedTuple):
     last_layers: dict[str, np.ndarray]
     test_labels: np.ndarray
     test_views: dict[str, np.ndarray]
+    weights: dict[str, np.ndarray] = {}  # noqa: RUF012
 
     @property
     def version(self) -> str:
@@ -71,7 +73,9 @@ def load(file: Path) -> Features:
     if checksum(card, arrays) != known:
         raise InputError(f"{file} is damaged: its checksum does not fit its content; build it again")
     split = lambda prefix: {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}  # noqa: E731
-    return Features(card, arrays["labels"], split("view/"), split("last/"), arrays["test_labels"], split("test/"))
+    return Features(
+        card, arrays["labels"], split("view/"), split("last/"), arrays["test_labels"], split("test/"), split("net/")
+    )
 
 
 def checksum(card: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
@@ -92,6 +96,7 @@ def _arrays(features: Features) -> dict[str, np.ndarray]:
         **{f"view/{name}": view for name, view in features.views.items()},
         **{f"test/{name}": view for name, view in features.test_views.items()},
         **{f"last/{name}": layer for name, layer in features.last_layers.items()},
+        **{f"net/{name}": array for name, array in features.weights.items()},
     }
 
 

@@ -139,7 +139,7 @@ def train(
     recipe = recipe._replace(batch=batch)
     optimiser_state = _optimiser(recipe, len(x) // batch).init(eqx.filter(trained.network, eqx.is_inexact_array))
     identity = json.dumps([recipe, seed, _digest(x, y), jax.__version__, eqx.__version__, optax.__version__])
-    done, (trained, optimiser_state) = _resume(checkpoint, identity, (trained, optimiser_state))
+    done, (trained, optimiser_state) = resume(checkpoint, identity, (trained, optimiser_state))
     data = jnp.asarray(x), jnp.asarray(y)
     for epoch in range(done, recipe.epochs):
 
@@ -148,7 +148,7 @@ def train(
 
         key_now = jax.random.fold_in(key, epoch + 1)
         trained, optimiser_state, value = _epoch(trained, optimiser_state, *data, key_now, recipe, part)
-        _keep(checkpoint, identity, epoch + 1, (trained, optimiser_state))
+        keep(checkpoint, identity, epoch + 1, (trained, optimiser_state))
         show((epoch + 1) / recipe.epochs, f"loss {value:.3f}")
     return trained
 
@@ -160,25 +160,26 @@ def _digest(*arrays: np.ndarray) -> str:
     return digest.hexdigest()
 
 
-def _keep(checkpoint: Path, identity: str, epochs: int, tree: Any) -> None:
+def keep(checkpoint: Path, identity: str, done: int, tree: Any) -> None:
+    """Writes what so many epochs or steps led to, complete or not at all."""
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     temporary = checkpoint.with_name(f".{checkpoint.name}.part")
     with temporary.open("wb") as stream:
-        stream.write(json.dumps({"identity": identity, "epochs": epochs}).encode() + b"\n")
+        stream.write(json.dumps({"identity": identity, "done": done}).encode() + b"\n")
         eqx.tree_serialise_leaves(stream, tree)
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(temporary, checkpoint)
 
 
-def _resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
-    """The epochs done and what they led to; nothing done if the checkpoint is of something else, or broken."""
+def resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
+    """How much is done and what it led to; nothing done if the checkpoint is of something else, or broken."""
     try:
         with checkpoint.open("rb") as stream:
             header = json.loads(stream.readline())
             if header["identity"] != identity:
                 return 0, tree
-            return int(header["epochs"]), eqx.tree_deserialise_leaves(stream, tree)
+            return int(header["done"]), eqx.tree_deserialise_leaves(stream, tree)
     except (OSError, ValueError, KeyError, EOFError, RuntimeError):
         return 0, tree
 

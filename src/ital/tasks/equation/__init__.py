@@ -17,7 +17,7 @@ from ital.tasks.equation._operations import (
 from ital.tasks.equation._pairs import Pairs, Trajectories, encode, generate_trajectories, some_pairs
 from ital.tasks.equation._parsing import parse
 from ital.tasks.equation._random import random_equation, trajectory
-from ital.tasks.equation._rules import simplify
+from ital.tasks.equation._rules import simplified, simplify
 
 __all__ = [
     "DEGREE",
@@ -42,6 +42,7 @@ __all__ = [
     "random_equation",
     "reduce",
     "scale",
+    "simplified",
     "simplify",
     "some_pairs",
     "steps",

@@ -2,7 +2,7 @@
 
 import itertools
 import multiprocessing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
@@ -52,7 +52,7 @@ def some_trajectories(seed: int, chunk: int, count: int = CHUNK) -> Trajectories
 def generate_trajectories(count: int, *, seed: int = 0, workers: int = 1) -> Iterator[Trajectories]:
     """``count`` trajectories in chunks of 1000, streamed; the numbers do not depend on the workers."""
     whole, rest = divmod(count, CHUNK)
-    yield from in_parallel(some_trajectories, seed, whole, workers)
+    yield from in_parallel(some_trajectories, seed, range(whole), workers)
     if rest:
         yield some_trajectories(seed, whole, rest)
 
@@ -71,11 +71,11 @@ class Pairs(NamedTuple):
     operations: list[str]
 
 
-def some_pairs(seed: int, chunk: int, count: int = CHUNK) -> Pairs:
+def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> Pairs:
     """The pairs of a chunk of trajectories.
 
     Positives: each state below the next. Negatives: below each state one random successor other than the next (two in
-    the second half of the trajectory), below the last state two.
+    the second half of the trajectory), below the last state two; ``times`` as many if asked for.
     """
     rng = np.random.default_rng([seed, chunk])
     places: dict[str, int] = {}
@@ -94,7 +94,7 @@ def some_pairs(seed: int, chunk: int, count: int = CHUNK) -> Pairs:
                 pairs.append((place(text(following.equation)), here, True))
                 operations.append(following.operation)
             others = [s for s in successors(state.equation) if following is None or s.equation != following.equation]
-            wanted = 2 if following is None or 2 * i >= len(states) else 1
+            wanted = times * (2 if following is None or 2 * i >= len(states) else 1)
             for other in rng.choice(len(others), min(wanted, len(others)), replace=False).tolist() if others else ():
                 pairs.append((here, place(text(others[other].equation)), False))
                 operations.append(others[other].operation)
@@ -102,17 +102,17 @@ def some_pairs(seed: int, chunk: int, count: int = CHUNK) -> Pairs:
     return Pairs(list(places), np.asarray(high), np.asarray(low), np.asarray(positive), operations)
 
 
-def in_parallel(make: Callable[..., T], seed: int, chunks: int, workers: int, **options: Any) -> Iterator[T]:
+def in_parallel(make: Callable[..., T], seed: int, chunks: Sequence[int], workers: int, **options: Any) -> Iterator[T]:
     """``make(seed, chunk)`` for all chunks, in their order, some ahead of what is taken but never all of them."""
-    if workers <= 1:
-        yield from (make(seed, chunk, **options) for chunk in range(chunks))
+    if workers <= 1 or len(chunks) <= 1:
+        yield from (make(seed, chunk, **options) for chunk in chunks)
         return
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        todo = iter(range(chunks))
+        todo = iter(chunks)
         coming: dict[int, Future[T]] = {
             chunk: pool.submit(make, seed, chunk, **options) for chunk in itertools.islice(todo, 4 * workers)
         }
-        for chunk in range(chunks):
+        for chunk in chunks:
             result = coming.pop(chunk).result()
             for ahead in itertools.islice(todo, 1):
                 coming[ahead] = pool.submit(make, seed, ahead, **options)

@@ -22,6 +22,11 @@ def simplify(equation: Equation, *, factors_again: bool = False) -> list[Step]:
     return done
 
 
+def simplified(equation: Equation) -> Equation:
+    """Where the simplification ends."""
+    return next((step.equation for step in reversed(simplify(equation))), equation)
+
+
 def _simplifying(equation: Equation, factors_again: bool) -> Iterator[Step]:
     def now(operation: str, result: Equation | None) -> Iterator[Step]:
         nonlocal equation

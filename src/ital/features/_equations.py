@@ -1,0 +1,302 @@
+"""``ital features build equation``: networks trained on pairs of states, and what they make of held-out equations."""
+
+import functools
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from ital._types import Array
+from ital.errors import InputError
+from ital.features._file import Features, load, own_folder, save
+from ital.features._training import keep, resume
+from ital.tasks.equation import encode, generate_trajectories, random_equation, simplified, some_pairs
+from ital.tasks.equation._network import Network, features_of, from_weights, to_weights
+from ital.tasks.equation._pairs import CHUNK, in_parallel
+from ital.tasks.equation._search import Explorer, greedy_ends
+
+Show = Callable[[float, str], None]
+
+NETWORKS = ("45", "40", "50")  # the learner's first
+TRAIN, HELD_OUT, FRESH = 1, 2, 3
+
+
+def stream(seed: int, which: int) -> int:
+    """The seed of the random equations of one kind, never those of another kind."""
+    return 4 * seed + which
+
+
+class Recipe(NamedTuple):
+    """How much data, and how the networks are trained on it. The defaults are the paper's, but for a faster schedule:
+    Adam with a short warm-up to ``rate`` and a cosine back to 0, in batches of ``batch`` pairs.
+    """
+
+    trajectories: int = 490_000
+    held_out: int = 10_000
+    rows: int = 20_000
+    test_rows: int = 5_000
+    fresh: int = 1_000
+    epochs: int = 1
+    batch: int = 1024
+    rate: float = 1e-3
+    decay: float = 1 / 128
+    negatives: int = 1
+
+
+class Pairs(NamedTuple):
+    """Encoded texts (N, 173), and pairs of places in them, the higher first: positives (P, 2) and negatives (M, 2).
+
+    The operations are what led from one to the other.
+    """
+
+    codes: np.ndarray
+    positives: np.ndarray
+    negatives: np.ndarray
+    positive_operations: np.ndarray
+    negative_operations: np.ndarray
+
+
+def encoded_pairs(seed: int, chunk: int, negatives: int = 1) -> Pairs:
+    """The pairs of a chunk of 1000 trajectories, encoded."""
+    made = some_pairs(seed, chunk, times=negatives)
+    both = np.stack([made.high, made.low], axis=1).astype(np.int32)
+    operations = np.array(made.operations)
+    up = made.positive
+    return Pairs(encode(made.texts), both[up], both[~up], operations[up], operations[~up])
+
+
+def joined(parts: list[Pairs]) -> Pairs:
+    """Pairs of several chunks as one."""
+    firsts = np.cumsum([0, *(len(part.codes) for part in parts[:-1])]).astype(np.int32)
+    placed = [
+        part._replace(positives=part.positives + first, negatives=part.negatives + first)
+        for part, first in zip(parts, firsts, strict=True)
+    ]
+    return Pairs(*(np.concatenate(column) for column in zip(*placed, strict=True)))
+
+
+def gather_pairs(
+    seed: int, trajectories: int, folder: Path, *, negatives: int, workers: int, show: Callable[[float], None]
+) -> Pairs:
+    """The pairs of so many trajectories (in whole thousands), ten thousand kept in a file as soon as they are made."""
+    folder.mkdir(parents=True, exist_ok=True)
+    chunks = -(-trajectories // CHUNK)
+    tens = [range(first, min(first + 10, chunks)) for first in range(0, chunks, 10)]
+    files = [folder / f"pairs-{seed}-{negatives}-{ten.start}-{ten.stop}.npz" for ten in tens]
+    missing = [chunk for ten, file in zip(tens, files, strict=True) if not file.is_file() for chunk in ten]
+    made = in_parallel(encoded_pairs, seed, missing, workers, negatives=negatives)
+    parts = []
+    for ten, file in zip(tens, files, strict=True):
+        if not file.is_file():
+            part = joined([next(made) for _ in ten])
+            temporary = file.with_name(f".{file.stem}.part.npz")
+            np.savez(temporary, **part._asdict())
+            os.replace(temporary, file)
+        with np.load(file) as kept:
+            parts.append(Pairs(*(kept[name] for name in Pairs._fields)))
+        show(ten.stop / chunks)
+    return joined(parts)
+
+
+def loss_of(network: Network, codes: Array, positives: Array, negatives: Array, decay: float) -> Array:
+    """Mean hinge over positives + mean hinge over negatives + (λ/2)‖w‖²; hinge = max(0, 1 − (v_high − v_low))."""
+    pairs = jnp.concatenate([positives, negatives])
+    values = network.values(codes[pairs.reshape(-1)]).reshape(-1, 2)
+    hinge = jax.nn.relu(1 - (values[:, 0] - values[:, 1]))
+    first = len(positives)
+    return jnp.mean(hinge[:first]) + jnp.mean(hinge[first:]) + decay / 2 * jnp.sum(network.value**2)
+
+
+def _optimiser(rate: float, steps: int) -> optax.GradientTransformation:
+    return optax.adam(optax.warmup_cosine_decay_schedule(0.0, rate, max(1, steps // 20), max(2, steps)))
+
+
+@eqx.filter_jit(donate="all-except-first")
+def _steps_of(data: tuple[Any, ...], network: Network, state: Any, positives: Array, negatives: Array) -> Any:
+    """Steps on batches of pairs (steps, batch, 2); returns the mean loss as well."""
+    codes, recipe, total = data
+    optimiser = _optimiser(recipe.rate, total)
+    arrays, static = eqx.partition(network, eqx.is_inexact_array)
+
+    def step(carry: tuple[Any, Any], now: tuple[Array, Array]) -> tuple[tuple[Any, Any], Array]:
+        arrays, state = carry
+        value, gradient = jax.value_and_grad(lambda a: loss_of(eqx.combine(a, static), codes, *now, recipe.decay))(
+            arrays
+        )
+        update, state = optimiser.update(gradient, state, arrays)
+        return (eqx.apply_updates(arrays, update), state), value
+
+    if len(positives) == 1:
+        (arrays, state), losses = step((arrays, state), (positives[0], negatives[0]))
+    else:
+        (arrays, state), losses = jax.lax.scan(step, (arrays, state), (positives, negatives))
+    return eqx.combine(arrays, static), state, jnp.mean(losses)
+
+
+def train(features: int, pairs: Pairs, recipe: Recipe, *, seed: int, checkpoint: Path, show: Show) -> Network:
+    """One network, from where ``checkpoint`` left it. A pass takes every positive pair once."""
+    network = Network(features, jax.random.key(seed))
+    share = len(pairs.positives) / (len(pairs.positives) + len(pairs.negatives))
+    up = max(1, min(round(recipe.batch * share), len(pairs.positives)))
+    per_epoch = len(pairs.positives) // up
+    down = max(1, min(recipe.batch - up, len(pairs.negatives) // per_epoch))
+    total = recipe.epochs * per_epoch
+    state = _optimiser(recipe.rate, total).init(eqx.filter(network, eqx.is_inexact_array))
+    identity = json.dumps([features, recipe, seed, len(pairs.codes), jax.__version__, eqx.__version__])
+    done, (network, state) = resume(checkpoint, identity, (network, state))
+    at_once = 1 if jax.default_backend() == "cpu" else 500  # XLA convolves several times slower in loops on a CPU
+    codes = jnp.asarray(pairs.codes)
+    for epoch in range(done // per_epoch, recipe.epochs):
+        rng = np.random.default_rng([seed, epoch])
+        orders = [
+            pairs_now[rng.permutation(len(pairs_now))[: per_epoch * size]].reshape(per_epoch, size, 2)
+            for pairs_now, size in ((pairs.positives, up), (pairs.negatives, down))
+        ]
+        first = done - epoch * per_epoch
+        for a in range(first, per_epoch, at_once):
+            b = min(a + at_once, per_epoch)
+            now = (jnp.asarray(order[a:b]) for order in orders)
+            network, state, value = _steps_of((codes, recipe, total), network, state, *now)
+            done += b - a
+            if done % 500 == 0 or b == per_epoch:
+                keep(checkpoint, identity, done, (network, state))
+                show(done / total, f"step {done} of {total}, loss {float(value):.3f}")
+    return network
+
+
+def pair_accuracy(network: Network, pairs: Pairs) -> dict[str, Any]:
+    """How often the higher of two states has the higher value: over all pairs, by kind, and by operation."""
+    values = features_of(network)(pairs.codes) @ np.asarray(network.value)
+    right = {
+        "positives": values[pairs.positives[:, 0]] > values[pairs.positives[:, 1]],
+        "negatives": values[pairs.negatives[:, 0]] > values[pairs.negatives[:, 1]],
+    }
+    report: dict[str, Any] = {"all": float(np.concatenate(list(right.values())).mean())}
+    for kind, names in (("positives", pairs.positive_operations), ("negatives", pairs.negative_operations)):
+        report[kind] = float(right[kind].mean())
+        report[f"{kind} by operation"] = {
+            operation: {"accuracy": float(right[kind][names == operation].mean()), "pairs": count}
+            for operation, count in sorted(Counter(names.tolist()).items())
+        }
+    return report
+
+
+def search_accuracy(network: Network, seed: int, fresh: int, random: int = 5) -> dict[str, float]:
+    """How many of so many fresh equations greedy search simplifies exactly, with w* and with random w in U(−1, 1)."""
+    rng = np.random.default_rng(stream(seed, FRESH))
+    equations = [random_equation(rng) for _ in range(fresh)]
+    others = rng.uniform(-1, 1, (random, len(network.value))).astype(np.float32)
+    weights = np.concatenate([np.asarray(network.value)[None], others])
+    ends = greedy_ends(Explorer(features_of(network)), equations, weights)
+    right = np.array([[end == simplified(e) for end in row] for e, row in zip(equations, ends, strict=True)])
+    return {"w*": float(right[:, 0].mean()), "random w": float(right[:, 1:].mean()), "equations": fresh}
+
+
+def row_texts(seed: int, recipe: Recipe) -> list[str]:
+    """The states of held-out trajectories, each text once, in a random order: those of the rows, then of the tests."""
+    states = dict.fromkeys(
+        written
+        for chunk in generate_trajectories(recipe.held_out, seed=stream(seed, HELD_OUT))
+        for written in chunk.texts
+    )
+    texts = list(states)
+    order = np.random.default_rng(stream(seed, HELD_OUT)).permutation(len(texts))
+    return [texts[i] for i in order[: recipe.rows + recipe.test_rows].tolist()]
+
+
+def build(
+    out: Path | None = None, *, seed: int = 0, recipe: Recipe | None = None, show: Show = lambda done, text: None
+) -> Path:
+    """Trains the three networks and writes the feature file; an interrupted build goes on where it was."""
+    from ital.features._build import versions
+
+    recipe = recipe or Recipe()
+    out = own_folder() / "equation.npz" if out is None else out
+    working = out.with_name(f"{out.name}.building")
+    workers = os.cpu_count() or 1
+
+    def gathering(done: float) -> None:
+        show(0.3 * done, "equation: trajectories and pairs")
+
+    gather = functools.partial(gather_pairs, folder=working, workers=workers)
+    pairs = gather(stream(seed, TRAIN), recipe.trajectories, negatives=recipe.negatives, show=gathering)
+    held_out = gather(stream(seed, HELD_OUT), recipe.held_out, negatives=1, show=lambda done: None)
+    texts = row_texts(seed, recipe)
+    codes = encode(texts)
+    rows = min(recipe.rows, len(texts) * recipe.rows // (recipe.rows + recipe.test_rows))
+    views, layers, reached, weights = {}, {}, {}, {}
+    for number, name in enumerate(NETWORKS):
+
+        def part(done: float, text: str, number: int = number, name: str = name) -> None:
+            show(0.3 + 0.7 * (number + done) / len(NETWORKS), f"equation {name}: {text}")
+
+        network = train(int(name), pairs, recipe, seed=seed + number, checkpoint=working / f"{name}.eqx", show=part)
+        views[name] = features_of(network)(codes).astype(np.float16)
+        layers[name] = np.append(np.asarray(network.value), np.float32(0))[None]
+        weights |= {f"{name}/{leaf}": array for leaf, array in to_weights(network).items()}
+        reached[name] = {"pairs": pair_accuracy(network, held_out)}
+        if not all(np.isfinite(array).all() for array in (views[name], layers[name])):
+            raise InputError(f"the training of equation {name} diverged; {working} has what led there")
+        reached[name]["simplification"] = search_accuracy(network, seed, recipe.fresh)
+        part(1.0, f"pairs {reached[name]['pairs']['all']:.1%}")
+    learner = NETWORKS[0]
+    labels = (views[learner].astype(np.float32) @ layers[learner][0, :-1]).astype(np.float32)
+    card = {
+        "name": "equation",
+        "data": f"States of simplification trajectories of random equations: networks trained on the pairs of "
+        f"{recipe.trajectories:,} trajectories, rows and accuracies from {recipe.held_out:,} held-out ones.",
+        "learner": learner, "teachers": list(NETWORKS[1:]), "reached": reached,
+        "rows": rows, "test_rows": len(texts) - rows, "training_pairs": len(pairs.positives) + len(pairs.negatives),
+        "seed": seed, "recipe": recipe._asdict(), "versions": versions(),
+    }  # fmt: skip
+    features = Features(
+        card, labels[:rows], {name: view[:rows] for name, view in views.items()}, layers,
+        labels[rows:], {learner: views[learner][rows:]}, weights,
+    )  # fmt: skip
+    save(features, out)
+    shutil.rmtree(working, ignore_errors=True)
+    return out
+
+
+def check(file: Path, trajectories: int = 1000, rows: int = 500) -> list[str]:
+    """Lines of the data card, with accuracies on some of the held-out trajectories computed anew.
+
+    Refuses a file whose rows are not what its networks make of the equations, or whose card says otherwise.
+    """
+    loaded = load(file)
+    card = loaded.card
+    recipe = Recipe(**card["recipe"])
+    lines = [f"{len(loaded.labels)} training rows, {len(loaded.test_labels)} test rows"]
+    some = joined([encoded_pairs(stream(card["seed"], HELD_OUT), chunk) for chunk in range(-(-trajectories // CHUNK))])
+    codes = encode(row_texts(card["seed"], recipe)[:rows])
+    for view in (card["learner"], *card["teachers"]):
+        network = from_weights(int(view), loaded.weights, f"{view}/")
+        gap = np.abs(features_of(network)(codes) - loaded.views[view][: len(codes)]).max()
+        if not gap < 0.01:
+            raise InputError(f"{file}: the rows of {view} are not what its network makes of the equations")
+        said, now = card["reached"][view], pair_accuracy(network, some)
+        role = "learner" if view == card["learner"] else "teacher"
+        lines.append(f"{role} {view}: pairs ordered rightly {said['pairs']['all']:.2%}; now, on some: {now['all']:.2%}")
+        if abs(now["all"] - said["pairs"]["all"]) > 0.02:
+            raise InputError(f"{file}: {view} orders {now['all']:.2%} of pairs, but its card says otherwise")
+        for kind in ("positives", "negatives"):
+            by_operation = said["pairs"][f"{kind} by operation"].items()
+            told = ", ".join(
+                f"{operation} {one['accuracy']:.1%} of {one['pairs']:,}" for operation, one in by_operation
+            )
+            lines.append(f"  {kind} {said['pairs'][kind]:.2%}: {told}")
+        found = said["simplification"]
+        lines.append(
+            f"  greedy search simplifies {found['w*']:.1%} of {found['equations']} fresh equations with w*, "
+            f"{found['random w']:.1%} with random w"
+        )
+    return lines

@@ -1,0 +1,117 @@
+"""Greedy search: from an equation to its best successor, until none is better."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ital.tasks.equation._equation import Equation, text
+from ital.tasks.equation._operations import Step, successors
+from ital.tasks.equation._pairs import encode
+
+MOST_STEPS = 30
+
+
+class Expanded(NamedTuple):
+    """A state's successors, and the rows of features of the state itself (first) and of each successor."""
+
+    steps: list[Step]
+    rows: np.ndarray
+
+
+class Explorer:
+    """Successors of equations and their features, each computed once: a text has the same features for everyone.
+
+    ``features`` maps encoded texts (N, 173) to φ (N, d); it is called with many texts at once.
+    """
+
+    def __init__(self, features: Callable[[np.ndarray], np.ndarray]) -> None:
+        self._features = features
+        self._rows: dict[str, int] = {}
+        self._phi = np.empty((0, 0), np.float32)
+        self._expanded: dict[Equation, Expanded] = {}
+
+    @property
+    def texts(self) -> int:
+        """How many texts have been through the network."""
+        return len(self._rows)
+
+    def phi(self, rows: np.ndarray) -> np.ndarray:
+        """Features (N, d) of rows."""
+        return self._phi[rows]
+
+    def expand(self, equations: Iterable[Equation]) -> list[Expanded]:
+        """The successors of each equation, with features."""
+        equations = list(equations)
+        new = {e: successors(e) for e in dict.fromkeys(equations) if e not in self._expanded}
+        texts = {e: [text(e), *(text(step.equation) for step in steps)] for e, steps in new.items()}
+        self._remember([written for several in texts.values() for written in several])
+        for e, steps in new.items():
+            self._expanded[e] = Expanded(steps, np.array([self._rows[written] for written in texts[e]]))
+        return [self._expanded[e] for e in equations]
+
+    def _remember(self, texts: Iterable[str]) -> None:
+        unknown = [written for written in dict.fromkeys(texts) if written not in self._rows]
+        if not unknown:
+            return
+        phi = self._features(encode(unknown))
+        first = len(self._rows)
+        if first + len(phi) > len(self._phi):
+            grown = np.empty((max(2 * len(self._phi), first + len(phi)), phi.shape[1]), phi.dtype)
+            if first:
+                grown[:first] = self._phi[:first]
+            self._phi = grown
+        self._phi[first : first + len(phi)] = phi
+        self._rows.update(zip(unknown, range(first, first + len(unknown)), strict=True))
+
+
+def best_steps(explorer: Explorer, equations: Sequence[Equation], weights: np.ndarray) -> list[list[Step | None]]:
+    """For every equation and every row of ``weights`` (L, d): the step to the successor of highest value w·φ.
+
+    None where no successor is above the equation itself.
+    """
+    chosen = []
+    for steps, rows in explorer.expand(equations):
+        best = np.argmax(explorer.phi(rows) @ weights.T, axis=0)  # the first of equals: the state itself
+        chosen.append([steps[i - 1] if i else None for i in best.tolist()])
+    return chosen
+
+
+def greedy(explorer: Explorer, equation: Equation, weights: np.ndarray) -> list[Step]:
+    """The steps of one search with one value function w (d,), at most 30."""
+    path: list[Step] = []
+    while len(path) < MOST_STEPS:
+        ((step,),) = best_steps(explorer, [path[-1].equation if path else equation], weights[None])
+        if step is None:
+            break
+        path.append(step)
+    return path
+
+
+def greedy_ends(
+    explorer: Explorer,
+    equations: Sequence[Equation],
+    weights: np.ndarray,
+    show: Callable[[float], None] = lambda done: None,
+) -> list[list[Equation]]:
+    """Where the search ends, for every equation and every row of ``weights`` (L, d), all searches side by side."""
+    ends = [[equation] * len(weights) for equation in equations]
+    searching = [np.arange(len(weights)) for _ in equations]
+    for step in range(MOST_STEPS):
+        at = [  # equation, state, and who is there
+            (number, state, np.array([lane for lane in searching[number] if ends[number][lane] == state]))
+            for number in range(len(equations))
+            for state in dict.fromkeys(ends[number][lane] for lane in searching[number])
+        ]
+        if not at:
+            break
+        expanded = explorer.expand(state for _, state, _ in at)
+        searching = [lanes[:0] for lanes in searching]
+        for (number, _, lanes), (steps, rows) in zip(at, expanded, strict=True):
+            best = np.argmax(explorer.phi(rows) @ weights[lanes].T, axis=0)
+            for lane, i in zip(lanes.tolist(), best.tolist(), strict=True):
+                if i:
+                    ends[number][lane] = steps[i - 1].equation
+            searching[number] = np.concatenate([searching[number], lanes[best > 0]])
+        show((step + 1) / MOST_STEPS)
+    return ends
