@@ -119,17 +119,35 @@ def simplify(
     equation: Annotated[
         str, typer.Argument(help="A polynomial equation in x, y and z, of degree 4 at most.", show_default=False)
     ],
+    how: Annotated[
+        str,
+        typer.Option(
+            "--with", help="rules: a fixed order of operations; learned: greedy search with the learned value."
+        ),
+    ] = "rules",
     steps: Annotated[bool, typer.Option("--steps", help="Show every step with its operation.")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX.")] = False,
 ) -> None:
-    """Simplify an equation exactly, by rules: one operation at a time, to the form that ends in = 0."""
+    """Simplify an equation exactly, one operation at a time, to the form that ends in = 0."""
+    if how not in ("rules", "learned"):
+        raise InputError(f"--with must be rules or learned, not {how!r}")
     from ital.tasks import equation as equations
 
     start = equations.parse(equation)
     write = equations.latex if latex else equations.as_typed
-    done = [equations.Step("", start), *equations.simplify(start)]
+    if how == "learned":
+        set_up_jax(None)
+        from ital.tasks._simplification import learned_value
+
+        taken = equations.greedy(*learned_value(), start)
+    else:
+        taken = equations.simplify(start)
+    done = [equations.Step("", start), *taken]
     for step in done if steps else done[-1:]:
         print(f"{step.operation:<22} {write(step.equation)}" if steps else write(step.equation))
+    goal = equations.simplified(start)
+    if done[-1].equation != goal:
+        print(f"no successor is valued higher, but this is not where the rules end: {write(goal)}", file=sys.stderr)
 
 
 features_app = typer.Typer(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 RESERVED = ("method", "seed", "step", "label", "beta", "computed", "diverged_at")
+EXAM = 2000  # what an exam counts in progress, in teaching steps
 FINITE = "_finite"  # a row of every block: are all parameters of the lane finite?
 
 
@@ -25,24 +26,32 @@ class Recording:
 
     def __init__(self, sessions: "Sequence[Session]") -> None:
         self.sessions = sessions
-        self.blocks: list[list[Block]] = [[session.at_start] for session in sessions]
+        self.blocks: list[list[Block]] = [[] for _ in sessions]
 
     @property
     def total(self) -> int:
-        """Steps of all lanes to be taken, for progress."""
-        return sum(session.steps * session.numbers.lr.size for session in self.sessions)
+        """The work to be done, for progress: steps of all lanes, an exam counting as EXAM of them."""
+        return sum((s.steps + EXAM * len(s.exams)) * s.numbers.lr.size for s in self.sessions)
 
     @property
     def done(self) -> int:
-        """Steps of all lanes taken so far."""
-        return sum(session.step * session.numbers.lr.size for session in self.sessions)
+        """The work done so far."""
+        return sum((s.step + EXAM * self._exams(i)) * s.numbers.lr.size for i, s in enumerate(self.sessions))
+
+    def done_with(self, share: float) -> int:
+        """The work done so far when a share of the next exam is done as well."""
+        return self.done + round(share * EXAM * self.sessions[0].numbers.lr.size)
+
+    def _exams(self, i: int) -> int:
+        blocks = self.blocks[i]
+        return sum(step <= int(blocks[-1].steps[-1]) for step in self.sessions[i].exams) if blocks else 0
 
     def rows(self, i: int) -> dict[str, np.ndarray]:
         """Everything session ``i`` measured: metric → (step, seed, lane), NaN where a block had no such metric."""
         blocks = self.blocks[i]
         rows = {"step": np.concatenate([block.steps for block in blocks])}
-        for metric, last in blocks[-1].rows.items():
-            gaps = [np.full((len(block.steps), *last.shape[1:]), np.nan, last.dtype) for block in blocks]
+        for metric, some in {name: row for block in blocks for name, row in block.rows.items()}.items():
+            gaps = [np.full((len(block.steps), *some.shape[1:]), np.nan, some.dtype) for block in blocks]
             rows[metric] = np.concatenate([b.rows.get(metric, gap) for b, gap in zip(blocks, gaps, strict=True)])
         return rows
 
@@ -56,9 +65,9 @@ class Recording:
 
         parts = []
         for i, session in enumerate(self.sessions):
-            rows = thinned(
-                self.rows(i), session.eval_every, signals=set(self.blocks[i][-1].rows) - set(session.at_start.rows)
-            )
+            examined = session.exam.metrics if session.exam else ()
+            signals = set(self.blocks[i][-1].rows) - {*session.at_start.rows, *examined}
+            rows = thinned(self.rows(i), session.eval_every, signals=signals)
             finite = rows.pop(FINITE)
             diverged_at = np.where(finite.all(axis=0), -1, rows["step"][np.argmin(finite, axis=0)]).T
             betas = [_per_seed(getattr(learner.settings, "beta", np.nan), len(seeds)) for learner in session.learners]
@@ -74,6 +83,8 @@ class Recording:
             part = xr.Dataset({**data, **{name: (("method", "seed"), row) for name, row in lanes.items()}}, coords)
             for metric, constants in session.references.items():
                 part[metric].attrs |= {kind: np.asarray(value) for kind, value in constants.items()}
+            for metric, constants in (session.exam.references() if session.exam else {}).items():
+                part[metric].attrs |= {kind: np.full(len(seeds), value) for kind, value in constants.items()}
             parts.append(part)
         curves = xr.concat(parts, "method", data_vars="all", join="outer", combine_attrs="override")
         return curves.sel({"method": list(methods)})

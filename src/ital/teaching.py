@@ -26,7 +26,7 @@ from ital.learners import make as make_learner
 from ital.models import Init
 from ital.results import FINITE, RESERVED, Recording, Result
 from ital.tasks import Rules, Task, World
-from ital.tasks._base import stack_worlds
+from ital.tasks._base import Exam, stack_worlds
 from ital.teachers import LearnerView, OmniscientTeacher, TeacherView
 from ital.teachers._base import AnyTeacher
 
@@ -329,12 +329,14 @@ class Session:
         *,
         steps: int,
         eval_every: int,
+        exam: Exam | None = None,
     ) -> None:
         self.program, self.numbers, self.learners = program, numbers, learners
-        self.steps, self.eval_every = steps, eval_every
+        self.steps, self.eval_every, self.exam = steps, eval_every, exam
         lanes, metrics, self.references = _begin(program, init.kind, _spread(init.scale, ()), numbers)
         self.at_start = Block(np.zeros(1, int), {name: np.asarray(row)[None] for name, row in metrics.items()})
         self.carry = Carry(jnp.zeros((), int), lanes)
+        self.begun = False  # has the measurement at the start been reported?
 
     @property
     def step(self) -> int:
@@ -349,15 +351,46 @@ class Session:
         ends = first + every * np.arange(1, intervals + 1)
         return Block(np.minimum(ends, self.steps), {name: np.asarray(row)[:intervals] for name, row in rows.items()})
 
-    def blocks(self) -> Iterator[Block]:
-        """Runs to the end in blocks of about half a second."""
+    def blocks(self, show: Callable[[float], None] = lambda done: None) -> Iterator[Block]:
+        """Runs to the end in blocks of about half a second: the measurement at the start, if it has not been reported,
+        and then one block after the other, with exams where they are due. ``show`` is told how much of an exam is done.
+        """
+        if not self.begun:
+            block = self.examined(self.at_start, show)
+            self.begun = True
+            yield block
         intervals = 1
         while self.step < self.steps:
             began = time.perf_counter()
-            block = self.advance(intervals)
-            each = (time.perf_counter() - began) / intervals
-            yield block
+            due = next((step for step in self.exams if step > self.step), self.steps)
+            taken = min(intervals, -(-(due - self.step) // self.program.eval_every))
+            block = self.advance(taken)
+            each = (time.perf_counter() - began) / taken
+            yield self.examined(block, show)
             intervals = int(np.clip(SECONDS_PER_BLOCK / each, 1, 2 * intervals))
+
+    @functools.cached_property
+    def exams(self) -> list[int]:
+        """The measured steps after which there is an exam: where the task wants them, or the next measured step."""
+        if self.exam is None:
+            return []
+        measured = (-(-step // self.eval_every) * self.eval_every for step in self.exam.steps if step <= self.steps)
+        return sorted({0, self.steps, *(min(step, self.steps) for step in measured)})
+
+    def examined(self, block: Block, show: Callable[[float], None]) -> Block:
+        """The block, with the results of an exam where one is due at its end; NaN for lanes that have diverged."""
+        if self.exam is None or block.steps[-1] not in self.exams:
+            return block
+        finite = block.rows[FINITE][-1]
+        params = jax.tree.map(np.asarray, self.carry.lanes.params)
+        safe = jax.tree.map(
+            lambda leaf: np.where(finite.reshape(*finite.shape, *(1,) * (leaf.ndim - 2)), leaf, 0), params
+        )
+        rows = dict(block.rows)
+        for metric, values in self.exam.take(safe, show).items():
+            rows[metric] = np.full((len(block.steps), *values.shape), np.nan, np.float32)
+            rows[metric][-1] = np.where(finite, values, np.nan)
+        return Block(block.steps, rows)
 
 
 def open_sessions(
@@ -417,6 +450,7 @@ def open_sessions(
             init,
             steps=steps,
             eval_every=eval_every,
+            exam=task.exam,
         )
         for rule, group in by_rule.items()
     ]
@@ -500,7 +534,7 @@ def teach(
     recording = Recording(sessions)
     with show_progress(f"{task.name}, {teacher.name} teacher", recording.total, progress) as show:
         for i, session in enumerate(sessions):
-            for block in session.blocks():
+            for block in session.blocks(lambda share: show(recording.done_with(share))):
                 recording.blocks[i].append(block)
                 show(recording.done)
     curves = recording.curves(seeds, [learner.name for learner in learners])

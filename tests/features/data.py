@@ -92,4 +92,27 @@ def write_features(folder, rows=40, test=15):
         features.save(
             features.Features(card, labels, views, layers, labels[:test], {learner: tested}), folder / f"{name}.npz"
         )
+    write_equation_features(folder, rows, test)
     return folder
+
+
+def write_equation_features(folder, rows=40, test=15):
+    """A small feature file of equations, through networks that have learned nothing."""
+    import jax
+
+    from ital import features
+    from ital.tasks import equation
+    from ital.tasks.equation._network import Network, features_of, to_weights
+
+    states = [text for some in equation.generate_trajectories(30, seed=1) for text in some.texts]
+    codes = equation.encode(list(dict.fromkeys(states))[: rows + test])
+    networks = {str(d): Network(d, jax.random.key(d)) for d in (45, 40, 50)}
+    views = {name: features_of(network)(codes).astype(np.float16) for name, network in networks.items()}
+    layers = {name: np.append(np.asarray(net.value), np.float32(0))[None] for name, net in networks.items()}
+    labels = views["45"].astype(np.float32) @ layers["45"][0, :-1]
+    weights = {f"45/{leaf}": array for leaf, array in to_weights(networks["45"]).items()}
+    card = {"name": "equation", "data": "made up", "learner": "45"}
+    train = {name: view[:rows] for name, view in views.items()}
+    tested = {"45": views["45"][rows:]}
+    file = folder / "equation.npz"
+    features.save(features.Features(card, labels[:rows], train, layers, labels[rows:], tested, weights), file)

@@ -161,7 +161,7 @@ def _compute(
     with show_progress(title, recording.total, progress) as show, _interrupts.deferred() as interrupted:
         show(recording.done)
         for i, session in enumerate(recording.sessions):
-            for block in session.blocks():
+            for block in session.blocks(lambda share: show(recording.done_with(share))):
                 recording.blocks[i].append(block)
                 show(recording.done)
                 now = time.monotonic()

@@ -121,7 +121,8 @@ def save_checkpoint(recording: Recording, seconds: float, path: Path) -> None:
     arrays: dict[str, np.ndarray] = {"seconds": np.asarray(seconds)}
     for i, session in enumerate(recording.sessions):
         arrays |= {f"carry/{i}/{j}": np.asarray(leaf) for j, leaf in enumerate(jax.tree.leaves(session.carry))}
-        arrays |= {f"rows/{i}/{name}": row for name, row in recording.rows(i).items()}
+        if session.begun:
+            arrays |= {f"rows/{i}/{name}": row for name, row in recording.rows(i).items()}
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
     content = buffer.getvalue()
@@ -144,7 +145,8 @@ def load_checkpoint(recording: Recording, path: Path) -> float | None:
             saved = [arrays[f"carry/{i}/{j}"] for j in range(len(leaves))]
             session.carry = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in saved])
             rows = {name.split("/", 2)[2]: arrays[name] for name in arrays.files if name.startswith(f"rows/{i}/")}
-            recording.blocks[i] = [Block(rows.pop("step"), rows)]
+            session.begun = bool(rows)
+            recording.blocks[i] = [Block(rows.pop("step"), rows)] if rows else []
         return float(arrays["seconds"])
 
 

@@ -65,9 +65,9 @@ class Pairs(NamedTuple):
     negative_operations: np.ndarray
 
 
-def encoded_pairs(seed: int, chunk: int, negatives: int = 1) -> Pairs:
-    """The pairs of a chunk of 1000 trajectories, encoded."""
-    made = some_pairs(seed, chunk, times=negatives)
+def encoded_pairs(seed: int, chunk: int, *, count: int = CHUNK, negatives: int = 1) -> Pairs:
+    """The pairs of a chunk of trajectories, encoded."""
+    made = some_pairs(seed, chunk, count, times=negatives)
     both = np.stack([made.high, made.low], axis=1).astype(np.int32)
     operations = np.array(made.operations)
     up = made.positive
@@ -87,13 +87,14 @@ def joined(parts: list[Pairs]) -> Pairs:
 def gather_pairs(
     seed: int, trajectories: int, folder: Path, *, negatives: int, workers: int, show: Callable[[float], None]
 ) -> Pairs:
-    """The pairs of so many trajectories (in whole thousands), ten thousand kept in a file as soon as they are made."""
+    """The pairs of so many trajectories (whole thousands), ten thousand kept in a file as soon as they are made."""
     folder.mkdir(parents=True, exist_ok=True)
     chunks = -(-trajectories // CHUNK)
     tens = [range(first, min(first + 10, chunks)) for first in range(0, chunks, 10)]
     files = [folder / f"pairs-{seed}-{negatives}-{ten.start}-{ten.stop}.npz" for ten in tens]
     missing = [chunk for ten, file in zip(tens, files, strict=True) if not file.is_file() for chunk in ten]
-    made = in_parallel(encoded_pairs, seed, missing, workers, negatives=negatives)
+    count = min(CHUNK, trajectories)
+    made = in_parallel(encoded_pairs, seed, missing, workers, count=count, negatives=negatives)
     parts = []
     for ten, file in zip(tens, files, strict=True):
         if not file.is_file():
@@ -233,7 +234,8 @@ def build(
     texts = row_texts(seed, recipe)
     codes = encode(texts)
     rows = min(recipe.rows, len(texts) * recipe.rows // (recipe.rows + recipe.test_rows))
-    views, layers, reached, weights = {}, {}, {}, {}
+    views, layers, reached = {}, {}, {}
+    weights: dict[str, np.ndarray] = {}
     for number, name in enumerate(NETWORKS):
 
         def part(done: float, text: str, number: int = number, name: str = name) -> None:
@@ -267,8 +269,8 @@ def build(
     return out
 
 
-def check(file: Path, trajectories: int = 1000, rows: int = 500) -> list[str]:
-    """Lines of the data card, with accuracies on some of the held-out trajectories computed anew.
+def check(file: Path, rows: int = 500) -> list[str]:
+    """Lines of the data card, with accuracies on the first thousand held-out trajectories computed anew.
 
     Refuses a file whose rows are not what its networks make of the equations, or whose card says otherwise.
     """
@@ -276,8 +278,9 @@ def check(file: Path, trajectories: int = 1000, rows: int = 500) -> list[str]:
     card = loaded.card
     recipe = Recipe(**card["recipe"])
     lines = [f"{len(loaded.labels)} training rows, {len(loaded.test_labels)} test rows"]
-    some = joined([encoded_pairs(stream(card["seed"], HELD_OUT), chunk) for chunk in range(-(-trajectories // CHUNK))])
-    codes = encode(row_texts(card["seed"], recipe)[:rows])
+    count = min(CHUNK, recipe.held_out)
+    some = encoded_pairs(stream(card["seed"], HELD_OUT), 0, count=count)
+    codes = encode(row_texts(card["seed"], recipe)[: min(rows, len(loaded.labels))])
     for view in (card["learner"], *card["teachers"]):
         network = from_weights(int(view), loaded.weights, f"{view}/")
         gap = np.abs(features_of(network)(codes) - loaded.views[view][: len(codes)]).max()

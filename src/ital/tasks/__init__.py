@@ -6,12 +6,13 @@ from typing import Any
 
 from ital import _registry
 from ital.errors import InputError
-from ital.tasks._base import Metric, Picture, Rules, Task, TeacherSide, Truth, World
+from ital.tasks._base import Exam, Metric, Picture, Rules, Task, TeacherSide, Truth, World
 from ital.tasks._gaussian import gaussian
 from ital.tasks._images import cifar10, from_features, mnist, tiny_imagenet, tiny_imagenet_vgg
 from ital.tasks._irl import irl, irl_dense, irl_sparse, irl_tabular
 from ital.tasks._pool import Pool, from_pool
 from ital.tasks._regression import regression
+from ital.tasks._simplification import simplification
 
 REGISTRY: dict[str, Callable[..., Task]] = {
     "regression": regression,
@@ -24,6 +25,8 @@ REGISTRY: dict[str, Callable[..., Task]] = {
     "tiny-imagenet-lite2": functools.partial(tiny_imagenet, teacher="lite2"),
     "tiny-imagenet-13": functools.partial(tiny_imagenet_vgg, teacher=13),
     "tiny-imagenet-19": functools.partial(tiny_imagenet_vgg, teacher=19),
+    "equation-40": functools.partial(simplification, teacher=40),
+    "equation-50": functools.partial(simplification, teacher=50),
     "irl-dense": irl_dense,
     "irl-sparse": irl_sparse,
     "irl": irl,
@@ -39,6 +42,7 @@ def make(name: str, **options: Any) -> Task:
 
 __all__ = [
     "REGISTRY",
+    "Exam",
     "Metric",
     "Picture",
     "Pool",
@@ -58,6 +62,7 @@ __all__ = [
     "make",
     "mnist",
     "regression",
+    "simplification",
     "tiny_imagenet",
     "tiny_imagenet_vgg",
 ]

@@ -73,6 +73,20 @@ class Picture(NamedTuple):
     caption: str
 
 
+class Exam(NamedTuple):
+    """A measurement too slow for every step, made between blocks of the compiled program, at few steps.
+
+    It is taken at the start, at ``steps`` and at the last step: ``take(params, show)`` gets parameters with leading
+    axes (seed, lane), all finite, and returns metrics (seed, lane); ``show`` may be told how much is done, from 0 to
+    1. ``references()`` are constants by metric and kind, as in :class:`Rules`.
+    """
+
+    steps: tuple[int, ...]
+    metrics: tuple[str, ...]
+    take: Callable[[Params, Callable[[float], None]], Mapping[str, np.ndarray]]
+    references: Callable[[], Mapping[str, Mapping[str, float]]] = lambda: {}
+
+
 class Metric(NamedTuple):
     """How a metric is shown: its name on an axis, and whether more is better."""
 
@@ -86,7 +100,7 @@ class Task(NamedTuple):
     ``panels`` are the metrics that the task's figure shows, where recorded. ``settings`` are
     stored with every result and tell one variant of a task from another;
     ``data_version`` changes whenever the same seed would get another world. ``picture``, where
-    given, shows what parameters amount to.
+    given, shows what parameters amount to; ``exam`` measures it at few steps.
     """
 
     name: str
@@ -102,6 +116,7 @@ class Task(NamedTuple):
     settings: Mapping[str, Any] = MappingProxyType({})
     data_version: str = "1"
     picture: Picture | None = None
+    exam: Exam | None = None
 
 
 def stack_worlds(worlds: Sequence[World]) -> tuple[World, tuple[int | None, ...]]:

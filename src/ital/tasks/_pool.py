@@ -62,6 +62,7 @@ def from_pool(
     eval_every: int = 10,
     label_noise: float = 0.0,
     top5: bool = False,
+    teacher_loss: str = "own",
     data_version: str = "1",
     settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> Task:
@@ -69,19 +70,22 @@ def from_pool(
 
     ``label_noise``: the probability with which, once per seed, a label of the pool is replaced (by another class,
     or by the label of another row); targets and test set stay clean. ``top5``: also record how often the label is
-    among the five largest outputs.
+    among the five largest outputs. ``teacher_loss``: what the teacher takes for l(ω*x, y): "own", the loss of
+    her optimum in her view, or "zero".
     """
+    if teacher_loss not in ("own", "zero"):
+        raise InputError(f"teacher_loss must be 'own' or 'zero', not {teacher_loss!r}")
     if not 0 <= label_noise <= 1:
         raise InputError(f"label noise must be a probability in [0, 1], not {label_noise}")
     model = model or models.linear(loss)
     if isinstance(pool, Pool):
-        shared = _world(check(name, pool, loss), loss, model, put=jax.device_put)
+        shared = _world(check(name, pool, loss), loss, model, teacher_loss, put=jax.device_put)
         clean = lambda seed: shared  # noqa: E731
     else:
-        clean = lambda seed: _world(check(name, pool(seed), loss), loss, model)  # noqa: E731
+        clean = lambda seed: _world(check(name, pool(seed), loss), loss, model, teacher_loss)  # noqa: E731
 
     def world(seed: int) -> World:
-        return _with_noise(clean(seed), loss, label_noise, seed) if label_noise else clean(seed)
+        return _with_noise(clean(seed), loss, label_noise, seed, teacher_loss) if label_noise else clean(seed)
 
     metrics = {
         "distance": Metric("Distance to the target"),
@@ -204,7 +208,9 @@ def _rows_at_once(outputs: int) -> int:
     return max(1, (2**13 if jax.default_backend() == "cpu" else 2**21) // outputs)
 
 
-def _world(pool: Pool, loss: Loss, model: Model, put: Callable[[Any], Any] = lambda leaf: leaf) -> World:
+def _world(
+    pool: Pool, loss: Loss, model: Model, teacher_loss: str, put: Callable[[Any], Any] = lambda leaf: leaf
+) -> World:
     """Both sides of a pool. ``put`` says where its rows go: those of a shared pool at once to where they are used, so
     that no second copy of them stays behind.
     """
@@ -212,17 +218,20 @@ def _world(pool: Pool, loss: Loss, model: Model, put: Callable[[Any], Any] = lam
     learner_x = jax.tree.map(put, model.rows(_as_float(pool.learner_x)))
     teacher_x = jax.tree.map(put, models.linear_rows(_as_float(pool.teacher_x)))
     target = _as_float(pool.teacher_target)
+    target_losses = _target_losses(loss, teacher_x, target, labels, teacher_loss)
     return World(
         learner=Rows(learner_x, labels),
-        teacher=TeacherSide(TeacherRows(teacher_x, labels, _target_losses(loss, teacher_x, target, labels)), target),
+        teacher=TeacherSide(TeacherRows(teacher_x, labels, target_losses), target),
         truth=Truth(
             jax.tree.map(_as_float, pool.learner_target), Rows(model.rows(_as_float(pool.test_x)), test_labels)
         ),
     )
 
 
-def _target_losses(loss: Loss, x: LinearRows, target: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _target_losses(loss: Loss, x: LinearRows, target: np.ndarray, labels: np.ndarray, teacher_loss: str) -> np.ndarray:
     """Part by part: a large pool is never copied as a whole."""
+    if teacher_loss == "zero":
+        return np.zeros(len(labels), target.dtype)
 
     @jax.jit
     def part(x: Array, labels: Array) -> Array:
@@ -232,7 +241,7 @@ def _target_losses(loss: Loss, x: LinearRows, target: np.ndarray, labels: np.nda
     return np.concatenate([np.asarray(part(jnp.asarray(x.x[rows]), jnp.asarray(labels[rows]))) for rows in parts])
 
 
-def _with_noise(world: World, loss: Loss, probability: float, seed: int) -> World:
+def _with_noise(world: World, loss: Loss, probability: float, seed: int, teacher_loss: str) -> World:
     """The same world with some labels replaced; everything that labels do not touch stays the same object."""
     rng = np.random.default_rng([seed, 0x6E6F6973])
     labels = world.learner.labels
@@ -244,11 +253,10 @@ def _with_noise(world: World, loss: Loss, probability: float, seed: int) -> Worl
         others = labels[(np.arange(len(labels)) + rng.integers(1, len(labels), len(labels))) % len(labels)]
     noisy = np.where(replaced.reshape(-1, *(1,) * (labels.ndim - 1)), others, labels).astype(labels.dtype)
     rows, target = world.teacher.examples, world.teacher.target
+    target_losses = _target_losses(loss, rows.x, target, noisy, teacher_loss)
     return World(
         learner=world.learner._replace(labels=noisy),
-        teacher=TeacherSide(
-            rows._replace(labels=noisy, target_losses=_target_losses(loss, rows.x, target, noisy)), target
-        ),
+        teacher=TeacherSide(rows._replace(labels=noisy, target_losses=target_losses), target),
         truth=world.truth,
     )
 

@@ -18,12 +18,14 @@ from ital.tasks.equation._pairs import Pairs, Trajectories, encode, generate_tra
 from ital.tasks.equation._parsing import parse
 from ital.tasks.equation._random import random_equation, trajectory
 from ital.tasks.equation._rules import simplified, simplify
+from ital.tasks.equation._search import Explorer, greedy, greedy_ends
 
 __all__ = [
     "DEGREE",
     "LONGEST",
     "MONOMIALS",
     "Equation",
+    "Explorer",
     "Pairs",
     "Step",
     "Term",
@@ -33,6 +35,8 @@ __all__ = [
     "cancel_factors",
     "encode",
     "generate_trajectories",
+    "greedy",
+    "greedy_ends",
     "latex",
     "merge",
     "move_to_left",

@@ -66,7 +66,7 @@ class Network(eqx.Module):
 
     def __call__(self, codes: Array) -> Array:
         """φ (B, d) of encoded texts (B, 173); padding is a row of zeros."""
-        x = jnp.concatenate([jnp.zeros((1, EMBEDDING)), self.embedding])[codes]
+        x = jnp.concatenate([jnp.zeros_like(self.embedding[:1]), self.embedding])[codes]
         for layer, convolution in enumerate(self.convolutions):
             x = convolution(x)
             if layer % 2 == 1:
@@ -93,7 +93,7 @@ def features_of(network: Network) -> Callable[[np.ndarray], np.ndarray]:
         for first in range(0, len(codes), at_once):
             part = codes[first : first + at_once]
             padded = np.pad(part, ((0, at_once - len(part)), (0, 0)))
-            phi[first : first + at_once] = np.asarray(_look(network, padded))[: len(part)]
+            phi[first : first + at_once] = np.asarray(_look(network, jnp.asarray(padded)))[: len(part)]
         return phi
 
     return features

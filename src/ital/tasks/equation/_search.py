@@ -10,6 +10,7 @@ from ital.tasks.equation._operations import Step, successors
 from ital.tasks.equation._pairs import encode
 
 MOST_STEPS = 30
+MOST_TEXTS = 4_000_000  # remembered between steps of a search, about 2 GB
 
 
 class Expanded(NamedTuple):
@@ -27,6 +28,10 @@ class Explorer:
 
     def __init__(self, features: Callable[[np.ndarray], np.ndarray]) -> None:
         self._features = features
+        self.forget()
+
+    def forget(self) -> None:
+        """Empties the memory."""
         self._rows: dict[str, int] = {}
         self._phi = np.empty((0, 0), np.float32)
         self._expanded: dict[Equation, Expanded] = {}
@@ -65,26 +70,15 @@ class Explorer:
         self._rows.update(zip(unknown, range(first, first + len(unknown)), strict=True))
 
 
-def best_steps(explorer: Explorer, equations: Sequence[Equation], weights: np.ndarray) -> list[list[Step | None]]:
-    """For every equation and every row of ``weights`` (L, d): the step to the successor of highest value w·φ.
-
-    None where no successor is above the equation itself.
-    """
-    chosen = []
-    for steps, rows in explorer.expand(equations):
-        best = np.argmax(explorer.phi(rows) @ weights.T, axis=0)  # the first of equals: the state itself
-        chosen.append([steps[i - 1] if i else None for i in best.tolist()])
-    return chosen
-
-
-def greedy(explorer: Explorer, equation: Equation, weights: np.ndarray) -> list[Step]:
+def greedy(explorer: Explorer, weights: np.ndarray, equation: Equation) -> list[Step]:
     """The steps of one search with one value function w (d,), at most 30."""
     path: list[Step] = []
     while len(path) < MOST_STEPS:
-        ((step,),) = best_steps(explorer, [path[-1].equation if path else equation], weights[None])
-        if step is None:
+        ((steps, rows),) = explorer.expand([path[-1].equation if path else equation])
+        best = int(np.argmax(explorer.phi(rows) @ weights))  # the first of equals: the state itself
+        if best == 0:
             break
-        path.append(step)
+        path.append(steps[best - 1])
     return path
 
 
@@ -105,6 +99,8 @@ def greedy_ends(
         ]
         if not at:
             break
+        if explorer.texts > MOST_TEXTS:
+            explorer.forget()
         expanded = explorer.expand(state for _, state, _ in at)
         searching = [lanes[:0] for lanes in searching]
         for (number, _, lanes), (steps, rows) in zip(at, expanded, strict=True):

@@ -1,0 +1,117 @@
+"""Equation simplification: a value function over learned features of equations (supplement, "Equation Simplification").
+
+Greedy search with the learner's value function simplifies equations; that is his exam.
+"""
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ital import features, losses
+from ital._types import Params
+from ital.errors import InputError
+from ital.tasks import equation
+from ital.tasks._base import Exam, Metric, Task
+from ital.tasks._pool import Pool, from_pool
+
+if TYPE_CHECKING:
+    from ital.tasks.equation import Explorer
+
+EXAMS = (*range(10, 101, 10), 200, 300, 400, 500, 750, 1000, 2000)
+EXAM_SEED = 20211  # of the fresh equations, the same for all seeds and methods
+
+
+def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "zero", label_noise: float = 0.0) -> Task:
+    """Values of equations through networks with 45 (learner) and 40 or 50 features (teacher). β = 5000.
+
+    ``equations``: how many fresh ones the learners are examined on; ``teacher_loss``: the loss of her target that the
+    teacher reckons with, "zero" as the authors do, or her "own" w*·[φ, 1].
+    """
+    if not 1 <= equations <= 100_000:
+        raise InputError(f"the number of equations must lie in [1, 100000], not {equations}")
+    file = _file()
+    loaded = features.load(file)
+    learner = loaded.card["learner"]
+    if str(teacher) not in loaded.views:
+        raise InputError(f"{file} has no network {teacher!r}: there are {', '.join(loaded.views)}")
+    pool = Pool(
+        learner_x=loaded.views[learner],
+        teacher_x=loaded.views[str(teacher)],
+        labels=loaded.labels,
+        teacher_target=loaded.last_layers[str(teacher)],
+        learner_target=loaded.last_layers[learner],
+        test_x=loaded.test_views[learner],
+        test_labels=loaded.test_labels,
+    )
+    task = from_pool(
+        f"equation-{teacher}",
+        pool,
+        losses.squared,
+        beta=5000.0,
+        title=f"Equation simplification, teacher {teacher}-D",
+        teacher_loss=teacher_loss,
+        label_noise=label_noise,
+        data_version=loaded.version,
+        settings={"equations": equations, "teacher_loss": teacher_loss},
+    )
+    accuracy = Metric("Simplification accuracy", higher_is_better=True)
+    return task._replace(
+        metrics={**task.metrics, "accuracy": accuracy},
+        panels=("distance", "loss", "accuracy"),
+        exam=_exam(file, loaded.version, equations),
+    )
+
+
+def learned_value() -> "tuple[Explorer, np.ndarray]":
+    """Features of any equation, and w* of the value function over them, as they come with the package."""
+    file = _file()
+    return explorer(file, features.load(file).version)
+
+
+def _file() -> Path:
+    file = features.find("equation")
+    if file is None:
+        raise InputError("features of equations are not here: ital features build equation")
+    return file
+
+
+@functools.lru_cache(maxsize=2)
+def explorer(file: Path, version: str) -> "tuple[Explorer, np.ndarray]":
+    """Successors and features of equations through the learner's network, and its w*: shared by all tasks of a file."""
+    from ital.tasks.equation import Explorer
+    from ital.tasks.equation._network import features_of, from_weights
+
+    loaded = features.load(file)
+    name = loaded.card["learner"]
+    network = from_weights(int(name), loaded.weights, f"{name}/")
+    return Explorer(features_of(network)), np.asarray(network.value)
+
+
+@functools.lru_cache(maxsize=8)
+def _exam(file: Path, version: str, equations: int) -> Exam:
+    """Greedy search from fresh equations with the value function w of every lane: the share that ends exactly where the
+    rule simplifier does. A bias changes no order and is left out.
+    """
+    rng = np.random.default_rng(EXAM_SEED)
+    fresh = [equation.random_equation(rng) for _ in range(equations)]
+    goals = [equation.simplified(one) for one in fresh]
+
+    def accuracy(weights: np.ndarray, show: Callable[[float], None]) -> np.ndarray:
+        distinct, places = np.unique(weights, axis=0, return_inverse=True)
+        ends = equation.greedy_ends(explorer(file, version)[0], fresh, distinct, show)
+        right = [[end == goal for end in row] for row, goal in zip(ends, goals, strict=True)]
+        return np.mean(right, axis=0)[places.reshape(-1)]
+
+    def take(params: Params, show: Callable[[float], None]) -> dict[str, np.ndarray]:
+        weights = np.asarray(params)[..., 0, :-1]
+        return {"accuracy": accuracy(weights.reshape(-1, weights.shape[-1]), show).reshape(weights.shape[:-1])}
+
+    @functools.cache
+    def references() -> dict[str, dict[str, float]]:
+        target = explorer(file, version)[1]
+        return {"accuracy": {"reference": float(accuracy(target[None], lambda done: None)[0])}}
+
+    return Exam(EXAMS, ("accuracy",), take, references)

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from ital.tasks import equation as eq
+from ital.tasks.equation import _search
+
+
+def counts(codes):
+    """Features that a hand can follow: lengths, numbers of fractions, and a number that depends on the whole text."""
+    place = np.arange(1, codes.shape[1] + 1)
+    columns = [(codes > 0).sum(axis=1), (codes == 1 + " +-/".index("/")).sum(axis=1), (codes * place).sum(axis=1) % 97]
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+def brute_force(start, w):
+    value = lambda one: counts(eq.encode([eq.text(one)]))[0] @ w  # noqa: E731
+    path = [start]
+    while len(path) <= 30:
+        best = max(eq.successors(path[-1]), key=lambda step: value(step.equation), default=None)
+        if best is None or value(best.equation) <= value(path[-1]):
+            break
+        path.append(best.equation)
+    return path
+
+
+@pytest.fixture(scope="module")
+def equations():
+    rng = np.random.default_rng(4)
+    return [eq.random_equation(rng) for _ in range(4)]
+
+
+WEIGHTS = np.array([[-1, 0, 0], [-1, -5, 0.01], [0, 0, 1], [0, 0, 0]], np.float32)
+
+
+def test_search_goes_to_the_best_successor_until_none_is_better(equations):
+    explorer = eq.Explorer(counts)
+    for equation in equations:
+        for w in WEIGHTS:
+            path = [step.equation for step in eq.greedy(explorer, w, equation)]
+            assert [equation, *path] == brute_force(equation, w)
+    assert all(not eq.greedy(explorer, WEIGHTS[3], equation) for equation in equations)  # equal values: stay
+
+
+def test_searches_side_by_side_end_where_each_alone_does(equations):
+    shown = []
+    ends = eq.greedy_ends(eq.Explorer(counts), equations, WEIGHTS, shown.append)
+    for equation, row in zip(equations, ends, strict=True):
+        assert row == [brute_force(equation, w)[-1] for w in WEIGHTS]
+    assert shown == sorted(shown)
+    assert shown[-1] <= 1
+
+
+def test_every_text_is_looked_at_once_and_forgetting_changes_nothing(equations, monkeypatch):
+    seen = []
+
+    def features(codes):
+        seen.extend(map(bytes, codes))
+        return counts(codes)
+
+    explorer = eq.Explorer(features)
+    ends = eq.greedy_ends(explorer, equations, WEIGHTS)
+    assert len(seen) == len(set(seen)) == explorer.texts
+    assert eq.greedy_ends(explorer, equations, WEIGHTS) == ends
+    assert len(seen) == explorer.texts
+    monkeypatch.setattr(_search, "MOST_TEXTS", 10)
+    assert eq.greedy_ends(explorer, equations, WEIGHTS) == ends
+
+
+def test_a_search_ends_after_thirty_steps():
+    endless = lambda codes: (codes * np.arange(1, 174)).sum(axis=1, keepdims=True).astype(np.float32)  # noqa: E731
+    equation = eq.parse("1/2x + 1/3y + z + 1/5 = x^2 + 1/4")
+    longer = eq.greedy(eq.Explorer(endless), np.ones(1, np.float32), equation)
+    assert 0 < len(longer) <= 30
