@@ -121,6 +121,7 @@ def test_features_are_built_from_the_command_line(capsys, tmp_path):
 def test_equations_are_simplified(capsys):
     written = "-1/2x^2y + 1/3xy = -1/5y^3 + 1/3x^2y"
     assert ital(capsys, "simplify", written) == (0, "-25x^2y + 10xy + 6y^3 = 0\n", "")
+    assert ital(capsys, "simplify", written, "--with", "learned") == (0, "-25x^2y + 10xy + 6y^3 = 0\n", "")
     _, out, _ = ital(capsys, "simplify", written, "--steps", "--latex")
     assert [line.split("  ")[0] for line in out.splitlines()] == [
         "",
@@ -188,6 +189,7 @@ def test_divergence_is_in_the_table(capsys):
         (["simplify", "2a = 1"], "only x, y and z are known"),
         (["simplify", "x"], "one '='"),
         (["simplify", "x = 1", "--wat"], "--wat"),
+        (["simplify", "x = 1", "--with", "luck"], "rules or learned"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path, arguments, message):

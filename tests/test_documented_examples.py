@@ -9,7 +9,8 @@ import pytest
 from ital import learners, tasks, teachers
 
 ROOT = Path(__file__).parents[1]
-FILES = ("README.md", "CONTRIBUTING.md", "docs/extending.md", "docs/irl.md", "docs/method.md", "docs/quickstart.md")
+PAGES = ("equations", "extending", "irl", "method", "quickstart")
+FILES = ("README.md", "CONTRIBUTING.md", *(f"docs/{page}.md" for page in PAGES))
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

@@ -147,7 +147,7 @@ def simplify(
         print(f"{step.operation:<22} {write(step.equation)}" if steps else write(step.equation))
     goal = equations.simplified(start)
     if done[-1].equation != goal:
-        print(f"no successor is valued higher, but this is not where the rules end: {write(goal)}", file=sys.stderr)
+        print(f"the search ends here, but the rules with: {write(goal)}", file=sys.stderr)
 
 
 features_app = typer.Typer(
