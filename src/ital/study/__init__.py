@@ -8,7 +8,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ital.study._config import Config, Map, load_config
+    from ital.study._config import Config, Map, load_config, parse_config
     from ital.study._rules import Arrow, Picture, Rules
 
 _FROM = {
@@ -18,9 +18,10 @@ _FROM = {
     "Picture": "_rules",
     "Rules": "_rules",
     "load_config": "_config",
+    "parse_config": "_config",
 }
 
-__all__ = ["Arrow", "Config", "Map", "Picture", "Rules", "load_config"]
+__all__ = ["Arrow", "Config", "Map", "Picture", "Rules", "load_config", "parse_config"]
 
 
 def __getattr__(name: str) -> Any:

@@ -157,27 +157,26 @@ def load_config(path: str | Path | None = None) -> Config:
     """
     shipped = "paper" if path is None else str(path)
     if shipped in ("paper", "short"):
-        return parse(
-            f"configs/{shipped}.toml", (resources.files(__package__) / "configs" / f"{shipped}.toml").read_text("utf-8")
-        )
+        file = resources.files(__package__) / "configs" / f"{shipped}.toml"
+        return parse_config(file.read_text("utf-8"), file.name)
     try:
         text = Path(shipped).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
         raise InputError(f"cannot read the configuration {path}: {reason}") from None
-    return parse(str(path), text)
+    return parse_config(text, str(path))
 
 
-def parse(file: str, text: str) -> Config:
-    """Reads a study from the text of a TOML file; ``file`` is its name in messages."""
+def parse_config(text: str, name: str = "study.toml") -> Config:
+    """Reads a study from the text of a TOML file; ``name`` is the file's name in messages."""
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{file} is not TOML: {error}") from None
+        raise InputError(f"{name} is not TOML: {error}") from None
     try:
         return _config(content)
     except InputError as error:
-        raise InputError(f"{file}: {error}") from None
+        raise InputError(f"{name}: {error}") from None
 
 
 def _config(content: Mapping[str, Any]) -> Config:

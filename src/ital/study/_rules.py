@@ -14,6 +14,8 @@ from ital.study import _world
 from ital.study._config import Config, Map
 from ital.study._world import Arrows, Game
 
+BLOCK = 256  # beliefs that are measured side by side; always so many, so that no number depends on how many there are
+
 
 class Arrow(NamedTuple):
     """A candidate: "if you were in this cell, go this way"; cells count row by row, 0 up, 1 right, 2 down, 3 left."""
@@ -130,6 +132,17 @@ class Rules:
         measured = _measure(self.game, _belief(w), self.truth(map_name))
         return {name: float(measured[name]) for name in _world.METRICS}
 
+    def measures_many(self, map_name: str, ws: np.ndarray) -> dict[str, np.ndarray]:
+        """The measures of many beliefs (n, cells) on one map, an array (n,) each."""
+        ws = _belief(ws).reshape(-1, self.config.size**2)
+        truth, blocks = self.truth(map_name), []
+        for first in range(0, len(ws), BLOCK):
+            block = ws[first : first + BLOCK]
+            padded = np.concatenate([block, np.zeros((BLOCK - len(block), ws.shape[1]), np.float32)])
+            measured = _measure_many(self.game, padded, truth)
+            blocks.append({name: np.asarray(measured[name], float)[: len(block)] for name in _world.METRICS})
+        return {name: np.concatenate([np.empty(0), *(block[name] for block in blocks)]) for name in _world.METRICS}
+
     def warm_up(self) -> None:
         """Compiles everything, so that no participant waits for it."""
         for one in (self.config.maps[0], self.config.warm_up_map):
@@ -187,3 +200,8 @@ def _best_action(game: Game, belief: Array) -> Array:
 @functools.partial(jax.jit, static_argnums=0)
 def _measure(game: Game, belief: Array, truth: _world.Truths) -> dict[str, Array]:
     return _world.measure(game, belief, truth)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _measure_many(game: Game, beliefs: Array, truth: _world.Truths) -> dict[str, Array]:
+    return jax.vmap(lambda belief: _world.measure(game, belief, truth))(beliefs)
