@@ -218,14 +218,14 @@ def _config(content: Mapping[str, Any]) -> Config:
         warm_up_learner=read.one_of("warm_up_learner", LEARNERS),
         # No cell may come twice in a row, so two steps must fit into the map.
         candidates=read.whole("candidates", 2, size * size // 2),
-        lr=read.number("lr", above=0, most=1),
-        beta=read.number("beta", least=0, most=1e9),
-        start=read.number("start", above=0, most=1e3),
+        lr=read.number("lr", above=0.0, most=1.0),
+        beta=read.number("beta", least=0.0, most=1e9),
+        start=read.number("start", above=0.0, most=1e3),
         arrows=read.one_of("arrows", ARROWS),
         palette=read.one_of("palette", PALETTES),
         numbers=read.yes_or_no("numbers"),
         hint=read.yes_or_no("hint"),
-        release_after_minutes=read.number("release_after_minutes", above=0, most=1e6),
+        release_after_minutes=read.number("release_after_minutes", above=0.0, most=1e6),
         intake=read.whole("intake", 1, 10**6) if "intake" in content else None,
         world=_physics(_Section("world.", read.table("world", {}), Physics)),
     )
@@ -268,11 +268,11 @@ def _completion(read: "_Section") -> Completion:
 
 
 def _physics(read: "_Section") -> Physics:
-    slip, death = read.number("slip", least=0, most=1), read.number("death", above=0, most=1)
+    slip, death = read.number("slip", least=0.0, most=1.0), read.number("death", above=0.0, most=1.0)
     if death + 3 * slip > 1:
         raise InputError(f"{read.prefix}slip and death must be probabilities with death + 3·slip at most 1")
-    discount = read.number("discount", least=0, most=0.99)
-    return Physics(slip, death, discount, read.number("sharpness", above=0, most=1e4))
+    discount = read.number("discount", least=0.0, most=0.99)
+    return Physics(slip, death, discount, read.number("sharpness", above=0.0, most=1e4))
 
 
 class _Section:

@@ -98,15 +98,12 @@ def read_csv(source: Path | io.StringIO) -> "pd.DataFrame":
     """Reads what :func:`csv_text` wrote, number for number."""
     import pandas as pd
 
-    kinds = {name: kind for name, (kind, _) in CODEBOOK.items()}
+    numbers = [name for name, (kind, _) in CODEBOOK.items() if kind == "number"]
+    as_text = [name for name, (kind, _) in CODEBOOK.items() if kind in ("text", "number")]
     try:
-        read = pd.read_csv(
-            source,
-            dtype={name: object for name, kind in kinds.items() if kind == "text"},
-            keep_default_na=False,
-            na_values={name: ["", "nan", "NaN"] for name, kind in kinds.items() if kind == "number"},
-            float_precision="round_trip",
-        )
+        read = pd.read_csv(source, dtype=dict.fromkeys(as_text, object), keep_default_na=False)
+        # Numbers are read by Python, which gives back every bit in any version of pandas.
+        read = read.assign(**{name: [float(text or "nan") for text in read[name]] for name in numbers if name in read})
     except (ValueError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the step table: {error}") from None
     return frame(read)

@@ -150,5 +150,5 @@ def truths(game: Game, rewards: np.ndarray, arrows: str) -> Truths:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _true_log_policy(game: Game, target: np.ndarray) -> Array:
-    return _mdp.log_policy(_mdp.plan(game.dynamics, game.lenient, jnp.asarray(target)).q)
+def _true_log_policy(game: Game, target: Array) -> Array:
+    return _mdp.log_policy(_mdp.plan(game.dynamics, game.lenient, target).q)
