@@ -18,7 +18,7 @@ from ital.errors import InputError
 LEARNERS = ("naive", "aware")
 ARROWS = ("boltzmann", "optimal")
 PALETTES = ("safe", "paper")
-PICTURES = ("maps", "arrow", "local-global")  # drawings that the pages can show beside an instruction
+PICTURES = ("maps", "arrow", "controls", "local-global", "belief", "whole-map")  # that the pages can draw
 
 Rows = tuple[tuple[float, ...], ...]
 
