@@ -39,10 +39,11 @@ def create_app(config: Config, store_url: str, settings: Settings) -> FastAPI:
     async def life(app: FastAPI) -> AsyncIterator[None]:
         store = await asyncio.to_thread(open_store, store_url, create=True)
         try:
-            study = Study(config, store, settings)
-            await asyncio.to_thread(study.start)
-            app.state.ital = AppState(study, store, settings)
-            yield
+            with store.claimed():
+                study = Study(config, store, settings)
+                await asyncio.to_thread(study.start)
+                app.state.ital = AppState(study, store, settings)
+                yield
         finally:
             await asyncio.to_thread(store.close)
 

@@ -17,7 +17,7 @@ ResearcherCookie = Annotated[str | None, Cookie(alias=_security.RESEARCHER_COOKI
 CsrfToken = Annotated[str | None, Header(alias="X-CSRF-Token", max_length=200)]
 State = dict[str, Any]
 
-UNKNOWN = {401: {"model": messages.Problem}}
+UNKNOWN: dict[int | str, dict[str, Any]] = {401: {"model": messages.Problem}}
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": messages.Problem} for status in (400, 401, 403, 409, 413, 422, 429, 503)
 }

@@ -1,4 +1,4 @@
-"""``ital play``: one naive and one aware robot are taught side by side. Nothing is stored: choices come with each request."""
+"""``ital play``: a naive and an aware robot are taught side by side. Nothing is stored: choices come each time."""
 
 import functools
 import secrets

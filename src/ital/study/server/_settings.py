@@ -1,4 +1,4 @@
-"""What the server is told by its environment: the researcher's password, secrets and limits. None of it is ever shown."""
+"""What the server is told by its environment: the researcher's password, secrets, limits. None of it is shown."""
 
 import os
 import secrets
@@ -26,19 +26,25 @@ class Settings:
 
 def from_environment(key_file: Path, environment: Mapping[str, str] = os.environ) -> Settings:
     """Reads the settings; refuses without a password. A secret that is nowhere is drawn once, into ``key_file``."""
-    password = _value(environment, "ITAL_STUDY_PASSWORD")
-    if password is None:
-        raise InputError(
-            "the dashboard needs a password: set ITAL_STUDY_PASSWORD, or ITAL_STUDY_PASSWORD_FILE to a file with it"
-        )
+    password = password_of(environment)
     secret = _value(environment, "ITAL_STUDY_SECRET")
     return Settings(
-        password=hash_password(password),
+        password=password,
         secret=own_secret(key_file) if secret is None else _strong(secret),
         simulation_key=_value(environment, "ITAL_STUDY_SIMULATION_KEY"),
         joins_per_minute=_whole(environment, "ITAL_STUDY_JOINS_PER_MINUTE", 60),
         origin=environment.get("ITAL_STUDY_ORIGIN") or None,
     )
+
+
+def password_of(environment: Mapping[str, str] = os.environ) -> str:
+    """The researcher's password, hashed; refuses where there is none."""
+    password = _value(environment, "ITAL_STUDY_PASSWORD")
+    if password is None:
+        raise InputError(
+            "the dashboard needs a password: set ITAL_STUDY_PASSWORD, or ITAL_STUDY_PASSWORD_FILE to a file with it"
+        )
+    return hash_password(password)
 
 
 def hash_password(password: str) -> str:

@@ -122,7 +122,7 @@ def taken_orders(connection: sa.Connection, mode: str, config: str, since: int) 
         .where(p.mode == mode, p.config == config, p.order.is_not(None), sa.or_(p.usable, on_the_way))
         .group_by(p.order)
     )
-    return Counter({order: count for order, count in connection.execute(query)})
+    return Counter(dict(connection.execute(query).tuples().all()))
 
 
 def is_paused(connection: sa.Connection) -> bool:
@@ -273,10 +273,9 @@ def tombstone_of(known: Participant, by: str) -> dict[str, Any]:
 
 
 def erase(connection: sa.Connection, tombstone: Mapping[str, Any]) -> bool:
-    """Removes every row of a participant and leaves the tombstone and an audit record; False if it was there before."""
+    """Removes every row of a participant and leaves the tombstone and an audit record; False if there was none."""
     uid, number = tombstone["uid"], tombstone["number"]
-    new = connection.execute(sa.select(tombstones.c.uid).where(tombstones.c.uid == uid)).first() is None
-    if new:
+    if connection.execute(sa.select(tombstones.c.uid).where(tombstones.c.uid == uid)).first() is None:
         connection.execute(tombstones.insert().values(dict(tombstone)))
     known = find(connection, uid=uid)
     if known is not None:
@@ -288,7 +287,7 @@ def erase(connection: sa.Connection, tombstone: Mapping[str, Any]) -> bool:
     free = connection.execute(sa.select(intake.c.next_number)).scalar_one()
     if free <= number:
         connection.execute(intake.update().values(next_number=number + 1))
-    return new or known is not None
+    return known is not None
 
 
 def require(connection: sa.Connection, number: int) -> Participant:

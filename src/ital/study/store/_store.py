@@ -13,13 +13,14 @@ import sqlalchemy as sa
 from ital.errors import InputError
 from ital.study._config import Config, parse_config
 from ital.study.store import _engine, _operations
-from ital.study.store._tables import configurations, tombstones
+from ital.study.store._tables import configurations, participants, tombstones
 from ital.study.store._writer import Job, NotStored, Writer
 
 if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+ADVISORY_LOCK = 17_3141_5926  # the same for every server of a study on a PostgreSQL database
 
 
 class Store:
@@ -31,6 +32,7 @@ class Store:
         folder, name = _engine.state_folder(url)
         self.tombstone_file = folder / f"{name}.tombstones"
         self.key_file = folder / f"{name}.key"
+        self._lock_file = folder / f"{name}.lock"
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -75,16 +77,49 @@ class Store:
             raise InputError(f"{self.name} holds no study yet")
         return list(configs.values())[-1]
 
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Keeps other servers, and restoring, away from the database; lasts no longer than the process."""
+        in_use = InputError(f"{self.name} is in use by a running server: stop it first")
+        if self.url.get_backend_name() != "sqlite":
+            with self.engine.connect() as connection:
+                alone = connection.execute(sa.text(f"SELECT pg_try_advisory_lock({ADVISORY_LOCK})")).scalar_one()
+                connection.commit()
+                if not alone:
+                    raise in_use
+                try:
+                    yield
+                finally:
+                    connection.execute(sa.text(f"SELECT pg_advisory_unlock({ADVISORY_LOCK})"))
+            return
+        try:
+            import fcntl
+        except ImportError:  # not on this system: servers are trusted not to share a database
+            yield
+            return
+        with self._lock_file.open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise in_use from None
+            yield
+
     @property
     def name(self) -> str:
         """The database as it may be shown: without a password."""
-        return self.url.render_as_string(hide_password=True)
+        return shown(self.url)
 
     def steps_table(self, mode: str = "live") -> "pd.DataFrame":
         """The tidy table of all steps of a mode: one row per step."""
         from ital.study.store._export import steps_table
 
         return steps_table(self, mode)
+
+    def steps_configs(self, mode: str) -> int:
+        """Under how many versions of the configuration the participants of a mode came."""
+        p = participants.c
+        with self.reading() as connection:
+            return connection.execute(sa.select(sa.func.count(p.config.distinct())).where(p.mode == mode)).scalar_one()
 
     def close(self) -> None:
         """Waits for the writer, then closes every connection."""
@@ -96,6 +131,13 @@ class Store:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def shown(url: sa.URL) -> str:
+    """A database for people: the file of SQLite, or the address without a password."""
+    if url.get_backend_name() == "sqlite":
+        return str(url.database)
+    return url.set(drivername="postgresql").render_as_string(hide_password=True)
 
 
 def open_store(url: str, *, create: bool = False) -> Store:
@@ -116,14 +158,14 @@ def open_store(url: str, *, create: bool = False) -> Store:
         with engine.execution_options(write=True).begin() as connection:
             revision = _engine.current_revision(connection)
             if revision is None and not create:
-                raise InputError(f"{parsed.render_as_string()} holds no study")
+                raise InputError(f"{shown(parsed)} holds no study")
             if revision is not None and revision not in _engine.known_revisions():
-                raise InputError(f"{parsed.render_as_string()} was written by a newer version of ital: update ital")
+                raise InputError(f"{shown(parsed)} was written by a newer version of ital: update ital")
             _engine.migrate(connection)
     except sa.exc.DBAPIError as error:
         engine.dispose()
         reason = str(error.orig).strip().splitlines() or [type(error.orig).__name__]
-        raise InputError(f"cannot open {parsed.render_as_string()}: {reason[0]}") from None
+        raise InputError(f"cannot open {shown(parsed)}: {reason[0]}") from None
     except BaseException:
         engine.dispose()
         raise
@@ -169,11 +211,11 @@ def read_tombstones(file: Path) -> list[dict[str, Any]]:
 
 
 def apply_tombstones(store: Store, found: Iterable[dict[str, Any]]) -> int:
-    """Erases whoever has a tombstone; returns how many tombstones or participants were new here."""
+    """Erases whoever has a tombstone; returns how many were still there."""
 
     def job(connection: sa.Connection) -> int:
         known = set(connection.execute(sa.select(tombstones.c.uid)).scalars())
-        there = set(connection.execute(sa.select(_operations.participants.c.uid)).scalars())
+        there = set(connection.execute(sa.select(participants.c.uid)).scalars())
         return sum(
             _operations.erase(connection, one) for one in found if one["uid"] not in known or one["uid"] in there
         )
