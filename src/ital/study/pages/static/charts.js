@@ -25,8 +25,8 @@ function nice(low, high, count) {
  * Lines over steps. `series`: [{kind: "naive"|"aware", x, y, sem?}], `last` the right end of the axis,
  * `reference`: {value, name} for a dashed line.
  */
-export function lineChart({ title, series, last, reference, width = 300, height = 170, label = "step" }) {
-  const [left, right, top, bottom] = [40, 12, 10, 30];
+export function lineChart({ title, series, last, reference, note = "", width = 300, height = 170, label = "step" }) {
+  const [left, right, top, bottom] = [40, 12, 10, 34];
   const shown = series.filter(({ y }) => y.some(Number.isFinite));
   const ends = ({ y, sem }) => y.flatMap((value, i) => [value - (sem?.[i] ?? 0), value + (sem?.[i] ?? 0)]);
   const [low, high] = extent([...shown.flatMap(ends), ...(reference ? [reference.value] : [])]);
@@ -57,7 +57,7 @@ export function lineChart({ title, series, last, reference, width = 300, height 
   return h(
     "figure",
     { class: "chart" },
-    h("figcaption", null, title),
+    h("figcaption", null, title, note && h("span", { class: "chart-note" }, ` ${note}`)),
     s(
       "svg",
       { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": `${title}: ${spoken || "nothing yet"}` },
@@ -118,7 +118,7 @@ export function bars(title, rows) {
 /** How often values fall into intervals. */
 export function histogram(title, values, unit) {
   const known = values.filter((value) => Number.isFinite(value) && value >= 0);
-  const [width, height, bottom] = [300, 170, 30];
+  const [width, height, bottom] = [300, 150, 34];
   const top = Math.max(1, ...known);
   const { ticks } = nice(0, top, 8);
   const step = ticks.length > 1 ? ticks[1] - ticks[0] : top;

@@ -177,21 +177,20 @@ function frame() {
     h(
       "div",
       { class: "dash-grid" },
-      section("Learning curves so far", h("p", { class: "fine" }, "Mean distance between what robots believe and the truth, ± standard error."), lineKey(), view.curves),
       h(
         "div",
         { class: "dash-side" },
-        section("Balance of orders", view.balance),
-        section("Where people stopped", view.dropouts),
-        section("Time per step", view.times),
+        section("Learning curves so far", h("p", { class: "fine" }, "Mean distance between what robots believe and the truth, ± standard error."), lineKey(), view.curves),
+        h("div", { class: "dash-grid even" }, section("Where people stopped", view.dropouts), section("Time per step", view.times)),
       ),
+      h("div", { class: "dash-side" }, section("Balance of orders", view.balance), section("Downloads", view.downloads)),
     ),
     section(
       "Participants",
       h("div", { class: "table-tools" }, h("label", { for: "filter" }, "Show"), choose),
       view.table,
     ),
-    h("div", { class: "dash-grid even" }, section("Downloads", view.downloads), section("Audit", view.audit)),
+    section("Audit", view.audit),
   );
 }
 
@@ -226,7 +225,7 @@ function show(overview, entries) {
       : h("p", { class: "fine" }, "Nobody has stopped so far."),
   );
   view.times.replaceChildren(
-    histogram("Seconds per step, participants", participants.map((one) => one.seconds_per_step ?? NaN), "seconds"),
+    histogram("Participants by seconds per step", participants.map((one) => one.seconds_per_step ?? NaN), "seconds"),
   );
   view.table.replaceChildren(table(participants));
   view.downloads.replaceChildren(downloads());
@@ -351,7 +350,7 @@ function table(participants) {
         h("td", null, h("span", { class: `badge mode-${one.mode}` }, MODES[one.mode] ?? one.mode), one.teacher && one.teacher !== "human" && ` ${one.teacher}`),
         h("td", null, STAGES[one.stage] ?? one.stage, one.released && h("span", { class: "badge" }, "released"), one.current_version === false && h("span", { class: "badge" }, "other version")),
         h("td", { class: "mini" }, h("span", { class: "mini-bar" }, fill), ` ${one.done} / ${one.total}`),
-        h("td", null, one.order ? h("code", { title: one.order }, one.order.split("-").map((learner) => learner[0]).join(" ")) : "–"),
+        h("td", null, one.order ? h("code", { title: one.order }, one.order.split("-").map((learner) => learner[0].toUpperCase()).join(" ")) : "–"),
         h("td", null, when(one.started)),
         h("td", null, when(one.last_seen)),
         h("td", { class: "bar-number" }, one.seconds_per_step === null || one.seconds_per_step === undefined ? "–" : one.seconds_per_step.toFixed(1)),
@@ -365,7 +364,7 @@ function table(participants) {
       );
     });
   if (rows.length === 0) return h("p", { class: "fine" }, "Nobody here yet.");
-  const heads = ["No.", "Mode", "Stage", "Steps", "Order", "Started", "Last seen", "s / step", "Usable"];
+  const heads = ["No.", "Mode", "Stage", "Steps", "Robot 1 (N naive, A aware)", "Started", "Last seen", "s / step", "Usable"];
   return h(
     "table",
     { class: "people" },

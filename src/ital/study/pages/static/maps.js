@@ -1,6 +1,6 @@
 // The maps: values as coloured cells with marks, actions as arrows, and the arrows a person can pick.
 
-import { h, number, reducedMotion, s } from "./dom.js";
+import { h, number, reducedMotion, s, signed } from "./dom.js";
 import { inkOn } from "./palette.js";
 
 export const DIRECTIONS = ["up", "right", "down", "left"];
@@ -134,7 +134,7 @@ export class ValueMap {
     );
     this.overlay = h("div", { class: "map-overlay", hidden: true });
     this.table = h("div", { class: "sr-only" });
-    this.element = h("div", { class: "map" }, this.svg, this.overlay, this.table);
+    this.element = h("div", { class: numbers ? "map with-numbers" : "map" }, this.svg, this.overlay, this.table);
   }
 
   /** Draw the values at once; `spoken` says whether the table for screen readers follows. */
@@ -160,7 +160,7 @@ export class ValueMap {
         parts.push(s("rect", { width: CELL, height: CELL, fill: `url(#${this.hatch})` }));
         if (!this.numbers) parts.push(s("path", { d: "M7 15 H31 V23 H7 Z", fill: ink }));
       }
-      if (value > 0) parts.push(star({ fill: ink, transform: this.numbers ? "translate(66 5) scale(0.28)" : "translate(4 4) scale(0.28)" }));
+      if (value > 0) parts.push(star({ fill: ink, transform: this.numbers ? "translate(67 9) scale(0.26)" : "translate(4 4) scale(0.28)" }));
     } else if (!this.numbers) {
       const arm = 14 * Math.abs(this.palette.strength(value)) ** 0.75;
       if (Math.abs(value) >= 0.05) {
@@ -172,8 +172,7 @@ export class ValueMap {
       }
     }
     if (this.numbers) {
-      const text = number(value, this.marks === "truth" ? 0 : 1);
-      parts.push(s("text", { x: 7, y: 25, class: "map-number", fill: ink }, value > 0 ? `+${text}` : text));
+      parts.push(s("text", { x: 10, y: 30, class: "map-number", fill: ink }, signed(value, this.marks === "truth" ? 0 : 1)));
     }
     return parts;
   }
@@ -356,10 +355,9 @@ export function scale(palette) {
   const ticks = [-limit, -limit / 5, 0, limit / 5, limit];
   const labels = ticks.map((value) => {
     const x = ((palette.strength(value) + 1) / 2) * width;
-    const text = Number.isInteger(value) ? number(value, 0) : number(value, 1);
     return [
       s("line", { x1: x, x2: x, y1: 14, y2: 18, class: "scale-tick" }),
-      s("text", { x, y: 31, class: "scale-text" }, value > 0 ? `+${text}` : text),
+      s("text", { x, y: 31, class: "scale-text" }, signed(value, Number.isInteger(value) ? 0 : 1)),
     ];
   });
   return s(

@@ -124,7 +124,7 @@ function frame(next) {
   document.title = title;
   document.body.dataset.stage = stage;
   at("leave").hidden = !MAY_LEAVE.includes(stage);
-  const code = MAY_LEAVE.includes(stage) ? next.resume_code : null;
+  const code = MAY_LEAVE.includes(stage) || stage === "finished" ? next.resume_code : null;
   at("resume").hidden = !code;
   at("resume-code").textContent = code ?? "";
   const shown = Boolean(progress && progress.total > 0 && MAY_LEAVE.includes(stage) && stage !== "consent");

@@ -116,6 +116,14 @@ function pick(index) {
   controls();
 }
 
+/** The machine teacher's pick for the teacher-aware robot. */
+function machineStep() {
+  if (busy || !game.best) return;
+  pick(game.best.aware);
+  views.status.textContent = views.status.textContent.replace("Your pick", "The machine teacher, for the teacher-aware robot");
+  show(game.best.aware);
+}
+
 function controls() {
   views.confirm.disabled = busy || picked === null;
   views.machine.disabled = busy || !game.arrows || !game.best;
@@ -126,7 +134,10 @@ function charts() {
   views.charts.replaceChildren(
     ...MEASURES.filter(([name]) => name in game.naive.measures).map(([name, title, note]) =>
       lineChart({
-        title: `${title} (${note})`,
+        title,
+        note,
+        width: 440,
+        height: 150,
         label: "arrows shown",
         last: game.steps,
         series: Object.keys(ROBOTS).map((kind) => ({
@@ -149,7 +160,7 @@ function build() {
     counter: h("p", { class: "counter" }),
     charts: h("div", { class: "play-charts" }),
     confirm: h("button", { type: "button", class: "primary confirm", onclick: () => show(picked) }, "Show this arrow"),
-    machine: h("button", { type: "button", onclick: () => show(game.best.aware) }, "Let the machine teacher choose"),
+    machine: h("button", { type: "button", onclick: machineStep }, "Let the machine choose"),
   };
   for (const [robot, name] of Object.entries(ROBOTS)) {
     views[robot] = {
