@@ -120,8 +120,12 @@ class Rules:
 
     def volumes(self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> np.ndarray:
         """The exact teaching volume of every arrow: how far it would bring a naive robot toward the truth."""
-        target = self.truth(map_name).target
-        return np.array(_volumes(self.game, self._lr, _belief(w), _arrays(candidates_of_step), target))
+        return self.volumes_toward(self.truth(map_name).target, w, candidates_of_step)
+
+    def volumes_toward(self, target: np.ndarray, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> np.ndarray:
+        """The exact teaching volumes for any target, such as the map that a participant sees."""
+        arrows = _arrays(candidates_of_step)
+        return np.array(_volumes(self.game, self._lr, _belief(w), arrows, _belief(target)))
 
     def best(self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> int:
         """The machine teacher's pick: the largest exact volume, ties take the lowest index."""
