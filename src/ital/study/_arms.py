@@ -75,6 +75,7 @@ class Lane(NamedTuple):
     stream: Any
     settings: Any
     matched: Any
+    given: Any  # choices made already, −1 where the teacher is to choose
 
 
 class Trace(NamedTuple):
@@ -93,12 +94,13 @@ def choose(key: Array, volumes: Array, rationality: Array, noise: Array) -> Arra
 
 
 def step(
-    game: Game, rule: Any, lr: Array, lane: Lane, belief: Array, arrows: Arrows, key: Array
+    game: Game, rule: Any, lr: Array, lane: Lane, belief: Array, arrows: Arrows, given: Array, key: Array
 ) -> tuple[Array, tuple[Array, ...]]:
     """One step of one lane: score, choose, learn. Returns the belief; the choice, the machine's, the length."""
     lesson = _world.lesson(game, lr, belief, arrows, jnp.zeros((), jnp.int32))
     scores = _world.volumes(lesson, belief, lane.target)
-    lesson = lesson._replace(chosen=choose(key, scores, lane.rationality, lane.noise))
+    chosen = jnp.where(given < 0, choose(key, scores, lane.rationality, lane.noise), given)
+    lesson = lesson._replace(chosen=chosen)
     after = rule.update(lesson, lane.settings, belief, ()).params
     length = jnp.linalg.norm(after - belief)
     along = lesson.here.weighted_sum((jnp.arange(scores.shape[0]) == lesson.chosen).astype(scores.dtype))
@@ -120,11 +122,11 @@ def run_lanes(
         stream = jax.random.fold_in(jax.random.fold_in(key, _TEACHER), lane.stream)
         keys = jax.vmap(lambda t: jax.random.fold_in(stream, t))(jnp.arange(steps))
 
-        def one_step(belief: Array, now: tuple[Arrows, Array]) -> tuple[Array, tuple[Array, ...]]:
+        def one_step(belief: Array, now: tuple[Arrows, Array, Array]) -> tuple[Array, tuple[Array, ...]]:
             after, did = step(game, rule, lr, lane, belief, *now)
             return after, (*did, after)
 
-        choice, machine_choice, length, beliefs = jax.lax.scan(one_step, start, (arrows, keys))[1]
+        choice, machine_choice, length, beliefs = jax.lax.scan(one_step, start, (arrows, lane.given, keys))[1]
         return Trace(arrows, choice, machine_choice, length, jnp.concatenate([start[None], beliefs]))
 
     return jax.vmap(one)(lanes)
@@ -159,6 +161,18 @@ def run(
         raise InputError("at least one participant is needed")
     arms = [(teacher, learner) for teacher in teachers for learner in learners]
     every = [_lane(rules, *one) for one in itertools.product(numbers, config.maps, arms)]
+    trace = _run_all(rules, every, lambda lanes: show(lanes * len(numbers) // len(every)))
+    shape = (len(numbers), len(config.maps), len(arms))
+    trace = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), trace)
+    measured = [rules.measures_many(one.name, trace.beliefs[:, i]) for i, one in enumerate(config.maps)]
+    beliefs = (len(numbers), len(arms), config.steps + 1)
+    measures = {name: np.stack([m[name].reshape(beliefs) for m in measured], axis=1) for name in METRICS}
+    return Run(numbers, [(teacher.name, learner) for teacher, learner in arms], trace, measures)
+
+
+def _run_all(rules: Rules, every: Sequence[Lane], show: Callable[[int], None] = lambda lanes: None) -> Trace:
+    """The compiled program on all lanes, so many at a time, the last ones filled up and cut back."""
+    config = rules.config
     settled = (np.float32(config.lr), np.float32(config.start), np.uint32(config.seed))
     program = (rules.game, rules.robots["aware"].rule, config.steps, config.candidates)
     traces = []
@@ -167,20 +181,15 @@ def run(
         padded = [*lanes, *itertools.repeat(lanes[-1], LANES - len(lanes))]
         trace = run_lanes(*program, *settled, jax.tree.map(lambda *each: np.stack(each), *padded))
         traces.append(jax.tree.map(functools.partial(_first, len(lanes)), trace))
-        show((first + len(lanes)) * len(numbers) // len(every))
-    shape = (len(numbers), len(config.maps), len(arms))
-    trace = jax.tree.map(lambda *each: np.concatenate(each).reshape(*shape, *each[0].shape[1:]), *traces)
-    measured = [rules.measures_many(one.name, trace.beliefs[:, i]) for i, one in enumerate(config.maps)]
-    beliefs = (len(numbers), len(arms), config.steps + 1)
-    measures = {name: np.stack([m[name].reshape(beliefs) for m in measured], axis=1) for name in METRICS}
-    return Run(numbers, [(teacher.name, learner) for teacher, learner in arms], trace, measures)
+        show(first + len(lanes))
+    return jax.tree.map(lambda *each: np.concatenate(each), *traces)
 
 
 def _first(count: int, leaf: Array) -> np.ndarray:
     return np.asarray(leaf)[:count]
 
 
-def _lane(rules: Rules, number: int, on: Map, arm: tuple[Teacher, str]) -> Lane:
+def _lane(rules: Rules, number: int, on: Map, arm: tuple[Teacher, str], given: Sequence[int] | None = None) -> Lane:
     teacher, learner = arm
     matched = learner == MATCHED
     if not matched and learner not in rules.robots:
@@ -197,7 +206,36 @@ def _lane(rules: Rules, number: int, on: Map, arm: tuple[Teacher, str]) -> Lane:
         stream=np.uint32(_world.map_code(f"{teacher.name} {learner}")),
         settings=rules.robots["aware" if matched else learner].settings,
         matched=np.bool_(matched),
+        given=np.full(rules.config.steps, -1, np.int32) if given is None else np.asarray(given, np.int32),
     )
+
+
+class Taught(NamedTuple):
+    """Choices that somebody made: a participant's on one map, for all steps."""
+
+    number: int
+    map: str
+    choices: Sequence[int]
+
+
+class Replayed(NamedTuple):
+    """What the choices make of a robot: axes (which, step); ``measures`` begin with step 0."""
+
+    length: np.ndarray
+    measures: dict[str, np.ndarray]
+
+
+def replay(rules: Rules, taught: Sequence[Taught], learner: str) -> Replayed:
+    """The choices of people shown to a learner, who may be another one than they were made for, or the control."""
+    nobody = Teacher("nobody", 0.0, 0.0)
+    lanes = [_lane(rules, one.number, rules.map(one.map), (nobody, learner), one.choices) for one in taught]
+    trace = _run_all(rules, lanes)
+    measures = {name: np.empty(trace.beliefs.shape[:2]) for name in METRICS}
+    for name in {one.map for one in taught}:
+        rows = [i for i, one in enumerate(taught) if one.map == name]
+        for metric, values in rules.measures_many(name, trace.beliefs[rows]).items():
+            measures[metric][rows] = values.reshape(len(rows), -1)
+    return Replayed(trace.length, measures)
 
 
 def simulate(

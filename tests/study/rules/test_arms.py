@@ -141,3 +141,16 @@ def test_nobody_is_refused(config, rules, teachers):
         _arms.run(config, 0, teachers, rules=rules)
     with pytest.raises(InputError, match="there is no learner 'clever': there are naive, aware and imt-matched"):
         _arms.run(config, 1, teachers, ("clever",), rules=rules)
+
+
+def test_choices_shown_again_give_the_same_robots(rules, ran):
+    for learner in ("naive", "aware", MATCHED):
+        arm = ran.arms.index(("machine", learner))
+        taught = [
+            _arms.Taught(ran.numbers[i], name, ran.trace.choice[i, "ABCDE".index(name), arm].tolist())
+            for i, name in ((0, "B"), (5, "A"), (2, "B"))
+        ]
+        again = _arms.replay(rules, taught, learner)
+        for k, (i, m) in enumerate(((0, 1), (5, 0), (2, 1))):
+            np.testing.assert_array_equal(again.length[k], ran.trace.length[i, m, arm])
+            np.testing.assert_array_equal(again.measures["distance"][k], ran.measures["distance"][i, m, arm])
