@@ -25,7 +25,7 @@ def overview(store: Store, config: Config, mode: str) -> dict[str, Any]:
     since = operations.now() - operations.release_after(config)
     with store.reading() as connection:
         everyone = [Participant(*row) for row in connection.execute(sa.select(participants).order_by("number"))]
-        pace = dict(connection.execute(_pace(mode)).tuples().all())
+        pace = {row[0]: row[1] for row in connection.execute(_pace(mode))}
         curves = _curves(connection, config, mode)
         paused = operations.is_paused(connection)
     listed = [one for one in everyone if one.mode == mode]

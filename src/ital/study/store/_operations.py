@@ -122,7 +122,8 @@ def taken_orders(connection: sa.Connection, mode: str, config: str, since: int) 
         .where(p.mode == mode, p.config == config, p.order.is_not(None), sa.or_(p.usable, on_the_way))
         .group_by(p.order)
     )
-    return Counter(dict(connection.execute(query).tuples().all()))
+    rows = connection.execute(query).all()
+    return Counter({row[0]: row[1] for row in rows})
 
 
 def is_paused(connection: sa.Connection) -> bool:
