@@ -136,6 +136,7 @@ class Run(NamedTuple):
     """Simulated participants: axes participant, map, arm, then step; ``measures`` begin with step 0."""
 
     numbers: list[int]
+    maps: list[str]
     arms: list[tuple[str, str]]
     trace: Trace
     measures: dict[str, np.ndarray]
@@ -167,7 +168,8 @@ def run(
     measured = [rules.measures_many(one.name, trace.beliefs[:, i]) for i, one in enumerate(config.maps)]
     beliefs = (len(numbers), len(arms), config.steps + 1)
     measures = {name: np.stack([m[name].reshape(beliefs) for m in measured], axis=1) for name in METRICS}
-    return Run(numbers, [(teacher.name, learner) for teacher, learner in arms], trace, measures)
+    names = [(teacher.name, learner) for teacher, learner in arms]
+    return Run(numbers, [one.name for one in config.maps], names, trace, measures)
 
 
 def _run_all(rules: Rules, every: Sequence[Lane], show: Callable[[int], None] = lambda lanes: None) -> Trace:
@@ -249,9 +251,9 @@ def table(config: Config, run: Run) -> "pd.DataFrame":
     """The rows of simulated participants, sorted by participant, map, arm and step."""
     import pandas as pd
 
-    numbers, arms, trace, measures = run
+    numbers, maps, arms, trace, measures = run
     shape = trace.choice.shape
-    orders = [order_of(number, len(config.maps)) for number in numbers]
+    orders = [order_of(number, len(maps)) for number in numbers]
     arrows = np.stack([trace.arrows.cells, trace.arrows.actions], axis=-1)
     chosen = np.take_along_axis(arrows, trace.choice[..., None, None], axis=-2)[..., 0, :]
     robot = [
@@ -273,7 +275,7 @@ def table(config: Config, run: Run) -> "pd.DataFrame":
                 "config": config.hash,
                 "code_version": __version__,
                 "order": along(orders, 0),
-                "map": along([one.name for one in config.maps], 1),
+                "map": along(maps, 1),
                 "learner": along([learner for _, learner in arms], 2),
                 "robot": along(robot, 0, 1, 2),
                 "step": along(range(1, shape[3] + 1), 3),
