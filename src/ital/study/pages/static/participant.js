@@ -67,6 +67,7 @@ async function act(path, body) {
 async function refused(error) {
   if (!(error instanceof Refused)) throw error;
   if (error.state) {
+    teach?.unlock();
     await show(error.state);
     notice("You have gone on in another tab or window. This is where you are now.");
   } else if (error.status === 401) {
@@ -167,6 +168,7 @@ async function show(next) {
   }
   if (teach) {
     await teach.playUpdate(next, null);
+    teach.close();
     teach = null;
   }
   frame(next);

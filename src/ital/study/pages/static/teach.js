@@ -294,10 +294,15 @@ export class TeachView {
     this.submit({ round, step, choice: this.choice, timing: this.clock.confirm() });
   }
 
+  /** Nothing that is still under way shows any more. */
+  close() {
+    this.turn += 1;
+  }
+
   /** Go on with the same step after a request was refused. */
   unlock() {
     this.busy = false;
-    this.sent = null;
+    this.sent = null; // nothing to animate: what comes next was not this choice
     this.button.disabled = this.choice === null;
     this.button.textContent = "Show this arrow";
     this.truth.lock(false);
