@@ -25,8 +25,10 @@ def url(request, tmp_path, monkeypatch):
     """An empty database, once of either kind; the files beside it are in a folder of the test's own."""
     monkeypatch.setenv("ITAL_STUDY_FOLDER", str(tmp_path))
     if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'study.db'}"
-    return request.getfixturevalue("cluster").new()
+        yield f"sqlite:///{tmp_path / 'study.db'}"
+    else:
+        with request.getfixturevalue("cluster").new() as address:
+            yield address
 
 
 @pytest.fixture

@@ -32,10 +32,10 @@ def ordinary_user():
 
 
 class Cluster:
-    """A running server; every call of :meth:`new` makes an empty database in it."""
+    """A running server; ``with cluster.new() as url`` gives an empty database in it."""
 
     def __init__(self, *, durable=False):
-        self.bin, self.user = binaries(), ordinary_user()
+        self.bin, self.user, self.free = binaries(), ordinary_user(), []
         self.folder = Path(tempfile.mkdtemp(prefix="ital-postgres-"))
         if self.user is not None:
             os.chown(self.folder, self.user.pw_uid, self.user.pw_gid)
@@ -51,14 +51,26 @@ class Cluster:
         command = [str(self.bin / program), *map(str, arguments)]
         subprocess.run(command, check=True, cwd=self.folder, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, **who)
 
+    @contextlib.contextmanager
     def new(self):
-        """The address of an empty database."""
+        """The address of an empty database, which is emptied again afterwards."""
+        name = self.free.pop() if self.free else self._create()
+        yield f"postgresql://ital@/{name}?host={self.folder}"
+        with self._connect(name) as connection:
+            connection.execute("DROP SCHEMA public CASCADE")
+            connection.execute("CREATE SCHEMA public")
+        self.free.append(name)
+
+    def _create(self):
+        name = f"t{uuid.uuid4().hex}"
+        with self._connect("postgres") as connection:
+            connection.execute(f"CREATE DATABASE {name}")
+        return name
+
+    def _connect(self, name):
         import psycopg
 
-        name = f"t{uuid.uuid4().hex}"
-        with psycopg.connect(f"host={self.folder} user=ital dbname=postgres", autocommit=True) as connection:
-            connection.execute(f"CREATE DATABASE {name}")
-        return f"postgresql://ital@/{name}?host={self.folder}"
+        return psycopg.connect(f"host={self.folder} user=ital dbname={name}", autocommit=True)
 
     def stop(self):
         self._run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")

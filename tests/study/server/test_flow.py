@@ -131,19 +131,16 @@ def test_a_step_again_changes_nothing(url, person):
     assert len(rows(url, steps)) == 2
 
 
-@pytest.mark.parametrize(
-    "change",
-    [{"choice": 4}, {"step": 5}, {"round": "1-1"}, {"round": "9-9", "step": 0}, {"round": "1-1", "step": 2}],
-)
-def test_another_choice_or_a_step_out_of_order_is_refused_and_changes_nothing(url, person, change):
+def test_another_choice_or_a_step_out_of_order_is_refused_and_changes_nothing(url, person):
     one = person().join().begin()
     body = one.step_body(choice=3)
     one.do("/api/steps", body)
     before, stored = one.look(), rows(url, steps)
-    with pytest.raises(Refusal) as refused:
-        one.do("/api/steps", body | change)
-    assert (refused.value.status, refused.value.code) == (409, "out_of_order")
-    assert refused.value.body["state"] == before
+    for change in ({"choice": 4}, {"step": 5}, {"round": "1-1"}, {"round": "9-9"}, {"round": "1-1", "step": 2}):
+        with pytest.raises(Refusal) as refused:
+            one.do("/api/steps", body | change)
+        assert (refused.value.status, refused.value.code) == (409, "out_of_order")
+        assert refused.value.body["state"] == before
     assert one.look() == before
     assert rows(url, steps) == stored
 
@@ -227,14 +224,16 @@ def test_every_question_must_be_answered(person):
     assert one.look()["check"]["tries_left"] == 2
 
 
-@pytest.mark.parametrize("ids", [{"PROLIFIC_PID": "5f0", "STUDY_ID": "s", "SESSION_ID": "1"}, {"id": "5f0"}])
+@pytest.mark.parametrize(
+    "ids", [{"PROLIFIC_PID": "an-external-id", "STUDY_ID": "s", "SESSION_ID": "1"}, {"id": "an-external-id"}]
+)
 def test_the_same_id_always_returns_to_the_same_place(url, person, ids):
     one = person().join(ids=ids).begin().teach(4)
     elsewhere = person().join(ids={**ids, **({"SESSION_ID": "2"} if "SESSION_ID" in ids else {})})
     assert elsewhere.state == one.state
     assert len(rows(url, participants)) == 1
     [kept] = rows(url, participants)
-    assert "5f0" not in json.dumps(dict(kept))
+    assert "an-external-id" not in json.dumps(dict(kept))
     assert person().join(ids={"id": "another"}).state["stage"] == "consent"
     assert person().join("simulated", ids=ids, key=SIMULATION_KEY).state["stage"] == "consent"  # kept apart
 

@@ -2,13 +2,12 @@
 
 import asyncio
 import contextlib
-import html
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, JSONResponse, Response
+from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from ital._version import __version__
@@ -16,20 +15,10 @@ from ital.study._config import Config
 from ital.study._rules import Rules
 from ital.study.server import _admin, _pages, _participants, _play, _security
 from ital.study.server._app_state import AppState
+from ital.study.server._plain import SENTENCES, plain
 from ital.study.server._settings import Settings
 from ital.study.server._study import Refused, Study
 from ital.study.store import open_store
-
-SENTENCES = {
-    400: "The request cannot be read.",
-    401: "Please log in first.",
-    403: "This is not allowed.",
-    404: "There is no such page.",
-    405: "This cannot be done here.",
-    413: "This request is too large.",
-    422: "The request is not valid.",
-    500: "Something went wrong on our side. What you did before is stored; please try again.",
-}
 
 
 def create_app(config: Config, store_url: str, settings: Settings) -> FastAPI:
@@ -86,19 +75,12 @@ def _bare(title: str, life: Callable[[FastAPI], Any]) -> FastAPI:
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _not_valid)
-    app.add_exception_handler(Exception, _unexpected)
     return app
 
 
 def _problem(request: Request, status: int, code: str, error: str, **more: Any) -> Response:
-    """An error in plain words: JSON for programs, a bare page for people."""
-    if request.url.path.startswith("/api/"):
-        return JSONResponse({"error": error, "code": code, **more}, status)
-    page = (
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{status}</title></head>'
-        f"<body><main><h1>{html.escape(error)}</h1></main></body></html>"
-    )
-    return HTMLResponse(page, status)
+    content, kind = plain(request.url.path, status, code, error, **more)
+    return Response(content, status, media_type=kind)
 
 
 async def _refused(request: Request, error: Any) -> Response:
@@ -123,7 +105,3 @@ async def _not_valid(request: Request, error: Any) -> Response:
     first = next(iter(error.errors()), {"loc": ()})
     place = ".".join(str(part)[:40] for part in first["loc"] if part != "body")[:100]
     return _problem(request, 422, "invalid", SENTENCES[422] if not place else f"The request is not valid: {place!a}.")
-
-
-async def _unexpected(request: Request, error: Any) -> Response:
-    return _problem(request, 500, "error", SENTENCES[500])

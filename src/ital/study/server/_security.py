@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import json
+import logging
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
@@ -11,6 +12,9 @@ from typing import Any
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
+from ital.study.server._plain import SENTENCES, plain
+
+LOG = logging.getLogger("ital.study")
 PARTICIPANT_COOKIE, RESEARCHER_COOKIE = "ital_participant", "ital_researcher"
 PARTICIPANT_AGE, RESEARCHER_AGE = 180 * 24 * 3600, 12 * 3600  # seconds
 LARGEST_BODY = 64 * 1024
@@ -133,7 +137,10 @@ Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None
 
 
 class Guard:
-    """Stands before the application: security headers on every answer, no body that is too large, no foreign origin."""
+    """Stands before the application: security headers on every answer, no body too large, no foreign origin.
+
+    What goes wrong inside is logged, and answered with one plain sentence.
+    """
 
     def __init__(self, app: Application, origin: str | None = None) -> None:
         self.app, self.origin = app, origin
@@ -145,21 +152,32 @@ class Guard:
             return
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
+        begun = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal begun
+            begun = True
             if message["type"] == "http.response.start":
                 message["headers"] = _with_defaults(message.get("headers", []), scope.get("scheme") == "https")
             await send(message)
 
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             if not is_own_origin(headers, self.origin):
-                await _refuse(send_with_headers, 403, "This request came from another site.", "forbidden")
+                await _refuse(
+                    send_with_headers, scope["path"], 403, "forbidden", "This request came from another site."
+                )
                 return
             body = await _body(receive, headers.get("content-length"))
             if body is None:
-                await _refuse(send_with_headers, 413, "This request is too large.", "too_large")
+                await _refuse(send_with_headers, scope["path"], 413, "too_large", SENTENCES[413])
                 return
             receive = _again(body, receive)
-        await self.app(scope, receive, send_with_headers)
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Exception:
+            LOG.exception("an error while answering %s", scope["method"])
+            if not begun:
+                await _refuse(send_with_headers, scope["path"], 500, "error", SENTENCES[500])
 
 
 def is_own_origin(headers: Mapping[str, str], origin: str | None = None) -> bool:
@@ -214,9 +232,9 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return once
 
 
-async def _refuse(send: Send, status: int, error: str, code: str) -> None:
-    content = json.dumps({"error": error, "code": code}).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+async def _refuse(send: Send, path: str, status: int, code: str, error: str) -> None:
+    content, kind = plain(path, status, code, error)
+    headers = [(b"content-type", kind.encode()), (b"content-length", str(len(content)).encode())]
     if status == 413:
         headers.append((b"connection", b"close"))  # the rest of the body is not read
     await send({"type": "http.response.start", "status": status, "headers": headers})

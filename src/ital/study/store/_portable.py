@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -90,7 +91,7 @@ def check(file: Path) -> dict[str, Any]:
             last = record if "end" in record else None
             if first.get("format") != FORMAT:
                 raise damaged
-    except (OSError, EOFError, ValueError, AttributeError) as error:
+    except (OSError, EOFError, ValueError, AttributeError, zlib.error) as error:
         if isinstance(error, InputError):
             raise
         if isinstance(error, FileNotFoundError):
