@@ -198,6 +198,20 @@ def test_a_confirmed_step_survives_a_reload_without_connection(browser, context,
     assert overview(browser, person.address)["participants"][-1]["done"] == 1
 
 
+def test_a_kept_step_is_never_sent_for_somebody_else(browser, person, page):
+    person.to_teaching("first-at-this-computer")
+    person.pick(6)
+    page.route("**/api/steps", lambda route: route.abort())
+    person.confirm()
+    expect(page.locator("#trouble")).to_be_visible()
+    page.get_by_role("button", name="Leave the study").click()
+    page.get_by_role("button", name="Leave and keep my data").click()
+    expect(page.locator("#notice")).to_contain_text("still being sent")
+    page.unroute("**/api/steps")
+    person.to_teaching("second-at-this-computer")
+    assert overview(browser, person.address)["participants"][-1]["done"] == 0
+
+
 def test_answers_of_a_dead_connection_are_asked_again(browser, person, page):
     """The step was stored but its answer was lost: the repeated request must not count twice."""
     person.to_teaching("lost-answer")

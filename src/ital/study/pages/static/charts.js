@@ -70,7 +70,13 @@ export function lineChart({ title, series, last, reference, note = "", width = 3
         .map((tick) => s("text", { x: px(tick), y: height - bottom + 15, class: "tick" }, String(tick))),
       s("text", { x: (left + width - right) / 2, y: height - 3, class: "axis" }, label),
       reference && [
-        s("line", { x1: left, x2: width - right, y1: py(reference.value), y2: py(reference.value), class: "reference" }),
+        s("line", {
+          x1: left,
+          x2: width - right,
+          y1: py(reference.value),
+          y2: py(reference.value),
+          class: "reference",
+        }),
         s("text", { x: width - right, y: py(reference.value) - 4, class: "tick end" }, reference.name),
       ],
       lines,
@@ -89,7 +95,9 @@ export function lineKey() {
         "svg",
         { viewBox: "0 0 44 14", class: "key", "aria-hidden": "true" },
         s("path", { d: "M2 7H42", class: `line ${kind}` }),
-        kind === "naive" ? s("rect", { x: 18, y: 3, width: 8, height: 8, class: "dot naive" }) : s("circle", { cx: 22, cy: 7, r: 4.5, class: "dot aware" }),
+        kind === "naive"
+          ? s("rect", { x: 18, y: 3, width: 8, height: 8, class: "dot naive" })
+          : s("circle", { cx: 22, cy: 7, r: 4.5, class: "dot aware" }),
       ),
       LEARNERS[kind],
     );
@@ -106,11 +114,21 @@ export function bars(title, rows) {
     h(
       "table",
       null,
-      h("tbody", null, rows.map(({ name, value, note }) => {
-        const bar = h("span", { class: "bar" });
-        bar.style.width = `${(100 * value) / most}%`;
-        return h("tr", null, h("th", { scope: "row" }, name), h("td", { class: "bar-cell" }, bar), h("td", { class: "bar-number" }, note ?? String(value)));
-      })),
+      h(
+        "tbody",
+        null,
+        rows.map(({ name, value, note }) => {
+          const bar = h("span", { class: "bar" });
+          bar.style.width = `${(100 * value) / most}%`;
+          return h(
+            "tr",
+            null,
+            h("th", { scope: "row" }, name),
+            h("td", { class: "bar-cell" }, bar),
+            h("td", { class: "bar-number" }, note ?? String(value)),
+          );
+        }),
+      ),
     ),
   );
 }
@@ -134,16 +152,31 @@ export function histogram(title, values, unit) {
     h("figcaption", null, title),
     s(
       "svg",
-      { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": known.length ? `${title}: ${known.length} values, middle one ${number(middle)} ${unit}` : `${title}: nothing yet` },
+      {
+        viewBox: `0 0 ${width} ${height}`,
+        role: "img",
+        "aria-label": known.length
+          ? `${title}: ${known.length} values, middle one ${number(middle)} ${unit}`
+          : `${title}: nothing yet`,
+      },
       counts.map((count, i) => {
         const tall = ((height - bottom - 22) * count) / most;
         return [
-          s("rect", { x: 20 + i * w + 1, y: height - bottom - tall, width: Math.max(w - 2, 1), height: tall, class: "column" }),
-          count > 0 && s("text", { x: 20 + (i + 0.5) * w, y: height - bottom - tall - 4, class: "tick" }, String(count)),
+          s("rect", {
+            x: 20 + i * w + 1,
+            y: height - bottom - tall,
+            width: Math.max(w - 2, 1),
+            height: tall,
+            class: "column",
+          }),
+          count > 0 &&
+            s("text", { x: 20 + (i + 0.5) * w, y: height - bottom - tall - 4, class: "tick" }, String(count)),
         ];
       }),
       s("line", { x1: 20, x2: width - 20, y1: height - bottom, y2: height - bottom, class: "base-line" }),
-      Array.from({ length: bins + 1 }, (_, i) => s("text", { x: 20 + i * w, y: height - bottom + 15, class: "tick" }, number(i * step, step < 1 ? 1 : 0))),
+      Array.from({ length: bins + 1 }, (_, i) =>
+        s("text", { x: 20 + i * w, y: height - bottom + 15, class: "tick" }, number(i * step, step < 1 ? 1 : 0)),
+      ),
       s("text", { x: width / 2, y: height - 3, class: "axis" }, unit),
       known.length === 0 && s("text", { x: width / 2, y: height / 2, class: "axis" }, "nothing yet"),
     ),

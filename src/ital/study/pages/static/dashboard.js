@@ -73,7 +73,9 @@ async function refresh() {
     }
     at("trouble").hidden = false;
     at("trouble").textContent =
-      error instanceof Unreachable ? "No connection to the server. What you see may be out of date; trying again." : error.message;
+      error instanceof Unreachable
+        ? "No connection to the server. What you see may be out of date; trying again."
+        : error.message;
   }
   timer = setTimeout(refresh, EVERY);
 }
@@ -157,7 +159,14 @@ function frame() {
       "header",
       { class: "dash-top" },
       h("div", null, h("h1", null, view.title), view.version),
-      h("div", { class: "dash-tools" }, view.updated, view.state, view.pause, h("button", { type: "button", class: "quiet", onclick: logOut }, "Log out")),
+      h(
+        "div",
+        { class: "dash-tools" },
+        view.updated,
+        view.state,
+        view.pause,
+        h("button", { type: "button", class: "quiet", onclick: logOut }, "Log out"),
+      ),
     ),
   );
   const choose = h(
@@ -180,10 +189,25 @@ function frame() {
       h(
         "div",
         { class: "dash-side" },
-        section("Learning curves so far", h("p", { class: "fine" }, "Mean distance between what robots believe and the truth, ± standard error."), lineKey(), view.curves),
-        h("div", { class: "dash-grid even" }, section("Where people stopped", view.dropouts), section("Time per step", view.times)),
+        section(
+          "Learning curves so far",
+          h("p", { class: "fine" }, "Mean distance between what robots believe and the truth, ± standard error."),
+          lineKey(),
+          view.curves,
+        ),
+        h(
+          "div",
+          { class: "dash-grid even" },
+          section("Where people stopped", view.dropouts),
+          section("Time per step", view.times),
+        ),
       ),
-      h("div", { class: "dash-side" }, section("Balance of orders", view.balance), section("Downloads", view.downloads)),
+      h(
+        "div",
+        { class: "dash-side" },
+        section("Balance of orders", view.balance),
+        section("Downloads", view.downloads),
+      ),
     ),
     section(
       "Participants",
@@ -217,15 +241,24 @@ function show(overview, entries) {
   view.warnings.replaceChildren(...(overview.warnings ?? []).map((text) => h("p", { class: "warning" }, text)));
   tiles(overview, counts, participants);
   balance(overview);
-  view.curves.replaceChildren(...Object.entries(overview.curves ?? {}).map(([map, learners]) => curve(map, learners, study.steps)));
+  view.curves.replaceChildren(
+    ...Object.entries(overview.curves ?? {}).map(([map, learners]) => curve(map, learners, study.steps)),
+  );
   const stops = overview.dropouts ?? [];
   view.dropouts.replaceChildren(
     stops.length
-      ? bars(null, stops.map(({ stage, n }) => ({ name: STAGES[stage] ?? stage, value: n })))
+      ? bars(
+          null,
+          stops.map(({ stage, n }) => ({ name: STAGES[stage] ?? stage, value: n })),
+        )
       : h("p", { class: "fine" }, "Nobody has stopped so far."),
   );
   view.times.replaceChildren(
-    histogram("Participants by seconds per step", participants.map((one) => one.seconds_per_step ?? NaN), "seconds"),
+    histogram(
+      "Participants by seconds per step",
+      participants.map((one) => one.seconds_per_step ?? NaN),
+      "seconds",
+    ),
   );
   view.table.replaceChildren(table(participants));
   view.downloads.replaceChildren(downloads());
@@ -256,11 +289,19 @@ function modeButtons(numbers) {
 
 function tiles(overview, counts, participants) {
   const sum = (...stages) => stages.reduce((total, stage) => total + (counts[stage] ?? 0), 0);
-  const open = participants.filter((one) => one.open ?? !["finished", "declined", "failed_check", "left"].includes(one.stage)).length;
+  const open = participants.filter(
+    (one) => one.open ?? !["finished", "declined", "failed_check", "left"].includes(one.stage),
+  ).length;
   const { intake } = overview;
   const joined = Object.values(counts).reduce((total, n) => total + n, 0);
   const tile = (value, text, note) =>
-    h("div", { class: "tile" }, h("p", { class: "tile-value" }, value), h("p", { class: "tile-text" }, text), note && h("p", { class: "fine" }, note));
+    h(
+      "div",
+      { class: "tile" },
+      h("p", { class: "tile-value" }, value),
+      h("p", { class: "tile-text" }, text),
+      note && h("p", { class: "fine" }, note),
+    );
   view.tiles.replaceChildren(
     tile(joined, "joined", intake?.max ? `of ${intake.max} wanted` : null),
     tile(open, "on their way"),
@@ -288,13 +329,30 @@ function balance({ firsts, orders }) {
     );
   });
   const list = (orders ?? []).map(({ order, usable, open }) =>
-    h("tr", null, h("td", null, h("code", null, order.replaceAll("-", " "))), h("td", { class: "bar-number" }, usable), h("td", { class: "bar-number" }, open)),
+    h(
+      "tr",
+      null,
+      h("td", null, h("code", null, order.replaceAll("-", " "))),
+      h("td", { class: "bar-number" }, usable),
+      h("td", { class: "bar-number" }, open),
+    ),
   );
   view.balance.replaceChildren(
     h(
       "table",
       { class: "balance" },
-      h("thead", null, h("tr", null, h("th", { scope: "col" }, "Map"), h("th", { scope: "col" }, "naive first"), h("td"), h("th", { scope: "col" }, "aware first"))),
+      h(
+        "thead",
+        null,
+        h(
+          "tr",
+          null,
+          h("th", { scope: "col" }, "Map"),
+          h("th", { scope: "col" }, "naive first"),
+          h("td"),
+          h("th", { scope: "col" }, "aware first"),
+        ),
+      ),
       h("tbody", null, rows),
     ),
     h(
@@ -304,7 +362,17 @@ function balance({ firsts, orders }) {
       h(
         "table",
         { class: "orders" },
-        h("thead", null, h("tr", null, h("th", { scope: "col" }, "Robot 1 on each map"), h("th", { scope: "col" }, "usable"), h("th", { scope: "col" }, "open"))),
+        h(
+          "thead",
+          null,
+          h(
+            "tr",
+            null,
+            h("th", { scope: "col" }, "Robot 1 on each map"),
+            h("th", { scope: "col" }, "usable"),
+            h("th", { scope: "col" }, "open"),
+          ),
+        ),
         h("tbody", null, list),
       ),
     ),
@@ -316,7 +384,12 @@ function curve(map, learners, steps) {
   return lineChart({
     title: `Map ${map} (n = ${[...new Set(counts)].join(", ")})`,
     last: steps,
-    series: Object.entries(learners).map(([kind, { step, distance_mean: y, distance_sem: sem }]) => ({ kind, x: step, y, sem })),
+    series: Object.entries(learners).map(([kind, { step, distance_mean: y, distance_sem: sem }]) => ({
+      kind,
+      x: step,
+      y,
+      sem,
+    })),
   });
 }
 
@@ -325,7 +398,11 @@ function when(iso) {
   const date = new Date(iso);
   const seconds = (Date.now() - date.getTime()) / 1000;
   const text =
-    seconds < 60 ? "just now" : seconds < 3600 ? `${Math.floor(seconds / 60)} min ago` : date.toLocaleString([], { dateStyle: "short", timeStyle: "short" });
+    seconds < 60
+      ? "just now"
+      : seconds < 3600
+        ? `${Math.floor(seconds / 60)} min ago`
+        : date.toLocaleString([], { dateStyle: "short", timeStyle: "short" });
   return h("time", { datetime: iso, title: date.toLocaleString() }, text);
 }
 
@@ -347,28 +424,85 @@ function table(participants) {
         "tr",
         null,
         h("th", { scope: "row" }, one.number),
-        h("td", null, h("span", { class: `badge mode-${one.mode}` }, MODES[one.mode] ?? one.mode), one.teacher && one.teacher !== "human" && ` ${one.teacher}`),
-        h("td", null, STAGES[one.stage] ?? one.stage, one.released && h("span", { class: "badge" }, "released"), one.current_version === false && h("span", { class: "badge" }, "other version")),
+        h(
+          "td",
+          null,
+          h("span", { class: `badge mode-${one.mode}` }, MODES[one.mode] ?? one.mode),
+          one.teacher && one.teacher !== "human" && ` ${one.teacher}`,
+        ),
+        h(
+          "td",
+          null,
+          STAGES[one.stage] ?? one.stage,
+          one.released && h("span", { class: "badge" }, "released"),
+          one.current_version === false && h("span", { class: "badge" }, "other version"),
+        ),
         h("td", { class: "mini" }, h("span", { class: "mini-bar" }, fill), ` ${one.done} / ${one.total}`),
-        h("td", null, one.order ? h("code", { title: one.order }, one.order.split("-").map((learner) => learner[0].toUpperCase()).join(" ")) : "–"),
+        h(
+          "td",
+          null,
+          one.order
+            ? h(
+                "code",
+                { title: one.order },
+                one.order
+                  .split("-")
+                  .map((learner) => learner[0].toUpperCase())
+                  .join(" "),
+              )
+            : "–",
+        ),
         h("td", null, when(one.started)),
         h("td", null, when(one.last_seen)),
-        h("td", { class: "bar-number" }, one.seconds_per_step === null || one.seconds_per_step === undefined ? "–" : one.seconds_per_step.toFixed(1)),
+        h(
+          "td",
+          { class: "bar-number" },
+          one.seconds_per_step === null || one.seconds_per_step === undefined ? "–" : one.seconds_per_step.toFixed(1),
+        ),
         h("td", null, one.usable ? "yes" : "no"),
         h(
           "td",
           { class: "row-tools" },
-          h("button", { type: "button", "data-key": `release-${one.number}`, disabled: !open(one), onclick: () => release(one) }, "Release", h("span", { class: "sr-only" }, ` participant ${one.number}`)),
-          h("button", { type: "button", class: "danger", "data-key": `delete-${one.number}`, onclick: () => remove(one) }, "Delete", h("span", { class: "sr-only" }, ` participant ${one.number}`)),
+          h(
+            "button",
+            { type: "button", "data-key": `release-${one.number}`, disabled: !open(one), onclick: () => release(one) },
+            "Release",
+            h("span", { class: "sr-only" }, ` participant ${one.number}`),
+          ),
+          h(
+            "button",
+            { type: "button", class: "danger", "data-key": `delete-${one.number}`, onclick: () => remove(one) },
+            "Delete",
+            h("span", { class: "sr-only" }, ` participant ${one.number}`),
+          ),
         ),
       );
     });
   if (rows.length === 0) return h("p", { class: "fine" }, "Nobody here yet.");
-  const heads = ["No.", "Mode", "Stage", "Steps", "Robot 1 (N naive, A aware)", "Started", "Last seen", "s / step", "Usable"];
+  const heads = [
+    "No.",
+    "Mode",
+    "Stage",
+    "Steps",
+    "Robot 1 (N naive, A aware)",
+    "Started",
+    "Last seen",
+    "s / step",
+    "Usable",
+  ];
   return h(
     "table",
     { class: "people" },
-    h("thead", null, h("tr", null, heads.map((text) => h("th", { scope: "col" }, text)), h("td"))),
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        heads.map((text) => h("th", { scope: "col" }, text)),
+        h("td"),
+      ),
+    ),
     h("tbody", null, rows),
   );
 }
@@ -377,13 +511,27 @@ function downloads() {
   return h(
     "div",
     null,
-    h("p", { class: "fine" }, mode === "live" ? "Data of live participants. No external IDs are in any file." : `Data of mode “${mode}”. ${MODE_NOTES[mode]}`),
+    h(
+      "p",
+      { class: "fine" },
+      mode === "live"
+        ? "Data of live participants. No external IDs are in any file."
+        : `Data of mode “${mode}”. ${MODE_NOTES[mode]}`,
+    ),
     h(
       "div",
       { class: "buttons" },
-      FILES.map(([file, text]) => h("a", { class: "button", href: `/api/admin/export/${file}?mode=${mode}`, download: true }, text)),
+      FILES.map(([file, text]) =>
+        h("a", { class: "button", href: `/api/admin/export/${file}?mode=${mode}`, download: true }, text),
+      ),
     ),
-    h("p", null, h("a", { href: "/preview" }, "Preview the study"), " · ", h("a", { href: "/?mode=pilot" }, "Take part as a pilot")),
+    h(
+      "p",
+      null,
+      h("a", { href: "/preview" }, "Preview the study"),
+      " · ",
+      h("a", { href: "/?mode=pilot" }, "Take part as a pilot"),
+    ),
   );
 }
 
@@ -392,12 +540,27 @@ function audit(entries) {
   return h(
     "table",
     null,
-    h("thead", null, h("tr", null, ["When", "What", "Participant", "Detail"].map((text) => h("th", { scope: "col" }, text)))),
+    h(
+      "thead",
+      null,
+      h(
+        "tr",
+        null,
+        ["When", "What", "Participant", "Detail"].map((text) => h("th", { scope: "col" }, text)),
+      ),
+    ),
     h(
       "tbody",
       null,
       entries.map(({ at: time, action, number: who, detail }) =>
-        h("tr", null, h("td", null, when(time)), h("td", null, action), h("td", null, who ?? "–"), h("td", null, detail ?? "")),
+        h(
+          "tr",
+          null,
+          h("td", null, when(time)),
+          h("td", null, action),
+          h("td", null, who ?? "–"),
+          h("td", null, detail ?? ""),
+        ),
       ),
     ),
   );
@@ -425,7 +588,13 @@ function ask(title, text, label, kind, check, work) {
     h("h2", { id: "ask-title" }, title),
     h("p", null, text),
     check && h("label", { for: "confirm" }, check.label),
-    check && h("input", { id: "confirm", autocomplete: "off", inputmode: "numeric", oninput: (event) => (go.disabled = event.target.value.trim() !== check.value) }),
+    check &&
+      h("input", {
+        id: "confirm",
+        autocomplete: "off",
+        inputmode: "numeric",
+        oninput: (event) => (go.disabled = event.target.value.trim() !== check.value),
+      }),
     h("div", { class: "buttons" }, go, h("button", { type: "button", onclick: close }, "Cancel")),
   );
   form.addEventListener("submit", async (event) => {
@@ -463,7 +632,8 @@ function remove({ number }) {
     "danger",
     { label: `Type ${number} to confirm`, value: String(number) },
     async () => {
-      if (await send("/api/admin/delete", { number, confirm: number })) notice(`Participant ${number} has been deleted.`);
+      if (await send("/api/admin/delete", { number, confirm: number }))
+        notice(`Participant ${number} has been deleted.`);
       await refresh();
     },
   );

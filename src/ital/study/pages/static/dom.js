@@ -27,7 +27,12 @@ export function s(tag, attributes, ...children) {
 export function prose(text) {
   return (text ?? "")
     .split(/\n\s*\n/)
-    .map((block) => block.split("\n").map((line) => line.trim()).filter(Boolean))
+    .map((block) =>
+      block
+        .split("\n")
+        .map((line) => line.trim())
+        .filter(Boolean),
+    )
     .filter((lines) => lines.length > 0)
     .flatMap((lines) => {
       const first = lines.findIndex((line) => line.startsWith("- "));
@@ -37,7 +42,11 @@ export function prose(text) {
         if (line.startsWith("- ")) items.push(line.slice(2));
         else items[items.length - 1] += ` ${line}`;
       }
-      const list = h("ul", null, items.map((item) => h("li", null, item)));
+      const list = h(
+        "ul",
+        null,
+        items.map((item) => h("li", null, item)),
+      );
       return first > 0 ? [h("p", null, lines.slice(0, first).join(" ")), list] : [list];
     });
 }

@@ -160,7 +160,10 @@ export class ValueMap {
         parts.push(s("rect", { width: CELL, height: CELL, fill: `url(#${this.hatch})` }));
         if (!this.numbers) parts.push(s("path", { d: "M7 15 H31 V23 H7 Z", fill: ink }));
       }
-      if (value > 0) parts.push(star({ fill: ink, transform: this.numbers ? "translate(67 9) scale(0.26)" : "translate(4 4) scale(0.28)" }));
+      if (value > 0)
+        parts.push(
+          star({ fill: ink, transform: this.numbers ? "translate(67 9) scale(0.26)" : "translate(4 4) scale(0.28)" }),
+        );
     } else if (!this.numbers) {
       const arm = 14 * Math.abs(this.palette.strength(value)) ** 0.75;
       if (Math.abs(value) >= 0.05) {
@@ -172,7 +175,9 @@ export class ValueMap {
       }
     }
     if (this.numbers) {
-      parts.push(s("text", { x: 10, y: 30, class: "map-number", fill: ink }, signed(value, this.marks === "truth" ? 0 : 1)));
+      parts.push(
+        s("text", { x: 10, y: 30, class: "map-number", fill: ink }, signed(value, this.marks === "truth" ? 0 : 1)),
+      );
     }
     return parts;
   }
@@ -190,7 +195,10 @@ export class ValueMap {
         const frame = (now) => {
           const part = Math.min(Math.max((now - begin) / duration, 0), 1);
           const eased = part * part * (3 - 2 * part);
-          this.show(to.map((value, i) => from[i] + (value - from[i]) * eased), false);
+          this.show(
+            to.map((value, i) => from[i] + (value - from[i]) * eased),
+            false,
+          );
           if (part < 1) requestAnimationFrame(frame);
           else done();
         };
@@ -206,7 +214,15 @@ export class ValueMap {
   mark(cells) {
     this.rings.replaceChildren(
       ...cells.map((cell) =>
-        s("rect", { transform: corner(cell, this.size), x: 5, y: 5, width: 90, height: 90, rx: 10, class: "map-changed" }),
+        s("rect", {
+          transform: corner(cell, this.size),
+          x: 5,
+          y: 5,
+          width: 90,
+          height: 90,
+          rx: 10,
+          class: "map-changed",
+        }),
       ),
     );
   }
@@ -332,7 +348,15 @@ export class ActionMap {
   mark(cells) {
     this.rings.replaceChildren(
       ...cells.map((cell) =>
-        s("rect", { transform: corner(cell, this.size), x: 5, y: 5, width: 90, height: 90, rx: 10, class: "map-changed" }),
+        s("rect", {
+          transform: corner(cell, this.size),
+          x: 5,
+          y: 5,
+          width: 90,
+          height: 90,
+          rx: 10,
+          class: "map-changed",
+        }),
       ),
     );
   }

@@ -51,7 +51,10 @@ function trouble(on, busy = false) {
 
 /** Send something that moves the person on, once at a time, and show where they are then. */
 async function act(path, body) {
-  if (acting) return false;
+  if (acting) {
+    notice("One moment, please: your last answer is still being sent.");
+    return false;
+  }
   acting = true;
   try {
     await show(await insist(() => request("POST", path, body, { csrf: state?.csrf }), trouble));
@@ -82,7 +85,7 @@ async function refused(error) {
 }
 
 async function submitStep(step) {
-  sessionStorage.setItem(PENDING, JSON.stringify(step));
+  sessionStorage.setItem(PENDING, JSON.stringify({ step, whose: state.resume_code }));
   recorder.flush();
   const moved = await act("/api/steps", step);
   sessionStorage.removeItem(PENDING);
@@ -228,7 +231,8 @@ function leaveDialog() {
         "p",
         null,
         "You may stop at any time, without giving a reason. ",
-        state.resume_code && "If you only want a break, just close this page: with the same link or your resume code you come back to this very place.",
+        state.resume_code &&
+          "If you only want a break, just close this page: with the same link or your resume code you come back to this very place.",
       ),
       h(
         "div",
@@ -240,7 +244,12 @@ function leaveDialog() {
           "Leave and keep my data",
           h("small", null, stored > 0 ? "What you did so far may be used." : "Nothing has been taught yet."),
         ),
-        h("button", { type: "button", class: "danger", onclick: second }, "Leave and delete my data", h("small", null, "Everything you did here is erased.")),
+        h(
+          "button",
+          { type: "button", class: "danger", onclick: second },
+          "Leave and delete my data",
+          h("small", null, "Everything you did here is erased."),
+        ),
       ),
     );
   const second = () => {
@@ -321,7 +330,8 @@ async function resend() {
   sessionStorage.removeItem(PENDING);
   if (performance.getEntriesByType("navigation")[0]?.type === "reload") recorder.add("reloaded");
   if (!kept || !TEACHING.includes(state?.stage)) return;
-  const step = JSON.parse(kept);
+  const { step, whose } = JSON.parse(kept);
+  if (whose !== state.resume_code) return;
   if (step.round === state.scene.round && step.step === state.scene.step) await submitStep(step);
 }
 
@@ -349,8 +359,16 @@ function watchSize() {
   };
   box.replaceChildren(
     h("h2", null, "This screen is a little small"),
-    h("p", null, "The study shows three maps side by side. Please open the link on a computer or a tablet, or turn your device."),
-    h("p", null, "If you have begun already, nothing is lost: the same link or your resume code brings you back to your place."),
+    h(
+      "p",
+      null,
+      "The study shows three maps side by side. Please open the link on a computer or a tablet, or turn your device.",
+    ),
+    h(
+      "p",
+      null,
+      "If you have begun already, nothing is lost: the same link or your resume code brings you back to your place.",
+    ),
     h(
       "button",
       {
@@ -379,7 +397,10 @@ window.addEventListener("popstate", (event) => {
 window.addEventListener("pageshow", (event) => event.persisted && catchUp());
 watchFocus(
   () => {
-    recorder.add("focus_lost", TEACHING.includes(state?.stage) ? { round: state.scene.round, step: state.scene.step } : {});
+    recorder.add(
+      "focus_lost",
+      TEACHING.includes(state?.stage) ? { round: state.scene.round, step: state.scene.step } : {},
+    );
     teach?.focusLost();
   },
   () => {
@@ -389,4 +410,6 @@ watchFocus(
 );
 at("leave").addEventListener("click", leaveDialog);
 watchSize();
-begin().catch(() => notice("Something went wrong on this page. Please load it again; what you confirmed is stored.", true));
+begin().catch(() =>
+  notice("Something went wrong on this page. Please load it again; what you confirmed is stored.", true),
+);

@@ -97,7 +97,19 @@ const PICTURES = {
   },
   "local-global": (palette) => {
     const near = moved(BELIEF, { 7: 3.4, 11: -0.6 });
-    const wide = moved(BELIEF, { 7: 5.2, 3: 1.5, 6: -1.1, 2: 0.4, 11: 0.9, 10: 0.8, 5: -1.8, 9: -1.6, 15: -1.5, 0: -0.8, 8: -1.2 });
+    const wide = moved(BELIEF, {
+      7: 5.2,
+      3: 1.5,
+      6: -1.1,
+      2: 0.4,
+      11: 0.9,
+      10: 0.8,
+      5: -1.8,
+      9: -1.6,
+      15: -1.5,
+      0: -0.8,
+      8: -1.2,
+    });
     const after = (values, cells) => {
       const map = valueMap(palette, values, "belief");
       map.mark(cells);
@@ -123,14 +135,29 @@ const PICTURES = {
     return picture(
       "Pick an arrow: it turns dark in both maps. Then press confirm.",
       panel("1. Pick an arrow", valueMap(palette, TRUTH, "truth", arrows, 2), "click or tap it, in either map"),
-      panel("2. It is dark in both", valueMap(palette, BELIEF, "belief", arrows, 2), "pick another to change your mind"),
+      panel(
+        "2. It is dark in both",
+        valueMap(palette, BELIEF, "belief", arrows, 2),
+        "pick another to change your mind",
+      ),
       h(
         "div",
         { class: "picture-panel picture-keys" },
         h("p", { class: "picture-title" }, "3. Confirm"),
         h("span", { class: "button primary", "aria-hidden": "true" }, "Show this arrow"),
         h("p", { class: "picture-caption" }, "With the keyboard"),
-        h("p", null, h("kbd", null, "←"), " ", h("kbd", null, "→"), " ", h("kbd", null, "↑"), " ", h("kbd", null, "↓"), " move"),
+        h(
+          "p",
+          null,
+          h("kbd", null, "←"),
+          " ",
+          h("kbd", null, "→"),
+          " ",
+          h("kbd", null, "↑"),
+          " ",
+          h("kbd", null, "↓"),
+          " move",
+        ),
         h("p", null, h("kbd", null, "Space"), " pick"),
         h("p", null, h("kbd", null, "Enter"), " confirm"),
       ),
@@ -142,4 +169,3 @@ const PICTURES = {
 export function drawPicture(name, palette) {
   return Object.hasOwn(PICTURES, name ?? "") ? PICTURES[name](palette) : null;
 }
-

@@ -120,7 +120,10 @@ function pick(index) {
 function machineStep() {
   if (busy || !game.best) return;
   pick(game.best.aware);
-  views.status.textContent = views.status.textContent.replace("Your pick", "The machine teacher, for the teacher-aware robot");
+  views.status.textContent = views.status.textContent.replace(
+    "Your pick",
+    "The machine teacher, for the teacher-aware robot",
+  );
   show(game.best.aware);
 }
 
@@ -145,7 +148,10 @@ function charts() {
           x: history.map((_, i) => i),
           y: history.map((one) => one[kind].measures[name]),
         })),
-        reference: name === "reward" && Number.isFinite(history[0].best_reward) ? { value: history[0].best_reward, name: "best possible" } : null,
+        reference:
+          name === "reward" && Number.isFinite(history[0].best_reward)
+            ? { value: history[0].best_reward, name: "best possible" }
+            : null,
       }),
     ),
   );

@@ -61,7 +61,11 @@ function welcome(state, tools) {
     h("h1", null, "Teach a robot"),
     state.message
       ? h("p", { class: "field-problem", role: "alert" }, state.message)
-      : h("p", { class: "lead" }, "In this study you teach robots what is good and bad on a small map, by showing them arrows."),
+      : h(
+          "p",
+          { class: "lead" },
+          "In this study you teach robots what is good and bad on a small map, by showing them arrows.",
+        ),
     h("p", null, "First you read what the study is about and decide whether you want to take part."),
     h("div", { class: "buttons" }, start),
     resumeForm(tools),
@@ -74,7 +78,12 @@ function consent(state, tools) {
   return card(
     h("h1", null, "Do you want to take part?"),
     h("div", { class: "prose", tabindex: 0, role: "region", "aria-label": "Consent text" }, prose(text)),
-    h("div", { class: "buttons" }, once("I agree and take part", answer(true)), once("I do not take part", answer(false), "")),
+    h(
+      "div",
+      { class: "buttons" },
+      once("I agree and take part", answer(true)),
+      once("I do not take part", answer(false), ""),
+    ),
     h("p", { class: "fine" }, `Version ${version} of this text.`),
     resumeForm(tools),
   );
@@ -125,7 +134,11 @@ function readAgain(pages, state) {
       { class: "dialog-scroll", tabindex: 0, role: "region", "aria-label": "Instructions" },
       pages.map((page) => h("section", null, h("h3", null, page.title), prose(page.text), pictureOf(page, state))),
     ),
-    h("div", { class: "buttons" }, h("button", { type: "button", class: "primary", onclick: close }, "Back to the questions")),
+    h(
+      "div",
+      { class: "buttons" },
+      h("button", { type: "button", class: "primary", onclick: close }, "Back to the questions"),
+    ),
   );
   dialog.addEventListener("close", () => dialog.remove());
   document.body.append(dialog);
@@ -183,7 +196,11 @@ function check(state, tools) {
   return card(
     h("h1", null, "A few questions first"),
     left <= 1
-      ? h("p", { class: "warning", role: tools.retried ? "alert" : null }, "Not all answers were right. Please read the instructions again and try once more; this is the last try.")
+      ? h(
+          "p",
+          { class: "warning", role: tools.retried ? "alert" : null },
+          "Not all answers were right. Please read the instructions again and try once more; this is the last try.",
+        )
       : h("p", { class: "lead" }, "They make sure that the instructions were clear. You have two tries."),
     form,
   );
@@ -196,8 +213,16 @@ function comments(state, tools) {
     h("p", null, "You have taught all robots, and every step is stored."),
     h("label", { for: "comments" }, "Comments (optional)"),
     box,
-    h("p", { class: "fine", id: "comments-note" }, "How did you choose? Did the robots differ? Please write nothing that says who you are."),
-    h("div", { class: "buttons" }, once("Finish", () => tools.act("/api/comments", { text: box.value }))),
+    h(
+      "p",
+      { class: "fine", id: "comments-note" },
+      "For example how you chose, or what was unclear. Please write nothing that says who you are.",
+    ),
+    h(
+      "div",
+      { class: "buttons" },
+      once("Finish", () => tools.act("/api/comments", { text: box.value })),
+    ),
   );
 }
 
@@ -225,12 +250,24 @@ function finished(state, tools) {
   };
   return card(
     h("h1", null, "You have finished the study"),
-    state.completion && h("p", { class: "success" }, `All ${stored} steps are safely stored. Thank you for teaching the robots!`),
+    state.completion &&
+      h("p", { class: "success" }, `All ${stored} steps are safely stored. Thank you for teaching the robots!`),
     code && [
       h("h2", null, "Your completion code"),
-      h("p", { class: "code-row" }, h("code", { class: "code" }, code), h("button", { type: "button", onclick: copy }, "Copy"), copied),
+      h(
+        "p",
+        { class: "code-row" },
+        h("code", { class: "code" }, code),
+        h("button", { type: "button", onclick: copy }, "Copy"),
+        copied,
+      ),
     ],
-    address && h("p", null, h("a", { class: "button primary", href: address, rel: "noreferrer" }, "Go back to where you came from")),
+    address &&
+      h(
+        "p",
+        null,
+        h("a", { class: "button primary", href: address, rel: "noreferrer" }, "Go back to where you came from"),
+      ),
     h("h2", null, "What this study was about"),
     h("div", { class: "prose" }, prose(state.debriefing)),
     withdrawal(tools),
@@ -249,7 +286,11 @@ function withdrawal(tools) {
 }
 
 function ending(title, ...texts) {
-  return () => card(h("h1", null, title), texts.map((text) => h("p", null, text)));
+  return () =>
+    card(
+      h("h1", null, title),
+      texts.map((text) => h("p", null, text)),
+    );
 }
 
 function left(_state, { kept }) {

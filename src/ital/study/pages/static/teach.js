@@ -22,7 +22,10 @@ export function legend(palette, numbers) {
       item(sample(palette, palette.limit, "truth", numbers), "truly good"),
       item(sample(palette, -palette.limit / 5, "truth", numbers), "truly bad"),
       !numbers &&
-        item([sample(palette, palette.limit / 4, "belief"), sample(palette, -palette.limit / 4, "belief")], "robot thinks good, bad"),
+        item(
+          [sample(palette, palette.limit / 4, "belief"), sample(palette, -palette.limit / 4, "belief")],
+          "robot thinks good, bad",
+        ),
       item(chip(1, false), "arrow to pick"),
       item(chip(1, false, "chosen"), "your pick"),
       item(chip(1, true), "stay here"),
@@ -136,7 +139,12 @@ export class TeachView {
     this.pips = h("div", { class: "pips", "aria-hidden": "true" });
     this.status = h("p", { class: "status", id: "status" });
     this.hint = h("p", { class: "hint", hidden: true });
-    this.button = h("button", { type: "button", class: "primary confirm", disabled: true, onclick: () => this.#confirm() });
+    this.button = h("button", {
+      type: "button",
+      class: "primary confirm",
+      disabled: true,
+      onclick: () => this.#confirm(),
+    });
     const panel = (title, note, map) =>
       h("section", { class: "panel" }, h("h2", null, title), h("p", { class: "panel-note" }, note), map.element);
     this.element.replaceChildren(
@@ -184,7 +192,13 @@ export class TeachView {
       text = `From now on your arrows count. On each of the ${total} ${total === 1 ? "map" : "maps"} you teach two robots, ${scene.steps} arrows each. You can take a break at any time: every arrow is stored as soon as you confirm it.`;
     }
     const palette = this.truth.palette;
-    const preview = new ValueMap({ size: scene.size, palette, numbers: this.truth.numbers, marks: "truth", caption: "True map" });
+    const preview = new ValueMap({
+      size: scene.size,
+      palette,
+      numbers: this.truth.numbers,
+      marks: "truth",
+      caption: "True map",
+    });
     preview.show(scene.truth);
     const heading = h("h1", { tabindex: -1 }, title);
     const hidden = [...this.element.children];
@@ -199,7 +213,11 @@ export class TeachView {
           practice && h("p", { class: "badge practice" }, "Practice"),
           heading,
           prose(text),
-          h("p", null, "Teach the whole map: after the last arrow the robot should know the right way from every cell."),
+          h(
+            "p",
+            null,
+            "Teach the whole map: after the last arrow the robot should know the right way from every cell.",
+          ),
           start,
         ),
         h("div", { class: "interlude-map" }, h("p", { class: "picture-title" }, "True map"), preview.element),
@@ -218,7 +236,10 @@ export class TeachView {
   #step(scene) {
     const { size, arrows } = scene;
     const label = this.practice ? "Practice round" : `Map ${scene.map} of ${scene.maps} · Robot ${scene.robot}`;
-    this.heading.replaceChildren(label, ...(this.practice ? [" ", h("span", { class: "badge practice" }, "Practice – not counted")] : []));
+    this.heading.replaceChildren(
+      label,
+      ...(this.practice ? [" ", h("span", { class: "badge practice" }, "Practice – not counted")] : []),
+    );
     this.counter.textContent = `Step ${scene.step + 1} of ${scene.steps}`;
     this.pips.replaceChildren(
       ...Array.from({ length: scene.steps }, (_, i) =>
@@ -236,7 +257,12 @@ export class TeachView {
       [this.truth, true],
       [this.belief, false],
     ]) {
-      map.arrows(arrows, { main, describe, label: "Arrows to pick from", onpick: (index, input) => this.#pick(index, input) });
+      map.arrows(arrows, {
+        main,
+        describe,
+        label: "Arrows to pick from",
+        onpick: (index, input) => this.#pick(index, input),
+      });
       map.lock(false);
     }
     this.choice = null;
@@ -254,7 +280,8 @@ export class TeachView {
 
   #focusNear(cell) {
     const { arrows, size } = this.scene;
-    const far = (other) => Math.abs(Math.floor(other / size) - Math.floor(cell / size)) + Math.abs((other % size) - (cell % size));
+    const far = (other) =>
+      Math.abs(Math.floor(other / size) - Math.floor(cell / size)) + Math.abs((other % size) - (cell % size));
     let best = 0;
     arrows.forEach((arrow, i) => {
       if (far(arrow.cell) < far(arrows[best].cell)) best = i;
