@@ -91,6 +91,11 @@ def analyze(study: Study, mode: str | None = None, show: Callable[[int], None] =
     paths = pd.concat([paths, _paths_of(ran, there)], ignore_index=True)
     outcomes = outcomes_of(config, table)
     kind = "human" if "human" in there else "simulated"
+    if not replay_error < 0.01:
+        notes.append(
+            f"Stored beliefs differ from a replay of the choices, by up to {replay_error:.2g} in distance: these data "
+            "were not all made under the configuration in study.toml, or not by this version of ital."
+        )
     if kind == "simulated":
         notes.insert(0, "No person took part: programs chose every arrow. The human arms are empty.")
     if "human" in there:
@@ -188,7 +193,7 @@ def _paths(heads: "pd.DataFrame", learner: str, length: np.ndarray) -> "pd.DataF
     """How far each robot went in all, step lengths added up."""
     start = heads["distance_before"].to_numpy()
     kept = heads[["teacher", "map", "participant"]].reset_index(drop=True)
-    return kept.assign(learner=learner, path=length.sum(axis=-1), start=start)
+    return kept.assign(learner=learner, path=length.sum(axis=-1, dtype=float), start=start)
 
 
 def _paths_of(ran: _arms.Run, leave_out: Sequence[str]) -> "pd.DataFrame":
@@ -200,7 +205,10 @@ def _paths_of(ran: _arms.Run, leave_out: Sequence[str]) -> "pd.DataFrame":
         if teacher not in leave_out or learner == MATCHED
         for p, number in enumerate(ran.numbers)
         for where, path, start in zip(
-            ran.maps, ran.trace.length[p, :, a].sum(axis=-1), ran.measures["distance"][p, :, a, 0], strict=True
+            ran.maps,
+            ran.trace.length[p, :, a].sum(axis=-1, dtype=float),
+            ran.measures["distance"][p, :, a, 0],
+            strict=True,
         )
     ]
     return pd.DataFrame(rows, columns=["teacher", "map", "participant", "learner", "path", "start"])
@@ -331,7 +339,7 @@ def curves_of(steps: "pd.DataFrame") -> "pd.DataFrame":
     long = pd.concat([start, steps], ignore_index=True)
     grouped = long.groupby(["teacher", "learner", "map", "step"], sort=False)[list(MEASURES)]
     mean, error, count = grouped.mean(), grouped.sem(), grouped.size()
-    both = mean.join(error, rsuffix="_sem").assign(n=count).reset_index()
+    both = pd.concat([mean, error.add_suffix("_sem")], axis=1).assign(n=count).reset_index()
     return both.sort_values(["teacher", "learner", "map", "step"], kind="stable", ignore_index=True)
 
 

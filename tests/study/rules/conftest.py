@@ -1,7 +1,7 @@
 import pytest
 
 from ital import study
-from ital.study import _arms
+from ital.study import _analysis, _arms, _table
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +30,8 @@ def steps(config, ran):
     """Their step table, of the two learners that a study has."""
     table = _arms.table(config, ran)
     return table[table["learner"] != _arms.MATCHED].reset_index(drop=True)
+
+
+@pytest.fixture(scope="session")
+def analysis(config, steps):
+    return _analysis.analyze(_table.Study(config, steps))

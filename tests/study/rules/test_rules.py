@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import json
 from concurrent.futures import ThreadPoolExecutor
 
@@ -136,22 +137,26 @@ def test_the_picture_shows_the_most_probable_actions(rules, reference):
     assert again.tobytes() == w.tobytes()
 
 
+@functools.partial(jax.jit, static_argnums=0)
+def core_step(program, world, states, actions, numbers, w):
+    """One step of the core's loop on a given mini-batch."""
+    drawn = Drawn((states, actions), jnp.arange(10), jnp.zeros((), int), jax.random.key(0))
+    lane = Lane(w, (), program.rules.first_feedback(w, world))
+    return teaching.teaching_step(program, world, drawn, numbers, jnp.zeros((), int), lane)[0].params
+
+
 @pytest.mark.parametrize("learner", ["naive", "aware"])
 def test_the_step_is_the_core_s_teaching_step(config, rules, learner):
     """The study's machine arm is `ital.teach` with the omniscient teacher, on the same mini-batch."""
     task = ital.tasks.irl(np.array(config.maps[2].rewards), sharpness=200.0, beta=config.beta)
-    world = jax.tree.map(jnp.asarray, task.world(0))
     w, arrows = rules.start(4, "C"), rules.candidates(4, "C")[0]
     states, actions = np.array(arrows, np.int32).T
-    core_actions = np.array([0, 3, 1, 2], np.int32)[actions]
     teacher, robot = ital.teachers.omniscient(), rules.robots[learner]
     program = Program(task.rules, teacher.choose, True, robot.rule, 10, 1, False, ())
-    drawn = Drawn((jnp.asarray(states), jnp.asarray(core_actions)), jnp.arange(10), jnp.asarray(0), jax.random.key(0))
-    lane = Lane(jnp.asarray(w), (), task.rules.first_feedback(jnp.asarray(w), world))
-    numbers = (jnp.float32(config.lr), jax.tree.map(jnp.asarray, robot.settings), ())
-    stepped, _ = teaching.teaching_step(program, world, drawn, numbers, jnp.asarray(0), lane)
+    numbers = (np.float32(config.lr), robot.settings, ())
+    stepped = core_step(program, task.world(0), states, np.array([0, 3, 1, 2])[actions], numbers, w)
     mine = rules.update("C", learner, w, arrows, rules.best("C", w, arrows))
-    np.testing.assert_allclose(mine, stepped.params, atol=2e-4)
+    np.testing.assert_allclose(mine, stepped, atol=2e-4)
 
 
 def test_starts(config, rules):
