@@ -86,9 +86,9 @@ def analyze(study: Study, mode: str | None = None, show: Callable[[int], None] =
     teachers = [_arms.teacher(name, default=config.beta) for name in machines]
     ran = _arms.run(config, numbers, teachers, (*config.learners, MATCHED), rules=rules, show=show)
     simulated = _arms.table(config, ran)
-    missing = ~simulated["teacher"].isin(there) | (simulated["learner"] == MATCHED)
-    table = pd.concat([steps, replayed, simulated[missing]], ignore_index=True)
-    paths = pd.concat([paths, _paths_of(ran, there)], ignore_index=True)
+    table = pd.concat([steps, replayed, simulated[_lacking(simulated, steps)]], ignore_index=True)
+    more = _paths_of(ran)
+    paths = pd.concat([paths, more[_lacking(more, steps)]], ignore_index=True)
     outcomes = outcomes_of(config, table)
     kind = "human" if "human" in there else "simulated"
     if not replay_error < 0.01:
@@ -196,13 +196,27 @@ def _paths(heads: "pd.DataFrame", learner: str, length: np.ndarray) -> "pd.DataF
     return kept.assign(learner=learner, path=length.sum(axis=-1, dtype=float), start=start)
 
 
-def _paths_of(ran: _arms.Run, leave_out: Sequence[str]) -> "pd.DataFrame":
+def _lacking(simulated: "pd.DataFrame", steps: "pd.DataFrame") -> "pd.Series":
+    """Which simulated rows a table lacks: teachers who are not in it, and the control of each who is."""
+    import pandas as pd
+
+    took_part = {(who, int(number)) for who, number in zip(steps["teacher"], steps["participant"], strict=True)}
+    there = {who for who, _ in took_part}
+    lacking = [
+        who not in there or (learner == MATCHED and (who, number) in took_part)
+        for who, number, learner in zip(
+            simulated["teacher"], simulated["participant"], simulated["learner"], strict=True
+        )
+    ]
+    return pd.Series(lacking, index=simulated.index, dtype=bool)
+
+
+def _paths_of(ran: _arms.Run) -> "pd.DataFrame":
     import pandas as pd
 
     rows = [
         {"teacher": teacher, "learner": learner, "participant": number, "path": path, "start": start, "map": where}
         for a, (teacher, learner) in enumerate(ran.arms)
-        if teacher not in leave_out or learner == MATCHED
         for p, number in enumerate(ran.numbers)
         for where, path, start in zip(
             ran.maps,

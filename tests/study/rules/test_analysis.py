@@ -147,6 +147,14 @@ def test_people_are_compared_with_machines_in_their_place(config, rules, as_if_l
     assert control["distance_last"].iloc[0] == pytest.approx(fallen)
 
 
+def test_every_arm_of_a_teacher_has_the_same_participants(config, steps):
+    apart = steps[(steps["teacher"] == "machine") == (steps["participant"] <= 2)]
+    found = analyze(Study(config, apart[apart["participant"] <= 4].reset_index(drop=True)))
+    assert found.participants == {"machine": 2, "random": 2}
+    assert (found.summary["n"] == 2).all()
+    assert (found.paths.groupby(["teacher", "learner"])["participant"].nunique() == 2).all()
+
+
 def test_live_data_come_before_simulated_ones_and_are_never_mixed(config, as_if_live, steps):
     both = pd.concat([steps[steps["participant"] > 18], as_if_live], ignore_index=True)
     found = analyze(Study(config, both))
