@@ -43,8 +43,16 @@ class Cluster:
         options = ["-c", "listen_addresses=", "-c", f"unix_socket_directories={self.folder}", *safe]
         self.data = self.folder / "data"
         self._run("initdb", "-D", self.data, "-U", "ital", "-A", "trust", "--no-sync", "-E", "UTF8")
-        quoted = " ".join(str(option) for option in options)
-        self._run("pg_ctl", "-D", self.data, "-w", "-l", self.folder / "log", "-o", quoted, "start")
+        self.options = " ".join(str(option) for option in options)
+        self._start()
+
+    def _start(self):
+        self._run("pg_ctl", "-D", self.data, "-w", "-l", self.folder / "log", "-o", self.options, "start")
+
+    def restart(self):
+        """Stops as a power cut would, and starts again."""
+        self._run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
+        self._start()
 
     def _run(self, program, *arguments):
         who = {} if self.user is None else {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []}

@@ -201,17 +201,23 @@ def release_after(config: Config) -> int:
     return round(60_000 * config.release_after_minutes)
 
 
+# What a participant's own steps change. Built once: it runs with every step.
+_CHANGING = ("external_hash", "resume_hash", "stage", "order", "done", "tries", "usable", "events", "seen_at")
+_STILL = ("number", "uid", "stage", "done", "tries", "events")
+_MOVE = (
+    participants.update()
+    .where(*(participants.c[name] == sa.bindparam(f"was_{name}") for name in _STILL))
+    .values({name: sa.bindparam(f"new_{name}") for name in _CHANGING})
+)
+_ADD_STEP, _ADD_EVENT = steps.insert(), events.insert()
+
+
 def move(connection: sa.Connection, known: Participant, happened: Sequence[Event] = (), **changes: Any) -> Participant:
     """Changes a participant who is still where ``known`` says, and notes what happened. Raises Moved if not."""
-    p = participants.c
     changed = known._replace(events=known.events + len(happened), seen_at=max(now(), known.seen_at), **changes)
-    values = {name: value for name, value in changed._asdict().items() if value != getattr(known, name)}
-    there = [p.number == known.number, p.uid == known.uid]
-    still = [p.stage == known.stage, p.done == known.done, p.tries == known.tries, p.events == known.events]
-    if (
-        connection.execute(participants.update().where(*there, *still).values(values or {"done": known.done})).rowcount
-        != 1
-    ):
+    old = {f"was_{name}": getattr(known, name) for name in _STILL}
+    new = {f"new_{name}": getattr(changed, name) for name in _CHANGING}
+    if connection.execute(_MOVE, old | new).rowcount != 1:
         raise Moved
     rows = [
         {
@@ -226,7 +232,7 @@ def move(connection: sa.Connection, known: Participant, happened: Sequence[Event
         for i, event in enumerate(happened)
     ]
     if rows:
-        connection.execute(events.insert(), rows)
+        connection.execute(_ADD_EVENT, rows)
     return changed
 
 
@@ -235,7 +241,7 @@ def add_step(
 ) -> Participant:
     """Stores a step and moves the participant on, both or neither."""
     changed = move(connection, known, happened, done=known.done + 1, **changes)
-    connection.execute(steps.insert().values(participant=known.number, **step._asdict()))
+    connection.execute(_ADD_STEP, {"participant": known.number, **step._asdict()})
     return changed
 
 

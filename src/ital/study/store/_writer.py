@@ -1,5 +1,6 @@
 """One writer for all: what comes in while a commit is under way goes into the next one together."""
 
+import contextlib
 import queue
 import threading
 from collections.abc import Callable
@@ -68,14 +69,19 @@ class Writer:
             with self._engine.begin() as connection:
                 for job, future in batch:
                     try:
-                        with connection.begin_nested():
-                            outcomes.append((future, job(connection), None))
+                        # What fails takes nobody with it; a job that is alone needs no fence.
+                        with connection.begin_nested() if len(batch) > 1 else contextlib.nullcontext():
+                            value = job(connection)
                     except sa.exc.OperationalError:
                         raise  # the database is full, locked or gone: nobody's job can be trusted to it
                     except Exception as error:
                         if connection.invalidated:
                             raise
+                        if len(batch) == 1:
+                            connection.rollback()
                         outcomes.append((future, None, error))
+                    else:
+                        outcomes.append((future, value, None))
         except Exception as error:
             for _, future in batch:
                 future.set_exception(NotStored(type(error).__name__))
