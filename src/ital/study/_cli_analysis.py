@@ -226,7 +226,8 @@ def _power_of_simulated(
         )
     print("SIMULATED teachers: where people lie between them is not known before people have taken part.")
     print(f"{outcome}, aware against {against}; participants needed for power {chance:g}, α = {alpha:g}:")
-    print(table.to_string(index=False, float_format=lambda value: f"{value:.2f}", na_rep="more"))
+    counts = {name: table[name].map(str).where(table[name].notna(), "more") for name in ("needed", "needed_all_maps")}
+    print(table.assign(**counts).to_string(index=False, float_format=lambda value: f"{value:.2f}"))
 
 
 def _set_up_jax() -> None:
