@@ -9,6 +9,7 @@ import sys
 import pytest
 
 from ital.cli import main
+from ital.errors import InputError
 from ital.study import _cli_server
 from ital.study.store import open_store
 from tests.study.server.conftest import running
@@ -123,6 +124,17 @@ def test_serve_takes_the_password_from_a_file_and_draws_a_secret_once(capsys, mo
     key.chmod(0o640)
     status, _, err = ital(capsys, "study", "serve", "--config", "short", "--port", "0")
     assert (status, "chmod 600" in err) == (2, True)
+
+
+def test_secrets_that_systemd_guards_are_taken(monkeypatch, tmp_path):
+    from ital.study.server._settings import _read
+
+    (tmp_path / "password").write_text("a password in a file\n")
+    (tmp_path / "password").chmod(0o440)
+    with pytest.raises(InputError, match="chmod 600"):
+        _read(tmp_path / "password")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert _read(tmp_path / "password") == "a password in a file"
 
 
 def test_serve_refuses_what_cannot_be(capsys, monkeypatch, started):
