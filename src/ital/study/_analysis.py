@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 ALL_MAPS = "all"  # a participant's mean over maps
 CURVES = ("distance", "policy_tv", "reward")
 LABELS = {"aware": "ITAL", "naive": "IMT", MATCHED: "IMT, matched steps"}
+Arm = tuple[str, str]  # teacher and learner
 CONTRASTS = (("aware", "naive"), ("aware", MATCHED))
 SIGNIFICANT = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
@@ -45,7 +46,8 @@ def measures(steps: int) -> dict[str, Measure]:
 class Analysis(NamedTuple):
     """All numbers of a report.
 
-    ``kind`` is "human" or "simulated"; ``outcomes`` has a row per participant, map and arm; ``summary`` their means;
+    ``kind`` is "human" or "simulated"; ``agreement`` is the share of steps on which participants chose the machine's
+    pick, per teacher and learner; ``outcomes`` has a row per participant, map and arm; ``summary`` their means;
     ``tests`` the paired tests; ``curves`` means and standard errors per step; ``references`` the reward of the true
     policy on each map; ``paths`` how far robots went in all; ``replay_error`` the largest difference between stored
     distances and those of a replay; ``notes`` what a reader must know.
@@ -55,6 +57,7 @@ class Analysis(NamedTuple):
     kind: str
     mode: str
     participants: dict[str, int]
+    agreement: dict[Arm, float]
     outcomes: "pd.DataFrame"
     summary: "pd.DataFrame"
     tests: "pd.DataFrame"
@@ -108,6 +111,7 @@ def analyze(study: Study, mode: str | None = None, show: Callable[[int], None] =
         kind=kind,
         mode=mode,
         participants={name: int(steps[steps["teacher"] == name]["participant"].nunique()) for name in there},
+        agreement=agreement_of(steps),
         outcomes=outcomes,
         summary=summarise(outcomes, list(measures(config.steps))),
         tests=compare(outcomes, list(measures(config.steps))),
@@ -228,6 +232,13 @@ def _paths_of(ran: _arms.Run) -> "pd.DataFrame":
     return pd.DataFrame(rows, columns=["teacher", "map", "participant", "learner", "path", "start"])
 
 
+def agreement_of(steps: "pd.DataFrame") -> dict[Arm, float]:
+    """How often participants chose what the machine would have chosen, per teacher and learner."""
+    same = steps.assign(same=steps["choice"] == steps["machine_choice"])
+    shares = same.groupby(["teacher", "learner"])["same"].mean().reset_index()
+    return {(row["teacher"], row["learner"]): float(row["same"]) for row in shares.to_dict("records")}
+
+
 def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":
     """One row per teacher, learner, map and participant, and the mean over maps as map "all"."""
     import pandas as pd
@@ -309,38 +320,45 @@ def stars(p: float) -> str:
     return next((mark for limit, mark in SIGNIFICANT if p < limit), "")
 
 
+def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
+    """Which arms are compared: for every teacher aware robots with naive ones and with the control; then the aware
+    robots of every teacher with those of the machine and of the random teacher.
+    """
+    within = [((who, one), (who, other)) for who in teachers for one, other in CONTRASTS]
+    order = teachers_in_order(teachers)
+    others = [name for name in ("machine", "random") if name in order]
+    return within + [
+        ((who, "aware"), (other, "aware")) for who in order for other in others if order.index(other) > order.index(who)
+    ]
+
+
 def compare(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
-    """Paired tests of aware robots against naive ones, and against the control, for every teacher, outcome and map.
+    """Paired tests of all contrasts, for every outcome and map; teachers are paired where participants had both.
 
     Holm's adjustment is over the maps; the mean over maps is one test of its own and needs none.
     """
     import pandas as pd
 
-    wide = outcomes.pivot_table(
-        index=["teacher", "map", "participant"], columns="learner", values=list(names), sort=False
-    )
+    places = list(dict.fromkeys(outcomes["map"]))
+    of_arm = {key: rows.set_index(["map", "participant"]) for key, rows in outcomes.groupby(["teacher", "learner"])}
     rows = []
-    for teacher in dict.fromkeys(outcomes["teacher"]):
-        for one, other in CONTRASTS:
-            for name in names:
-                family = []
-                for where in dict.fromkeys(outcomes["map"]):
-                    here = wide.loc[(teacher, where)]
-                    if (name, one) not in here or (name, other) not in here:
-                        continue
-                    both = here[[(name, one), (name, other)]].dropna().to_numpy()
-                    if not len(both):
-                        continue
-                    means = {"mean_first": both[:, 0].mean(), "mean_second": both[:, 1].mean()}
-                    found = paired(both[:, 0], both[:, 1])._asdict()
-                    arms = {"teacher": teacher, "first": one, "second": other, "outcome": name, "map": where}
-                    family.append({**arms, **means, **found})
-                adjusted = holm(np.array([row["p"] for row in family if row["map"] != ALL_MAPS]))
-                per_map = iter(adjusted)
-                for row in family:
-                    row["p_holm"] = row["p"] if row["map"] == ALL_MAPS else float(next(per_map))
-                    row["stars"] = stars(row["p_holm"])
-                rows += family
+    for one, other in contrasts(list(dict.fromkeys(outcomes["teacher"]))):
+        if one not in of_arm or other not in of_arm:
+            continue
+        both = of_arm[one][list(names)].join(of_arm[other][list(names)].add_suffix("|"), how="inner")
+        there = [where for where in places if where in both.index.get_level_values("map")]
+        for name in names:
+            family = []
+            for where in there:
+                first, second = (both[column].xs(where, level="map").to_numpy() for column in (name, f"{name}|"))
+                arms = {"teacher": one[0], "first": one[1], "second_teacher": other[0], "second": other[1]}
+                means = {"mean_first": float(first.mean()), "mean_second": float(second.mean())}
+                family.append({**arms, "outcome": name, "map": where, **means, **paired(first, second)._asdict()})
+            adjusted = iter(holm(np.array([row["p"] for row in family if row["map"] != ALL_MAPS])))
+            for row in family:
+                row["p_holm"] = row["p"] if row["map"] == ALL_MAPS else float(next(adjusted))
+                row["stars"] = stars(row["p_holm"])
+            rows += family
     return pd.DataFrame(rows)
 
 

@@ -34,10 +34,14 @@ def whose(analysis: Analysis) -> str:
     return f"{analysis.mode.upper()} RUNS, not data of the study. {text}" if analysis.mode != "live" else text
 
 
+def shade(analysis: Analysis) -> str:
+    """The colour of the line that says whose data these are."""
+    return "0.1" if (analysis.kind, analysis.mode) == ("human", "live") else WARNING
+
+
 def title(figure: Any, analysis: Analysis, text: str) -> None:
     """The figure's title, and under it whose data these are: a figure may travel alone."""
-    of_people = (analysis.kind, analysis.mode) == ("human", "live")
-    figure.suptitle(f"{text}\n{whose(analysis)}", fontsize=11, color="0.1" if of_people else WARNING)
+    figure.suptitle(f"{text}\n{whose(analysis)}", fontsize=11, color=shade(analysis))
 
 
 SIZES = {"bars": (13.0, 6.6), "curves": (13.0, 7.4), "control": (13.0, 3.9)}
@@ -129,12 +133,12 @@ def curves(figure: Any, analysis: Analysis) -> None:
                     line = table.xs((teacher, learner, name))
                     step, mean = line["step"].to_numpy(), line[metric].to_numpy()
                     error = line[f"{metric}_sem"].fillna(0).to_numpy()
-                    shade = LINES[learner] if teacher == "random" else colour(teacher, learner)
+                    own = LINES[learner] if teacher == "random" else colour(teacher, learner)
                     axis.plot(
-                        step, mean, color=shade, lw=1.6, label=arm(teacher, learner),
+                        step, mean, color=own, lw=1.6, label=arm(teacher, learner),
                         ls=DASHES.get(teacher.partition(":")[0], "-"),
                     )  # fmt: skip
-                    axis.fill_between(step, mean - error, mean + error, color=shade, alpha=0.2, lw=0)
+                    axis.fill_between(step, mean - error, mean + error, color=own, alpha=0.2, lw=0)
             if metric == "reward":
                 axis.axhline(analysis.references[name], color="0.4", ls="--", lw=1, label="true policy")
             if column == 0:

@@ -75,7 +75,7 @@ class _Crowd:
     def __init__(
         self, config: Config, teacher: Teacher, client: "httpx.AsyncClient", key: str, think: float, patience: float
     ) -> None:
-        self.rules = Rules(config)
+        self.rules, self.version = Rules(config), config.hash
         self.answers = {one.question: one.answer for one in config.check}
         self.teacher, self.client, self.key, self.think, self.patience = teacher, client, key, think, patience
 
@@ -116,6 +116,12 @@ class _Participant:
             "teacher": self.crowd.teacher.name,
         }
         await self.send("/api/join", body)
+        version = self.state.get("study", {}).get("version", self.crowd.version)
+        if version != self.crowd.version:
+            raise Refused(
+                f"the server runs another configuration ({version[:12]}…, not {self.crowd.version[:12]}…): "
+                "give the one that it runs with --config"
+            )
 
     async def act(self, show: Callable[[], None]) -> None:
         """Does what the page asks for."""

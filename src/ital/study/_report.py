@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ital import __version__
 from ital.study import _figures
-from ital.study._analysis import ALL_MAPS, Analysis, arm, measures, stars, teachers_in_order
+from ital.study._analysis import ALL_MAPS, Analysis, Arm, arm, measures, stars, teachers_in_order
 from ital.study._arms import MATCHED
 
 if TYPE_CHECKING:
@@ -66,9 +66,10 @@ def p_value(p: float) -> str:
 def findings(analysis: Analysis) -> list[str]:
     """What the numbers say: the comparison, then what must be read beside it."""
     teacher, config = main_teacher(analysis), analysis.config
-    tests = analysis.tests[analysis.tests["map"] == ALL_MAPS].to_dict("records")
-    versus = {(row["teacher"], row["second"], row["outcome"]): row for row in tests}
-    main, control = versus[teacher, "naive", "distance_last"], versus[teacher, MATCHED, "distance_last"]
+    own = (analysis.tests["map"] == ALL_MAPS) & (analysis.tests["teacher"] == teacher)
+    tests = analysis.tests[own].to_dict("records")
+    versus = {(row["second_teacher"], row["second"]): row for row in tests if row["outcome"] == "distance_last"}
+    main, control = versus[teacher, "naive"], versus[teacher, MATCHED]
     paths = analysis.paths.groupby(["teacher", "learner"])["path"].mean()
     start = analysis.paths["start"].mean()
     best = _mean(analysis, "machine", "naive")
@@ -88,7 +89,26 @@ def findings(analysis: Analysis) -> list[str]:
         f"long as the aware robot's would be (the matched-step control) comes {number(control['mean_second'])} nearer "
         f"to the truth, the aware robot {number(control['mean_first'])}: {_difference(control)}. {_verdict(control)}"
     )
-    return [comparison, slowness, matched]
+    return [comparison, slowness, matched, *_beside_others(analysis, teacher, versus)]
+
+
+def _beside_others(analysis: Analysis, teacher: str, versus: Mapping[Any, Any]) -> list[str]:
+    """How these teachers compare with the machine and with chance."""
+    others = [name for name in ("machine", "random") if (name, "aware") in versus]
+    if teacher == "random" or not others:
+        return []
+    share = 100 * analysis.agreement[teacher, "aware"]
+    told = (
+        f"With the aware robot, the arrow was the machine's own pick in {number(share, 0)} % of steps; one in "
+        f"{analysis.config.candidates} would be chance."
+    )
+    for name in others:
+        row = versus[name, "aware"]
+        told += (
+            f" {arm(teacher, 'aware')} against {arm(name, 'aware')}: {number(row['mean_first'])} and "
+            f"{number(row['mean_second'])}, {_difference(row)}."
+        )
+    return [told]
 
 
 def _difference(row: Mapping[Any, Any]) -> str:
@@ -120,10 +140,11 @@ def _digits(outcome: str) -> int:
     return 3 if outcome.startswith("policy") else 1 if outcome.startswith("reward") else 2
 
 
-def test_rows(analysis: Analysis, teacher: str, outcome: str, second: str) -> list[list[str]]:
+def test_rows(analysis: Analysis, teacher: str, outcome: str, second: Arm) -> list[list[str]]:
     """One row per map for a table: means, difference with interval, t, p, Holm's p with stars, d, Wilcoxon's p."""
     tests = analysis.tests
-    rows = tests[(tests["teacher"] == teacher) & (tests["outcome"] == outcome) & (tests["second"] == second)]
+    rows = tests[(tests["teacher"] == teacher) & (tests["outcome"] == outcome) & (tests["first"] == "aware")]
+    rows = rows[(rows["second_teacher"] == second[0]) & (rows["second"] == second[1])]
     digits = _digits(outcome)
     return [
         [
@@ -208,7 +229,9 @@ def html_page(analysis: Analysis, pictures: Mapping[str, bytes]) -> str:
         *map(paragraph, findings(analysis)),
         picture("bars"),
         "<h2>Aware against naive robots</h2>",
-        *(_test_table(analysis, teacher, outcome, "naive") for outcome in MAIN),
+        *(_test_table(analysis, teacher, outcome, (teacher, "naive")) for outcome in MAIN),
+        "<h2>Beside the machine and chance</h2>",
+        *(_test_table(analysis, teacher, "distance_last", (other, "aware")) for other in ("machine", "random")),
         "<h2>All arms</h2>",
         _arms_table(analysis),
         "<h2>Learning curves</h2>",
@@ -219,7 +242,7 @@ def html_page(analysis: Analysis, pictures: Mapping[str, bytes]) -> str:
             "arrow, as the naive robot does, but as far as the aware robot would move from there."
         ),
         picture("control"),
-        _test_table(analysis, teacher, "distance_last", MATCHED),
+        _test_table(analysis, teacher, "distance_last", (teacher, MATCHED)),
         "<h2>Notes</h2>",
         *map(paragraph, notes(analysis)),
     ]
@@ -244,14 +267,14 @@ def notes(analysis: Analysis) -> list[str]:
     ]
 
 
-def _headings(teacher: str, second: str) -> list[str]:
-    names = {"first": arm(teacher, "aware"), "second": arm(teacher, second)}
+def _headings(teacher: str, second: Arm) -> list[str]:
+    names = {"first": arm(teacher, "aware"), "second": arm(*second)}
     return [text.format(**names) for text in HEADINGS]
 
 
-def _caption(analysis: Analysis, teacher: str, outcome: str, second: str) -> str:
+def _caption(analysis: Analysis, teacher: str, outcome: str, second: Arm) -> str:
     title = measures(analysis.config.steps)[outcome].title
-    return f"{title}: {arm(teacher, 'aware')} against {arm(teacher, second)}"
+    return f"{title}: {arm(teacher, 'aware')} against {arm(*second)}"
 
 
 def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -260,8 +283,10 @@ def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     return f'<div class="scroll"><table><caption>{escape(caption)}</caption><tr>{top}</tr>{body}</table></div>'
 
 
-def _test_table(analysis: Analysis, teacher: str, outcome: str, second: str) -> str:
+def _test_table(analysis: Analysis, teacher: str, outcome: str, second: Arm) -> str:
     rows = test_rows(analysis, teacher, outcome, second)
+    if not rows:
+        return ""
     return _table(_caption(analysis, teacher, outcome, second), _headings(teacher, second), rows)
 
 
@@ -287,7 +312,7 @@ def pdf_page(analysis: Analysis) -> "Figure":
     from matplotlib.figure import Figure
 
     teacher = main_teacher(analysis)
-    heights = (4.0, 6.4, 2.0, 2.0, 7.0, 4.2)
+    heights = (4.9, 6.4, 2.0, 2.0, 7.0, 4.2)
     figure = Figure(figsize=(13.0, sum(heights)), layout="constrained")
     parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
     top, bars, first, second, curves, control = parts
@@ -295,15 +320,15 @@ def pdf_page(analysis: Analysis) -> "Figure":
     lines += [line for note in analysis.notes for line in textwrap.wrap(note, 140)]
     title = f"{analysis.config.title}: study {analysis.config.name}, ital {__version__}"
     top.text(0.02, 0.97, title, fontsize=17, weight="bold", va="top")
-    top.text(0.02, 0.84, _figures.whose(analysis), fontsize=13, weight="bold", va="top", color=_figures.WARNING)
-    top.text(0.02, 0.72, "\n".join(lines), fontsize=10.5, va="top", linespacing=1.35)
+    top.text(0.02, 0.86, _figures.whose(analysis), fontsize=13, weight="bold", va="top", color=_figures.shade(analysis))
+    top.text(0.02, 0.76, "\n".join(lines), fontsize=10.5, va="top", linespacing=1.35)
     _figures.bars(bars, analysis)
     for place, outcome in ((first, "distance_last"), (second, "reward")):
         axis = place.subplots()
         axis.axis("off")
-        axis.set_title(_caption(analysis, teacher, outcome, "naive"), fontsize=10, loc="left")
+        axis.set_title(_caption(analysis, teacher, outcome, (teacher, "naive")), fontsize=10, loc="left")
         table = axis.table(
-            test_rows(analysis, teacher, outcome, "naive"), colLabels=_headings(teacher, "naive"),
+            test_rows(analysis, teacher, outcome, (teacher, "naive")), colLabels=_headings(teacher, (teacher, "naive")),
             cellLoc="right", edges="horizontal", bbox=(0.02, 0.0, 0.96, 1.0),
         )  # fmt: skip
         table.auto_set_font_size(False)

@@ -90,7 +90,12 @@ class FakeServer:
 
     def state(self, name):
         person = self.people[name]
-        state = {"stage": person["stage"], "csrf": f"csrf-{name}", "mode": "simulated"}
+        state = {
+            "stage": person["stage"],
+            "csrf": f"csrf-{name}",
+            "mode": "simulated",
+            "study": {"version": self.config.hash},
+        }
         if state["stage"] == "consent":
             state["consent"] = {"version": self.config.consent.version}
         if state["stage"] == "check":

@@ -98,6 +98,22 @@ def test_what_the_study_finds_with_a_machine(analysis):
     assert paths["machine", "aware"] > 20
 
 
+def test_aware_robots_of_two_teachers_are_compared_by_participant(analysis):
+    tests = analysis.tests
+    rows = tests[(tests["second_teacher"] == "random") & (tests["teacher"] == "machine")]
+    assert set(rows["second"]) == {"aware"}
+    row = rows[(rows["outcome"] == "distance_last") & (rows["map"] == "D")].iloc[0]
+    own = analysis.outcomes[(analysis.outcomes["map"] == "D") & (analysis.outcomes["learner"] == "aware")]
+    one, other = (own[own["teacher"] == who].sort_values("participant") for who in ("machine", "random"))
+    assert row["t"] == pytest.approx(stats.ttest_rel(one["distance_last"], other["distance_last"]).statistic)
+    assert analysis.agreement["machine", "aware"] == 1
+    assert analysis.agreement["random", "naive"] == pytest.approx(0.1, abs=0.03)
+    named = _analysis.contrasts(["random", "human", "machine"])
+    assert (("human", "aware"), ("random", "aware")) in named
+    assert (("human", "aware"), ("machine", "aware")) in named
+    assert (("random", "aware"), ("machine", "aware")) not in named
+
+
 def test_curves_begin_before_the_first_step(analysis, steps):
     curve = analysis.curves[
         (analysis.curves["teacher"] == "machine")
@@ -152,6 +168,7 @@ def test_every_arm_of_a_teacher_has_the_same_participants(config, steps):
     found = analyze(Study(config, apart[apart["participant"] <= 4].reset_index(drop=True)))
     assert found.participants == {"machine": 2, "random": 2}
     assert (found.summary["n"] == 2).all()
+    assert (found.tests["second_teacher"] == found.tests["teacher"]).all()  # nobody had both teachers
     assert (found.paths.groupby(["teacher", "learner"])["participant"].nunique() == 2).all()
 
 

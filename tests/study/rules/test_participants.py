@@ -105,6 +105,8 @@ def test_a_limit_of_time_ends_a_load_test(short):
 def test_what_cannot_work_is_said_in_a_line(short):
     with pytest.raises(InputError, match=r"the server refused /api/join: The key is not right\. \(status 403\)"):
         go(FakeServer(short), short, key="wrong")
+    with pytest.raises(InputError, match="the server runs another configuration"):
+        go(FakeServer(short), study.load_config())
     with pytest.raises(InputError, match="begins with http"):
         asyncio.run(_participants.take_part("study.db", short, _arms.teacher("machine", default=1.0), 1, key="sesame"))
     with pytest.raises(InputError, match=r"no answer from the server for 0\.2 s \(the server is down\)"):

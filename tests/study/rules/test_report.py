@@ -34,7 +34,8 @@ def test_the_page_says_that_it_is_simulated_and_needs_nothing_else(written):
     assert len(re.findall(r'src="data:image/png;base64,', page)) == 3
     assert not re.search(r'(src|href)="(?!data:)', page)
     assert "<script" not in page
-    assert page.count("<table>") == 5
+    assert page.count("<table>") == 6
+    assert "Machine ITAL against Random ITAL" in page
 
 
 def test_titles_cannot_bring_markup_with_them(analysis):

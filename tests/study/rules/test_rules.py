@@ -264,3 +264,10 @@ def test_beliefs_far_out_stay_finite(rules):
         w = scale * rules.start(1, "A")
         assert np.isfinite(rules.update("A", "aware", w, arrows, 0)).all()
         assert np.isfinite(list(rules.measures("A", w).values())).all()
+
+
+def test_draws_are_those_of_studies_that_have_begun(rules):
+    """A participant who comes back after an update of ital, or of JAX, must find the arrows that were shown before."""
+    arrows = [(6, 3), (1, 2), (7, 1), (13, 1), (19, 0), (4, 2), (2, 2), (18, 1), (23, 1), (5, 2)]
+    assert rules.candidates(1, "A")[0] == arrows
+    np.testing.assert_allclose(rules.start(1, "A")[:3], [-1.3007045, -0.6033969, -0.7998643], rtol=1e-6)
