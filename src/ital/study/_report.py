@@ -97,18 +97,20 @@ def _beside_others(analysis: Analysis, teacher: str, versus: Mapping[Any, Any]) 
     others = [name for name in ("machine", "random") if (name, "aware") in versus]
     if teacher == "random" or not others:
         return []
-    share = 100 * analysis.agreement[teacher, "aware"]
-    told = (
-        f"With the aware robot, the arrow was the machine's own pick in {number(share, 0)} % of steps; one in "
-        f"{analysis.config.candidates} would be chance."
-    )
+    told = []
+    if teacher != "machine":
+        share = 100 * analysis.agreement[teacher, "aware"]
+        told.append(
+            f"With the aware robot, the arrow was the machine's own pick in {number(share, 0)} % of steps; one in "
+            f"{analysis.config.candidates} would be chance."
+        )
     for name in others:
         row = versus[name, "aware"]
-        told += (
-            f" {arm(teacher, 'aware')} against {arm(name, 'aware')}: {number(row['mean_first'])} and "
+        told.append(
+            f"{arm(teacher, 'aware')} against {arm(name, 'aware')}: {number(row['mean_first'])} and "
             f"{number(row['mean_second'])}, {_difference(row)}."
         )
-    return [told]
+    return [" ".join(told)]
 
 
 def _difference(row: Mapping[Any, Any]) -> str:
