@@ -79,7 +79,14 @@ async def survive(url, folder, config, *, kills, participants, think, seed, long
         await server.start()
         crowd = asyncio.create_task(
             _participants.take_part(
-                server.address, config, teacher, participants, key=SIMULATION_KEY, think=think, seed=seed
+                server.address,
+                config,
+                teacher,
+                participants,
+                key=SIMULATION_KEY,
+                think=think,
+                seed=seed,
+                patience=3600.0,  # the server may be down more often than not
             )
         )
         for _ in range(kills):

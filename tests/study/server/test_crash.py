@@ -21,7 +21,9 @@ def test_a_few_kills(url, tmp_path):
 @pytest.mark.slow
 def test_fifty_kills(url, tmp_path):
     config = tiny(steps=60, warm_up_steps=10)
-    survived = asyncio.run(crash.survive(url, tmp_path, config, kills=50, participants=40, think=0.2, seed=2))
+    survived = asyncio.run(
+        crash.survive(url, tmp_path, config, kills=50, participants=40, think=0.2, seed=2, longest=3.0)
+    )
     crash.check(url, config, survived)
     print(f"\n{survived.kills} kills, {len(survived.outcome.acknowledged)} steps, {survived.outcome.retries} retries")
     assert survived.outcome.retries > 50

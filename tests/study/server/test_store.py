@@ -56,6 +56,17 @@ def test_sqlite_survives_a_power_cut(sqlite_url, tmp_path):
     assert (tmp_path / "study.db").stat().st_mode & 0o077 == 0  # for the owner's eyes only
 
 
+def test_postgresql_commits_to_the_disk_whatever_its_default(cluster, tmp_path, monkeypatch):
+    monkeypatch.setenv("ITAL_STUDY_FOLDER", str(tmp_path))
+    with cluster.new() as url:
+        name = url.partition("?")[0].rpartition("/")[2]
+        with open_store(url, create=True) as store:
+            off = sa.text(f"ALTER DATABASE {name} SET synchronous_commit = off")
+            store.write(lambda connection: connection.execute(off))
+        with open_store(url) as store, store.reading() as connection:
+            assert connection.execute(sa.text("SHOW synchronous_commit")).scalar_one() == "on"
+
+
 @pytest.mark.parametrize("table", ["steps", "events", "audit", "tombstones", "configurations"])
 def test_logs_are_append_only(store, table):
     one = move(store, add(store), stage="teach")
@@ -219,6 +230,20 @@ def test_deleted_content_is_not_left_in_the_files_of_sqlite(sqlite_url, tmp_path
         one = store.write(lambda connection: operations.move(connection, one, [word]))
         assert b"unmistakable words" in b"".join(file.read_bytes() for file in tmp_path.glob("study.db*"))
         store.erase(one, "participant")
+        assert b"unmistakable words" not in b"".join(file.read_bytes() for file in tmp_path.glob("study.db*"))
+
+
+def test_a_long_reader_does_not_hold_up_a_deletion(sqlite_url, tmp_path):
+    with open_store(sqlite_url, create=True) as store:
+        one = move(store, add(store), stage="teach")
+        word = Event("comments", {"text": "unmistakable words of one person"})
+        one = store.write(lambda connection: operations.move(connection, one, [word]))
+        with store.reading() as connection:
+            operations.is_paused(connection)  # from here on it sees this moment
+            store.erase(one, "participant")
+            assert add(store).number == 2
+            assert operations.find(connection, uid=one.uid) is not None
+        store.tidy()
         assert b"unmistakable words" not in b"".join(file.read_bytes() for file in tmp_path.glob("study.db*"))
 
 

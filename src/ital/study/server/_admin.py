@@ -67,7 +67,7 @@ async def overview(request: Request, cookie: ResearcherCookie = None, mode: Mode
     """Everything that the dashboard shows, of one mode."""
     app = app_state(request)
     session = logged_in(app, cookie)
-    told = await asyncio.to_thread(_overview.overview, app.store, app.study.config, mode)
+    told = await asyncio.to_thread(app.dashboard.overview, mode)
     return {"csrf": app.study.keys.csrf(session), **told}
 
 
@@ -107,6 +107,7 @@ async def delete(
     known = await _participant(app, body.number)
     await asyncio.to_thread(app.store.erase, known, "researcher")
     app.study.drop(known.uid)
+    app.dashboard.forget()
     return {"number": body.number}
 
 

@@ -18,7 +18,7 @@ from ital.study.server._app_state import AppState
 from ital.study.server._plain import SENTENCES, plain
 from ital.study.server._settings import Settings
 from ital.study.server._study import Refused, Study
-from ital.study.store import open_store
+from ital.study.store import Store, open_store
 
 
 def create_app(config: Config, store_url: str, settings: Settings) -> FastAPI:
@@ -32,7 +32,9 @@ def create_app(config: Config, store_url: str, settings: Settings) -> FastAPI:
                 study = Study(config, store, settings)
                 await asyncio.to_thread(study.start)
                 app.state.ital = AppState(study, store, settings)
+                tidying = asyncio.create_task(_tidy(store))
                 yield
+                tidying.cancel()
         finally:
             await asyncio.to_thread(store.close)
 
@@ -43,6 +45,13 @@ def create_app(config: Config, store_url: str, settings: Settings) -> FastAPI:
     _pages.mount_static(app)
     app.add_middleware(_security.Guard, origin=settings.origin)
     return app
+
+
+async def _tidy(store: Store) -> None:
+    """Every minute, what is best done when nobody waits for it."""
+    while True:
+        await asyncio.sleep(60)
+        await asyncio.to_thread(store.tidy)
 
 
 def create_play_app(config: Config) -> FastAPI:

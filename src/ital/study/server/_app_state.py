@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import Request
 
 from ital.study.server import _security
+from ital.study.server._overview import Dashboard
 from ital.study.server._settings import Settings
 from ital.study.server._study import Refused, Study
 from ital.study.store import Store
@@ -17,6 +18,7 @@ class AppState:
 
     def __init__(self, study: Study, store: Store, settings: Settings) -> None:
         self.study, self.store, self.settings = study, store, settings
+        self.dashboard = Dashboard(store, study.config)
         self.joins = _security.RateLimit(settings.joins_per_minute)
         self.codes = _security.RateLimit(10)
         self.log_ins = _security.RateLimit(settings.log_ins_per_minute)

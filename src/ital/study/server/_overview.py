@@ -1,5 +1,7 @@
 """What the dashboard shows."""
 
+import threading
+import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from typing import Any
@@ -20,33 +22,59 @@ from ital.study.store._times import iso
 MOST_LISTED = 2000  # participants on the dashboard; the export has all
 
 
-def overview(store: Store, config: Config, mode: str) -> dict[str, Any]:
-    """Recruitment, progress, drop-outs, balance and learning curves of one mode, under today's configuration."""
-    since = operations.now() - operations.release_after(config)
-    with store.reading() as connection:
-        everyone = [Participant(*row) for row in connection.execute(sa.select(participants).order_by("number"))]
-        pace = {row[0]: row[1] for row in connection.execute(_pace(mode))}
-        curves = _curves(connection, config, mode)
-        paused = operations.is_paused(connection)
-    listed = [one for one in everyone if one.mode == mode]
-    mine = [one for one in listed if one.config == config.hash]
-    open_now = [one for one in mine if is_open(one, since)]
-    taken = Counter(one.order for one in [*(p for p in mine if p.usable), *open_now] if one.order)
-    firsts = _orders.firsts(taken, len(config.maps), config.learners)
-    return {
-        "study": study_facts(config.public()) | {"name": config.name},
-        "mode": mode,
-        "paused": paused,
-        "counts": dict(Counter(one.stage for one in listed)),
-        "modes": {name: sum(one.mode == name for one in everyone) for name in operations.MODES},
-        "intake": {"max": config.intake, "joined": len(mine), "usable": sum(one.usable for one in mine)},
-        "orders": _orders_table(mine, open_now),
-        "firsts": {one.name: row for one, row in zip(config.maps, firsts, strict=True)},
-        "participants": [_listed(one, pace, config, since) for one in listed[-MOST_LISTED:]],
-        "dropouts": _drop_outs(listed, since),
-        "curves": curves,
-        "warnings": _warnings(listed, config),
-    }
+class Dashboard:
+    """Recruitment, progress, drop-outs, balance and learning curves, under today's configuration."""
+
+    def __init__(self, store: Store, config: Config) -> None:
+        self._store, self._config = store, config
+        self._lock = threading.Lock()
+        self._kept: dict[str, tuple[float, tuple[dict[int, float], dict[str, Any]]]] = {}
+
+    def overview(self, mode: str) -> dict[str, Any]:
+        """Everything that the dashboard shows of one mode."""
+        config = self._config
+        since = operations.now() - operations.release_after(config)
+        with self._store.reading() as connection:
+            everyone = [Participant(*row) for row in connection.execute(sa.select(participants).order_by("number"))]
+            paused = operations.is_paused(connection)
+        pace, curves = self._of_steps(mode)
+        listed = [one for one in everyone if one.mode == mode]
+        mine = [one for one in listed if one.config == config.hash]
+        open_now = [one for one in mine if is_open(one, since)]
+        taken = Counter(one.order for one in [*(p for p in mine if p.usable), *open_now] if one.order)
+        firsts = _orders.firsts(taken, len(config.maps), config.learners)
+        return {
+            "study": study_facts(config.public()) | {"name": config.name},
+            "mode": mode,
+            "paused": paused,
+            "counts": dict(Counter(one.stage for one in listed)),
+            "modes": {name: sum(one.mode == name for one in everyone) for name in operations.MODES},
+            "intake": {"max": config.intake, "joined": len(mine), "usable": sum(one.usable for one in mine)},
+            "orders": _orders_table(mine, open_now),
+            "firsts": {one.name: row for one, row in zip(config.maps, firsts, strict=True)},
+            "participants": [_listed(one, pace, config, since) for one in listed[-MOST_LISTED:]],
+            "dropouts": _drop_outs(listed, since),
+            "curves": curves,
+            "warnings": _warnings(listed, config),
+        }
+
+    def _of_steps(self, mode: str) -> tuple[dict[int, float], dict[str, Any]]:
+        """Pace and curves, which read every step: kept for a while, the longer the more work they are."""
+        with self._lock:
+            until, kept = self._kept.get(mode, (0.0, ({}, {})))
+            began = time.monotonic()
+            if began > until:
+                with self._store.reading() as connection:
+                    pace = {row[0]: row[1] for row in connection.execute(_pace(mode))}
+                    kept = pace, _curves(connection, self._config, mode)
+                ended = time.monotonic()
+                self._kept[mode] = ended + 20 * (ended - began), kept
+            return kept
+
+    def forget(self) -> None:
+        """Reads every step again next time: somebody was deleted."""
+        with self._lock:
+            self._kept.clear()
 
 
 def is_open(one: Participant, since: int) -> bool:

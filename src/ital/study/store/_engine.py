@@ -43,7 +43,16 @@ def connect(url: sa.URL) -> sa.Engine:
         sa.event.listen(engine, "connect", _set_up_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
-    return sa.create_engine(url, pool_pre_ping=True, pool_size=8, connect_args={"connect_timeout": 10})
+    engine = sa.create_engine(url, pool_pre_ping=True, pool_size=8, connect_args={"connect_timeout": 10})
+    sa.event.listen(engine, "connect", _set_up_postgresql)
+    return engine
+
+
+def _set_up_postgresql(connection: Any, record: Any) -> None:
+    """A commit is on the disk before it is acknowledged, whatever the server's default."""
+    if connection.execute("SHOW synchronous_commit").fetchone()[0] == "off":
+        connection.execute("SET synchronous_commit = on")
+    connection.commit()
 
 
 def _set_up_sqlite(connection: Any, record: Any) -> None:

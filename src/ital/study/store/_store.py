@@ -33,6 +33,7 @@ class Store:
         self.tombstone_file = folder / f"{name}.tombstones"
         self.key_file = folder / f"{name}.key"
         self._lock_file = folder / f"{name}.lock"
+        self._to_forget = False
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
@@ -57,12 +58,26 @@ class Store:
         self.forget()
 
     def forget(self) -> None:
-        """Overwrites what SQLite's log still holds of rows that were deleted."""
-        if self.url.get_backend_name() == "sqlite":
-            with self.engine.connect() as connection:
-                connection.rollback()
-                raw: Any = connection.connection.dbapi_connection
-                raw.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Overwrites what SQLite's log still holds of rows that were deleted.
+
+        Does not wait for readers, for writers would wait as well: if there are any, :meth:`tidy` does it later.
+        """
+        if self.url.get_backend_name() != "sqlite":
+            return
+        self._to_forget = True
+        with self.engine.connect() as connection:
+            connection.rollback()  # a checkpoint stands outside of transactions
+            raw: Any = connection.connection.dbapi_connection
+            raw.execute("PRAGMA busy_timeout = 100")
+            try:
+                self._to_forget = bool(raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+            finally:
+                raw.execute("PRAGMA busy_timeout = 30000")
+
+    def tidy(self) -> None:
+        """Does what :meth:`forget` could not do."""
+        if self._to_forget:
+            self.forget()
 
     def configs(self) -> dict[str, Config]:
         """Every configuration that participants came under, oldest first, by its hash."""
