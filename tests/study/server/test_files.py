@@ -10,7 +10,8 @@ import pytest
 import sqlalchemy as sa
 
 from ital.errors import InputError
-from ital.study import _table
+from ital.study import _analysis, _table
+from ital.study._cli_analysis import read_source
 from ital.study.store import _export, _portable, open_store
 from ital.study.store._tables import steps
 from ital.study.store._verify import verify
@@ -61,6 +62,22 @@ def test_export_import_and_export_again_is_the_same_bit_for_bit(studied, another
     pd.testing.assert_frame_equal(read.steps, table)
     assert read.config.hash == tiny().hash
     pd.testing.assert_frame_equal(_table.frame(pd.read_parquet(tmp_path / "second" / "steps.parquet")), table)
+
+
+def test_the_analysis_of_an_export_an_import_and_the_database_gives_the_same_numbers(sqlite_url, served, tmp_path):
+    with served(sqlite_url) as client:
+        for _ in range(2):
+            Person(client, tiny()).join().begin().finish()
+    with open_store(sqlite_url) as store:
+        _export.export(store, tmp_path / "out", "live")
+    with open_store(str(tmp_path / "copy.db"), create=True) as store:
+        _export.import_study(store, tmp_path / "out")
+    sources = (sqlite_url, str(tmp_path / "copy.db"), str(tmp_path / "out"))
+    first, *others = [_analysis.analyze(read_source(source, "live")[0], "live") for source in sources]
+    assert "human" in set(first.outcomes["teacher"])
+    for other in others:
+        for name in ("outcomes", "summary", "tests", "curves"):
+            pd.testing.assert_frame_equal(getattr(first, name), getattr(other, name), check_exact=True)
 
 
 def test_exports_hold_no_external_ids_no_codes_and_nobody_who_was_deleted(studied, tmp_path):
