@@ -8,6 +8,7 @@ from itsdangerous import URLSafeTimedSerializer
 
 from ital.study.server import _security
 from ital.study.server._security import Keys, RateLimit, is_own_origin
+from ital.study.store import _operations as operations
 from ital.study.store import open_store
 from ital.study.store._tables import ALL
 from tests.study.server.people import PASSWORD, SECRET, SIMULATION_KEY, Person, Refusal, Researcher, tiny
@@ -347,3 +348,24 @@ def test_neither_addresses_nor_browsers_nor_ids_are_stored(url, client, person, 
     for word in ("Unmistakable", "unmistakable-id", "my-session", "203.0.113.77", "127.0.0.1"):
         assert word not in everywhere
         assert word.encode() not in files
+
+
+def test_a_database_that_does_not_answer_is_said_plainly_and_waited_for(url, served, monkeypatch):
+    from ital.study.store import Store
+
+    with served(url) as client:
+        one = Person(client, tiny()).join().begin()
+        researcher = Researcher(client, tiny()).log_in()
+
+        def gone(*_, **__):
+            raise sa.exc.OperationalError("SELECT", {}, Exception("gone"))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Store, "reading", gone)
+            answers = [researcher.get("overview"), Person(client, tiny()).request("POST", "/api/join", {"resume": "A"})]
+            assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(503, "try_again")}
+        with monkeypatch.context() as patch:
+            patch.setattr(operations, "add_step", gone)
+            answer = one.post("/api/steps", one.step_body())
+            assert (answer.status_code, answer.json()["code"]) == (503, "try_again")
+        assert one.step()["progress"]["done"] == 1

@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import sqlalchemy as sa
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
@@ -15,10 +17,12 @@ from ital.study._config import Config
 from ital.study._rules import Rules
 from ital.study.server import _admin, _pages, _participants, _play, _security
 from ital.study.server._app_state import AppState
-from ital.study.server._plain import SENTENCES, plain
+from ital.study.server._plain import SENTENCES, TRY_AGAIN, plain
 from ital.study.server._settings import Settings
 from ital.study.server._study import Refused, Study
-from ital.study.store import Store, open_store
+from ital.study.store import NotStored, Store, open_store
+
+LOG = logging.getLogger("ital.study")
 
 
 def create_app(config: Config, store_url: str, settings: Settings) -> FastAPI:
@@ -84,6 +88,8 @@ def _bare(title: str, life: Callable[[FastAPI], Any]) -> FastAPI:
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _not_valid)
+    for gone in (NotStored, sa.exc.OperationalError, sa.exc.InterfaceError):
+        app.add_exception_handler(gone, _database_gone)
     return app
 
 
@@ -114,3 +120,8 @@ async def _not_valid(request: Request, error: Any) -> Response:
     first = next(iter(error.errors()), {"loc": ()})
     place = ".".join(str(part)[:40] for part in first["loc"] if part != "body")[:100]
     return _problem(request, 422, "invalid", SENTENCES[422] if not place else f"The request is not valid: {place!a}.")
+
+
+async def _database_gone(request: Request, error: Any) -> Response:
+    LOG.error("the database does not answer: %s", type(error).__name__)
+    return _problem(request, 503, "try_again", TRY_AGAIN)

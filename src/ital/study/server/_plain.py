@@ -14,6 +14,7 @@ SENTENCES = {
     422: "The request is not valid.",
     500: "Something went wrong on our side. What you did before is stored; please try again.",
 }
+TRY_AGAIN = "We could not store this just now. Please try again."
 
 
 def plain(path: str, status: int, code: str, error: str, **more: Any) -> tuple[bytes, str]:

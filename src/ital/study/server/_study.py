@@ -15,6 +15,7 @@ from ital.study._config import Config, parse_config
 from ital.study._rules import Arrow, Picture, Rules
 from ital.study.server import _flow, _security
 from ital.study.server._flow import Round
+from ital.study.server._plain import TRY_AGAIN
 from ital.study.server._settings import Settings
 from ital.study.store import NotStored, Store
 from ital.study.store import _operations as operations
@@ -172,7 +173,7 @@ class Study:
                 except NotStored:
                     self.drop(uid)
                     break
-        raise Refused(503, "try_again", "We could not store this just now. Please try again.")
+        raise Refused(503, "try_again", TRY_AGAIN)
 
     async def _store(self, job: Callable[[sa.Connection], Any]) -> Any:
         return await asyncio.wrap_future(self.store.submit(job))
@@ -219,7 +220,7 @@ class Study:
         try:
             joined = await self._store(job)
         except (NotStored, sa.exc.IntegrityError):  # the same ID in another process, at the same moment
-            raise Refused(503, "try_again", "We could not store this just now. Please try again.") from None
+            raise Refused(503, "try_again", TRY_AGAIN) from None
         return joined.uid, await self.look(joined.uid)
 
     def _find(self, wanted: Mapping[str, Any]) -> Participant | None:

@@ -105,7 +105,8 @@ class Store:
                 try:
                     yield
                 finally:
-                    connection.execute(sa.text(f"SELECT pg_advisory_unlock({ADVISORY_LOCK})"))
+                    with contextlib.suppress(sa.exc.DBAPIError):  # gone with the connection
+                        connection.execute(sa.text(f"SELECT pg_advisory_unlock({ADVISORY_LOCK})"))
             return
         try:
             import fcntl
