@@ -5,18 +5,31 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: run test test-all lint types docs figures bench wheel clean
+AXE := build/node/node_modules/axe-core/axe.min.js
+
+.PHONY: run test test-all tools lint types docs figures bench wheel clean
 
 run: $(VENV)/.installed
 	@for task in regression gaussian mnist-20 irl-dense; do for teacher in cooperative adversarial; do \
 	  $(BIN)/ital run $$task --teacher $$teacher || exit $$?; done; done
 	@echo "Figures and tables are in results/. To go on: . $(BIN)/activate && ital --help"
 
-test: lint types docs
+test: lint types docs tools
 	$(BIN)/python -m pytest -n 2
 
-test-all: lint types docs
+test-all: lint types docs tools
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+
+# What the study's tests need beside Python: a browser, PostgreSQL, axe-core. Where one cannot be had, its tests are skipped and say so.
+tools:
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  get() { [ -n "$$updated" ] || apt-get update -qq || true; updated=yes; \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$1 >/dev/null || echo "could not install $$1"; }; \
+	else get() { echo "$$1 is missing: install it to run all tests of the study"; }; fi; \
+	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || get chromium; \
+	command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || get postgresql; \
+	command -v npm >/dev/null || get npm; \
+	[ -f $(AXE) ] || npm install --silent --no-audit --no-fund --prefix build/node axe-core@4 || echo "could not get axe-core"
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

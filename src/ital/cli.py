@@ -14,6 +14,7 @@ import typer
 from ital import _interrupts
 from ital._version import __version__
 from ital.errors import InputError
+from ital.study import _cli_analysis, _cli_server
 
 app = typer.Typer(
     name="ital",
@@ -240,6 +241,12 @@ def data_get(
 
     for file in _get.get(name, out):
         print(file)
+
+
+study_app = typer.Typer(help="The human study: people teach robots in the browser.", no_args_is_help=True)
+app.add_typer(study_app, name="study")
+_cli_server.register(study_app, app)
+_cli_analysis.register(study_app)
 
 
 @app.command(epilog="Example: ital bench --json > bench.json")

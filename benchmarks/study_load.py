@@ -1,0 +1,123 @@
+"""Load on the study's server: many simulated participants at once, on the same machine.
+
+    python benchmarks/study_load.py --participants 200 --think 2 --minutes 5
+
+Starts ``ital study serve`` on a fresh SQLite file (or on ``--database``, which must be empty), sends participants
+through its interface, and prints latencies of a step as the participants saw them, errors, and the balance of orders.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import secrets
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import httpx
+
+from ital import study
+from ital.study import _arms, _orders, _participants
+from ital.study._cli_server import listen
+from ital.study.store import open_store
+from ital.study.store._verify import verify
+
+
+def main():
+    """Reads the options, runs, prints."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--participants", type=int, default=200)
+    parser.add_argument("--think", type=float, default=2.0, help="mean of the exponential think time, seconds")
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument("--ramp", type=float, default=10.0, help="seconds over which participants arrive")
+    parser.add_argument("--teacher", default="random", help="machine, random or boltzmann")
+    parser.add_argument("--config", default="paper")
+    parser.add_argument("--database", default=None)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        found = measure(options, Path(folder))
+    if options.json:
+        print(json.dumps(found, indent=1))
+    else:
+        for name, value in found.items():
+            print(f"{name:<28} {value:.2f}" if isinstance(value, float) else f"{name:<28} {value}")
+
+
+def measure(options, folder):
+    """One run: server up, participants through, server down, data checked."""
+    url = options.database or str(folder / "study.db")
+    config = study.load_config(options.config)
+    key = secrets.token_hex(16)
+    probe, address = listen("127.0.0.1", 0)
+    probe.close()
+    environment = {**os.environ, "ITAL_STUDY_PASSWORD": secrets.token_hex(16), "ITAL_STUDY_SIMULATION_KEY": key}
+    environment["ITAL_STUDY_FOLDER"] = str(folder)
+    command = [sys.executable, "-m", "ital", "study", "serve", "--config", options.config]
+    command += ["--database", url, "--port", address.rpartition(":")[2]]
+    server = subprocess.Popen(command, env=environment)
+    try:
+        wait_for(address)
+        teacher = _arms.teacher(options.teacher, default=config.beta)
+        outcome = asyncio.run(
+            _participants.take_part(
+                address,
+                config,
+                teacher,
+                options.participants,
+                key=key,
+                think=options.think,
+                ramp=options.ramp,
+                limit=60 * options.minutes,
+            )
+        )
+        used = Path(f"/proc/{server.pid}/stat").read_text().split()[13:15]
+    finally:
+        server.terminate()
+        server.wait()
+    seconds = sum(map(int, used)) / os.sysconf("SC_CLK_TCK")
+    return {
+        **outcome.summary(),
+        "server_cpu_share": seconds / outcome.seconds,
+        "catch_ups": outcome.catch_ups,
+        **balance(url, config),
+    }
+
+
+def balance(url, config):
+    """How evenly orders were given, and whether all that is stored replays."""
+    with open_store(url) as store:
+        report = verify(store)
+        with store.reading() as connection:
+            from ital.study.store._operations import taken_orders
+
+            taken = taken_orders(connection, "simulated", config.hash, since=0)
+    times = Counter({order: taken[order] for order in _orders.orders(len(config.maps))}).values()
+    firsts = _orders.firsts(taken, len(config.maps))
+    return {
+        "orders_differ_by": max(times) - min(times),
+        "firsts_differ_by": max(abs(row["naive"] - row["aware"]) for row in firsts),
+        "stored_steps": report.steps,
+        "problems": len(report.problems),
+    }
+
+
+def wait_for(address, most=120.0):
+    """Until the server answers."""
+    end = time.monotonic() + most
+    while time.monotonic() < end:
+        try:
+            httpx.get(f"{address}/api/state")
+        except httpx.TransportError:
+            time.sleep(0.1)
+        else:
+            return
+    raise SystemExit("the server did not start")
+
+
+if __name__ == "__main__":
+    main()

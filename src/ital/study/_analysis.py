@@ -1,0 +1,388 @@
+"""The analysis of a study: arms, what was learned in each, tests of aware against naive robots, learning curves."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ital.errors import InputError
+from ital.study import _arms
+from ital.study._arms import MATCHED
+from ital.study._config import Config
+from ital.study._rules import Rules
+from ital.study._table import MEASURES, Study, check_unique
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ALL_MAPS = "all"  # a participant's mean over maps
+CURVES = ("distance", "policy_tv", "reward")
+LABELS = {"aware": "ITAL", "naive": "IMT", MATCHED: "IMT, matched steps"}
+Arm = tuple[str, str]  # teacher and learner
+CONTRASTS = (("aware", "naive"), ("aware", MATCHED))
+SIGNIFICANT = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
+
+
+class Measure(NamedTuple):
+    """How an outcome is shown. For all of them more is better."""
+
+    title: str
+    short: str
+
+
+def measures(steps: int) -> dict[str, Measure]:
+    """The outcomes of a robot: decreases of distances after the first and the last step, final reward and its gain."""
+    names = {"distance": "distance", "policy_tv": "policy total variation", "policy_gap": "policy gap"}
+    found = {
+        f"{name}_{when}": Measure(f"Decrease of the {text} after {after}", f"{text}, {after}")
+        for name, text in names.items()
+        for when, after in (("first", "1 step"), ("last", f"{steps} steps"))
+    }
+    found["reward"] = Measure(f"Expected reward after {steps} steps", "final reward")
+    found["reward_gain"] = Measure(f"Gain in expected reward after {steps} steps", "gain in reward")
+    return found
+
+
+class Analysis(NamedTuple):
+    """All numbers of a report.
+
+    ``kind`` is "human" or "simulated"; ``agreement`` is the share of steps on which participants chose the machine's
+    pick, per teacher and learner; ``outcomes`` has a row per participant, map and arm; ``summary`` their means;
+    ``tests`` the paired tests; ``curves`` means and standard errors per step; ``references`` the reward of the true
+    policy on each map; ``paths`` how far robots went in all; ``replay_error`` the largest difference between stored
+    distances and those of a replay; ``notes`` what a reader must know.
+    """
+
+    config: Config
+    kind: str
+    mode: str
+    participants: dict[str, int]
+    agreement: dict[Arm, float]
+    outcomes: "pd.DataFrame"
+    summary: "pd.DataFrame"
+    tests: "pd.DataFrame"
+    curves: "pd.DataFrame"
+    references: dict[str, float]
+    paths: "pd.DataFrame"
+    replay_error: float
+    notes: list[str]
+
+
+def analyze(study: Study, mode: str | None = None, show: Callable[[int], None] = lambda done: None) -> Analysis:
+    """Analyses a study. ``mode`` says whose data: by default people's if there are any, else simulated ones.
+
+    The machine and random arms that the table lacks, and the matched-step control, are simulated here on the same
+    maps, starts and arrows that the participants had.
+    """
+    import pandas as pd
+
+    config, steps = study
+    check_unique(steps)
+    mode, steps, notes = _whose(steps, mode)
+    steps, left_out = complete(config, steps)
+    notes += left_out
+    rules = Rules(config)
+    numbers = sorted(int(number) for number in steps["participant"].unique())
+    there = list(dict.fromkeys(steps["teacher"]))
+    replayed, paths, replay_error = _replays(config, rules, steps)
+    machines = [name for name in dict.fromkeys(["machine", "random", *there]) if name != "human"]
+    teachers = [_arms.teacher(name, default=config.beta) for name in machines]
+    ran = _arms.run(config, numbers, teachers, (*config.learners, MATCHED), rules=rules, show=show)
+    simulated = _arms.table(config, ran)
+    table = pd.concat([steps, replayed, simulated[_lacking(simulated, steps)]], ignore_index=True)
+    more = _paths_of(ran)
+    paths = pd.concat([paths, more[_lacking(more, steps)]], ignore_index=True)
+    outcomes = outcomes_of(config, table)
+    kind = "human" if "human" in there else "simulated"
+    if not replay_error < 0.01:
+        notes.append(
+            f"Stored beliefs differ from a replay of the choices, by up to {replay_error:.2g} in distance: these data "
+            "were not all made under the configuration in study.toml, or not by this version of ital."
+        )
+    if kind == "simulated":
+        notes.insert(0, "No person took part: programs chose every arrow. The human arms are empty.")
+    if "human" in there:
+        notes.append(
+            "The machine and random arms are simulated on the same maps, starts and arrows that the participants had. "
+            "The control of the human arm gets the arrows that people chose for the aware robot."
+        )
+    return Analysis(
+        config=config,
+        kind=kind,
+        mode=mode,
+        participants={name: int(steps[steps["teacher"] == name]["participant"].nunique()) for name in there},
+        agreement=agreement_of(steps),
+        outcomes=outcomes,
+        summary=summarise(outcomes, list(measures(config.steps))),
+        tests=compare(outcomes, list(measures(config.steps))),
+        curves=curves_of(table),
+        references={one.name: rules.measures(one.name, rules.truth(one.name).target)["reward"] for one in config.maps},
+        paths=paths,
+        replay_error=replay_error,
+        notes=notes,
+    )
+
+
+def _whose(steps: "pd.DataFrame", mode: str | None) -> tuple[str, "pd.DataFrame", list[str]]:
+    """The rows of one mode, and a note on those of others."""
+    there = list(dict.fromkeys(steps["mode"]))
+    if mode is None:
+        mode = next((one for one in ("live", "simulated") if one in there), None)
+    if mode not in there or mode is None:
+        found = f"there are {', '.join(there)}" if there else "the table is empty"
+        raise InputError(f"no steps of mode {mode or 'live or simulated'} in this study: {found}")
+    others = [one for one in there if one != mode]
+    notes = [f"Rows of other modes ({', '.join(others)}) are left out."] if others else []
+    if mode in ("pilot", "preview"):
+        notes.append(f"These are {mode} runs. They do not count as data of the study.")
+    return mode, steps[steps["mode"] == mode], notes
+
+
+def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
+    """The rows of usable participants who taught both robots all steps of every map, and notes on the others."""
+    notes = []
+    everyone = steps.groupby(["participant", "teacher"]).ngroups
+    usable = steps[steps["usable"] & steps["learner"].isin(config.learners)]
+    names = [one.name for one in config.maps]
+    usable = usable[usable["map"].isin(names) & (usable["step"] <= config.steps)]
+    whole = len(names) * len(config.learners) * config.steps
+    kept = usable[usable.groupby(["participant", "teacher"])["step"].transform("size") == whole]
+    count = kept.groupby(["participant", "teacher"]).ngroups
+    if count < everyone:
+        notes.append(
+            f"{everyone - count} of {everyone} participants did not finish or are not usable, and are left out."
+        )
+    if not count:
+        raise InputError("no participant of this study has finished all steps: there is nothing to analyse yet")
+    versions = kept["config"].nunique()
+    if versions > 1 or kept["config"].iloc[0] != config.hash:
+        notes.append(
+            f"The data come from {versions} version(s) of the configuration, not only from the one in study.toml."
+        )
+    return kept, notes
+
+
+def _replays(config: Config, rules: Rules, steps: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame", float]:
+    """Every choice shown again to the robot it was made for, as a check; people's choices to the control as well.
+
+    The control gets what people chose for the aware robot: nobody has taught the control itself.
+    """
+    import pandas as pd
+
+    control: list[pd.DataFrame] = []
+    paths, worst = [], 0.0
+    for learner in config.learners:
+        rows = steps[steps["learner"] == learner].sort_values(["teacher", "participant", "map", "step"], kind="stable")
+        each = rows.groupby(["teacher", "participant", "map"], sort=False)
+        taught = [
+            _arms.Taught(int(group["participant"].iloc[0]), group["map"].iloc[0], group["choice"].tolist())
+            for _, group in each
+        ]
+        heads = rows[rows["step"] == 1]
+        again = _arms.replay(rules, taught, learner)
+        stored = rows["distance"].to_numpy().reshape(-1, config.steps)
+        worst = max(worst, float(np.abs(again.measures["distance"][:, 1:] - stored).max()))
+        paths.append(_paths(heads, learner, again.length))
+        by_people = (heads["teacher"] == "human").to_numpy()
+        if learner == "aware" and by_people.any():
+            other = _arms.replay(rules, [one for one, human in zip(taught, by_people, strict=True) if human], MATCHED)
+            paths.append(_paths(heads[by_people], MATCHED, other.length))
+            after = {name: values[:, 1:].ravel() for name, values in other.measures.items()}
+            before = {f"{name}_before": values[:, :-1].ravel() for name, values in other.measures.items()}
+            control = [rows[rows["teacher"] == "human"].assign(learner=MATCHED, **after, **before)]
+    return pd.concat([steps.head(0), *control], ignore_index=True), pd.concat(paths, ignore_index=True), worst
+
+
+def _paths(heads: "pd.DataFrame", learner: str, length: np.ndarray) -> "pd.DataFrame":
+    """How far each robot went in all, step lengths added up."""
+    start = heads["distance_before"].to_numpy()
+    kept = heads[["teacher", "map", "participant"]].reset_index(drop=True)
+    return kept.assign(learner=learner, path=length.sum(axis=-1, dtype=float), start=start)
+
+
+def _lacking(simulated: "pd.DataFrame", steps: "pd.DataFrame") -> "pd.Series":
+    """Which simulated rows a table lacks: teachers who are not in it, and the control of each who is."""
+    import pandas as pd
+
+    took_part = {(who, int(number)) for who, number in zip(steps["teacher"], steps["participant"], strict=True)}
+    there = {who for who, _ in took_part}
+    lacking = [
+        who not in there or (learner == MATCHED and (who, number) in took_part)
+        for who, number, learner in zip(
+            simulated["teacher"], simulated["participant"], simulated["learner"], strict=True
+        )
+    ]
+    return pd.Series(lacking, index=simulated.index, dtype=bool)
+
+
+def _paths_of(ran: _arms.Run) -> "pd.DataFrame":
+    import pandas as pd
+
+    rows = [
+        {"teacher": teacher, "learner": learner, "participant": number, "path": path, "start": start, "map": where}
+        for a, (teacher, learner) in enumerate(ran.arms)
+        for p, number in enumerate(ran.numbers)
+        for where, path, start in zip(
+            ran.maps,
+            ran.trace.length[p, :, a].sum(axis=-1, dtype=float),
+            ran.measures["distance"][p, :, a, 0],
+            strict=True,
+        )
+    ]
+    return pd.DataFrame(rows, columns=["teacher", "map", "participant", "learner", "path", "start"])
+
+
+def agreement_of(steps: "pd.DataFrame") -> dict[Arm, float]:
+    """How often participants chose what the machine would have chosen, per teacher and learner."""
+    same = steps.assign(same=steps["choice"] == steps["machine_choice"])
+    shares = same.groupby(["teacher", "learner"])["same"].mean().reset_index()
+    return {(row["teacher"], row["learner"]): float(row["same"]) for row in shares.to_dict("records")}
+
+
+def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":
+    """One row per teacher, learner, map and participant, and the mean over maps as map "all"."""
+    import pandas as pd
+
+    key = ["teacher", "learner", "map", "participant"]
+    first = steps[steps["step"] == 1].set_index(key)
+    last = steps[steps["step"] == config.steps].set_index(key).loc[first.index]
+    found = {}
+    for name in ("distance", "policy_tv", "policy_gap"):
+        found[f"{name}_first"] = first[f"{name}_before"] - first[name]
+        found[f"{name}_last"] = first[f"{name}_before"] - last[name]
+    found["reward"] = last["reward"]
+    found["reward_gain"] = last["reward"] - first["reward_before"]
+    per_map = pd.DataFrame(found).reset_index()
+    over_maps = per_map.groupby(["teacher", "learner", "participant"], sort=False).mean(numeric_only=True).reset_index()
+    table = pd.concat([per_map, over_maps.assign(map=ALL_MAPS)], ignore_index=True)
+    return table[[*key, *found]]
+
+
+def summarise(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
+    """Mean, standard deviation, standard error and n of every outcome in every arm, per map and over maps."""
+    long = outcomes.melt(["teacher", "learner", "map", "participant"], list(names), "outcome", "value")
+    grouped = long.groupby(["teacher", "learner", "map", "outcome"], sort=False)["value"]
+    table = grouped.agg(["mean", "std", "sem", "count"]).reset_index()
+    return table.rename(columns={"std": "sd", "count": "n"})
+
+
+class Paired(NamedTuple):
+    """A paired comparison: the mean difference with its 95 % interval, t-test, Cohen's d and Wilcoxon's check."""
+
+    n: int
+    difference: float
+    sd: float
+    low: float
+    high: float
+    t: float
+    p: float
+    d: float
+    wilcoxon_p: float
+
+
+def paired(first: np.ndarray, second: np.ndarray) -> Paired:
+    """Two-sided paired t-test of two columns; d is the mean difference over its standard deviation (d_z).
+
+    Where nothing varies there is no t: both p are 1 if nothing differs, and the rest is NaN.
+    """
+    from scipy import stats
+
+    apart = np.asarray(first, float) - np.asarray(second, float)
+    n, mean = len(apart), float(np.mean(apart))
+    nan = float("nan")
+    spread = float(np.std(apart, ddof=1)) if n > 1 else nan
+    if n < 2 or spread == 0:
+        same = 1.0 if n > 1 and mean == 0 else nan
+        return Paired(n, mean, spread, nan, nan, nan, same, nan, same)
+    test = stats.ttest_1samp(apart, 0.0)
+    interval = test.confidence_interval(0.95)
+    check = stats.wilcoxon(apart)
+    return Paired(
+        n, mean, spread, float(interval.low), float(interval.high), float(test.statistic), float(test.pvalue),
+        mean / spread, float(check.pvalue),
+    )  # fmt: skip
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """Holm's step-down adjustment of a family of p-values; NaN stays NaN and does not count."""
+    p = np.asarray(p, float)
+    adjusted = np.full(p.shape, np.nan)
+    order = [i for i in np.argsort(p, kind="stable") if not np.isnan(p[i])]
+    so_far = 0.0
+    for rank, i in enumerate(order):
+        so_far = max(so_far, min(1.0, (len(order) - rank) * p[i]))
+        adjusted[i] = so_far
+    return adjusted
+
+
+def stars(p: float) -> str:
+    """``***`` below 0.001, ``**`` below 0.01, ``*`` below 0.05, else nothing."""
+    return next((mark for limit, mark in SIGNIFICANT if p < limit), "")
+
+
+def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
+    """Which arms are compared: for every teacher aware robots with naive ones and with the control; then the aware
+    robots of every teacher with those of the machine and of the random teacher.
+    """
+    within = [((who, one), (who, other)) for who in teachers for one, other in CONTRASTS]
+    order = teachers_in_order(teachers)
+    others = [name for name in ("machine", "random") if name in order]
+    return within + [
+        ((who, "aware"), (other, "aware")) for who in order for other in others if order.index(other) > order.index(who)
+    ]
+
+
+def compare(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
+    """Paired tests of all contrasts, for every outcome and map; teachers are paired where participants had both.
+
+    Holm's adjustment is over the maps; the mean over maps is one test of its own and needs none.
+    """
+    import pandas as pd
+
+    places = list(dict.fromkeys(outcomes["map"]))
+    of_arm = {key: rows.set_index(["map", "participant"]) for key, rows in outcomes.groupby(["teacher", "learner"])}
+    rows = []
+    for one, other in contrasts(list(dict.fromkeys(outcomes["teacher"]))):
+        if one not in of_arm or other not in of_arm:
+            continue
+        both = of_arm[one][list(names)].join(of_arm[other][list(names)].add_suffix("|"), how="inner")
+        there = [where for where in places if where in both.index.get_level_values("map")]
+        for name in names:
+            family = []
+            for where in there:
+                first, second = (both[column].xs(where, level="map").to_numpy() for column in (name, f"{name}|"))
+                arms = {"teacher": one[0], "first": one[1], "second_teacher": other[0], "second": other[1]}
+                means = {"mean_first": float(first.mean()), "mean_second": float(second.mean())}
+                family.append({**arms, "outcome": name, "map": where, **means, **paired(first, second)._asdict()})
+            adjusted = iter(holm(np.array([row["p"] for row in family if row["map"] != ALL_MAPS])))
+            for row in family:
+                row["p_holm"] = row["p"] if row["map"] == ALL_MAPS else float(next(adjusted))
+                row["stars"] = stars(row["p_holm"])
+            rows += family
+    return pd.DataFrame(rows)
+
+
+def curves_of(steps: "pd.DataFrame") -> "pd.DataFrame":
+    """Mean and standard error of every measure at every step (0: before the first), per arm and map."""
+    import pandas as pd
+
+    first = steps[steps["step"] == 1]
+    start = first.assign(step=0, **{name: first[f"{name}_before"] for name in MEASURES})
+    long = pd.concat([start, steps], ignore_index=True)
+    grouped = long.groupby(["teacher", "learner", "map", "step"], sort=False)[list(MEASURES)]
+    mean, error, count = grouped.mean(), grouped.sem(), grouped.size()
+    both = pd.concat([mean, error.add_suffix("_sem")], axis=1).assign(n=count).reset_index()
+    return both.sort_values(["teacher", "learner", "map", "step"], kind="stable", ignore_index=True)
+
+
+def arm(teacher: str, learner: str) -> str:
+    """An arm as the paper calls it, such as Human ITAL or Machine IMT."""
+    who = teacher.partition(":")
+    name = who[0].capitalize() + (f" {who[2]}" if who[2] else "")
+    return f"{name} {LABELS.get(learner, learner)}"
+
+
+def teachers_in_order(names: Sequence[str]) -> list[str]:
+    """People first, then the machine, then Boltzmann teachers, then the random one."""
+    rank = {"human": 0, "machine": 1, "boltzmann": 2, "random": 3}
+    return sorted(dict.fromkeys(names), key=lambda name: (rank.get(name.partition(":")[0], 4), name))

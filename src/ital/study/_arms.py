@@ -1,0 +1,306 @@
+"""Simulated participants in this process: every arm of the study as lanes of one compiled program.
+
+An arm is a teacher with a learner. Teachers are numbers: the choice is argmaxᵢ(ρ·TVᵢ + noise·Gumbelᵢ), which is the
+machine's pick for ρ = 1 without noise, a draw ∝ exp(ρ·TV) with noise, and a random arrow for ρ = 0.
+"""
+
+import functools
+import itertools
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital import __version__
+from ital._types import Array
+from ital.errors import InputError
+from ital.gradients import add_scaled
+from ital.study import _orders, _world
+from ital.study._config import LEARNERS, Config, Map
+from ital.study._rules import Rules
+from ital.study._table import frame
+from ital.study._world import METRICS, Arrows, Game
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MATCHED = "imt-matched"
+"""The control: steps along the naive robot's gradient that are as long as the aware robot's would be."""
+
+LANES = 128  # lanes side by side; always so many, so that no number depends on how many there are
+_TEACHER = 2  # stream of random numbers beside those of the world
+
+
+class Teacher(NamedTuple):
+    """A simulated participant's way to choose: ``rationality`` ρ and whether there is ``noise``."""
+
+    name: str
+    rationality: float
+    noise: float
+
+
+def teacher(name: str, rationality: float | None = None, *, default: float) -> Teacher:
+    """The teacher called ``machine``, ``random`` or ``boltzmann[:RHO]``; ρ may be given apart."""
+    kind, _, rho = name.partition(":")
+    if kind not in ("machine", "random", "boltzmann") or (rho and kind != "boltzmann"):
+        raise InputError(f"teacher must be machine, random, boltzmann or boltzmann:RHO, not {name!r}")
+    if rationality is not None and (rho or kind != "boltzmann"):
+        raise InputError(f"a rationality goes with teacher boltzmann alone, not with {name!r}")
+    try:
+        value = float(rho) if rho else default if rationality is None else float(rationality)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(f"the rationality of a boltzmann teacher must be a finite number, not {rho or rationality!r}")
+    if kind == "machine":
+        return Teacher(kind, 1.0, 0.0)
+    if kind == "random":
+        return Teacher(kind, 0.0, 1.0)
+    return Teacher(f"boltzmann:{repr(value).removesuffix('.0')}", value, 1.0)
+
+
+class Lane(NamedTuple):
+    """The numbers of one participant on one map in one arm: whose draws, which map, which teacher, which learner."""
+
+    number: Any
+    code: Any
+    target: Any
+    cumulative: Any
+    rationality: Any
+    noise: Any
+    stream: Any
+    settings: Any
+    matched: Any
+    given: Any  # choices made already, −1 where the teacher is to choose
+
+
+class Trace(NamedTuple):
+    """What happened in a lane: the candidates, the choices, the machine's picks, the lengths of the steps, w⁰ … w^T."""
+
+    arrows: Any
+    choice: Any
+    machine_choice: Any
+    length: Any
+    beliefs: Any
+
+
+def choose(key: Array, volumes: Array, rationality: Array, noise: Array) -> Array:
+    """argmax of ρ·TV + noise·Gumbel; ties take the lowest index."""
+    return jnp.argmax(rationality * volumes + noise * jax.random.gumbel(key, volumes.shape, volumes.dtype))
+
+
+def step(
+    game: Game, rule: Any, lr: Array, lane: Lane, belief: Array, arrows: Arrows, given: Array, key: Array
+) -> tuple[Array, tuple[Array, ...]]:
+    """One step of one lane: score, choose, learn. Returns the belief; the choice, the machine's, the length."""
+    lesson = _world.lesson(game, lr, belief, arrows, jnp.zeros((), jnp.int32))
+    scores = _world.volumes(lesson, belief, lane.target)
+    chosen = jnp.where(given < 0, choose(key, scores, lane.rationality, lane.noise), given)
+    lesson = lesson._replace(chosen=chosen)
+    after = rule.update(lesson, lane.settings, belief, ()).params
+    length = jnp.linalg.norm(after - belief)
+    along = lesson.here.weighted_sum((jnp.arange(scores.shape[0]) == lesson.chosen).astype(scores.dtype))
+    steepness = jnp.linalg.norm(along)
+    control = add_scaled(belief, -length / jnp.where(steepness > 0, steepness, jnp.inf), along)
+    return jnp.where(lane.matched, control, after), (lesson.chosen, jnp.argmax(scores), length)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
+def run_lanes(
+    game: Game, rule: Any, steps: int, count: int, lr: Array, scale: Array, seed: Array, lanes: Lane
+) -> Trace:
+    """All lanes side by side, ``steps`` steps with ``count`` candidates each."""
+
+    def one(lane: Lane) -> Trace:
+        key = _world.key_of(seed, lane.number, lane.code)
+        start = _world.first_belief(game, key, scale)
+        arrows = _world.draw_arrows(game, key, lane.cumulative, steps, count)
+        stream = jax.random.fold_in(jax.random.fold_in(key, _TEACHER), lane.stream)
+        keys = jax.vmap(lambda t: jax.random.fold_in(stream, t))(jnp.arange(steps))
+
+        def one_step(belief: Array, now: tuple[Arrows, Array, Array]) -> tuple[Array, tuple[Array, ...]]:
+            after, did = step(game, rule, lr, lane, belief, *now)
+            return after, (*did, after)
+
+        choice, machine_choice, length, beliefs = jax.lax.scan(one_step, start, (arrows, lane.given, keys))[1]
+        return Trace(arrows, choice, machine_choice, length, jnp.concatenate([start[None], beliefs]))
+
+    return jax.vmap(one)(lanes)
+
+
+class Run(NamedTuple):
+    """Simulated participants: axes participant, map, arm, then step; ``measures`` begin with step 0."""
+
+    numbers: list[int]
+    maps: list[str]
+    arms: list[tuple[str, str]]
+    trace: Trace
+    measures: dict[str, np.ndarray]
+
+
+def run(
+    config: Config,
+    participants: int | Sequence[int],
+    teachers: Sequence[Teacher],
+    learners: Sequence[str] = LEARNERS,
+    *,
+    rules: Rules | None = None,
+    show: Callable[[int], None] = lambda done: None,
+) -> Run:
+    """Every participant teaches every learner on every map, once for each teacher.
+
+    ``participants`` is how many (1, 2, …) or which numbers. ``learners`` may hold :data:`MATCHED`. ``show`` is told
+    how many participants are done.
+    """
+    rules = rules or Rules(config)
+    numbers = list(range(1, participants + 1)) if isinstance(participants, int) else list(participants)
+    if not numbers:
+        raise InputError("at least one participant is needed")
+    arms = [(teacher, learner) for teacher in teachers for learner in learners]
+    every = [_lane(rules, *one) for one in itertools.product(numbers, config.maps, arms)]
+    trace = _run_all(rules, every, lambda lanes: show(lanes * len(numbers) // len(every)))
+    shape = (len(numbers), len(config.maps), len(arms))
+    trace = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), trace)
+    measured = [rules.measures_many(one.name, trace.beliefs[:, i]) for i, one in enumerate(config.maps)]
+    beliefs = (len(numbers), len(arms), config.steps + 1)
+    measures = {name: np.stack([m[name].reshape(beliefs) for m in measured], axis=1) for name in METRICS}
+    names = [(teacher.name, learner) for teacher, learner in arms]
+    return Run(numbers, [one.name for one in config.maps], names, trace, measures)
+
+
+def _run_all(rules: Rules, every: Sequence[Lane], show: Callable[[int], None] = lambda lanes: None) -> Trace:
+    """The compiled program on all lanes, so many at a time, the last ones filled up and cut back."""
+    config = rules.config
+    settled = (np.float32(config.lr), np.float32(config.start), np.uint32(config.seed))
+    program = (rules.game, rules.robots["aware"].rule, config.steps, config.candidates)
+    traces = []
+    for first in range(0, len(every), LANES):
+        lanes = every[first : first + LANES]
+        padded = [*lanes, *itertools.repeat(lanes[-1], LANES - len(lanes))]
+        trace = run_lanes(*program, *settled, jax.tree.map(lambda *each: np.stack(each), *padded))
+        traces.append(jax.tree.map(functools.partial(_first, len(lanes)), trace))
+        show(first + len(lanes))
+    return jax.tree.map(lambda *each: np.concatenate(each), *traces)
+
+
+def _first(count: int, leaf: Array) -> np.ndarray:
+    return np.asarray(leaf)[:count]
+
+
+def _lane(rules: Rules, number: int, on: Map, arm: tuple[Teacher, str], given: Sequence[int] | None = None) -> Lane:
+    teacher, learner = arm
+    matched = learner == MATCHED
+    if not matched and learner not in rules.robots:
+        raise InputError(f"there is no learner {learner!r}: there are {', '.join(rules.robots)} and {MATCHED}")
+    truth = rules.truth(on.name)
+    return Lane(
+        number=np.uint32(number),
+        code=np.uint32(_world.map_code(on.name)),
+        target=truth.target,
+        cumulative=truth.cumulative,
+        rationality=np.float32(teacher.rationality),
+        noise=np.float32(teacher.noise),
+        # Robots are taught apart, so a teacher who throws dice throws them anew for each.
+        stream=np.uint32(_world.map_code(f"{teacher.name} {learner}")),
+        settings=rules.robots["aware" if matched else learner].settings,
+        matched=np.bool_(matched),
+        given=np.full(rules.config.steps, -1, np.int32) if given is None else np.asarray(given, np.int32),
+    )
+
+
+class Taught(NamedTuple):
+    """Choices that somebody made: a participant's on one map, for all steps."""
+
+    number: int
+    map: str
+    choices: Sequence[int]
+
+
+class Replayed(NamedTuple):
+    """What the choices make of a robot: axes (which, step); ``measures`` begin with step 0."""
+
+    length: np.ndarray
+    measures: dict[str, np.ndarray]
+
+
+def replay(rules: Rules, taught: Sequence[Taught], learner: str) -> Replayed:
+    """The choices of people shown to a learner, who may be another one than they were made for, or the control."""
+    nobody = Teacher("nobody", 0.0, 0.0)
+    lanes = [_lane(rules, one.number, rules.map(one.map), (nobody, learner), one.choices) for one in taught]
+    trace = _run_all(rules, lanes)
+    measures = {name: np.empty(trace.beliefs.shape[:2]) for name in METRICS}
+    for name in {one.map for one in taught}:
+        rows = [i for i, one in enumerate(taught) if one.map == name]
+        for metric, values in rules.measures_many(name, trace.beliefs[rows]).items():
+            measures[metric][rows] = values.reshape(len(rows), -1)
+    return Replayed(trace.length, measures)
+
+
+def simulate(
+    config: Config, participants: int | Sequence[int], teachers: Sequence[Teacher], **options: Any
+) -> "pd.DataFrame":
+    """The step table of simulated participants; arguments are those of :func:`run`."""
+    return table(config, run(config, participants, teachers, **options))
+
+
+def table(config: Config, run: Run) -> "pd.DataFrame":
+    """The rows of simulated participants, sorted by participant, map, arm and step."""
+    import pandas as pd
+
+    numbers, maps, arms, trace, measures = run
+    shape = trace.choice.shape
+    orders = [order_of(number, len(maps)) for number in numbers]
+    arrows = np.stack([trace.arrows.cells, trace.arrows.actions], axis=-1)
+    chosen = np.take_along_axis(arrows, trace.choice[..., None, None], axis=-2)[..., 0, :]
+    robot = [
+        [[1 if order.split("-")[i] == learner else 2 for _, learner in arms] for i in range(shape[1])]
+        for order in orders
+    ]
+
+    def along(values: Sequence[Any], *axes: int) -> np.ndarray:
+        """Values that differ along some axes, as a column."""
+        array = np.asarray(values, object if isinstance(values[0], str) else None)
+        return np.broadcast_to(np.expand_dims(array, [a for a in range(4) if a not in axes]), shape).ravel()
+
+    return frame(
+        pd.DataFrame(
+            {
+                "participant": along(numbers, 0),
+                "mode": "simulated",
+                "teacher": along([teacher for teacher, _ in arms], 2),
+                "config": config.hash,
+                "code_version": __version__,
+                "order": along(orders, 0),
+                "map": along(maps, 1),
+                "learner": along([learner for _, learner in arms], 2),
+                "robot": along(robot, 0, 1, 2),
+                "step": along(range(1, shape[3] + 1), 3),
+                "usable": True,
+                "choice": trace.choice.ravel(),
+                "cell": chosen[..., 0].ravel(),
+                "action": chosen[..., 1].ravel(),
+                "machine_choice": trace.machine_choice.ravel(),
+                "candidates": [json.dumps(step) for step in arrows.reshape(-1, *arrows.shape[-2:]).tolist()],
+                **{name: values[..., 1:].ravel() for name, values in measures.items()},
+                **{f"{name}_before": values[..., :-1].ravel() for name, values in measures.items()},
+                "shown_at": "",
+                "chosen_at": "",
+                "confirmed_at": "",
+                "stored_at": "",
+                "seconds_to_choice": np.nan,
+                "seconds_to_confirm": np.nan,
+                "choice_changes": 0,
+                "focus_losses": 0,
+            }
+        )
+    )
+
+
+def order_of(number: int, maps: int) -> str:
+    """The order of a simulated participant: all orders in turn."""
+    every = _orders.orders(maps)
+    return every[(number - 1) % len(every)]

@@ -1,0 +1,236 @@
+"""``ital study simulate``, ``analyze`` and ``power``."""
+
+import asyncio
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ital.errors import InputError
+
+if TYPE_CHECKING:
+    from ital.study._arms import Teacher
+    from ital.study._config import Config
+    from ital.study._table import Study
+
+KEY = "ITAL_STUDY_SIMULATION_KEY"
+CONFIG = Annotated[str | None, typer.Option(help="The study: a TOML file, or short (default: the paper's study).")]
+TEACHER = Annotated[str, typer.Option(help="How they choose: machine (the best arrow), boltzmann or random.")]
+RATIONALITY = Annotated[
+    float | None, typer.Option(help="Of boltzmann teachers: the larger, the more like the machine (default: β).")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the commands of the rules and the analysis to ``ital study``."""
+    app.command(epilog="Example: ital study simulate --participants 20 --out simulated")(simulate)
+    app.command(epilog="Example: ital study analyze simulated")(analyze)
+    app.command(epilog="Example: ital study power --effect 0.5 --tests 5")(power)
+
+
+def simulate(
+    participants: Annotated[int, typer.Option(help="How many.", min=1, show_default=False)],
+    teacher: TEACHER = "machine",
+    rationality: RATIONALITY = None,
+    config: CONFIG = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the data: simulate here, without a server.")] = None,
+    url: Annotated[str | None, typer.Option(help="A running study: go through its pages as people do.")] = None,
+    think: Annotated[float, typer.Option(help="With --url: mean seconds before each choice.", min=0)] = 0.0,
+    at_once: Annotated[int | None, typer.Option(help="With --url: how many at a time (default: all).", min=1)] = None,
+    ramp: Annotated[float, typer.Option(help="With --url: begin within so many seconds.", min=0)] = 0.0,
+    limit: Annotated[float | None, typer.Option(help="With --url: stop after so many seconds.", min=0)] = None,
+    seed: Annotated[int, typer.Option(help="With --url: seed of their dice.", min=0)] = 0,
+) -> None:
+    """Programs take part instead of people, and their data say so. Several teachers with --out: machine,random."""
+    if (out is None) == (url is None):
+        raise InputError("say either --out DIR, to simulate here, or --url URL, to take part in a running study")
+    read, teachers = _parts(config, teacher, rationality)
+    if out is not None:
+        _simulate_here(read, participants, teachers, out)
+    elif url is not None:
+        if len(teachers) > 1:
+            raise InputError("with --url one teacher at a time")
+        options = {"think": think, "at_once": at_once, "ramp": ramp, "limit": limit, "seed": seed}
+        _simulate_there(read, participants, teachers[0], url, options)
+
+
+def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple["Config", list["Teacher"]]:
+    _set_up_jax()
+    from ital.study import _arms
+    from ital.study._config import load_config
+
+    read = load_config(config)
+    names = [name.strip() for name in teacher.split(",") if name.strip()]
+    if not names or len(set(names)) < len(names):
+        raise InputError(f"teacher must be machine, random, boltzmann or several of them, not {teacher!r}")
+    fits = [rationality if name == "boltzmann" else None for name in names]
+    if rationality is not None and "boltzmann" not in names:
+        raise InputError("--rationality goes with --teacher boltzmann alone")
+    return read, [_arms.teacher(name, rho, default=read.beta) for name, rho in zip(names, fits, strict=True)]
+
+
+def _simulate_here(config: "Config", participants: int, teachers: list["Teacher"], out: Path) -> None:
+    from ital._progress import show_progress
+    from ital.study import _arms, _table
+
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise InputError(f"{out} is there already and not an empty folder: choose another --out")
+    with show_progress(f"study {config.name}: {participants} simulated participants", participants) as show:
+        steps = _arms.simulate(config, participants, teachers, show=show)
+    for file in _table.write_study(out, config, steps):
+        print(file)
+
+
+def _simulate_there(config: "Config", participants: int, teacher: "Teacher", url: str, options: dict[str, Any]) -> None:
+    from ital._progress import show_progress
+    from ital.study import _participants
+
+    key = os.environ.get(KEY, "")
+    if not key:
+        raise InputError(f"simulated participants need the key of the server in the environment: set {KEY}")
+    total = participants * (config.warm_up_steps + len(config.maps) * len(config.learners) * config.steps)
+    with show_progress(f"{participants} simulated participants, {teacher.name}", total) as show:
+        told = time.monotonic()
+
+        def tell(steps: int) -> None:
+            nonlocal told
+            if time.monotonic() - told > 0.2:
+                told = time.monotonic()
+                show(steps)
+
+        running = _participants.take_part(url, config, teacher, participants, key=key, show=tell, **options)
+        outcome = asyncio.run(running)
+        show(len(outcome.latencies))
+    summary = outcome.summary()
+    print(f"{summary['finished']:.0f} of {participants} finished (simulated, {teacher.name} teacher)")
+    print(
+        f"{summary['steps']:.0f} steps in {summary['seconds']:.1f} s, {summary['steps_per_second']:.1f} per second; "
+        f"a step took {summary['median_ms']:.1f} ms (median), {summary['p95_ms']:.1f} (95th percentile), "
+        f"{summary['p99_ms']:.1f} (99th), {summary['slowest_ms']:.1f} (slowest); {summary['retries']:.0f} sent again"
+    )
+
+
+def analyze(
+    source: Annotated[
+        str, typer.Argument(help="A folder of export or simulate --out, or a database.", show_default=False)
+    ],
+    mode: Annotated[
+        str | None, typer.Option(help="Whose data: live, pilot, preview or simulated (default: live if there are any).")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for tables, figures and report (default: analysis in the folder).")
+    ] = None,
+) -> None:
+    """Arms, tests, bars, curves and a one-page report, from people's or simulated data; it says which."""
+    _set_up_jax()
+    from ital._progress import show_progress
+    from ital.study import _analysis, _figures, _report
+
+    study, folder = read_source(source, mode)
+    people = study.steps["participant"].nunique()
+    with show_progress(f"study {study.config.name}: arms of {people} participants", max(people, 1)) as show:
+        analysis = _analysis.analyze(study, mode, show=show)
+    files = _report.write(analysis, out or folder)
+    print(_figures.whose(analysis))
+    print()
+    print(_report.text_table(analysis).to_string(index=False, float_format=lambda value: f"{value:.3f}"))
+    print()
+    for sentence in _report.findings(analysis):
+        print(sentence)
+    print()
+    print(f"report: {next(file for file in files if file.suffix == '.html')}")
+
+
+def read_source(source: str, mode: str | None) -> tuple["Study", Path]:
+    """The study behind a folder, a database file or a database's URL, and where its analysis goes by default."""
+    from ital.study import _table
+
+    if mode is not None and mode not in _table.MODES:
+        raise InputError(f"mode must be one of {', '.join(_table.MODES)}, not {mode!r}")
+    path = Path(source)
+    if path.is_dir() and not (path / "study.db").is_file():
+        return _table.read_study(path), path / "analysis"
+    if "://" not in source and not path.exists():
+        raise InputError(f"there is no folder or database {source}")
+    from ital.study._cli_server import need_extra
+
+    need_extra()
+    import pandas as pd
+
+    from ital.study.store import open_store
+
+    with open_store(str(path / "study.db") if path.is_dir() else source) as store:
+        config = store.config()
+        tables = [store.steps_table(one) for one in ([mode] if mode else ["live", "simulated"])]
+    there = [table for table in tables if len(table)]
+    if not there:
+        raise InputError(f"no participant of {source} has taught yet: there is nothing to analyse")
+    return _table.Study(config, _table.frame(pd.concat(there, ignore_index=True))), Path("analysis")
+
+
+def power(
+    effect: Annotated[
+        float | None, typer.Option(help="Cohen's d of the paired difference: say how many people it needs.")
+    ] = None,
+    participants: Annotated[
+        int | None, typer.Option(help="Say instead which effect so many people can find.", min=2)
+    ] = None,
+    chance: Annotated[float, typer.Option("--power", help="Chance to find the effect.")] = 0.8,
+    alpha: Annotated[float, typer.Option(help="Level of significance, two-sided.")] = 0.05,
+    tests: Annotated[int, typer.Option(help="How many tests share it, e.g. 5 maps.", min=1)] = 1,
+    rationality: Annotated[
+        str | None, typer.Option(help="Without an effect: rationalities of simulated teachers, e.g. 1,10,100.")
+    ] = None,
+    pool: Annotated[int, typer.Option(help="Simulated participants per teacher.", min=10)] = 100,
+    outcome: Annotated[str, typer.Option(help="Outcome to compare, a column of outcomes.csv.")] = "distance_last",
+    against: Annotated[
+        str, typer.Option(help="What aware robots are compared with: naive, or imt-matched (the control).")
+    ] = "naive",
+    config: CONFIG = None,
+) -> None:
+    """How many participants: for an effect, or for teachers between a random one and the machine."""
+    from ital.study import _power
+
+    _power.check(power=chance, alpha=alpha, tests=tests)
+    level = f"power {chance:g}, α = {alpha:g} two-sided" + (f", {tests} tests (Bonferroni)" if tests > 1 else "")
+    if effect is not None and participants is not None:
+        found = _power.power_of(participants, effect, alpha, tests)
+        print(f"{participants} participants find d = {effect:g} with probability {found:.3f} (α = {alpha:g} two-sided)")
+    elif effect is not None:
+        needed = _power.participants_needed(effect, chance, alpha, tests)
+        print(f"d = {effect:g} needs {needed} participants ({level})")
+    elif participants is not None:
+        found = _power.smallest_effect(participants, chance, alpha, tests)
+        print(f"{participants} participants find d = {found:.3f} or more ({level})")
+    else:
+        _power_of_simulated(config, rationality, pool, outcome, against, chance, alpha)
+
+
+def _power_of_simulated(
+    config: str | None, rationality: str | None, pool: int, outcome: str, against: str, chance: float, alpha: float
+) -> None:
+    _set_up_jax()
+    from ital._progress import show_progress
+    from ital.study import _arms, _power
+    from ital.study._config import load_config
+
+    read = load_config(config)
+    values = [str(one) for one in _power.RATIONALITIES] if rationality is None else rationality.split(",")
+    names = ["random", *(f"boltzmann:{value.strip()}" for value in values), "machine"]
+    teachers = [_arms.teacher(name, default=read.beta) for name in names]
+    with show_progress(f"{pool} simulated participants, {len(teachers)} teachers", pool) as show:
+        table = _power.simulated_effects(
+            read, teachers, pool=pool, outcome=outcome, against=against, power=chance, alpha=alpha, show=show
+        )
+    print("SIMULATED teachers: where people lie between them is not known before people have taken part.")
+    print(f"{outcome}, aware against {against}; participants needed for power {chance:g}, α = {alpha:g}:")
+    counts = {name: table[name].map(str).where(table[name].notna(), "more") for name in ("needed", "needed_all_maps")}
+    print(table.assign(**counts).to_string(index=False, float_format=lambda value: f"{value:.2f}"))
+
+
+def _set_up_jax() -> None:
+    from ital.cli import set_up_jax
+
+    set_up_jax("cpu")  # steps of a study are far too small for a GPU

@@ -1,0 +1,232 @@
+"""``ital study serve``, ``export``, ``import``, ``backup``, ``restore``, ``verify``, and ``ital play``."""
+
+import importlib.util
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ital.errors import InputError
+
+if TYPE_CHECKING:
+    from ital.study.store import Store
+
+CONFIG = Annotated[str | None, typer.Option(help="The study: a TOML file, or short (default: the paper's study).")]
+DATABASE = Annotated[
+    str, typer.Option(envvar="ITAL_STUDY_DATABASE", help="A file for SQLite, or postgresql://USER@HOST/NAME.")
+]
+HOST = Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 is this machine only.")]
+FILE = "study.db"
+NEEDED = ("alembic", "argon2", "fastapi", "itsdangerous", "sqlalchemy", "uvicorn")
+
+
+def register(study: typer.Typer, top: typer.Typer) -> None:
+    """Adds the commands of the server: those of ``ital study``, and ``ital play``."""
+    study.command(epilog="Example: ITAL_STUDY_PASSWORD=… ital study serve --config study.toml --port 8000")(serve)
+    study.command(epilog="Example: ital study export study.db --out data")(export)
+    study.command("import", epilog="Example: ital study import data --database copy.db")(import_folder)
+    study.command(epilog="Example: ital study backup --out tonight.backup")(backup)
+    study.command(epilog="Example: ital study restore tonight.backup --database fresh.db")(restore)
+    study.command(epilog="Example: ital study verify")(verify)
+    top.command(epilog="Example: ital play")(play)
+
+
+def need_extra() -> None:
+    """Refuses in one line where the web and database packages are not installed."""
+    missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(f"this needs {missing[0]}, which is not installed: pip install 'ital[study]'")
+
+
+def serve(
+    config: CONFIG = None,
+    database: DATABASE = FILE,
+    host: HOST = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
+) -> None:
+    """Run the study: pages for participants, and the dashboard behind a password.
+
+    The password comes from ITAL_STUDY_PASSWORD, or from the file that ITAL_STUDY_PASSWORD_FILE names.
+    """
+    need_extra()
+    from ital import study
+    from ital.study.server import create_app, from_environment
+    from ital.study.server._settings import password_of
+    from ital.study.store import open_store
+
+    # All that can be wrong is found before the first page is served, and before anything is written.
+    read = study.load_config(config)
+    password_of(os.environ)
+    with open_store(database, create=True) as store, store.claimed():
+        settings = from_environment(store.key_file)
+        name = store.name
+    listening, address = listen(host, port)
+    _set_up_jax()
+    say(f"study {read.name} (version {read.hash[:12]}), data in {name}")
+    run(create_app(read, database, settings), listening, f"participants {address}/   dashboard {address}/dashboard")
+
+
+def play(
+    config: CONFIG = None,
+    host: HOST = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 0,
+    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+) -> None:
+    """Teach a naive and a teacher-aware robot side by side, in the browser. Nothing is stored."""
+    need_extra()
+    from ital import study
+    from ital.study.server import create_play_app
+
+    read = study.load_config(config)
+    listening, address = listen(host, port)
+    _set_up_jax()
+    page = f"{address}/play"
+    opened = page if browser and _has_screen() else None
+    run(create_play_app(read), listening, f"{page}   (Ctrl-C ends it; nothing is stored)", opened)
+
+
+def export(
+    source: Annotated[str, typer.Argument(help="A database, or a folder with study.db in it.")] = FILE,
+    mode: Annotated[str, typer.Option(help="Whose data: live, pilot, preview or simulated.")] = "live",
+    out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("export"),
+) -> None:
+    """Write the data: one tidy row per step as CSV and Parquet, the full log, a codebook, the configuration."""
+    from ital.study.store import _export
+
+    with _open(source) as store:
+        for file in _export.export(store, out, mode):
+            print(file)
+        versions = store.steps_configs(mode)
+    if versions > 1:
+        say(f"these participants came under {versions} versions of the configuration: see the column config")
+
+
+def import_folder(
+    folder: Annotated[Path, typer.Argument(help="A folder that ital study export wrote.", show_default=False)],
+    database: DATABASE = FILE,
+) -> None:
+    """Put exported data into a database, for instance to look at them in the dashboard."""
+    need_extra()
+    from ital.study.store import _export, open_store
+
+    with open_store(database, create=True) as store:
+        count = _export.import_study(store, folder)
+    print(f"{count} participants")
+
+
+def backup(
+    database: DATABASE = FILE,
+    out: Annotated[Path | None, typer.Option(help="File to write (default: study-TIME.backup).")] = None,
+) -> None:
+    """Write everything to one file, while the study runs. Restores into SQLite and PostgreSQL alike."""
+    from ital.study.store import _portable
+
+    file = out or Path(time.strftime("study-%Y%m%d-%H%M%S.backup"))
+    with _open(database) as store:
+        counts = _portable.backup(store, file)
+        key_file = store.key_file
+    print(f"{file}: {counts['participants']} participants, {counts['steps']} steps, {counts['events']} events")
+    if key_file.exists():
+        say(f"keep a copy of {key_file} elsewhere: without it, participants cannot return to a restored study")
+
+
+def restore(
+    file: Annotated[Path, typer.Argument(help="A file that ital study backup wrote.", show_default=False)],
+    database: DATABASE = FILE,
+    replace: Annotated[bool, typer.Option("--replace", help="Put it in the place of what is there.")] = False,
+    tombstones: Annotated[
+        Path | None, typer.Option(help="Deletions to apply, the .tombstones file of the lost machine.")
+    ] = None,
+) -> None:
+    """Put a backup into a database. Whoever was deleted since stays deleted. Stop the server first."""
+    need_extra()
+    from ital.study.store import _portable, _store
+
+    if tombstones is not None and not tombstones.is_file():
+        raise InputError(f"there is no file {tombstones}")
+    more = [] if tombstones is None else _store.read_tombstones(tombstones)
+    counts = _portable.restore(file, database, replace=replace, more_tombstones=more)
+    print(f"{counts['participants']} participants, {counts['steps']} steps; {counts['erased']} erased again")
+
+
+def verify(database: DATABASE = FILE) -> None:
+    """Replay every choice, and compare with the robots' beliefs that were stored."""
+    from ital.study.store import _verify
+
+    _set_up_jax()
+    with _open(database) as store:
+        report = _verify.verify(store)
+    print(f"{report.participants} participants, {report.steps} steps replayed, {len(report.problems)} problems")
+    for problem in report.problems[:20]:
+        print(f"  {problem}")
+    if report.problems:
+        raise typer.Exit(1)
+
+
+def _open(source: str) -> "Store":
+    """Opens a database that is there; a folder stands for the study.db in it."""
+    need_extra()
+    from ital.study.store import open_store
+
+    return open_store(str(Path(source) / FILE) if Path(source).is_dir() else source)
+
+
+def listen(host: str, port: int) -> tuple[socket.socket, str]:
+    """A socket that listens, and its address for people."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        raise InputError(f"cannot listen on {host}:{port}: {error.strerror or error}") from None
+    shown = f"[{host}]" if ":" in host else host
+    return listening, f"http://{shown}:{listening.getsockname()[1]}"
+
+
+def run(app: Any, listening: socket.socket, announce: str, opened: str | None = None) -> None:
+    """Serves until it is told to stop. No log of who asked for what: addresses are nobody's business."""
+    import uvicorn
+
+    class Server(uvicorn.Server):
+        """Says where it is once it is ready."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets=sockets)
+            if self.started:
+                say(announce)
+                if opened is not None:
+                    import webbrowser
+
+                    webbrowser.open(opened)
+
+    settings = uvicorn.Config(app, access_log=False, server_header=False, log_level="warning", timeout_keep_alive=30)
+    server = Server(settings)
+    with listening:
+        server.run(sockets=[listening])
+    if not server.started:
+        raise typer.Exit(1)
+
+
+def say(line: str) -> None:
+    """A line for whoever started the server."""
+    print(line, file=sys.stderr, flush=True)
+
+
+def _has_screen() -> bool:
+    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+
+
+def _set_up_jax() -> None:
+    import jax
+
+    from ital.cli import set_up_jax
+
+    set_up_jax("cpu")
+    # Steps are so small that handing them to another thread takes longer than doing them.
+    jax.config.update("jax_cpu_enable_async_dispatch", False)

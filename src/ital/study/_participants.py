@@ -1,0 +1,303 @@
+"""Simulated participants who go through the study's web interface as people do.
+
+They know what is on the screen, the configuration that the researcher gave them (so that they pass the check), and
+how to plan. Everything they do says that they are simulated.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ital.errors import InputError
+from ital.study._arms import Teacher
+from ital.study._config import Config
+from ital.study._rules import Arrow, Rules
+
+if TYPE_CHECKING:
+    import httpx
+
+Json = dict[str, Any]
+
+ENDS = ("finished", "declined", "failed_check", "left", "closed")
+
+
+class Acknowledged(NamedTuple):
+    """A step that the server said it has stored."""
+
+    participant: str
+    round: str
+    step: int
+    choice: int
+
+
+@dataclass
+class Outcome:
+    """What a run of simulated participants brought."""
+
+    participants: int
+    seconds: float = 0.0
+    finished: int = 0
+    ends: list[str] = field(default_factory=list)
+    latencies: list[float] = field(default_factory=list)
+    retries: int = 0
+    catch_ups: int = 0
+    acknowledged: list[Acknowledged] = field(default_factory=list)
+
+    def summary(self) -> dict[str, float]:
+        """Steps, steps per second and latencies of a step in milliseconds."""
+        steps = len(self.latencies)
+        summary = {
+            "participants": float(self.participants),
+            "finished": float(self.finished),
+            "seconds": self.seconds,
+            "steps": float(steps),
+            "steps_per_second": steps / max(self.seconds, 1e-9),
+            "retries": float(self.retries),
+        }
+        for name, share in (("median", 50), ("p95", 95), ("p99", 99), ("slowest", 100)):
+            summary[f"{name}_ms"] = 1000 * float(np.percentile(self.latencies, share)) if steps else float("nan")
+        return summary
+
+
+class Refused(InputError):
+    """The server refused, and asking again would not help."""
+
+
+class _Crowd:
+    """What the participants of one run share: the connection, the rules, the settings, the outcome."""
+
+    def __init__(
+        self, config: Config, teacher: Teacher, client: "httpx.AsyncClient", key: str, think: float, patience: float
+    ) -> None:
+        self.rules, self.version = Rules(config), config.hash
+        self.answers = {one.question: one.answer for one in config.check}
+        self.teacher, self.client, self.key, self.think, self.patience = teacher, client, key, think, patience
+
+    def choose(self, scene: Mapping[str, Any], rng: np.random.Generator) -> int:
+        """The choice of the teacher, from what is on the screen."""
+        arrows = [Arrow(one["cell"], one["action"]) for one in scene["arrows"]]
+        scores = np.zeros(len(arrows))
+        if self.teacher.rationality:
+            scores = self.rules.volumes_toward(np.asarray(scene["truth"]), np.asarray(scene["belief"]), arrows)
+        noise = self.teacher.noise * rng.gumbel(size=len(arrows))
+        return int(np.argmax(self.teacher.rationality * scores + noise))
+
+
+class _Participant:
+    """One participant: a cookie, the state on the screen, and a way to choose."""
+
+    def __init__(self, crowd: _Crowd, name: str, rng: np.random.Generator, outcome: Outcome) -> None:
+        self.crowd, self.name, self.rng, self.outcome = crowd, name, rng, outcome
+        self.cookies: dict[str, str] = {}
+        self.state: Json = {}
+
+    async def take_part(self, show: Callable[[], None]) -> None:
+        """The whole study, from joining to the end."""
+        await self.join()
+        while self.state["stage"] not in ENDS:
+            await self.act(show)
+        self.outcome.ends.append(self.state["stage"])
+        self.outcome.finished += self.state["stage"] == "finished"
+
+    async def join(self) -> None:
+        """Joins, or comes back: the ID is the participant's own, so joining twice is joining once."""
+        self.cookies = {}
+        body = {
+            "ids": {"id": self.name},
+            "resume": None,
+            "mode": "simulated",
+            "key": self.crowd.key,
+            "teacher": self.crowd.teacher.name,
+        }
+        await self.send("/api/join", body)
+        version = self.state.get("study", {}).get("version", self.crowd.version)
+        if version != self.crowd.version:
+            raise Refused(
+                f"the server runs another configuration ({version[:12]}…, not {self.crowd.version[:12]}…): "
+                "give the one that it runs with --config"
+            )
+
+    async def act(self, show: Callable[[], None]) -> None:
+        """Does what the page asks for."""
+        state = self.state
+        match state["stage"]:
+            case "consent":
+                await self.send("/api/consent", {"accepted": True, "version": state["consent"]["version"]})
+            case "instructions":
+                await self.send("/api/instructions", {})
+            case "check":
+                questions = [one["question"] for one in state["check"]["questions"]]
+                await self.send("/api/check", {"answers": [self.crowd.answers.get(one, 0) for one in questions]})
+            case "warm_up" | "teach":
+                await self.teach(state["scene"])
+                show()
+            case "comments":
+                await self.send("/api/comments", {"text": ""})
+            case stage:
+                raise Refused(f"a simulated participant does not know what to do at stage {stage!r}")
+
+    async def teach(self, scene: Json) -> None:
+        """One step: think, choose, confirm."""
+        shown = time.time()
+        if self.crowd.think:
+            await asyncio.sleep(self.rng.exponential(self.crowd.think))
+        choice = self.crowd.choose(scene, self.rng)
+        now = time.time()
+        timing = {
+            "shown_at": round(1000 * shown),
+            "chosen_at": round(1000 * now),
+            "confirmed_at": round(1000 * now),
+            "seconds_to_choice": now - shown,
+            "seconds_to_confirm": now - shown,
+            "choice_changes": 0,
+            "focus_losses": 0,
+        }
+        body = {"round": scene["round"], "step": scene["step"], "choice": choice, "timing": timing}
+        if await self.send("/api/steps", body, timed=True):
+            self.outcome.acknowledged.append(Acknowledged(self.name, scene["round"], scene["step"], choice))
+
+    async def send(self, path: str, body: Json, *, timed: bool = False) -> bool:
+        """Posts until there is an answer, and takes over the state in it. Returns whether the request was accepted.
+
+        A lost connection or a server that is down is waited for, and the same request is sent again: it counts once.
+        """
+        import httpx
+
+        pause, given_up = 0.05, time.monotonic() + self.crowd.patience
+        while True:
+            began = time.perf_counter()
+            try:
+                headers = {"X-CSRF-Token": self.state.get("csrf", "")}
+                if self.cookies:
+                    headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+                answer = await self.crowd.client.post(path, json=body, headers=headers)
+                lost = f"status {answer.status_code}" if answer.status_code >= 500 or answer.status_code == 429 else ""
+            except httpx.TransportError as error:
+                lost = str(error) or type(error).__name__
+            if not lost:
+                break
+            if time.monotonic() > given_up:
+                raise Refused(f"no answer from the server for {self.crowd.patience:g} s ({lost})")
+            self.outcome.retries += 1
+            await asyncio.sleep(pause * (1 + self.rng.random()))
+            pause = min(2 * pause, 2.0)
+        content = _json(answer)
+        if answer.is_success:
+            if timed:
+                self.outcome.latencies.append(time.perf_counter() - began)
+            self.cookies |= dict(answer.cookies)
+            self.state = content
+            return True
+        if answer.status_code == 409 and "state" in content:  # another tab, or an answer that was lost, was faster
+            self.outcome.catch_ups += 1
+            self.state = content["state"]
+            return False
+        if answer.status_code == 401 and path != "/api/join":
+            await self.join()
+            return False
+        reason = content.get("error") or content.get("detail") or answer.reason_phrase
+        raise Refused(f"the server refused {path}: {reason} (status {answer.status_code})")
+
+
+def _json(answer: "httpx.Response") -> Json:
+    try:
+        content = answer.json()
+    except ValueError:
+        content = None
+    if isinstance(content, dict) and (not answer.is_success or "stage" in content):
+        return content
+    if answer.is_success:
+        raise Refused(f"{answer.request.url} is not a study: its answer has no stage")
+    return {}
+
+
+async def take_part(
+    url: str,
+    config: Config,
+    teacher: Teacher,
+    participants: int,
+    *,
+    key: str,
+    think: float = 0.0,
+    at_once: int | None = None,
+    ramp: float = 0.0,
+    limit: float | None = None,
+    patience: float = 120.0,
+    seed: int = 0,
+    names: Sequence[str] | None = None,
+    show: Callable[[int], None] = lambda steps: None,
+    transport: "httpx.AsyncBaseTransport | None" = None,
+) -> Outcome:
+    """Sends simulated participants through the study at ``url``.
+
+    ``think``: mean of the exponential time before each choice, in seconds. ``at_once``: how many at a time.
+    ``ramp``: they begin at random moments within so many seconds. ``limit``: stop after so many seconds, wherever they
+    are. ``patience``: how long to wait for a server that does not answer. ``names``: IDs to come back with, one per
+    participant. ``show`` is told how many steps are stored.
+    """
+    outcome = Outcome(participants)
+    rngs = [np.random.default_rng((seed, i)) for i in range(participants)]
+    run = secrets.token_hex(8)
+    names = names or [f"simulated-{run}-{i}" for i in range(participants)]
+    places = asyncio.Semaphore(at_once or participants)
+
+    async with _client(url, at_once or participants, transport) as client:
+        crowd = _Crowd(config, teacher, client, key, think, patience)
+
+        async def one(i: int) -> None:
+            async with places:
+                await asyncio.sleep(rngs[i].uniform(0, ramp) if ramp else 0)
+                participant = _Participant(crowd, names[i], rngs[i], outcome)
+                await participant.take_part(lambda: show(len(outcome.latencies)))
+
+        began = time.perf_counter()
+        try:
+            async with asyncio.timeout(limit), asyncio.TaskGroup() as group:
+                for i in range(participants):
+                    group.create_task(one(i))
+        except TimeoutError:
+            pass  # the limit: a load test is over
+        except ExceptionGroup as several:
+            raise _first(several) from several
+        finally:
+            outcome.seconds = time.perf_counter() - began
+    return outcome
+
+
+def _first(error: Exception) -> Exception:
+    """The first error of a group."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+@asynccontextmanager
+async def _client(
+    url: str, connections: int, transport: "httpx.AsyncBaseTransport | None"
+) -> "AsyncIterator[httpx.AsyncClient]":
+    """One pool of connections for everybody; cookies are kept by each participant."""
+    try:
+        import httpx
+    except ModuleNotFoundError:
+        raise InputError('simulated participants over HTTP need httpx: pip install "ital[study]"') from None
+    if not url.startswith(("http://", "https://")):
+        raise InputError(f"the address of a study begins with http:// or https://, not {url!r}")
+    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
+    async with httpx.AsyncClient(
+        base_url=url.rstrip("/"), timeout=httpx.Timeout(30.0, pool=None), limits=limits, transport=transport
+    ) as client:
+        client.cookies.jar.set_policy(_no_shared_cookies())
+        yield client
+
+
+def _no_shared_cookies() -> Any:
+    """A policy by which the shared client keeps no cookie: each participant has his own."""
+    from http.cookiejar import DefaultCookiePolicy
+
+    return DefaultCookiePolicy(allowed_domains=[])

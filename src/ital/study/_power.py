@@ -1,0 +1,163 @@
+"""Power analysis: how many participants a study needs, for a given effect or for simulated teachers."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ital.errors import InputError
+from ital.study import _analysis, _arms
+from ital.study._config import Config
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST = 100_000  # participants; an effect that needs more is none
+RATIONALITIES = (1.0, 3.0, 10.0, 30.0, 100.0)
+
+
+def power_of(n: int, effect: float, alpha: float = 0.05, tests: int = 1) -> float:
+    """The chance that a two-sided paired t-test of n participants finds an effect d = mean difference / its deviation.
+
+    With several ``tests`` each has α/tests (Bonferroni). Holm's procedure finds at least as much.
+    """
+    from scipy import stats
+
+    if n < 2:
+        return 0.0
+    away = abs(effect) * math.sqrt(n)
+    limit = stats.t.ppf(1 - alpha / tests / 2, n - 1)
+    found = stats.nct.sf(limit, n - 1, away) + stats.nct.cdf(-limit, n - 1, away)
+    # Far out, SciPy's noncentral t has no digits left; the chance is then 1 to all of ours.
+    return float(found) if np.isfinite(found) else 1.0
+
+
+def participants_needed(effect: float, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> int:
+    """The fewest participants with which the chance to find the effect is at least ``power``."""
+    check(power=power, alpha=alpha, tests=tests)
+    if not effect or math.isnan(effect):
+        raise InputError("an effect of zero cannot be found, however many take part")
+    enough = functools.partial(power_of, effect=effect, alpha=alpha, tests=tests)
+    if enough(MOST) < power:
+        raise InputError(f"an effect of d = {effect:g} needs more than {MOST} participants")
+    return _smallest(lambda n: enough(n) >= power, 2, MOST)
+
+
+def smallest_effect(n: int, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> float:
+    """The smallest d that n participants find with the given chance."""
+    check(power=power, alpha=alpha, tests=tests)
+    if n < 2:
+        raise InputError(f"a paired test needs two participants at least, not {n}")
+    low, high = 0.0, 1.0
+    while power_of(n, high, alpha, tests) < power:
+        low, high = high, 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if power_of(n, middle, alpha, tests) >= power else (middle, high)
+    return high
+
+
+def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The smallest n in [low, high] from which ``holds`` is true, given that it is at ``high``."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def share_found(differences: np.ndarray, n: int, alpha: float = 0.05, *, resamples: int = 1000, seed: int = 0) -> float:
+    """The share of studies of n participants that find every map's difference, Holm over maps.
+
+    ``differences`` (participants, maps) are those of a pool, from which n are drawn with replacement.
+    """
+    from scipy import stats
+
+    rng = np.random.default_rng(seed)
+    drawn = differences[rng.integers(0, len(differences), (resamples, n))]
+    spread = drawn.std(axis=1, ddof=1)
+    t = drawn.mean(axis=1) / np.where(spread > 0, spread, np.inf) * math.sqrt(n)
+    p = np.sort(2 * stats.t.sf(np.abs(t), n - 1), axis=1)
+    limits = alpha / np.arange(p.shape[1], 0, -1)
+    return float((p <= limits).all(axis=1).mean())
+
+
+def needed_for_all_maps(
+    differences: np.ndarray, power: float = 0.8, alpha: float = 0.05, most: int = 400
+) -> int | None:
+    """The fewest participants with which all maps are found significant together; None if more than ``most``."""
+    check(power=power, alpha=alpha)
+    if share_found(differences, most, alpha) < power:
+        return None
+    return _smallest(lambda n: share_found(differences, n, alpha) >= power, 2, most)
+
+
+def simulated_effects(
+    config: Config,
+    teachers: Sequence[_arms.Teacher],
+    *,
+    pool: int = 100,
+    outcome: str = "distance_last",
+    against: str = "naive",
+    power: float = 0.8,
+    alpha: float = 0.05,
+    show: Callable[[int], None] = lambda done: None,
+) -> "pd.DataFrame":
+    """Aware robots against naive ones (or the control) for simulated teachers, and how many people that would need.
+
+    One row per teacher: Cohen's d on the mean over maps and on the map where it is smallest, how often the teacher
+    agrees with the machine, and the participants needed for the mean over maps and for every map at once.
+    """
+    import pandas as pd
+
+    check(power=power, alpha=alpha)
+    known = _analysis.measures(config.steps)
+    if outcome not in known:
+        raise InputError(f"outcome must be one of {', '.join(known)}, not {outcome!r}")
+    if against not in ("naive", _arms.MATCHED):
+        raise InputError(f"against must be naive or {_arms.MATCHED}, not {against!r}")
+    if pool < 10:
+        raise InputError(f"a pool of simulated participants needs 10 at least, not {pool}")
+    ran = _arms.run(config, pool, teachers, ("aware", against), show=show)
+    outcomes = _analysis.outcomes_of(config, _arms.table(config, ran))
+    rows = []
+    for i, teacher in enumerate(teachers):
+        own = outcomes[(outcomes["teacher"] == teacher.name) & (outcomes["map"] != _analysis.ALL_MAPS)]
+        wide = own.pivot_table(index="participant", columns=["learner", "map"], values=outcome, sort=False)
+        apart = (wide["aware"] - wide[against]).to_numpy()
+        over_maps, per_map = _effect(apart.mean(axis=1)), [_effect(column) for column in apart.T]
+        agree = (ran.trace.choice == ran.trace.machine_choice)[:, :, 2 * i]
+        rows.append(
+            {
+                "teacher": teacher.name,
+                "agrees": float(agree.mean()),
+                "difference": float(apart.mean()),
+                "d": over_maps,
+                "smallest_d": min(per_map, key=abs),
+                "needed": _needed(over_maps, power, alpha),
+                "needed_all_maps": needed_for_all_maps(apart, power, alpha),
+            }
+        )
+    return pd.DataFrame(rows).astype({"needed": "Int64", "needed_all_maps": "Int64"})
+
+
+def _effect(differences: np.ndarray) -> float:
+    return float(differences.mean() / differences.std(ddof=1))
+
+
+def _needed(effect: float, power: float, alpha: float) -> int | None:
+    try:
+        return participants_needed(effect, power, alpha)
+    except InputError:
+        return None
+
+
+def check(*, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> None:
+    """Refuses what is no power, no level or no number of tests."""
+    if not 0 < alpha < 0.5:
+        raise InputError(f"alpha must lie between 0 and 0.5, not {alpha}")
+    if not alpha < power < 1:
+        raise InputError(f"power must lie between alpha and 1, not {power}")
+    if tests < 1:
+        raise InputError(f"the number of tests must be at least 1, not {tests}")

@@ -1,0 +1,211 @@
+"""The rules of the study: what the server asks of the world, compiled once, the same for everybody."""
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital._types import Array
+from ital.errors import InputError
+from ital.study import _world
+from ital.study._config import Config, Map
+from ital.study._world import Arrows, Game
+
+BLOCK = 256  # beliefs that are measured side by side; always so many, so that no number depends on how many there are
+
+
+class Arrow(NamedTuple):
+    """A candidate: "if you were in this cell, go this way"; cells count row by row, 0 up, 1 right, 2 down, 3 left."""
+
+    cell: int
+    action: int
+
+
+class Picture(NamedTuple):
+    """What a participant sees of a robot: its belief of every cell, and its most probable action there."""
+
+    belief: list[float]
+    policy: list[int]
+
+
+class Rules:
+    """A study's world: starts, candidates, the robots' updates, pictures and measures.
+
+    All is a function of the configuration and the arguments. Objects are safe to share between threads. Beliefs are
+    float32 arrays, one number per cell.
+    """
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.game = _world.game(config)
+        self.robots = _world.robots(config)
+        self._maps = {one.name: one for one in config.all_maps}
+        self._truths = {
+            name: _world.truths(self.game, np.asarray(one.rewards), config.arrows) for name, one in self._maps.items()
+        }
+        self._arrows = functools.lru_cache(maxsize=512)(self._draw)
+        self._lr = np.float32(config.lr)
+
+    def map(self, name: str) -> Map:
+        """The map of that name, the warm-up's included."""
+        if name not in self._maps:
+            raise InputError(
+                f"there is no map {name!r} in study {self.config.name!r}: there are {', '.join(self._maps)}"
+            )
+        return self._maps[name]
+
+    def truth(self, map_name: str) -> _world.Truths:
+        """The rewards w* of a map and what follows from them."""
+        return self._truths[self.map(map_name).name]
+
+    def steps(self, map_name: str) -> int:
+        """How many steps a robot gets on a map."""
+        warm_up = self.map(map_name) is self.config.warm_up_map
+        return self.config.warm_up_steps if warm_up else self.config.steps
+
+    def start(self, number: int, map_name: str) -> np.ndarray:
+        """w⁰ of a participant on a map, the same for both robots."""
+        key = self._key(number, map_name)
+        return np.array(_first_belief(self.game, key, np.float32(self.config.start)))
+
+    def candidates(self, number: int, map_name: str) -> list[list[Arrow]]:
+        """The arrows of every step of a participant on a map, the same for both robots."""
+        return [list(step) for step in self._arrows(number, map_name)]
+
+    def _key(self, number: int, map_name: str) -> Array:
+        if not 0 <= number < 2**32:
+            raise InputError(f"a participant's number must lie in [0, 2**32), not {number}")
+        numbers = (self.config.seed, number, _world.map_code(self.map(map_name).name))
+        return _key(*(np.uint32(one) for one in numbers))
+
+    def _draw(self, number: int, map_name: str) -> tuple[tuple[Arrow, ...], ...]:
+        key = self._key(number, map_name)
+        cumulative = self.truth(map_name).cumulative
+        drawn = _draw_arrows(self.game, key, cumulative, self.steps(map_name), self.config.candidates)
+        cells, actions = (np.asarray(part).tolist() for part in drawn)
+        return tuple(tuple(map(Arrow, *step)) for step in zip(cells, actions, strict=True))
+
+    def update(
+        self, map_name: str, learner: str, w: np.ndarray, candidates_of_step: Sequence[Arrow], choice: int
+    ) -> np.ndarray:
+        """The belief after one arrow: the core's update for this kind of learner."""
+        self.map(map_name)
+        if learner not in self.robots:
+            raise InputError(f"there is no learner {learner!r}: there are {', '.join(self.robots)}")
+        if not 0 <= choice < len(candidates_of_step):
+            raise InputError(f"choice {choice} is not among the {len(candidates_of_step)} arrows")
+        robot = self.robots[learner]
+        arrows = _arrays(candidates_of_step)
+        after = np.array(_update(self.game, robot.rule, self._lr, robot.settings, _belief(w), arrows, np.int32(choice)))
+        if not np.isfinite(after).all():
+            raise FloatingPointError(f"the {learner} robot's belief on map {map_name!r} is not finite")
+        return after
+
+    def replay(self, number: int, map_name: str, learner: str, choices: Sequence[int]) -> list[np.ndarray]:
+        """w⁰ … w^t: what successive updates gave, bit for bit on the same machine."""
+        beliefs = [self.start(number, map_name)]
+        for arrows, choice in zip(self._arrows(number, map_name), choices, strict=False):
+            beliefs.append(self.update(map_name, learner, beliefs[-1], arrows, choice))
+        if len(beliefs) <= len(choices):
+            raise InputError(f"{len(choices)} choices on map {map_name!r}, which has {len(beliefs) - 1} steps")
+        return beliefs
+
+    def picture(self, w: np.ndarray) -> Picture:
+        """What the participant sees of a belief."""
+        belief = _belief(w)
+        return Picture(belief.tolist(), np.asarray(_best_action(self.game, belief)).tolist())
+
+    def volumes(self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> np.ndarray:
+        """The exact teaching volume of every arrow: how far it would bring a naive robot toward the truth."""
+        return self.volumes_toward(self.truth(map_name).target, w, candidates_of_step)
+
+    def volumes_toward(self, target: np.ndarray, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> np.ndarray:
+        """The exact teaching volumes for any target, such as the map that a participant sees."""
+        arrows = _arrays(candidates_of_step)
+        return np.array(_volumes(self.game, self._lr, _belief(w), arrows, _belief(target)))
+
+    def best(self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> int:
+        """The machine teacher's pick: the largest exact volume, ties take the lowest index."""
+        return int(np.argmax(self.volumes(map_name, w, candidates_of_step)))
+
+    def measures(self, map_name: str, w: np.ndarray) -> dict[str, float]:
+        """Distance, centred distance, policy distances and expected reward of a belief."""
+        measured = _measure(self.game, _belief(w), self.truth(map_name))
+        return {name: float(measured[name]) for name in _world.METRICS}
+
+    def measures_many(self, map_name: str, ws: np.ndarray) -> dict[str, np.ndarray]:
+        """The measures of many beliefs (n, cells) on one map, an array (n,) each."""
+        ws = _belief(ws).reshape(-1, self.config.size**2)
+        truth, blocks = self.truth(map_name), []
+        for first in range(0, len(ws), BLOCK):
+            block = ws[first : first + BLOCK]
+            padded = np.concatenate([block, np.zeros((BLOCK - len(block), ws.shape[1]), np.float32)])
+            measured = _measure_many(self.game, padded, truth)
+            blocks.append({name: np.asarray(measured[name], float)[: len(block)] for name in _world.METRICS})
+        return {name: np.concatenate([np.empty(0), *(block[name] for block in blocks)]) for name in _world.METRICS}
+
+    def warm_up(self) -> None:
+        """Compiles everything, so that no participant waits for it."""
+        for one in (self.config.maps[0], self.config.warm_up_map):
+            w, arrows = self.start(0, one.name), self.candidates(0, one.name)[0]
+            self.update(one.name, "aware", w, arrows, 0)
+            self.best(one.name, w, arrows)
+            self.picture(w)
+            self.measures(one.name, w)
+
+
+def _belief(w: Any) -> np.ndarray:
+    return np.asarray(w, np.float32)
+
+
+def _arrays(arrows: Sequence[Arrow]) -> Arrows:
+    cells, actions = np.asarray(arrows, np.int32).T
+    return Arrows(cells, actions)
+
+
+# Compiled functions: static arguments are the game and sizes, so that all maps, learners and studies of one physics
+# share them.
+
+
+@jax.jit
+def _key(seed: Array, number: Array, code: Array) -> Array:
+    return _world.key_of(seed, number, code)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _first_belief(game: Game, key: Array, scale: Array) -> Array:
+    return _world.first_belief(game, key, scale)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 3, 4))
+def _draw_arrows(game: Game, key: Array, cumulative: Array, steps: int, count: int) -> Arrows:
+    return _world.draw_arrows(game, key, cumulative, steps, count)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _update(game: Game, rule: Any, lr: Array, settings: Any, belief: Array, arrows: Arrows, choice: Array) -> Array:
+    lesson = _world.lesson(game, lr, belief, arrows, choice)
+    return rule.update(lesson, settings, belief, ()).params
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _volumes(game: Game, lr: Array, belief: Array, arrows: Arrows, target: Array) -> Array:
+    return _world.volumes(_world.lesson(game, lr, belief, arrows, jnp.int32(0)), belief, target)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _best_action(game: Game, belief: Array) -> Array:
+    return _world.best_action(game, belief)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _measure(game: Game, belief: Array, truth: _world.Truths) -> dict[str, Array]:
+    return _world.measure(game, belief, truth)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _measure_many(game: Game, beliefs: Array, truth: _world.Truths) -> dict[str, Array]:
+    return jax.vmap(lambda belief: _world.measure(game, belief, truth))(beliefs)

@@ -1,0 +1,185 @@
+"""The tidy table of a study, one row per step: its columns, its codebook, and the files it is kept in."""
+
+import importlib.util
+import io
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ital.errors import InputError
+from ital.study._config import Config, load_config
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MODES = ("live", "pilot", "preview", "simulated")
+MEASURES = {
+    "distance": "‖w − w*‖: Euclidean distance of the robot's belief from the true rewards",
+    "distance_centred": "the same with the mean of either subtracted: no arrow can change the mean",
+    "policy_tv": "total variation between the robot's policy and the true one, mean over cells",
+    "policy_gap": "largest difference of an action's probability, mean over cells",
+    "reward": "expected true reward until death when the robot acts on its belief, from a random cell, exact",
+}
+_AFTER = {name: ("number", f"After the step: {text}.") for name, text in MEASURES.items()}
+_BEFORE = {f"{name}_before": ("number", f"Before the step: {text}.") for name, text in MEASURES.items()}
+
+# Name → kind (whole, number, text, yes-no) and what it means.
+CODEBOOK: dict[str, tuple[str, str]] = {
+    "participant": ("whole", "Number of the participant in this study. It identifies nobody."),
+    "mode": ("text", "live: a participant of the study; pilot, preview: a try-out; simulated: a program, no person."),
+    "teacher": ("text", "Who chose: human, machine (largest teaching volume), boltzmann:RHO or random."),
+    "config": ("text", "SHA-256 of the configuration that the participant saw."),
+    "code_version": ("text", "Version of ital that ran the study."),
+    "order": ("text", "The learner that came first (robot 1) on each map, in the order of the maps."),
+    "map": ("text", "Name of the map."),
+    "learner": ("text", "Kind of robot: naive (IMT) or aware (ITAL). Participants were not told."),
+    "robot": ("whole", "1: the first robot on this map, 2: the second."),
+    "step": ("whole", "Number of the arrow, from 1. Measures without a suffix are after it."),
+    "usable": ("yes-no", "Whether the participant finished every step and was not withdrawn: analyses use these."),
+    "choice": ("whole", "Index of the chosen arrow among the candidates, from 0."),
+    "cell": ("whole", "Cell of the chosen arrow, row by row from the top left, from 0."),
+    "action": ("whole", "Direction of the chosen arrow: 0 up, 1 right, 2 down, 3 left."),
+    "machine_choice": ("whole", "What the machine teacher would have chosen in this situation."),
+    "candidates": ("text", "All arrows of the step as JSON, [[cell, action], …]."),
+    **_AFTER,
+    **_BEFORE,
+    "shown_at": ("text", "When the arrows were shown, by the participant's clock (ISO 8601); empty if unknown."),
+    "chosen_at": ("text", "When the final choice was made, by the participant's clock; empty if unknown."),
+    "confirmed_at": ("text", "When it was confirmed, by the participant's clock; empty if unknown."),
+    "stored_at": ("text", "When the server had stored the step, by its own clock; empty if there was no server."),
+    "seconds_to_choice": ("number", "Seconds from shown to the final choice; empty if unknown."),
+    "seconds_to_confirm": ("number", "Seconds from shown to confirmed; empty if unknown."),
+    "choice_changes": ("whole", "How often the choice was changed before it was confirmed."),
+    "focus_losses": ("whole", "How often the page lost the focus during the step."),
+}
+COLUMNS = tuple(CODEBOOK)
+KEY = ("participant", "teacher", "map", "learner", "step")
+
+_DTYPES: dict[str, Any] = {"whole": "int64", "number": "float64", "yes-no": "bool"}
+
+
+class Study(NamedTuple):
+    """A study folder: the configuration as used, and the step table."""
+
+    config: Config
+    steps: "pd.DataFrame"
+
+
+def frame(rows: "Iterable[dict[str, Any]] | pd.DataFrame") -> "pd.DataFrame":
+    """Rows as a table with all columns in their order and of their kind; refuses what does not fit."""
+    import pandas as pd
+
+    table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=list(COLUMNS))
+    missing = [name for name in COLUMNS if name not in table]
+    if missing:
+        raise InputError(f"the step table has no column {missing[0]!r}: is it one of a study?")
+    table = table[list(COLUMNS)]
+    try:
+        return table.assign(**{name: _column(table[name], kind) for name, (kind, _) in CODEBOOK.items()})
+    except (ValueError, TypeError) as error:
+        raise InputError(f"the step table holds a value of the wrong kind: {error}") from None
+
+
+def _column(values: "pd.Series", kind: str) -> "pd.Series":
+    if kind == "text":
+        return values.where(values.notna(), "").map(str).astype(object)
+    if kind == "yes-no" and values.dtype == object:
+        return values.map({"True": True, "False": False, True: True, False: False}).astype("bool")
+    return values.astype(_DTYPES[kind])
+
+
+def csv_text(table: "pd.DataFrame", *, header: bool = True) -> str:
+    """Rows as CSV with every digit of every number; without ``header`` they go on where others ended."""
+    return table.to_csv(index=False, header=header, lineterminator="\n")
+
+
+def read_csv(source: Path | io.StringIO) -> "pd.DataFrame":
+    """Reads what :func:`csv_text` wrote, number for number."""
+    import pandas as pd
+
+    numbers = [name for name, (kind, _) in CODEBOOK.items() if kind == "number"]
+    as_text = [name for name, (kind, _) in CODEBOOK.items() if kind in ("text", "number")]
+    try:
+        read = pd.read_csv(source, dtype=dict.fromkeys(as_text, object), keep_default_na=False)
+        # Numbers are read by Python, which gives back every bit in any version of pandas.
+        read = read.assign(**{name: [float(text or "nan") for text in read[name]] for name in numbers if name in read})
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the step table: {error}") from None
+    return frame(read)
+
+
+def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
+    """What every column means, as Markdown; says so first where no person took part."""
+    lines = ["# Codebook", ""]
+    if set(modes) == {"simulated"}:
+        lines += ["**Simulated data: programs chose every arrow. No person took part.**", ""]
+    if config is not None:
+        lines += [f"Study `{config.name}`, configuration `{config.hash}`.", ""]
+    lines += [
+        "`steps.csv` (and `steps.parquet`, the same): one row per step of a participant with a robot on a map.",
+        "`events.jsonl`: the log of events, one JSON object per line. `study.toml`: the configuration as used.",
+        "",
+        "| column | kind | meaning |",
+        "|---|---|---|",
+        *(f"| `{name}` | {kind} | {text.replace('|', '∣')} |" for name, (kind, text) in CODEBOOK.items()),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def write_study(
+    folder: Path, config: Config, steps: "pd.DataFrame", events: Iterable[dict[str, Any]] = ()
+) -> list[Path]:
+    """Writes a study folder, each file wholly or not at all; returns the files."""
+    from ital.experiments._store import write
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    steps = frame(steps)
+    files = {
+        "steps.csv": csv_text(steps).encode(),
+        "events.jsonl": "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events).encode(),
+        "codebook.md": codebook(config, steps["mode"].unique()).encode(),
+        "study.toml": config.to_toml().encode(),
+    }
+    if has_parquet():
+        files["steps.parquet"] = parquet_bytes(steps)
+    for name, content in files.items():
+        write(folder / name, content)
+    return [folder / name for name in files]
+
+
+def has_parquet() -> bool:
+    """Whether Parquet can be written here: it needs pyarrow, which comes with the extra ``study``."""
+    return importlib.util.find_spec("pyarrow") is not None
+
+
+def parquet_bytes(table: "pd.DataFrame") -> bytes:
+    """Rows as a Parquet file."""
+    buffer = io.BytesIO()
+    frame(table).to_parquet(buffer, index=False, engine="pyarrow")
+    return buffer.getvalue()
+
+
+def read_study(folder: Path) -> Study:
+    """Reads a study folder; refuses one that lacks the table or the configuration, or holds a step twice."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}: make one with ital study simulate or ital study export")
+    for name in ("steps.csv", "study.toml"):
+        if not (folder / name).is_file():
+            raise InputError(f"{folder} is not a study folder: it has no {name}")
+    steps = read_csv(folder / "steps.csv")
+    check_unique(steps)
+    return Study(load_config(folder / "study.toml"), steps)
+
+
+def check_unique(steps: "pd.DataFrame", key: Sequence[str] = KEY) -> None:
+    """Refuses a table in which a step stands twice."""
+    twice = steps.duplicated(list(key))
+    if twice.any():
+        row = steps[twice].iloc[0]
+        raise InputError(
+            f"step {row['step']} of participant {row['participant']} on map {row['map']!r} "
+            f"with the {row['learner']} robot is in the table twice"
+        )

@@ -1,0 +1,154 @@
+"""The world of the study as pure functions: beliefs, arrows, the robot's step, and what is measured.
+
+Nothing here is a rule of its own. Planning and gradients are those of online IRL, the step is the learner's of the
+core, fed with a :class:`~ital.learners.Lesson`. Arrows point up, right, down or left: 0, 1, 2, 3.
+"""
+
+import functools
+import zlib
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital import learners, volume
+from ital._types import Array, Float, Int, PRNGKeyArray
+from ital.gradients import add_scaled
+from ital.learners import Learner, Lesson, Situation
+from ital.study._config import Config
+from ital.tasks import _irl, _mdp
+from ital.tasks._base import Truth
+from ital.tasks._mdp import Dynamics, Planning
+
+CORE_ACTION = np.array([0, 3, 1, 2])  # up, right, down, left among the core's up, down, left, right
+METRICS = ("distance", "distance_centred", "policy_tv", "policy_gap", "reward")
+
+_START, _ARROWS = 0, 1  # streams of random numbers, kept apart by fold_in
+
+Belief = Float[Array, " S"]
+
+
+class Game(NamedTuple):
+    """What is the same on all maps of a study: where steps lead, and how everybody plans."""
+
+    dynamics: Dynamics
+    planning: Planning
+
+    @property
+    def lenient(self) -> Planning:
+        """Planning for beliefs of any size: float32 cannot stand still to 1e-6 where values are in the hundreds."""
+        return self.planning._replace(tolerance=1e-4)
+
+
+class Truths(NamedTuple):
+    """The truth of a map: w*, log π* (A, S) in the core's order, and Σ_{b ≤ a} of the chance of arrow b (S, A)."""
+
+    target: Any
+    log_policy: Any
+    cumulative: Any
+
+
+class Arrows(NamedTuple):
+    """The candidates of one step, or of many: where they stand and where they point."""
+
+    cells: Any
+    actions: Any
+
+
+def game(config: Config) -> Game:
+    """The physics of a study."""
+    physics = config.world
+    return Game(
+        _mdp.grid(config.size, physics.slip, physics.death),
+        Planning(physics.discount, physics.sharpness),
+    )
+
+
+def robots(config: Config) -> dict[str, Learner]:
+    """The two learners with their numbers filled in; both imagine the exact volume, so they share one rule."""
+    told = Situation(config.beta, 0.0, config.candidates, "exact", lambda imagine: config.beta)
+    kinds = {"naive": learners.imt(), "aware": learners.teacher_aware(beta=config.beta, volume="exact")}
+    resolved = {kind: learner.resolve(learner, told) for kind, learner in kinds.items()}
+    as_float = lambda number: np.asarray(number, np.float32)  # noqa: E731
+    return {kind: one._replace(settings=jax.tree.map(as_float, one.settings)) for kind, one in resolved.items()}
+
+
+def key_of(seed: Any, number: Any, code: Any) -> PRNGKeyArray:
+    """The random numbers of (study seed, participant, map): the same for both robots."""
+    key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), number)
+    return jax.random.fold_in(key, code)
+
+
+def map_code(name: str) -> int:
+    """A number for a map's name, so that other maps in the file do not change its draws."""
+    return zlib.crc32(name.encode())
+
+
+def first_belief(game: Game, key: PRNGKeyArray, scale: Array) -> Belief:
+    """w⁰ ~ U(−scale, scale) per cell."""
+    unit = jax.random.uniform(jax.random.fold_in(key, _START), (game.dynamics.states,), jnp.float32)
+    return scale * (2 * unit - 1)
+
+
+def draw_arrows(game: Game, key: PRNGKeyArray, cumulative: Array, steps: int, count: int) -> Arrows:
+    """The candidates of all steps: distinct cells, none of the step before, each with a draw of its direction."""
+    stream = jax.random.fold_in(key, _ARROWS)
+
+    def one(used: Array, step: Array) -> tuple[Array, Arrows]:
+        where, which_way = jax.random.split(jax.random.fold_in(stream, step))
+        tickets = jax.random.bits(where, used.shape, jnp.uint32) >> 1
+        order = jnp.argsort(jnp.where(used, tickets | jnp.uint32(2**31), tickets))
+        cells = order[:count].astype(jnp.int32)
+        chance = jax.random.uniform(which_way, (count,), jnp.float32)
+        actions = jnp.sum(chance[:, None] >= cumulative[cells, :-1], axis=1).astype(jnp.int32)
+        return jnp.zeros_like(used).at[cells].set(True), Arrows(cells, actions)
+
+    nowhere = jnp.zeros(game.dynamics.states, bool)
+    return jax.lax.scan(one, nowhere, jnp.arange(steps))[1]
+
+
+def lesson(game: Game, lr: Array, belief: Belief, arrows: Arrows, choice: Int[Array, ""]) -> Lesson:
+    """What a robot sees of one step: the arrows, and which one was shown to it."""
+    shown = _irl.Demonstrations(arrows.cells, jnp.asarray(CORE_ACTION)[arrows.actions], None, None)
+
+    def gradients(elsewhere: Belief) -> Any:
+        known = _mdp.plan(game.dynamics, game.lenient, elsewhere)
+        return _irl.implicit_gradients(game.dynamics, game.planning, known, shown)
+
+    count = arrows.cells.shape[0]
+    nothing = jnp.zeros((), jnp.int32)
+    return Lesson(nothing, lr, shown, gradients(belief), gradients, choice, jnp.arange(count), nothing)
+
+
+def volumes(lesson: Lesson, belief: Belief, target: Belief) -> Float[Array, " B"]:
+    """The exact teaching volume of every arrow, eq. (teaching-volume)."""
+    progress = lesson.here.inner(add_scaled(belief, -1.0, target))
+    return volume.exact(lesson.lr, lesson.here.squared_norms, progress)
+
+
+def measure(game: Game, belief: Belief, truth: Truths) -> dict[str, Array]:
+    """Distances to the truth, and the reward of acting on the belief: the metrics of online IRL."""
+    world = Truth(truth.target, _irl.TrueWorld(truth.target, truth.log_policy, None))
+    return _irl._rules(game.dynamics, game.lenient).measure(belief, world)
+
+
+def best_action(game: Game, belief: Belief) -> Int[Array, " S"]:
+    """The most probable action in every cell; ties take the lowest index."""
+    return jnp.argmax(_mdp.plan(game.dynamics, game.lenient, belief).q[CORE_ACTION], axis=0)
+
+
+def truths(game: Game, rewards: np.ndarray, arrows: str) -> Truths:
+    """The truth of a map; ``arrows`` says whether directions are drawn from the true policy or are its best ones."""
+    target = np.asarray(rewards, np.float32).ravel()
+    log_policy = np.asarray(_true_log_policy(game, target))
+    chances = np.exp(log_policy[CORE_ACTION].T.astype(float))
+    if arrows == "optimal":
+        chances = np.eye(4)[chances.argmax(axis=1)]
+    cumulative = np.cumsum(chances / chances.sum(axis=1, keepdims=True), axis=1)
+    return Truths(target, log_policy, cumulative.astype(np.float32))
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _true_log_policy(game: Game, target: Array) -> Array:
+    return _mdp.log_policy(_mdp.plan(game.dynamics, game.lenient, target).q)

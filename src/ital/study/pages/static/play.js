@@ -1,0 +1,234 @@
+// Teach a naive and a teacher-aware robot side by side with the same arrows. The server keeps nothing: every request
+// carries all choices so far.
+
+import { insist, Refused, request } from "./api.js";
+import { lineChart, lineKey } from "./charts.js";
+import { h, number } from "./dom.js";
+import { listKeys } from "./keys.js";
+import { ActionMap, directionText, place, ValueMap } from "./maps.js";
+import { Palette } from "./palette.js";
+import { legend } from "./teach.js";
+
+const ROBOTS = { naive: "Naive robot", aware: "Teacher-aware robot" };
+const MEASURES = [
+  ["distance", "Distance to the truth", "lower is better"],
+  ["policy_tv", "Difference of behaviour", "lower is better"],
+  ["reward", "Expected reward", "higher is better"],
+];
+const at = (id) => document.getElementById(id);
+
+let game = null;
+let choices = [];
+let history = [];
+let picked = null;
+let busy = false;
+let views = null;
+
+function trouble(on) {
+  at("trouble").hidden = !on;
+  at("trouble").textContent = on ? "No connection to the server. This page tries again by itself." : "";
+}
+
+function announce(text) {
+  const log = at("live");
+  log.append(h("p", null, text));
+  while (log.children.length > 4) log.firstChild.remove();
+}
+
+const post = (path, body) => insist(() => request("POST", path, body), trouble);
+
+async function start(map) {
+  game = await post("/api/play/new", { map });
+  choices = [];
+  history = [game];
+  build();
+  arm();
+}
+
+async function show(choice) {
+  if (busy || choice === null) return;
+  busy = true;
+  controls();
+  views.truth.lock(true);
+  const { seed, map } = game;
+  let next;
+  try {
+    next = await post("/api/play/step", { map, seed, choices: [...choices, choice] });
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    views.status.textContent = error.message;
+    busy = false;
+    views.truth.lock(false);
+    controls();
+    return;
+  }
+  choices.push(choice);
+  history.push(next);
+  game = { ...game, ...next };
+  charts();
+  const changes = Object.keys(ROBOTS).map((robot) => {
+    const view = views[robot];
+    view.actions.mark(view.actions.show(next[robot].policy));
+    return view.belief.animate(next[robot].belief, 800);
+  });
+  announce(
+    Object.entries(ROBOTS)
+      .map(([robot, name]) => `${name}: distance to the truth ${number(next[robot].measures.distance, 2)}`)
+      .join(". "),
+  );
+  await Promise.all(changes);
+  Object.keys(ROBOTS).forEach((robot) => views[robot].actions.mark([]));
+  busy = false;
+  arm();
+}
+
+/** Put the next arrows on the maps. */
+function arm() {
+  const { arrows, size, step, steps } = game;
+  picked = null;
+  const maps = [views.truth, views.naive.belief, views.aware.belief];
+  views.counter.textContent = arrows ? `Arrow ${step + 1} of ${steps}` : `All ${steps} arrows shown`;
+  if (!arrows) {
+    maps.forEach((map) => map.noArrows());
+    const better = game.aware.measures.distance < game.naive.measures.distance ? "aware" : "naive";
+    views.status.textContent = `Done. The ${better === "aware" ? "teacher-aware" : "naive"} robot is closer to the truth. Try another map, or the same again.`;
+    controls();
+    return;
+  }
+  const describe = (index) => {
+    const { cell, action } = arrows[index];
+    return `${place(cell, size)}, ${directionText(cell, action, size)}; true value ${number(game.truth[cell], 0)}; naive robot believes ${number(game.naive.belief[cell])}, teacher-aware robot ${number(game.aware.belief[cell])} here`;
+  };
+  maps.forEach((map, i) => {
+    map.arrows(arrows, { main: i === 0, describe, label: "Arrows to pick from", onpick: pick });
+    map.lock(false);
+  });
+  views.status.textContent = "Pick an arrow in any of the coloured maps.";
+  controls();
+}
+
+function pick(index) {
+  if (busy) return;
+  picked = index;
+  [views.truth, views.naive.belief, views.aware.belief].forEach((map) => map.select(index));
+  const { cell, action } = game.arrows[index];
+  views.status.textContent = `Your pick: ${place(cell, game.size)}, ${directionText(cell, action, game.size)}.`;
+  controls();
+}
+
+/** The machine teacher's pick for the teacher-aware robot. */
+function machineStep() {
+  if (busy || !game.best) return;
+  pick(game.best.aware);
+  views.status.textContent = views.status.textContent.replace(
+    "Your pick",
+    "The machine teacher, for the teacher-aware robot",
+  );
+  show(game.best.aware);
+}
+
+function controls() {
+  views.confirm.disabled = busy || picked === null;
+  views.machine.disabled = busy || !game.arrows || !game.best;
+  views.machine.hidden = !history[0].best;
+}
+
+function charts() {
+  views.charts.replaceChildren(
+    ...MEASURES.filter(([name]) => name in game.naive.measures).map(([name, title, note]) =>
+      lineChart({
+        title,
+        note,
+        width: 440,
+        height: 150,
+        label: "arrows shown",
+        last: game.steps,
+        series: Object.keys(ROBOTS).map((kind) => ({
+          kind,
+          x: history.map((_, i) => i),
+          y: history.map((one) => one[kind].measures[name]),
+        })),
+        reference:
+          name === "reward" && Number.isFinite(history[0].best_reward)
+            ? { value: history[0].best_reward, name: "best possible" }
+            : null,
+      }),
+    ),
+  );
+}
+
+function build() {
+  const { size, truth, maps, map } = game;
+  const palette = new Palette(game.palette, Math.max(...truth.map(Math.abs)));
+  views = {
+    truth: new ValueMap({ size, palette, marks: "truth", caption: "True map: value of each cell" }),
+    status: h("p", { class: "status" }),
+    counter: h("p", { class: "counter" }),
+    charts: h("div", { class: "play-charts" }),
+    confirm: h("button", { type: "button", class: "primary confirm", onclick: () => show(picked) }, "Show this arrow"),
+    machine: h("button", { type: "button", onclick: machineStep }, "Let the machine choose"),
+  };
+  for (const [robot, name] of Object.entries(ROBOTS)) {
+    views[robot] = {
+      belief: new ValueMap({ size, palette, caption: `${name}'s belief: value of each cell` }),
+      actions: new ActionMap({ size, caption: `${name}'s plan: most probable action in each cell` }),
+    };
+    views[robot].belief.show(game[robot].belief);
+    views[robot].actions.show(game[robot].policy);
+  }
+  views.truth.show(truth);
+  listKeys(views.truth.overlay, {
+    arrows: () => (busy ? [] : (game.arrows ?? [])),
+    size,
+    focus: (index) => views.truth.focus(index),
+    choose: pick,
+    chosen: () => picked,
+    confirm: () => show(picked).then(() => views.truth.focus(views.truth.first())),
+  });
+  const choice = h(
+    "select",
+    { id: "map", onchange: () => start(choice.value) },
+    maps.map((name) => h("option", { value: name, selected: name === map }, `Map ${name}`)),
+  );
+  const robotPanel = (robot) =>
+    h(
+      "section",
+      { class: `panel robot ${robot}` },
+      h("h2", null, ROBOTS[robot]),
+      h(
+        "div",
+        { class: "robot-maps" },
+        h("div", null, h("h3", null, "Belief"), views[robot].belief.element),
+        h("div", null, h("h3", null, "Plan"), views[robot].actions.element),
+      ),
+    );
+  at("main").replaceChildren(
+    h(
+      "div",
+      { class: "play-grid" },
+      h(
+        "section",
+        { class: "panel truth" },
+        h("div", { class: "truth-head" }, h("h2", null, "True map"), views.counter),
+        views.truth.element,
+        views.status,
+        h("div", { class: "buttons" }, views.confirm, views.machine),
+        h(
+          "div",
+          { class: "buttons" },
+          h("label", { for: "map", class: "sr-only" }, "Map"),
+          choice,
+          h("button", { type: "button", onclick: () => start(choice.value) }, "Start again"),
+        ),
+      ),
+      h("div", { class: "robots" }, robotPanel("naive"), robotPanel("aware")),
+      h("section", { class: "panel measures", "aria-label": "Measures" }, lineKey(), views.charts),
+    ),
+    legend(palette, false),
+  );
+  charts();
+}
+
+start(null).catch((error) => {
+  at("main").replaceChildren(h("p", { class: "field-problem", role: "alert" }, error.message));
+});

@@ -1,0 +1,173 @@
+"""The researcher's part of the interface."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Cookie, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import iterate_in_threadpool
+
+from ital.errors import InputError
+from ital.study.server import _messages as messages
+from ital.study.server import _overview, _security
+from ital.study.server._app_state import AppState, address_of, app_state
+from ital.study.server._participants import ERRORS, CsrfToken, drop_cookie, set_cookie
+from ital.study.server._study import Refused
+from ital.study.store import _operations as operations
+
+router = APIRouter(prefix="/api/admin", tags=["researcher"])
+ResearcherCookie = Annotated[str | None, Cookie(alias=_security.RESEARCHER_COOKIE)]
+Mode = Annotated[Literal["live", "pilot", "preview", "simulated"], Query()]
+Answer = dict[str, Any]
+
+
+@router.post("/login", responses=ERRORS)
+async def log_in(request: Request, response: Response, body: messages.LogIn) -> Answer:
+    """Opens the dashboard for whoever knows the password."""
+    app = app_state(request)
+    app.limit(app.log_ins, address_of(request))
+    app.limit(app.all_log_ins, "everywhere")
+    if not await asyncio.to_thread(is_password, app.settings.password, body.password):
+        raise Refused(401, "log_in", "This is not the password.")
+    session = app.log_in()
+    cookie = app.study.keys.researcher_cookie(session)
+    set_cookie(request, response, _security.RESEARCHER_COOKIE, cookie, _security.RESEARCHER_AGE)
+    return {"csrf": app.study.keys.csrf(session)}
+
+
+def is_password(hashed: str, password: str) -> bool:
+    """Whether a password is the one that was hashed."""
+    from argon2 import PasswordHasher
+    from argon2.exceptions import InvalidHashError, VerificationError
+
+    try:
+        return PasswordHasher().verify(hashed, password.encode("utf-8", "surrogatepass"))
+    except (VerificationError, InvalidHashError):
+        return False
+
+
+@router.post("/logout", responses=ERRORS)
+async def log_out(
+    request: Request,
+    response: Response,
+    body: messages.Nothing,
+    cookie: ResearcherCookie = None,
+    token: CsrfToken = None,
+) -> Answer:
+    """Closes the dashboard again."""
+    app = app_state(request)
+    app.log_out(entitled(app, cookie, token))
+    drop_cookie(request, response, _security.RESEARCHER_COOKIE)
+    return {}
+
+
+@router.get("/overview", responses=ERRORS)
+async def overview(request: Request, cookie: ResearcherCookie = None, mode: Mode = "live") -> Answer:
+    """Everything that the dashboard shows, of one mode."""
+    app = app_state(request)
+    session = logged_in(app, cookie)
+    told = await asyncio.to_thread(app.dashboard.overview, mode)
+    return {"csrf": app.study.keys.csrf(session), **told}
+
+
+@router.post("/pause", responses=ERRORS)
+async def pause(
+    request: Request, body: messages.Pause, cookie: ResearcherCookie = None, token: CsrfToken = None
+) -> Answer:
+    """Stops taking new participants, or goes on; whoever is on the way goes on in any case."""
+    app = app_state(request)
+    entitled(app, cookie, token)
+    await asyncio.to_thread(app.store.write, lambda connection: operations.pause(connection, body.paused))
+    return {"paused": body.paused}
+
+
+@router.post("/release", responses={**ERRORS, 404: {"model": messages.Problem}})
+async def release(
+    request: Request, body: messages.Release, cookie: ResearcherCookie = None, token: CsrfToken = None
+) -> Answer:
+    """Gives the slot of somebody who will not come back to somebody else."""
+    app = app_state(request)
+    entitled(app, cookie, token)
+    known = await _participant(app, body.number)
+    await asyncio.to_thread(app.store.write, lambda connection: operations.release(connection, body.number))
+    app.study.drop(known.uid)
+    return {"number": body.number}
+
+
+@router.post("/delete", responses={**ERRORS, 404: {"model": messages.Problem}})
+async def delete(
+    request: Request, body: messages.Delete, cookie: ResearcherCookie = None, token: CsrfToken = None
+) -> Answer:
+    """Erases a participant; a tombstone and an audit record stay."""
+    app = app_state(request)
+    entitled(app, cookie, token)
+    if body.number != body.confirm:
+        raise Refused(422, "invalid", "Please type the number of the participant once more.")
+    known = await _participant(app, body.number)
+    await asyncio.to_thread(app.store.erase, known, "researcher")
+    app.study.drop(known.uid)
+    app.dashboard.forget()
+    return {"number": body.number}
+
+
+async def _participant(app: AppState, number: int) -> operations.Participant:
+    def find() -> operations.Participant:
+        with app.store.reading() as connection:
+            return operations.require(connection, number)
+
+    try:
+        return await asyncio.to_thread(find)
+    except InputError:
+        raise Refused(404, "not_found", "There is no such participant.") from None
+
+
+@router.get("/audit", responses=ERRORS)
+async def audit(request: Request, cookie: ResearcherCookie = None) -> Answer:
+    """What researchers did, and who withdrew: the last thousand records."""
+    app = app_state(request)
+    logged_in(app, cookie)
+    return {"entries": await asyncio.to_thread(_overview.audit_entries, app.store)}
+
+
+FILES = {
+    "steps.csv": "text/csv; charset=utf-8",
+    "steps.parquet": "application/vnd.apache.parquet",
+    "events.jsonl": "application/jsonl",
+    "codebook.md": "text/markdown; charset=utf-8",
+}
+
+
+@router.get("/export/{file}", response_class=StreamingResponse, responses=ERRORS)
+async def export(
+    request: Request,
+    file: Literal["steps.csv", "steps.parquet", "events.jsonl", "codebook.md"],
+    cookie: ResearcherCookie = None,
+    mode: Mode = "live",
+) -> StreamingResponse:
+    """The data of one mode, streamed."""
+    from ital.study.store import _export
+
+    app = app_state(request)
+    logged_in(app, cookie)
+    content: Iterator[bytes] = _export.stream(app.store, file, mode)
+    name = f'attachment; filename="{app.study.config.name}-{mode}-{file}"'
+    return StreamingResponse(
+        iterate_in_threadpool(content), media_type=FILES[file], headers={"Content-Disposition": name}
+    )
+
+
+def logged_in(app: AppState, cookie: str | None) -> str:
+    """The researcher's session."""
+    session = app.researcher(cookie)
+    if session is None:
+        raise Refused(401, "log_in", "Please log in first.")
+    return session
+
+
+def entitled(app: AppState, cookie: str | None, token: str | None) -> str:
+    """The researcher's session, whose page sent the right token along."""
+    session = logged_in(app, cookie)
+    if not _security.same(token, app.study.keys.csrf(session)):
+        raise Refused(403, "forbidden", "This page is out of date. Please reload it.")
+    return session

@@ -1,0 +1,127 @@
+"""The application: routes, pages, errors, and what happens at start and end."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import sqlalchemy as sa
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import Response
+from starlette.exceptions import HTTPException
+
+from ital._version import __version__
+from ital.study._config import Config
+from ital.study._rules import Rules
+from ital.study.server import _admin, _pages, _participants, _play, _security
+from ital.study.server._app_state import AppState
+from ital.study.server._plain import SENTENCES, TRY_AGAIN, plain
+from ital.study.server._settings import Settings
+from ital.study.server._study import Refused, Study
+from ital.study.store import NotStored, Store, open_store
+
+LOG = logging.getLogger("ital.study")
+
+
+def create_app(config: Config, store_url: str, settings: Settings) -> FastAPI:
+    """The server of a study: its configuration, its database, its secrets."""
+
+    @contextlib.asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        store = await asyncio.to_thread(open_store, store_url, create=True)
+        try:
+            with store.claimed():
+                study = Study(config, store, settings)
+                await asyncio.to_thread(study.start)
+                app.state.ital = AppState(study, store, settings)
+                tidying = asyncio.create_task(_tidy(store))
+                yield
+                tidying.cancel()
+        finally:
+            await asyncio.to_thread(store.close)
+
+    app = _bare("ital study", life)
+    # Not /play: it names the two kinds of robot, and participants are not to know them.
+    for router in (_participants.router, _admin.router, _pages.router):
+        app.include_router(router)
+    _pages.mount_static(app)
+    app.add_middleware(_security.Guard, origin=settings.origin)
+    return app
+
+
+async def _tidy(store: Store) -> None:
+    """Every minute, what is best done when nobody waits for it."""
+    while True:
+        await asyncio.sleep(60)
+        await asyncio.to_thread(store.tidy)
+
+
+def create_play_app(config: Config) -> FastAPI:
+    """The server of ``ital play``: two robots side by side, nothing stored."""
+
+    @contextlib.asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        rules = Rules(config)
+        await asyncio.to_thread(rules.warm_up)
+        app.state.rules = rules
+        yield
+
+    app = _bare("ital play", life)
+    for router in (_play.router, _pages.play_router):
+        app.include_router(router)
+    _pages.mount_static(app)
+    app.add_middleware(_security.Guard)
+    return app
+
+
+def _bare(title: str, life: Callable[[FastAPI], Any]) -> FastAPI:
+    app = FastAPI(
+        title=title,
+        version=__version__,
+        lifespan=life,
+        docs_url=None,  # the usual page loads its script from another host
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+    )
+    app.add_exception_handler(Refused, _refused)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _not_valid)
+    for gone in (NotStored, sa.exc.OperationalError, sa.exc.InterfaceError):
+        app.add_exception_handler(gone, _database_gone)
+    return app
+
+
+def _problem(request: Request, status: int, code: str, error: str, **more: Any) -> Response:
+    content, kind = plain(request.url.path, status, code, error, **more)
+    return Response(content, status, media_type=kind)
+
+
+async def _refused(request: Request, error: Any) -> Response:
+    state = error.state or {}
+    response = _problem(
+        request, error.status, error.code, error.error, **({"state": state} if "stage" in state else {})
+    )
+    if "wait" in state:
+        response.headers["Retry-After"] = str(state["wait"])
+    return response
+
+
+async def _http_error(request: Request, error: Any) -> Response:
+    code = {404: "not_found", 405: "not_allowed", 413: "too_large"}.get(error.status_code, "refused")
+    response = _problem(request, error.status_code, code, SENTENCES.get(error.status_code, "This is not possible."))
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _not_valid(request: Request, error: Any) -> Response:
+    # Where it is not valid, never what was sent.
+    first = next(iter(error.errors()), {"loc": ()})
+    place = ".".join(str(part)[:40] for part in first["loc"] if part != "body")[:100]
+    return _problem(request, 422, "invalid", SENTENCES[422] if not place else f"The request is not valid: {place!a}.")
+
+
+async def _database_gone(request: Request, error: Any) -> Response:
+    LOG.error("the database does not answer: %s", type(error).__name__)
+    return _problem(request, 503, "try_again", TRY_AGAIN)

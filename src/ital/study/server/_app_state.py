@@ -1,0 +1,63 @@
+"""What the parts of the interface share."""
+
+import secrets
+import time
+from typing import Any
+
+from fastapi import Request
+
+from ital.study.server import _security
+from ital.study.server._overview import Dashboard
+from ital.study.server._settings import Settings
+from ital.study.server._study import Refused, Study
+from ital.study.store import Store
+
+
+class AppState:
+    """The study, its limits, and the researchers who are logged in."""
+
+    def __init__(self, study: Study, store: Store, settings: Settings) -> None:
+        self.study, self.store, self.settings = study, store, settings
+        self.dashboard = Dashboard(store, study.config)
+        self.joins = _security.RateLimit(settings.joins_per_minute)
+        self.codes = _security.RateLimit(10)
+        self.log_ins = _security.RateLimit(settings.log_ins_per_minute)
+        self.all_log_ins = _security.RateLimit(10 * settings.log_ins_per_minute)
+        self._researchers: dict[str, float] = {}
+
+    def limit(self, limit: _security.RateLimit, address: str) -> None:
+        """Counts one from an address; refuses if that is too many."""
+        seconds = limit.wait(address)
+        if seconds:
+            raise Refused(429, "too_many", f"Too many attempts. Please wait {seconds} seconds.", {"wait": seconds})
+
+    def log_in(self) -> str:
+        """A new researcher's session."""
+        now = time.monotonic()
+        self._researchers = {one: until for one, until in self._researchers.items() if until > now}
+        session = secrets.token_hex(16)
+        self._researchers[session] = now + _security.RESEARCHER_AGE
+        return session
+
+    def log_out(self, session: str) -> None:
+        """Ends a session: its cookie is worth nothing afterwards."""
+        self._researchers.pop(session, None)
+
+    def researcher(self, cookie: str | None) -> str | None:
+        """The session of a cookie, None if there is none or it is over."""
+        session = self.study.keys.researcher_of(cookie)
+        if session is None or self._researchers.get(session, 0.0) < time.monotonic():
+            return None
+        return session
+
+
+def app_state(request: Request) -> AppState:
+    """The state of the application that serves a request."""
+    state: Any = request.app.state.ital
+    return state
+
+
+def address_of(request: Request) -> str:
+    """Where a request comes from: for limits in memory, never stored. Whoever has an IPv6 address has 2⁶⁴ of them."""
+    host = request.client.host if request.client else "unknown"
+    return ":".join(host.split(":")[:4]) if host.count(":") > 1 and not host.startswith("::") else host

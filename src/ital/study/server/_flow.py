@@ -1,0 +1,53 @@
+"""The way through the study, as plain functions: rounds, and where so many steps lead."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ital.study import _orders
+from ital.study._config import Config
+
+TRIES = 2  # at the comprehension check
+
+
+class Round(NamedTuple):
+    """One robot on one map; ``first`` is how many steps came before. Map 0 is the warm-up's."""
+
+    id: str
+    map: str
+    map_number: int
+    learner: str
+    robot: int
+    steps: int
+    first: int
+
+
+def total_steps(config: Config) -> int:
+    """The steps of a whole study, warm-up included."""
+    return config.warm_up_steps + len(config.maps) * len(config.learners) * config.steps
+
+
+def rounds(config: Config, order: str | None) -> list[Round]:
+    """The warm-up, and, once an order is given, both robots on every map."""
+    found = [Round("w", config.warm_up_map.name, 0, config.warm_up_learner, 1, config.warm_up_steps, 0)]
+    if order is None:
+        return found
+    for i, one in enumerate(config.maps):
+        for robot, learner in enumerate(_orders.robots(order, i, config.learners), start=1):
+            first = found[-1].first + found[-1].steps
+            found.append(Round(f"{i + 1}-{robot}", one.name, i + 1, learner, robot, config.steps, first))
+    return found
+
+
+def where(found: Sequence[Round], done: int) -> tuple[Round, int] | None:
+    """The round and the step in it (from 0) that come after ``done`` steps; None when all are done."""
+    for one in found:
+        if done < one.first + one.steps:
+            return one, done - one.first
+    return None
+
+
+def stage_after(config: Config, done: int) -> str:
+    """Where a participant is who has stored so many steps."""
+    if done < config.warm_up_steps:
+        return "warm_up"
+    return "teach" if done < total_steps(config) else "comments"

@@ -1,0 +1,158 @@
+"""What may be sent to the server, every size bounded."""
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+Milliseconds = Annotated[float, Field(ge=0, le=1e14, allow_inf_nan=False)]
+Seconds = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
+Count = Annotated[int, Field(ge=0, le=100_000)]
+Choice = Annotated[int, Field(ge=0, le=1000)]
+Id = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+def _small(data: dict[str, Any]) -> dict[str, Any]:
+    if len(json.dumps(data, allow_nan=False)) > 1000:
+        raise ValueError("data must have 1000 characters of JSON at most")
+    return data
+
+
+class Message(BaseModel):
+    """A request's body; keys that are not named here are refused."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Ids(Message):
+    """IDs from the study link. A person is known by PROLIFIC_PID, or by id; the others are not kept."""
+
+    PROLIFIC_PID: Id | None = None
+    STUDY_ID: Annotated[str, Field(max_length=200)] | None = None
+    SESSION_ID: Annotated[str, Field(max_length=200)] | None = None
+    id: Id | None = None
+
+
+class Join(Message):
+    """Begin, or go on with an ID or a resume code."""
+
+    ids: Ids = Ids()
+    resume: Annotated[str, Field(min_length=1, max_length=40)] | None = None
+    mode: Literal["live", "pilot", "preview", "simulated"] = "live"
+    key: Annotated[str, Field(max_length=200)] | None = None
+    teacher: Annotated[str, Field(pattern=r"^(machine|random|boltzmann:[0-9.e+-]{1,20})$")] | None = None
+
+
+class Consent(Message):
+    """Accept or decline a version of the consent."""
+
+    accepted: bool
+    version: Annotated[str, Field(max_length=40)]
+
+
+class Nothing(Message):
+    """Only that it happened."""
+
+
+class Check(Message):
+    """Answers to the questions, by index; ``tries_left`` as the page had it, so that a double click counts once."""
+
+    answers: Annotated[list[Choice], Field(max_length=100)]
+    tries_left: Count | None = None
+
+
+class Timing(Message):
+    """Times of one step on the participant's clock."""
+
+    shown_at: Milliseconds | None = None
+    first_choice_at: Milliseconds | None = None
+    chosen_at: Milliseconds | None = None
+    confirmed_at: Milliseconds | None = None
+    seconds_to_choice: Seconds | None = None
+    seconds_to_confirm: Seconds | None = None
+    choice_changes: Count | None = None
+    focus_losses: Count | None = None
+    input: Annotated[str, Field(pattern=r"^[a-z]{1,16}$")] | None = None
+
+
+class TakeStep(Message):
+    """One choice: step ``step`` (from 0) of a round, arrow ``choice``."""
+
+    round: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,16}$")]
+    step: Count
+    choice: Choice
+    timing: Timing = Timing()
+
+
+class Noticed(Message):
+    """Something that a page noticed."""
+
+    kind: Annotated[str, Field(pattern=r"^[a-z_]{1,32}$")]
+    at: Milliseconds | None = None
+    data: Annotated[dict[str, Any], AfterValidator(_small)] = {}
+
+
+class Events(Message):
+    """Up to 50 things that a page noticed."""
+
+    events: Annotated[list[Noticed], Field(max_length=50)]
+
+
+class Comments(Message):
+    """Free words at the end, or none."""
+
+    text: Annotated[str, Field(max_length=5000)]
+
+
+class Leave(Message):
+    """Leave, and keep or delete what is stored."""
+
+    keep: bool
+
+
+class LogIn(Message):
+    """The researcher's password."""
+
+    password: Annotated[str, Field(max_length=1000)]
+
+
+class Pause(Message):
+    """Stop or go on taking new participants."""
+
+    paused: bool
+
+
+class Release(Message):
+    """Give a participant's slot to somebody else."""
+
+    number: Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class Delete(Message):
+    """Delete a participant; the number twice, so that nobody is deleted by a slip."""
+
+    number: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    confirm: Annotated[int, Field(ge=0, le=2**31 - 1)]
+
+
+class PlayNew(Message):
+    """A fresh pair of robots."""
+
+    map: Annotated[str, Field(max_length=40)] | None = None
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)] | None = None
+
+
+class PlayStep(Message):
+    """All choices so far; the robots are where these lead."""
+
+    map: Annotated[str, Field(max_length=40)]
+    seed: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    choices: Annotated[list[Choice], Field(max_length=1000)]
+
+
+class Problem(BaseModel):
+    """What went wrong: a sentence for people, a word for programs, and where the study is if that helps."""
+
+    error: str
+    code: str
+    state: dict[str, Any] | None = None

@@ -1,0 +1,94 @@
+"""Pages and what they are made of: files of the package, no other host."""
+
+import importlib.resources
+from pathlib import Path
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Cookie, FastAPI, Request
+from fastapi.responses import FileResponse, RedirectResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.staticfiles import StaticFiles
+
+from ital.study.server import _security
+from ital.study.server._app_state import app_state
+
+FOLDER = Path(str(importlib.resources.files("ital.study") / "pages"))
+# Not left to the machine: its table of types may be wrong, and with nosniff a script of another type does not run.
+TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".woff2": "font/woff2",
+}
+
+router = APIRouter(include_in_schema=False)
+play_router = APIRouter(include_in_schema=False)
+
+
+def page(name: str) -> Response:
+    """A page of the package."""
+    return FileResponse(FOLDER / name, media_type=TYPES[".html"], headers={"Cache-Control": "no-store"})
+
+
+@router.get("/")
+async def participant_page() -> Response:
+    """Where participants begin, and go on."""
+    return page("participant.html")
+
+
+@router.get("/preview")
+async def preview_page(
+    request: Request, cookie: Annotated[str | None, Cookie(alias=_security.RESEARCHER_COOKIE)] = None
+) -> Response:
+    """The same for the researcher."""
+    if app_state(request).researcher(cookie) is None:
+        return RedirectResponse("/dashboard", 303)
+    return page("participant.html")
+
+
+@router.get("/dashboard")
+async def dashboard_page() -> Response:
+    """The dashboard's page, which asks for the password; there is nothing in it before."""
+    return page("dashboard.html")
+
+
+@play_router.get("/play")
+async def play_page() -> Response:
+    """Two robots side by side."""
+    return page("play.html")
+
+
+@router.get("/favicon.ico")
+@play_router.get("/favicon.ico")
+async def icon() -> Response:
+    """The page's icon."""
+    file = FOLDER / "static" / "favicon.svg"
+    if not file.exists():
+        raise HTTPException(404)
+    return FileResponse(file, media_type=TYPES[".svg"], headers={"Cache-Control": "max-age=3600"})
+
+
+@play_router.get("/")
+async def to_play() -> Response:
+    """``ital play`` has one page only."""
+    return RedirectResponse("/play", 303)
+
+
+class Static(StaticFiles):
+    """Scripts, styles and pictures: types that are ours, always asked again whether they are new."""
+
+    def file_response(self, full_path: Any, *args: Any, **kwargs: Any) -> Response:
+        """A file with its headers."""
+        response = super().file_response(full_path, *args, **kwargs)
+        response.headers["Cache-Control"] = "no-cache"
+        if Path(full_path).suffix in TYPES and "content-type" in response.headers:
+            response.headers["Content-Type"] = TYPES[Path(full_path).suffix]
+        return response
+
+
+def mount_static(app: FastAPI) -> None:
+    """Serves the files of ``pages/static``."""
+    app.mount("/static", Static(directory=FOLDER / "static", check_dir=False))

@@ -1,0 +1,179 @@
+"""The participants' part of the interface."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Cookie, Header, Request, Response
+
+from ital.study.server import _messages as messages
+from ital.study.server import _security
+from ital.study.server._app_state import AppState, address_of, app_state
+from ital.study.server._study import Refused
+from ital.study.store._operations import Closed, Event
+
+router = APIRouter(prefix="/api", tags=["participant"])
+
+ParticipantCookie = Annotated[str | None, Cookie(alias=_security.PARTICIPANT_COOKIE)]
+ResearcherCookie = Annotated[str | None, Cookie(alias=_security.RESEARCHER_COOKIE)]
+CsrfToken = Annotated[str | None, Header(alias="X-CSRF-Token", max_length=200)]
+State = dict[str, Any]
+
+UNKNOWN: dict[int | str, dict[str, Any]] = {401: {"model": messages.Problem}}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": messages.Problem} for status in (400, 401, 403, 409, 413, 422, 429, 503)
+}
+
+
+@router.post("/join", responses={**ERRORS, 404: {"model": messages.Problem}})
+async def join(
+    request: Request,
+    response: Response,
+    body: messages.Join,
+    cookie: ParticipantCookie = None,
+    researcher: ResearcherCookie = None,
+) -> State:
+    """Begins the study, or goes on where this ID, resume code or cookie left it."""
+    app = app_state(request)
+    simulation = _security.same(body.key, app.settings.simulation_key)
+    if body.mode != "live" and not simulation and app.researcher(researcher) is None:
+        raise Refused(403, "forbidden", "Only the researcher may do this.")
+    if body.teacher is not None and body.mode != "simulated":
+        raise Refused(422, "invalid", "Only a simulated participant has a teacher's name.")
+    if not simulation:
+        # A resume code that is not known costs more: nobody shall try many.
+        app.limit(app.joins, address_of(request))
+    external = ("prolific", body.ids.PROLIFIC_PID) if body.ids.PROLIFIC_PID else None
+    if external is None and body.ids.id:
+        external = ("id", body.ids.id)
+    teacher = (body.teacher or "machine") if body.mode == "simulated" else "human"
+    uid = app.study.keys.participant_of(cookie)
+    try:
+        joined, state = await app.study.join(
+            mode=body.mode, teacher=teacher, external=external, resume=body.resume, uid=uid
+        )
+    except Closed:
+        return app.study.closed(body.mode)
+    except Refused as refused:
+        if refused.code == "unknown_code":
+            app.limit(app.codes, address_of(request))
+        raise
+    set_cookie(
+        request,
+        response,
+        _security.PARTICIPANT_COOKIE,
+        app.study.keys.participant_cookie(joined),
+        _security.PARTICIPANT_AGE,
+    )
+    return state
+
+
+@router.get("/state", responses=UNKNOWN)
+async def state(request: Request, cookie: ParticipantCookie = None) -> State:
+    """Where the participant is."""
+    app = app_state(request)
+    return await app.study.look(known(app, cookie))
+
+
+@router.post("/consent", responses=ERRORS)
+async def consent(
+    request: Request,
+    response: Response,
+    body: messages.Consent,
+    cookie: ParticipantCookie = None,
+    token: CsrfToken = None,
+) -> State:
+    """Accepts or declines the consent."""
+    app = app_state(request)
+    state = await app.study.consent(entitled(app, cookie, token), body.accepted, body.version)
+    if state["stage"] == "declined":
+        drop_cookie(request, response, _security.PARTICIPANT_COOKIE)
+    return state
+
+
+@router.post("/instructions", responses=ERRORS)
+async def instructions(
+    request: Request, body: messages.Nothing, cookie: ParticipantCookie = None, token: CsrfToken = None
+) -> State:
+    """The instructions have been read."""
+    app = app_state(request)
+    return await app.study.instructions(entitled(app, cookie, token))
+
+
+@router.post("/check", responses=ERRORS)
+async def check(
+    request: Request, body: messages.Check, cookie: ParticipantCookie = None, token: CsrfToken = None
+) -> State:
+    """Answers of the comprehension check."""
+    app = app_state(request)
+    return await app.study.check(entitled(app, cookie, token), body.answers, body.tries_left)
+
+
+@router.post("/steps", responses=ERRORS)
+async def steps(
+    request: Request, body: messages.TakeStep, cookie: ParticipantCookie = None, token: CsrfToken = None
+) -> State:
+    """One choice; the answer comes when it is stored. The same once more changes nothing."""
+    app = app_state(request)
+    timing = body.timing.model_dump(exclude_none=True)
+    return await app.study.step(entitled(app, cookie, token), body.round, body.step, body.choice, timing)
+
+
+@router.post("/events", responses=ERRORS)
+async def events(
+    request: Request, body: messages.Events, cookie: ParticipantCookie = None, token: CsrfToken = None
+) -> dict[str, int]:
+    """What the page noticed: focus lost and regained, changes of choice."""
+    app = app_state(request)
+    happened = [Event(one.kind, one.data, "client", None if one.at is None else round(one.at)) for one in body.events]
+    return await app.study.events(entitled(app, cookie, token), happened)
+
+
+@router.post("/comments", responses=ERRORS)
+async def comments(
+    request: Request, body: messages.Comments, cookie: ParticipantCookie = None, token: CsrfToken = None
+) -> State:
+    """Comments, maybe empty; then the study is finished."""
+    app = app_state(request)
+    return await app.study.comments(entitled(app, cookie, token), body.text)
+
+
+@router.post("/leave", responses=ERRORS)
+async def leave(
+    request: Request,
+    response: Response,
+    body: messages.Leave,
+    cookie: ParticipantCookie = None,
+    token: CsrfToken = None,
+) -> State:
+    """Leaves the study; the data are kept or deleted."""
+    app = app_state(request)
+    state = await app.study.leave(entitled(app, cookie, token), body.keep)
+    if not body.keep:
+        drop_cookie(request, response, _security.PARTICIPANT_COOKIE)
+    return state
+
+
+def known(app: AppState, cookie: str | None) -> str:
+    """The participant of a cookie."""
+    uid = app.study.keys.participant_of(cookie)
+    if uid is None:
+        raise Refused(401, "unknown", "We do not know you yet. Please open the study link again.")
+    return uid
+
+
+def entitled(app: AppState, cookie: str | None, token: str | None) -> str:
+    """The participant of a cookie whose page sent the right token along."""
+    uid = known(app, cookie)
+    if not _security.same(token, app.study.keys.csrf(uid)):
+        raise Refused(403, "forbidden", "This page is out of date. Please reload it.")
+    return uid
+
+
+def set_cookie(request: Request, response: Response, name: str, value: str, age: int) -> None:
+    """A cookie that scripts cannot read and other sites cannot send."""
+    https = request.url.scheme == "https"
+    response.set_cookie(name, value, max_age=age, path="/", httponly=True, samesite="strict", secure=https)
+
+
+def drop_cookie(request: Request, response: Response, name: str) -> None:
+    """Makes the browser forget a cookie."""
+    response.delete_cookie(name, path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https")

@@ -1,0 +1,28 @@
+"""Errors in plain words: JSON for programs, a bare page for people."""
+
+import html
+import json
+from typing import Any
+
+SENTENCES = {
+    400: "The request cannot be read.",
+    401: "Please log in first.",
+    403: "This is not allowed.",
+    404: "There is no such page.",
+    405: "This cannot be done here.",
+    413: "This request is too large.",
+    422: "The request is not valid.",
+    500: "Something went wrong on our side. What you did before is stored; please try again.",
+}
+TRY_AGAIN = "We could not store this just now. Please try again."
+
+
+def plain(path: str, status: int, code: str, error: str, **more: Any) -> tuple[bytes, str]:
+    """The content of an error and its type."""
+    if path.startswith("/api/"):
+        return json.dumps({"error": error, "code": code, **more}).encode(), "application/json"
+    page = (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{status}</title></head>'
+        f"<body><main><h1>{html.escape(error)}</h1></main></body></html>"
+    )
+    return page.encode(), "text/html; charset=utf-8"

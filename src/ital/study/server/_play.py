@@ -1,0 +1,74 @@
+"""``ital play``: a naive and an aware robot are taught side by side. Nothing is stored: choices come each time."""
+
+import functools
+import secrets
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter, Request
+
+from ital.study._rules import Rules
+from ital.study.server import _messages as messages
+from ital.study.server._participants import ERRORS
+from ital.study.server._study import Refused
+
+router = APIRouter(prefix="/api/play", tags=["play"])
+
+
+@router.post("/new", responses=ERRORS)
+async def new(request: Request, body: messages.PlayNew) -> dict[str, Any]:
+    """Two robots who know nothing yet."""
+    rules: Rules = request.app.state.rules
+    seed = secrets.randbelow(2**31) if body.seed is None else body.seed
+    return scene(rules, body.map or rules.config.maps[0].name, seed, [])
+
+
+@router.post("/step", responses=ERRORS)
+async def step(request: Request, body: messages.PlayStep) -> dict[str, Any]:
+    """The robots after all these choices."""
+    return scene(request.app.state.rules, body.map, body.seed, body.choices)
+
+
+def scene(rules: Rules, name: str, seed: int, choices: list[int]) -> dict[str, Any]:
+    """Both robots after the same choices, and the arrows that come next."""
+    config = rules.config
+    if name not in [one.name for one in config.maps]:
+        raise Refused(422, "invalid", "There is no such map.")
+    arrows = rules.candidates(seed, name)
+    if len(choices) > len(arrows) or any(choice >= config.candidates for choice in choices):
+        raise Refused(422, "invalid", "There is no such arrow.")
+    beliefs = {learner: _replayed(rules, seed, name, learner, tuple(choices)) for learner in config.learners}
+    here = arrows[len(choices)] if len(choices) < len(arrows) else None
+    return {
+        "map": name,
+        "maps": [one.name for one in config.maps],
+        "seed": seed,
+        "size": config.size,
+        "step": len(choices),
+        "steps": len(arrows),
+        "palette": config.palette,
+        "truth": [cell for row in rules.map(name).rewards for cell in row],
+        "arrows": None if here is None else [arrow._asdict() for arrow in here],
+        "best": None if here is None else {one: rules.best(name, w, here) for one, w in beliefs.items()},
+        "best_reward": best_reward(rules, name),
+        **{one: rules.picture(w)._asdict() | {"measures": rules.measures(name, w)} for one, w in beliefs.items()},
+    }
+
+
+def best_reward(rules: Rules, name: str) -> float:
+    """What a robot would earn who knows the map."""
+    return rules.measures(name, np.asarray(rules.truth(name).target))["reward"]
+
+
+def _replayed(rules: Rules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> np.ndarray:
+    """The belief after these choices: most often only the last one is new."""
+    belief = rules.start(seed, name)
+    for i in range(1, len(choices) + 1):
+        belief = _after(rules, seed, name, learner, choices[:i], belief.tobytes())
+    return belief
+
+
+@functools.lru_cache(maxsize=4096)
+def _after(rules: Rules, seed: int, name: str, learner: str, choices: tuple[int, ...], before: bytes) -> np.ndarray:
+    arrows = rules.candidates(seed, name)[len(choices) - 1]
+    return rules.update(name, learner, np.frombuffer(before, np.float32), arrows, choices[-1])

@@ -1,0 +1,241 @@
+"""Keys, cookies, tokens, limits and headers."""
+
+import base64
+import hashlib
+import hmac
+import json
+import logging
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+
+from itsdangerous import BadSignature, URLSafeTimedSerializer
+
+from ital.study.server._plain import SENTENCES, plain
+
+LOG = logging.getLogger("ital.study")
+PARTICIPANT_COOKIE, RESEARCHER_COOKIE = "ital_participant", "ital_researcher"
+PARTICIPANT_AGE, RESEARCHER_AGE = 180 * 24 * 3600, 12 * 3600  # seconds
+LARGEST_BODY = 64 * 1024
+CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # nothing that looks like something else
+
+CONTENT_SECURITY_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",  # the address of a study link holds an ID
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Robots-Tag": "noindex, nofollow",
+}
+
+
+class Keys:
+    """Everything that is made from the server's secret. Each purpose has a key of its own."""
+
+    def __init__(self, secret: bytes) -> None:
+        self._secret = secret
+        self._participants = URLSafeTimedSerializer(secret, salt="participant")
+        self._researchers = URLSafeTimedSerializer(secret, salt="researcher")
+
+    def _digest(self, purpose: str, text: str) -> bytes:
+        key = hmac.digest(self._secret, purpose.encode(), "sha256")
+        return hmac.digest(key, text.encode("utf-8", "surrogatepass"), "sha256")
+
+    def external_hash(self, kind: str, external: str) -> str:
+        """A keyed hash of an ID from outside: it tells whether two are the same, and nothing else."""
+        return self._digest("external", json.dumps([kind, external])).hex()
+
+    def resume_code(self, uid: str) -> str:
+        """The code that a participant may note down: 60 bits, made anew from the secret whenever it is shown."""
+        number = int.from_bytes(self._digest("resume", uid), "big")
+        letters = [CODE_ALPHABET[(number >> (5 * i)) & 31] for i in range(12)]
+        return "-".join("".join(letters[i : i + 4]) for i in (0, 4, 8))
+
+    def resume_hash(self, code: str) -> str:
+        """What is stored of a resume code, however it was typed."""
+        plain = "".join(letter for letter in code.upper() if letter.isalnum())
+        return self._digest("resume code", plain).hex()
+
+    def csrf(self, session: str) -> str:
+        """The token that a page sends back with everything that changes something."""
+        return base64.urlsafe_b64encode(self._digest("csrf", session)).decode().rstrip("=")
+
+    def participant_cookie(self, uid: str) -> str:
+        """A signed cookie for a participant."""
+        return _text(self._participants.dumps(uid))
+
+    def participant_of(self, cookie: str | None) -> str | None:
+        """The participant of a cookie; None for one that is missing, forged or too old."""
+        return _load(self._participants, cookie, PARTICIPANT_AGE)
+
+    def researcher_cookie(self, session: str) -> str:
+        """A signed cookie for a researcher's session."""
+        return _text(self._researchers.dumps(session))
+
+    def researcher_of(self, cookie: str | None) -> str | None:
+        """The session of a researcher's cookie; None for one that is missing, forged or too old."""
+        return _load(self._researchers, cookie, RESEARCHER_AGE)
+
+
+def _text(signed: str | bytes) -> str:
+    return signed.decode() if isinstance(signed, bytes) else signed
+
+
+def _load(serializer: URLSafeTimedSerializer, cookie: str | None, age: int) -> str | None:
+    try:
+        value = serializer.loads(cookie, max_age=age) if cookie else None
+    except BadSignature:
+        return None
+    return value if isinstance(value, str) else None
+
+
+def same(one: str | None, other: str | None) -> bool:
+    """Whether two secrets are the same, in a time that does not tell how much of them is."""
+    return bool(one) and bool(other) and hmac.compare_digest(_fold(str(one)), _fold(str(other)))
+
+
+def _fold(text: str) -> bytes:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+
+
+def new_uid() -> str:
+    """128 random bits."""
+    return secrets.token_hex(16)
+
+
+class RateLimit:
+    """So many a minute from one address, the same at once. Addresses are kept in memory only, and not for long."""
+
+    def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._most, self._clock = per_minute, clock
+        self._seen: dict[str, tuple[float, float]] = {}
+
+    def wait(self, address: str, cost: float = 1.0) -> int:
+        """Counts one; returns 0 if it may go on, or the seconds to wait."""
+        now = self._clock()
+        left, at = self._seen.get(address, (float(self._most), now))
+        left = min(float(self._most), left + (now - at) * self._most / 60)
+        if left < cost:
+            return 1 + int((cost - left) * 60 / self._most)
+        self._seen[address] = (left - cost, now)
+        if len(self._seen) > 10_000:
+            self._seen = {one: seen for one, seen in self._seen.items() if now - seen[1] < 60}
+        return 0
+
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
+
+
+class Guard:
+    """Stands before the application: security headers on every answer, no body too large, no foreign origin.
+
+    What goes wrong inside is logged, and answered with one plain sentence.
+    """
+
+    def __init__(self, app: Application, origin: str | None = None) -> None:
+        self.app, self.origin = app, origin
+
+    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+        """Serves one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+
+        begun = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            if message["type"] == "http.response.start":
+                message["headers"] = _with_defaults(message.get("headers", []), scope.get("scheme") == "https")
+            await send(message)
+
+        if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
+            if not is_own_origin(headers, self.origin):
+                await _refuse(
+                    send_with_headers, scope["path"], 403, "forbidden", "This request came from another site."
+                )
+                return
+            body = await _body(receive, headers.get("content-length"))
+            if body is None:
+                await _refuse(send_with_headers, scope["path"], 413, "too_large", SENTENCES[413])
+                return
+            receive = _again(body, receive)
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Exception:
+            LOG.exception("an error while answering %s", scope["method"])
+            if not begun:
+                await _refuse(send_with_headers, scope["path"], 500, "error", SENTENCES[500])
+
+
+def is_own_origin(headers: Mapping[str, str], origin: str | None = None) -> bool:
+    """Whether a request came from the study's own pages, as far as the browser says."""
+    site = headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    said = headers.get("origin")
+    if said is None:
+        return True  # no browser: nothing to protect that its user does not hold
+    if origin is not None:
+        return said == origin.rstrip("/")
+    return said.partition("://")[2] == headers.get("host")
+
+
+def _with_defaults(given: Any, https: bool) -> list[tuple[bytes, bytes]]:
+    own = {**HEADERS, "Cache-Control": "no-store"}
+    if https:
+        own["Strict-Transport-Security"] = "max-age=31536000"
+    there = {name.lower() for name, _ in given}
+    new = [(name.encode(), value.encode()) for name, value in own.items() if name.lower().encode() not in there]
+    return [*given, *new]
+
+
+async def _body(receive: Receive, announced: str | None) -> bytes | None:
+    """The whole body, None if it is too large."""
+    if announced is not None and announced.isdigit() and int(announced[:12]) > LARGEST_BODY:
+        return None
+    body = b""
+    while True:
+        message = await receive()
+        if message["type"] != "http.request":
+            return body  # the client has gone
+        body += message.get("body", b"")
+        if len(body) > LARGEST_BODY:
+            return None
+        if not message.get("more_body", False):
+            return body
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """Hands a body on that has been read already."""
+    sent = False
+
+    async def once() -> Message:
+        nonlocal sent
+        if sent:
+            return await receive()
+        sent = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return once
+
+
+async def _refuse(send: Send, path: str, status: int, code: str, error: str) -> None:
+    content, kind = plain(path, status, code, error)
+    headers = [(b"content-type", kind.encode()), (b"content-length", str(len(content)).encode())]
+    if status == 413:
+        headers.append((b"connection", b"close"))  # the rest of the body is not read
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})

@@ -1,0 +1,115 @@
+"""What the server is told by its environment: the researcher's password, secrets, limits. None of it is shown."""
+
+import os
+import secrets
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ital.errors import InputError
+
+SHORTEST_PASSWORD = 8
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Secrets and limits of a server."""
+
+    password: str = field(repr=False)  # as an argon2 hash
+    secret: bytes = field(repr=False)
+    simulation_key: str | None = field(default=None, repr=False)
+    joins_per_minute: int = 60  # from one address
+    log_ins_per_minute: int = 5
+    origin: str | None = None  # the address participants see, where a proxy changes the Host header
+
+
+def from_environment(key_file: Path, environment: Mapping[str, str] = os.environ) -> Settings:
+    """Reads the settings; refuses without a password. A secret that is nowhere is drawn once, into ``key_file``."""
+    password = password_of(environment)
+    secret = _value(environment, "ITAL_STUDY_SECRET")
+    return Settings(
+        password=password,
+        secret=own_secret(key_file) if secret is None else _strong(secret),
+        simulation_key=_value(environment, "ITAL_STUDY_SIMULATION_KEY"),
+        joins_per_minute=_whole(environment, "ITAL_STUDY_JOINS_PER_MINUTE", 60),
+        origin=environment.get("ITAL_STUDY_ORIGIN") or None,
+    )
+
+
+def password_of(environment: Mapping[str, str] = os.environ) -> str:
+    """The researcher's password, hashed; refuses where there is none."""
+    password = _value(environment, "ITAL_STUDY_PASSWORD")
+    if password is None:
+        raise InputError(
+            "the dashboard needs a password: set ITAL_STUDY_PASSWORD, or ITAL_STUDY_PASSWORD_FILE to a file with it"
+        )
+    return hash_password(password)
+
+
+def hash_password(password: str) -> str:
+    """Argon2 of a password; a password that is one already stays as it is."""
+    from argon2 import PasswordHasher
+
+    if password.startswith("$argon2"):
+        return password
+    if len(password) < SHORTEST_PASSWORD:
+        raise InputError(f"the dashboard's password must have {SHORTEST_PASSWORD} characters at least")
+    return PasswordHasher().hash(password)
+
+
+def own_secret(file: Path) -> bytes:
+    """The secret beside the database: drawn when it is first needed, for the owner's eyes only."""
+    try:
+        handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return _strong(_read(file))
+    with os.fdopen(handle, "w") as new:
+        new.write(secrets.token_hex(32) + "\n")
+        new.flush()
+        os.fsync(new.fileno())
+    return _strong(_read(file))
+
+
+def _strong(secret: str) -> bytes:
+    if len(secret) < 32:
+        raise InputError("the study's secret must have 32 characters at least: leave it out, and one is drawn")
+    return secret.encode()
+
+
+def _value(environment: Mapping[str, str], name: str) -> str | None:
+    """A secret from the variable itself, or from the file that NAME_FILE names."""
+    given, file = environment.get(name), environment.get(f"{name}_FILE")
+    if given:
+        return given
+    return _read(Path(file)) if file else None
+
+
+def _read(file: Path) -> str:
+    """The first line of a file that nobody but its owner may read."""
+    try:
+        mode = file.stat().st_mode
+        text = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        raise InputError(f"cannot read the secret in {file}: {reason}") from None
+    if mode & (stat.S_IRWXG | stat.S_IRWXO) and not _is_credential(file):
+        raise InputError(f"{file} holds a secret, but others may read it: chmod 600 {file}")
+    if not text:
+        raise InputError(f"{file} should hold a secret, but is empty")
+    return text.splitlines()[0]
+
+
+def _is_credential(file: Path) -> bool:
+    """Whether systemd guards the file: it gives access by a list, which looks like a right of the group."""
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    return bool(folder) and file.resolve().parent == Path(str(folder)).resolve()
+
+
+def _whole(environment: Mapping[str, str], name: str, default: int) -> int:
+    text = environment.get(name)
+    if not text:
+        return default
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**6:
+        raise InputError(f"{name} must be a whole number from 1 to 1000000, not {text!r}")
+    return int(text)

@@ -1,0 +1,345 @@
+"""The data as files: the tidy table of steps, the full log, and back again."""
+
+import json
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import sqlalchemy as sa
+
+from ital.errors import InputError
+from ital.study import _table
+from ital.study._config import Config, parse_config
+from ital.study._rules import Rules
+from ital.study.store import _operations as operations
+from ital.study.store._operations import Participant, Step
+from ital.study.store._tables import configurations, events, intake, participants, steps, tombstones
+from ital.study.store._times import from_iso, iso
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from ital.study.store._store import Store
+
+BLOCK = 1 << 16
+
+
+# The table of steps
+
+
+class Measured:
+    """Rules by configuration, made once for an export."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+        self._rules: dict[str, Rules] = {}
+
+    def __call__(self, config: str) -> Rules:
+        """The rules under which a participant came."""
+        if config not in self._rules:
+            self._rules[config] = Rules(parse_config(operations.config_text(self._connection, config)))
+        return self._rules[config]
+
+
+def blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
+    """The table of steps, a participant at a time; one block without rows where there are none."""
+    rules, some = Measured(connection), False
+    for one in _participants(connection, mode):
+        found = rows_of(rules(one.config), one, operations.steps_of(connection, one.number))
+        if found:
+            some = True
+            yield _table.frame(found)
+    if not some:
+        yield _table.frame([])
+
+
+def _participants(connection: sa.Connection, mode: str) -> list[Participant]:
+    query = sa.select(participants).where(participants.c.mode == mode).order_by(participants.c.number)
+    return [Participant(*row) for row in connection.execute(query)]
+
+
+def rows_of(rules: Rules, one: Participant, taken: Iterable[Step]) -> list[dict[str, Any]]:
+    """A participant's steps as rows of the table; the warm-up does not count."""
+    maps = [each.name for each in rules.config.maps]
+    by_round: dict[tuple[int, int], list[Step]] = {}
+    for step in taken:
+        if step.map in maps:
+            by_round.setdefault((maps.index(step.map), step.robot), []).append(step)
+    return [row for _, found in sorted(by_round.items()) for row in _rows_of_round(rules, one, found)]
+
+
+def _rows_of_round(rules: Rules, one: Participant, taken: list[Step]) -> Iterator[dict[str, Any]]:
+    taken = sorted(taken, key=lambda step: step.step)
+    name = taken[0].map
+    beliefs = np.stack([rules.start(one.number, name), *(operations.as_state(step.state) for step in taken)])
+    measured = rules.measures_many(name, beliefs)
+    candidates = rules.candidates(one.number, name)
+    for i, step in enumerate(taken):
+        arrows = candidates[step.step - 1]
+        yield {
+            "participant": one.number,
+            "mode": one.mode,
+            "teacher": one.teacher,
+            "config": one.config,
+            "code_version": one.code_version,
+            "order": one.order,
+            "map": name,
+            "learner": step.learner,
+            "robot": step.robot,
+            "step": step.step,
+            "usable": one.usable,
+            "choice": step.choice,
+            "cell": arrows[step.choice].cell,
+            "action": arrows[step.choice].action,
+            "machine_choice": rules.best(name, beliefs[i], arrows),
+            "candidates": json.dumps([list(arrow) for arrow in arrows], separators=(",", ":")),
+            **{metric: float(measured[metric][i + 1]) for metric in _table.MEASURES},
+            **{f"{metric}_before": float(measured[metric][i]) for metric in _table.MEASURES},
+            **_times(json.loads(step.timing)),
+            "stored_at": iso(step.stored_at),
+        }
+
+
+def _times(timing: Mapping[str, Any]) -> dict[str, Any]:
+    """Times of a step as they stand in the table; durations from the page's own steady clock where it told them."""
+    shown = timing.get("shown_at")
+
+    def seconds(told: str, until: str) -> float:
+        if told in timing:
+            return float(timing[told])
+        return (timing[until] - shown) / 1000 if shown is not None and until in timing else float("nan")
+
+    return {
+        **{name: iso(_whole(timing.get(name))) for name in ("shown_at", "chosen_at", "confirmed_at")},
+        "seconds_to_choice": seconds("seconds_to_choice", "chosen_at"),
+        "seconds_to_confirm": seconds("seconds_to_confirm", "confirmed_at"),
+        "choice_changes": timing.get("choice_changes", 0),
+        "focus_losses": timing.get("focus_losses", 0),
+    }
+
+
+def _whole(milliseconds: float | None) -> int | None:
+    return None if milliseconds is None else round(milliseconds)
+
+
+def steps_table(store: "Store", mode: str = "live") -> "pd.DataFrame":
+    """The tidy table of all steps of a mode."""
+    import pandas as pd
+
+    _check_mode(mode)
+    with store.reading() as connection:
+        return pd.concat(list(blocks(connection, mode)), ignore_index=True)
+
+
+def _check_mode(mode: str) -> None:
+    if mode not in operations.MODES:
+        raise InputError(f"the mode must be one of {', '.join(operations.MODES)}, not {mode!r}")
+
+
+# The log
+
+
+def log(connection: sa.Connection, mode: str) -> Iterator[dict[str, Any]]:
+    """Everything of a mode as records: configurations, participants, their steps and events, and who was deleted.
+
+    Hashes of external IDs and resume codes stay where they are.
+    """
+    everyone = _participants(connection, mode)
+    used = {one.config for one in everyone}
+    for row in connection.execute(sa.select(configurations).order_by(configurations.c.added_at)):
+        if row.hash in used:
+            told = {"hash": row.hash, "name": row.name, "added_at": iso(row.added_at), "toml": row.text}
+            yield {"record": "configuration", **told}
+    for one in everyone:
+        known = one._asdict() | {"joined_at": iso(one.joined_at), "seen_at": iso(one.seen_at)}
+        private = ("uid", "external_hash", "resume_hash", "number", "events")
+        yield {"record": "participant", "participant": one.number} | {
+            name: value for name, value in known.items() if name not in private
+        }
+        yield from sorted(_happened(connection, one.number), key=lambda record: (record["at"], record["record"]))
+    for row in connection.execute(sa.select(tombstones).order_by(tombstones.c.deleted_at, tombstones.c.number)):
+        yield {"record": "deleted", "participant": row.number, "at": iso(row.deleted_at), "by": row.by}
+
+
+def _happened(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]]:
+    for step in operations.steps_of(connection, number):
+        yield {
+            "record": "step",
+            "participant": number,
+            "at": iso(step.stored_at),
+            **{name: getattr(step, name) for name in ("map", "learner", "robot", "step", "choice")},
+            "state": operations.as_state(step.state).tolist(),
+            "timing": json.loads(step.timing),
+        }
+    query = sa.select(events).where(events.c.participant == number).order_by(events.c.number)
+    for row in connection.execute(query):
+        yield {
+            "record": "event",
+            "participant": number,
+            "at": iso(row.at),
+            "number": row.number,
+            "kind": row.kind,
+            "source": row.source,
+            "client_at": iso(row.client_at),
+            "data": json.loads(row.data),
+        }
+
+
+# Files
+
+
+def stream(store: "Store", file: str, mode: str) -> Iterator[bytes]:
+    """The content of a file of the export, bit by bit; memory holds one participant at a time."""
+    _check_mode(mode)
+    with store.reading() as connection:
+        if file == "steps.csv":
+            for i, block in enumerate(blocks(connection, mode)):
+                yield _table.csv_text(block, header=i == 0).encode()
+        elif file == "events.jsonl":
+            for record in log(connection, mode):
+                yield json.dumps(record, ensure_ascii=True).encode() + b"\n"
+        elif file == "codebook.md":
+            yield _table.codebook(newest_config(connection, mode), [mode]).encode()
+        elif file == "steps.parquet":
+            with tempfile.TemporaryFile() as made:
+                _write_parquet(connection, mode, made)
+                made.seek(0)
+                while content := made.read(BLOCK):
+                    yield content
+        else:
+            raise InputError(f"there is no file {file!r} in an export")
+
+
+def _write_parquet(connection: sa.Connection, mode: str, made: Any) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer = None
+    try:
+        for block in blocks(connection, mode):
+            table = pa.Table.from_pandas(block, preserve_index=False)
+            if not len(block):  # without rows, texts would have no type
+                kinds = {"whole": pa.int64(), "number": pa.float64(), "yes-no": pa.bool_(), "text": pa.string()}
+                table = table.cast(pa.schema([(name, kinds[kind]) for name, (kind, _) in _table.CODEBOOK.items()]))
+            writer = writer or pq.ParquetWriter(made, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def newest_config(connection: sa.Connection, mode: str) -> Config:
+    """The newest configuration that participants of a mode came under, or the newest of all."""
+    query = sa.select(configurations.c.text).order_by(configurations.c.added_at.desc())
+    used = sa.select(participants.c.config).where(participants.c.mode == mode)
+    text = connection.execute(query.where(configurations.c.hash.in_(used))).scalars().first()
+    text = text or connection.execute(query).scalars().first()
+    if text is None:
+        raise InputError("the database holds no study yet")
+    return parse_config(text, "the stored configuration")
+
+
+def export(store: "Store", folder: Path, mode: str = "live") -> list[Path]:
+    """Writes a study folder: steps.csv, steps.parquet, events.jsonl, codebook.md and study.toml.
+
+    The files are made beside their place and put there when all are whole.
+    """
+    _check_mode(mode)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = ["steps.csv", "events.jsonl", "codebook.md", *(["steps.parquet"] if _table.has_parquet() else [])]
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as part:
+        for name in names:
+            with (Path(part) / name).open("wb") as file:
+                for content in stream(store, name, mode):
+                    file.write(content)
+        with store.reading() as connection:
+            (Path(part) / "study.toml").write_text(newest_config(connection, mode).to_toml(), encoding="utf-8")
+        for name in (*names, "study.toml"):
+            shutil.move(Path(part) / name, folder / name)
+    return [folder / name for name in (*names, "study.toml")]
+
+
+def import_study(store: "Store", folder: Path) -> int:
+    """Puts an exported folder into a database, all or nothing; returns the number of participants.
+
+    Their numbers stay as they were, for their arrows follow from them. Who they are is in no export, so they cannot
+    go on with the study.
+    """
+    file = folder / "events.jsonl"
+    if not file.is_file():
+        raise InputError(f"{folder} is not an export: it has no events.jsonl")
+
+    def job(connection: sa.Connection) -> int:
+        count = 0
+        with file.open(encoding="utf-8") as lines:
+            for i, line in enumerate(lines):
+                try:
+                    count += _put(connection, json.loads(line))
+                except (KeyError, ValueError, TypeError, AttributeError) as error:
+                    if isinstance(error, InputError):
+                        raise
+                    raise InputError(f"{file}: line {i + 1} is not what ital study export writes") from None
+        operations.note(connection, "imported", detail=f"{count} participants")
+        return count
+
+    try:
+        return store.write(job)
+    except sa.exc.IntegrityError:
+        raise InputError(f"{file} does not fit together: a step or an event stands twice, or alone") from None
+
+
+def _put(connection: sa.Connection, record: dict[str, Any]) -> int:
+    """Stores one record of the log; returns 1 for a participant."""
+    kind, number = record["record"], record.get("participant")
+    if kind == "configuration":
+        _put_configuration(connection, record)
+    elif kind == "participant":
+        if operations.find(connection, number=number) is not None:
+            raise InputError(f"participant {number} is in the database already: import into one without")
+        known = {name: record[name] for name in Participant._fields if name in record}
+        times = {name: from_iso(record[name]) for name in ("joined_at", "seen_at")}
+        own = {"number": number, "uid": secrets.token_hex(16), "external_hash": None, "resume_hash": None, "events": 0}
+        connection.execute(participants.insert().values(known | times | own))
+        _count_on(connection, int(record["participant"]))
+        return 1
+    elif kind == "step":
+        state = operations.as_bytes(np.asarray(record["state"], np.float32))
+        told = {name: record[name] for name in ("participant", "map", "learner", "robot", "step", "choice")}
+        stored = {"state": state, "timing": _plain(record["timing"]), "stored_at": from_iso(record["at"])}
+        connection.execute(steps.insert().values(told | stored))
+    elif kind == "event":
+        told = {name: record[name] for name in ("participant", "number", "kind", "source")}
+        at = {"at": from_iso(record["at"]), "client_at": from_iso(record["client_at"])}
+        connection.execute(events.insert().values(told | at | {"data": _plain(record["data"])}))
+        p = participants.c
+        connection.execute(participants.update().where(p.number == number).values(events=p.events + 1))
+    elif kind == "deleted":
+        told = {"number": number, "by": record["by"], "deleted_at": from_iso(record["at"])}
+        connection.execute(tombstones.insert().values(uid=secrets.token_hex(16), **told))
+        _count_on(connection, int(record["participant"]))
+    else:
+        raise ValueError(kind)
+    return 0
+
+
+def _put_configuration(connection: sa.Connection, record: Mapping[str, Any]) -> None:
+    if parse_config(record["toml"], "the configuration in events.jsonl").hash != record["hash"]:
+        raise InputError("the configuration in events.jsonl is not the one that its hash names")
+    known = connection.execute(sa.select(configurations).where(configurations.c.hash == record["hash"])).first()
+    if known is None:
+        row = {"hash": record["hash"], "name": record["name"], "text": record["toml"]}
+        connection.execute(configurations.insert().values(row | {"added_at": from_iso(record["added_at"])}))
+
+
+def _count_on(connection: sa.Connection, number: int) -> None:
+    """Numbers that were given are not given again."""
+    free = intake.c.next_number
+    connection.execute(intake.update().where(free <= number).values(next_number=number + 1))
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))

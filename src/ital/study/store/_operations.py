@@ -1,0 +1,305 @@
+"""What can be done with the tables, each inside a transaction that is given.
+
+Times are whole milliseconds since 1970, in UTC.
+"""
+
+import json
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import sqlalchemy as sa
+
+from ital.errors import InputError
+from ital.study import _orders
+from ital.study._config import Config
+from ital.study.store._tables import audit, configurations, events, intake, participants, steps, tombstones
+
+MODES = ("live", "pilot", "preview", "simulated")
+OPEN = ("consent", "instructions", "check", "warm_up", "teach")  # stages of those who are on their way
+ENDED = ("finished", "declined", "failed_check", "left")
+MOST_EVENTS = 20_000  # of one participant
+
+
+class Moved(Exception):
+    """The participant is not where the caller thought: somebody else was quicker, or it was erased."""
+
+
+class Closed(Exception):
+    """No new participants are taken."""
+
+
+class Participant(NamedTuple):
+    """A row of the table of participants."""
+
+    number: int
+    uid: str
+    mode: str
+    teacher: str
+    external_hash: str | None
+    resume_hash: str | None
+    config: str
+    code_version: str
+    stage: str
+    order: str | None
+    done: int
+    tries: int
+    usable: bool
+    released: bool
+    events: int
+    joined_at: int
+    seen_at: int
+
+
+class Step(NamedTuple):
+    """One choice and the belief after it; ``step`` counts from 1."""
+
+    map: str
+    learner: str
+    step: int
+    robot: int
+    choice: int
+    state: bytes
+    timing: str
+    stored_at: int
+
+
+class Event(NamedTuple):
+    """Something that happened, beside steps; ``client_at`` is the time on the participant's own clock."""
+
+    kind: str
+    data: Mapping[str, Any] = {}
+    source: str = "server"
+    client_at: int | None = None
+
+
+def now() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000
+
+
+def as_bytes(state: np.ndarray) -> bytes:
+    """A belief as it is stored: little-endian float32."""
+    return np.asarray(state, "<f4").tobytes()
+
+
+def as_state(stored: bytes) -> np.ndarray:
+    """A stored belief."""
+    return np.frombuffer(stored, "<f4").astype(np.float32)
+
+
+# Reading
+
+
+def find(connection: sa.Connection, **wanted: Any) -> Participant | None:
+    """The participant whose columns have these values, if there is one."""
+    where = [participants.c[name] == value for name, value in wanted.items()]
+    row = connection.execute(sa.select(participants).where(*where)).one_or_none()
+    return None if row is None else Participant(*row)
+
+
+def steps_of(connection: sa.Connection, number: int, **wanted: Any) -> list[Step]:
+    """Stored steps of a participant in the order in which they were taken, with these values in their columns."""
+    columns = [steps.c[name] for name in Step._fields]
+    where = [steps.c[name] == value for name, value in wanted.items()]
+    query = sa.select(*columns).where(steps.c.participant == number, *where)
+    return [Step(*row) for row in connection.execute(query.order_by(steps.c.stored_at, steps.c.robot, steps.c.step))]
+
+
+def config_text(connection: sa.Connection, config: str) -> str:
+    """The configuration of that hash."""
+    return connection.execute(sa.select(configurations.c.text).where(configurations.c.hash == config)).scalar_one()
+
+
+def taken_orders(connection: sa.Connection, mode: str, config: str, since: int) -> Counter[str]:
+    """How often each order is taken: usable completions, and participants on their way seen after ``since``."""
+    p = participants.c
+    on_the_way = sa.and_(p.stage.in_(OPEN), ~p.released, p.seen_at > since)
+    query = (
+        sa.select(p.order, sa.func.count())
+        .where(p.mode == mode, p.config == config, p.order.is_not(None), sa.or_(p.usable, on_the_way))
+        .group_by(p.order)
+    )
+    rows = connection.execute(query).all()
+    return Counter({row[0]: row[1] for row in rows})
+
+
+def is_paused(connection: sa.Connection) -> bool:
+    """Whether the researcher has stopped taking new participants."""
+    return bool(connection.execute(sa.select(intake.c.paused)).scalar_one())
+
+
+# Writing
+
+
+def add_configuration(connection: sa.Connection, config: Config) -> None:
+    """Stores the configuration under its hash, once."""
+    if connection.execute(sa.select(configurations.c.hash).where(configurations.c.hash == config.hash)).first() is None:
+        row = {"hash": config.hash, "name": config.name, "text": config.to_toml(), "added_at": now()}
+        connection.execute(configurations.insert().values(row))
+
+
+def add_participant(
+    connection: sa.Connection,
+    config: Config,
+    *,
+    uid: str,
+    mode: str,
+    teacher: str,
+    code_version: str,
+    resume_hash: str,
+    external_hash: str | None = None,
+) -> Participant:
+    """A new participant with the next number, at consent. Raises Closed where no more are taken."""
+    number = _lock(connection).next_number
+    if mode == "live" and (is_paused(connection) or _is_full(connection, config)):
+        raise Closed
+    connection.execute(intake.update().values(next_number=number + 1))
+    at = now()
+    new = Participant(
+        number=number,
+        uid=uid,
+        mode=mode,
+        teacher=teacher,
+        external_hash=external_hash,
+        resume_hash=resume_hash,
+        config=config.hash,
+        code_version=code_version,
+        stage="consent",
+        order=None,
+        done=0,
+        tries=0,
+        usable=False,
+        released=False,
+        events=0,
+        joined_at=at,
+        seen_at=at,
+    )
+    connection.execute(participants.insert().values(new._asdict()))
+    return new
+
+
+def _lock(connection: sa.Connection) -> Any:
+    """Keeps every other process from taking in participants or giving orders until the transaction ends."""
+    connection.execute(intake.update().values(id=1))
+    return connection.execute(sa.select(intake)).one()
+
+
+def _is_full(connection: sa.Connection, config: Config) -> bool:
+    if config.intake is None:
+        return False
+    p = participants.c
+    on_the_way = sa.and_(p.stage.in_(OPEN), ~p.released, p.seen_at > now() - release_after(config))
+    query = sa.select(sa.func.count()).where(p.mode == "live", p.config == config.hash, sa.or_(p.usable, on_the_way))
+    return connection.execute(query).scalar_one() >= config.intake
+
+
+def release_after(config: Config) -> int:
+    """Milliseconds without a sign of life after which a slot is given to somebody else."""
+    return round(60_000 * config.release_after_minutes)
+
+
+# What a participant's own steps change. Built once: it runs with every step.
+_CHANGING = ("external_hash", "resume_hash", "stage", "order", "done", "tries", "usable", "events", "seen_at")
+_STILL = ("number", "uid", "stage", "done", "tries", "events")
+_MOVE = (
+    participants.update()
+    .where(*(participants.c[name] == sa.bindparam(f"was_{name}") for name in _STILL))
+    .values({name: sa.bindparam(f"new_{name}") for name in _CHANGING})
+)
+_ADD_STEP, _ADD_EVENT = steps.insert(), events.insert()
+
+
+def move(connection: sa.Connection, known: Participant, happened: Sequence[Event] = (), **changes: Any) -> Participant:
+    """Changes a participant who is still where ``known`` says, and notes what happened. Raises Moved if not."""
+    changed = known._replace(events=known.events + len(happened), seen_at=max(now(), known.seen_at), **changes)
+    old = {f"was_{name}": getattr(known, name) for name in _STILL}
+    new = {f"new_{name}": getattr(changed, name) for name in _CHANGING}
+    if connection.execute(_MOVE, old | new).rowcount != 1:
+        raise Moved
+    rows = [
+        {
+            "participant": known.number,
+            "number": known.events + i,
+            "kind": event.kind,
+            "source": event.source,
+            "at": changed.seen_at,
+            "client_at": event.client_at,
+            "data": json.dumps(dict(event.data), allow_nan=False, separators=(",", ":")),
+        }
+        for i, event in enumerate(happened)
+    ]
+    if rows:
+        connection.execute(_ADD_EVENT, rows)
+    return changed
+
+
+def add_step(
+    connection: sa.Connection, known: Participant, step: Step, happened: Sequence[Event] = (), **changes: Any
+) -> Participant:
+    """Stores a step and moves the participant on, both or neither."""
+    changed = move(connection, known, happened, done=known.done + 1, **changes)
+    connection.execute(_ADD_STEP, {"participant": known.number, **step._asdict()})
+    return changed
+
+
+def assign_order(connection: sa.Connection, known: Participant, config: Config) -> str:
+    """The order that balances usable completions and those on their way; nobody else is given one meanwhile."""
+    _lock(connection)
+    taken = taken_orders(connection, known.mode, known.config, now() - release_after(config))
+    return _orders.next_order(taken, len(config.maps), config.learners)
+
+
+def decline(connection: sa.Connection, known: Participant) -> Participant:
+    """Keeps the fact that somebody declined, and nothing that could tell who."""
+    return move(connection, known, stage="declined", external_hash=None, resume_hash=None)
+
+
+def release(connection: sa.Connection, number: int) -> None:
+    """Gives an abandoned slot to somebody else."""
+    connection.execute(participants.update().where(participants.c.number == number).values(released=True))
+    note(connection, "released", number)
+
+
+def pause(connection: sa.Connection, paused: bool) -> None:
+    """Stops taking new participants, or goes on."""
+    connection.execute(intake.update().values(paused=paused))
+    note(connection, "paused" if paused else "resumed")
+
+
+def note(connection: sa.Connection, action: str, number: int | None = None, detail: str = "") -> None:
+    """An audit record."""
+    connection.execute(audit.insert().values(at=now(), action=action, number=number, detail=detail))
+
+
+def tombstone_of(known: Participant, by: str) -> dict[str, Any]:
+    """What stays of a deleted participant: that there was one."""
+    return {"uid": known.uid, "number": known.number, "deleted_at": now(), "by": by}
+
+
+def erase(connection: sa.Connection, tombstone: Mapping[str, Any]) -> bool:
+    """Removes every row of a participant and leaves the tombstone and an audit record; False if there was none."""
+    uid, number = tombstone["uid"], tombstone["number"]
+    if connection.execute(sa.select(tombstones.c.uid).where(tombstones.c.uid == uid)).first() is None:
+        connection.execute(tombstones.insert().values(dict(tombstone)))
+    known = find(connection, uid=uid)
+    if known is not None:
+        connection.execute(events.delete().where(events.c.participant == known.number))
+        connection.execute(steps.delete().where(steps.c.participant == known.number))
+        connection.execute(participants.delete().where(participants.c.number == known.number))
+        note(connection, "withdrawn" if tombstone["by"] == "participant" else "deleted", known.number)
+    # Numbers are never given twice, also not when the participant came after the backup that was restored.
+    free = connection.execute(sa.select(intake.c.next_number)).scalar_one()
+    if free <= number:
+        connection.execute(intake.update().values(next_number=number + 1))
+    return known is not None
+
+
+def require(connection: sa.Connection, number: int) -> Participant:
+    """The participant of that number; refuses where there is none."""
+    known = find(connection, number=number)
+    if known is None:
+        raise InputError(f"there is no participant {number}")
+    return known

@@ -1,0 +1,183 @@
+"""Backup and restore: one file for both databases, taken while the study runs."""
+
+import base64
+import contextlib
+import gzip
+import hashlib
+import json
+import os
+import zlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from ital._version import __version__
+from ital.errors import InputError
+from ital.study.store import _engine, _operations, _store
+from ital.study.store._tables import ALL, participants, tombstones
+from ital.study.store._times import iso
+
+FORMAT = "ital study backup 1"
+
+
+def backup(store: "_store.Store", file: Path) -> dict[str, int]:
+    """Writes all rows of one moment to a file, which is there when it is whole; returns the rows of each table."""
+    temporary = file.with_name(f".{file.name}.part")
+    counts = {table.name: 0 for table in ALL}
+    digest = hashlib.sha256()
+    with store.reading() as connection, _private(temporary) as raw, gzip.GzipFile(fileobj=raw, mode="wb") as out:
+
+        def put(record: dict[str, Any]) -> None:
+            line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+            digest.update(line)
+            out.write(line)
+
+        revision = _engine.current_revision(connection)
+        put({"format": FORMAT, "ital": __version__, "revision": revision, "made_at": _operations.now()})
+        for table in ALL:
+            for row in connection.execute(sa.select(table).order_by(*table.primary_key)):
+                put({"table": table.name, "row": [_packed(value) for value in row]})
+                counts[table.name] += 1
+        columns = {table.name: [column.name for column in table.columns] for table in ALL}
+        put({"end": counts, "columns": columns})
+        out.write(json.dumps({"sha256": digest.hexdigest()}).encode() + b"\n")
+    os.replace(temporary, file)
+    _sync_folder(file.parent)
+    return counts
+
+
+@contextlib.contextmanager
+def _private(file: Path) -> Iterator[Any]:
+    """A new file for the owner's eyes only, on the disk when the block ends."""
+    with contextlib.suppress(FileNotFoundError):
+        file.unlink()
+    with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as raw:
+        yield raw
+        raw.flush()
+        os.fsync(raw.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _packed(value: Any) -> Any:
+    return {"base64": base64.b64encode(value).decode()} if isinstance(value, bytes) else value
+
+
+def _unpacked(value: Any) -> Any:
+    return base64.b64decode(value["base64"]) if isinstance(value, dict) else value
+
+
+def check(file: Path) -> dict[str, Any]:
+    """Reads a backup through and returns its first and last record; refuses one that is damaged."""
+    damaged = InputError(f"{file} is not a backup of a study, or it is damaged: nothing was restored")
+    digest, first, last = hashlib.sha256(), None, None
+    try:
+        for line in _lines(file):
+            record = json.loads(line)
+            if "sha256" in record:
+                if last is None or first is None or record["sha256"] != digest.hexdigest():
+                    raise damaged
+                return first | last
+            digest.update(line)
+            first = first or record
+            last = record if "end" in record else None
+            if first.get("format") != FORMAT:
+                raise damaged
+    except (OSError, EOFError, ValueError, AttributeError, zlib.error) as error:
+        if isinstance(error, InputError):
+            raise
+        if isinstance(error, FileNotFoundError):
+            raise InputError(f"there is no backup {file}") from None
+        raise damaged from None
+    raise damaged
+
+
+def _lines(file: Path) -> Iterator[bytes]:
+    with gzip.open(file, "rb") as content:
+        yield from content
+
+
+def restore(
+    file: Path, url: str, *, replace: bool = False, more_tombstones: Iterable[dict[str, Any]] = ()
+) -> dict[str, int]:
+    """Puts a backup into a database, all or nothing; returns the rows of each table, and how many were erased again.
+
+    Whoever was deleted since the backup stays deleted: tombstones of the database, of the file beside it, and
+    ``more_tombstones`` are applied.
+    """
+    facts = check(file)
+    if facts["revision"] not in _engine.known_revisions():
+        raise InputError(f"{file} was made by a newer version of ital ({facts['ital']}): update ital")
+    with _store.open_store(url, create=True) as store, store.claimed():
+        kept = [*_store.read_tombstones(store.tombstone_file), *more_tombstones]
+
+        def job(connection: sa.Connection) -> int:
+            old = connection.execute(sa.select(participants.c.number)).first()
+            if old is not None and not replace:
+                raise InputError(
+                    f"{store.name} holds participants already: say --replace to put the backup in their place"
+                )
+            kept.extend(dict(row._mapping) for row in connection.execute(sa.select(tombstones)))
+            _empty(connection)
+            _engine.migrate(connection, facts["revision"])
+            _insert(connection, file, facts["columns"])
+            _engine.migrate(connection)
+            erased = sum(_operations.erase(connection, one) for one in {one["uid"]: one for one in kept}.values())
+            _operations.note(connection, "restored", detail=f"backup of {iso(facts['made_at'])}")
+            return erased
+
+        erased = store.write(job)
+        _store.keep_tombstones(store.tombstone_file, _missing(store))
+        store.forget()
+    return {**facts["end"], "erased": erased}
+
+
+def _missing(store: "_store.Store") -> list[dict[str, Any]]:
+    """Tombstones of the database that are not yet in the file beside it."""
+    kept = {one["uid"] for one in _store.read_tombstones(store.tombstone_file)}
+    with store.reading() as connection:
+        rows = [dict(row._mapping) for row in connection.execute(sa.select(tombstones))]
+    return [row for row in rows if row["uid"] not in kept]
+
+
+def _empty(connection: sa.Connection) -> None:
+    """Drops every table: the triggers that guard rows go with them."""
+    there = sa.MetaData()
+    there.reflect(connection)
+    there.drop_all(connection)
+
+
+def _insert(connection: sa.Connection, file: Path, columns: dict[str, list[str]]) -> None:
+    """The rows of a backup into the tables of its own revision."""
+    there = sa.MetaData()
+    there.reflect(connection)
+    connection.execute(there.tables["intake"].delete())
+    waiting: list[dict[str, Any]] = []
+    name = ""
+
+    def flush() -> None:
+        if waiting:
+            connection.execute(there.tables[name].insert(), waiting)
+            waiting.clear()
+
+    for line in _lines(file):
+        record = json.loads(line)
+        if "table" not in record:
+            continue
+        if record["table"] != name or len(waiting) >= 500:
+            flush()
+            name = record["table"]
+        values = [_unpacked(value) for value in record["row"]]
+        waiting.append(dict(zip(columns[name], values, strict=True)))
+    flush()
+    if connection.dialect.name == "postgresql":
+        next_id = "(SELECT COALESCE(MAX(id), 0) + 1 FROM audit)"
+        connection.execute(sa.text(f"SELECT setval(pg_get_serial_sequence('audit', 'id'), {next_id}, false)"))

@@ -1,0 +1,93 @@
+"""The tables: participants and what is known of them now; steps and events, to which rows are only ever added."""
+
+import sqlalchemy as sa
+
+metadata = sa.MetaData()
+
+configurations = sa.Table(
+    "configurations",
+    metadata,
+    sa.Column("hash", sa.String(64), primary_key=True),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("text", sa.Text, nullable=False),
+    sa.Column("added_at", sa.BigInteger, nullable=False),
+)
+
+participants = sa.Table(
+    "participants",
+    metadata,
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("uid", sa.String(32), nullable=False, unique=True),
+    sa.Column("mode", sa.String(16), nullable=False),
+    sa.Column("teacher", sa.String(40), nullable=False),
+    sa.Column("external_hash", sa.String(64)),
+    sa.Column("resume_hash", sa.String(64), unique=True),
+    sa.Column("config", sa.ForeignKey("configurations.hash"), nullable=False),
+    sa.Column("code_version", sa.String(40), nullable=False),
+    sa.Column("stage", sa.String(16), nullable=False),
+    sa.Column("order", sa.Text),
+    sa.Column("done", sa.Integer, nullable=False, default=0),
+    sa.Column("tries", sa.Integer, nullable=False, default=0),
+    sa.Column("usable", sa.Boolean, nullable=False, default=False),
+    sa.Column("released", sa.Boolean, nullable=False, default=False),
+    sa.Column("events", sa.Integer, nullable=False, default=0),
+    sa.Column("joined_at", sa.BigInteger, nullable=False),
+    sa.Column("seen_at", sa.BigInteger, nullable=False),
+    sa.UniqueConstraint("mode", "external_hash"),
+)
+
+steps = sa.Table(
+    "steps",
+    metadata,
+    sa.Column("participant", sa.ForeignKey("participants.number"), primary_key=True),
+    sa.Column("map", sa.String(40), primary_key=True),
+    sa.Column("learner", sa.String(16), primary_key=True),
+    sa.Column("step", sa.Integer, primary_key=True),
+    sa.Column("robot", sa.Integer, nullable=False),
+    sa.Column("choice", sa.Integer, nullable=False),
+    sa.Column("state", sa.LargeBinary, nullable=False),
+    sa.Column("timing", sa.Text, nullable=False),
+    sa.Column("stored_at", sa.BigInteger, nullable=False),
+)
+
+events = sa.Table(
+    "events",
+    metadata,
+    sa.Column("participant", sa.ForeignKey("participants.number"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("kind", sa.String(32), nullable=False),
+    sa.Column("source", sa.String(8), nullable=False),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("client_at", sa.BigInteger),
+    sa.Column("data", sa.Text, nullable=False),
+)
+
+tombstones = sa.Table(
+    "tombstones",
+    metadata,
+    sa.Column("uid", sa.String(32), primary_key=True),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("deleted_at", sa.BigInteger, nullable=False),
+    sa.Column("by", sa.String(16), nullable=False),
+)
+
+audit = sa.Table(
+    "audit",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("at", sa.BigInteger, nullable=False),
+    sa.Column("action", sa.String(32), nullable=False),
+    sa.Column("number", sa.Integer),
+    sa.Column("detail", sa.Text, nullable=False),
+)
+
+intake = sa.Table(
+    "intake",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("paused", sa.Boolean, nullable=False),
+    sa.Column("next_number", sa.Integer, nullable=False),
+)
+
+# Parents before children: rows go in in this order, and out in the other.
+ALL = (configurations, participants, steps, events, tombstones, audit, intake)

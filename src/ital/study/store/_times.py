@@ -1,0 +1,17 @@
+"""Times: milliseconds since 1970 in the store, ISO 8601 in UTC outside."""
+
+from datetime import UTC, datetime, timedelta
+
+_START = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def iso(milliseconds: int | None) -> str:
+    """A time as text, nothing where there is none."""
+    if milliseconds is None:
+        return ""
+    return (_START + timedelta(milliseconds=milliseconds)).isoformat(timespec="milliseconds")
+
+
+def from_iso(text: str) -> int | None:
+    """The time of a text that :func:`iso` wrote."""
+    return round((datetime.fromisoformat(text) - _START) / timedelta(milliseconds=1)) if text else None

@@ -1,0 +1,93 @@
+"""One writer for all: what comes in while a commit is under way goes into the next one together."""
+
+import contextlib
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+T = TypeVar("T")
+Job = Callable[[sa.Connection], T]
+
+MOST = 256  # jobs of one commit
+
+
+class NotStored(Exception):
+    """The database did not take it; nothing of it is stored, or it is not known whether it is. Try again."""
+
+
+class Writer:
+    """A thread that runs jobs in transactions, many to a commit, each all or nothing.
+
+    A job's future is done only after its commit has reached the disk.
+    """
+
+    def __init__(self, engine: sa.Engine) -> None:
+        self._engine = engine.execution_options(write=True)
+        self._queue: queue.SimpleQueue[tuple[Job, Future] | None] = queue.SimpleQueue()
+        self._closed = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._run, name="ital-study-writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, job: "Job[T]") -> "Future[T]":
+        """Hands a job over; its future gives what the job returned, or raises what it raised."""
+        future: Future[T] = Future()
+        with self._lock:
+            if self._closed:
+                future.set_exception(NotStored("the store is closed"))
+            else:
+                self._queue.put((job, future))
+        return future
+
+    def close(self) -> None:
+        """Finishes what was handed over, then stops."""
+        with self._lock:
+            already, self._closed = self._closed, True
+        if not already:
+            self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        while True:
+            batch = [self._queue.get()]
+            while len(batch) < MOST and batch[-1] is not None and not self._queue.empty():
+                batch.append(self._queue.get())
+            last = batch[-1] is None
+            self._commit([one for one in batch if one is not None])
+            if last:
+                return
+
+    def _commit(self, batch: list[tuple[Job, Future]]) -> None:
+        if not batch:
+            return
+        outcomes: list[tuple[Future, Any, Exception | None]] = []
+        try:
+            with self._engine.begin() as connection:
+                for job, future in batch:
+                    try:
+                        # What fails takes nobody with it; a job that is alone needs no fence.
+                        with connection.begin_nested() if len(batch) > 1 else contextlib.nullcontext():
+                            value = job(connection)
+                    except sa.exc.OperationalError:
+                        raise  # the database is full, locked or gone: nobody's job can be trusted to it
+                    except Exception as error:
+                        if connection.invalidated:
+                            raise
+                        if len(batch) == 1:
+                            connection.rollback()
+                        outcomes.append((future, None, error))
+                    else:
+                        outcomes.append((future, value, None))
+        except Exception as error:
+            for _, future in batch:
+                future.set_exception(NotStored(type(error).__name__))
+            return
+        for future, value, failure in outcomes:
+            if failure is None:
+                future.set_result(value)
+            else:
+                future.set_exception(failure)

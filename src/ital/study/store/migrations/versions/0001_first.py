@@ -1,0 +1,115 @@
+"""Participants, steps, events, configurations, tombstones, audit and intake; steps and events append-only."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+branch_labels = None
+depends_on = None
+
+ERASED = "EXISTS (SELECT 1 FROM tombstones t JOIN participants p ON p.uid = t.uid WHERE p.number = OLD.participant)"
+NEVER = "1 = 0"
+# (table, when its rows may be deleted); nothing here may ever be changed.
+APPEND_ONLY = (
+    ("steps", ERASED),
+    ("events", ERASED),
+    ("tombstones", NEVER),
+    ("audit", NEVER),
+    ("configurations", NEVER),
+)
+
+
+def upgrade() -> None:
+    """Makes the tables, and the triggers that keep logs append-only."""
+    op.create_table(
+        "configurations",
+        sa.Column("hash", sa.String(64), primary_key=True),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("added_at", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
+        "participants",
+        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("uid", sa.String(32), nullable=False, unique=True),
+        sa.Column("mode", sa.String(16), nullable=False),
+        sa.Column("teacher", sa.String(40), nullable=False),
+        sa.Column("external_hash", sa.String(64)),
+        sa.Column("resume_hash", sa.String(64), unique=True),
+        sa.Column("config", sa.String(64), sa.ForeignKey("configurations.hash"), nullable=False),
+        sa.Column("code_version", sa.String(40), nullable=False),
+        sa.Column("stage", sa.String(16), nullable=False),
+        sa.Column("order", sa.Text),
+        sa.Column("done", sa.Integer, nullable=False),
+        sa.Column("tries", sa.Integer, nullable=False),
+        sa.Column("usable", sa.Boolean, nullable=False),
+        sa.Column("released", sa.Boolean, nullable=False),
+        sa.Column("events", sa.Integer, nullable=False),
+        sa.Column("joined_at", sa.BigInteger, nullable=False),
+        sa.Column("seen_at", sa.BigInteger, nullable=False),
+        sa.UniqueConstraint("mode", "external_hash"),
+    )
+    op.create_table(
+        "steps",
+        sa.Column("participant", sa.Integer, sa.ForeignKey("participants.number"), primary_key=True),
+        sa.Column("map", sa.String(40), primary_key=True),
+        sa.Column("learner", sa.String(16), primary_key=True),
+        sa.Column("step", sa.Integer, primary_key=True),
+        sa.Column("robot", sa.Integer, nullable=False),
+        sa.Column("choice", sa.Integer, nullable=False),
+        sa.Column("state", sa.LargeBinary, nullable=False),
+        sa.Column("timing", sa.Text, nullable=False),
+        sa.Column("stored_at", sa.BigInteger, nullable=False),
+    )
+    op.create_table(
+        "events",
+        sa.Column("participant", sa.Integer, sa.ForeignKey("participants.number"), primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("kind", sa.String(32), nullable=False),
+        sa.Column("source", sa.String(8), nullable=False),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Column("client_at", sa.BigInteger),
+        sa.Column("data", sa.Text, nullable=False),
+    )
+    op.create_table(
+        "tombstones",
+        sa.Column("uid", sa.String(32), primary_key=True),
+        sa.Column("number", sa.Integer, nullable=False),
+        sa.Column("deleted_at", sa.BigInteger, nullable=False),
+        sa.Column("by", sa.String(16), nullable=False),
+    )
+    op.create_table(
+        "audit",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("at", sa.BigInteger, nullable=False),
+        sa.Column("action", sa.String(32), nullable=False),
+        sa.Column("number", sa.Integer),
+        sa.Column("detail", sa.Text, nullable=False),
+    )
+    intake = op.create_table(
+        "intake",
+        sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column("paused", sa.Boolean, nullable=False),
+        sa.Column("next_number", sa.Integer, nullable=False),
+    )
+    op.bulk_insert(intake, [{"id": 1, "paused": False, "next_number": 1}])
+    for table, may_go in APPEND_ONLY:
+        for statement in guards(op.get_bind().dialect.name, table, may_go):
+            op.execute(statement)
+
+
+def guards(dialect: str, table: str, may_go: str) -> list[str]:
+    """Triggers that refuse to change rows of a table, and to delete those that may not go."""
+    said = f"{table} is append-only"
+    if dialect == "sqlite":
+        return [
+            f"CREATE TRIGGER {table}_kept BEFORE UPDATE ON {table} BEGIN SELECT RAISE(ABORT, '{said}'); END",
+            f"CREATE TRIGGER {table}_stay BEFORE DELETE ON {table} WHEN NOT {may_go} "
+            f"BEGIN SELECT RAISE(ABORT, '{said}'); END",
+        ]
+    body = f"IF TG_OP = 'DELETE' AND {may_go} THEN RETURN OLD; END IF; RAISE EXCEPTION '{said}';"
+    return [
+        f"CREATE OR REPLACE FUNCTION {table}_guard() RETURNS trigger AS $$ BEGIN {body} END $$ LANGUAGE plpgsql",
+        f"CREATE TRIGGER {table}_kept BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION {table}_guard()",
+    ]

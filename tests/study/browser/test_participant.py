@@ -1,0 +1,451 @@
+import json
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from ital import study
+from tests.study.browser.conftest import Api, Person, log_in, overview, serving, stored_steps, study_app
+
+
+def number_of(browser, address):
+    """The number of whoever joined last."""
+    return overview(browser, address)["participants"][-1]["number"]
+
+
+def rows_of(browser, address):
+    number = number_of(browser, address)
+    return [row for row in stored_steps(browser, address) if int(row["participant"]) == number]
+
+
+@pytest.mark.parametrize(("keys", "pace"), [(False, "real"), (True, "hurried")], ids=["mouse", "keyboard"])
+def test_whole_study(browser, page, server, config, keys, pace):
+    person = Person(page, server, config, keys=keys)
+    person.open(f"?PROLIFIC_PID=whole-{keys}&STUDY_ID=s&SESSION_ID=t")
+    person.consent()
+    person.read()
+    person.answer(shift=1)
+    expect(page.get_by_text("this is the last try")).to_be_visible()
+    person.answer()
+    headings = [
+        "First, a practice round",
+        "The practice is over. Map 1 of 2, robot 1",
+        "Now robot 2, same map",
+        "Map 2 of 2: a new map, a new robot",
+        "Now robot 2, same map",
+    ]
+    for at, heading in enumerate(headings):
+        person.heading(heading)
+        person.press("Start")
+        for step in (1, 2):
+            person.at_step(step)
+            expect(page.locator(".badge.practice")).to_have_count(1 if at == 0 else 0)
+            person.teach(nth=at + step)
+    person.heading("Thank you! Anything you want to tell us?")
+    page.get_by_label("Comments (optional)").fill("Robot 2 was quicker.")
+    person.press("Finish")
+    person.heading("You have finished the study")
+    expect(page.get_by_text("All 10 steps are safely stored")).to_be_visible()
+    expect(page.locator("code.code")).to_have_text(config.completion.code)
+    rows = rows_of(browser, server)
+    assert len(rows) == len({(row["map"], row["learner"], row["step"]) for row in rows}) == 8
+    assert all(row["shown_at"] <= row["chosen_at"] <= row["confirmed_at"] for row in rows)
+    assert all(0 < float(row["seconds_to_choice"]) <= float(row["seconds_to_confirm"]) for row in rows)
+    assert {row["choice_changes"] for row in rows} == {"0"}
+    page.reload()
+    person.heading("You have finished the study")
+
+
+def test_picking_highlights_in_both_maps_and_can_be_changed(browser, person, page):
+    person.to_teaching("changes-their-mind")
+    options = person.options
+    expect(options).to_have_count(10)
+    expect(page.get_by_role("button", name="Show this arrow")).to_be_disabled()
+    options.nth(2).click()
+    options.nth(5).click()
+    page.locator(".panel").nth(1).locator(".choice").nth(7).click()  # in the belief map
+    expect(options.nth(7)).to_have_attribute("aria-selected", "true")
+    expect(page.locator(".choice.chosen")).to_have_count(2)
+    chosen = page.locator(".choice.chosen").evaluate_all("all => all.map(one => one.dataset.index)")
+    assert chosen[0] == chosen[1]
+    label = options.nth(7).get_attribute("aria-label")
+    assert re.fullmatch(
+        r"row \d, column \d, arrow pointing (up|right|down|left)( into the wall \(stay here\))?; "
+        r"true value (−2|0|10); robot believes −?\d+\.\d here",
+        label,
+    )
+    with page.expect_request("**/api/steps") as sent:
+        person.confirm()
+    body = sent.value.post_data_json
+    assert body["timing"]["choice_changes"] == 2
+    assert str(body["choice"]) == chosen[0]
+    person.at_step(2)
+
+
+@pytest.mark.parametrize("pace", ["real"])
+def test_the_update_is_shown_and_spoken(person, page):
+    person.to_teaching("watches")
+    before = page.locator(".panel").nth(1).locator("table").inner_text()
+    person.pick(3)
+    person.confirm()
+    expect(page.locator(".panel").nth(1).locator(".map-changed").first).to_be_attached()
+    expect(page.locator("#live")).to_contain_text("The robot's belief changed most at row")
+    person.at_step(2)
+    assert page.locator(".panel").nth(1).locator("table").inner_text() != before
+    expect(page.locator(".map-changed")).to_have_count(0)
+    # the last arrow of a round has its effect shown before the next robot comes
+    person.pick(0)
+    person.confirm()
+    expect(page.get_by_text("updates what it believes")).to_be_visible()
+    person.heading("The practice is over. Map 1 of 2, robot 1")
+
+
+def test_reload_back_and_double_click_in_the_middle(browser, person, page):
+    person.to_teaching("restless")
+    person.teach(1)
+    posts = []
+    page.on("request", lambda request: posts.append(request.url) if request.url.endswith("/api/steps") else None)
+    page.reload()
+    person.at_step(2)
+    person.pick(4)
+    page.get_by_role("button", name="Show this arrow").dblclick()
+    person.heading("The practice is over. Map 1 of 2, robot 1")
+    person.press("Start")
+    person.at_step(1)
+    assert len(posts) == 1
+    page.go_back()
+    page.go_forward()
+    person.press("Start")
+    person.at_step(1)
+    person.teach(2)
+    page.goto("about:blank")
+    page.go_back()
+    person.at_step(2)
+    rows = rows_of(browser, person.address)
+    assert [(row["step"], row["choice"]) for row in rows] == [("1", rows[0]["choice"])]
+
+
+def test_back_and_forward_turn_the_pages_of_the_instructions(person, page):
+    person.open("?id=reads-twice")
+    person.consent()
+    person.press("Next")
+    page.get_by_text("page 2 of").wait_for()
+    page.go_back()
+    page.get_by_text("page 1 of").wait_for()
+    page.go_forward()
+    page.get_by_text("page 2 of").wait_for()
+    page.reload()
+    page.get_by_text("page 1 of").wait_for()
+    person.read()
+    page.go_back()
+    expect(page.locator("#notice")).to_contain_text("Everything up to here is stored")
+    expect(page.get_by_role("heading", name="A few questions first")).to_be_visible()
+
+
+def test_second_tab_catches_up(browser, context, person, page):
+    person.to_teaching("two-tabs")
+    other = Person(context.new_page(), person.address, person.config)
+    other.page.goto(person.address + "/?id=two-tabs")
+    other.press("Start")
+    other.at_step(1)
+    other.teach(1)
+    other.at_step(2)
+    person.page.bring_to_front()
+    if page.locator(".counter", has_text="Step 1 of").count():  # unless it has noticed already that it was away
+        person.pick(2)
+        person.confirm()
+        expect(page.locator("#notice")).to_contain_text("another tab")
+    person.at_step(2)
+    person.teach(0)
+    person.heading("The practice is over. Map 1 of 2, robot 1")
+    assert overview(browser, person.address)["participants"][-1]["done"] == 2
+
+
+def test_a_stale_tab_is_told(context, person, page):
+    person.to_teaching("stale")
+    api = Api(context, person.address, person.config)
+    api.join({"id": "stale"})
+    api.step(5)
+    person.pick(2)
+    person.confirm()
+    expect(page.locator("#notice")).to_contain_text("another tab")
+    person.at_step(2)
+    expect(page.locator(".choice.chosen")).to_have_count(0)
+
+
+def test_connection_loss_loses_nothing(browser, context, person, page):
+    person.to_teaching("on-a-train")
+    person.pick(6)
+    context.set_offline(True)
+    person.confirm()
+    expect(page.locator("#trouble")).to_contain_text("nothing is lost")
+    expect(page.get_by_role("button", name="Showing …")).to_be_disabled()
+    context.set_offline(False)
+    person.at_step(2)
+    expect(page.locator("#trouble")).to_be_hidden()
+    assert overview(browser, person.address)["participants"][-1]["done"] == 1
+
+
+def test_a_confirmed_step_survives_a_reload_without_connection(browser, context, person, page):
+    person.to_teaching("reloads-offline")
+    person.pick(6)
+    page.route("**/api/steps", lambda route: route.abort())
+    person.confirm()
+    expect(page.locator("#trouble")).to_be_visible()
+    page.unroute("**/api/steps")
+    page.reload()
+    person.at_step(2)
+    assert overview(browser, person.address)["participants"][-1]["done"] == 1
+
+
+def test_a_kept_step_is_never_sent_for_somebody_else(browser, person, page):
+    person.to_teaching("first-at-this-computer")
+    person.pick(6)
+    page.route("**/api/steps", lambda route: route.abort())
+    person.confirm()
+    expect(page.locator("#trouble")).to_be_visible()
+    page.get_by_role("button", name="Leave the study").click()
+    page.get_by_role("button", name="Leave and keep my data").click()
+    expect(page.locator("#notice")).to_contain_text("still being sent")
+    page.unroute("**/api/steps")
+    person.to_teaching("second-at-this-computer")
+    assert overview(browser, person.address)["participants"][-1]["done"] == 0
+
+
+def test_answers_of_a_dead_connection_are_asked_again(browser, person, page):
+    """The step was stored but its answer was lost: the repeated request must not count twice."""
+    person.to_teaching("lost-answer")
+    lost = []
+
+    def lose(route):
+        if not lost:
+            lost.append(route.fetch().status)
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/api/steps", lose)
+    person.teach(3)
+    person.at_step(2)
+    assert lost == [200]
+    assert overview(browser, person.address)["participants"][-1]["done"] == 1
+
+
+def test_leave_and_delete(browser, person, page):
+    person.to_teaching("leaves")
+    person.teach(0)
+    people = len(overview(browser, person.address)["participants"])
+    person.press("Leave the study")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    person.press("Leave the study")
+    page.get_by_role("button", name="Leave and delete my data").click()
+    person.press("Go back")
+    page.get_by_role("button", name="Leave and delete my data").click()
+    person.press("Yes, delete my data and leave")
+    person.heading("You have left the study")
+    expect(page.get_by_text("Your data have been deleted")).to_be_visible()
+    assert len(overview(browser, person.address)["participants"]) == people - 1
+    page.goto(person.address + "/")
+    person.heading("Teach a robot")
+
+
+def test_leave_and_keep_with_the_keyboard(browser, typist, page):
+    typist.open("?id=leaves-keeps")
+    typist.press("Leave the study")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    typist.heading("You have left the study")
+    expect(page.get_by_text("is kept, as you wished")).to_be_visible()
+    assert overview(browser, typist.address)["participants"][-1]["stage"] == "left"
+
+
+def test_failed_check(browser, person, page):
+    person.open("?id=does-not-read")
+    person.consent()
+    person.read()
+    page.get_by_role("button", name="Send my answers").click()
+    expect(page.get_by_text("Please answer question 1.")).to_be_visible()
+    page.get_by_role("button", name="Read the instructions again").click()
+    expect(page.get_by_role("dialog")).to_contain_text(person.config.instructions[-1].title)
+    person.press("Back to the questions")
+    person.answer(shift=1)
+    expect(page.get_by_text("this is the last try")).to_be_visible()
+    person.answer(shift=1)
+    person.heading("The study ends here for you")
+    expect(page.get_by_role("button", name="Leave the study")).to_be_hidden()
+    page.reload()
+    person.heading("The study ends here for you")
+
+
+def test_declined(person, page):
+    person.open("?id=declines")
+    person.press("I do not take part")
+    person.heading("Thank you for your answer")
+    expect(page.locator("#resume")).to_be_hidden()
+
+
+def test_resume_code_on_another_device(browser, person, page):
+    person.to_teaching("moves-house")
+    person.teach(1)
+    code = page.locator("#resume-code").inner_text()
+    assert re.fullmatch(r"(\w{4}-){2}\w{4}", code)
+    device = browser.new_context(viewport={"width": 1024, "height": 768})
+    other = Person(device.new_page(), person.address, person.config)
+    other.page.goto(person.address + "/")
+    other.heading("Teach a robot")
+    other.page.get_by_text("I have a resume code").click()
+    other.page.get_by_label("Resume code").fill("AAAA-AAAA-AAAA")
+    other.press("Go on")
+    expect(other.page.locator("#code-problem")).not_to_be_empty()
+    other.page.get_by_label("Resume code").fill(code.lower())
+    other.press("Go on")
+    other.at_step(2)
+    device.close()
+
+
+def test_anonymous_visitor_starts_by_a_button(person, page):
+    page.goto(person.address + "/")
+    person.heading("Teach a robot")
+    person.press("Start")
+    person.heading("Do you want to take part?")
+
+
+def test_phone_gets_a_polite_note(browser, server, config):
+    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    page = context.new_page()
+    page.goto(server + "/?id=on-the-phone")
+    expect(page.get_by_role("heading", name="This screen is a little small")).to_be_visible()
+    expect(page.get_by_role("button", name="I agree and take part")).to_be_hidden()
+    page.get_by_role("button", name="Continue on this screen").click()
+    expect(page.get_by_role("button", name="I agree and take part")).to_be_visible()
+    context.close()
+
+
+def test_touch_on_a_tablet(browser, server, config):
+    context = browser.new_context(viewport={"width": 768, "height": 1024}, has_touch=True, is_mobile=True)
+    api = Api(context, server, config)
+    api.join({"id": "tablet"})
+    api.to_check()
+    api.check()
+    page = context.new_page()
+    page.goto(server + "/?id=tablet")
+    page.get_by_role("button", name="Start").tap()
+    option = page.get_by_role("option").first
+    box = option.bounding_box()
+    assert min(box["width"], box["height"]) >= 44
+    option.tap()
+    with page.expect_request("**/api/steps") as sent:
+        page.get_by_role("button", name="Show this arrow").tap()
+    assert sent.value.post_data_json["timing"]["input"] == "touch"
+    expect(page.locator(".counter")).to_contain_text("Step 2 of")
+    assert page.evaluate("document.documentElement.scrollWidth") == 768
+    context.close()
+
+
+def test_reduced_motion(browser, server, config):
+    context = browser.new_context(viewport={"width": 1280, "height": 720}, reduced_motion="reduce")
+    person = Person(context.new_page(), server, config)
+    person.to_teaching("sits-still")
+    person.page.evaluate(
+        """() => {
+          const belief = document.querySelectorAll(".panel")[1];
+          const cells = [...belief.querySelectorAll("g[clip-path] > rect")];
+          const look = () => window.seen.add(cells.map((cell) => cell.getAttribute("fill")).join());
+          window.seen = new Set();
+          look();
+          new MutationObserver(look).observe(belief, { subtree: true, attributes: true });
+        }"""
+    )
+    person.teach(2)
+    person.at_step(2)
+    assert person.page.evaluate("window.seen.size") == 2  # before and after, nothing between
+    context.close()
+
+
+def test_teaching_fits_the_screen_without_scrolling(person, page):
+    person.to_teaching("small-laptop")
+    width, height = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+    assert (width, height) == (1280, 720)
+    for part in (".legend", ".confirm", ".counter", "#progress-bar", "#leave"):
+        expect(page.locator(part)).to_be_in_viewport(ratio=1)
+    tops = page.locator(".panel .map").evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
+    assert len(set(tops)) == 1  # side by side
+
+
+def test_hint_only_when_the_study_has_it(page, server, paper_server, config):
+    person = Person(page, server, config)
+    person.to_teaching("no-hint")
+    person.teach(1)
+    expect(page.locator(".hint")).to_be_hidden()
+    person = Person(page, paper_server, config)
+    person.to_teaching("hint")
+    expect(page.locator(".hint")).to_be_hidden()
+    person.teach(1)
+    expect(page.locator(".hint")).to_contain_text("The machine teacher would have picked")
+    expect(page.locator(".panel").first.locator(".map-number")).to_have_count(25)
+
+
+def test_focus_and_choices_are_recorded(person, page):
+    bundles = []
+    page.on(
+        "request",
+        lambda request: bundles.append(request.post_data_json) if request.url.endswith("/api/events") else None,
+    )
+    person.to_teaching("looks-away")
+    page.evaluate("window.dispatchEvent(new Event('blur'))")
+    page.evaluate("window.dispatchEvent(new Event('focus'))")
+    person.pick(1)
+    person.pick(2)
+    with page.expect_request("**/api/steps") as sent:
+        person.confirm()
+    assert sent.value.post_data_json["timing"]["focus_losses"] == 1
+    person.at_step(2)
+    events = [event for bundle in bundles for event in bundle["events"]]
+    kinds = [event["kind"] for event in events]
+    assert kinds[:5] == ["shown", "focus_lost", "focus_regained", "chosen", "choice_changed"]
+    assert json.dumps(events).count('"round"') >= 4
+
+
+def test_no_page_tells_the_kind_of_robot(person, page):
+    """Before the debriefing neither pages nor answers name what a robot is."""
+    answers = []
+    page.on("response", lambda response: answers.append(response) if "/api/" in response.url else None)
+    person.to_teaching("curious")
+    person.teach(0)
+    person.teach(0)
+    person.press("Start")
+    person.teach(0)
+    said = " ".join(response.text() for response in answers) + page.content()
+    assert not re.search(r"naive|aware\b|teacher-aware", said)
+
+
+def test_closed_study(browser, context, server, config):
+    boss = browser.new_context()
+    token = log_in(boss, server)
+    headers = {"X-CSRF-Token": token}
+    boss.request.post(f"{server}/api/admin/pause", data={"paused": True}, headers=headers)
+    page = context.new_page()
+    page.goto(server + "/?id=too-late")
+    expect(page.get_by_role("heading", name="The study is closed at the moment")).to_be_visible()
+    boss.request.post(f"{server}/api/admin/pause", data={"paused": False}, headers=headers)
+    page.reload()
+    expect(page.get_by_role("heading", name="Do you want to take part?")).to_be_visible()
+    boss.close()
+
+
+@pytest.mark.slow
+def test_the_papers_study(browser, page, tmp_path):
+    """All 310 steps of the shipped study, on the real page."""
+    config = study.load_config()
+    with serving(study_app(tmp_path, config)) as address:
+        person = Person(page, address, config)
+        person.to_teaching("everything")
+        for _ in range(310):
+            page.locator(".round-head, .interlude").first.wait_for()
+            if page.get_by_role("button", name="Start", exact=True).count():
+                person.press("Start")
+            person.teach(3)
+        person.press("Finish")
+        person.heading("You have finished the study")
+        assert len(rows_of(browser, address)) == 300

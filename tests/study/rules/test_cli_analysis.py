@@ -1,0 +1,121 @@
+import httpx
+import pandas as pd
+import pytest
+import typer
+
+from ital import study
+from ital.errors import InputError
+from ital.study import _cli_analysis, _participants, _table
+from tests.study.rules.fake_server import FakeServer
+
+
+def run(*arguments):
+    app = typer.Typer()
+    _cli_analysis.register(app)
+    return typer.main.get_command(app)([str(one) for one in arguments], standalone_mode=False)
+
+
+@pytest.fixture(autouse=True)
+def _no_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def test_simulate_then_analyze(tmp_path, capsys):
+    run(
+        "simulate",
+        "--participants",
+        3,
+        "--config",
+        "short",
+        "--teacher",
+        "machine,boltzmann:10",
+        "--out",
+        tmp_path / "data",
+    )
+    printed = capsys.readouterr().out
+    assert str(tmp_path / "data" / "steps.csv") in printed
+    read = _table.read_study(tmp_path / "data")
+    assert read.config == study.load_config("short")
+    assert set(read.steps["teacher"]) == {"machine", "boltzmann:10"}
+    assert set(read.steps["mode"]) == {"simulated"}
+    assert len(read.steps) == 2 * 3 * 2 * 2 * 8
+    run("analyze", tmp_path / "data", "--out", tmp_path / "analysis")
+    printed = capsys.readouterr().out
+    assert printed.startswith("SIMULATED DATA: no person took part")
+    assert f"report: {tmp_path / 'analysis' / 'report.html'}" in printed
+    tests = pd.read_csv(tmp_path / "analysis" / "tests.csv")
+    assert set(tests["teacher"]) == {"machine", "boltzmann:10", "random"}
+    with pytest.raises(InputError, match="is there already and not an empty folder"):
+        run("simulate", "--participants", 1, "--config", "short", "--out", tmp_path / "data")
+
+
+def test_simulate_over_http(monkeypatch, capsys):
+    short = study.load_config("short")
+    server = FakeServer(short)
+    take_part = _participants.take_part
+
+    def through(*arguments, **options):
+        return take_part(*arguments, **options, transport=httpx.MockTransport(server))
+
+    monkeypatch.setattr(_participants, "take_part", through)
+    arguments = (
+        "simulate",
+        "--participants",
+        2,
+        "--config",
+        "short",
+        "--teacher",
+        "random",
+        "--url",
+        "http://study.test",
+    )
+    monkeypatch.delenv(_cli_analysis.KEY, raising=False)
+    with pytest.raises(InputError, match="set ITAL_STUDY_SIMULATION_KEY"):
+        run(*arguments)
+    monkeypatch.setenv(_cli_analysis.KEY, "sesame")
+    run(*arguments)
+    printed = capsys.readouterr().out
+    assert "2 of 2 finished (simulated, random teacher)" in printed
+    assert "70 steps in" in printed
+    assert len(server.stored) == 70
+
+
+def test_power(capsys):
+    run("power", "--effect", 0.5)
+    assert capsys.readouterr().out == "d = 0.5 needs 34 participants (power 0.8, α = 0.05 two-sided)\n"
+    run("power", "--participants", 20, "--tests", 5)
+    assert capsys.readouterr().out.startswith("20 participants find d = 0.838 or more")
+    run("power", "--participants", 34, "--effect", 0.5)
+    assert "with probability 0.808" in capsys.readouterr().out
+    run("power", "--config", "short", "--pool", 10, "--rationality", "10")
+    printed = capsys.readouterr().out
+    assert printed.startswith("SIMULATED teachers")
+    assert [line.split()[0] for line in printed.splitlines()[3:]] == ["random", "boltzmann:10", "machine"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["simulate", "--participants", "1"], "say either --out DIR, .* or --url URL"),
+        (["simulate", "--participants", "1", "--out", "a", "--url", "http://b"], "say either --out DIR"),
+        (["simulate", "--participants", "1", "--out", "a", "--teacher", "human"], "teacher must be machine, random"),
+        (["simulate", "--participants", "1", "--out", "a", "--teacher", ""], "teacher must be machine"),
+        (
+            ["simulate", "--participants", "1", "--out", "a", "--rationality", "3"],
+            "goes with --teacher boltzmann alone",
+        ),
+        (["simulate", "--participants", "1", "--out", "a", "--config", "none.toml"], "cannot read the configuration"),
+        (
+            ["simulate", "--participants", "1", "--url", "http://b", "--teacher", "machine,random"],
+            "one teacher at a time",
+        ),
+        (["analyze", "nowhere"], "there is no folder or database nowhere"),
+        (["analyze", "nowhere", "--mode", "alive"], "mode must be one of live, pilot, preview, simulated, not 'alive'"),
+        (["power", "--effect", "0.5", "--power", "2"], "power must lie between alpha and 1"),
+    ],
+)
+def test_wrong_use_is_one_line(arguments, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message):
+        run(*arguments)
+    assert not [path for path in tmp_path.iterdir() if path.name != "cache"]

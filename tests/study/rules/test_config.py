@@ -1,0 +1,108 @@
+import json
+import tomllib
+
+import numpy as np
+import pytest
+
+from ital import study
+from ital.errors import InputError
+
+PAPER = study.load_config().to_toml()
+
+
+def test_the_paper_s_study():
+    config = study.load_config()
+    assert config == study.load_config("paper")
+    assert (config.steps, config.warm_up_steps, config.candidates, config.lr, config.beta) == (30, 10, 10, 0.015, 10000)
+    assert (config.arrows, config.palette, config.numbers, config.hint) == ("boltzmann", "safe", False, False)
+    assert config.learners == ("naive", "aware")
+    assert [one.name for one in config.maps] == ["A", "B", "C", "D", "E"]
+    norms = [np.linalg.norm(np.array(one.rewards)) for one in config.maps]
+    np.testing.assert_allclose(norms, [11.314, 11.136, 12.329, 12.490, 11.314], atol=5e-4)
+    assert {cell for one in config.all_maps for row in one.rewards for cell in row} == {-2.0, 0.0, 10.0}
+    assert config.maps[0].rewards[2] == (0, 0, -2, -2, 10)
+    assert config.maps[3].rewards[0] == (-2, -2, -2, -2, 0)
+
+
+def test_the_shorter_example_is_shorter():
+    short = study.load_config("short")
+    assert len(short.maps) < 5
+    assert short.steps < 30
+    assert short.hash != study.load_config().hash
+
+
+@pytest.mark.parametrize("name", ["paper", "short"])
+def test_written_and_read_back(name, tmp_path):
+    config = study.load_config(name)
+    file = tmp_path / "study.toml"
+    file.write_text(config.to_toml(), encoding="utf-8")
+    again = study.load_config(file)
+    assert again == config
+    assert again.hash == config.hash
+
+
+def test_the_hash_is_of_the_content_not_of_the_layout():
+    config = study.load_config()
+    assert study.parse_config("# a remark\n" + PAPER.replace(" = ", "   =  ", 1)).hash == config.hash
+    for old, new in (("hint = false", "hint = true"), ("seed = 2021", "seed = 2022"), ("Thank you.", "Thanks.")):
+        assert PAPER.count(old) == 1
+        assert study.parse_config(PAPER.replace(old, new)).hash != config.hash
+
+
+def test_what_a_browser_is_told_gives_nothing_away():
+    config = study.load_config()
+    text = json.dumps(config.public())
+    for secret in ("naive", "aware", "seed", '"answer"', "beta", config.completion.code, config.debriefing[:40]):
+        assert secret not in text, secret
+    assert config.public()["check"][0].keys() == {"question", "options"}
+
+
+REFUSED = [
+    ("steps = 30", "step = 30", "study.toml: unknown key step: the keys here are name, title"),
+    ("slip = 0.06", "slope = 0.06", "unknown key world.slope: the keys here are slip, death, discount, sharpness"),
+    ("seed = 2021", "", "the key seed is missing"),
+    ("steps = 30", "steps = 0", "steps must be a whole number from 1 to 1000, not 0"),
+    ("steps = 30", "steps = true", "steps must be a whole number from 1 to 1000, not True"),
+    ("steps = 30", "steps = 30.0", "steps must be a whole number"),
+    ("candidates = 10", "candidates = 13", "candidates must be a whole number from 2 to 12, not 13"),
+    ("lr = 0.015", "lr = 0", "lr must be a number above 0, at most 1, not 0"),
+    ("lr = 0.015", "lr = nan", "lr must be a number above 0, at most 1, not nan"),
+    ("beta = 10000.0", "beta = -1", "beta must be a number at least 0"),
+    ('arrows = "boltzmann"', 'arrows = "best"', "arrows must be one of boltzmann, optimal, not 'best'"),
+    ('palette = "safe"', 'palette = ["safe"]', "palette must be one of safe, paper"),
+    ("hint = false", 'hint = "no"', "hint must be true or false, not 'no'"),
+    ('name = "A"', 'name = "B"', "maps and warm_up_map must have names of their own, but 'B' is there twice"),
+    ('name = "paper"', 'name = "../up"', "name may hold letters, digits, - and _ only"),
+    ("[0.0, 0.0, -2.0, -2.0, 10.0]", "[0.0, 0.0, -2.0, 10.0]", "maps[1].rewards must be a square of numbers"),
+    ("[0.0, 0.0, -2.0, -2.0, 10.0]", "[0.0, 0.0, -2.0, -2.0, inf]", "maps[1].rewards must be numbers from -100 to 100"),
+    ("answer = 2", "answer = 3", "check[3].answer must be a whole number from 0 to 2, not 3"),
+    ('picture = "arrow"', 'picture = "photo"', "instructions[3].picture must be one of maps, arrow, controls"),
+    ("death = 0.02", "death = 0.9", "world.slip and death must be probabilities"),
+    ("[completion]", '[completion]\nredirect = "javascript:alert(1)"', "completion.redirect must be an address"),
+    ("[completion]", "[end]", "unknown key end"),
+    ("[consent]", "[[consent]]", "consent must be a table of keys"),
+    ("seed = 2021", "seed = ", "is not TOML"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "message"), REFUSED)
+def test_what_makes_no_study_is_refused_by_name(old, new, message):
+    assert old in PAPER
+    with pytest.raises(InputError) as refused:
+        study.parse_config(PAPER.replace(old, new, 1))
+    assert message in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_maps_of_two_sizes_are_refused():
+    content = tomllib.loads(PAPER)
+    small = "rewards = [[0, 0, 0], [0, 1, 0], [0, 0, 0]]"
+    rows = PAPER.split("[warm_up_map]")[1].split("rewards = ")[1].split("\n")[0]
+    assert len(content["warm_up_map"]["rewards"]) == 5
+    with pytest.raises(InputError, match="maps must all have one size, but 'A' has 5 rows and 'warm-up' has 3"):
+        study.parse_config(PAPER.replace(f"rewards = {rows}", small))
+
+
+def test_a_file_that_is_not_there(tmp_path):
+    with pytest.raises(InputError, match=r"cannot read the configuration .*none\.toml: No such file"):
+        study.load_config(tmp_path / "none.toml")

@@ -1,0 +1,48 @@
+import dataclasses
+import re
+from pathlib import Path
+
+from ital import study
+from ital.study import _cli_analysis, _config
+
+PAGE = (Path(__file__).parents[3] / "docs" / "study.md").read_text(encoding="utf-8")
+
+
+def test_the_python_blocks_of_the_page_run():
+    blocks = re.findall(r"^```python\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 2
+    namespace = {}
+    for block in blocks:
+        exec(block, namespace)
+
+
+def test_every_key_of_the_configuration_is_explained():
+    rows = dict(re.findall(r"^\| (`.*?) \| .*? \| (.*) \|$", PAGE.split("## The configuration")[1], re.MULTILINE))
+    told = " ".join(rows)
+    for field in dataclasses.fields(study.Config):
+        assert re.search(rf"`\[*{field.name}\]*`", told), field.name
+    for part in (
+        _config.Physics,
+        _config.Map,
+        _config.Consent,
+        _config.Instruction,
+        _config.Question,
+        _config.Completion,
+    ):
+        for field in dataclasses.fields(part):
+            assert f"`{field.name}`" in told, field.name
+    for picture in _config.PICTURES:
+        assert f"`{picture}`" in rows["`[[instructions]]` `title`, `text`, `picture`"]
+
+
+def test_defaults_on_the_page_are_the_defaults():
+    defaults = {field.name: field.default for field in dataclasses.fields(study.Config)}
+    for name in ("steps", "warm_up_steps", "candidates", "lr", "beta", "release_after_minutes"):
+        assert f"| `{name}` | {defaults[name]:g} |" in PAGE
+
+
+def test_every_option_of_simulate_is_explained():
+    import inspect
+
+    for name in inspect.signature(_cli_analysis.simulate).parameters:
+        assert f"`--{name.replace('_', '-')}`" in PAGE, name

@@ -1,0 +1,77 @@
+import numpy as np
+import pytest
+
+from ital.errors import InputError
+from ital.study import _arms, _power
+
+
+@pytest.mark.parametrize(
+    ("effect", "power", "needed"), [(0.2, 0.8, 199), (0.5, 0.8, 34), (0.8, 0.8, 15), (0.5, 0.95, 54)]
+)
+def test_known_sizes_of_paired_studies(effect, power, needed):
+    """Two-sided, 5 %: as in the tables of the usual programs."""
+    assert _power.participants_needed(effect, power) == needed
+    assert _power.participants_needed(-effect, power) == needed
+    assert _power.power_of(needed, effect) >= power > _power.power_of(needed - 1, effect)
+
+
+def test_power_by_brute_force():
+    rng = np.random.default_rng(1)
+    drawn = rng.normal(0.6, 1, (40_000, 18))
+    t = drawn.mean(axis=1) / drawn.std(axis=1, ddof=1) * np.sqrt(18)
+    found = np.mean(np.abs(t) > 2.109816)  # the 97.5 % point of t with 17 degrees of freedom
+    assert _power.power_of(18, 0.6) == pytest.approx(found, abs=0.01)
+
+
+def test_more_tests_need_more_people():
+    assert _power.participants_needed(0.5, tests=5) > _power.participants_needed(0.5)
+    assert _power.smallest_effect(34) == pytest.approx(0.495, abs=0.005)
+    assert _power.power_of(34, _power.smallest_effect(34)) == pytest.approx(0.8, abs=1e-6)
+    assert _power.power_of(50, 40.0) == 1.0
+
+
+def test_all_maps_at_once_by_drawing_studies():
+    rng = np.random.default_rng(2)
+    easy, none = rng.normal(3, 1, (100, 3)), rng.normal(0, 1, (100, 3))
+    needed = _power.needed_for_all_maps(easy)
+    assert 3 <= needed <= 8
+    assert _power.share_found(easy, needed) >= 0.8 > _power.share_found(easy, needed - 1)
+    assert _power.needed_for_all_maps(none, most=50) is None
+    one = rng.normal(0.5, 1, (2000, 1))
+    effect = one.mean() / one.std(ddof=1)
+    assert _power.share_found(one, 34) == pytest.approx(_power.power_of(34, effect), abs=0.05)
+
+
+def test_effects_of_simulated_teachers(config):
+    teachers = [_arms.teacher(name, default=1.0) for name in ("random", "machine")]
+    found = _power.simulated_effects(config, teachers, pool=12).set_index("teacher")
+    assert found.loc["machine", "agrees"] == 1
+    assert found.loc["random", "agrees"] == pytest.approx(0.1, abs=0.04)
+    assert found.loc["machine", "d"] > 5
+    assert found.loc["machine", "needed"] <= 3
+    assert found.loc["machine", "needed_all_maps"] <= 6
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: _power.participants_needed(0.0), "an effect of zero cannot be found"),
+        (lambda: _power.participants_needed(1e-4), "needs more than 100000 participants"),
+        (lambda: _power.participants_needed(0.5, power=1.0), "power must lie between alpha and 1"),
+        (lambda: _power.participants_needed(0.5, alpha=0.0), "alpha must lie between 0 and 0.5"),
+        (lambda: _power.smallest_effect(1), "two participants at least"),
+        (lambda: _power.check(tests=0), "the number of tests must be at least 1"),
+    ],
+)
+def test_what_has_no_answer(call, message):
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_outcomes_that_there_are_not(config):
+    with pytest.raises(InputError, match="outcome must be one of distance_first"):
+        _power.simulated_effects(config, [], outcome="joy")
+    with pytest.raises(InputError, match="against must be naive or imt-matched"):
+        _power.simulated_effects(config, [], against="nobody")
+    with pytest.raises(InputError, match="10 at least, not 5"):
+        _power.simulated_effects(config, [], pool=5)

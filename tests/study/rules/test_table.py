@@ -1,0 +1,64 @@
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from ital.errors import InputError
+from ital.study import _table
+
+
+@pytest.fixture
+def few(steps):
+    """Some rows, with times as a person's would have."""
+    rows = steps.head(90).copy()
+    rows.loc[rows.index[:30], "shown_at"] = "2026-01-02T03:04:05.678+00:00"
+    rows.loc[rows.index[:30], "seconds_to_choice"] = np.linspace(0.1, 7, 30) / 3
+    return _table.frame(rows)
+
+
+def test_csv_and_parquet_give_back_every_bit(few):
+    pd.testing.assert_frame_equal(_table.read_csv(io.StringIO(_table.csv_text(few))), few, check_exact=True)
+    again = _table.frame(pd.read_parquet(io.BytesIO(_table.parquet_bytes(few))))
+    pd.testing.assert_frame_equal(again, few, check_exact=True)
+
+
+def test_csv_in_blocks_is_csv(few):
+    blocks = _table.csv_text(few.head(40)) + _table.csv_text(few.tail(50), header=False)
+    assert blocks == _table.csv_text(few)
+
+
+def test_a_study_folder(few, config, tmp_path):
+    files = _table.write_study(tmp_path / "out", config, few, [{"kind": "joined", "at": 1}])
+    assert {file.name for file in files} == {"steps.csv", "steps.parquet", "events.jsonl", "codebook.md", "study.toml"}
+    again = _table.read_study(tmp_path / "out")
+    assert again.config.hash == config.hash
+    pd.testing.assert_frame_equal(again.steps, few, check_exact=True)
+    text = (tmp_path / "out" / "codebook.md").read_text()
+    assert "Simulated data" in text
+    assert config.hash in text
+    assert all(f"| `{name}` |" in text for name in _table.COLUMNS)
+
+
+def test_a_codebook_of_people_does_not_say_simulated(config):
+    assert "Simulated data" not in _table.codebook(config, ["live"])
+    assert "Simulated data" not in _table.codebook(config, ["live", "simulated"])
+
+
+def test_folders_that_are_none(few, config, tmp_path):
+    with pytest.raises(InputError, match="there is no folder"):
+        _table.read_study(tmp_path / "none")
+    with pytest.raises(InputError, match=r"is not a study folder: it has no steps\.csv"):
+        _table.read_study(tmp_path)
+    _table.write_study(tmp_path, config, few)
+    (tmp_path / "steps.csv").write_text(_table.csv_text(few) + _table.csv_text(few.tail(1), header=False))
+    with pytest.raises(
+        InputError, match="step 30 of participant 1 on map 'A' with the naive robot is in the table twice"
+    ):
+        _table.read_study(tmp_path)
+    (tmp_path / "steps.csv").write_text(_table.csv_text(few.drop(columns="learner")))
+    with pytest.raises(InputError, match="the step table has no column 'learner'"):
+        _table.read_study(tmp_path)
+    (tmp_path / "steps.csv").write_text(_table.csv_text(few).replace(",1,", ",one,"))
+    with pytest.raises(InputError, match="wrong kind"):
+        _table.read_study(tmp_path)

@@ -1,0 +1,141 @@
+"""kill −9 of the server at random moments, under load, again and again."""
+
+import asyncio
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+from typing import NamedTuple
+
+import httpx
+import sqlalchemy as sa
+
+from ital.study import _arms, _participants
+from ital.study._cli_server import listen
+from ital.study.server import _flow
+from ital.study.server._security import Keys
+from ital.study.store import open_store
+from ital.study.store._tables import participants as participants_table
+from ital.study.store._tables import steps as steps_table
+from ital.study.store._verify import verify
+from tests.study.server.people import PASSWORD, SECRET, SIMULATION_KEY
+
+
+class Survived(NamedTuple):
+    outcome: _participants.Outcome
+    kills: int
+    stored_at_kills: list[int]
+
+
+class Server:
+    """``ital study serve`` in a process of its own, on a port that stays the same."""
+
+    def __init__(self, url, folder, config):
+        probe, self.address = listen("127.0.0.1", 0)
+        probe.close()
+        self.log = (folder / "server.log").open("ab")
+        (folder / "study.toml").write_text(config.to_toml(), encoding="utf-8")
+        port = self.address.rpartition(":")[2]
+        self.command = [sys.executable, "-m", "ital", "study", "serve", "--config", folder / "study.toml"]
+        self.command += ["--database", url, "--port", port]
+        self.environment = {
+            **os.environ,
+            "ITAL_STUDY_PASSWORD": PASSWORD,
+            "ITAL_STUDY_SECRET": SECRET.decode(),
+            "ITAL_STUDY_SIMULATION_KEY": SIMULATION_KEY,
+            "ITAL_STUDY_FOLDER": str(folder),
+            "JAX_COMPILATION_CACHE_DIR": str(folder.parent / "xla"),  # the tests of one run share it
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        }
+        self.process = None
+
+    async def start(self, most=120.0):
+        self.process = subprocess.Popen(self.command, env=self.environment, stdout=self.log, stderr=self.log)
+        async with asyncio.timeout(most), httpx.AsyncClient(base_url=self.address) as client:
+            while True:
+                assert self.process.poll() is None, "the server ended by itself: see server.log"
+                with contextlib.suppress(httpx.TransportError):
+                    if (await client.get("/api/state")).status_code == 401:
+                        return
+                await asyncio.sleep(0.05)
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def close(self):
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+        self.log.close()
+
+
+async def survive(url, folder, config, *, kills, participants, think, seed, longest=1.5):
+    """Runs a study with that many kills, then lets everybody finish."""
+    server, rng, stored = Server(url, folder, config), random.Random(seed), []
+    teacher = _arms.teacher("random", default=config.beta)
+    try:
+        await server.start()
+        crowd = asyncio.create_task(
+            _participants.take_part(
+                server.address,
+                config,
+                teacher,
+                participants,
+                key=SIMULATION_KEY,
+                think=think,
+                seed=seed,
+                patience=3600.0,  # the server may be down more often than not
+            )
+        )
+        for _ in range(kills):
+            await asyncio.sleep(rng.uniform(0.1, longest))
+            assert not crowd.done(), "everybody was done before the last kill"
+            server.kill()
+            stored.append(await asyncio.to_thread(count_steps, url))
+            await server.start()
+        return Survived(await crowd, kills, stored)
+    finally:
+        server.close()
+
+
+def count_steps(url):
+    """Steps in the database, read by another process than the server."""
+    with open_store(url) as store, store.reading() as connection:
+        return connection.execute(sa.select(sa.func.count()).select_from(steps_table)).scalar_one()
+
+
+def check(url, config, survived):
+    """Nothing acknowledged is missing or doubled, everybody came through, and replay equals what is stored."""
+    outcome = survived.outcome
+    assert outcome.finished == outcome.participants
+    assert outcome.catch_ups == 0  # nobody ever met a state other than the one they knew
+    told = [(one.participant, one.round, one.step, one.choice) for one in outcome.acknowledged]
+    assert len(told) == len({one[:3] for one in told}) == outcome.participants * _flow.total_steps(config)
+    assert set(told) == stored_steps(url, config, {one[0] for one in told})
+    with open_store(url) as store:
+        report = verify(store)
+    assert report.problems == []
+    assert report.steps == len(told)
+
+
+def stored_steps(url, config, names):
+    """What the database holds of participants, in the words in which it was acknowledged."""
+    hashes = {Keys(SECRET).external_hash("id", name): name for name in names}
+    with open_store(url) as store, store.reading() as connection:
+        people = {row.number: row for row in connection.execute(sa.select(participants_table))}
+        rows = connection.execute(sa.select(steps_table)).all()
+    ids = {
+        number: {(one.map, one.learner): one.id for one in _flow.rounds(config, row.order)}
+        for number, row in people.items()
+    }
+    return {
+        (
+            hashes[people[row.participant].external_hash],
+            ids[row.participant][row.map, row.learner],
+            row.step - 1,
+            row.choice,
+        )
+        for row in rows
+    }

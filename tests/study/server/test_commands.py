@@ -1,0 +1,260 @@
+"""``ital study …`` and ``ital play`` on the command line."""
+
+import importlib.util
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from ital.cli import main
+from ital.errors import InputError
+from ital.study import _cli_server
+from ital.study.store import open_store
+from tests.study.server.conftest import running
+from tests.study.server.people import Person, tiny
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    for name in list(os.environ):
+        if name.startswith("ITAL_STUDY"):
+            monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_cli_server, "_set_up_jax", lambda: None)  # this process has chosen already
+
+
+def ital(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main([str(one) for one in arguments])
+    captured = capsys.readouterr()
+    return stop.value.code, captured.out, captured.err
+
+
+@pytest.fixture
+def database(served, tmp_path):
+    """A database with one simulated participant and one half-way."""
+    with served("study.db") as client:
+        Person(client, tiny()).simulate().begin().finish()
+        Person(client, tiny()).join().begin().teach(4)
+    return tmp_path / "study.db"
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """What would be served."""
+    calls = []
+
+    def run(app, listening, announce, opened=None):
+        calls.append((app, listening.getsockname(), announce, opened))
+        listening.close()
+
+    monkeypatch.setattr(_cli_server, "run", run)
+    return calls
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["play"], *(["study", name] for name in ("serve", "export", "import", "backup", "restore", "verify"))],
+)
+def test_help_shows_an_example(capsys, command):
+    status, out, _ = ital(capsys, *command, "--help")
+    assert status == 0
+    assert "Example: " in out
+
+
+def test_the_command_line_loads_no_web_and_no_database():
+    code = "import sys, ital.cli; print([m for m in ('fastapi', 'sqlalchemy', 'uvicorn', 'jax') if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize("command", [["play"], ["study", "serve"], ["study", "export"], ["study", "restore", "x"]])
+def test_without_the_extra_one_line_names_it(capsys, monkeypatch, command):
+    find = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name, *more: None if name == "fastapi" else find(name, *more)
+    )
+    status, out, err = ital(capsys, *command)
+    assert (status, out) == (2, "")
+    assert "pip install 'ital[study]'" in err
+    assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({}, "needs a password"),
+        ({"ITAL_STUDY_PASSWORD": ""}, "needs a password"),
+        ({"ITAL_STUDY_PASSWORD": "short"}, "8 characters at least"),
+        ({"ITAL_STUDY_PASSWORD_FILE": "nowhere"}, "cannot read the secret in nowhere"),
+        ({"ITAL_STUDY_PASSWORD_FILE": "loose"}, "chmod 600 loose"),
+        ({"ITAL_STUDY_PASSWORD_FILE": "empty"}, "is empty"),
+        ({"ITAL_STUDY_PASSWORD": "good enough", "ITAL_STUDY_SECRET": "short"}, "32 characters at least"),
+        ({"ITAL_STUDY_PASSWORD": "good enough", "ITAL_STUDY_JOINS_PER_MINUTE": "many"}, "JOINS_PER_MINUTE must be"),
+    ],
+)
+def test_serve_refuses_in_one_line_without_a_good_password(capsys, monkeypatch, tmp_path, started, environment, said):
+    for name, mode in (("loose", 0o644), ("empty", 0o600)):
+        (tmp_path / name).write_text("" if name == "empty" else "a password in a file\n")
+        (tmp_path / name).chmod(mode)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    status, out, err = ital(capsys, "study", "serve", "--config", "short")
+    assert (status, out) == (2, "")
+    assert said in err
+    assert err.count("\n") == 1
+    assert started == []
+    if "ITAL_STUDY_PASSWORD" not in environment:
+        assert not (tmp_path / "study.db").exists()
+
+
+def test_serve_takes_the_password_from_a_file_and_draws_a_secret_once(capsys, monkeypatch, tmp_path, started):
+    (tmp_path / "password").write_text("a password in a file\n")
+    (tmp_path / "password").chmod(0o600)
+    monkeypatch.setenv("ITAL_STUDY_PASSWORD_FILE", "password")
+    for _ in range(2):
+        status, _, err = ital(capsys, "study", "serve", "--config", "short", "--port", "0")
+        assert status == 0, err
+    key = tmp_path / "study.db.key"
+    assert key.stat().st_mode & 0o077 == 0
+    assert len(key.read_text().strip()) == 64
+    assert key.read_text() not in err
+    assert started[0][1][0] == "127.0.0.1"
+    key.chmod(0o640)
+    status, _, err = ital(capsys, "study", "serve", "--config", "short", "--port", "0")
+    assert (status, "chmod 600" in err) == (2, True)
+
+
+def test_secrets_that_systemd_guards_are_taken(monkeypatch, tmp_path):
+    from ital.study.server._settings import _read
+
+    (tmp_path / "password").write_text("a password in a file\n")
+    (tmp_path / "password").chmod(0o440)
+    with pytest.raises(InputError, match="chmod 600"):
+        _read(tmp_path / "password")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert _read(tmp_path / "password") == "a password in a file"
+
+
+def test_serve_refuses_what_cannot_be(capsys, monkeypatch, started):
+    monkeypatch.setenv("ITAL_STUDY_PASSWORD", "good enough")
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        for arguments, said in (
+            (["--config", "nowhere.toml"], "nowhere.toml"),
+            (["--database", "mysql://x/y"], "SQLite or PostgreSQL"),
+            (["--database", "no/such/folder.db"], "no folder"),
+            (["--config", "short", "--port", taken.getsockname()[1]], "cannot listen on 127.0.0.1"),
+            (["--config", "short", "--host", "256.1.1.1"], "cannot listen on 256.1.1.1"),
+        ):
+            status, _, err = ital(capsys, "study", "serve", *arguments)
+            assert (status, said in err, err.count("\n")) == (2, True, 1), err
+    with open_store("study.db", create=True) as store, store.claimed():
+        status, _, err = ital(capsys, "study", "serve", "--config", "short", "--port", "0")
+    assert (status, "in use by a running server" in err) == (2, True)
+    assert started == []
+
+
+def test_play_serves_two_robots_and_stores_nothing(capsys, monkeypatch, tmp_path, started):
+    monkeypatch.setenv("DISPLAY", ":0")
+    status, _, _ = ital(capsys, "play", "--config", "short")
+    assert status == 0
+    app, (host, port), announce, opened = started[0]
+    assert host == "127.0.0.1"
+    assert f"http://127.0.0.1:{port}/play" == opened
+    assert opened in announce
+    with running(app) as client:
+        assert client.get("/").headers["location"] == "/play"
+        assert client.get("/play").status_code == 200
+        new = client.post("/api/play/new", json={"map": "A", "seed": 5}).json()
+        assert new["naive"]["belief"] == new["aware"]["belief"]
+        assert new["step"] == 0
+        first = client.post("/api/play/step", json={"map": "A", "seed": 5, "choices": [new["best"]["aware"]]}).json()
+        assert first["step"] == 1
+        assert first["naive"]["belief"] != first["aware"]["belief"]
+        assert first["aware"]["measures"]["distance"] < new["aware"]["measures"]["distance"]
+        assert (
+            first
+            == client.post("/api/play/step", json={"map": "A", "seed": 5, "choices": [new["best"]["aware"]]}).json()
+        )
+        over = client.post("/api/play/step", json={"map": "A", "seed": 5, "choices": [0] * new["steps"]}).json()
+        assert (over["arrows"], over["best"]) == (None, None)
+        for wrong in ({"map": "Z", "seed": 5, "choices": []}, {"map": "A", "seed": 5, "choices": [0] * 99}):
+            assert client.post("/api/play/step", json=wrong).status_code == 422
+        assert client.get("/dashboard").status_code == 404
+        assert client.get("/api/state").status_code == 404
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_export_import_backup_restore_and_verify(capsys, database, tmp_path):
+    status, out, _ = ital(capsys, "study", "export", tmp_path, "--mode", "simulated", "--out", "first")
+    assert status == 0
+    assert {line.split("/")[-1] for line in out.split()} == {
+        "steps.csv",
+        "steps.parquet",
+        "events.jsonl",
+        "codebook.md",
+        "study.toml",
+    }
+    assert ital(capsys, "study", "import", "first", "--database", "copy.db")[:2] == (0, "1 participants\n")
+    ital(capsys, "study", "export", "copy.db", "--mode", "simulated", "--out", "second")
+    for name in ("steps.csv", "events.jsonl"):
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
+    status, out, _ = ital(capsys, "study", "backup", "--out", "b.backup")
+    assert (status, out) == (0, "b.backup: 2 participants, 18 steps, 12 events\n")
+    assert ital(capsys, "study", "restore", "b.backup", "--database", "restored.db")[:2] == (
+        0,
+        "2 participants, 18 steps; 0 erased again\n",
+    )
+    status, _, err = ital(capsys, "study", "restore", "b.backup")
+    assert (status, "--replace" in err) == (2, True)
+    assert ital(capsys, "study", "verify", "--database", "restored.db")[:2] == (
+        0,
+        "2 participants, 18 steps replayed, 0 problems\n",
+    )
+
+
+def test_verify_finds_what_was_tampered_with(capsys, database):
+    import sqlite3
+
+    connection = sqlite3.connect(database)
+    connection.executescript("DROP TRIGGER steps_kept; UPDATE steps SET choice = 9 - choice WHERE step = 1;")
+    connection.close()
+    status, out, _ = ital(capsys, "study", "verify")
+    assert status == 1
+    assert "the replay differs from what is stored" in out
+
+
+def test_commands_refuse_in_one_line_what_is_not_there(capsys, database, tmp_path):
+    for arguments, said in (
+        (["export", "nowhere.db"], "there is no database nowhere.db"),
+        (["export", "study.db", "--mode", "all"], "mode must be one of"),
+        (["backup", "--database", "nowhere.db"], "there is no database"),
+        (["restore", "nowhere.backup", "--database", "r.db"], "there is no backup"),
+        (["restore", "nowhere.backup", "--tombstones", "none"], "there is no file none"),
+        (["import", "nowhere", "--database", "i.db"], "not an export"),
+        (["verify", "--database", "nowhere.db"], "there is no database"),
+    ):
+        status, _, err = ital(capsys, "study", *arguments)
+        assert (status, said in err, err.count("\n")) == (2, True, 1), err
+
+
+def test_a_real_server_stops_on_ctrl_c_and_on_sigterm(tmp_path):
+    import signal
+
+    for number, expected in ((signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM)):
+        server = subprocess.Popen(
+            [sys.executable, "-m", "ital", "study", "serve", "--config", "short", "--port", "0"],
+            env={**os.environ, "ITAL_STUDY_PASSWORD": "good enough"},
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+        lines = [server.stderr.readline(), server.stderr.readline()]
+        assert "dashboard http://127.0.0.1:" in lines[1]
+        server.send_signal(number)
+        server.stderr.read()
+        assert server.wait(30) == expected
+        server.stderr.close()
