@@ -31,15 +31,16 @@ HOURS, CORES = 12, 16  # the paper's longest setting
 
 
 class Check(NamedTuple):
-    """A claim in one place: does it hold there, the numbers, and the p-value of the test (NaN where there is none).
+    """A claim in one place: whether it holds there, all numbers in words, the one number that tells most, and p.
 
-    ``needs`` is what the test must show beside ``holds``: a p below the level, or nothing.
+    A ``tested`` check holds only if p is below the level as well.
     """
 
     where: str
     start: str
     holds: bool
     numbers: str
+    value: float = float("nan")
     p: float = float("nan")
     tested: bool = False
 
@@ -56,20 +57,24 @@ class Finding(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """A claim of the paper (or a question of ours), and the rule that judges it."""
+    """A claim of the paper (or a question of ours), and the rule that judges it.
+
+    ``value`` says what the number of its checks is; ``without`` is the verdict where there is nothing to check.
+    """
 
     claim: str
     source: str
     rule: str
     check: Callable[[Data], Iterable[Check]]
-    without: str = NO_DATA  # the verdict where there is nothing to check
+    value: str
+    without: str = NO_DATA
 
 
 def judge(claim: Claim, data: Data) -> Finding:
     """Applies a claim's rule to the data."""
     checks = adjusted(list(claim.check(data)))
     verdict = verdict_of(checks) or claim.without
-    return Finding(claim.claim, claim.source, claim.rule, verdict, summary_of(checks, claim.without), checks)
+    return Finding(claim.claim, claim.source, claim.rule, verdict, summary_of(checks, claim), checks)
 
 
 def judge_all(data: Data) -> list[Finding]:
@@ -94,19 +99,28 @@ def verdict_of(checks: Sequence[Check]) -> str | None:
     return HOLDS if holding == len(checks) else FAILS if holding == 0 else IN_PART
 
 
-def summary_of(checks: Sequence[Check], without: str) -> str:
-    """How many checks hold, from which start, and where the others fail."""
+def summary_of(checks: Sequence[Check], claim: Claim) -> str:
+    """Where it holds and where not, from which start, the range of its number, and the largest p that counts."""
     if not checks:
-        return "No person has taken part yet." if without == NEEDS_PEOPLE else "Nothing to judge it by in this run."
+        return "No person has taken part yet." if claim.without == NEEDS_PEOPLE else "Nothing to judge it by here."
     parts = []
     for start in dict.fromkeys(check.start for check in checks):
         own = [check for check in checks if check.start == start]
         failing = [check.where for check in own if not check.holds]
-        text = f"{len(own) - len(failing)} of {len(own)}" + (f" ({start} start)" if start else "")
+        text = (f"{start} start: " if start else "") + f"{len(own) - len(failing)} of {len(own)}"
         if failing and len(failing) < len(own):
-            text += f"; not on {', '.join(failing)}"
+            text += f", not on {', '.join(failing)}"
         parts.append(text)
-    return ". ".join(parts) + "."
+    values = np.array([check.value for check in checks])
+    values = values[~np.isnan(values)]
+    if values.size:
+        low, middle, high = np.min(values), np.median(values), np.max(values)
+        range_of = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}, median {middle:.3g}"
+        parts.append(f"{claim.value}: {range_of}".replace("-", "−"))
+    tested = [check.p for check in checks if check.tested and check.holds]
+    if tested:
+        parts.append(f"paired tests where it holds: p {_p(max(tested)).replace('=', '≤')}")
+    return ". ".join(part[0].upper() + part[1:] for part in parts) + "."
 
 
 def closer(one: Experiment, first: str, second: str, metric: str | None = None, where: str | None = None) -> Check:
@@ -120,7 +134,8 @@ def closer(one: Experiment, first: str, second: str, metric: str | None = None, 
         f"difference {_signed(sign * found.difference)}{_interval(found, sign)}, "
         f"P(improvement) {improvement:.2f}"
     )
-    return Check(where or one.cell.task, one.cell.start, found.difference < 0, numbers, found.p, tested=True)
+    value = means[0] / means[1] if (metric or one.main) == one.main and means[1] else float("nan")
+    return Check(where or one.cell.task, one.cell.start, found.difference < 0, numbers, value, found.p, tested=True)
 
 
 def label(one: Experiment, method: str) -> str:
@@ -144,7 +159,10 @@ def _interval(found: statistics.Paired, sign: int) -> str:
 def _both(first: Check, second: Check) -> Check:
     """Two tests in one check: both must hold, so the larger p counts."""
     return first._replace(
-        holds=first.holds and second.holds, numbers=f"{first.numbers}. {second.numbers}", p=_larger(first.p, second.p)
+        holds=first.holds and second.holds,
+        numbers=f"{first.numbers}. {second.numbers}",
+        value=max(first.value, second.value),
+        p=_larger(first.p, second.p),
     )
 
 
@@ -162,7 +180,7 @@ def batch_is_sgd(data: Data) -> Iterable[Check]:
             f"left of the start: Batch {left[0]:.3f}, SGD {left[1]:.3f}; "
             f"difference {_signed(found.difference)}{_interval(found, 1)}"
         )
-        yield Check(one.cell.task, one.cell.start, alike, numbers, found.p)
+        yield Check(one.cell.task, one.cell.start, alike, numbers, found.difference, found.p)
 
 
 def imt_is_better(data: Data) -> Iterable[Check]:
@@ -207,7 +225,9 @@ def more_is_faster(data: Data) -> Iterable[Check]:
         falls = (
             f"mean distance over the run, of the start, M = 2, 5, 10, 15, 20: {', '.join(f'{m:.3f}' for m in means)}"
         )
-        yield Check(one.cell.task, one.cell.start, ordered and found.difference < 0, falls, found.p, tested=True)
+        holds = ordered and found.difference < 0
+        value = float(means[-1] / means[0])
+        yield Check(one.cell.task, one.cell.start, holds, falls, value, found.p, tested=True)
 
 
 def ital_converges(data: Data) -> Iterable[Check]:
@@ -224,7 +244,7 @@ def ital_converges(data: Data) -> Iterable[Check]:
             f"left {left:.3f} of the start, {_signed(late)} of it gained in the last quarter; "
             f"steps to 50 %, 10 %, 1 %: {', '.join(reached)}"
         )
-        yield Check(one.cell.task, one.cell.start, left <= 0.5 and abs(late) <= FLAT, numbers)
+        yield Check(one.cell.task, one.cell.start, left <= 0.5 and abs(late) <= FLAT, numbers, left)
 
 
 def _reach(steps: np.ndarray) -> str:
@@ -268,7 +288,7 @@ def random_teacher(data: Data) -> Iterable[Check]:
         ratio, p = statistics.spread_ratio(one.final("ital"), one.final("imt"))
         wider = bool(ratio > 1 and p < LEVEL)
         numbers = f"{check.numbers} (p {_p(check.p)}). Spread over seeds: {ratio:.2g} times IMT's (p {_p(p)})"
-        yield Check(one.cell.task, one.cell.start, not gains and wider, numbers)
+        yield Check(one.cell.task, one.cell.start, not gains and wider, numbers, check.value)
 
 
 def _p(p: float) -> str:
@@ -282,7 +302,7 @@ def study_arms(data: Data) -> Iterable[Check]:
             f"distance fell by {row['mean_first']:.2f} (ITAL) and {row['mean_second']:.2f} (IMT); "
             f"difference {_signed(row['difference'])}, simulated"
         )
-        yield Check(f"map {row['map']}", "", row["difference"] > 0, numbers, row["p"], tested=True)
+        yield Check(f"map {row['map']}", "", row["difference"] > 0, numbers, row["difference"], row["p"], tested=True)
 
 
 def theorem(data: Data) -> Iterable[Check]:
@@ -298,14 +318,14 @@ def theorem(data: Data) -> Iterable[Check]:
             f"on {share:.1%} of these at β = {beta:.0e}, on {found['where_held'][lowest]:.1%} at β = "
             f"{found['beta'][lowest]:.0e}, where the step overshoots"
         )
-        yield Check(task, start, share >= 0.999, numbers)
+        yield Check(task, start, share >= 0.999, numbers, share)
 
 
 def monotonicity(data: Data) -> Iterable[Check]:
     """The corollary's assumption, teaching monotonicity, on sampled pairs: at most 1 % violate it."""
     for (start, task), panel in data.theory.items():
         violated = panel["monotonicity_violations"]
-        yield Check(task, start, violated <= 0.01, f"{violated:.2%} of sampled pairs violate it")
+        yield Check(task, start, violated <= 0.01, f"{violated:.2%} of sampled pairs violate it", violated)
 
 
 def never_behind(data: Data) -> Iterable[Check]:
@@ -313,7 +333,7 @@ def never_behind(data: Data) -> Iterable[Check]:
     for one in data.every("cooperative", "imt", "ital"):
         naive, aware = one.curve("imt")[1], one.curve("ital")[1]
         share = float(np.mean(aware <= naive + 0.01 * naive[:, :1]))
-        yield Check(one.cell.task, one.cell.start, share >= 0.99, f"no further off at {share:.1%} of all points")
+        yield Check(one.cell.task, one.cell.start, share >= 0.99, f"no further off at {share:.1%} of all points", share)
 
 
 def hours(data: Data) -> Iterable[Check]:
@@ -322,7 +342,7 @@ def hours(data: Data) -> Iterable[Check]:
         if one.steps < 2000 or one.curves.sizes["seed"] < 20 or one.curves.sizes["method"] < 8:
             continue
         took = float(one.curves.attrs["seconds"])
-        yield Check(one.cell.task, one.cell.start, took < 3600 * HOURS, f"{duration(took)}")
+        yield Check(one.cell.task, one.cell.start, took < 3600 * HOURS, duration(took), took / 60)
 
 
 def duration(took: float) -> str:
@@ -340,10 +360,6 @@ def _words(rule: Callable[[Data], Iterable[Check]]) -> str:
     return " ".join((rule.__doc__ or "").split())
 
 
-def _claim(claim: str, source: str, rule: Callable[[Data], Iterable[Check]], without: str = NO_DATA) -> Claim:
-    return Claim(claim, source, _words(rule), rule, without)
-
-
 def _nobody(data: Data) -> Iterable[Check]:
     """Needs data of people: the study platform collects them, and its own report judges this."""
     return ()
@@ -351,22 +367,50 @@ def _nobody(data: Data) -> Iterable[Check]:
 
 MAIN, SUPPLEMENT, OURS = "main text", "supplement", "our question"
 
-CLAIMS = (
-    _claim("Batch and SGD learn alike", MAIN, batch_is_sgd),
-    _claim("IMT is better than both, modestly", MAIN, imt_is_better),
-    _claim("ITAL is best on every task and metric", MAIN, ital_is_best),
-    _claim("ITAL beats IMT even if it sees 2 examples", MAIN, ital_2_beats_imt),
-    _claim("The more of the mini-batch it sees, the faster it learns", MAIN, more_is_faster),
-    _claim("ITAL converges within 2000 steps", MAIN, ital_converges),
-    _claim("It works with a smaller and with a larger teacher network", SUPPLEMENT, both_networks),
-    _claim("Adversary: a naive learner barely learns, ITAL does", MAIN, adversary),
-    _claim("It works with sparse rewards too", SUPPLEMENT, sparse),
-    _claim("A random teacher brings no gain and a larger spread", SUPPLEMENT, random_teacher),
-    _claim("Study: ITAL over IMT on all five maps (simulated teachers here)", MAIN, study_arms),
-    _claim("Machine teachers do better than human ones", MAIN, _nobody, NEEDS_PEOPLE),
-    _claim("Theorem 1: large β makes the aware step the better one", MAIN, theorem),
-    _claim("Corollary, its assumption: teaching monotonicity", MAIN, monotonicity),
-    _claim("Corollary, its promise: ITAL is never behind IMT", MAIN, never_behind),
-    _claim(f"The longest setting takes {HOURS} hours on {CORES} cores", SUPPLEMENT, hours),
-    _claim("Is it the awareness, and not only the longer step?", OURS, awareness),
+CLAIMS = tuple(
+    Claim(claim, source, _words(rule), rule, value, NEEDS_PEOPLE if rule is _nobody else NO_DATA)
+    for claim, source, rule, value in (
+        ("Batch and SGD learn alike", MAIN, batch_is_sgd, "difference, of the distance at the start"),
+        ("IMT is better than both, modestly", MAIN, imt_is_better, "final distance, times that of Batch or SGD"),
+        ("ITAL is best on every task and metric", MAIN, ital_is_best, "final distance, times the best baseline's"),
+        ("ITAL beats IMT even if it sees 2 examples", MAIN, ital_2_beats_imt, "final distance, times IMT's"),
+        (
+            "The more of the mini-batch it sees, the faster it learns",
+            MAIN,
+            more_is_faster,
+            "mean distance over the run with all 20, times that with 2",
+        ),
+        ("ITAL converges within 2000 steps", MAIN, ital_converges, "distance left, of the start"),
+        (
+            "It works with a smaller and with a larger teacher network",
+            SUPPLEMENT,
+            both_networks,
+            "final distance, times IMT's",
+        ),
+        ("Adversary: a naive learner barely learns, ITAL does", MAIN, adversary, "final distance, times IMT's"),
+        ("It works with sparse rewards too", SUPPLEMENT, sparse, "final distance, times IMT's"),
+        (
+            "A random teacher brings no gain and a larger spread",
+            SUPPLEMENT,
+            random_teacher,
+            "final distance, times IMT's",
+        ),
+        (
+            "Study: ITAL over IMT on all five maps (simulated teachers here)",
+            MAIN,
+            study_arms,
+            "further decrease of the distance",
+        ),
+        ("Machine teachers do better than human ones", MAIN, _nobody, ""),
+        ("Theorem 1: large β makes the aware step the better one", MAIN, theorem, "share of steps at the largest β"),
+        ("Corollary, its assumption: teaching monotonicity", MAIN, monotonicity, "share of pairs that violate it"),
+        ("Corollary, its promise: ITAL is never behind IMT", MAIN, never_behind, "share of points not behind"),
+        (f"The longest setting takes {HOURS} hours on {CORES} cores", SUPPLEMENT, hours, "minutes here"),
+        (
+            "Is it the awareness, and not only the longer step?",
+            OURS,
+            awareness,
+            "ITAL's final distance, times the better control's",
+        ),
+    )
 )

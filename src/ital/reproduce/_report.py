@@ -126,10 +126,13 @@ def controls(data: Data, scale: Scale, out: Path) -> str:
     found = (
         f"In {ahead['imt-matched']} of {len(there)} settings IMT matched ends closer to the target than ITAL, in "
         f"{ahead['batch-matched']} of {len(there)} Batch matched does. Where a control is ahead, the gain of ITAL over "
-        "IMT at the paper's step size is the length of its steps. With labels that the target explains exactly, a "
-        "mini-batch of labels says all that the choice of one of them could say, and the mean gradient points to the "
-        "target better than the difference of gradients that awareness adds."
+        "IMT at the paper's step size is the length of its steps, not its direction."
     )
+    if ahead["batch-matched"]:
+        found += (
+            " Why the plain mean gradient can win: where labels follow from the target without noise, as in "
+            "regression, the labels of a mini-batch say all that the teacher's choice among them could say."
+        )
     pictures = "".join(
         picture(_figures.controls_figure(data, start, scale.note), f"controls-{name(start)}", out, (
             f"Distance left at the end ({start} start), as a share of the distance at the start, mean ± SE over seeds. "
@@ -137,8 +140,9 @@ def controls(data: Data, scale: Scale, out: Path) -> str:
         ))
         for start in _figures.starts_of(data)
     )  # fmt: skip
-    heads = ("task", "start", *(f"{one}, left" for one in names), *(f"{one}, distance" for one in names[2:]))
-    return f"<p>{explain}</p><p>{found}</p>{pictures}{table(heads, rows, numbers_from=2)}"
+    heads = ("task", "start", *names, *(f"{one}: distance" for one in names[2:]))
+    caption = "<p>Share of the distance that is left, the best in bold; then final distances.</p>"
+    return f"<p>{explain}</p><p>{text(found)}</p>{pictures}{caption}{table(heads, rows, numbers_from=2)}"
 
 
 def main(data: Data, scale: Scale, out: Path) -> str:

@@ -48,7 +48,7 @@ def _lesson(program: Program, world: World, drawn: Drawn, params: Params, lr: Ar
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _promised(program: Program, numbers: Any, starts: Params, keys: PRNGKeyArray, betas: Array) -> dict[str, Array]:
+def _promised(program: Program, numbers: Any, starts: Params, keys: Array, betas: Array) -> dict[str, Array]:
     """Theorem 1 at sampled ν between a start and ν*, one seed each: conditions, and improvement at every β.
 
     ν′ − ν̂ is written as (1−q_c) times a direction that stays of one size however small 1−q_c is, so that an
@@ -70,7 +70,8 @@ def _promised(program: Program, numbers: Any, starts: Params, keys: PRNGKeyArray
         runner_up = jnp.max(jnp.where(is_chosen, -jnp.inf, volumes))
 
         def improved(beta: Array) -> Array:
-            rest = 1 - jax.nn.softmax(beta * volumes)[lesson.chosen]
+            weights = jnp.exp(beta * (volumes - jnp.max(volumes)))
+            rest = jnp.sum(jnp.where(is_chosen, 0.0, weights)) / jnp.sum(weights)  # 1 − q_c, however small
             others = jax.nn.softmax(jnp.where(is_chosen, -jnp.inf, beta * (volumes - runner_up)))
             direction = is_chosen - others
             length = 2 * beta * lr**2 * rest

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ital import experiments, figures
 from ital._progress import show_whole
 from ital.errors import InputError
@@ -57,9 +59,10 @@ def reproduce(
                 _study.simulate(out, scale.participants, scale.note)
         with part("report", FIGURE_SECONDS * len(work)):
             data = collect(scale, out)
-            findings = _claims.judge_all(data)
             notes = [] if _study.is_there() else [_study.ABSENT]
-            page = _report.page(data, findings, scale, out, time.monotonic() - began, notes)
+            with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far off
+                findings = _claims.judge_all(data)
+                page = _report.page(data, findings, scale, out, time.monotonic() - began, notes)
             write(out / "index.html", page.encode())
     return out / "index.html"
 
