@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         teachers,
         teaching,
         theory,
+        tuning,
         volume,
         watching,
     )
@@ -52,6 +53,7 @@ __all__ = [
     "teachers",
     "teaching",
     "theory",
+    "tuning",
     "volume",
     "watch",
     "watching",

@@ -30,6 +30,9 @@ REGISTRY: dict[str, Callable[..., Learner]] = {
 PAPER = ("batch", "sgd", "imt", "ital", "ital-2", "ital-5", "ital-10", "ital-15")
 """The eight methods of the paper, in the order of its legends."""
 
+CONTROLS = ("imt-matched", "batch-matched")
+"""Yardsticks rather than methods: they take the length of ITAL's step and nothing else of it."""
+
 
 def make(name: str) -> Learner:
     """The learner of that name, e.g. ``imt`` or ``ital-5``."""
@@ -39,6 +42,7 @@ def make(name: str) -> Learner:
 
 
 __all__ = [
+    "CONTROLS",
     "PAPER",
     "REGISTRY",
     "Learner",
