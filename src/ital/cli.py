@@ -165,6 +165,31 @@ def sweep(
     print_sweep(experiments.sweep(settings, lrs, betas, out, overwrite=overwrite, progress=True, say=say))
 
 
+@app.command(epilog="Example: ital reproduce --quick")
+def reproduce(
+    tasks: Annotated[
+        list[str] | None, typer.Argument(metavar="TASK", help="Tasks (default: all that come with ital).")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few seeds and steps: a few minutes on two cores, and every figure says so.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results (default: results; with --quick results/quick).")
+    ] = None,
+    platform: PLATFORM = None,
+) -> None:
+    """Every figure and table of the paper, and a report on what holds of its claims. Interrupted work goes on.
+
+    All tasks with cooperative and adversarial teachers, from both starts, 20 seeds; the report is OUT/index.html.
+    """
+    set_up_jax(platform)
+    from ital import reproduce as paper
+
+    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
+    report = paper.reproduce(tasks or (), quick=quick, out=out, progress=True, say=say)
+    print(f"report: {report}")
+
+
 @app.command(
     epilog='Example: ital simplify "-1/2x^2y + 1/3xy = -1/5y^3 + 1/3x^2y" --steps',
     context_settings={"ignore_unknown_options": True},  # an equation may begin with a minus

@@ -29,7 +29,7 @@ def study(difference):
         {"map": name, "mean_first": 6.0, "mean_second": 6.0 - difference, "difference": difference, "p": 1e-6}
         for name in "ABCDE"
     ]
-    return Data([], study=SimpleNamespace(tests=rows))
+    return Data([], study=SimpleNamespace(tests=rows, random={}))
 
 
 def panels(**options):
@@ -100,6 +100,16 @@ def test_a_diverged_learner_is_never_the_better_one():
         one.curves["diverged_at"].loc[{"method": "ital-2"}] = 200
     assert verdict(_claims.ital_2_beats_imt, data) == FAILS
     assert verdict(_claims.more_is_faster, data) == FAILS
+
+
+def test_random_arms_of_the_study_count_for_the_random_teacher():
+    rng = np.random.default_rng(0)
+    gain, none = rng.normal(3, 0.1, 20), rng.normal(0, 1, 20)
+    naive = rng.normal(0.1, 0.05, 20)
+    arms = {name: {"aware": aware.tolist(), "naive": naive.tolist()} for name, aware in (("A", gain), ("B", none))}
+    data = Data([], study=SimpleNamespace(tests=[], random=arms))
+    claim = next(claim for claim in _claims.CLAIMS if claim.check is _claims.random_teacher)
+    assert [check.holds for check in _claims.judge(claim, data).checks] == [False, True]
 
 
 def test_convergence_is_not_judged_by_short_runs():

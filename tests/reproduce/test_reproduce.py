@@ -27,7 +27,7 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
     outside = re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)
     assert not re.search(r"(src|href)=\"(?!data:|#)", outside)
     assert _study.ABSENT in page
-    for cell in _plan.cells(["regression"]):
+    for cell in _plan.cells(["regression"], SMALL):
         assert (cell.folder(tmp_path) / "regression" / cell.teacher / "curves.png").exists()
     assert (tmp_path / "figures" / "main.pdf").exists()
 
@@ -48,7 +48,7 @@ def test_what_else_is_in_the_folder_is_in_the_report(small, tmp_path):
 
 
 def test_all_tasks_both_starts_and_teachers_are_planned():
-    every = _plan.cells(_plan.TASKS)
+    every = _plan.cells(_plan.TASKS, _plan.FULL)
     assert len({cell.task for cell in every}) == 12
     assert {cell.start for cell in every} == set(STARTS)
     assert {cell.teacher for cell in every} == {"cooperative", "adversarial", "random"}

@@ -35,6 +35,7 @@ def run(
     *,
     animate: bool = False,
     overwrite: bool = False,
+    draw: bool = True,
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
@@ -42,7 +43,7 @@ def run(
 
     (method, seed) pairs that a result of the same settings already holds are kept. An interrupted run goes on
     where its last checkpoint left it, with the same numbers. ``say`` is told in a line what was found. A task that
-    can be drawn is, as its first seed learns it; ``animate`` makes it move.
+    can be drawn is, as its first seed learns it; ``animate`` makes it move. Without ``draw`` there are no figures.
     """
     plan = settings.plan()
     if animate:
@@ -72,8 +73,8 @@ def run(
             checkpoint.unlink(missing_ok=True)
             computed += len(methods) * len(seeds)
         assert curves is not None
-        files = [file, *_write_summary(curves, plan.task, folder)]
-        if plan.task.picture is not None:
+        files = [file, *_write_summary(curves, plan.task, folder, draw)]
+        if draw and plan.task.picture is not None:
             files += _write_pictures(plan, curves, folder, animate, progress)
         return Outcome(curves, plan.task, files, computed)
 
@@ -83,13 +84,13 @@ def _open(plan: Plan, methods: list[str], seeds: list[int]) -> Recording:
     return Recording(open_sessions(plan.task, plan.teacher, wanted, seeds, **plan.options))
 
 
-def _write_summary(curves: "xr.Dataset", task: Task, folder: Path) -> list[Path]:
-    """``summary.csv`` and the figures."""
+def _write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool) -> list[Path]:
+    """``summary.csv`` and, if asked for, the figures."""
     from ital import figures
 
     summary = folder / "summary.csv"
     _store.write(summary, summarise(curves).to_csv(index=False).encode())
-    return [summary, *figures.save(figures.plot_curves(curves, task), folder / "curves")]
+    return [summary, *(figures.save(figures.plot_curves(curves, task), folder / "curves") if draw else ())]
 
 
 def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: bool, progress: bool) -> list[Path]:

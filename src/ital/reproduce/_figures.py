@@ -31,14 +31,22 @@ def stamp(figure: "Figure", note: str) -> None:
 
 
 def png(figure: "Figure", dpi: int = 110) -> bytes:
-    """The figure as a small PNG: a palette of its own instead of full colour."""
-    from PIL import Image
-
+    """The figure as a small PNG."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=dpi)
-    small = io.BytesIO()
-    Image.open(buffer).convert("RGB").quantize(128).save(small, format="PNG", optimize=True)
-    return small.getvalue()
+    return smaller(buffer.getvalue())
+
+
+def smaller(content: bytes, width: int = 1600) -> bytes:
+    """A PNG with a palette of its own instead of full colour, and no wider than a page needs."""
+    from PIL import Image
+
+    image = Image.open(io.BytesIO(content)).convert("RGB")
+    if image.width > width:
+        image = image.resize((width, round(image.height * width / image.width)), Image.Resampling.LANCZOS)
+    buffer = io.BytesIO()
+    image.quantize(128).save(buffer, format="PNG", optimize=True)
+    return buffer.getvalue()
 
 
 def task_figure(one: Experiment, note: str = "") -> "Figure":

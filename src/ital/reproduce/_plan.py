@@ -32,17 +32,21 @@ STARTS = ("uniform", "normal:0.1")
 """Where learning starts: as in Algorithm 1 (the task's own range), and as in the authors' later code."""
 
 TEACHERS = ("cooperative", "adversarial")
-RANDOM = ("regression", "gaussian", "irl-dense")  # tasks that a random teacher teaches too
 RANDOM_METHODS = ("batch", "imt", "ital")
 
 
 class Scale(NamedTuple):
-    """How much is computed. ``theory`` are the tasks of the theory panel, ``exams_every`` spaces the slow exams."""
+    """How much is computed.
+
+    ``random`` are the tasks that a random teacher teaches too, ``theory`` those of the theory panel; ``eval_every``
+    spaces the slow exams of a quick run.
+    """
 
     quick: bool
     seeds: int
     steps: int
     participants: int
+    random: tuple[str, ...]
     theory: tuple[str, ...]
     theory_steps: int
     theory_seeds: int
@@ -54,9 +58,27 @@ class Scale(NamedTuple):
         return f"quick run: {self.seeds} seeds, {self.steps} steps" if self.quick else ""
 
 
-FULL = Scale(False, 20, 2000, 20, TASKS, 2000, 5, {})
+FULL = Scale(
+    quick=False,
+    seeds=20,
+    steps=2000,
+    participants=20,
+    random=("regression", "gaussian", "irl-dense"),
+    theory=TASKS,
+    theory_steps=2000,
+    theory_seeds=5,
+    eval_every={},
+)
 QUICK = Scale(
-    True, 5, 400, 6, ("regression", "gaussian", "irl-dense"), 200, 3, {"equation-40": 200, "equation-50": 200}
+    quick=True,
+    seeds=5,
+    steps=400,
+    participants=6,
+    random=("regression", "gaussian"),
+    theory=("regression", "gaussian"),
+    theory_steps=200,
+    theory_seeds=3,
+    eval_every={"equation-40": 200, "equation-50": 200},
 )
 
 
@@ -77,10 +99,10 @@ class Cell(NamedTuple):
         return f"{self.task}, {self.teacher} teacher, {self.start} start"
 
 
-def cells(names: Sequence[str]) -> list[Cell]:
+def cells(names: Sequence[str], scale: Scale) -> list[Cell]:
     """All experiments on these tasks."""
     every = [Cell(start, task, teacher) for task in names for teacher in TEACHERS for start in STARTS]
-    return every + [Cell(start, task, "random") for task in names if task in RANDOM for start in STARTS]
+    return every + [Cell(start, task, "random") for task in names if task in scale.random for start in STARTS]
 
 
 def settings(cell: Cell, scale: Scale) -> Settings:

@@ -18,7 +18,7 @@ from ital.reproduce import _figures
 from ital.reproduce import _statistics as statistics
 from ital.reproduce._claims import FAILS, HOLDS, IN_PART, NEEDS_PEOPLE, NO_DATA, Finding, duration, label
 from ital.reproduce._data import Data, Experiment
-from ital.reproduce._plan import RANDOM, STAND_INS, STARTS, TASKS, TEACHERS, Scale
+from ital.reproduce._plan import STAND_INS, STARTS, TASKS, TEACHERS, Scale
 
 CLASSES = {HOLDS: "holds", IN_PART: "in-part", FAILS: "does-not-hold", NEEDS_PEOPLE: "open", NO_DATA: "open"}
 CONTROLS = ("batch", "imt", "ital", "imt-matched", "batch-matched")
@@ -230,7 +230,9 @@ def study(data: Data) -> str:
             f" Over all maps the distance falls by {control['mean_first']:.2f} for machine-taught ITAL and by "
             f"{control['mean_second']:.2f} for the control with steps of the same length."
         )
-    shown = "".join(image(data.study.pictures[one], f"{caption} Simulated.") for one, caption in captions.items())
+    shown = "".join(
+        image(_figures.smaller(data.study.pictures[one]), f"{caption} Simulated.") for one, caption in captions.items()
+    )
     return f"<p>{text(lead)}</p>{shown}"
 
 
@@ -290,7 +292,9 @@ def sweeps(data: Data, out: Path) -> str:
     for one in data.every("cooperative"):
         file = one.cell.folder(out) / one.cell.task / one.cell.teacher / "sweep.png"
         if file.exists():
-            content += image(file.read_bytes(), f"{one.task.title}, {one.cell.start} start: every η and β.")
+            content += image(
+                _figures.smaller(file.read_bytes()), f"{one.task.title}, {one.cell.start} start: every η and β."
+            )
     lead = "Each method at its own best step size: ital sweep. Where a frame lies on an edge, the grid decides."
     return f"<p>{lead}</p>{content}" if content else ""
 
@@ -359,7 +363,7 @@ def settings(data: Data, scale: Scale, took: float, notes: Sequence[str]) -> str
     stands = "; ".join(f"{instead} stands for {missing}" for missing, instead in STAND_INS.items())
     said = [
         "β is positive for helpful and negative for adversarial teachers. "
-        f"The random teacher, on {', '.join(RANDOM)}, gets the positive one.",
+        f"The random teacher, on {', '.join(scale.random)}, gets the positive one.",
         f"Tasks that need files the user builds are left out: {stands}.",
         f"This call took {duration(took)} in all; computing times are those of the calls that computed.",
         *notes,

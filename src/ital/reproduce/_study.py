@@ -2,7 +2,6 @@
 
 import importlib
 import importlib.util
-import io
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,11 +13,17 @@ ABSENT = "The simulated arms of the human study are left out: this installation 
 
 
 class Study(NamedTuple):
-    """What the simulated participants brought: tests per map, means per arm and map, and the figures as PNG."""
+    """What the simulated participants brought.
+
+    ``tests`` compare machine-taught ITAL with IMT on each map, ``means`` are those of every arm and map, ``random``
+    has what each robot of a random teacher learned, ``control`` compares ITAL with steps of the same length over all
+    maps, ``pictures`` are the figures as PNG.
+    """
 
     participants: int
     tests: list[dict[str, Any]]
     means: list[dict[str, Any]]
+    random: dict[str, dict[str, list[float]]]
     control: dict[str, Any]
     pictures: dict[str, bytes]
 
@@ -40,15 +45,17 @@ def simulate(out: Path, participants: int, note: str) -> Study:
     folder = out / "study"
     made_with = {"config": settings.hash, "participants": participants, "note": note}
     done = folder / "reproduce.json"
-    if not _same(done, made_with) or not (pictures := _pictures(folder)):
+    if not _same(done, made_with) or not all((folder / f"{name}.png").exists() for name in FIGURES):
         teachers = [arms.teacher(name, default=settings.beta) for name in ("machine", "random")]
         analysed = analysis.analyze(table.Study(settings, arms.simulate(settings, participants, teachers)))
         folder.mkdir(parents=True, exist_ok=True)
-        pictures = _draw(analysed, folder, note)
+        _draw(analysed, folder, note)
         content = {**made_with, **_numbers(analysed)}
         write(done, json.dumps(content).encode())
     content = json.loads(done.read_text())
-    return Study(participants, content["tests"], content["means"], content["control"], pictures)
+    pictures = {name: (folder / f"{name}.png").read_bytes() for name in FIGURES}
+    numbers = {name: content[name] for name in ("tests", "means", "random", "control")}
+    return Study(participants, pictures=pictures, **numbers)
 
 
 def _same(file: Path, made_with: dict[str, Any]) -> bool:
@@ -59,25 +66,15 @@ def _same(file: Path, made_with: dict[str, Any]) -> bool:
     return made_with.items() <= content.items()
 
 
-def _pictures(folder: Path) -> dict[str, bytes] | None:
-    files = {name: folder / f"{name}.png" for name in FIGURES}
-    return {name: file.read_bytes() for name, file in files.items()} if all(map(Path.exists, files.values())) else None
-
-
-def _draw(analysed: Any, folder: Path, note: str) -> dict[str, bytes]:
+def _draw(analysed: Any, folder: Path, note: str) -> None:
     from ital.figures import save
     from ital.reproduce._figures import stamp
 
     figures = importlib.import_module("ital.study._figures")
-    pictures = {}
     for name in FIGURES:
         figure = figures.draw(name, analysed)
         stamp(figure, note)
         save(figure, folder / name)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", dpi=110)
-        pictures[name] = buffer.getvalue()
-    return pictures
 
 
 def _numbers(analysed: Any) -> dict[str, Any]:
@@ -88,11 +85,19 @@ def _numbers(analysed: Any) -> dict[str, Any]:
     naive, matched = own[own["second"] == "naive"], own[own["second"] == "imt-matched"]
     shown = means[means["outcome"].isin(["distance_last", "reward"]) & means["learner"].isin(["aware", "naive"])]
     columns = ["map", "mean_first", "mean_second", "difference", "p"]
+    with_dice = analysed.outcomes[(analysed.outcomes["teacher"] == "random") & (analysed.outcomes["map"] != "all")]
     over_maps = matched[matched["map"] == "all"][columns]
     return {
         "tests": naive[naive["map"] != "all"][columns].to_dict("records"),
         "means": shown[shown["map"] != "all"][["teacher", "learner", "map", "outcome", "mean", "sem"]].to_dict(
             "records"
         ),
+        "random": {
+            str(name): {
+                learner: rows[rows["learner"] == learner].sort_values("participant")["distance_last"].tolist()
+                for learner in ("aware", "naive")
+            }
+            for name, rows in with_dice.groupby("map")
+        },
         "control": over_maps.to_dict("records")[0] if len(over_maps) else {},
     }

@@ -41,7 +41,7 @@ def reproduce(
     for missing, instead in _plan.STAND_INS.items():
         if not names:
             say(f"{missing} needs features that the user builds, and is left out: {instead} stands for it.")
-    work = _plan.cells(wanted)
+    work = _plan.cells(wanted, scale)
     theory = [(start, task) for task in wanted if task in scale.theory for start in (STARTS[:1] if quick else STARTS)]
     with_study = not names and _study.is_there()
     total = sum(_plan.seconds(cell, scale) for cell in work) + THEORY_SECONDS * len(theory)
@@ -78,7 +78,7 @@ def _run(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> Non
 
 def collect(scale: Scale, out: Path) -> Data:
     """Everything in a folder that was made at this scale: experiments, theory, study."""
-    found = [_found(cell, scale, out) for cell in _plan.cells((*_plan.TASKS, *_plan.STAND_INS))]
+    found = [_found(cell, scale, out) for cell in _plan.cells((*_plan.TASKS, *_plan.STAND_INS), scale)]
     panels = {
         (start, task): panel
         for task in scale.theory
