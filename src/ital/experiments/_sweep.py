@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-METHODS = ("batch", "sgd", "imt", "ital")
 NUMBERS_AT_ONCE = 2**25  # parameters of all lanes together; a larger sweep takes its seeds in blocks
 
 
