@@ -2,11 +2,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import xarray as xr
 
 from ital.reproduce import _claims
 from ital.reproduce._claims import FAILS, HOLDS, IN_PART, NEEDS_PEOPLE, NO_DATA
 from ital.reproduce._data import Data
-from ital.reproduce._plan import STARTS
+from ital.reproduce._plan import STARTS, Cell
 from tests.reproduce.made_up import both_starts, experiment, theory
 
 ADVERSARIAL = {"teacher": "adversarial"}
@@ -36,6 +37,26 @@ def panels(**options):
     return Data([], {(start, "regression"): theory(**options) for start in STARTS})
 
 
+def tuned(aware):
+    """A sweep in which the best aware setting ends at ``aware``, the best naive one at 0.5."""
+    lrs, betas = [0.001, 0.01, 0.1], [0.0, 10.0, 100.0]
+    finals = np.full((2, 3, 3, 8), 2.0) + np.random.default_rng(0).normal(0, 0.01, (2, 3, 3, 8))
+    finals[0, 1] -= 1.5
+    finals[1, 1, 1] -= 2.0 - aware
+    values = np.stack([np.full_like(finals, 4.0), finals], axis=-1)
+    dims = ("method", "lr", "beta", "seed", "step")
+    grid = xr.Dataset(
+        {
+            "distance": (dims, values),
+            "computed": (dims[:4], np.ones(finals.shape)),
+            "diverged_at": (dims[:4], np.full(finals.shape, -1)),
+        },
+        {"method": ["imt", "ital"], "label": ("method", ["IMT", "ITAL"]), "lr": lrs, "beta": betas, "step": [0, 2000]},
+        {"without_beta": '["imt"]'},
+    ).assign_coords(seed=range(8))
+    return Data([], sweeps={Cell("normal:0.1", "regression", "cooperative"): grid})
+
+
 def slow():
     data = both_starts()
     for one in data.experiments.values():
@@ -62,6 +83,7 @@ CASES = {
     _claims.monotonicity: (panels(), panels(violations=0.2)),
     _claims.never_behind: (both_starts(), both_starts({"ital": 0.9})),
     _claims.hours: (both_starts(), slow()),
+    _claims.awareness_when_tuned: (tuned(0.1), tuned(0.9)),
     _claims.awareness: (both_starts(), both_starts({"imt-matched": 0.02})),
 }
 

@@ -6,7 +6,7 @@ from ital.errors import InputError
 from ital.reproduce import _plan, _study, _work, reproduce
 from ital.reproduce._plan import QUICK, STARTS, Cell
 
-SMALL = QUICK._replace(seeds=2, steps=20, theory=("regression",), theory_steps=8, theory_seeds=1)
+SMALL = QUICK._replace(seeds=2, steps=20, theory=("regression",), theory_steps=8, theory_seeds=1, sweep_seeds=1)
 
 
 @pytest.fixture
@@ -23,6 +23,7 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
     page = report.read_text()
     for needed in ("does not hold", "needs people", "Batch matched", "Quick run: 2 seeds and 20 steps", "β"):
         assert needed in page
+    assert "at the end of its range" in page
     assert page.count("data:image/png;base64,") >= 8
     outside = re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)
     assert not re.search(r"(src|href)=\"(?!data:|#)", outside)
@@ -32,7 +33,7 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
     assert (tmp_path / "figures" / "main.pdf").exists()
 
     results = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")}
-    assert len(results) == 6
+    assert len(results) == 7  # six experiments and a sweep
     monkeypatch.setattr(_work._theory, "panel", None)  # what is there is not computed again
     reproduce(["regression"], quick=True, out=tmp_path)
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")} == results

@@ -367,6 +367,25 @@ def awareness(data: Data) -> Iterable[Check]:
         yield _both(closer(one, "ital", "imt-matched"), closer(one, "ital", "batch-matched"))
 
 
+def awareness_when_tuned(data: Data) -> Iterable[Check]:
+    """With each method at the η and β that suit it best, the best aware one ends closer than the best naive one."""
+    from ital import tuning
+
+    for cell, grid in data.sweeps.items():
+        found = tuning.judge(grid, int(grid["step"].values[-1]))
+        if found.aware is None or found.naive is None:
+            continue
+        aware, naive = found.aware.distances.values, found.naive.distances.values
+        test = statistics.paired(aware, naive)
+        on_edge = ", ".join(f"{one.label}: {' and '.join(one.edge)}" for one in (found.aware, found.naive) if one.edge)
+        numbers = (
+            f"{found.aware} {found.aware.mean:.3g}, {found.naive} {found.naive.mean:.3g}"
+            + (f"; at the end of its range: {on_edge}" if on_edge else "")
+        )  # fmt: skip
+        ratio = found.aware.mean / found.naive.mean if found.naive.mean else float("nan")
+        yield Check(cell.task, cell.start, test.difference < 0, numbers, ratio, test.p, tested=True)
+
+
 def _words(rule: Callable[[Data], Iterable[Check]]) -> str:
     return " ".join((rule.__doc__ or "").split())
 
@@ -422,6 +441,12 @@ CLAIMS = tuple(
             OURS,
             awareness,
             "ITAL's final distance, times the better control's",
+        ),
+        (
+            "Does awareness pay when every method is tuned?",
+            OURS,
+            awareness_when_tuned,
+            "final distance of the best aware method, times the best naive one's",
         ),
     )
 )

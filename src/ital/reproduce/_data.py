@@ -69,14 +69,19 @@ class Experiment(NamedTuple):
 
 
 class Data:
-    """All experiments of a report, with what the theory panel and the study found."""
+    """All experiments of a report, with what the theory panel, the study and the sweeps found."""
 
     def __init__(
-        self, experiments: Iterable[Experiment], theory: dict[tuple[str, str], Any] | None = None, study: Any = None
+        self,
+        experiments: Iterable[Experiment],
+        theory: dict[tuple[str, str], Any] | None = None,
+        study: Any = None,
+        sweeps: "dict[Cell, xr.Dataset] | None" = None,
     ) -> None:
         self.experiments = {one.cell: one for one in experiments}
         self.theory = theory or {}
         self.study = study
+        self.sweeps = sweeps or {}
 
     def every(self, teacher: str, *methods: str, tasks: Iterable[str] | None = None) -> Iterator[Experiment]:
         """Experiments with a teacher, on some tasks, in which all these methods were run."""

@@ -32,14 +32,17 @@ STARTS = ("uniform", "normal:0.1")
 """Where learning starts: as in Algorithm 1 (the task's own range), and as in the authors' later code."""
 
 TEACHERS = ("cooperative", "adversarial")
+TUNED = ("batch", "sgd", "imt", "ital")  # methods of a sweep
+STEP_SIZES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+RATIONALITIES = (0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of a sweep, times the task's β
 RANDOM_METHODS = ("batch", "imt", "ital")
 
 
 class Scale(NamedTuple):
     """How much is computed.
 
-    ``random`` are the tasks that a random teacher teaches too, ``theory`` those of the theory panel; ``eval_every``
-    spaces the slow exams of a quick run.
+    ``random`` are the tasks that a random teacher teaches too, ``theory`` those of the theory panel, ``sweeps`` those
+    where every method is tuned; ``eval_every`` spaces the slow exams of a quick run.
     """
 
     quick: bool
@@ -50,6 +53,8 @@ class Scale(NamedTuple):
     theory: tuple[str, ...]
     theory_steps: int
     theory_seeds: int
+    sweeps: tuple[str, ...]
+    sweep_seeds: int
     eval_every: dict[str, int]
 
     @property
@@ -67,6 +72,8 @@ FULL = Scale(
     theory=TASKS,
     theory_steps=2000,
     theory_seeds=5,
+    sweeps=TASKS,
+    sweep_seeds=5,
     eval_every={},
 )
 QUICK = Scale(
@@ -78,6 +85,8 @@ QUICK = Scale(
     theory=("regression", "gaussian"),
     theory_steps=200,
     theory_seeds=3,
+    sweeps=("regression",),
+    sweep_seeds=3,
     eval_every={"equation-40": 200, "equation-50": 200},
 )
 
@@ -121,6 +130,11 @@ def settings(cell: Cell, scale: Scale) -> Settings:
         init=None if cell.start == STARTS[0] else cell.start,
         eval_every=scale.eval_every.get(cell.task),
     )
+
+
+def sweep_cells(names: Sequence[str], scale: Scale) -> list[Cell]:
+    """The experiments in which every method is tuned: from the small start, where nothing hides how near one gets."""
+    return [Cell(STARTS[1], task, "cooperative") for task in names if task in scale.sweeps]
 
 
 def chosen(names: Sequence[str]) -> list[str]:

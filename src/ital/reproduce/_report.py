@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ital import learners
+from ital import learners, tuning
 from ital._version import __version__
 from ital.figures import in_legend_order, save
 from ital.reproduce import _figures
@@ -130,8 +130,9 @@ def controls(data: Data, scale: Scale, out: Path) -> str:
     )
     if ahead["batch-matched"]:
         found += (
-            " Why the plain mean gradient can win: where labels follow from the target without noise, as in "
-            "regression, the labels of a mini-batch say all that the teacher's choice among them could say."
+            " Why a plain gradient can win: the aware step goes down the loss of the chosen example and up those of "
+            "the others, whose labels are right as well. What is unlearned there has to be learned again, and where "
+            "labels follow from the target without noise, the choice says nothing that they do not."
         )
     pictures = "".join(
         picture(_figures.controls_figure(data, start, scale.note), f"controls-{name(start)}", out, (
@@ -287,16 +288,21 @@ def theory(data: Data, scale: Scale, out: Path) -> str:
 
 
 def sweeps(data: Data, out: Path) -> str:
-    """Maps of tuned step sizes, where ``ital sweep`` has left any."""
-    content = ""
-    for one in data.every("cooperative"):
-        file = one.cell.folder(out) / one.cell.task / one.cell.teacher / "sweep.png"
-        if file.exists():
-            content += image(
-                _figures.smaller(file.read_bytes()), f"{one.task.title}, {one.cell.start} start: every η and β."
-            )
-    lead = "Each method at its own best step size: ital sweep. Where a frame lies on an edge, the grid decides."
-    return f"<p>{lead}</p>{content}" if content else ""
+    """Maps of every step size and β, and each method at its best."""
+    content, rows = "", []
+    for cell, grid in data.sweeps.items():
+        for found in (tuning.judge(grid, step) for step in tuning.judged_steps(grid)):
+            best = [f"{one} {one.mean:.3g}{'*' if one.edge else ''}" for one in found.best]
+            rows.append((cell.task, cell.start, found.step, ", ".join(best)))
+        file = cell.folder(out) / cell.task / cell.teacher / "sweep.png"
+        content += image(_figures.smaller(file.read_bytes()), f"{cell.task}, {cell.start} start: every η and β.")
+    if not content:
+        return ""
+    lead = (
+        "Each method at its own best step size and β, instead of one step size for all: distances from best to worst. "
+        "A star means that the best setting lies at the end of its range, so that the grid and not the method decides."
+    )
+    return f"<p>{lead}</p>{table(('task', 'start', 'step', 'best settings'), rows)}{content}"
 
 
 def tables(data: Data) -> str:

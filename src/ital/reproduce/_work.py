@@ -1,25 +1,29 @@
 """Does all the work of ``ital reproduce``: what is missing is computed, then everything is judged and shown."""
 
+import dataclasses
 import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ital import experiments, figures
+from ital import experiments, figures, tasks
 from ital._progress import show_whole
 from ital.errors import InputError
 from ital.experiments import Damaged, load_curves
 from ital.experiments._store import write
 from ital.reproduce import _claims, _plan, _report, _study, _theory
 from ital.reproduce._data import Data, Experiment
-from ital.reproduce._figures import task_figure
+from ital.reproduce._figures import stamp, task_figure
 from ital.reproduce._plan import FULL, QUICK, STARTS, Cell, Scale
 from ital.results import computed
 
-FIGURE_SECONDS, THEORY_SECONDS, STUDY_SECONDS = 2.0, 20.0, 20.0
+if TYPE_CHECKING:
+    import xarray as xr
+
+FIGURE_SECONDS, THEORY_SECONDS, STUDY_SECONDS, SWEEP_SECONDS = 2.0, 20.0, 20.0, 20.0
 
 
 def reproduce(
@@ -45,7 +49,8 @@ def reproduce(
     theory = [(start, task) for task in wanted if task in scale.theory for start in (STARTS[:1] if quick else STARTS)]
     with_study = not names and _study.is_there()
     total = sum(_plan.seconds(cell, scale) for cell in work) + THEORY_SECONDS * len(theory)
-    total += STUDY_SECONDS * with_study + FIGURE_SECONDS * len(work)
+    tuned = _plan.sweep_cells(wanted, scale)
+    total += STUDY_SECONDS * with_study + FIGURE_SECONDS * len(work) + SWEEP_SECONDS * len(tuned)
     began = time.monotonic()
     with show_whole(total, progress) as part:
         for cell in work:
@@ -54,6 +59,9 @@ def reproduce(
         for start, task in theory:
             with part(f"theory on {task}, {start} start", THEORY_SECONDS):
                 _theory_of(start, task, scale, out, compute=True)
+        for cell in tuned:
+            with part(f"step sizes on {cell.task}", SWEEP_SECONDS):
+                _sweep(cell, scale, out, say)
         if with_study:
             with part("study: simulated arms", STUDY_SECONDS):
                 _study.simulate(out, scale.participants, scale.note)
@@ -76,6 +84,16 @@ def _run(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> Non
         figures.save(task_figure(Experiment(cell, outcome.task, outcome.curves), scale.note), place / "curves")
 
 
+def _sweep(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
+    """Every method at every step size, and every β of those that have one."""
+    settings = dataclasses.replace(_plan.settings(cell, scale), methods=_plan.TUNED, seeds=scale.sweep_seeds)
+    betas = [multiple * tasks.make(cell.task).beta for multiple in _plan.RATIONALITIES]
+    tuned = experiments.sweep(settings, _plan.STEP_SIZES, betas, cell.folder(out), progress=True, say=say)
+    figure = tuned.plot()
+    stamp(figure, f"quick run: {scale.sweep_seeds} seeds, {scale.steps} steps" if scale.quick else "")
+    figures.save(figure, tuned.files[0].with_name("sweep"))
+
+
 def collect(scale: Scale, out: Path) -> Data:
     """Everything in a folder that was made at this scale: experiments, theory, study."""
     found = [_found(cell, scale, out) for cell in _plan.cells((*_plan.TASKS, *_plan.STAND_INS), scale)]
@@ -88,7 +106,21 @@ def collect(scale: Scale, out: Path) -> Data:
     study = None
     if _study.is_there() and (out / "study" / "reproduce.json").exists():
         study = _study.simulate(out, scale.participants, scale.note)
-    return Data([one for one in found if one is not None], panels, study)
+    tuned = {
+        cell: grid
+        for cell in _plan.sweep_cells(_plan.TASKS, scale)
+        if (grid := _grid(cell.folder(out) / cell.task / cell.teacher / "sweep.nc", scale)) is not None
+    }
+    return Data([one for one in found if one is not None], panels, study, tuned)
+
+
+def _grid(file: Path, scale: Scale) -> "xr.Dataset | None":
+    """A sweep of this scale, if it is there."""
+    try:
+        grid = load_curves(file)
+    except (OSError, Damaged):
+        return None
+    return grid if grid.attrs.get("steps") == scale.steps else None
 
 
 def _found(cell: Cell, scale: Scale, out: Path) -> Experiment | None:
