@@ -1,4 +1,4 @@
-# make run   sets up .venv and runs the experiments: tables on the screen, figures in results/
+# make run   sets up .venv and reproduces the paper at a small scale: report in results/quick/index.html
 # make test  sets up .venv and runs linters, type checker and tests
 PYTHON ?= python3
 VENV := .venv
@@ -10,9 +10,7 @@ AXE := build/node/node_modules/axe-core/axe.min.js
 .PHONY: run test test-all tools lint types docs figures bench wheel clean
 
 run: $(VENV)/.installed
-	@for task in regression gaussian mnist-20 irl-dense; do for teacher in cooperative adversarial; do \
-	  $(BIN)/ital run $$task --teacher $$teacher || exit $$?; done; done
-	@echo "Figures and tables are in results/. To go on: . $(BIN)/activate && ital --help"
+	@$(BIN)/ital reproduce --quick
 
 test: lint types docs tools
 	$(BIN)/python -m pytest -n 2

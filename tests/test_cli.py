@@ -43,7 +43,8 @@ def test_list_names_every_part_on_a_line(capsys):
 
 
 @pytest.mark.parametrize(
-    "command", [[], ["run"], ["list"], ["bench"], ["features", "build"], ["features", "check"], ["data", "get"]]
+    "command",
+    [[], ["run"], ["sweep"], ["list"], ["bench"], ["features", "build"], ["features", "check"], ["data", "get"]],
 )
 def test_help_shows_an_example(capsys, command):
     status, out, _ = ital(capsys, *command, "--help")
@@ -100,6 +101,22 @@ def test_a_map_is_taught_drawn_and_animated(capsys, tmp_path):
     status, _, err = ital(capsys, *arguments)
     assert status == 2
     assert "was made with map = " in err
+
+
+def test_sweep_prints_the_best_settings_the_winner_and_the_files(capsys, tmp_path):
+    arguments = ["sweep", "small", "--lr", "0.01,0.1", "--beta", "0,300", "--methods", "imt,ital", "--seeds", "2",
+                 "--steps", "20"]  # fmt: skip
+    status, out, err = ital(capsys, *arguments)
+    assert status == 0, err
+    assert re.search(r"│ +20 │ (IMT|ITAL) ", out)
+    assert "wins, closer than" in out
+    assert "Best naive: IMT (η = " in out
+    assert "of 4 settings is closer than IMT at the same η" in out
+    assert re.search(r"│ η +│$", out, re.MULTILINE)  # two values of η: the better is at an edge
+    assert "results/small/cooperative/sweep.nc" in out
+    assert (tmp_path / "results/small/cooperative/sweep.png").exists()
+    status, out, _ = ital(capsys, *arguments)
+    assert "nothing was computed" in out
 
 
 def test_shipped_features_are_checked(capsys, monkeypatch, tmp_path):
@@ -166,6 +183,13 @@ def test_divergence_is_in_the_table(capsys):
         (["run", "small", "--platform", "gpu"], "no GPU"),
         (["run", "small", "--out", "file"], "file"),
         (["run"], "argument"),
+        (["sweep", "small", "--lr", "0.1"], "--beta"),
+        (["sweep", "small", "--lr", "0.1,fast", "--beta", "0"], "finite numbers separated by commas"),
+        (["sweep", "small", "--lr", "0.1", "--beta", "auto"], "finite numbers separated by commas"),
+        (["sweep", "small", "--lr", "0.1,-1", "--beta", "0"], "positive and finite"),
+        (["sweep", "small", "--lr", "0.1,0.1", "--beta", "0"], "given twice"),
+        (["sweep", "small", "--lr", "0.1", "--beta", ","], "finite numbers separated by commas"),
+        (["sweep", "small", "--lr", "0.1", "--beta=-5", "--methods", "itall"], "did you mean 'ital'"),
         (["run", "small", "--what"], "--what"),
         (["dance"], "dance"),
         (["bench", "--lanes", "7"], "multiple of 8"),

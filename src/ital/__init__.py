@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         teachers,
         teaching,
         theory,
+        tuning,
         volume,
         watching,
     )
@@ -54,6 +55,7 @@ __all__ = [
     "teachers",
     "teaching",
     "theory",
+    "tuning",
     "volume",
     "watch",
     "watching",

@@ -92,7 +92,7 @@ def run(
     from ital import experiments
     from ital.experiments._table import print_outcome
 
-    chosen = {} if methods is None else {"methods": tuple(name.strip() for name in methods.split(",") if name.strip())}
+    chosen = {} if methods is None else {"methods": split(methods)}
     settings = experiments.Settings(
         task=task,
         teacher=teacher,
@@ -110,6 +110,85 @@ def run(
     )
     say = lambda line: print(line, file=sys.stderr)  # noqa: E731
     print_outcome(experiments.run(settings, out, animate=animate, overwrite=overwrite, progress=True, say=say))
+
+
+@app.command(epilog="Example: ital sweep regression --lr 0.001,0.01,0.1 --beta 0,500,5000 --methods imt,ital --seeds 5")
+def sweep(
+    task: Annotated[str, typer.Argument(help="The task, e.g. regression (ital list shows all).", show_default=False)],
+    lr: Annotated[str, typer.Option(help="Step sizes, separated by commas.", show_default=False)],
+    beta: Annotated[
+        str,
+        typer.Option(help="How rational aware learners think the teacher: numbers, as they stand.", show_default=False),
+    ],
+    teacher: Annotated[str, typer.Option(help="Who chooses the examples.")] = "cooperative",
+    methods: Annotated[str, typer.Option(help="Learners, separated by commas.")] = "batch,sgd,imt,ital",
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 20,
+    first_seed: Annotated[int, typer.Option(help="The first of them.")] = 0,
+    steps: Annotated[int, typer.Option(help="Teaching steps.")] = 2000,
+    batch_size: Annotated[int, typer.Option(help="Examples in a mini-batch.")] = 20,
+    init: Annotated[
+        str | None, typer.Option(help="Where learners start: uniform or normal:0.1 (default: the task's).")
+    ] = None,
+    label_noise: Annotated[float, typer.Option(help="Probability that a label of the pool is replaced.")] = 0.0,
+    map: Annotated[
+        Path | None, typer.Option(help="Rewards of the grid, for task irl: a text or CSV file with a line per row.")
+    ] = None,
+    eval_every: Annotated[
+        int | None, typer.Option(help="Steps between measurements (default: the task's, mostly 10).")
+    ] = None,
+    platform: PLATFORM = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a sweep of other settings.")] = False,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
+) -> None:
+    """Every method with every η and β: who is best when all are tuned? Maps and sweep.nc in OUT/TASK/TEACHER/.
+
+    The whole grid is one compiled program. Methods without β are computed once per η. Interrupted sweeps go on.
+    """
+    lrs, betas = parse_numbers("lr", lr), parse_numbers("beta", beta)
+    set_up_jax(platform)
+    from ital import experiments
+    from ital.experiments._table import print_sweep
+
+    settings = experiments.Settings(
+        task=task,
+        teacher=teacher,
+        methods=split(methods),
+        seeds=seeds,
+        first_seed=first_seed,
+        steps=steps,
+        batch_size=batch_size,
+        init=init,
+        label_noise=label_noise,
+        map=None if map is None else str(map),
+        eval_every=eval_every,
+    )
+    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
+    print_sweep(experiments.sweep(settings, lrs, betas, out, overwrite=overwrite, progress=True, say=say))
+
+
+@app.command(epilog="Example: ital reproduce --quick")
+def reproduce(
+    tasks: Annotated[
+        list[str] | None, typer.Argument(metavar="TASK", help="Tasks (default: all that come with ital).")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Few seeds and steps: a few minutes on two cores, and every figure says so.")
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the results (default: results; with --quick results/quick).")
+    ] = None,
+    platform: PLATFORM = None,
+) -> None:
+    """Every figure and table of the paper, and a report on what holds of its claims. Interrupted work goes on.
+
+    All tasks with cooperative and adversarial teachers, from both starts, 20 seeds; the report is OUT/index.html.
+    """
+    set_up_jax(platform)
+    from ital import reproduce as paper
+
+    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
+    report = paper.reproduce(tasks or (), quick=quick, out=out, progress=True, say=say)
+    print(f"report: {report}")
 
 
 @app.command(
@@ -275,6 +354,22 @@ def parse_beta(text: str | None) -> float | str | None:
     if not math.isfinite(beta):
         raise InputError(f"beta must be a finite number or 'auto', not {text!r}")
     return beta
+
+
+def split(text: str) -> tuple[str, ...]:
+    """What is written between commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def parse_numbers(name: str, text: str) -> list[float]:
+    """Finite numbers, separated by commas."""
+    try:
+        numbers = [float(part) for part in split(text)]
+    except ValueError:
+        numbers = []
+    if not numbers or not all(map(math.isfinite, numbers)):
+        raise InputError(f"{name} must be finite numbers separated by commas, not {text!r}")
+    return numbers
 
 
 def set_up_jax(platform: str | None, *, cache: bool = True) -> None:

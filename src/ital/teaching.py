@@ -400,7 +400,7 @@ def open_sessions(
     seeds: Sequence[int],
     *,
     steps: int,
-    lr: float,
+    lr: float | Sequence[float],
     batch_size: int,
     init: Init,
     eval_every: int,
@@ -410,7 +410,7 @@ def open_sessions(
     """Draws the worlds, lets teacher and learners fill in what they left open, and opens one session per rule.
 
     ``beta`` is for learners that have none of their own: a number, "auto", or None for the task's with the
-    teacher's sign.
+    teacher's sign. ``lr`` is one step size for all, or (where nobody asks for "auto") one for each learner.
     """
     omniscient = isinstance(teacher, OmniscientTeacher)
     eval_every = min(eval_every, steps)
@@ -426,33 +426,34 @@ def open_sessions(
     def program(rule: Rule) -> Program:
         return Program(task.rules, teacher.choose, omniscient, rule, batch_size, stride, diagnostics, axes)
 
-    def numbers(learner_settings: Any, shape: tuple[int, ...]) -> Numbers:
-        spread = functools.partial(_spread, shape=shape)
-        spread_teacher = jax.tree.map(spread, teacher_settings)
-        return Numbers(worlds, keys, spread(lr), learner_settings, spread_teacher, jnp.asarray(steps))
+    def numbers(lr: Any, learner_settings: Any, shape: tuple[int, ...]) -> Numbers:
+        spread_teacher = jax.tree.map(functools.partial(_spread, shape=shape), teacher_settings)
+        each_lr = jnp.broadcast_to(jnp.asarray(lr, jnp.result_type(float)), shape)
+        return Numbers(worlds, keys, each_lr, learner_settings, spread_teacher, jnp.asarray(steps))
 
     @functools.cache
     def auto_beta(imagine: Callable[[Lesson, Params], Array]) -> np.ndarray:
         scale, sign = _spread(init.scale, ()), _spread(teacher.sign, ())
         shared = program(learners[0].rule), imagine, init.kind, scale, sign
-        return np.asarray(auto_beta_per_seed(*shared, numbers((), (len(seeds),))))
+        return np.asarray(auto_beta_per_seed(*shared, numbers(lr, (), (len(seeds),))))
 
     told = situation(task, teacher, beta, batch_size, auto_beta)
-    by_rule: dict[Rule, list[Learner]] = {}
-    for learner in learners:
+    by_rule: dict[Rule, list[tuple[Learner, float]]] = {}
+    for learner, own_lr in zip(learners, np.broadcast_to(lr, len(learners)), strict=True):
         resolved = learner.resolve(learner, told)
-        by_rule.setdefault(resolved.rule, []).append(resolved)
+        by_rule.setdefault(resolved.rule, []).append((resolved, own_lr))
+    groups = {rule: list(zip(*lanes, strict=True)) for rule, lanes in by_rule.items()}
     return [
         Session(
             program(rule),
-            numbers(_side_by_side(group, len(seeds)), (len(seeds), len(group))),
+            numbers(lrs, _side_by_side(group, len(seeds)), (len(seeds), len(group))),
             group,
             init,
             steps=steps,
             eval_every=eval_every,
             exam=task.exam,
         )
-        for rule, group in by_rule.items()
+        for rule, (group, lrs) in groups.items()
     ]
 
 

@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 
 from ital import experiments, tasks, teaching
-from ital.experiments import Settings, _run, _store
+from ital.experiments import Settings, _resume, _run, _store
 from tests.worlds import small_classes
 
 QUICK = {"task": "small", "methods": ("imt", "ital", "ital-2"), "seeds": 3, "steps": 40, "lr": 0.01}
@@ -168,7 +168,7 @@ def stop_after(monkeypatch, blocks, error):
 def test_an_interrupted_run_goes_on_to_the_same_arrays(tmp_path, monkeypatch, blocks, error):
     whole = run(tmp_path / "whole").curves
     with monkeypatch.context() as patch:
-        patch.setattr(_run, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+        patch.setattr(_resume, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
         stop_after(patch, blocks, error)
         with pytest.raises(error):
             run(tmp_path / "cut")

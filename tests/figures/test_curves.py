@@ -4,6 +4,7 @@ import pytest
 
 import ital
 from ital import figures, learners
+from ital.figures import _curves
 from tests.worlds import small_classes
 
 
@@ -52,3 +53,11 @@ def test_saved_pictures_can_be_read(result, tmp_path):
 def test_one_seed_and_divergence_can_be_drawn(tmp_path):
     run = ital.teach(small_classes(), learner=[learners.imt()], seeds=1, steps=40, lr=1e30)
     figures.save(run.plot(), tmp_path / "curves")
+
+
+def test_registered_methods_have_a_colour_of_their_own_in_every_figure():
+    registered = _curves.colours(list(learners.REGISTRY))
+    assert len({registered[name] for name in learners.REGISTRY}) == len(learners.REGISTRY)
+    for name in learners.REGISTRY:
+        assert _curves.colours([name, "mine"])[name] == registered[name]
+    assert _curves.colours(["mine"])["mine"] not in {registered[name] for name in learners.REGISTRY}

@@ -3,5 +3,6 @@
 from ital.experiments._run import Outcome, run
 from ital.experiments._settings import Settings
 from ital.experiments._store import Damaged, load_curves, save_curves
+from ital.experiments._sweep import Sweep, sweep
 
-__all__ = ["Damaged", "Outcome", "Settings", "load_curves", "run", "save_curves"]
+__all__ = ["Damaged", "Outcome", "Settings", "Sweep", "load_curves", "run", "save_curves", "sweep"]

@@ -1,11 +1,13 @@
-"""The summary table at the end of a run."""
+"""The tables at the end of a run and of a sweep."""
 
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ital import tuning
 from ital.experiments._run import Outcome
+from ital.experiments._sweep import Sweep
 from ital.figures import in_legend_order, label
 from ital.results import computed, divergence, mean_and_error, measured, metrics_of
 
@@ -59,6 +61,70 @@ def table(outcome: Outcome) -> Table:
     shown.add_section()
     shown.add_row(Text("start", style="dim"), *[Text(_number(value), style="dim") for value in first], "")
     return shown
+
+
+def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
+    """Prints each method's best setting, the winner, where awareness pays, and the files."""
+    console = console or Console()
+    verdicts = sweep.verdicts()
+    console.print(best_settings(sweep, verdicts))
+    for verdict in verdicts:
+        for line in conclusions(sweep, verdict):
+            console.print(line, soft_wrap=True, highlight=False)
+    if any(setting.edge for verdict in verdicts for setting in verdict.best):
+        console.print("edge: this value is at the end of its range; a wider grid may find a better one.")
+    if not sweep.lanes_computed:
+        console.print("Everything was there already; nothing was computed.")
+    for file in sweep.files:
+        console.print(str(file), soft_wrap=True, highlight=False)
+
+
+def best_settings(sweep: Sweep, verdicts: list[tuning.Verdict]) -> Table:
+    """Each method at its own best setting: a section per step, the winner first and in bold."""
+    grid = sweep.grid
+    metric = tuning.metric_of(grid).replace("_", " ")
+    title = f"{sweep.task.title}, {grid.attrs['teacher']} teacher: each method at its own best setting"
+    shown = Table(title=title, title_justify="left")
+    shown.add_column("step", justify="right")
+    shown.add_column("method")
+    for column in ("η", "β", f"{metric} ± SE", "of start"):
+        shown.add_column(column, justify="right")
+    shown.add_column("edge")
+    for verdict in verdicts:
+        for place, one in enumerate(verdict.best):
+            number, style = ("" if place else str(verdict.step)), ("" if place else "bold")
+            beta = "" if one.beta is None else f"{one.beta:g}"
+            reached = _cell(one.mean, one.error, bold=not place, diverged=not np.isfinite(one.mean))
+            share = f"{one.share:.2g}" if np.isfinite(one.share) else ""
+            shown.add_row(
+                number, Text(one.label, style=style), f"{one.lr:g}", beta, reached, share, ", ".join(one.edge)
+            )
+        shown.add_section()
+    return shown
+
+
+def conclusions(sweep: Sweep, verdict: tuning.Verdict) -> list[str]:
+    """In words: who wins at a step, the best naive against the best aware, and in how many settings awareness pays."""
+    grid, step = sweep.grid, verdict.step
+    first, second, closer = verdict.best[0], verdict.best[1:2], verdict.closer
+    if second and first.mean == second[0].mean:
+        lines = [f"Step {step}: {first} and {second[0]} tie."]
+    else:
+        than = "" if closer is None else f", closer than {second[0]} on {closer[0]} of {closer[1]} seeds"
+        lines = [f"Step {step}: {first} wins{than}."]
+    if verdict.naive and verdict.aware:
+        naive, aware = verdict.naive, verdict.aware
+        lines.append(f"  Best naive: {naive}, {_number(naive.mean)}. Best aware: {aware}, {_number(aware.mean)}.")
+    for method in tuning.aware_methods(grid):
+        over_naive, over_imt = tuning.pays(grid, method, step), tuning.pays_at_same_lr(grid, method, step)
+        counted = [
+            f"{int(where.sum())} of {where.size} settings is closer than {whom}"
+            for where, whom in ((over_naive, "the best naive"), (over_imt, "IMT at the same η"))
+            if where is not None
+        ]
+        if counted:
+            lines.append(f"  {label(grid, method)} in {', in '.join(counted)}.")
+    return lines
 
 
 def _best(described: object, metric: str, means: list[float]) -> float | None:

@@ -1,6 +1,7 @@
 """Pictures of results."""
 
 from ital.figures._curves import in_legend_order, label, plot_curves, save
+from ital.figures._maps import plot_sweep
 from ital.figures._pictures import animate, plot_pictures
 
-__all__ = ["animate", "in_legend_order", "label", "plot_curves", "plot_pictures", "save"]
+__all__ = ["animate", "in_legend_order", "label", "plot_curves", "plot_pictures", "plot_sweep", "save"]

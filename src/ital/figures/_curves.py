@@ -72,15 +72,22 @@ def label(curves: "xr.Dataset", method: str) -> str:
     return str(curves["label"].sel({"method": method}).values)
 
 
+def colours(methods: Sequence[str]) -> dict[str, str]:
+    """A colour for each method: a registered one has the same in every figure, others take what is left."""
+    others = [name for name in dict.fromkeys([*learners.REGISTRY, *methods]) if name not in COLOURS]
+    return COLOURS | {name: OTHERS[i % len(OTHERS)] for i, name in enumerate(others)}
+
+
 def _panel(axis: Any, curves: "xr.Dataset", task: Task, metric: str) -> None:
-    others = iter(OTHERS * (1 + curves.sizes["method"] // len(OTHERS)))
     lowest, highest = np.inf, 0.0
-    for method in in_legend_order([str(m) for m in curves["method"].values]):
+    methods = in_legend_order([str(m) for m in curves["method"].values])
+    coloured = colours(methods)
+    for method in methods:
         lanes = computed(curves, method)
         curve = lanes[metric].transpose("seed", "step").values
         there = measured(curves, metric)
         steps, (mean, error) = lanes["step"].values[there], mean_and_error(curve[:, there])
-        colour = COLOURS.get(method) or next(others)
+        colour = coloured[method]
         front = 3 if method == "ital" else 2
         axis.plot(
             steps, mean, color=colour, label=label(curves, method), lw=2.2 if method == "ital" else 1.5,

@@ -7,7 +7,9 @@ from ital import _registry
 from ital.errors import InputError
 from ital.learners._base import Learner, Lesson, Rule, Situation, Update
 from ital.learners._batch import batch
+from ital.learners._batch_matched import batch_matched
 from ital.learners._imt import imt
+from ital.learners._imt_matched import imt_matched
 from ital.learners._sgd import sgd
 from ital.learners._teacher_aware import teacher_aware
 from ital.learners._two_step import Literal, awareness_step, imagine, imagined_choice, in_view, literal_weights
@@ -21,10 +23,15 @@ REGISTRY: dict[str, Callable[..., Learner]] = {
     "ital-5": functools.partial(teacher_aware, view=5),
     "ital-10": functools.partial(teacher_aware, view=10),
     "ital-15": functools.partial(teacher_aware, view=15),
+    "imt-matched": imt_matched,
+    "batch-matched": batch_matched,
 }
 
 PAPER = ("batch", "sgd", "imt", "ital", "ital-2", "ital-5", "ital-10", "ital-15")
 """The eight methods of the paper, in the order of its legends."""
+
+CONTROLS = ("imt-matched", "batch-matched")
+"""Yardsticks rather than methods: they take the length of ITAL's step and nothing else of it."""
 
 
 def make(name: str) -> Learner:
@@ -35,6 +42,7 @@ def make(name: str) -> Learner:
 
 
 __all__ = [
+    "CONTROLS",
     "PAPER",
     "REGISTRY",
     "Learner",
@@ -45,9 +53,11 @@ __all__ = [
     "Update",
     "awareness_step",
     "batch",
+    "batch_matched",
     "imagine",
     "imagined_choice",
     "imt",
+    "imt_matched",
     "in_view",
     "literal_weights",
     "make",

@@ -1,0 +1,116 @@
+"""What is there of a result and what is missing; computing that, so that an interruption loses nothing."""
+
+import hashlib
+import json
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence, Sized
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from ital import _interrupts
+from ital._progress import show_progress
+from ital._version import __version__
+from ital.errors import InputError
+from ital.experiments import _store
+from ital.results import Recording
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+SECONDS_BETWEEN_CHECKPOINTS = 5.0
+
+
+def found(identity: Mapping[str, Any], file: Path, say: Callable[[str], None] | None = None) -> "xr.Dataset | None":
+    """The result that is there already, or None; refuses one of other settings, puts a damaged one aside (and says)."""
+    try:
+        curves = _store.load_curves(file)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror or error}") from None
+    except _store.Damaged as damage:
+        if say is not None:
+            aside = file.with_name(f"{file.name}.damaged")
+            file.replace(aside)
+            say(f"{damage}: computing it again (the old file is now {aside.name})")
+        return None
+    for name, wanted in identity.items():
+        there = curves.attrs.get(name)
+        if there != wanted:
+            raise InputError(
+                f"{file} was made with {name} = {there}, not {wanted}: choose another --out, or --overwrite it"
+            )
+    return curves
+
+
+def missing(
+    methods: Sequence[str], seeds: Sequence[int], curves: "xr.Dataset | None"
+) -> list[tuple[list[str], list[int]]]:
+    """The (method, seed) pairs still to be computed, as rectangles: seeds that miss the same methods go together."""
+    together: dict[tuple[str, ...], list[int]] = {}
+    for seed in seeds:
+        absent = tuple(name for name in methods if not _is_there(curves, name, seed))
+        if absent:
+            together.setdefault(absent, []).append(seed)
+    return [(list(absent), those) for absent, those in together.items()]
+
+
+def _is_there(curves: "xr.Dataset | None", method: str, seed: int) -> bool:
+    if curves is None or method not in curves["method"].values or seed not in curves["seed"].values:
+        return False
+    return bool(curves["computed"].sel({"method": method, "seed": seed}).all())
+
+
+def checkpoint_of(folder: Path, identity: Mapping[str, Any], methods: list[str], seeds: list[int]) -> Path:
+    """A file for the state of one computation, of its own."""
+    text = json.dumps([identity, methods, seeds, versions()], sort_keys=True)
+    return folder / f".checkpoint-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+
+
+def compute(recording: Recording, checkpoint: Path, title: str, *, progress: bool, say: Callable[[str], None]) -> float:
+    """Runs all sessions to their end, from the last checkpoint if there is one; returns the seconds it took in all."""
+    began = time.monotonic()
+    try:
+        earlier = _store.load_checkpoint(recording, checkpoint)
+    except _store.Damaged as damage:
+        say(f"{damage}: starting again")
+        earlier = None
+    if earlier is not None:
+        share = recording.done / recording.total
+        say(f"going on with an interrupted run, {share:.0%} of it done")
+        began -= earlier
+    saved = time.monotonic()
+    with show_progress(title, recording.total, progress) as show, _interrupts.deferred() as interrupted:
+        show(recording.done)
+        for i, session in enumerate(recording.sessions):
+            for block in session.blocks(lambda share: show(recording.done_with(share))):
+                recording.blocks[i].append(block)
+                show(recording.done)
+                now = time.monotonic()
+                if interrupted() or now - saved > SECONDS_BETWEEN_CHECKPOINTS:
+                    _store.save_checkpoint(recording, now - began, checkpoint)
+                    saved = now
+                if interrupted():
+                    raise KeyboardInterrupt
+    return time.monotonic() - began
+
+
+def count(things: Sized, name: str) -> str:
+    """A number of things, in words."""
+    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
+
+
+def versions() -> dict[str, Any]:
+    """What computed a result, for its attributes."""
+    device = jax.devices()[0]
+    return {
+        "ital_version": __version__,
+        "jax_version": jax.__version__,
+        "numpy_version": np.__version__,
+        "python_version": platform.python_version(),
+        "device": f"{device.platform}: {device.device_kind}",
+    }

@@ -1,0 +1,15 @@
+"""The naive learner with steps as long as ITAL's."""
+
+from ital.learners._base import Learner
+from ital.learners._matched import matched
+from ital.learners._two_step import Literal, Schedule
+
+
+def imt_matched(
+    beta: float | str | Schedule | None = None, *, beta_decay: float | None = None, volume: str | None = None
+) -> Learner:
+    """Steps on the chosen example, as far as ITAL would: a control for the length of the step.
+
+    ``beta``, ``beta_decay`` and ``volume`` are those of :func:`teacher_aware`.
+    """
+    return matched("imt-matched", "IMT matched", Literal(chosen=1.0), beta, beta_decay, volume)

@@ -1,0 +1,51 @@
+"""Controls for the length of the step: as far as ITAL would go from here, along a gradient without awareness.
+
+    L = ‖ν′_ITAL − ν‖,     ν′ = ν − L·g/‖g‖
+
+ITAL's two steps together are longer than a naive one. A control that goes as far but not in ITAL's direction tells
+what the direction is worth.
+"""
+
+import functools
+
+import jax.numpy as jnp
+
+from ital._types import Params
+from ital.gradients import add_scaled, squared_norm
+from ital.learners._base import Learner, Lesson, Rule, Situation, Update
+from ital.learners._teacher_aware import teacher_aware
+from ital.learners._two_step import Literal, Schedule, Settings, literal_weights
+
+
+def update(lesson: Lesson, settings: Settings, params: Params, memory: tuple, *, aware: Rule) -> Update:
+    """A step of ``aware``'s length against g = Σᵢ aᵢ gᵢ(ν), a the control's own weights; none where g = 0."""
+    as_ital = settings._replace(literal=Literal(chosen=1.0))
+    there = aware.update(lesson, as_ital, params, memory).params
+    length = jnp.sqrt(squared_norm(add_scaled(there, -1.0, params)))
+    gradient = lesson.here.weighted_sum(literal_weights(lesson, settings.literal))
+    norm = jnp.sqrt(squared_norm(gradient))
+    return Update(add_scaled(params, -jnp.where(norm == 0, 0.0, length / jnp.where(norm == 0, 1.0, norm)), gradient))
+
+
+@functools.cache  # both controls are lanes of one program
+def rule(aware: Rule) -> Rule:
+    """The rule that borrows the length of its step from ``aware``."""
+    return Rule(init=aware.init, update=functools.partial(update, aware=aware))
+
+
+def matched(
+    name: str,
+    label: str,
+    literal: Literal,
+    beta: float | str | Schedule | None,
+    beta_decay: float | None,
+    volume: str | None,
+) -> Learner:
+    """A control with the given direction; β, its decay and the volume are those of the ITAL whose length it takes."""
+    aware = teacher_aware(beta, beta_decay=beta_decay, volume=volume)
+
+    def resolve(learner: Learner, situation: Situation) -> Learner:
+        resolved = aware.resolve(aware, situation)
+        return learner._replace(rule=rule(resolved.rule), settings=resolved.settings._replace(literal=literal))
+
+    return Learner(name, label, rule(aware.rule), aware.settings._replace(literal=literal), resolve)

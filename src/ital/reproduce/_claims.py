@@ -1,0 +1,452 @@
+"""The paper's claims, each a rule that the data may fail.
+
+A rule looks at every experiment that the claim is about, from both starts, and gives a check for each. A claim holds
+if all its checks do, holds in part if some do (so one that depends on the start holds in part), and does not hold if
+none does. Tests are paired over seeds; p-values are adjusted (Holm) within a claim.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ital.reproduce import _statistics as statistics
+from ital.reproduce._data import METHODS_BY_VIEW, Data, Experiment
+
+HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
+NEEDS_PEOPLE, NO_DATA = "needs people", "not judged"
+
+LEVEL = 0.05
+ALIKE = 0.05  # of the distance at the start: closer than this is alike
+BARELY = 0.10  # of the distance at the start: who gained less has barely learned
+FLAT = 0.05  # of the distance at the start: less than this in the last quarter of the steps is convergence
+NETWORKS = {
+    "MNIST": ("mnist-20", "mnist-30"),
+    "CIFAR-10": ("cifar10-6", "cifar10-12"),
+    "Tiny ImageNet": ("tiny-imagenet-lite0", "tiny-imagenet-lite2"),
+    "equations": ("equation-40", "equation-50"),
+}
+BASELINES = ("batch", "sgd", "imt")
+HOURS, CORES = 12, 16  # the paper's longest setting
+
+
+class Check(NamedTuple):
+    """A claim in one place: whether it holds there, all numbers in words, the one number that tells most, and p.
+
+    A ``tested`` check holds only if p is below the level as well.
+    """
+
+    where: str
+    start: str
+    holds: bool
+    numbers: str
+    value: float = float("nan")
+    p: float = float("nan")
+    tested: bool = False
+
+
+class Finding(NamedTuple):
+    """A claim with its verdict, the rule in words, and all checks behind it."""
+
+    claim: str
+    source: str
+    rule: str
+    verdict: str
+    summary: str
+    checks: list[Check]
+
+
+class Claim(NamedTuple):
+    """A claim of the paper (or a question of ours), and the rule that judges it.
+
+    ``value`` says what the number of its checks is; ``without`` is the verdict where there is nothing to check.
+    """
+
+    claim: str
+    source: str
+    rule: str
+    check: Callable[[Data], Iterable[Check]]
+    value: str
+    without: str = NO_DATA
+
+
+def judge(claim: Claim, data: Data) -> Finding:
+    """Applies a claim's rule to the data."""
+    checks = adjusted(list(claim.check(data)))
+    verdict = verdict_of(checks) or claim.without
+    return Finding(claim.claim, claim.source, claim.rule, verdict, summary_of(checks, claim), checks)
+
+
+def judge_all(data: Data) -> list[Finding]:
+    """Every claim, in the order of the report."""
+    return [judge(claim, data) for claim in CLAIMS]
+
+
+def adjusted(checks: Sequence[Check]) -> list[Check]:
+    """p-values after Holm's adjustment; a tested check holds only if its own is still below the level."""
+    p = statistics.holm(np.array([check.p for check in checks], float)) if checks else np.array([])
+    return [
+        check._replace(p=float(own), holds=check.holds and (not check.tested or bool(own < LEVEL)))
+        for check, own in zip(checks, p, strict=True)
+    ]
+
+
+def verdict_of(checks: Sequence[Check]) -> str | None:
+    """All, some, or none of the checks; None without any."""
+    if not checks:
+        return None
+    holding = sum(check.holds for check in checks)
+    return HOLDS if holding == len(checks) else FAILS if holding == 0 else IN_PART
+
+
+def summary_of(checks: Sequence[Check], claim: Claim) -> str:
+    """Where it holds and where not, from which start, the range of its number, and the largest p that counts."""
+    if not checks:
+        return "No person has taken part yet." if claim.without == NEEDS_PEOPLE else "Nothing to judge it by here."
+    parts = []
+    for start in dict.fromkeys(check.start for check in checks):
+        own = [check for check in checks if check.start == start]
+        failing = [check.where for check in own if not check.holds]
+        text = (f"{start} start: " if start else "") + f"{len(own) - len(failing)} of {len(own)}"
+        if failing and len(failing) < len(own):
+            text += f", not on {', '.join(failing)}"
+        parts.append(text)
+    values = np.array([check.value for check in checks])
+    values = values[~np.isnan(values)]
+    if values.size:
+        low, middle, high = np.min(values), np.median(values), np.max(values)
+        range_of = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}, median {middle:.3g}"
+        parts.append(f"{claim.value}: {range_of}".replace("-", "−"))
+    tested = [check.p for check in checks if check.tested and check.holds]
+    if tested:
+        parts.append(f"paired tests where it holds: p {_p(max(tested)).replace('=', '≤')}")
+    return ". ".join(part[0].upper() + part[1:] for part in parts) + "."
+
+
+def closer(one: Experiment, first: str, second: str, metric: str | None = None, where: str | None = None) -> Check:
+    """Whether the first method ends better than the second, by a paired test."""
+    found = statistics.paired(one.final(first, metric), one.final(second, metric))
+    sign = -1 if one.higher_is_better(metric or one.main) else 1
+    means = [sign * float(np.mean(one.final(method, metric))) for method in (first, second)]
+    improvement = statistics.probability_of_improvement(one.final(first, metric), one.final(second, metric))
+    numbers = (
+        f"{label(one, first)} {means[0]:.3g}, {label(one, second)} {means[1]:.3g}; "
+        f"difference {_signed(sign * found.difference)}{_interval(found, sign)}, "
+        f"P(improvement) {improvement:.2f}"
+    )
+    value = means[0] / means[1] if (metric or one.main) == one.main and means[1] else float("nan")
+    return Check(where or one.cell.task, one.cell.start, found.difference < 0, numbers, value, found.p, tested=True)
+
+
+def label(one: Experiment, method: str) -> str:
+    """A method's name as in legends."""
+    from ital.figures import label
+
+    return label(one.curves, method)
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3g}".replace("-", "−")
+
+
+def _interval(found: statistics.Paired, sign: int) -> str:
+    if not np.isfinite(found.low):
+        return ""
+    low, high = sorted((sign * found.low, sign * found.high))
+    return f" [{_signed(low)}, {_signed(high)}]"
+
+
+def _both(first: Check, second: Check) -> Check:
+    """Two tests in one check: both must hold, so the larger p counts."""
+    return first._replace(
+        holds=first.holds and second.holds,
+        numbers=f"{first.numbers}. {second.numbers}",
+        value=max(first.value, second.value),
+        p=_larger(first.p, second.p),
+    )
+
+
+def _larger(first: float, second: float) -> float:
+    return float("nan") if np.isnan(first) or np.isnan(second) else max(first, second)
+
+
+def batch_is_sgd(data: Data) -> Iterable[Check]:
+    """The 95 % interval of the difference lies within ±5 % of the distance at the start."""
+    for one in data.every("cooperative", "batch", "sgd"):
+        found = statistics.paired(one.left("batch"), one.left("sgd"))
+        alike = bool(max(abs(found.low), abs(found.high)) <= ALIKE)
+        left = [float(np.mean(one.left(method))) for method in ("batch", "sgd")]
+        numbers = (
+            f"left of the start: Batch {left[0]:.3f}, SGD {left[1]:.3f}; "
+            f"difference {_signed(found.difference)}{_interval(found, 1)}"
+        )
+        yield Check(one.cell.task, one.cell.start, alike, numbers, found.difference, found.p)
+
+
+def imt_is_better(data: Data) -> Iterable[Check]:
+    """IMT ends closer than Batch and SGD, and gains less on Batch than ITAL gains on IMT."""
+    for one in data.every("cooperative", *BASELINES, "ital"):
+        gain = float(np.mean(one.left("batch")) - np.mean(one.left("imt")))
+        more = float(np.mean(one.left("imt")) - np.mean(one.left("ital")))
+        check = _both(closer(one, "imt", "batch"), closer(one, "imt", "sgd"))
+        modest = f"gain over Batch {_signed(gain)} of the start; ITAL's over IMT {_signed(more)}"
+        yield check._replace(holds=check.holds and gain < more, numbers=f"{check.numbers}. {modest}")
+
+
+def ital_is_best(data: Data) -> Iterable[Check]:
+    """On every metric of the task's figure, ITAL ends better than the best of Batch, SGD and IMT."""
+    for one in data.every("cooperative", *BASELINES, "ital"):
+        for metric in one.panels():
+            judged = one.main if metric == "distance" else metric
+            best = min(BASELINES, key=lambda method: float(np.mean(one.final(method, judged))))
+            yield closer(one, "ital", best, judged, where=f"{one.cell.task} {judged.replace('_', ' ')}")
+
+
+def ital_2_beats_imt(data: Data) -> Iterable[Check]:
+    """ITAL-2, which sees two examples of each mini-batch, ends closer than IMT."""
+    for one in data.every("cooperative", "ital-2", "imt"):
+        yield closer(one, "ital-2", "imt")
+
+
+def more_is_faster(data: Data) -> Iterable[Check]:
+    """The mean distance over the run falls with M: no step up by more than 1 % of the start, a trend in the seeds."""
+    views = np.array([2, 5, 10, 15, 20], float)
+    for one in data.every("cooperative", *METHODS_BY_VIEW):
+        curves = [one.curve(method)[1] for method in METHODS_BY_VIEW]
+        areas = np.stack([(values / values[:, :1]).mean(axis=1) for values in curves])  # (method, seed)
+        if not np.isfinite(areas).all():
+            yield Check(one.cell.task, one.cell.start, False, "a learner has diverged")
+            continue
+        means = areas.mean(axis=1)
+        ranks = np.argsort(np.argsort(areas, axis=0), axis=0)
+        trend = np.array([np.corrcoef(np.log(views), own)[0, 1] for own in ranks.T])
+        found = statistics.paired(trend, np.zeros_like(trend))
+        ordered = bool((np.diff(means) <= 0.01).all())
+        falls = (
+            f"mean distance over the run, of the start, M = 2, 5, 10, 15, 20: {', '.join(f'{m:.3f}' for m in means)}"
+        )
+        holds = ordered and found.difference < 0
+        value = float(means[-1] / means[0])
+        yield Check(one.cell.task, one.cell.start, holds, falls, value, found.p, tested=True)
+
+
+def ital_converges(data: Data) -> Iterable[Check]:
+    """After 2000 steps half the distance or more is gained, at most 5 % of the start of it in the last quarter."""
+    for one in data.every("cooperative", "ital"):
+        if one.steps < 2000:
+            continue
+        steps, values = one.curve("ital")
+        at = int(np.argmin(np.abs(steps - 0.75 * steps[-1])))
+        shares = values / values[:, :1]
+        left, late = float(shares[:, -1].mean()), float((shares[:, at] - shares[:, -1]).mean())
+        reached = [_reach(statistics.steps_to_reach(steps, values, share)) for share in statistics.SHARES]
+        numbers = (
+            f"left {left:.3f} of the start, {_signed(late)} of it gained in the last quarter; "
+            f"steps to 50 %, 10 %, 1 %: {', '.join(reached)}"
+        )
+        yield Check(one.cell.task, one.cell.start, left <= 0.5 and abs(late) <= FLAT, numbers, left)
+
+
+def _reach(steps: np.ndarray) -> str:
+    """The median number of steps, if most seeds got there."""
+    there = np.isfinite(steps)
+    return f"{np.median(steps[there]):.0f}" if there.mean() > 0.5 else "–"
+
+
+def both_networks(data: Data) -> Iterable[Check]:
+    """With the smaller and with the larger teacher's network, ITAL ends closer than IMT."""
+    for name, (smaller, larger) in NETWORKS.items():
+        for start in dict.fromkeys(cell.start for cell in data.experiments):
+            pair = [data.get(start, task, "cooperative") for task in (smaller, larger)]
+            ready = [one for one in pair if one is not None and one.has("ital", "imt")]
+            if len(ready) == 2:
+                yield _both(*(closer(one, "ital", "imt") for one in ready))._replace(where=name)
+
+
+def adversary(data: Data) -> Iterable[Check]:
+    """IMT gains less than 10 % of the distance at the start; ITAL gains more than that and ends closer than IMT."""
+    for one in data.every("adversarial", "imt", "ital"):
+        naive, aware = (float(1 - np.mean(one.left(method))) for method in ("imt", "ital"))
+        check = closer(one, "ital", "imt")
+        numbers = f"gained of the start: IMT {_signed(naive)}, ITAL {_signed(aware)}. {check.numbers}"
+        yield check._replace(holds=check.holds and naive < BARELY < aware, numbers=numbers)
+
+
+def sparse(data: Data) -> Iterable[Check]:
+    """With sparse rewards ITAL ends better than IMT on every metric of the figure."""
+    for one in data.every("cooperative", "imt", "ital", tasks=("irl-sparse",)):
+        for metric in one.panels():
+            judged = one.main if metric == "distance" else metric
+            yield closer(one, "ital", "imt", judged, where=judged.replace("_", " "))
+
+
+def random_teacher(data: Data) -> Iterable[Check]:
+    """With a random teacher ITAL learns no more than IMT, and its results scatter more over seeds or participants."""
+    for one in data.every("random", "imt", "ital"):
+        check = closer(one, "ital", "imt")
+        holds, spread = _no_gain(one.final("ital"), one.final("imt"))
+        numbers = f"{check.numbers} (p {_p(check.p)}). {spread}"
+        yield Check(one.cell.task, one.cell.start, holds, numbers, check.value)
+    for name, arms in (data.study.random if data.study is not None else {}).items():
+        aware, naive = np.array(arms["aware"]), np.array(arms["naive"])
+        holds, spread = _no_gain(-aware, -naive)
+        numbers = f"distance fell by {aware.mean():.2f} (ITAL) and {naive.mean():.2f} (IMT), simulated. {spread}"
+        yield Check(f"study map {name}", "", holds, numbers.replace("-", "−"))
+
+
+def _no_gain(aware: np.ndarray, naive: np.ndarray) -> tuple[bool, str]:
+    """Whether the first, less being better, is not significantly better, and scatters significantly more."""
+    found = statistics.paired(aware, naive)
+    ratio, p = statistics.spread_ratio(aware, naive)
+    no_gain = not (found.difference < 0 and found.p < LEVEL)
+    return no_gain and bool(ratio > 1 and p < LEVEL), f"Spread: {ratio:.2g} times IMT's (p {_p(p)})"
+
+
+def _p(p: float) -> str:
+    return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"= {p:.3f}"
+
+
+def study_arms(data: Data) -> Iterable[Check]:
+    """Machine-taught, simulated: on each map the distance falls further for ITAL than for IMT."""
+    for row in data.study.tests if data.study is not None else ():
+        numbers = (
+            f"distance fell by {row['mean_first']:.2f} (ITAL) and {row['mean_second']:.2f} (IMT); "
+            f"difference {_signed(row['difference'])}, simulated"
+        )
+        yield Check(f"map {row['map']}", "", row["difference"] > 0, numbers, row["difference"], row["p"], tested=True)
+
+
+def theorem(data: Data) -> Iterable[Check]:
+    """On sampled steps where both conditions hold, the aware step beats the naive one at the largest β tried."""
+    for (start, task), panel in data.theory.items():
+        found = panel["guarantee"]
+        if not found["held"]:
+            continue
+        share, beta = found["where_held"][-1], found["beta"][-1]
+        lowest = int(np.argmin(found["where_held"]))
+        numbers = (
+            f"conditions hold on {found['held']} of {found['steps']} sampled steps; the aware step is the better one "
+            f"on {share:.1%} of these at β = {beta:.0e}, on {found['where_held'][lowest]:.1%} at β = "
+            f"{found['beta'][lowest]:.0e}, where the step overshoots"
+        )
+        yield Check(task, start, share >= 0.999, numbers, share)
+
+
+def monotonicity(data: Data) -> Iterable[Check]:
+    """The corollary's assumption, teaching monotonicity, on sampled pairs: at most 1 % violate it."""
+    for (start, task), panel in data.theory.items():
+        violated = panel["monotonicity_violations"]
+        yield Check(task, start, violated <= 0.01, f"{violated:.2%} of sampled pairs violate it", violated)
+
+
+def never_behind(data: Data) -> Iterable[Check]:
+    """At 99 % of all measured steps of all seeds, ITAL is no further off than IMT (up to 1 % of the start)."""
+    for one in data.every("cooperative", "imt", "ital"):
+        naive, aware = one.curve("imt")[1], one.curve("ital")[1]
+        share = float(np.mean(aware <= naive + 0.01 * naive[:, :1]))
+        yield Check(one.cell.task, one.cell.start, share >= 0.99, f"no further off at {share:.1%} of all points", share)
+
+
+def hours(data: Data) -> Iterable[Check]:
+    """Every setting of the paper's size (2000 steps, 8 methods and more, 20 seeds) takes less than 12 hours here."""
+    for one in data.every("cooperative"):
+        if one.steps < 2000 or one.curves.sizes["seed"] < 20 or one.curves.sizes["method"] < 8:
+            continue
+        took = float(one.curves.attrs["seconds"])
+        yield Check(one.cell.task, one.cell.start, took < 3600 * HOURS, duration(took), took / 60)
+
+
+def duration(took: float) -> str:
+    """Seconds in words."""
+    return f"{took:.0f} s" if took < 120 else f"{took / 60:.0f} min" if took < 7200 else f"{took / 3600:.1f} h"
+
+
+def awareness(data: Data) -> Iterable[Check]:
+    """ITAL ends closer than both controls, which make steps as long as ITAL's along a gradient without awareness."""
+    for one in data.every("cooperative", "ital", "imt-matched", "batch-matched"):
+        yield _both(closer(one, "ital", "imt-matched"), closer(one, "ital", "batch-matched"))
+
+
+def awareness_when_tuned(data: Data) -> Iterable[Check]:
+    """With each method at the η and β that suit it best, the best aware one ends closer than the best naive one."""
+    from ital import tuning
+
+    for cell, grid in data.sweeps.items():
+        found = tuning.judge(grid, int(grid["step"].values[-1]))
+        if found.aware is None or found.naive is None:
+            continue
+        aware, naive = found.aware.distances.values, found.naive.distances.values
+        test = statistics.paired(aware, naive)
+        on_edge = ", ".join(f"{one.label}: {' and '.join(one.edge)}" for one in (found.aware, found.naive) if one.edge)
+        numbers = (
+            f"{found.aware} {found.aware.mean:.3g}, {found.naive} {found.naive.mean:.3g}"
+            + (f"; at the end of its range: {on_edge}" if on_edge else "")
+        )  # fmt: skip
+        ratio = found.aware.mean / found.naive.mean if found.naive.mean else float("nan")
+        yield Check(cell.task, cell.start, test.difference < 0, numbers, ratio, test.p, tested=True)
+
+
+def _words(rule: Callable[[Data], Iterable[Check]]) -> str:
+    return " ".join((rule.__doc__ or "").split())
+
+
+def _nobody(data: Data) -> Iterable[Check]:
+    """Needs data of people: the study platform collects them, and its own report judges this."""
+    return ()
+
+
+MAIN, SUPPLEMENT, OURS = "main text", "supplement", "our question"
+
+CLAIMS = tuple(
+    Claim(claim, source, _words(rule), rule, value, NEEDS_PEOPLE if rule is _nobody else NO_DATA)
+    for claim, source, rule, value in (
+        ("Batch and SGD learn alike", MAIN, batch_is_sgd, "difference, of the distance at the start"),
+        ("IMT is better than both, modestly", MAIN, imt_is_better, "final distance, times that of Batch or SGD"),
+        ("ITAL is best on every task and metric", MAIN, ital_is_best, "final distance, times the best baseline's"),
+        ("ITAL beats IMT even if it sees 2 examples", MAIN, ital_2_beats_imt, "final distance, times IMT's"),
+        (
+            "The more of the mini-batch it sees, the faster it learns",
+            MAIN,
+            more_is_faster,
+            "mean distance over the run with all 20, times that with 2",
+        ),
+        ("ITAL converges within 2000 steps", MAIN, ital_converges, "distance left, of the start"),
+        (
+            "It works with a smaller and with a larger teacher network",
+            SUPPLEMENT,
+            both_networks,
+            "final distance, times IMT's",
+        ),
+        ("Adversary: a naive learner barely learns, ITAL does", MAIN, adversary, "final distance, times IMT's"),
+        ("It works with sparse rewards too", SUPPLEMENT, sparse, "final distance, times IMT's"),
+        (
+            "A random teacher brings no gain and a larger spread",
+            SUPPLEMENT,
+            random_teacher,
+            "final distance, times IMT's",
+        ),
+        (
+            "Study: ITAL over IMT on all five maps (simulated teachers here)",
+            MAIN,
+            study_arms,
+            "further decrease of the distance",
+        ),
+        ("Machine teachers do better than human ones", MAIN, _nobody, ""),
+        ("Theorem 1: large β makes the aware step the better one", MAIN, theorem, "share of steps at the largest β"),
+        ("Corollary, its assumption: teaching monotonicity", MAIN, monotonicity, "share of pairs that violate it"),
+        ("Corollary, its promise: ITAL is never behind IMT", MAIN, never_behind, "share of points not behind"),
+        (f"The longest setting takes {HOURS} hours on {CORES} cores", SUPPLEMENT, hours, "minutes here"),
+        (
+            "Is it the awareness, and not only the longer step?",
+            OURS,
+            awareness,
+            "ITAL's final distance, times the better control's",
+        ),
+        (
+            "Does awareness pay when every method is tuned?",
+            OURS,
+            awareness_when_tuned,
+            "final distance of the best aware method, times the best naive one's",
+        ),
+    )
+)

@@ -1,0 +1,95 @@
+"""What the claims and figures read: finished experiments, by start, task and teacher."""
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from ital.reproduce._plan import Cell
+from ital.results import computed, measured, metrics_of
+from ital.tasks import Task
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+METHODS_BY_VIEW = ("ital-2", "ital-5", "ital-10", "ital-15", "ital")
+
+
+class Experiment(NamedTuple):
+    """One finished experiment."""
+
+    cell: Cell
+    task: Task
+    curves: "xr.Dataset"
+
+    @property
+    def main(self) -> str:
+        """The metric that judges convergence: the distance without the part that no example can move."""
+        return "distance_centred" if "distance_centred" in metrics_of(self.curves) else "distance"
+
+    @property
+    def steps(self) -> int:
+        """Teaching steps."""
+        return int(self.curves["step"].values[-1])
+
+    def has(self, *methods: str) -> bool:
+        """Whether all of these were run."""
+        there = {str(name) for name in self.curves["method"].values}
+        return set(methods) <= there
+
+    def higher_is_better(self, metric: str) -> bool:
+        """Which way a metric points."""
+        described = self.task.metrics.get(metric)
+        return bool(described and described.higher_is_better)
+
+    def curve(self, method: str, metric: str | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Steps and values (seed, step) where the metric was measured; a diverged learner is infinitely far off."""
+        metric = metric or self.main
+        there = measured(self.curves, metric)
+        lanes = computed(self.curves, method)
+        values = lanes[metric].transpose("seed", "step").values[:, there].astype(float)
+        worst = -np.inf if self.higher_is_better(metric) else np.inf
+        return lanes["step"].values[there], np.where(np.isnan(values), worst, values)
+
+    def final(self, method: str, metric: str | None = None) -> np.ndarray:
+        """Per seed, the last value of a metric, less being better: what should be high comes with a minus."""
+        metric = metric or self.main
+        values = self.curve(method, metric)[1][:, -1]
+        return -values if self.higher_is_better(metric) else values
+
+    def left(self, method: str) -> np.ndarray:
+        """Per seed, the share of the distance at the start that is left at the end."""
+        values = self.curve(method)[1]
+        return np.asarray(values[:, -1] / values[:, 0])
+
+    def panels(self) -> list[str]:
+        """The metrics of the task's figure that were recorded."""
+        recorded = metrics_of(self.curves)
+        return [name for name in self.task.panels if name in recorded]
+
+
+class Data:
+    """All experiments of a report, with what the theory panel, the study and the sweeps found."""
+
+    def __init__(
+        self,
+        experiments: Iterable[Experiment],
+        theory: dict[tuple[str, str], Any] | None = None,
+        study: Any = None,
+        sweeps: "dict[Cell, xr.Dataset] | None" = None,
+    ) -> None:
+        self.experiments = {one.cell: one for one in experiments}
+        self.theory = theory or {}
+        self.study = study
+        self.sweeps = sweeps or {}
+
+    def every(self, teacher: str, *methods: str, tasks: Iterable[str] | None = None) -> Iterator[Experiment]:
+        """Experiments with a teacher, on some tasks, in which all these methods were run."""
+        wanted = None if tasks is None else set(tasks)
+        for cell, one in self.experiments.items():
+            if cell.teacher == teacher and (wanted is None or cell.task in wanted) and one.has(*methods):
+                yield one
+
+    def get(self, start: str, task: str, teacher: str) -> Experiment | None:
+        """One experiment, if it is there."""
+        return self.experiments.get(Cell(start, task, teacher))

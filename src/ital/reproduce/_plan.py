@@ -1,0 +1,156 @@
+"""What is reproduced: every task with every teacher, from both starts, at full or at quick scale."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ital import learners, tasks
+from ital._registry import nearest
+from ital.errors import InputError
+from ital.experiments import Settings
+
+TASKS = (
+    "regression",
+    "gaussian",
+    "mnist-20",
+    "mnist-30",
+    "cifar10-6",
+    "cifar10-12",
+    "tiny-imagenet-lite0",
+    "tiny-imagenet-lite2",
+    "equation-40",
+    "equation-50",
+    "irl-dense",
+    "irl-sparse",
+)
+"""All tasks that come with the package, in the paper's order."""
+
+STAND_INS = {"tiny-imagenet-13": "tiny-imagenet-lite0", "tiny-imagenet-19": "tiny-imagenet-lite2"}
+"""Tasks of the paper that need files the user builds, and whose panels stand for them here."""
+
+STARTS = ("uniform", "normal:0.1")
+"""Where learning starts: as in Algorithm 1 (the task's own range), and as in the authors' later code."""
+
+TEACHERS = ("cooperative", "adversarial")
+TUNED = ("batch", "sgd", "imt", "ital")  # methods of a sweep
+STEP_SIZES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
+RATIONALITIES = (0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of a sweep, times the task's β
+RANDOM_METHODS = ("batch", "imt", "ital")
+
+
+class Scale(NamedTuple):
+    """How much is computed.
+
+    ``random`` are the tasks that a random teacher teaches too, ``theory`` those of the theory panel, ``sweeps`` those
+    where every method is tuned; ``eval_every`` spaces the slow exams of a quick run.
+    """
+
+    quick: bool
+    seeds: int
+    steps: int
+    participants: int
+    random: tuple[str, ...]
+    theory: tuple[str, ...]
+    theory_steps: int
+    theory_seeds: int
+    sweeps: tuple[str, ...]
+    sweep_seeds: int
+    eval_every: dict[str, int]
+
+    @property
+    def note(self) -> str:
+        """What every figure of a quick run says."""
+        return f"quick run: {self.seeds} seeds, {self.steps} steps" if self.quick else ""
+
+
+FULL = Scale(
+    quick=False,
+    seeds=20,
+    steps=2000,
+    participants=20,
+    random=("regression", "gaussian", "irl-dense"),
+    theory=TASKS,
+    theory_steps=2000,
+    theory_seeds=5,
+    sweeps=TASKS,
+    sweep_seeds=5,
+    eval_every={},
+)
+QUICK = Scale(
+    quick=True,
+    seeds=5,
+    steps=400,
+    participants=6,
+    random=("regression", "gaussian"),
+    theory=("regression", "gaussian"),
+    theory_steps=200,
+    theory_seeds=3,
+    sweeps=("regression",),
+    sweep_seeds=3,
+    eval_every={"equation-40": 200, "equation-50": 200},
+)
+
+
+class Cell(NamedTuple):
+    """One experiment's place: where learning started, on which task, with which teacher."""
+
+    start: str
+    task: str
+    teacher: str
+
+    def folder(self, out: Path) -> Path:
+        """The ``--out`` of its run: results from the paper's start lie in OUT itself."""
+        return out if self.start == STARTS[0] else out / self.start.replace(":", "-")
+
+    @property
+    def title(self) -> str:
+        """In words."""
+        return f"{self.task}, {self.teacher} teacher, {self.start} start"
+
+
+def cells(names: Sequence[str], scale: Scale) -> list[Cell]:
+    """All experiments on these tasks."""
+    every = [Cell(start, task, teacher) for task in names for teacher in TEACHERS for start in STARTS]
+    return every + [Cell(start, task, "random") for task in names if task in scale.random for start in STARTS]
+
+
+def settings(cell: Cell, scale: Scale) -> Settings:
+    """The settings of an experiment. Controls go with the cooperative teacher, and at full scale with all."""
+    methods: tuple[str, ...] = learners.PAPER
+    if cell.teacher == "cooperative" or not scale.quick:
+        methods += learners.CONTROLS
+    if cell.teacher == "random":
+        methods = RANDOM_METHODS
+    return Settings(
+        task=cell.task,
+        teacher=cell.teacher,
+        methods=methods,
+        seeds=scale.seeds,
+        steps=scale.steps,
+        init=None if cell.start == STARTS[0] else cell.start,
+        eval_every=scale.eval_every.get(cell.task),
+    )
+
+
+def sweep_cells(names: Sequence[str], scale: Scale) -> list[Cell]:
+    """The experiments in which every method is tuned: from the small start, where nothing hides how near one gets."""
+    return [Cell(STARTS[1], task, "cooperative") for task in names if task in scale.sweeps]
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """The tasks asked for, all of them if none is; refuses what is none. Those that need files must have them."""
+    known = dict.fromkeys((*TASKS, *STAND_INS))
+    for name in names:
+        if name not in known:
+            raise InputError(nearest("task", name, known))
+        if name in STAND_INS:
+            tasks.make(name)
+    return list(dict.fromkeys(names or TASKS))
+
+
+def seconds(cell: Cell, scale: Scale) -> float:
+    """About how long an experiment takes on two cores, to weigh it in the progress display."""
+    kinds = {"tiny": 9e-5, "irl": 6e-5, "equation": 6e-5, "mnist": 2e-5, "cifar10": 2e-5}
+    each = kinds.get(cell.task.partition("-")[0], 3e-6)
+    made = settings(cell, scale)
+    return 6.0 + each * made.steps * made.seeds * len(made.methods)

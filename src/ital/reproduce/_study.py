@@ -1,0 +1,103 @@
+"""The simulated arms of the human study: bars and curves, labelled as what they are."""
+
+import importlib
+import importlib.util
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ital.experiments._store import write
+
+FIGURES = ("bars", "curves", "control")
+ABSENT = "The simulated arms of the human study are left out: this installation has no ital.study."
+
+
+class Study(NamedTuple):
+    """What the simulated participants brought.
+
+    ``tests`` compare machine-taught ITAL with IMT on each map, ``means`` are those of every arm and map, ``random``
+    has what each robot of a random teacher learned, ``control`` compares ITAL with steps of the same length over all
+    maps, ``pictures`` are the figures as PNG.
+    """
+
+    participants: int
+    tests: list[dict[str, Any]]
+    means: list[dict[str, Any]]
+    random: dict[str, dict[str, list[float]]]
+    control: dict[str, Any]
+    pictures: dict[str, bytes]
+
+
+def is_there() -> bool:
+    """Whether this installation has the human study."""
+    return importlib.util.find_spec("ital.study") is not None
+
+
+def simulate(out: Path, participants: int, note: str) -> Study:
+    """Machine and random teachers in the place of people, analysed as people's data would be; kept in OUT/study.
+
+    What is there from the same configuration and number of participants is not computed again.
+    """
+    arms, analysis, config, table = (
+        importlib.import_module(f"ital.study.{name}") for name in ("_arms", "_analysis", "_config", "_table")
+    )
+    settings = config.load_config()
+    folder = out / "study"
+    made_with = {"config": settings.hash, "participants": participants, "note": note}
+    done = folder / "reproduce.json"
+    if not _same(done, made_with) or not all((folder / f"{name}.png").exists() for name in FIGURES):
+        teachers = [arms.teacher(name, default=settings.beta) for name in ("machine", "random")]
+        analysed = analysis.analyze(table.Study(settings, arms.simulate(settings, participants, teachers)))
+        folder.mkdir(parents=True, exist_ok=True)
+        _draw(analysed, folder, note)
+        content = {**made_with, **_numbers(analysed)}
+        write(done, json.dumps(content).encode())
+    content = json.loads(done.read_text())
+    pictures = {name: (folder / f"{name}.png").read_bytes() for name in FIGURES}
+    numbers = {name: content[name] for name in ("tests", "means", "random", "control")}
+    return Study(participants, pictures=pictures, **numbers)
+
+
+def _same(file: Path, made_with: dict[str, Any]) -> bool:
+    try:
+        content = json.loads(file.read_text())
+    except (OSError, ValueError):
+        return False
+    return made_with.items() <= content.items()
+
+
+def _draw(analysed: Any, folder: Path, note: str) -> None:
+    from ital.figures import save
+    from ital.reproduce._figures import stamp
+
+    figures = importlib.import_module("ital.study._figures")
+    for name in FIGURES:
+        figure = figures.draw(name, analysed)
+        stamp(figure, note)
+        save(figure, folder / name)
+
+
+def _numbers(analysed: Any) -> dict[str, Any]:
+    """The numbers that the report quotes, as plain rows."""
+    tests, means = analysed.tests, analysed.summary
+    own = tests[(tests["teacher"] == "machine") & (tests["second_teacher"] == "machine")]
+    own = own[own["outcome"] == "distance_last"]
+    naive, matched = own[own["second"] == "naive"], own[own["second"] == "imt-matched"]
+    shown = means[means["outcome"].isin(["distance_last", "reward"]) & means["learner"].isin(["aware", "naive"])]
+    columns = ["map", "mean_first", "mean_second", "difference", "p"]
+    with_dice = analysed.outcomes[(analysed.outcomes["teacher"] == "random") & (analysed.outcomes["map"] != "all")]
+    over_maps = matched[matched["map"] == "all"][columns]
+    return {
+        "tests": naive[naive["map"] != "all"][columns].to_dict("records"),
+        "means": shown[shown["map"] != "all"][["teacher", "learner", "map", "outcome", "mean", "sem"]].to_dict(
+            "records"
+        ),
+        "random": {
+            str(name): {
+                learner: rows[rows["learner"] == learner].sort_values("participant")["distance_last"].tolist()
+                for learner in ("aware", "naive")
+            }
+            for name, rows in with_dice.groupby("map")
+        },
+        "control": over_maps.to_dict("records")[0] if len(over_maps) else {},
+    }

@@ -1,0 +1,170 @@
+"""The theory panel: where Theorem 1 applies, what it promises for large β, and how sharp q is at the start."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import ital
+from ital import learners, rationality, tasks, teachers, theory, volume
+from ital._types import Array, Params, PRNGKeyArray
+from ital.gradients import Gradients, add_scaled, squared_norm
+from ital.learners import Lesson
+from ital.learners._two_step import imagined_volumes
+from ital.models import Init
+from ital.tasks import World
+from ital.teaching import _AUTO, Drawn, Program, Session, choose, draw, meet, open_sessions
+
+LR, BATCH = 1e-3, 20
+MULTIPLES = (0.01, 0.1, 1.0, 3.0)  # of the task's β, for learners taught with diagnostics
+GUARANTEE = tuple(float(10**power) for power in np.arange(0, 12.01, 0.5))  # β of the numerical illustration
+SHARPNESS = tuple(float(10**power) for power in np.arange(1, 8.01, 0.25))
+
+
+def _session(name: str, start: str | None, seeds: int, *, adversarial: bool = False) -> Session:
+    task = tasks.make(name)
+    teacher = teachers.make("adversarial" if adversarial else "cooperative")
+    return open_sessions(
+        task, teacher, [learners.make("ital")], range(seeds), steps=1, lr=LR, batch_size=BATCH,
+        init=task.init if start is None else Init.parse(start), eval_every=1,
+    )[0]  # fmt: skip
+
+
+def _lesson(program: Program, world: World, drawn: Drawn, params: Params, lr: Array, settings: Any) -> Lesson:
+    """Feedback, choice, and what the learner is then shown."""
+    rules = program.rules
+    first = rules.first_feedback(params, world) if rules.first_feedback else None
+    scene = meet(program, world, drawn, params, first)
+    chosen = choose(program, world, drawn, scene, params, lr, settings)
+
+    def gradients(elsewhere: Params) -> Gradients:
+        previous = scene.feedback if rules.first_feedback else None
+        return rules.gradients(elsewhere, scene.examples, rules.feedback(elsewhere, scene.examples, previous))
+
+    here = rules.gradients(params, scene.examples, scene.feedback)
+    return Lesson(jnp.zeros((), int), lr, scene.examples, here, gradients, chosen, drawn.order, drawn.bystander)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _promised(program: Program, numbers: Any, starts: Params, keys: Array, betas: Array) -> dict[str, Array]:
+    """Theorem 1 at sampled ν between a start and ν*, one seed each: conditions, and improvement at every β.
+
+    ν′ − ν̂ is written as (1−q_c) times a direction that stays of one size however small 1−q_c is, so that an
+    improvement is told from none even where the step itself is below any floating-point number.
+    """
+
+    def one(world: World, start: Params, key: PRNGKeyArray, lr: Array, settings: Any) -> dict[str, Array]:
+        between, batch = jax.random.split(key)
+        target = world.truth.target
+        params = add_scaled(target, jax.random.uniform(between), add_scaled(start, -1.0, target))
+        lesson = _lesson(program, world, draw(program, world, batch), params, lr, settings)
+        is_chosen = jnp.arange(program.batch_size) == lesson.chosen
+        naive = add_scaled(params, -lr, lesson.here.weighted_sum(is_chosen.astype(lr.dtype)))
+        there = lesson.gradients(naive)
+        held = theory.local_improvement(lr, lesson.chosen, lesson.here, there, naive, naive, target)
+        volumes = volume.imitated(lr, lesson.here.squared_norms, lesson.here.losses, there.losses)
+        progress = there.inner(add_scaled(naive, -1.0, target))
+
+        runner_up = jnp.max(jnp.where(is_chosen, -jnp.inf, volumes))
+
+        def improved(beta: Array) -> Array:
+            weights = jnp.exp(beta * (volumes - jnp.max(volumes)))
+            rest = jnp.sum(jnp.where(is_chosen, 0.0, weights)) / jnp.sum(weights)  # 1 − q_c, however small
+            others = jax.nn.softmax(jnp.where(is_chosen, -jnp.inf, beta * (volumes - runner_up)))
+            direction = is_chosen - others
+            length = 2 * beta * lr**2 * rest
+            return 2 * jnp.sum(direction * progress) > length * squared_norm(there.weighted_sum(direction))
+
+        return {"conditions": held.conditions, "improved": jax.vmap(improved)(betas)}
+
+    seeds = jax.vmap(one, in_axes=(numbers.world_axes(program), 0, 0, 0, 0))
+    lr, teacher = numbers.lr[:, 0], jax.tree.map(lambda leaf: leaf[:, 0], numbers.teacher)
+    return jax.lax.map(lambda key: seeds(numbers.worlds, starts, key, lr, teacher), keys)
+
+
+def guarantee(name: str, start: str | None, *, seeds: int, batches: int) -> dict[str, Any]:
+    """How often the aware step beats the naive one, over β, where the conditions of Theorem 1 hold and where not."""
+    session = _session(name, start, seeds)
+    starts = jax.tree.map(lambda leaf: leaf[:, 0], session.carry.lanes.params)
+    keys = jax.random.split(jax.random.key(7), (batches, seeds))
+    found = _promised(session.program, session.numbers, starts, keys, jnp.asarray(GUARANTEE))
+    held, improved = np.asarray(found["conditions"]), np.asarray(found["improved"])
+    return {
+        "beta": list(GUARANTEE),
+        "steps": int(held.size),
+        "held": int(held.sum()),
+        "where_held": improved[held].mean(axis=0).tolist() if held.any() else [],
+        "elsewhere": improved[~held].mean(axis=0).tolist() if (~held).any() else [],
+    }
+
+
+def taught(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str, Any]:
+    """Learners of several β, all taught with diagnostics: on what share of their steps the conditions held, and on
+    what share their step beat the naive one.
+    """
+    task = tasks.make(name)._replace(exam=None)
+    betas = [multiple * task.beta for multiple in MULTIPLES]
+    several = [learners.teacher_aware(beta)._replace(name=f"beta {beta:g}") for beta in betas]
+    result = ital.teach(
+        task, "cooperative", several, seeds=seeds, steps=steps, init=start, eval_every=steps // 4, diagnostics=True
+    )
+    shares = {
+        signal: result.curves[f"theorem_{signal}"].isel(step=slice(1, None)).mean(("seed", "step")).values.tolist()
+        for signal in ("conditions", "improved")
+    }
+    distance = result.curves["distance"]
+    left = (distance.isel(step=-1) / distance.isel(step=0)).mean("seed").values.tolist()
+    return {"beta": betas, "task_beta": task.beta, "left": left, **shares}
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _at_start(program: Program, numbers: Any, starts: Params) -> tuple[Array, Array]:
+    """The volumes that aware learners imagine at ν⁰ on the mini-batches of ``beta="auto"``, and which are copies."""
+
+    def one(world: World, start: Params, key: PRNGKeyArray, lr: Array, settings: Any) -> tuple[Array, Array]:
+        def batch(key: PRNGKeyArray) -> tuple[Array, Array]:
+            drawn = draw(program, world, key)
+            volumes = imagined_volumes("imitated")(_lesson(program, world, drawn, start, lr, settings), start)
+            alike = [jnp.all((a[:, None] == a).reshape(*2 * a.shape[:1], -1), -1) for a in jax.tree.leaves(drawn.batch)]
+            return volumes, functools.reduce(jnp.logical_and, alike)
+
+        return jax.vmap(batch)(jax.random.split(jax.random.fold_in(key, _AUTO), rationality.BATCHES))
+
+    seeds = jax.vmap(one, in_axes=(numbers.world_axes(program), 0, 0, 0, 0))
+    lr, teacher = numbers.lr[:, 0], jax.tree.map(lambda leaf: leaf[:, 0], numbers.teacher)
+    return seeds(numbers.worlds, starts, numbers.keys, lr, teacher)
+
+
+def sharpness(name: str, start: str | None, *, seeds: int) -> dict[str, Any]:
+    """q's sharpness at the start over β, mean over seeds; the value that ``auto`` takes, and the task's own."""
+    session = _session(name, start, seeds)
+    starts = jax.tree.map(lambda leaf: leaf[:, 0], session.carry.lanes.params)
+    volumes, same = _at_start(session.program, session.numbers, starts)
+    over_seeds = jax.vmap(rationality.sharpness, in_axes=(None, 0, 0))
+    curve = [float(over_seeds(jnp.asarray(beta), volumes, same).mean()) for beta in SHARPNESS]
+    lr, sign = jnp.asarray(LR), jnp.asarray(1.0)
+    auto = jax.vmap(rationality.auto_beta, in_axes=(None, None, 0, 0))(lr, sign, volumes, same)
+    task_beta = tasks.make(name).beta
+    return {
+        "beta": list(SHARPNESS),
+        "sharpness": curve,
+        "auto": np.asarray(auto).tolist(),
+        "cap": rationality.MOST_NAIVE_STEPS / LR,
+        "task_beta": task_beta,
+        "at_task_beta": float(over_seeds(jnp.asarray(task_beta), volumes, same).mean()),
+    }
+
+
+def panel(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str, Any]:
+    """Everything above for one task and one start, and the violations of teaching monotonicity on samples."""
+    task = tasks.make(name)
+    if start is not None:
+        task = task._replace(init=Init.parse(start))
+    return {
+        "taught": taught(name, start, seeds=seeds, steps=steps),
+        "guarantee": guarantee(name, start, seeds=seeds, batches=200),
+        "sharpness": sharpness(name, start, seeds=seeds),
+        "monotonicity_violations": theory.teaching_monotonicity(task, samples=100, batches=10),
+    }

@@ -1,0 +1,160 @@
+"""Does all the work of ``ital reproduce``: what is missing is computed, then everything is judged and shown."""
+
+import dataclasses
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ital import experiments, figures, tasks
+from ital._progress import show_whole
+from ital.errors import InputError
+from ital.experiments import Damaged, load_curves
+from ital.experiments._store import write
+from ital.reproduce import _claims, _plan, _report, _study, _theory
+from ital.reproduce._data import Data, Experiment
+from ital.reproduce._figures import stamp, task_figure
+from ital.reproduce._plan import FULL, QUICK, STARTS, Cell, Scale
+from ital.results import computed
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+FIGURE_SECONDS, THEORY_SECONDS, STUDY_SECONDS, SWEEP_SECONDS = 2.0, 20.0, 20.0, 20.0
+
+
+def reproduce(
+    names: Sequence[str] = (),
+    *,
+    quick: bool = False,
+    out: Path | str | None = None,
+    progress: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Path:
+    """Computes what is missing of the paper's experiments, judges its claims and writes ``OUT/index.html``.
+
+    ``names`` are the tasks to compute (default: all that come with the package); the report shows whatever else is
+    there already. ``quick`` takes few seeds and steps, and has a folder of its own. Returns the report's path.
+    """
+    scale = QUICK if quick else FULL
+    out = Path(out) if out is not None else Path("results/quick" if quick else "results")
+    wanted = _plan.chosen(names)
+    for missing, instead in _plan.STAND_INS.items():
+        if not names:
+            say(f"{missing} needs features that the user builds, and is left out: {instead} stands for it.")
+    work = _plan.cells(wanted, scale)
+    theory = [(start, task) for task in wanted if task in scale.theory for start in (STARTS[:1] if quick else STARTS)]
+    with_study = not names and _study.is_there()
+    total = sum(_plan.seconds(cell, scale) for cell in work) + THEORY_SECONDS * len(theory)
+    tuned = _plan.sweep_cells(wanted, scale)
+    total += STUDY_SECONDS * with_study + FIGURE_SECONDS * len(work) + SWEEP_SECONDS * len(tuned)
+    began = time.monotonic()
+    with show_whole(total, progress) as part:
+        for cell in work:
+            with part(cell.title, _plan.seconds(cell, scale)):
+                _run(cell, scale, out, say)
+        for start, task in theory:
+            with part(f"theory on {task}, {start} start", THEORY_SECONDS):
+                _theory_of(start, task, scale, out, compute=True)
+        for cell in tuned:
+            with part(f"step sizes on {cell.task}", SWEEP_SECONDS):
+                _sweep(cell, scale, out, say)
+        if with_study:
+            with part("study: simulated arms", STUDY_SECONDS):
+                _study.simulate(out, scale.participants, scale.note)
+        with part("report", FIGURE_SECONDS * len(work)):
+            data = collect(scale, out)
+            notes = [] if _study.is_there() else [_study.ABSENT]
+            with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far off
+                findings = _claims.judge_all(data)
+                page = _report.page(data, findings, scale, out, time.monotonic() - began, notes)
+            write(out / "index.html", page.encode())
+    return out / "index.html"
+
+
+def _run(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
+    """One experiment with its figure, which says so if the run was a quick one."""
+    folder = cell.folder(out)
+    outcome = experiments.run(_plan.settings(cell, scale), folder, progress=True, draw=False, say=say)
+    place = outcome.files[0].parent
+    if outcome.lanes_computed or not (place / "curves.pdf").exists():
+        figures.save(task_figure(Experiment(cell, outcome.task, outcome.curves), scale.note), place / "curves")
+
+
+def _sweep(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
+    """Every method at every step size, and every β of those that have one."""
+    settings = dataclasses.replace(_plan.settings(cell, scale), methods=_plan.TUNED, seeds=scale.sweep_seeds)
+    betas = [multiple * tasks.make(cell.task).beta for multiple in _plan.RATIONALITIES]
+    tuned = experiments.sweep(settings, _plan.STEP_SIZES, betas, cell.folder(out), progress=True, say=say)
+    figure = tuned.plot()
+    stamp(figure, f"quick run: {scale.sweep_seeds} seeds, {scale.steps} steps" if scale.quick else "")
+    figures.save(figure, tuned.files[0].with_name("sweep"))
+
+
+def collect(scale: Scale, out: Path) -> Data:
+    """Everything in a folder that was made at this scale: experiments, theory, study."""
+    found = [_found(cell, scale, out) for cell in _plan.cells((*_plan.TASKS, *_plan.STAND_INS), scale)]
+    panels = {
+        (start, task): panel
+        for task in scale.theory
+        for start in STARTS
+        if (panel := _theory_of(start, task, scale, out, compute=False)) is not None
+    }
+    study = None
+    if _study.is_there() and (out / "study" / "reproduce.json").exists():
+        study = _study.simulate(out, scale.participants, scale.note)
+    tuned = {
+        cell: grid
+        for cell in _plan.sweep_cells(_plan.TASKS, scale)
+        if (grid := _grid(cell.folder(out) / cell.task / cell.teacher / "sweep.nc", scale)) is not None
+    }
+    return Data([one for one in found if one is not None], panels, study, tuned)
+
+
+def _grid(file: Path, scale: Scale) -> "xr.Dataset | None":
+    """A sweep of this scale, if it is there."""
+    try:
+        grid = load_curves(file)
+    except (OSError, Damaged):
+        return None
+    return grid if grid.attrs.get("steps") == scale.steps else None
+
+
+def _found(cell: Cell, scale: Scale, out: Path) -> Experiment | None:
+    """A finished experiment of these settings, cut to its methods and seeds; None if it is not there or not whole."""
+    file = cell.folder(out) / cell.task / cell.teacher / "curves.nc"
+    if not file.exists():
+        return None
+    try:
+        plan = _plan.settings(cell, scale).plan()
+        curves = load_curves(file)
+    except (Damaged, InputError):
+        return None
+    there = {str(name) for name in curves["method"].values}
+    if any(curves.attrs.get(name) != value for name, value in plan.identity.items()) or not set(plan.methods) <= there:
+        return None
+    if any(not set(plan.seeds) <= set(computed(curves, method)["seed"].values.tolist()) for method in plan.methods):
+        return None
+    return Experiment(cell, plan.task, curves.sel({"method": plan.methods, "seed": list(plan.seeds)}))
+
+
+def _theory_of(start: str, task: str, scale: Scale, out: Path, *, compute: bool) -> Any:
+    """The theory panel of a task, from OUT/theory/ where it is there already."""
+    file = out / "theory" / f"{task}-{start.replace(':', '-')}.json"
+    made_with = {"seeds": scale.theory_seeds, "steps": scale.theory_steps, "betas": list(_theory.MULTIPLES)}
+    try:
+        content = json.loads(file.read_text())
+        if content["made_with"] == made_with:
+            return content["panel"]
+    except (OSError, ValueError, KeyError):
+        pass
+    if not compute:
+        return None
+    own = None if start == STARTS[0] else start
+    panel = _theory.panel(task, own, seeds=scale.theory_seeds, steps=scale.theory_steps)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write(file, json.dumps({"made_with": made_with, "panel": panel}).encode())
+    return panel

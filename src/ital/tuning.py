@@ -1,0 +1,191 @@
+"""What a sweep over η and β says: each method at its best setting, who wins, and where awareness pays.
+
+Everything is read from the Dataset of a sweep, dimensions (method, lr, beta, seed, step). A setting is judged by its
+mean distance over seeds: ``distance_centred`` where it was recorded, else ``distance``.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ital.learners import CONTROLS
+from ital.results import mean_and_error
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+STEPS = (500, 1000)
+SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A method at one place of the grid: η, β (None: it has none), and its distance on each seed at a step.
+
+    ``edge`` names what lies at the end of its range ("η", "β" or both): further out it might do better.
+    """
+
+    method: str
+    label: str
+    lr: float
+    beta: float | None
+    edge: tuple[str, ...]
+    distances: "xr.DataArray"
+    share: float  # of the mean distance at the start
+
+    @property
+    def mean(self) -> float:
+        """Mean distance over seeds; infinite if a seed diverged."""
+        return float(self.distances.mean())
+
+    @property
+    def error(self) -> float:
+        """Its standard error."""
+        return float(mean_and_error(self.distances.values)[1])
+
+    def __str__(self) -> str:
+        return f"{self.label} (η = {self.lr:g}" + (")" if self.beta is None else f", β = {self.beta:g})")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One step of a sweep: every method at its own best setting, from best to worst; the best naive and aware one."""
+
+    step: int
+    best: tuple[Setting, ...]
+    naive: Setting | None
+    aware: Setting | None
+
+    @property
+    def closer(self) -> tuple[int, int] | None:
+        """On how many of the shared seeds the winner is closer than the next best; None if it is alone."""
+        if len(self.best) < 2:
+            return None
+        first, second = (setting.distances for setting in self.best[:2])
+        seeds = np.intersect1d(first["seed"], second["seed"])
+        return int((first.sel(seed=seeds) < second.sel(seed=seeds)).sum()), len(seeds)
+
+
+def metric_of(grid: "xr.Dataset") -> str:
+    """The distance by which settings are judged."""
+    return "distance_centred" if "distance_centred" in grid else "distance"
+
+
+def without_beta(grid: "xr.Dataset") -> list[str]:
+    """Methods that have no β: the file repeats them along it."""
+    return json.loads(grid.attrs["without_beta"])
+
+
+def naive_methods(grid: "xr.Dataset") -> list[str]:
+    """Methods that do not reason about the teacher: Batch, SGD, IMT, and others without a β."""
+    return [str(name) for name in grid["method"].values if name in without_beta(grid)]
+
+
+def aware_methods(grid: "xr.Dataset") -> list[str]:
+    """Methods with a β, without the controls that only borrow the length of the aware step."""
+    return [str(name) for name in grid["method"].values if name not in (*without_beta(grid), *CONTROLS)]
+
+
+def judged_steps(grid: "xr.Dataset") -> list[int]:
+    """Steps 500 and 1000 (or the nearest measured) where the sweep reaches them, and the last."""
+    steps = grid["step"].values
+    nearest = [int(steps[np.abs(steps - step).argmin()]) for step in STEPS if step <= steps[-1]]
+    return sorted({*nearest, int(steps[-1])})
+
+
+def distances(grid: "xr.Dataset", step: int) -> "xr.DataArray":
+    """(method, lr, beta, seed) at a step: infinite where the lane had diverged by then, NaN where none was run."""
+    values = grid[metric_of(grid)].sel({"step": step})
+    diverged = (grid["diverged_at"] >= 0) & (grid["diverged_at"] <= step)
+    return values.where(np.isfinite(values) & ~diverged, np.inf).where(grid["computed"] == 1)
+
+
+def mean_distances(grid: "xr.Dataset", step: int) -> "xr.DataArray":
+    """(method, lr, beta): the mean over seeds, infinite where one diverged."""
+    return distances(grid, step).mean("seed")
+
+
+def diverged(grid: "xr.Dataset", step: int) -> "xr.DataArray":
+    """(method, lr, beta): whether a seed diverged, or the mean is farther from the target than where it began."""
+    return mean_distances(grid, step) > mean_distances(grid, 0)
+
+
+def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
+    """(method, lr, beta): the first measured step within a share of a seed's own start, the median over seeds.
+
+    Infinite where half of the seeds do not get there.
+    """
+    values = grid[metric_of(grid)].transpose("method", "lr", "beta", "seed", "step")
+    there = values <= share * values.isel(step=0)
+    first = grid["step"].isel(step=there.argmax("step")).where(there.any("step"), np.inf)
+    return first.drop_vars("step").where(grid["computed"] == 1).quantile(0.5, "seed", method="higher")
+
+
+def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
+    """The setting of a method with the smallest mean distance at a step."""
+    means = mean_distances(grid, step).sel({"method": method}).transpose("lr", "beta").values
+    i, j = np.unravel_index(np.argmin(means), means.shape)
+    lrs, betas = grid["lr"].values, grid["beta"].values
+    has_beta = method not in without_beta(grid)
+    edge = ["η"] if i in (0, len(lrs) - 1) else []
+    # β = 0 is no end of a range: there awareness ends
+    edge += ["β"] if has_beta and j in (0, len(betas) - 1) and betas[j] != 0 else []
+    cell = {"method": method, "lr": lrs[i], "beta": betas[j]}
+    lanes = distances(grid, step).sel(cell).dropna("seed")
+    return Setting(
+        method=method,
+        label=str(grid["label"].sel({"method": method}).values),
+        lr=float(lrs[i]),
+        beta=float(betas[j]) if has_beta else None,
+        edge=tuple(edge),
+        distances=lanes,
+        share=float(lanes.mean() / distances(grid, 0).sel(cell).mean()),
+    )
+
+
+def pays(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
+    """(lr, beta): where an aware method is closer than every naive one at its own best η; None without a naive one."""
+    naive = naive_methods(grid)
+    if not naive:
+        return None
+    means = mean_distances(grid, step)
+    return means.sel({"method": method}) < means.sel({"method": naive}).min()
+
+
+def pays_at_same_lr(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
+    """(lr, beta): where an aware method is closer than IMT with the same η; None without IMT."""
+    if "imt" not in grid["method"].values:
+        return None
+    means = mean_distances(grid, step)
+    return means.sel({"method": method}) < means.sel({"method": "imt"}).drop_vars("method")
+
+
+def judge(grid: "xr.Dataset", step: int) -> Verdict:
+    """Every method at its own best setting at a step."""
+    ranked = sorted((best(grid, str(name), step) for name in grid["method"].values), key=lambda setting: setting.mean)
+
+    def first_of(methods: list[str]) -> Setting | None:
+        return next((setting for setting in ranked if setting.method in methods), None)
+
+    return Verdict(step, tuple(ranked), first_of(naive_methods(grid)), first_of(aware_methods(grid)))
+
+
+__all__ = [
+    "Setting",
+    "Verdict",
+    "aware_methods",
+    "best",
+    "distances",
+    "diverged",
+    "judge",
+    "judged_steps",
+    "mean_distances",
+    "metric_of",
+    "naive_methods",
+    "pays",
+    "pays_at_same_lr",
+    "steps_to",
+    "without_beta",
+]

@@ -1,0 +1,68 @@
+import re
+
+import pytest
+
+from ital.errors import InputError
+from ital.reproduce import _plan, _study, _work, reproduce
+from ital.reproduce._plan import QUICK, STARTS, Cell
+
+SMALL = QUICK._replace(seeds=2, steps=20, theory=("regression",), theory_steps=8, theory_seeds=1, sweep_seeds=1)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """A scale that takes seconds."""
+    monkeypatch.setattr(_work, "QUICK", SMALL)
+    monkeypatch.setattr(_study, "is_there", lambda: False)
+
+
+def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_path, monkeypatch):
+    said = []
+    report = reproduce(["regression"], quick=True, out=tmp_path, say=said.append)
+    assert report == tmp_path / "index.html"
+    page = report.read_text()
+    for needed in ("does not hold", "needs people", "Batch matched", "Quick run: 2 seeds and 20 steps", "β"):
+        assert needed in page
+    assert "at the end of its range" in page
+    assert page.count("data:image/png;base64,") >= 8
+    outside = re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)
+    assert not re.search(r"(src|href)=\"(?!data:|#)", outside)
+    assert _study.ABSENT in page
+    for cell in _plan.cells(["regression"], SMALL):
+        assert (cell.folder(tmp_path) / "regression" / cell.teacher / "curves.png").exists()
+    assert (tmp_path / "figures" / "main.pdf").exists()
+
+    results = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")}
+    assert len(results) == 7  # six experiments and a sweep
+    monkeypatch.setattr(_work._theory, "panel", None)  # what is there is not computed again
+    reproduce(["regression"], quick=True, out=tmp_path)
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")} == results
+
+
+def test_what_else_is_in_the_folder_is_in_the_report(small, tmp_path):
+    data = _work.collect(SMALL, tmp_path)
+    assert not data.experiments
+    _work._run(Cell("uniform", "regression", "adversarial"), SMALL, tmp_path, print)
+    assert list(_work.collect(SMALL, tmp_path).experiments) == [Cell("uniform", "regression", "adversarial")]
+    assert not _work.collect(SMALL._replace(steps=21), tmp_path).experiments
+    assert not _work.collect(SMALL._replace(seeds=3), tmp_path).experiments
+
+
+def test_all_tasks_both_starts_and_teachers_are_planned():
+    every = _plan.cells(_plan.TASKS, _plan.FULL)
+    assert len({cell.task for cell in every}) == 12
+    assert {cell.start for cell in every} == set(STARTS)
+    assert {cell.teacher for cell in every} == {"cooperative", "adversarial", "random"}
+    for cell in every:
+        settings = _plan.settings(cell, _plan.FULL)
+        assert (settings.seeds, settings.steps) == (20, 2000)
+        expected = 3 if cell.teacher == "random" else 10
+        assert len(settings.methods) == expected
+
+
+def test_unknown_tasks_and_those_without_their_files_are_refused(tmp_path):
+    with pytest.raises(InputError, match="did you mean 'regression'"):
+        reproduce(["regresion"], out=tmp_path)
+    with pytest.raises(InputError, match="ital features build tiny-imagenet-vgg"):
+        reproduce(["tiny-imagenet-13"], out=tmp_path)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,29 @@
+import numpy as np
+import pytest
+
+import ital
+from ital.reproduce import _theory
+
+
+def test_large_beta_recovers_the_guarantee_where_the_conditions_hold_and_moderate_beta_does_not():
+    found = _theory.guarantee("regression", None, seeds=2, batches=100)
+    assert found["held"] > 50
+    assert found["where_held"][-1] == 1.0
+    assert min(found["where_held"]) < 0.95
+    assert found["elsewhere"][-1] < 0.5
+
+
+def test_sharpness_reaches_its_aim_at_the_value_of_auto():
+    found = _theory.sharpness("regression", None, seeds=2)
+    curve = np.interp(np.log(found["auto"]), np.log(found["beta"]), found["sharpness"])
+    np.testing.assert_allclose(curve, 0.8, atol=0.15)
+    taught = ital.teach("regression", beta="auto", seeds=2, steps=1)
+    np.testing.assert_allclose(taught.curves["beta"].values[0], found["auto"], rtol=1e-4)
+
+
+@pytest.mark.parametrize("start", [None, "normal:0.1"])
+def test_diagnostics_are_shares_of_steps(start):
+    found = _theory.taught("regression", start, seeds=2, steps=40)
+    assert found["beta"] == [50.0, 500.0, 5000.0, 15000.0]
+    assert 0.5 < min(found["conditions"]) <= max(found["conditions"]) <= 1
+    assert found["improved"][0] == 1.0  # a small β makes a small step in the right direction

@@ -1,0 +1,150 @@
+import json
+
+import matplotlib.image
+import numpy as np
+import pytest
+import xarray as xr
+
+from ital import figures, tasks, tuning
+
+LRS, BETAS, STEPS = [0.01, 0.1, 1.0], [0.0, 10.0, 100.0], [0, 500, 1000, 1500]
+
+
+def made_up(**ends):
+    """A sweep whose distances fall from 10 in a straight line to ends[method] (lr, beta) at the last step."""
+    shape = (len(ends), len(LRS), len(BETAS))
+    end = np.stack([np.broadcast_to(np.asarray(one, float), shape[1:]) for one in ends.values()])
+    line = 10 + (end[..., None] - 10) * np.asarray(STEPS) / STEPS[-1]
+    distance = np.stack([line, line], axis=3)  # two seeds
+    dims = ("method", "lr", "beta", "seed")
+    data = {
+        "distance": ((*dims, "step"), distance),
+        "diverged_at": (dims, np.full(distance.shape[:-1], -1)),
+        "computed": (dims, np.ones(distance.shape[:-1], np.int8)),
+    }
+    coords = {"method": list(ends), "label": ("method", [name.upper() for name in ends]), "lr": LRS, "beta": BETAS,
+              "seed": [0, 1], "step": STEPS}  # fmt: skip
+    naive = [name for name in ends if name in ("batch", "sgd", "imt")]
+    return xr.Dataset(data, coords, {"without_beta": json.dumps(naive), "teacher": "cooperative"})
+
+
+def row(*values):
+    """The same for every β."""
+    return np.repeat(np.asarray(values, float)[:, None], len(BETAS), axis=1)
+
+
+ITAL = np.array([[5.0, 4.0, 3.0], [3.0, 0.5, 2.5], [8.0, 8.0, 8.0]])
+
+
+def test_every_method_is_judged_at_its_own_best_setting():
+    grid = made_up(batch=row(4, 2, 1), imt=row(5, 3, 8), ital=ITAL)
+    verdict = tuning.judge(grid, 1500)
+    assert [str(setting) for setting in verdict.best] == ["ITAL (η = 0.1, β = 10)", "BATCH (η = 1)", "IMT (η = 0.1)"]
+    assert verdict.best[0].mean == pytest.approx(0.5)
+    assert verdict.best[0].share == pytest.approx(0.05)
+    assert (verdict.naive.method, verdict.aware.method) == ("batch", "ital")
+    assert verdict.closer == (2, 2)
+
+
+def test_the_naive_may_win():
+    grid = made_up(batch=row(4, 0.1, 1), imt=row(5, 3, 8), ital=ITAL)
+    verdict = tuning.judge(grid, 1500)
+    assert verdict.best[0].method == verdict.naive.method == "batch"
+    assert not tuning.pays(grid, "ital", 1500).any()
+
+
+def test_an_end_of_the_range_is_named_but_not_where_awareness_ends():
+    assert tuning.best(made_up(ital=[[9, 9, 9], [9, 1, 9], [9, 9, 9]]), "ital", 1500).edge == ()
+    assert tuning.best(made_up(ital=[[9, 9, 9], [9, 9, 1], [9, 9, 9]]), "ital", 1500).edge == ("β",)
+    assert tuning.best(made_up(ital=[[9, 9, 9], [9, 9, 9], [9, 1, 9]]), "ital", 1500).edge == ("η",)
+    assert tuning.best(made_up(ital=[[9, 9, 1], [9, 9, 9], [9, 9, 9]]), "ital", 1500).edge == ("η", "β")
+    assert tuning.best(made_up(ital=[[9, 9, 9], [1, 9, 9], [9, 9, 9]]), "ital", 1500).edge == ()
+    assert tuning.best(made_up(imt=row(9, 1, 9)), "imt", 1500).edge == ()  # repeated along β, so first there
+
+
+def test_where_awareness_pays():
+    grid = made_up(batch=row(4, 2, 1), imt=row(5, 3, 8), ital=ITAL)
+    assert np.argwhere(tuning.pays(grid, "ital", 1500).values).tolist() == [[1, 1]]
+    at_same_lr = tuning.pays_at_same_lr(grid, "ital", 1500)
+    assert np.argwhere(at_same_lr.transpose("lr", "beta").values).tolist() == [[0, 1], [0, 2], [1, 1], [1, 2]]
+    assert tuning.pays(made_up(ital=ITAL), "ital", 1500) is None
+    assert tuning.pays_at_same_lr(made_up(ital=ITAL), "ital", 1500) is None
+
+
+def test_controls_are_neither_naive_nor_aware():
+    grid = made_up(**{"batch": row(4, 2, 1), "imt-matched": 0.1 * ITAL, "ital": ITAL})
+    verdict = tuning.judge(grid, 1500)
+    assert verdict.best[0].method == "imt-matched"
+    assert verdict.aware.method == "ital"
+    assert tuning.naive_methods(grid) == ["batch"]
+
+
+def test_a_diverged_seed_spoils_a_setting_from_then_on():
+    grid = made_up(ital=ITAL)
+    grid["diverged_at"][0, 1, 1, 0] = 1000
+    assert tuning.best(grid, "ital", 500).beta == 10.0
+    assert tuning.best(grid, "ital", 1000).beta != 10.0
+    assert np.isinf(tuning.mean_distances(grid, 1500).values[0, 1, 1])
+    assert np.argwhere(tuning.diverged(grid, 1500).values).tolist() == [[0, 1, 1]]
+    assert not tuning.diverged(grid, 500).any()
+    assert tuning.diverged(made_up(ital=row(5, 11, 5)), 1500).values[0, 1].all()  # farther than at the start
+
+
+def test_seeds_that_were_not_run_do_not_count():
+    grid = made_up(imt=row(5, 3, 8), ital=ITAL)
+    grid["distance"][1, ..., 1, :] = np.nan
+    grid["computed"][1, ..., 1] = 0
+    verdict = tuning.judge(grid, 1500)
+    assert verdict.best[0].method == "ital"
+    assert verdict.best[0].distances["seed"].values.tolist() == [0]
+    assert verdict.closer == (1, 1)
+
+
+def test_steps_to_a_share_of_the_start():
+    grid = made_up(ital=[[0.0, 1.0, 1.1], [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
+    grid["distance"][0, 1, 0, :, 1] = 0.9  # both seeds are there after 500 steps
+    grid["distance"][0, 1, 1, 0, :] = 5.0  # one of two never is
+    steps = tuning.steps_to(grid).values[0]
+    assert steps[0].tolist() == [1500.0, 1500.0, np.inf]
+    assert steps[1].tolist() == [500.0, np.inf, 1500.0]
+    assert tuning.steps_to(grid, share=0.5).values[0, 2, 0] == 1000.0
+
+
+def test_judged_steps_are_measured_ones():
+    grid = made_up(ital=ITAL)
+    assert tuning.judged_steps(grid) == [500, 1000, 1500]
+    assert tuning.judged_steps(grid.assign_coords(step=[0, 100, 200, 300])) == [300]
+    assert tuning.judged_steps(grid.assign_coords(step=[0, 510, 990, 1000])) == [510, 1000]
+
+
+def test_the_centred_distance_is_preferred():
+    grid = made_up(ital=ITAL)
+    grid["distance_centred"] = grid["distance"] * 0 + 3.0
+    assert tuning.metric_of(grid) == "distance_centred"
+    assert tuning.judge(grid, 1500).best[0].mean == 3.0
+
+
+def test_maps_show_numbers_divergence_and_what_pays(tmp_path):
+    grid = made_up(batch=row(4, 2, 1), imt=row(5, 3, 8), ital=ITAL)
+    grid["diverged_at"][2, 2, 2, 0] = 500
+    figure = figures.plot_sweep(grid, tasks.regression())
+    titles = [axis.get_title() for axis in figure.axes]
+    assert titles[:4] == ["Naive", "ITAL", "Naive", "ITAL"]
+    above, below = figure.axes[1], figure.axes[3]
+    texts = {tuple(map(int, text.get_position())): text.get_text() for text in above.texts}
+    assert texts[2, 2] == "×"  # x is η, y is β
+    assert texts[1, 1] == "0.5"
+    assert texts[0, 1] == "4"
+    assert {text.get_text() for text in below.texts} == {"–", "×", "1500"}
+    (dots,) = above.lines
+    assert np.round(np.transpose(dots.get_data())).tolist() == [[1, 1]]
+    assert [patch.get_xy() for patch in above.patches] == [(0.5, 0.5)]
+    png, _ = figures.save(figure, tmp_path / "sweep")
+    assert matplotlib.image.imread(png).std() > 0.05
+
+
+def test_maps_of_one_setting_and_of_nothing_but_divergence():
+    grid = made_up(ital=ITAL).isel(lr=[0], beta=[0])
+    figures.plot_sweep(grid, tasks.regression())
+    grid["diverged_at"][:] = 500
+    figures.plot_sweep(grid, tasks.regression()).canvas.draw()
