@@ -90,7 +90,7 @@ class _NoCookies(requests.cookies.cookielib.DefaultCookiePolicy):
 
 @pytest.mark.parametrize("known", [False, True], ids=["stranger", "known"])
 def test_no_answer_is_an_error_of_ours(sqlite_url, served, known):
-    with served(sqlite_url) as client:
+    with served(sqlite_url, log_ins_per_minute=10**6) as client:
         answers = explore(client, known, examples=5)
     assert len({label for label, _ in answers}) == 17
     assert {status for _, status in answers} >= ({200, 422} if known else {401, 422})
@@ -99,10 +99,10 @@ def test_no_answer_is_an_error_of_ours(sqlite_url, served, known):
 @pytest.mark.slow
 @pytest.mark.parametrize("known", [False, True], ids=["stranger", "known"])
 def test_no_answer_is_an_error_of_ours_however_long_one_tries(url, served, known):
-    with served(url) as client:
-        answers = explore(client, known, examples=200)
+    with served(url, log_ins_per_minute=10**6) as client:
+        answers = explore(client, known, examples=100)
     print(f"\n{len(answers)} answers")
-    assert len(answers) > 3000
+    assert len(answers) > 2500
 
 
 def test_play_is_part_of_the_same_promise():
