@@ -30,14 +30,7 @@ def stamp(figure: "Figure", note: str) -> None:
         )  # fmt: skip
 
 
-def png(figure: "Figure", dpi: int = 110) -> bytes:
-    """The figure as a small PNG."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi)
-    return smaller(buffer.getvalue())
-
-
-def smaller(content: bytes, width: int = 1600) -> bytes:
+def smaller(content: bytes, width: int = 1400) -> bytes:
     """A PNG with a palette of its own instead of full colour, and no wider than a page needs."""
     from PIL import Image
 
@@ -109,9 +102,14 @@ def _study_bars(figure: Any, study: Any) -> None:
             height, error = ([own[one][key] for one in maps] for key in ("mean", "sem"))
             axis.bar(where, height, 0.18, yerr=error, color=colour, label=name, error_kw={"elinewidth": 0.8})
             if outcome == "distance_last" and (teacher, learner) == ("machine", "aware"):
-                for x, one, high in zip(where, maps, height, strict=True):
+                for x, one, high, above in zip(where, maps, height, error, strict=True):
                     axis.annotate(
-                        stars[one], (x, high), xytext=(0, 5), textcoords="offset points", ha="center", fontsize=8
+                        stars[one],
+                        (x, high + above),
+                        xytext=(0, 1),
+                        textcoords="offset points",
+                        ha="center",
+                        fontsize=8,
                     )
         axis.axhline(0, color="0.3", lw=0.7)
         axis.set_xticks(range(len(maps)), maps)
