@@ -22,12 +22,9 @@ START_COLOURS = {STARTS[0]: "#08306b", STARTS[1]: "#d55e00"}
 
 
 def stamp(figure: "Figure", note: str) -> None:
-    """Says on the figure itself that it is of a quick run: it may travel alone."""
+    """Says on the figure itself, below its title, that it is of a quick run: it may travel alone."""
     if note:
-        figure.text(
-            0.995, 0.995, note, ha="right", va="top", fontsize=8, color="#a63a00", style="italic",
-            bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": "#e8c4a8", "linewidth": 0.6},
-        )  # fmt: skip
+        figure.suptitle(f"{figure.get_suptitle()}\n{note}", fontsize=11)
 
 
 def smaller(content: bytes, width: int = 1400) -> bytes:
@@ -207,9 +204,13 @@ def random_figure(data: Data, note: str = "") -> "Figure | None":
     there = list(data.every("random"))
     if not there:
         return None
-    figure = Figure(figsize=(3.1 * len(there), 3.4), layout="constrained")
-    axes = figure.subplots(1, len(there), squeeze=False)[0]
-    for axis, one in zip(axes, there, strict=True):
+    columns = min(3, len(there))
+    rows = -(-len(there) // columns)
+    figure = Figure(figsize=(3.6 * columns, 2.9 * rows + 0.6), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for axis in axes.flat[len(there) :]:
+        axis.set_axis_off()
+    for axis, one in zip(axes.flat, there, strict=False):
         methods = in_legend_order([str(name) for name in one.curves["method"].values])
         for i, method in enumerate(methods):
             left = one.left(method)
@@ -218,10 +219,10 @@ def random_figure(data: Data, note: str = "") -> "Figure | None":
             axis.plot([i - 0.25, i + 0.25], [left.mean()] * 2, color="0.1", lw=1.6)
         axis.set_xticks(range(len(methods)), [_label(one, method) for method in methods], fontsize=9)
         axis.axhline(1, color=GREY, ls="--", lw=1)
-        axis.set_title(f"{one.task.title}\n{one.cell.start} start", fontsize=9)
-        axis.set_ylim(bottom=0)
+        axis.set_title(f"{one.task.title}, {one.cell.start} start", fontsize=9)
+        axis.margins(0.15)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("Distance left, of the start")
+    figure.supylabel("Distance left, of the start", fontsize=9)
     figure.suptitle("Random teacher: a dot per seed, the bar is the mean", fontsize=11)
     stamp(figure, note)
     return figure
