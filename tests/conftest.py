@@ -1,3 +1,10 @@
+import os
+from pathlib import Path
+
+# Workers, and the servers and commands that tests start, compile each program once between them.
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / "build" / "xla"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+
 import matplotlib as mpl
 import pytest
 from hypothesis import settings

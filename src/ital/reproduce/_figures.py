@@ -22,22 +22,12 @@ START_COLOURS = {STARTS[0]: "#08306b", STARTS[1]: "#d55e00"}
 
 
 def stamp(figure: "Figure", note: str) -> None:
-    """Says on the figure itself that it is of a quick run: it may travel alone."""
+    """Says on the figure itself, below its title, that it is of a quick run: it may travel alone."""
     if note:
-        figure.text(
-            0.995, 0.995, note, ha="right", va="top", fontsize=8, color="#a63a00", style="italic",
-            bbox={"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": "#e8c4a8", "linewidth": 0.6},
-        )  # fmt: skip
+        figure.suptitle(f"{figure.get_suptitle()}\n{note}", fontsize=11)
 
 
-def png(figure: "Figure", dpi: int = 110) -> bytes:
-    """The figure as a small PNG."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="png", dpi=dpi)
-    return smaller(buffer.getvalue())
-
-
-def smaller(content: bytes, width: int = 1600) -> bytes:
+def smaller(content: bytes, width: int = 1400) -> bytes:
     """A PNG with a palette of its own instead of full colour, and no wider than a page needs."""
     from PIL import Image
 
@@ -109,9 +99,14 @@ def _study_bars(figure: Any, study: Any) -> None:
             height, error = ([own[one][key] for one in maps] for key in ("mean", "sem"))
             axis.bar(where, height, 0.18, yerr=error, color=colour, label=name, error_kw={"elinewidth": 0.8})
             if outcome == "distance_last" and (teacher, learner) == ("machine", "aware"):
-                for x, one, high in zip(where, maps, height, strict=True):
+                for x, one, high, above in zip(where, maps, height, error, strict=True):
                     axis.annotate(
-                        stars[one], (x, high), xytext=(0, 5), textcoords="offset points", ha="center", fontsize=8
+                        stars[one],
+                        (x, high + above),
+                        xytext=(0, 1),
+                        textcoords="offset points",
+                        ha="center",
+                        fontsize=8,
                     )
         axis.axhline(0, color="0.3", lw=0.7)
         axis.set_xticks(range(len(maps)), maps)
@@ -209,9 +204,13 @@ def random_figure(data: Data, note: str = "") -> "Figure | None":
     there = list(data.every("random"))
     if not there:
         return None
-    figure = Figure(figsize=(3.1 * len(there), 3.4), layout="constrained")
-    axes = figure.subplots(1, len(there), squeeze=False)[0]
-    for axis, one in zip(axes, there, strict=True):
+    columns = min(3, len(there))
+    rows = -(-len(there) // columns)
+    figure = Figure(figsize=(3.6 * columns, 2.9 * rows + 0.6), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    for axis in axes.flat[len(there) :]:
+        axis.set_axis_off()
+    for axis, one in zip(axes.flat, there, strict=False):
         methods = in_legend_order([str(name) for name in one.curves["method"].values])
         for i, method in enumerate(methods):
             left = one.left(method)
@@ -220,10 +219,10 @@ def random_figure(data: Data, note: str = "") -> "Figure | None":
             axis.plot([i - 0.25, i + 0.25], [left.mean()] * 2, color="0.1", lw=1.6)
         axis.set_xticks(range(len(methods)), [_label(one, method) for method in methods], fontsize=9)
         axis.axhline(1, color=GREY, ls="--", lw=1)
-        axis.set_title(f"{one.task.title}\n{one.cell.start} start", fontsize=9)
-        axis.set_ylim(bottom=0)
+        axis.set_title(f"{one.task.title}, {one.cell.start} start", fontsize=9)
+        axis.margins(0.15)
         axis.spines[["top", "right"]].set_visible(False)
-    axes[0].set_ylabel("Distance left, of the start")
+    figure.supylabel("Distance left, of the start", fontsize=9)
     figure.suptitle("Random teacher: a dot per seed, the bar is the mean", fontsize=11)
     stamp(figure, note)
     return figure

@@ -33,8 +33,8 @@ STARTS = ("uniform", "normal:0.1")
 
 TEACHERS = ("cooperative", "adversarial")
 TUNED = ("batch", "sgd", "imt", "ital")  # methods of a sweep
-STEP_SIZES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
-RATIONALITIES = (0.0, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of a sweep, times the task's β
+STEP_SIZES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+RATIONALITIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of a sweep, times the task's β
 RANDOM_METHODS = ("batch", "imt", "ital")
 
 

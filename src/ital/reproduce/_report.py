@@ -33,7 +33,7 @@ def page(data: Data, findings: list[Finding], scale: Scale, out: Path, took: flo
         "Claims": claims(findings),
         "Awareness or longer steps?": controls(data, scale, out),
         "Main figure": main(data, scale, out),
-        "Tasks": tasks(data, scale, out),
+        "Tasks": tasks(data, out),
         "Adversary": adversary(data, scale, out),
         "Random teacher": random(data, scale, out),
         "Human study": study(data),
@@ -88,7 +88,7 @@ def claims(findings: list[Finding]) -> str:
 
 def _claim(one: Finding) -> str:
     rows = [
-        (check.where, check.start or "–", "yes" if check.holds else "no", check.numbers, p_value(check.p))
+        (check.where, check.start, "yes" if check.holds else "no", check.numbers, p_value(check.p))
         for check in one.checks
     ]
     inside = f"<p><b>Rule.</b> {text(one.rule)}</p>"
@@ -160,20 +160,17 @@ def main(data: Data, scale: Scale, out: Path) -> str:
     return picture(_figures.main_figure(data, scale.note), "main", out, caption)
 
 
-def tasks(data: Data, scale: Scale, out: Path) -> str:
+def tasks(data: Data, out: Path) -> str:
     """The supplement's figures, task by task, from both starts; and reward maps where there are any."""
     content = ""
     for task in TASKS:
         starts = [one for start in STARTS if (one := data.get(start, task, "cooperative"))]
         for i, one in enumerate(starts):
             content += f"<h3>{text(one.task.title)}</h3>" if i == 0 else ""
-            shown = picture(
-                _figures.task_figure(one, scale.note), f"{task}-cooperative-{name(one.cell.start)}", out,
-                f"{one.task.title}: cooperative teacher, {one.cell.start} start. {_in_words(one)}",
-            )  # fmt: skip
-            content += (
-                shown if i == 0 else f'<details class="more"><summary>From the other start</summary>{shown}</details>'
-            )
+            drawn = one.cell.folder(out) / task / "cooperative" / "curves.png"
+            caption = f"{one.task.title}: cooperative teacher, {one.cell.start} start. {_in_words(one)}"
+            shown = image(drawn.read_bytes(), caption)
+            content += shown if i == 0 else folded(shown)
         maps = out / task / "cooperative" / "pictures.png"
         if starts and maps.exists():
             content += image(
@@ -196,13 +193,8 @@ def adversary(data: Data, scale: Scale, out: Path) -> str:
         shown = picture(
             _figures.adversarial_figure(data, start, scale.note), f"adversarial-{name(start)}", out,
             f"Adversarial teacher, {start} start: all panels of all tasks. Batch and SGD ignore the choice.",
-            dpi=80,
         )  # fmt: skip
-        content += (
-            shown
-            if i == 0 or not shown
-            else f'<details class="more"><summary>From the other start</summary>{shown}</details>'
-        )
+        content += shown if i == 0 else folded(shown)
     return content
 
 
@@ -231,9 +223,7 @@ def study(data: Data) -> str:
             f" Over all maps the distance falls by {control['mean_first']:.2f} for machine-taught ITAL and by "
             f"{control['mean_second']:.2f} for the control with steps of the same length."
         )
-    shown = "".join(
-        image(_figures.smaller(data.study.pictures[one]), f"{caption} Simulated.") for one, caption in captions.items()
-    )
+    shown = "".join(image(data.study.pictures[one], f"{caption} Simulated.") for one, caption in captions.items())
     return f"<p>{text(lead)}</p>{shown}"
 
 
@@ -295,7 +285,7 @@ def sweeps(data: Data, out: Path) -> str:
             best = [f"{one} {one.mean:.3g}{'*' if one.edge else ''}" for one in found.best]
             rows.append((cell.task, cell.start, found.step, ", ".join(best)))
         file = cell.folder(out) / cell.task / cell.teacher / "sweep.png"
-        content += image(_figures.smaller(file.read_bytes()), f"{cell.task}, {cell.start} start: every η and β.")
+        content += image(file.read_bytes(), f"{cell.task}, {cell.start} start: every η and β.")
     if not content:
         return ""
     lead = (
@@ -429,19 +419,24 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[Any]], numbers_from: int
     return f'<div class="scroll"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
-def picture(figure: Any, file: str, out: Path, caption: str, dpi: int = 110) -> str:
+def picture(figure: Any, file: str, out: Path, caption: str) -> str:
     """A figure in the page, written to OUT/figures as well; nothing where there is none."""
     if figure is None:
         return ""
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    save(figure, folder / file)
-    return image(_figures.png(figure, dpi), caption)
+    saved = save(figure, folder / file)
+    return image(saved[0].read_bytes(), caption)
+
+
+def folded(content: str) -> str:
+    """What is shown when asked for."""
+    return f'<details class="more"><summary>From the other start</summary>{content}</details>' if content else ""
 
 
 def image(content: bytes, caption: str) -> str:
-    """A PNG inside the page."""
-    source = base64.b64encode(content).decode()
+    """A PNG inside the page, made small."""
+    source = base64.b64encode(_figures.smaller(content)).decode()
     return (
         f'<figure><img loading="lazy" alt="{html.escape(caption, quote=True)}" src="data:image/png;base64,{source}">'
         f"<figcaption>{text(caption)}</figcaption></figure>"

@@ -1,6 +1,7 @@
 """Does all the work of ``ital reproduce``: what is missing is computed, then everything is judged and shown."""
 
 import dataclasses
+import functools
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ital import experiments, figures, tasks
+from ital import experiments, figures, tasks, teachers
 from ital._progress import show_whole
 from ital.errors import InputError
 from ital.experiments import Damaged, load_curves
@@ -19,6 +20,8 @@ from ital.reproduce._data import Data, Experiment
 from ital.reproduce._figures import stamp, task_figure
 from ital.reproduce._plan import FULL, QUICK, STARTS, Cell, Scale
 from ital.results import computed
+from ital.tasks import Task
+from ital.watching import watch
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -82,12 +85,15 @@ def _run(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> Non
     place = outcome.files[0].parent
     if outcome.lanes_computed or not (place / "curves.pdf").exists():
         figures.save(task_figure(Experiment(cell, outcome.task, outcome.curves), scale.note), place / "curves")
+    drawn = outcome.task.picture is not None and cell.start == STARTS[0] and cell.teacher == "cooperative"
+    if drawn and not scale.quick and not (place / "pictures.pdf").exists():
+        figures.save(figures.plot_pictures(watch(outcome.task)), place / "pictures")
 
 
 def _sweep(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
     """Every method at every step size, and every β of those that have one."""
     settings = dataclasses.replace(_plan.settings(cell, scale), methods=_plan.TUNED, seeds=scale.sweep_seeds)
-    betas = [multiple * tasks.make(cell.task).beta for multiple in _plan.RATIONALITIES]
+    betas = [multiple * _task(cell.task).beta for multiple in _plan.RATIONALITIES]
     tuned = experiments.sweep(settings, _plan.STEP_SIZES, betas, cell.folder(out), progress=True, say=say)
     figure = tuned.plot()
     stamp(figure, f"quick run: {scale.sweep_seeds} seeds, {scale.steps} steps" if scale.quick else "")
@@ -129,16 +135,32 @@ def _found(cell: Cell, scale: Scale, out: Path) -> Experiment | None:
     if not file.exists():
         return None
     try:
-        plan = _plan.settings(cell, scale).plan()
-        curves = load_curves(file)
+        task, curves = _task(cell.task), load_curves(file)
     except (Damaged, InputError):
         return None
-    there = {str(name) for name in curves["method"].values}
-    if any(curves.attrs.get(name) != value for name, value in plan.identity.items()) or not set(plan.methods) <= there:
+    wanted = _plan.settings(cell, scale)
+    made_with = {
+        "task": cell.task,
+        "teacher": cell.teacher,
+        "beta": teachers.make(cell.teacher).sign * abs(task.beta),
+        "init": wanted.init or str(task.init),
+        "steps": wanted.steps,
+        "lr": wanted.lr,
+        "batch_size": wanted.batch_size,
+        "data_version": task.data_version,
+    }
+    if any(curves.attrs.get(name) != value for name, value in made_with.items()):
         return None
-    if any(not set(plan.seeds) <= set(computed(curves, method)["seed"].values.tolist()) for method in plan.methods):
+    seeds = list(range(wanted.seeds))
+    there = {str(name): computed(curves, str(name))["seed"].values.tolist() for name in curves["method"].values}
+    if any(not set(seeds) <= set(there.get(method, ())) for method in wanted.methods):
         return None
-    return Experiment(cell, plan.task, curves.sel({"method": plan.methods, "seed": list(plan.seeds)}))
+    return Experiment(cell, task, curves.sel({"method": list(wanted.methods), "seed": seeds}))
+
+
+@functools.cache  # its data are read once
+def _task(name: str) -> Task:
+    return tasks.make(name)
 
 
 def _theory_of(start: str, task: str, scale: Scale, out: Path, *, compute: bool) -> Any:
