@@ -21,6 +21,8 @@ from ital import study  # noqa: E402
 from ital.study.server import Settings, create_app, create_play_app  # noqa: E402
 from ital.study.server._settings import hash_password  # noqa: E402
 
+playwright_api.expect.set_options(timeout=20_000)  # the machine may be busy
+
 PASSWORD = "a-password-for-tests"
 SHORT = {"steps": 2, "warm_up_steps": 2}
 ROOT = Path(__file__).parents[3]
