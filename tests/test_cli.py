@@ -238,7 +238,7 @@ def command(*arguments, cwd):
 
 def test_interrupting_and_killing_lose_nothing(tmp_path):
     """Ctrl-C and kill −9 at several moments; the same command then ends with the same arrays."""
-    run = ["run", "regression", "--methods", "imt,ital", "--seeds", "6", "--steps", "150000", "--eval-every", "500"]
+    run = ["run", "regression", "--methods", "imt,ital", "--seeds", "6", "--steps", "300000", "--eval-every", "500"]
     for out in ("compiles", "whole"):  # the second run is timed: its program lies on disk, as in the runs to be cut
         whole = command(*run, "--out", out, cwd=tmp_path)
         began = time.monotonic()
