@@ -91,7 +91,7 @@ def test_teachers_choose_an_index_under_jit_and_vmap(name):
     volumes = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
 
     def choose(key, volumes):
-        view = teachers.TeacherView(volumes, volumes[:, None], None, None, 0.1)
+        view = teachers.TeacherView(volumes, volumes[:, None], None, None, 0.1, jnp.asarray(0), jnp.asarray(10))
         if isinstance(teacher, OmniscientTeacher):
             return teacher.choose(key, view, teachers.LearnerView(volumes, None, None), settings)
         return teacher.choose(key, view, settings)
@@ -103,7 +103,7 @@ def test_teachers_choose_an_index_under_jit_and_vmap(name):
 
 
 def test_only_the_omniscient_teacher_is_handed_anything_of_the_learner():
-    assert set(teachers.TeacherView._fields) == {"volumes", "feedback", "examples", "target", "lr"}
+    assert set(teachers.TeacherView._fields) == {"volumes", "feedback", "examples", "target", "lr", "step", "steps"}
     for name in teachers.REGISTRY:
         teacher = teachers.make(name)
         arguments = list(inspect.signature(teacher.choose).parameters)

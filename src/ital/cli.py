@@ -80,6 +80,9 @@ def run(
     eval_every: Annotated[
         int | None, typer.Option(help="Steps between measurements (default: the task's, mostly 10).")
     ] = None,
+    step: Annotated[
+        str, typer.Option(help="How far learners go: rate (the paper), length:L, length:L:decay, or safe.")
+    ] = "rate",
     platform: PLATFORM = None,
     animate: Annotated[
         bool, typer.Option("--animate", help="Also draw what is learned as it changes, where a task can be drawn.")
@@ -106,6 +109,7 @@ def run(
         label_noise=label_noise,
         map=None if map is None else str(map),
         eval_every=eval_every,
+        step=step,
         **chosen,
     )
     say = lambda line: print(line, file=sys.stderr)  # noqa: E731
@@ -136,6 +140,9 @@ def sweep(
     eval_every: Annotated[
         int | None, typer.Option(help="Steps between measurements (default: the task's, mostly 10).")
     ] = None,
+    step: Annotated[
+        str, typer.Option(help="How far learners go: rate (the paper), length:L, length:L:decay, or safe.")
+    ] = "rate",
     platform: PLATFORM = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a sweep of other settings.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
@@ -161,6 +168,7 @@ def sweep(
         label_noise=label_noise,
         map=None if map is None else str(map),
         eval_every=eval_every,
+        step=step,
     )
     say = lambda line: print(line, file=sys.stderr)  # noqa: E731
     print_sweep(experiments.sweep(settings, lrs, betas, out, overwrite=overwrite, progress=True, say=say))

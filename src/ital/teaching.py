@@ -25,6 +25,8 @@ from ital.learners import Learner, Lesson, Rule, Situation
 from ital.learners import make as make_learner
 from ital.models import Init
 from ital.results import FINITE, RESERVED, Recording, Result
+from ital.steps import Step
+from ital.steps import make as make_step
 from ital.tasks import Rules, Task, World
 from ital.tasks._base import Exam, stack_worlds
 from ital.teachers import LearnerView, OmniscientTeacher, TeacherView
@@ -44,6 +46,7 @@ class Program(NamedTuple):
     teacher: Callable[..., Array]
     omniscient: bool
     rule: Rule
+    step: Callable[..., Params]  # how much of a proposed update is taken
     batch_size: int
     eval_every: int
     diagnostics: bool
@@ -56,9 +59,15 @@ class Numbers(NamedTuple):
     worlds: World
     keys: PRNGKeyArray
     lr: Array
+    step: Any
     learner: Any
     teacher: Any
     last_step: Array
+
+    @property
+    def per_lane(self) -> tuple[Any, ...]:
+        """What differs by lane."""
+        return self.lr, self.step, self.learner, self.teacher
 
     def world_axes(self, program: Program) -> World:
         """Where the seeds are in each array of the world."""
@@ -70,6 +79,13 @@ class Carry(NamedTuple):
 
     step: Any
     lanes: Any
+
+
+class Moment(NamedTuple):
+    """Where in the run a step is: its number from 0, and how many there will be."""
+
+    step: Array
+    steps: Array
 
 
 class Drawn(NamedTuple):
@@ -127,12 +143,19 @@ def _kept(rules: Rules, scene: Scene) -> Any:
 
 
 def choose(
-    program: Program, world: World, drawn: Drawn, scene: Scene, params: Params, lr: Array, settings: Any
+    program: Program,
+    world: World,
+    drawn: Drawn,
+    scene: Scene,
+    moment: Moment,
+    params: Params,
+    lr: Array,
+    settings: Any,
 ) -> Array:
     """The teacher scores and chooses. She is handed her side of the world and his feedback."""
     rules, target = program.rules, world.teacher.target
     volumes = rules.volumes(scene.feedback, scene.teacher_examples, target, lr)
-    view = TeacherView(volumes, scene.feedback, scene.teacher_examples, target, lr)
+    view = TeacherView(volumes, scene.feedback, scene.teacher_examples, target, lr, *moment)
     if not program.omniscient:
         return _index(program.teacher(drawn.teacher_key, view, settings))
     gradients = rules.gradients(params, scene.examples, scene.feedback)
@@ -152,7 +175,7 @@ def _index(chosen: Any) -> Array:
 
 
 def _lesson(
-    program: Program, drawn: Drawn, scene: Scene, params: Params, step: Array, lr: Array, chosen: Array
+    program: Program, drawn: Drawn, scene: Scene, params: Params, moment: Moment, lr: Array, step: Any, chosen: Array
 ) -> Lesson:
     """What the learner is shown: his side of the world and her choice."""
     rules = program.rules
@@ -162,7 +185,10 @@ def _lesson(
         return rules.gradients(elsewhere, scene.examples, imagined)
 
     here = rules.gradients(params, scene.examples, scene.feedback)
-    return Lesson(step, lr, scene.examples, here, gradients, chosen, drawn.order, drawn.bystander)
+    lesson = Lesson(
+        moment.step, lr, scene.examples, here, gradients, chosen, drawn.order, drawn.bystander, moment.steps
+    )
+    return lesson._replace(toward=functools.partial(program.step, lesson, step))
 
 
 class Lane(NamedTuple):
@@ -174,20 +200,21 @@ class Lane(NamedTuple):
 
 
 def teaching_step(
-    program: Program, world: World, drawn: Drawn, numbers: Any, step: Array, lane: Lane
+    program: Program, world: World, drawn: Drawn, numbers: Any, moment: Moment, lane: Lane
 ) -> tuple[Lane, dict[str, Array]]:
     """One step of one lane: feedback, choice, update; returns the lane and the signals to record."""
-    lr, learner_settings, teacher_settings = numbers
+    lr, step, learner_settings, teacher_settings = numbers
     scene = meet(program, world, drawn, lane.params, lane.feedback)
-    chosen = choose(program, world, drawn, scene, lane.params, lr, teacher_settings)
-    lesson = _lesson(program, drawn, scene, lane.params, step, lr, chosen)
+    chosen = choose(program, world, drawn, scene, moment, lane.params, lr, teacher_settings)
+    lesson = _lesson(program, drawn, scene, lane.params, moment, lr, step, chosen)
     update = program.rule.update(lesson, learner_settings, lane.params, lane.memory)
     if jax.tree.map(jnp.shape, update.params) != jax.tree.map(jnp.shape, lane.params):
         raise InputError("a learner's update must return parameters of the shape that it was given")
+    after = lesson.toward(lane.params, update.params)
     signals = dict(update.signals)
     if program.diagnostics:
-        signals |= _theorem(lesson, lane.params, update.params, world.truth.target)
-    return Lane(update.params, update.memory, _kept(program.rules, scene)), signals
+        signals |= _theorem(lesson, lane.params, after, world.truth.target)
+    return Lane(after, update.memory, _kept(program.rules, scene)), signals
 
 
 def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> dict[str, Array]:
@@ -217,7 +244,7 @@ def _interval(
     def one_step(lanes: Lane, now: tuple[Array, Drawn]) -> tuple[Lane, dict[str, Array]]:
         step, drawn = now
         one = functools.partial(teaching_step, program, world, drawn)
-        stepped, signals = jax.vmap(one, in_axes=(0, None, 0))(numbers, step, lanes)
+        stepped, signals = jax.vmap(one, in_axes=(0, None, 0))(numbers, Moment(step, last_step), lanes)
         active = step < last_step
         kept = jax.tree.map(lambda new, old: jnp.where(active, new, old), stepped, lanes)
         return kept, jax.tree.map(lambda s: jnp.where(active, s, 0.0), signals)
@@ -248,8 +275,7 @@ def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array
             in_axes=(numbers.world_axes(program), 0, 0, None, lanes),
             out_axes=(lanes, 0),
         )
-        per_lane = (numbers.lr, numbers.learner, numbers.teacher)
-        return run(numbers.worlds, numbers.keys, per_lane, numbers.last_step, carry)
+        return run(numbers.worlds, numbers.keys, numbers.per_lane, numbers.last_step, carry)
 
     def one(i: Array, state: tuple[Carry, dict[str, Array]]) -> tuple[Carry, dict[str, Array]]:
         carry, rows = state
@@ -287,24 +313,26 @@ def auto_beta_per_seed(
     """``beta="auto"`` of every seed: from the volumes that the learner imagines on 64 mini-batches at ν⁰ after the
     teacher's real choices, copies of one example counted as one.
     """
+    moment = Moment(jnp.zeros((), int), numbers.last_step)
 
-    def seed(world: World, key: PRNGKeyArray, lr: Array, settings: Any) -> Array:
+    def seed(world: World, key: PRNGKeyArray, per_lane: Any) -> Array:
+        lr, step, _, settings = per_lane
         params = program.rules.start(jax.random.fold_in(key, _START), Init(kind, scale), world)
         first = _first_feedback(program.rules, params, world)
 
         def batch(key: PRNGKeyArray) -> tuple[Array, Array]:
             drawn = draw(program, world, key)
             scene = meet(program, world, drawn, params, first)
-            chosen = choose(program, world, drawn, scene, params, lr, settings)
-            volumes = imagine(_lesson(program, drawn, scene, params, jnp.zeros((), int), lr, chosen), params)
+            chosen = choose(program, world, drawn, scene, moment, params, lr, settings)
+            volumes = imagine(_lesson(program, drawn, scene, params, moment, lr, step, chosen), params)
             alike = [jnp.all((a[:, None] == a).reshape(*2 * a.shape[:1], -1), -1) for a in jax.tree.leaves(drawn.batch)]
             return volumes, functools.reduce(jnp.logical_and, alike)
 
         volumes, same = jax.vmap(batch)(jax.random.split(jax.random.fold_in(key, _AUTO), rationality.BATCHES))
         return rationality.auto_beta(lr, sign, volumes, same)
 
-    run = jax.vmap(seed, in_axes=(numbers.world_axes(program), 0, 0, 0))
-    return run(numbers.worlds, numbers.keys, numbers.lr, numbers.teacher)
+    run = jax.vmap(seed, in_axes=(numbers.world_axes(program), 0, 0))
+    return run(numbers.worlds, numbers.keys, numbers.per_lane)
 
 
 class Block(NamedTuple):
@@ -405,12 +433,14 @@ def open_sessions(
     init: Init,
     eval_every: int,
     beta: float | str | None = None,
+    step: str | Step | Sequence[Step] = "rate",
     diagnostics: bool = False,
 ) -> list[Session]:
     """Draws the worlds, lets teacher and learners fill in what they left open, and opens one session per rule.
 
     ``beta`` is for learners that have none of their own: a number, "auto", or None for the task's with the
-    teacher's sign. ``lr`` is one step size for all, or (where nobody asks for "auto") one for each learner.
+    teacher's sign. ``lr`` is one step size for all, or (where nobody asks for "auto") one for each learner; so is
+    ``step``, the form of their steps, where the forms differ in numbers alone.
     """
     omniscient = isinstance(teacher, OmniscientTeacher)
     eval_every = min(eval_every, steps)
@@ -422,38 +452,45 @@ def open_sessions(
         jnp.asarray(seeds, jnp.uint32)
     )
     teacher_settings = teacher.resolve(teacher.settings, task.beta)
+    forms = [make_step(step)] * len(learners) if isinstance(step, str | Step) else list(step)
+    if len({form.take for form in forms}) > 1:
+        raise InputError("steps of different forms make different programs: teach them one after the other")
 
     def program(rule: Rule) -> Program:
-        return Program(task.rules, teacher.choose, omniscient, rule, batch_size, stride, diagnostics, axes)
+        return Program(
+            task.rules, teacher.choose, omniscient, rule, forms[0].take, batch_size, stride, diagnostics, axes
+        )
 
-    def numbers(lr: Any, learner_settings: Any, shape: tuple[int, ...]) -> Numbers:
+    def numbers(lr: Any, forms: Sequence[Step], learner_settings: Any, shape: tuple[int, ...]) -> Numbers:
         spread_teacher = jax.tree.map(functools.partial(_spread, shape=shape), teacher_settings)
         each_lr = jnp.broadcast_to(jnp.asarray(lr, jnp.result_type(float)), shape)
-        return Numbers(worlds, keys, each_lr, learner_settings, spread_teacher, jnp.asarray(steps))
+        each_form = _side_by_side(forms, len(seeds))
+        if not shape[1:]:
+            each_form = jax.tree.map(lambda number: number[:, 0], each_form)
+        return Numbers(worlds, keys, each_lr, each_form, learner_settings, spread_teacher, jnp.asarray(steps))
 
     @functools.cache
-    def auto_beta(imagine: Callable[[Lesson, Params], Array]) -> np.ndarray:
-        scale, sign = _spread(init.scale, ()), _spread(teacher.sign, ())
-        shared = program(learners[0].rule), imagine, init.kind, scale, sign
-        return np.asarray(auto_beta_per_seed(*shared, numbers(lr, (), (len(seeds),))))
+    def auto_beta(imagine: Callable[[Lesson, Params], Array], sign: float = teacher.sign) -> np.ndarray:
+        shared = program(learners[0].rule), imagine, init.kind, _spread(init.scale, ()), _spread(sign, ())
+        return np.asarray(auto_beta_per_seed(*shared, numbers(lr, forms[:1], (), (len(seeds),))))
 
     told = situation(task, teacher, beta, batch_size, auto_beta)
-    by_rule: dict[Rule, list[tuple[Learner, float]]] = {}
-    for learner, own_lr in zip(learners, np.broadcast_to(lr, len(learners)), strict=True):
+    by_rule: dict[Rule, list[tuple[Learner, float, Step]]] = {}
+    for learner, own_lr, form in zip(learners, np.broadcast_to(lr, len(learners)), forms, strict=True):
         resolved = learner.resolve(learner, told)
-        by_rule.setdefault(resolved.rule, []).append((resolved, own_lr))
+        by_rule.setdefault(resolved.rule, []).append((resolved, own_lr, form))
     groups = {rule: list(zip(*lanes, strict=True)) for rule, lanes in by_rule.items()}
     return [
         Session(
             program(rule),
-            numbers(lrs, _side_by_side(group, len(seeds)), (len(seeds), len(group))),
+            numbers(lrs, own_forms, _side_by_side(group, len(seeds)), (len(seeds), len(group))),
             group,
             init,
             steps=steps,
             eval_every=eval_every,
             exam=task.exam,
         )
-        for rule, (group, lrs) in groups.items()
+        for rule, (group, lrs, own_forms) in groups.items()
     ]
 
 
@@ -477,9 +514,9 @@ def situation(
     )
 
 
-def _side_by_side(learners: Sequence[Learner], seeds: int) -> Any:
-    """The settings of several learners as one pytree with leading axes (seed, lane)."""
-    lanes = [jax.tree.map(lambda number: _spread(number, (seeds,)), learner.settings) for learner in learners]
+def _side_by_side(parts: Sequence[Learner | Step], seeds: int) -> Any:
+    """The settings of several learners (or forms of step) as one pytree with leading axes (seed, lane)."""
+    lanes = [jax.tree.map(lambda number: _spread(number, (seeds,)), part.settings) for part in parts]
     return jax.tree.map(lambda *numbers: jnp.stack(numbers, axis=1), *lanes)
 
 
@@ -501,6 +538,7 @@ def teach(
     batch_size: int = 20,
     init: str | Init | None = None,
     eval_every: int | None = None,
+    step: str | Step = "rate",
     diagnostics: bool = False,
     progress: bool = False,
 ) -> Result:
@@ -518,6 +556,8 @@ def teach(
         batch_size: examples B in a mini-batch.
         init: where learning starts, e.g. "uniform" or "normal:0.1"; default the task's.
         eval_every: steps between measurements; default the task's.
+        step: how much of a proposed update learners take: "rate" (all of it, the paper's), "length:L" or
+            "length:L:decay" (steps of one length for all methods), "safe" (no β diverges).
         diagnostics: also record per interval the share of steps on which the conditions of Theorem 1 held
             (``theorem_conditions``) and on which the learner's step beat the naive one (``theorem_improved``).
         progress: show a progress bar.
@@ -530,7 +570,7 @@ def teach(
     check_settings(learners, seeds, steps=steps, lr=lr, batch_size=batch_size, eval_every=eval_every, beta=beta)
     sessions = open_sessions(
         task, teacher, learners, seeds, steps=steps, lr=lr, batch_size=batch_size, init=init,
-        eval_every=eval_every, beta=beta, diagnostics=diagnostics,
+        eval_every=eval_every, beta=beta, step=step, diagnostics=diagnostics,
     )  # fmt: skip
     recording = Recording(sessions)
     with show_progress(f"{task.name}, {teacher.name} teacher", recording.total, progress) as show:
@@ -539,7 +579,13 @@ def teach(
                 recording.blocks[i].append(block)
                 show(recording.done)
     curves = recording.curves(seeds, [learner.name for learner in learners])
-    settings = {"lr": lr, "init": str(init), "steps": steps, "batch_size": batch_size}
+    settings = {
+        "lr": lr,
+        "init": str(init),
+        "steps": steps,
+        "batch_size": batch_size,
+        "step_form": make_step(step).name,
+    }
     curves.attrs |= {"task": task.name, "teacher": teacher.name, **settings}
     final = {
         learner.name: jax.tree.map(lambda leaf, lane=lane: np.asarray(leaf[:, lane]), session.carry.lanes.params)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ital.learners import Learner
 from ital.models import Init
+from ital.steps import Step
 from ital.tasks import Task
 from ital.teachers._base import AnyTeacher
 from ital.teaching import Session, check_settings, open_sessions, parts
@@ -53,6 +54,7 @@ def watch(
     lr: float = 1e-3,
     batch_size: int = 20,
     init: str | Init | None = None,
+    step: str | Step = "rate",
     show: Callable[[float], None] = lambda done: None,
 ) -> Watched:
     """Teaches as :func:`ital.teach` does, on one seed, and keeps the parameters at about ``frames`` moments.
@@ -64,7 +66,7 @@ def watch(
     check_settings(watched, [seed], steps=steps, lr=lr, batch_size=batch_size, eval_every=every, beta=beta)
     sessions = open_sessions(
         task, teacher, watched, [seed], steps=steps, lr=lr, batch_size=batch_size,
-        init=task.init if init is None else Init.parse(init), eval_every=every, beta=beta,
+        init=task.init if init is None else Init.parse(init), eval_every=every, beta=beta, step=step,
     )  # fmt: skip
     params: dict[str, Any] = {}
     for number, session in enumerate(sessions):

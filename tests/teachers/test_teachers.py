@@ -13,8 +13,10 @@ from tests.worlds import classes_pool
 VOLUMES = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=8)
 
 
-def view(volumes):
-    return TeacherView(jnp.asarray(volumes), jnp.zeros((len(volumes), 1)), None, None, 0.1)
+def view(volumes, step=0):
+    return TeacherView(
+        jnp.asarray(volumes), jnp.zeros((len(volumes), 1)), None, None, 0.1, jnp.asarray(step), jnp.asarray(10)
+    )
 
 
 def choose(teacher, volumes, key=0):

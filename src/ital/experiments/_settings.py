@@ -8,10 +8,11 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ital import learners, tasks, teachers
+from ital import learners, steps, tasks, teachers
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.models import Init
+from ital.steps import Step
 from ital.tasks import Task
 from ital.teachers._base import AnyTeacher
 from ital.teaching import check_settings, situation
@@ -34,6 +35,7 @@ class Settings:
     label_noise: float = 0.0
     map: str | None = None
     eval_every: int | None = None
+    step: str = "rate"
 
     def plan(self) -> "Plan":
         """Makes the parts and refuses what makes no experiment; nothing is computed or written yet."""
@@ -51,12 +53,13 @@ class Settings:
             batch_size=self.batch_size,
             init=task.init if self.init is None else Init.parse(self.init),
             eval_every=task.eval_every if self.eval_every is None else self.eval_every,
+            step=steps.make(self.step),
         )
         check_settings(
             methods, plan.seeds, steps=plan.steps, lr=plan.lr, batch_size=plan.batch_size,
             eval_every=plan.eval_every, beta=plan.beta,
         )  # fmt: skip
-        told = situation(task, teacher, self.beta, self.batch_size, auto_beta=lambda volumes: float("nan"))
+        told = situation(task, teacher, self.beta, self.batch_size, auto_beta=lambda *asked: float("nan"))
         for learner in methods:
             learner.resolve(learner, told)
         return plan
@@ -101,6 +104,7 @@ class Plan:
     batch_size: int
     init: Init
     eval_every: int
+    step: Step
 
     @property
     def methods(self) -> list[str]:
@@ -110,7 +114,7 @@ class Plan:
     @property
     def identity(self) -> dict[str, Any]:
         """What tells one result from another; methods and seeds do not."""
-        told = situation(self.task, self.teacher, self.beta, self.batch_size, auto_beta=lambda volumes: None)
+        told = situation(self.task, self.teacher, self.beta, self.batch_size, auto_beta=lambda *asked: None)
         identity = {
             "task": self.task.name,
             "teacher": self.teacher.name,
@@ -121,6 +125,7 @@ class Plan:
             "steps": self.steps,
             "batch_size": self.batch_size,
             "eval_every": self.eval_every,
+            **({} if self.step.name == "rate" else {"step_form": self.step.name}),
             **self.task.settings,
             "data_version": self.task.data_version,
             "precision": str(jnp.result_type(float)),
@@ -130,5 +135,5 @@ class Plan:
     @property
     def options(self) -> dict[str, Any]:
         """The settings that sessions are opened with."""
-        names = ("steps", "beta", "lr", "batch_size", "init", "eval_every")
+        names = ("steps", "beta", "lr", "batch_size", "init", "eval_every", "step")
         return {name: getattr(self, name) for name in names}

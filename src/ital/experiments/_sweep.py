@@ -123,7 +123,7 @@ def _plan(settings: Settings, lr: Sequence[float], beta: Sequence[float]) -> Pla
 
 
 def _checked(plan: Plan) -> dict[str, Any]:
-    return {name: value for name, value in plan.options.items() if name != "init"}
+    return {name: value for name, value in plan.options.items() if name not in ("init", "step")}
 
 
 def _parameters(plan: Plan, world: World) -> int:
@@ -188,8 +188,11 @@ class Lanes(NamedTuple):
 def _versions(plan: Plan, method: Learner, beta: Sequence[float]) -> list[Learner]:
     """A learner with each β and nothing left open; one of him alone if β does not touch him."""
 
+    def no_auto(*asked: Any) -> float:
+        raise InputError(f"method {method.name!r} finds its own β for one η: try it with ital run, a sweep gives both")
+
     def version(value: float) -> Learner:
-        told = situation(plan.task, plan.teacher, value, plan.batch_size, auto_beta=lambda volumes: math.nan)
+        told = situation(plan.task, plan.teacher, value, plan.batch_size, auto_beta=no_auto)
         return method.resolve(method, told)._replace(resolve=lambda learner, situation: learner)
 
     made = [version(value) for value in beta]

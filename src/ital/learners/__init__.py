@@ -5,11 +5,14 @@ from collections.abc import Callable
 
 from ital import _registry
 from ital.errors import InputError
+from ital.learners._adaptive import adaptive
 from ital.learners._base import Learner, Lesson, Rule, Situation, Update
 from ital.learners._batch import batch
 from ital.learners._batch_matched import batch_matched
+from ital.learners._full import full
 from ital.learners._imt import imt
 from ital.learners._imt_matched import imt_matched
+from ital.learners._safe import safe
 from ital.learners._sgd import sgd
 from ital.learners._teacher_aware import teacher_aware
 from ital.learners._two_step import Literal, awareness_step, imagine, imagined_choice, in_view, literal_weights
@@ -25,6 +28,9 @@ REGISTRY: dict[str, Callable[..., Learner]] = {
     "ital-15": functools.partial(teacher_aware, view=15),
     "imt-matched": imt_matched,
     "batch-matched": batch_matched,
+    "ital-full": full,
+    "ital-safe": safe,
+    "ital-adaptive": adaptive,
 }
 
 PAPER = ("batch", "sgd", "imt", "ital", "ital-2", "ital-5", "ital-10", "ital-15")
@@ -51,9 +57,11 @@ __all__ = [
     "Rule",
     "Situation",
     "Update",
+    "adaptive",
     "awareness_step",
     "batch",
     "batch_matched",
+    "full",
     "imagine",
     "imagined_choice",
     "imt",
@@ -61,6 +69,7 @@ __all__ = [
     "in_view",
     "literal_weights",
     "make",
+    "safe",
     "sgd",
     "teacher_aware",
 ]

@@ -13,7 +13,8 @@ class Lesson(NamedTuple):
 
     ``here`` is his own model on the mini-batch as he is now, its losses and gradients; ``gradients(ν)`` the same for
     any other parameters; ``order`` is a random order of the mini-batch (0 … B−1), the same for all methods of a
-    seed; ``bystander`` is the index of a random example.
+    seed; ``bystander`` is the index of a random example. ``steps`` is the number of steps of the run, and
+    ``toward(ν, ν′)`` where a step from ν ends that wants to go to ν′: the form of the step decides.
     """
 
     step: Int[Array, ""]
@@ -24,6 +25,8 @@ class Lesson(NamedTuple):
     chosen: Int[Array, ""]
     order: Int[Array, " B"]
     bystander: Int[Array, ""]
+    steps: Any = None
+    toward: Callable[[Params, Params], Params] = lambda params, wanted: wanted
 
 
 class Update(NamedTuple):
@@ -48,14 +51,15 @@ class Situation(NamedTuple):
     """What a learner is told about the experiment before it starts, to fill in settings he left open.
 
     ``beta`` is a number with the sign that fits the teacher, or "auto"; ``auto_beta(volumes)`` finds one per seed
-    from the teaching volumes that the learner imagines, ``volumes(lesson, params) -> (B,)``.
+    from the teaching volumes that the learner imagines, ``volumes(lesson, params) -> (B,)``; with a ``sign`` as second
+    argument it does so without knowing the teacher's.
     """
 
     beta: float | str
     beta_decay: float
     batch_size: int
     volume: str
-    auto_beta: Callable[[Callable[[Lesson, Params], Array]], Any]
+    auto_beta: Callable[..., Any]
 
 
 class Learner(NamedTuple):

@@ -68,11 +68,16 @@ def awareness_step(beta: Scalar, lr: Scalar, chosen: Array, q: PerExample, guess
 
 
 class Imagined(NamedTuple):
-    """What the learner has in mind after the literal step: ν̂, gradients for the next step, the teacher's volumes."""
+    """What the learner has in mind after the literal step: ν̂, gradients for the next step, the teacher's volumes.
+
+    ``naive`` is where the literal step alone would lead him; ν̂ differs from it where the form of the step does not
+    let him go there.
+    """
 
     guess: Params
     gradients: Gradients
     volumes: PerExample
+    naive: Params
 
 
 def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Imagined:
@@ -81,13 +86,14 @@ def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Im
     Eq. (imit-teaching-volume) for the ``imitated`` volume, eq. (teaching-volume) for the ``exact`` one.
     """
     here = lesson.here
-    guess = add_scaled(params, -lesson.lr, here.weighted_sum(literal_weights(lesson, literal)))
+    naive = add_scaled(params, -lesson.lr, here.weighted_sum(literal_weights(lesson, literal)))
+    guess = lesson.toward(params, naive)
     if volume == "exact":
         progress = here.inner(add_scaled(params, -1.0, guess))
-        return Imagined(guess, here, teaching_volume.exact(lesson.lr, here.squared_norms, progress))
+        return Imagined(guess, here, teaching_volume.exact(lesson.lr, here.squared_norms, progress), naive)
     there = lesson.gradients(guess)
     volumes = teaching_volume.imitated(lesson.lr, here.squared_norms, here.losses, there.losses)
-    return Imagined(guess, there, volumes)
+    return Imagined(guess, there, volumes, naive)
 
 
 def update(
@@ -97,9 +103,9 @@ def update(
     beta = settings.beta * jnp.exp(lesson.step * jnp.log1p(-settings.beta_decay))
     if schedule is not None:
         beta = schedule(lesson.step)
-    guess, gradients, volumes = imagine(lesson, params, settings.literal, volume)
-    q = imagined_choice(beta, volumes, in_view(lesson, settings.view))
-    return Update(awareness_step(beta, lesson.lr, lesson.chosen, q, guess, gradients))
+    imagined = imagine(lesson, params, settings.literal, volume)
+    q = imagined_choice(beta, imagined.volumes, in_view(lesson, settings.view))
+    return Update(awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients))
 
 
 @functools.cache  # one object per structure: learners that share it are lanes of one program

@@ -15,7 +15,7 @@ from ital.learners import Lesson
 from ital.learners._two_step import imagined_volumes
 from ital.models import Init
 from ital.tasks import World
-from ital.teaching import _AUTO, Drawn, Program, Session, choose, draw, meet, open_sessions
+from ital.teaching import _AUTO, Drawn, Moment, Program, Session, choose, draw, meet, open_sessions
 
 LR, BATCH = 1e-3, 20
 MULTIPLES = (0.01, 0.1, 1.0, 3.0)  # of the task's β, for learners taught with diagnostics
@@ -37,7 +37,8 @@ def _lesson(program: Program, world: World, drawn: Drawn, params: Params, lr: Ar
     rules = program.rules
     first = rules.first_feedback(params, world) if rules.first_feedback else None
     scene = meet(program, world, drawn, params, first)
-    chosen = choose(program, world, drawn, scene, params, lr, settings)
+    moment = Moment(jnp.zeros((), int), jnp.ones((), int))
+    chosen = choose(program, world, drawn, scene, moment, params, lr, settings)
 
     def gradients(elsewhere: Params) -> Gradients:
         previous = scene.feedback if rules.first_feedback else None

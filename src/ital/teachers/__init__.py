@@ -7,8 +7,10 @@ from ital.teachers._adversarial import adversarial
 from ital.teachers._base import AnyTeacher, LearnerView, OmniscientTeacher, Teacher, TeacherView
 from ital.teachers._boltzmann import boltzmann
 from ital.teachers._cooperative import cooperative
+from ital.teachers._mixture import mixture
 from ital.teachers._omniscient import omniscient
 from ital.teachers._random import random
+from ital.teachers._switching import switching
 
 REGISTRY: dict[str, Callable[..., AnyTeacher]] = {
     "cooperative": cooperative,
@@ -16,6 +18,8 @@ REGISTRY: dict[str, Callable[..., AnyTeacher]] = {
     "adversarial": adversarial,
     "random": random,
     "boltzmann": boltzmann,
+    "switching": switching,
+    "mixture": mixture,
 }
 
 
@@ -34,6 +38,8 @@ __all__ = [
     "boltzmann",
     "cooperative",
     "make",
+    "mixture",
     "omniscient",
     "random",
+    "switching",
 ]

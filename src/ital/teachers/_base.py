@@ -9,7 +9,8 @@ from ital._types import Array, Int, Params, PerExample, PRNGKeyArray, Scalar
 class TeacherView(NamedTuple):
     """All that a teacher sees of one step. Nothing of the learner is in it but his feedback.
 
-    ``volumes`` are the imitated teaching volumes of the mini-batch, computed from the rest of this view.
+    ``volumes`` are the imitated teaching volumes of the mini-batch, computed from the rest of this view. ``step``
+    counts from 0, ``steps`` is how many there will be.
     """
 
     volumes: PerExample
@@ -17,6 +18,8 @@ class TeacherView(NamedTuple):
     examples: Any
     target: Params
     lr: Scalar
+    step: Int[Array, ""]
+    steps: Int[Array, ""]
 
 
 class LearnerView(NamedTuple):

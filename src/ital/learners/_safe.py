@@ -1,0 +1,37 @@
+"""ITAL whose steps no β can make too long."""
+
+import functools
+
+from ital._types import Params
+from ital.learners._base import Learner, Lesson, Rule, Situation, Update
+from ital.learners._teacher_aware import teacher_aware
+from ital.learners._two_step import Schedule, Settings
+from ital.steps import within_reach
+
+
+def update(lesson: Lesson, settings: Settings, params: Params, memory: tuple, *, aware: Rule) -> Update:
+    """The step that ``aware`` would take, no further than the mini-batch can tell."""
+    wanted = aware.update(lesson, settings, params, memory)
+    return wanted._replace(params=within_reach(lesson, (), params, wanted.params))
+
+
+@functools.cache
+def rule(aware: Rule) -> Rule:
+    """The rule of ``aware`` with safe steps."""
+    return Rule(init=aware.init, update=functools.partial(update, aware=aware))
+
+
+def safe(
+    beta: float | str | Schedule | None = None, *, beta_decay: float | None = None, volume: str | None = None
+) -> Learner:
+    """ITAL with a step that is no longer than the mini-batch can tell: no β diverges.
+
+    ``beta``, ``beta_decay`` and ``volume`` are those of :func:`teacher_aware`.
+    """
+    aware = teacher_aware(beta, beta_decay=beta_decay, volume=volume)
+
+    def resolve(learner: Learner, situation: Situation) -> Learner:
+        resolved = aware.resolve(aware, situation)
+        return learner._replace(rule=rule(resolved.rule), settings=resolved.settings)
+
+    return Learner("ital-safe", "ITAL safe", rule(aware.rule), aware.settings, resolve)

@@ -1,0 +1,123 @@
+"""How far a learner goes where he wants to go: as he says, a given length, or no further than is safe.
+
+A learner proposes new parameters; the form of the step decides how much of the way he takes. The paper's form is
+``rate``: all of it. With ``length`` all methods take steps of one length, so that only directions are compared.
+"""
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ital import _registry
+from ital._types import Array, Params, Scalar
+from ital.errors import InputError
+from ital.gradients import add_scaled, squared_norm
+
+if TYPE_CHECKING:
+    from ital.learners import Lesson
+
+HALVINGS = 4
+
+
+class Step(NamedTuple):
+    """A form of step: ``take(lesson, settings, params, wanted) -> params``; settings are numbers, traced."""
+
+    name: str
+    take: Callable[["Lesson", Any, Params, Params], Params]
+    settings: Any = ()
+
+
+def as_wanted(lesson: "Lesson", settings: tuple, params: Params, wanted: Params) -> Params:
+    """The paper's form: the step size η is all that limits a step."""
+    return wanted
+
+
+class Length(NamedTuple):
+    """L, and whether it falls linearly to 0 over the run (1) or stays (0)."""
+
+    length: Any
+    decay: Any
+
+
+def equal_length(lesson: "Lesson", settings: Length, params: Params, wanted: Params) -> Params:
+    """ν + L·(ν′−ν)/‖ν′−ν‖; no step where none is wanted."""
+    length = settings.length * (1 - settings.decay * lesson.step / lesson.steps)
+    return _scaled(params, wanted, length, shorten_only=False)
+
+
+def within_reach(lesson: "Lesson", settings: tuple, params: Params, wanted: Params) -> Params:
+    """No further than the mini-batch can tell, and only where it is not worse off.
+
+    An example whose loss is quadratic along its gradient has none left at the distance 2l/‖g‖: beyond the largest of
+    these distances no example of the mini-batch says anything. A step that raises both the mean loss and that of the
+    chosen example is halved up to four times, and then not taken.
+    """
+    here = lesson.here
+    norms = jnp.sqrt(here.squared_norms)
+    reach = 2 * jnp.max(jnp.where(norms > 0, here.losses / jnp.where(norms > 0, norms, 1.0), 0.0))
+    near = _scaled(params, wanted, reach, shorten_only=True)
+
+    def worse(state: tuple[Array, Params]) -> Array:
+        losses = lesson.gradients(state[1]).losses
+        fine = (jnp.mean(losses) <= jnp.mean(here.losses)) | (losses[lesson.chosen] <= here.losses[lesson.chosen])
+        return (state[0] <= HALVINGS) & ~(fine & jnp.all(jnp.isfinite(losses)))
+
+    def halve(state: tuple[Array, Params]) -> tuple[Array, Params]:
+        tries, there = state
+        share = jnp.where(tries < HALVINGS, 0.5, 0.0)
+        return tries + 1, jax.tree.map(lambda a, b: a + share * (b - a), params, there)
+
+    return jax.lax.while_loop(worse, halve, (jnp.zeros((), int), near))[1]
+
+
+def _scaled(params: Params, wanted: Params, length: Scalar, *, shorten_only: bool) -> Params:
+    """A step of that length toward ``wanted`` (or a shorter one, if wanted is nearer); none that is not finite."""
+    way = add_scaled(wanted, -1.0, params)
+    largest = jax.tree.reduce(jnp.maximum, jax.tree.map(lambda leaf: jnp.max(jnp.abs(leaf)), way))
+    moves = (largest > 0) & jnp.isfinite(largest)
+    unit = jax.tree.map(lambda leaf: jnp.where(moves, leaf / jnp.where(moves, largest, 1.0), 0.0), way)  # no overflow
+    norm = jnp.where(moves, jnp.sqrt(squared_norm(unit)), 1.0)
+    if shorten_only:
+        length = jnp.where(length < largest * norm, length, jnp.where(moves, largest * norm, 0.0))
+    return add_scaled(params, length / norm, unit)
+
+
+def rate() -> Step:
+    """Goes where the learner says: η alone decides (the paper's form)."""
+    return Step("rate", as_wanted)
+
+
+def length(text: float | str) -> Step:
+    """Steps of one length L for all methods, constant or falling linearly to 0 (length:0.4, length:0.4:decay)."""
+    number, _, decay = str(text).partition(":")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0) or decay not in ("", "decay"):
+        raise InputError(f"a step of one length is written length:L or length:L:decay with L > 0, not length:{text}")
+    name = f"length:{repr(value).removesuffix('.0')}" + (":decay" if decay else "")
+    return Step(name, equal_length, Length(value, 1.0 if decay else 0.0))
+
+
+def safe() -> Step:
+    """No further than the mini-batch can tell, and only where it is not worse off: no β diverges."""
+    return Step("safe", within_reach)
+
+
+REGISTRY: dict[str, Callable[..., Step]] = {"rate": rate, "length": length, "safe": safe}
+
+
+def make(name: "str | Step") -> Step:
+    """The form of that name, e.g. ``rate``, ``length:0.4:decay`` or ``safe``."""
+    if isinstance(name, Step):
+        return name
+    if name == "length":
+        raise InputError("a step of one length is written length:L or length:L:decay, e.g. length:0.4:decay")
+    return _registry.make("step", REGISTRY, name)
+
+
+__all__ = ["REGISTRY", "Step", "length", "make", "rate", "safe", "within_reach"]
