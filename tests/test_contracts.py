@@ -5,6 +5,7 @@ import inspect
 import itertools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 

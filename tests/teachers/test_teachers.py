@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import chisquare, ortho_group
 
 from ital import losses, tasks, teachers
+from ital.errors import InputError
 from ital.teachers import LearnerView, TeacherView
 from tests.worlds import classes_pool
 
@@ -54,7 +55,7 @@ def test_random_choices_have_their_probabilities(teacher, expected):
 
 
 def test_signs_fit_the_teachers():
-    assert [teachers.make(name).sign for name in teachers.REGISTRY] == [1, 1, -1, 1, 1]
+    assert [teachers.make(name).sign for name in teachers.REGISTRY] == [1, 1, -1, 1, 1, 1, 1]
     assert teachers.make("boltzmann:-3").sign == -1
     assert teachers.make("boltzmann:500").name == "boltzmann:500"
 
@@ -82,3 +83,34 @@ def test_rotating_the_teachers_view_changes_neither_scores_nor_choices(seed):
         volumes.append(task.rules.volumes(alpha, examples, side.target, 0.1))
     np.testing.assert_allclose(*volumes, rtol=1e-9, atol=1e-12)
     assert int(jnp.argmax(volumes[0])) == int(jnp.argmax(volumes[1]))
+
+
+def test_a_switching_teacher_helps_until_the_step_and_then_does_not():
+    volumes = [0.0, 2.0, -1.0]
+
+    def at(name, step):
+        teacher = teachers.make(name)
+        return int(teacher.choose(jax.random.key(0), view(volumes, step), teacher.settings))
+
+    assert [at("switching", step) for step in (0, 4, 5, 9)] == [1, 1, 2, 2]  # half-way of ten
+    assert [at("switching:3", step) for step in (2, 3)] == [1, 2]
+    teacher = teachers.make("switching:3:random")
+    keys = jax.random.split(jax.random.key(1), 300)
+    after = jax.vmap(lambda key: teacher.choose(key, view(volumes, 3), teacher.settings))(keys)
+    assert set(np.asarray(after).tolist()) == {0, 1, 2}
+    assert at("switching:3:random", 2) == 1
+
+
+def test_a_mixture_helps_as_often_as_it_says():
+    teacher = teachers.make("mixture:0.7")
+    keys = jax.random.split(jax.random.key(0), 4000)
+    chosen = jax.vmap(lambda key: teacher.choose(key, view([0.0, 1.0, 0.0, 0.0]), teacher.settings))(keys)
+    assert abs(float(np.mean(np.asarray(chosen) == 1)) - (0.7 + 0.3 / 4)) < 0.03
+
+
+@pytest.mark.parametrize(
+    "name", ["switching:soon", "switching:3:friendly", "switching:-1", "mixture:2", "mixture:often"]
+)
+def test_teachers_that_change_are_refused_where_they_make_no_sense(name):
+    with pytest.raises(InputError):
+        teachers.make(name)

@@ -1,0 +1,99 @@
+"""ital-adaptive finds out what kind of teacher he has."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ital
+from ital.errors import InputError
+from ital.learners import _adaptive, adaptive
+
+SETTINGS = _adaptive.Settings(1.0, 0.02, 0.001, 0.5)
+
+
+def trust_after(places, count=20):
+    """Trust after having seen these places, the same under both scores."""
+    memory = _adaptive.init(jnp.zeros(()), SETTINGS)
+    for at in places:
+        partial, indifferent = _adaptive.weigh(memory, jnp.full(_adaptive.SCORES, at), count, SETTINGS)
+        np.testing.assert_allclose(jnp.sum(partial) + indifferent, 1.0, rtol=1e-5)
+        memory = memory._replace(partial=partial, indifferent=indifferent)
+    return float(_adaptive.trust_of(memory.partial, SETTINGS.threshold))
+
+
+def test_high_places_are_trusted_low_ones_are_not_and_any_are_ignored():
+    assert trust_after([0.9] * 20) > 0.95
+    assert trust_after([-0.9] * 20) < -0.95
+    rng = np.random.default_rng(0)
+    assert trust_after(rng.choice(np.linspace(-1, 1, 20), 200)) == 0
+
+
+def test_trust_outlives_choices_that_cannot_be_predicted_but_not_those_that_contradict():
+    rng = np.random.default_rng(1)
+    anything = list(rng.choice(np.linspace(-1, 1, 20), 100))
+    assert trust_after([0.9] * 30 + anything) > 0.9
+    assert trust_after([0.9] * 30 + [-0.9] * 10) < -0.9
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=10))
+def test_trust_is_odd_in_the_places(places):
+    np.testing.assert_allclose(trust_after(places), -trust_after([-at for at in places]), atol=1e-5)
+
+
+@given(st.integers(2, 30), st.floats(-1, 1))
+def test_hypotheses_are_probabilities(count, at):
+    """Averaged over all places, each κ gives as much as places that are all alike."""
+    everywhere = jax.vmap(lambda at: _adaptive.tilted(at, count))(jnp.linspace(-1, 1, count))
+    np.testing.assert_allclose(everywhere.mean(axis=0), 1.0, rtol=1e-4)
+    assert (_adaptive.tilted(jnp.asarray(at), count) > 0).all()
+
+
+def test_places_run_from_the_lowest_to_the_highest_and_ties_share_the_middle():
+    scores = jnp.asarray([3.0, 1.0, 2.0])
+    assert [float(_adaptive.place(scores, jnp.asarray(i))) for i in range(3)] == [1.0, -1.0, 0.0]
+    assert float(_adaptive.place(jnp.zeros(5), jnp.asarray(2))) == 0.0
+
+
+@pytest.fixture(scope="module")
+def taught():
+    return {
+        teacher: ital.teach("regression", teacher, ["imt", "ital-adaptive"], steps=400, seeds=5, eval_every=20).curves
+        for teacher in ("cooperative", "random", "adversarial", "switching")
+    }
+
+
+@pytest.mark.parametrize(("teacher", "sign"), [("cooperative", 1), ("random", 0), ("adversarial", -1)])
+def test_he_finds_out_what_kind_of_teacher_he_has(taught, teacher, sign):
+    trust = taught[teacher]["trust"].sel({"method": "ital-adaptive"}).isel(step=slice(2, None))
+    assert abs(float(trust.mean()) - sign) < 0.05
+
+
+def test_he_notices_that_she_has_changed(taught):
+    trust = taught["switching"]["trust"].sel({"method": "ital-adaptive"}).mean("seed")
+    assert float(trust.sel(step=200)) > 0.95
+    assert float(trust.sel(step=240)) < -0.95
+
+
+@pytest.mark.parametrize("teacher", ["cooperative", "random", "adversarial", "switching"])
+def test_never_worse_than_naive(taught, teacher):
+    naive, own = taught[teacher]["distance"].isel(step=-1).mean("seed").values
+    assert own <= 1.02 * naive
+
+
+def test_nobody_tells_him_the_sign():
+    """His |β| is the same for a helpful teacher and one of the other sign who chooses the same."""
+    beta = [
+        float(ital.teach("regression", teacher, "ital-adaptive", steps=1, seeds=1).curves["beta"].values[0, 0])
+        for teacher in ("cooperative", "boltzmann:1000000000")
+    ]
+    assert beta[0] > 0
+    np.testing.assert_allclose(beta[0], beta[1], rtol=1e-5)
+
+
+def test_settings_that_are_none_are_refused():
+    for wrong in ({"threshold": 1.0}, {"tilt_change": -0.1}, {"mind_change": float("nan")}):
+        with pytest.raises(InputError):
+            adaptive(**wrong)

@@ -1,0 +1,81 @@
+"""Forms of step: equal lengths, and steps that no β can make too long."""
+
+import jax
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import ital
+from ital import learners, steps, tasks
+from ital.errors import InputError
+
+SMALL = tasks.regression(dim=5, points=60)
+FAMILY = ("ital", "ital-2", "ital-full", "ital-safe", "ital-adaptive", "imt-matched", "batch-matched")
+
+
+@pytest.mark.parametrize("name", ["batch", "sgd", "imt", "ital", "ital-full", "ital-adaptive"])
+def test_with_a_length_every_method_takes_steps_of_that_length(name):
+    start = ital.teach(SMALL, "cooperative", name, steps=1, seeds=3, lr=1e-9)
+    after = ital.teach(SMALL, "cooperative", name, steps=1, seeds=3, step="length:0.25")
+    way = np.asarray(after.parameters[name]) - np.asarray(start.parameters[name])
+    np.testing.assert_allclose(np.sqrt((way**2).sum(axis=(1, 2))), 0.25, rtol=1e-4)
+
+
+def test_a_length_that_decays_falls_linearly_to_nothing():
+    result = ital.teach(SMALL, "cooperative", "imt", steps=10, seeds=1, step="length:0.1:decay", eval_every=1)
+    moved = np.abs(np.diff(result.curves["distance"].values[0, 0]))
+    assert (moved <= 0.1 * (1 - np.arange(10) / 10) + 1e-5).all()
+    assert moved[0] > 0.02
+
+
+def test_no_step_where_none_is_wanted():
+    step = steps.length(0.5)
+    params = np.ones((1, 3), np.float32)
+    lesson = learners.Lesson(*(None,) * 8)
+    lesson = lesson._replace(step=np.zeros(()), steps=np.ones(()))
+    np.testing.assert_array_equal(step.take(lesson, step.settings, params, params), params)
+
+
+def test_the_rate_is_the_paper_and_the_default():
+    plain = ital.teach(SMALL, "cooperative", "ital", steps=20, seeds=2)
+    rate = ital.teach(SMALL, "cooperative", "ital", steps=20, seeds=2, step="rate")
+    np.testing.assert_array_equal(plain.curves["distance"], rate.curves["distance"])
+
+
+def test_steps_are_called_by_name():
+    assert steps.make("length:0.4:decay").name == "length:0.4:decay"
+    assert steps.make("safe").name == "safe"
+    for wrong in ("length", "length:0", "length:-1", "length:nan", "length:1:fast", "lenght:1", "rate:2"):
+        with pytest.raises(InputError):
+            steps.make(wrong)
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    beta=st.floats(-1e6, 1e6),
+    lr=st.floats(1e-4, 0.1),
+    teacher=st.sampled_from(["cooperative", "adversarial", "random"]),
+)
+def test_with_the_safe_step_no_beta_diverges(beta, lr, teacher):
+    """All methods of the family, for the longest steps anybody would try; numbers only, so all is compiled once."""
+    result = ital.teach(SMALL, teacher, list(FAMILY), steps=300, seeds=2, beta=beta, lr=lr, step="safe", eval_every=100)
+    assert np.isfinite(result.curves["distance"].values).all()
+    for params in result.parameters.values():
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(params))
+
+
+def test_safe_steps_are_the_same_where_nothing_is_at_risk():
+    """With the paper's settings ITAL's own steps are safe, so that ital-safe is ITAL."""
+    result = ital.teach("gaussian", "adversarial", ["ital", "ital-safe"], steps=50, seeds=2, beta=-1000.0)
+    ital_, safe = result.curves["distance"].values
+    np.testing.assert_allclose(safe, ital_, rtol=1e-5)
+
+
+def test_an_unsafe_beta_is_made_safe():
+    beta = -50_000.0  # as if a helpful teacher were hostile
+    result = ital.teach("regression", "cooperative", ["ital", "ital-safe"], steps=400, seeds=2, beta=beta)
+    unsafe, safe = result.curves["distance"].isel(step=-1).values
+    start = result.curves["distance"].isel(step=0).values.max()
+    assert not np.isfinite(unsafe).all() or unsafe.max() > 100 * start
+    assert safe.max() < 10 * start
