@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ app = typer.Typer(
     epilog="Example: ital run regression --methods imt,ital",
 )
 
+DEVICES = Annotated[str, typer.Option(help="How many local devices share the seeds: a number, or all.")]
 PLATFORM = Annotated[str | None, typer.Option(help="Where to compute: cpu or gpu (default: a GPU if there is one).")]
 
 
@@ -81,6 +83,7 @@ def run(
         int | None, typer.Option(help="Steps between measurements (default: the task's, mostly 10).")
     ] = None,
     platform: PLATFORM = None,
+    devices: DEVICES = "1",
     animate: Annotated[
         bool, typer.Option("--animate", help="Also draw what is learned as it changes, where a task can be drawn.")
     ] = False,
@@ -106,9 +109,10 @@ def run(
         label_noise=label_noise,
         map=None if map is None else str(map),
         eval_every=eval_every,
+        devices=parse_devices(devices),
         **chosen,
     )
-    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
+    say = say_once()
     print_outcome(experiments.run(settings, out, animate=animate, overwrite=overwrite, progress=True, say=say))
 
 
@@ -137,6 +141,7 @@ def sweep(
         int | None, typer.Option(help="Steps between measurements (default: the task's, mostly 10).")
     ] = None,
     platform: PLATFORM = None,
+    devices: DEVICES = "1",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a sweep of other settings.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
 ) -> None:
@@ -161,8 +166,9 @@ def sweep(
         label_noise=label_noise,
         map=None if map is None else str(map),
         eval_every=eval_every,
+        devices=parse_devices(devices),
     )
-    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
+    say = say_once()
     print_sweep(experiments.sweep(settings, lrs, betas, out, overwrite=overwrite, progress=True, say=say))
 
 
@@ -186,7 +192,7 @@ def reproduce(
     set_up_jax(platform)
     from ital import reproduce as paper
 
-    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
+    say = say_once()
     report = paper.reproduce(tasks or (), quick=quick, out=out, progress=True, say=say)
     print(f"report: {report}")
 
@@ -354,6 +360,21 @@ def parse_beta(text: str | None) -> float | str | None:
     if not math.isfinite(beta):
         raise InputError(f"beta must be a finite number or 'auto', not {text!r}")
     return beta
+
+
+def parse_devices(text: str) -> int | str:
+    """How many devices, as typed: a whole number, or ``all``."""
+    if text == "all":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"devices must be a whole number from 1 on, or 'all', not {text!r}") from None
+
+
+def say_once() -> Callable[[str], None]:
+    """Prints lines on standard error, none of them twice: many computations of one command say the same."""
+    return functools.cache(lambda line: print(line, file=sys.stderr))
 
 
 def split(text: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ital import learners, tasks, teachers
+from ital import _devices, learners, tasks, teachers
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.models import Init
@@ -34,6 +34,7 @@ class Settings:
     label_noise: float = 0.0
     map: str | None = None
     eval_every: int | None = None
+    devices: int | str = 1
 
     def plan(self) -> "Plan":
         """Makes the parts and refuses what makes no experiment; nothing is computed or written yet."""
@@ -51,11 +52,13 @@ class Settings:
             batch_size=self.batch_size,
             init=task.init if self.init is None else Init.parse(self.init),
             eval_every=task.eval_every if self.eval_every is None else self.eval_every,
+            devices=self.devices,
         )
         check_settings(
             methods, plan.seeds, steps=plan.steps, lr=plan.lr, batch_size=plan.batch_size,
             eval_every=plan.eval_every, beta=plan.beta,
         )  # fmt: skip
+        _devices.chosen(self.devices)
         told = situation(task, teacher, self.beta, self.batch_size, auto_beta=lambda volumes: float("nan"))
         for learner in methods:
             learner.resolve(learner, told)
@@ -101,6 +104,7 @@ class Plan:
     batch_size: int
     init: Init
     eval_every: int
+    devices: int | str = 1
 
     @property
     def methods(self) -> list[str]:
