@@ -48,7 +48,7 @@ class Layout(NamedTuple):
     def of(cls, seeds: int, devices: int | str) -> "Layout":
         """A layout for that many seeds; there is no use for more devices than seeds."""
         several = chosen(devices)[:seeds]
-        return cls(seeds, Mesh(np.asarray(several), SEEDS) if len(several) > 1 else None)
+        return cls(seeds, Mesh(np.asarray(several), ("seeds",)) if len(several) > 1 else None)
 
     @property
     def devices(self) -> list[Any]:

@@ -140,8 +140,8 @@ def load_checkpoint(recording: Recording, path: Path) -> float | None:
         raise Damaged(f"{path} does not match its checksum")
     with np.load(io.BytesIO(content[32:])) as arrays:
         for i, session in enumerate(recording.sessions):
-            structure = jax.tree.structure(session.carry)
-            saved = [arrays[f"carry/{i}/{j}"] for j in range(structure.num_leaves)]
+            leaves, structure = jax.tree.flatten(session.carry)
+            saved = [arrays[f"carry/{i}/{j}"] for j in range(len(leaves))]
             session.state = jax.tree.unflatten(structure, saved)
             rows = {name.split("/", 2)[2]: arrays[name] for name in arrays.files if name.startswith(f"rows/{i}/")}
             session.begun = bool(rows)
