@@ -72,7 +72,7 @@ class Numbers(NamedTuple):
         worlds, structure = jax.tree.flatten(self.worlds)
         put = [(shared if axis is None else by_seed)(leaf) for leaf, axis in zip(worlds, axes, strict=True)]
         rest = jax.tree.map(by_seed, (self.keys, self.lr, self.learner, self.teacher))
-        return Numbers(jax.tree.unflatten(structure, put), *rest, last_step=shared(self.last_step))
+        return Numbers(jax.tree.unflatten(structure, put), *rest, shared(self.last_step))
 
 
 class Carry(NamedTuple):

@@ -19,7 +19,11 @@ from ital.errors import InputError
 from ital.tasks import Task
 from ital.teaching import BLOCK, Session, open_sessions
 
-TASKS = {"regression": tasks.regression, "gaussian": tasks.gaussian, "irl-dense": tasks.irl_dense}
+TASKS: dict[str, Callable[[], Task]] = {
+    "regression": tasks.regression,
+    "gaussian": tasks.gaussian,
+    "irl-dense": tasks.irl_dense,
+}
 LANES = (8, 64, 512, 4096, 16384)
 ROWS = (100, 1000, 10_000, 100_000, 1_000_000)
 MEMORY_ROWS = (10_000, 100_000, 1_000_000)
@@ -151,7 +155,8 @@ def _together(workers: int, seconds: float = 2.0) -> float:
     try:
         for child in children:
             assert child.stdout is not None
-            child.stdout.readline()
+            if child.stdout.readline() != "ready\n":
+                raise InputError(f"one of {workers} processes that teach side by side failed: is there enough memory?")
         for child in children:
             assert child.stdin is not None
             child.stdin.write(f"{seconds}\n")
