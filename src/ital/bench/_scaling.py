@@ -36,6 +36,7 @@ WORLDS = 32  # different worlds; more seeds than that teach on copies of them
 
 def measure(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     """All series; ``say`` is told what is being measured."""
+    busy = [os.getloadavg()[0]]
     say("limits of the machine")
     limits = _limits.measure_limits()
     report: dict[str, Any] = {
@@ -56,6 +57,7 @@ def measure(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     say("memory")
     empty = memory(100)
     report["memory"] = [_above(empty, memory(rows)) for rows in MEMORY_ROWS]
+    report["load"] = [*busy, os.getloadavg()[0]]  # what else ran: more than this bench makes figures doubtful
     return report
 
 
