@@ -71,8 +71,8 @@ class Numbers(NamedTuple):
         """``shared`` of everything that all seeds share, ``by_seed`` of the rest."""
         worlds, structure = jax.tree.flatten(self.worlds)
         put = [(shared if axis is None else by_seed)(leaf) for leaf, axis in zip(worlds, axes, strict=True)]
-        rest = jax.tree.map(by_seed, (self.keys, self.lr, self.learner, self.teacher))
-        return Numbers(jax.tree.unflatten(structure, put), *rest, shared(self.last_step))
+        keys, lr, learner, teacher = jax.tree.map(by_seed, (self.keys, self.lr, self.learner, self.teacher))
+        return Numbers(jax.tree.unflatten(structure, put), keys, lr, learner, teacher, shared(self.last_step))
 
 
 class Carry(NamedTuple):
