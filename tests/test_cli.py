@@ -193,6 +193,8 @@ def test_divergence_is_in_the_table(capsys):
         (["sweep", "small", "--lr", "0.1", "--beta=-5", "--methods", "itall"], "did you mean 'ital'"),
         (["run", "small", "--what"], "--what"),
         (["dance"], "dance"),
+        (["run", "small", "--devices", "1000"], "devices = 1000, but JAX finds"),
+        (["sweep", "small", "--lr", "0.1", "--beta", "1", "--devices", "two"], "a whole number from 1 on, or 'all'"),
         (["bench", "--lanes", "7"], "multiple of 8"),
         (["bench", "--test-rows", "-5"], "test row"),
         (["run", "small", "--steps", "99999999999"], "below"),

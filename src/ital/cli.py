@@ -6,6 +6,7 @@ import math
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,6 +26,7 @@ app = typer.Typer(
     epilog="Example: ital run regression --methods imt,ital",
 )
 
+DEVICES = Annotated[str, typer.Option(help="How many local devices share the seeds: a number, or all.")]
 PLATFORM = Annotated[str | None, typer.Option(help="Where to compute: cpu or gpu (default: a GPU if there is one).")]
 
 
@@ -84,6 +86,7 @@ def run(
         str, typer.Option(help="How far learners go: rate (the paper), length:L, length:L:decay, or safe.")
     ] = "rate",
     platform: PLATFORM = None,
+    devices: DEVICES = "1",
     animate: Annotated[
         bool, typer.Option("--animate", help="Also draw what is learned as it changes, where a task can be drawn.")
     ] = False,
@@ -110,9 +113,10 @@ def run(
         map=None if map is None else str(map),
         eval_every=eval_every,
         step=step,
+        devices=parse_devices(devices),
         **chosen,
     )
-    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
+    say = say_once()
     print_outcome(experiments.run(settings, out, animate=animate, overwrite=overwrite, progress=True, say=say))
 
 
@@ -144,6 +148,7 @@ def sweep(
         str, typer.Option(help="How far learners go: rate (the paper), length:L, length:L:decay, or safe.")
     ] = "rate",
     platform: PLATFORM = None,
+    devices: DEVICES = "1",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a sweep of other settings.")] = False,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
 ) -> None:
@@ -169,8 +174,9 @@ def sweep(
         map=None if map is None else str(map),
         eval_every=eval_every,
         step=step,
+        devices=parse_devices(devices),
     )
-    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
+    say = say_once()
     print_sweep(experiments.sweep(settings, lrs, betas, out, overwrite=overwrite, progress=True, say=say))
 
 
@@ -194,7 +200,7 @@ def reproduce(
     set_up_jax(platform)
     from ital import reproduce as paper
 
-    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
+    say = say_once()
     report = paper.reproduce(tasks or (), quick=quick, out=out, progress=True, say=say)
     print(f"report: {report}")
 
@@ -342,12 +348,26 @@ def bench(
     steps: Annotated[int, typer.Option(help="Teaching steps of each lane.")] = 2000,
     test_rows: Annotated[int, typer.Option(help="Test rows of the 200-class pool.")] = 10_000,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    scaling: Annotated[
+        bool,
+        typer.Option("--scaling", help="Instead: speed against lanes, rows and processes; memory; and what bounds it."),
+    ] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="With --scaling: folder for scaling.json and its figure (default: none).")
+    ] = None,
     platform: PLATFORM = None,
 ) -> None:
     """Speed of this machine: ital against a plain NumPy loop and against its own floor."""
+    if out is not None and not scaling:
+        raise InputError("--out is for --scaling: without it there are no files to write")
     set_up_jax(platform, cache=False)
     from ital import bench as benchmark
 
+    if scaling:
+        from ital.bench import _scaling
+
+        _scaling.main(as_json=json, out=out)
+        return
     benchmark.main(lanes=lanes, steps=steps, test_rows=test_rows, as_json=json)
 
 
@@ -362,6 +382,21 @@ def parse_beta(text: str | None) -> float | str | None:
     if not math.isfinite(beta):
         raise InputError(f"beta must be a finite number or 'auto', not {text!r}")
     return beta
+
+
+def parse_devices(text: str) -> int | str:
+    """How many devices, as typed: a whole number, or ``all``."""
+    if text == "all":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise InputError(f"devices must be a whole number from 1 on, or 'all', not {text!r}") from None
+
+
+def say_once() -> Callable[[str], None]:
+    """Prints lines on standard error, none of them twice: many computations of one command say the same."""
+    return functools.cache(lambda line: print(line, file=sys.stderr))
 
 
 def split(text: str) -> tuple[str, ...]:

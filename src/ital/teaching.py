@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import PartitionSpec
 
 from ital import rationality, tasks, teachers, theory, volume
+from ital._devices import EVERYWHERE, SEEDS, Layout
 from ital._progress import show_progress
 from ital._types import Array, Params, PRNGKeyArray
 from ital.errors import InputError
@@ -51,6 +53,7 @@ class Program(NamedTuple):
     eval_every: int
     diagnostics: bool
     axes: tuple[int | None, ...]  # of the world's arrays: 0 one per seed, None shared
+    mesh: Any = None  # the devices that share the seeds, where there are several
 
 
 class Numbers(NamedTuple):
@@ -72,6 +75,13 @@ class Numbers(NamedTuple):
     def world_axes(self, program: Program) -> World:
         """Where the seeds are in each array of the world."""
         return jax.tree.unflatten(jax.tree.structure(self.worlds), program.axes)
+
+    def placed(self, shared: Any, by_seed: Any, axes: tuple[int | None, ...]) -> "Numbers":
+        """``shared`` of everything that all seeds share, ``by_seed`` of the rest."""
+        worlds, structure = jax.tree.flatten(self.worlds)
+        put = [(shared if axis is None else by_seed)(leaf) for leaf, axis in zip(worlds, axes, strict=True)]
+        keys, per_lane = jax.tree.map(by_seed, (self.keys, self.per_lane))
+        return Numbers(jax.tree.unflatten(structure, put), keys, *per_lane, shared(self.last_step))
 
 
 class Carry(NamedTuple):
@@ -266,8 +276,25 @@ def _all_finite(params: Params) -> Array:
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
 def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, dict[str, Array]]:
-    """Runs ``intervals`` (≤ BLOCK) intervals of all lanes; returns the carry and one row per measurement."""
+    """Runs ``intervals`` (≤ BLOCK) intervals of all lanes; returns the carry and one row per measurement.
 
+    Several devices each run the whole block on their own seeds: nothing ever passes between them.
+    """
+    block = functools.partial(_block, program)
+    if program.mesh is not None:
+        specs = numbers.placed(lambda leaf: EVERYWHERE, lambda leaf: SEEDS, program.axes)
+        lanes = Carry(EVERYWHERE, SEEDS)
+        block = jax.shard_map(
+            block,
+            mesh=program.mesh,
+            in_specs=(specs, lanes, EVERYWHERE),
+            out_specs=(lanes, PartitionSpec(None, *SEEDS)),
+            check_vma=False,
+        )
+    return block(numbers, carry, intervals)
+
+
+def _block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, dict[str, Array]]:
     def seeds(carry: Carry) -> tuple[Carry, dict[str, Array]]:
         lanes = Carry(None, 0)
         run = jax.vmap(
@@ -346,6 +373,7 @@ class Session:
     """Lanes that share one program: learners of one rule, taught on the same seeds. Made by :func:`open_sessions`.
 
     The carry between blocks is all of its state: a session given the carry of another goes on bit for bit.
+    ``state`` is the same as plain arrays, whatever the devices.
     """
 
     def __init__(
@@ -357,14 +385,30 @@ class Session:
         *,
         steps: int,
         eval_every: int,
+        layout: Layout,
         exam: Exam | None = None,
     ) -> None:
-        self.program, self.numbers, self.learners = program, numbers, learners
+        self.program, self.learners, self.layout = program, learners, layout
+        self.numbers = numbers.placed(layout.copied, layout.spread, program.axes)
         self.steps, self.eval_every, self.exam = steps, eval_every, exam
-        lanes, metrics, self.references = _begin(program, init.kind, _spread(init.scale, ()), numbers)
-        self.at_start = Block(np.zeros(1, int), {name: np.asarray(row)[None] for name, row in metrics.items()})
-        self.carry = Carry(jnp.zeros((), int), lanes)
+        lanes, metrics, references = _begin(program, init.kind, _spread(init.scale, ()), self.numbers)
+        self.references = layout.cut(references)
+        self.at_start = Block(np.zeros(1, int), {name: self._on_host(row)[None] for name, row in metrics.items()})
+        self.carry = Carry(layout.copied(jnp.zeros((), int)), lanes)
         self.begun = False  # has the measurement at the start been reported?
+
+    def _on_host(self, leaf: Array) -> np.ndarray:
+        return self.layout.cut(np.asarray(leaf))
+
+    @property
+    def state(self) -> Carry:
+        """The carry as plain arrays, with the seeds that were asked for and no more."""
+        return Carry(np.asarray(self.carry.step), jax.tree.map(self._on_host, self.carry.lanes))
+
+    @state.setter
+    def state(self, state: Carry) -> None:
+        state = jax.tree.map(jnp.asarray, state)
+        self.carry = Carry(self.layout.copied(state.step), self.layout.spread(state.lanes))
 
     @property
     def step(self) -> int:
@@ -377,7 +421,8 @@ class Session:
         intervals = min(intervals, BLOCK, -(-(self.steps - first) // every))
         self.carry, rows = run_block(self.program, self.numbers, self.carry, jnp.asarray(intervals))
         ends = first + every * np.arange(1, intervals + 1)
-        return Block(np.minimum(ends, self.steps), {name: np.asarray(row)[:intervals] for name, row in rows.items()})
+        done = {name: np.asarray(row)[:intervals, : self.layout.seeds] for name, row in rows.items()}
+        return Block(np.minimum(ends, self.steps), done)
 
     def blocks(self, show: Callable[[float], None] = lambda done: None) -> Iterator[Block]:
         """Runs to the end in blocks of about half a second: the measurement at the start, if it has not been reported,
@@ -410,7 +455,7 @@ class Session:
         if self.exam is None or block.steps[-1] not in self.exams:
             return block
         finite = block.rows[FINITE][-1]
-        params = jax.tree.map(np.asarray, self.carry.lanes.params)
+        params = self.state.lanes.params
         safe = jax.tree.map(
             lambda leaf: np.where(finite.reshape(*finite.shape, *(1,) * (leaf.ndim - 2)), leaf, 0), params
         )
@@ -435,13 +480,16 @@ def open_sessions(
     beta: float | str | None = None,
     step: str | Step | Sequence[Step] = "rate",
     diagnostics: bool = False,
+    devices: int | str = 1,
 ) -> list[Session]:
     """Draws the worlds, lets teacher and learners fill in what they left open, and opens one session per rule.
 
     ``beta`` is for learners that have none of their own: a number, "auto", or None for the task's with the
     teacher's sign. ``lr`` is one step size for all, or (where nobody asks for "auto") one for each learner; so is
-    ``step``, the form of their steps, where the forms differ in numbers alone.
+    ``step``, the form of their steps, where the forms differ in numbers alone. ``devices``, a number or "all", share
+    the seeds.
     """
+    layout = Layout.of(len(seeds), devices)
     omniscient = isinstance(teacher, OmniscientTeacher)
     eval_every = min(eval_every, steps)
     stride = _stride(eval_every)
@@ -458,7 +506,16 @@ def open_sessions(
 
     def program(rule: Rule) -> Program:
         return Program(
-            task.rules, teacher.choose, omniscient, rule, forms[0].take, batch_size, stride, diagnostics, axes
+            task.rules,
+            teacher.choose,
+            omniscient,
+            rule,
+            forms[0].take,
+            batch_size,
+            stride,
+            diagnostics,
+            axes,
+            layout.mesh,
         )
 
     def numbers(lr: Any, forms: Sequence[Step], learner_settings: Any, shape: tuple[int, ...]) -> Numbers:
@@ -488,6 +545,7 @@ def open_sessions(
             init,
             steps=steps,
             eval_every=eval_every,
+            layout=layout,
             exam=task.exam,
         )
         for rule, (group, lrs, own_forms) in groups.items()
@@ -540,6 +598,7 @@ def teach(
     eval_every: int | None = None,
     step: str | Step = "rate",
     diagnostics: bool = False,
+    devices: int | str = 1,
     progress: bool = False,
 ) -> Result:
     """Teaches one or several learners, each on every seed, and returns their learning curves.
@@ -560,6 +619,7 @@ def teach(
             "length:L:decay" (steps of one length for all methods), "safe" (no β diverges).
         diagnostics: also record per interval the share of steps on which the conditions of Theorem 1 held
             (``theorem_conditions``) and on which the learner's step beat the naive one (``theorem_improved``).
+        devices: how many local devices share the seeds, or "all".
         progress: show a progress bar.
 
     """
@@ -570,7 +630,7 @@ def teach(
     check_settings(learners, seeds, steps=steps, lr=lr, batch_size=batch_size, eval_every=eval_every, beta=beta)
     sessions = open_sessions(
         task, teacher, learners, seeds, steps=steps, lr=lr, batch_size=batch_size, init=init,
-        eval_every=eval_every, beta=beta, step=step, diagnostics=diagnostics,
+        eval_every=eval_every, beta=beta, step=step, diagnostics=diagnostics, devices=devices,
     )  # fmt: skip
     recording = Recording(sessions)
     with show_progress(f"{task.name}, {teacher.name} teacher", recording.total, progress) as show:
@@ -588,7 +648,7 @@ def teach(
     }
     curves.attrs |= {"task": task.name, "teacher": teacher.name, **settings}
     final = {
-        learner.name: jax.tree.map(lambda leaf, lane=lane: np.asarray(leaf[:, lane]), session.carry.lanes.params)
+        learner.name: jax.tree.map(lambda leaf, lane=lane: leaf[:, lane].copy(), session.state.lanes.params)
         for session in sessions
         for lane, learner in enumerate(session.learners)
     }

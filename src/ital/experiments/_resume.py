@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from ital import _interrupts
+from ital import _devices, _interrupts
 from ital._progress import show_progress
 from ital._version import __version__
 from ital.errors import InputError
@@ -83,6 +83,9 @@ def compute(recording: Recording, checkpoint: Path, title: str, *, progress: boo
         share = recording.done / recording.total
         say(f"going on with an interrupted run, {share:.0%} of it done")
         began -= earlier
+    devices = recording.sessions[0].layout.devices
+    if _devices.worth_saying(devices):
+        say(f"computing on {_devices.named(devices)}")
     saved = time.monotonic()
     with show_progress(title, recording.total, progress) as show, _interrupts.deferred() as interrupted:
         show(recording.done)
@@ -106,11 +109,10 @@ def count(things: Sized, name: str) -> str:
 
 def versions() -> dict[str, Any]:
     """What computed a result, for its attributes."""
-    device = jax.devices()[0]
     return {
         "ital_version": __version__,
         "jax_version": jax.__version__,
         "numpy_version": np.__version__,
         "python_version": platform.python_version(),
-        "device": f"{device.platform}: {device.device_kind}",
+        "device": _devices.named(jax.devices()[:1]),
     }

@@ -81,7 +81,7 @@ def run(
 
 def _open(plan: Plan, methods: list[str], seeds: list[int]) -> Recording:
     wanted = [learner for learner in plan.learners if learner.name in methods]
-    return Recording(open_sessions(plan.task, plan.teacher, wanted, seeds, **plan.options))
+    return Recording(open_sessions(plan.task, plan.teacher, wanted, seeds, devices=plan.devices, **plan.options))
 
 
 def _write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool) -> list[Path]:

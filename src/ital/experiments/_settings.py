@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ital import learners, steps, tasks, teachers
+from ital import _devices, learners, steps, tasks, teachers
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.models import Init
@@ -36,6 +36,7 @@ class Settings:
     map: str | None = None
     eval_every: int | None = None
     step: str = "rate"
+    devices: int | str = 1
 
     def plan(self) -> "Plan":
         """Makes the parts and refuses what makes no experiment; nothing is computed or written yet."""
@@ -54,11 +55,13 @@ class Settings:
             init=task.init if self.init is None else Init.parse(self.init),
             eval_every=task.eval_every if self.eval_every is None else self.eval_every,
             step=steps.make(self.step),
+            devices=self.devices,
         )
         check_settings(
             methods, plan.seeds, steps=plan.steps, lr=plan.lr, batch_size=plan.batch_size,
             eval_every=plan.eval_every, beta=plan.beta,
         )  # fmt: skip
+        _devices.chosen(self.devices)
         told = situation(task, teacher, self.beta, self.batch_size, auto_beta=lambda *asked: float("nan"))
         for learner in methods:
             learner.resolve(learner, told)
@@ -105,6 +108,7 @@ class Plan:
     init: Init
     eval_every: int
     step: Step
+    devices: int | str = 1
 
     @property
     def methods(self) -> list[str]:

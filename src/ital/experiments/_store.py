@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ital.errors import InputError
@@ -120,7 +119,7 @@ def save_checkpoint(recording: Recording, seconds: float, path: Path) -> None:
     """Writes the state of a run: the carry of every session, all that it has measured, and the time it took."""
     arrays: dict[str, np.ndarray] = {"seconds": np.asarray(seconds)}
     for i, session in enumerate(recording.sessions):
-        arrays |= {f"carry/{i}/{j}": np.asarray(leaf) for j, leaf in enumerate(jax.tree.leaves(session.carry))}
+        arrays |= {f"carry/{i}/{j}": leaf for j, leaf in enumerate(jax.tree.leaves(session.state))}
         if session.begun:
             arrays |= {f"rows/{i}/{name}": row for name, row in recording.rows(i).items()}
     buffer = io.BytesIO()
@@ -143,7 +142,7 @@ def load_checkpoint(recording: Recording, path: Path) -> float | None:
         for i, session in enumerate(recording.sessions):
             leaves, structure = jax.tree.flatten(session.carry)
             saved = [arrays[f"carry/{i}/{j}"] for j in range(len(leaves))]
-            session.carry = jax.tree.unflatten(structure, [jnp.asarray(leaf) for leaf in saved])
+            session.state = jax.tree.unflatten(structure, saved)
             rows = {name.split("/", 2)[2]: arrays[name] for name in arrays.files if name.startswith(f"rows/{i}/")}
             session.begun = bool(rows)
             recording.blocks[i] = [Block(rows.pop("step"), rows)] if rows else []

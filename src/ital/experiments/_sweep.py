@@ -207,5 +207,5 @@ def _ignores_beta(plan: Plan, method: Learner) -> bool:
 
 
 def _open(plan: Plan, lanes: Lanes, seeds: list[int]) -> Recording:
-    options = {**plan.options, "lr": lanes.lrs}
+    options = {**plan.options, "lr": lanes.lrs, "devices": plan.devices}
     return Recording(open_sessions(plan.task, plan.teacher, lanes.learners, seeds, **options))

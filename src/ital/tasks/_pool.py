@@ -34,6 +34,9 @@ class Pool(NamedTuple):
     test_labels: np.ndarray
 
 
+_NOTHING = np.empty((0, 0))
+
+
 class Rows(NamedTuple):
     """The learner's side of a pool: his rows as his model wants them, and the labels."""
 
@@ -79,7 +82,9 @@ def from_pool(
         raise InputError(f"label noise must be a probability in [0, 1], not {label_noise}")
     model = model or models.linear(loss)
     if isinstance(pool, Pool):
-        shared = _world(check(name, pool, loss), loss, model, teacher_loss, put=jax.device_put)
+        handed = [check(name, pool, loss)]
+        del pool  # so that a view which the caller has let go of makes room for its rows
+        shared = _world(handed.pop(), loss, model, teacher_loss, put=jax.device_put)
         clean = lambda seed: shared  # noqa: E731
     else:
         clean = lambda seed: _world(check(name, pool(seed), loss), loss, model, teacher_loss)  # noqa: E731
@@ -212,11 +217,14 @@ def _world(
     pool: Pool, loss: Loss, model: Model, teacher_loss: str, put: Callable[[Any], Any] = lambda leaf: leaf
 ) -> World:
     """Both sides of a pool. ``put`` says where its rows go: those of a shared pool at once to where they are used, so
-    that no second copy of them stays behind.
+    that no second copy of them stays behind. One array for both views has its rows once.
     """
     labels, test_labels = (_as_labels(y, loss) for y in (pool.labels, pool.test_labels))
+    one_view = pool.learner_x is pool.teacher_x and model.rows is models.linear_rows
     learner_x = jax.tree.map(put, model.rows(_as_float(pool.learner_x)))
-    teacher_x = jax.tree.map(put, models.linear_rows(_as_float(pool.teacher_x)))
+    pool = pool._replace(learner_x=_NOTHING)
+    teacher_x = learner_x if one_view else jax.tree.map(put, models.linear_rows(_as_float(pool.teacher_x)))
+    pool = pool._replace(teacher_x=_NOTHING)
     target = _as_float(pool.teacher_target)
     target_losses = _target_losses(loss, teacher_x, target, labels, teacher_loss)
     return World(
@@ -293,7 +301,7 @@ def check(name: str, pool: Pool, loss: Loss) -> Pool:
             f"{(len(arrays['test_labels']), arrays['learner_x'].shape[1])} to fit test_labels and learner_x"
         )
     for field, array in arrays.items():
-        if not np.issubdtype(array.dtype, np.number) or not np.isfinite(array).all():
+        if not np.issubdtype(array.dtype, np.number) or not _all_finite(array):
             refuse(f"{field} holds values that are not finite numbers")
     for leaf in jax.tree.leaves(pool.learner_target):
         if not np.isfinite(leaf).all():
@@ -318,6 +326,11 @@ def check(name: str, pool: Pool, loss: Loss) -> Pool:
         if not loss.classes and labels.shape != (len(labels), outputs) and (labels.ndim, outputs) != (1, 1):
             refuse(f"{field} has shape {labels.shape}, expected ({len(labels)}, {outputs})")
     return pool
+
+
+def _all_finite(array: np.ndarray) -> bool:
+    """Part by part: the answer for a large pool takes no memory of its size."""
+    return all(np.isfinite(array[first : first + 8192]).all() for first in range(0, len(array), 8192))
 
 
 __all__ = ["Pool", "from_pool"]

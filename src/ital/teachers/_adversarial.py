@@ -1,14 +1,12 @@
 """The hostile teacher: true labels, but always the least helpful example."""
 
-import jax.numpy as jnp
-
 from ital._types import PRNGKeyArray
-from ital.teachers._base import Choice, Teacher, TeacherView
+from ital.teachers._base import Choice, Teacher, TeacherView, first_largest
 
 
 def choose(key: PRNGKeyArray, view: TeacherView, settings: tuple) -> Choice:
     """Argmin of the imitated teaching volume; ties take the lowest index."""
-    return jnp.argmin(view.volumes)
+    return first_largest(-view.volumes)
 
 
 def adversarial() -> Teacher:

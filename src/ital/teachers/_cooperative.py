@@ -1,14 +1,12 @@
 """The paper's teacher: shows the example that, as far as she can tell, helps most."""
 
-import jax.numpy as jnp
-
 from ital._types import PRNGKeyArray
-from ital.teachers._base import Choice, Teacher, TeacherView
+from ital.teachers._base import Choice, Teacher, TeacherView, first_largest
 
 
 def choose(key: PRNGKeyArray, view: TeacherView, settings: tuple) -> Choice:
     """Argmax of the imitated teaching volume, eq. (imit-teacher); ties take the lowest index."""
-    return jnp.argmax(view.volumes)
+    return first_largest(view.volumes)
 
 
 def cooperative() -> Teacher:

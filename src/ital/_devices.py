@@ -1,0 +1,72 @@
+"""Several devices share the seeds of a run. Each computes its own, and none has to wait for another."""
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from ital.errors import InputError
+
+SEEDS = PartitionSpec("seeds")
+EVERYWHERE = PartitionSpec()
+
+
+def chosen(devices: int | str) -> list[Any]:
+    """The first so many devices of JAX's default platform, or "all"; refuses more than there are."""
+    there = jax.local_devices()
+    if devices == "all":
+        return there
+    if not isinstance(devices, int) or isinstance(devices, bool) or devices < 1:
+        raise InputError(f"devices must be a whole number from 1 on, or 'all', not {devices!r}")
+    if devices > len(there):
+        raise InputError(f"devices = {devices}, but JAX finds {named(there)} on this machine")
+    return there[:devices]
+
+
+def named(devices: list[Any]) -> str:
+    """Devices in words: ``2 × gpu: NVIDIA H200``."""
+    kind = f"{devices[0].platform}: {devices[0].device_kind}"
+    return kind if len(devices) == 1 else f"{len(devices)} × {kind}"
+
+
+def worth_saying(devices: list[Any]) -> bool:
+    """Whether a user wants to be told: not that it is a plain CPU."""
+    return len(devices) > 1 or devices[0].platform != "cpu"
+
+
+class Layout(NamedTuple):
+    """Where the seeds of a run are: on one device (``mesh`` None), or in equal parts on several.
+
+    Where they do not divide, the first ones are computed again on the last device, and cut off.
+    """
+
+    seeds: int
+    mesh: Mesh | None = None
+
+    @classmethod
+    def of(cls, seeds: int, devices: int | str) -> "Layout":
+        """A layout for that many seeds; there is no use for more devices than seeds."""
+        several = chosen(devices)[:seeds]
+        return cls(seeds, Mesh(np.asarray(several), ("seeds",)) if len(several) > 1 else None)
+
+    @property
+    def devices(self) -> list[Any]:
+        """The devices that compute."""
+        return chosen(1) if self.mesh is None else list(self.mesh.devices.flat)
+
+    def spread(self, tree: Any) -> Any:
+        """Arrays with a leading axis of seeds, laid over the devices."""
+        if self.mesh is None:
+            return tree
+        order = np.arange(-(-self.seeds // self.mesh.size) * self.mesh.size) % self.seeds
+        there = NamedSharding(self.mesh, SEEDS)
+        return jax.tree.map(lambda leaf: jax.device_put(leaf[order], there), tree)
+
+    def copied(self, tree: Any) -> Any:
+        """Arrays that all seeds share, one copy for each device."""
+        return tree if self.mesh is None else jax.device_put(tree, NamedSharding(self.mesh, EVERYWHERE))
+
+    def cut(self, tree: Any) -> Any:
+        """Arrays with a leading axis of seeds, without the repeated ones."""
+        return jax.tree.map(lambda leaf: leaf[: self.seeds], tree)

@@ -1,0 +1,60 @@
+"""A process of its own for a measurement that needs one: ``python -m ital.bench._child memory ROWS`` or ``worker``.
+
+``memory`` prints the peaks of its memory after a few steps on a shared pool. ``worker`` compiles, says that it is
+ready, waits for a line, teaches for as many seconds, and prints its speed.
+"""
+
+import json
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+SEEDS, DIM = 20, 100
+
+
+def memory(rows: int) -> dict[str, Any]:
+    """Teaches 160 lanes for a few steps on one pool of ``rows`` rows, both views float32."""
+    import jax
+
+    from ital.bench import _scaling
+
+    session = _scaling.session(_scaling.pool(rows), 8 * SEEDS)
+    session.advance(1)
+    stats = jax.devices()[0].memory_stats() or {}
+    views = session.numbers.worlds.learner.x.x, session.numbers.worlds.teacher.examples.x.x
+    return {
+        "rows": rows,
+        "pool_bytes": sum(view.nbytes for view in views),
+        "peak_bytes": peak_resident(),
+        "device_peak_bytes": stats.get("peak_bytes_in_use"),
+    }
+
+
+def peak_resident() -> int:
+    """The most memory that this process has held, without what its parent held (getrusage begins with that)."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def worker() -> dict[str, Any]:
+    """Teaches regression for the seconds that it is told."""
+    from ital import tasks
+    from ital.bench import _scaling
+
+    session = _scaling.session(tasks.regression(), 8 * SEEDS)
+    session.advance(1)
+    print("ready", flush=True)
+    seconds = float(sys.stdin.readline())
+    began, first = time.perf_counter(), session.step
+    while time.perf_counter() - began < seconds:
+        session.advance(8)
+    return {"steps_per_second": (session.step - first) * 8 * SEEDS / (time.perf_counter() - began)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(memory(int(sys.argv[2])) if sys.argv[1] == "memory" else worker()))

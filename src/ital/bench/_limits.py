@@ -1,0 +1,145 @@
+"""What a machine can do at best, and what one teaching step asks of it: the bound of a step and how far it is away."""
+
+import functools
+import re
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ital.gradients import HIGHEST
+from ital.teaching import Drawn, Lane, Moment, Session, draw, teaching_step
+
+CHAIN = 16  # links in a row, to time one
+
+
+class Limits(NamedTuple):
+    """Measured peaks: bytes a second by the bytes of an array, operations a second, seconds of a loop and a kernel."""
+
+    copy: dict[int, float]
+    arithmetic: float
+    loop: float
+    kernel: float
+
+    def bandwidth(self, size: float) -> float:
+        """Bytes a second from an array of ``size`` bytes: a small one stays in a cache."""
+        return max(rate for bytes_, rate in self.copy.items() if bytes_ >= min(size, max(self.copy)))
+
+
+class Cost(NamedTuple):
+    """What one step of one lane needs at least, and how many kernels a step of all lanes is.
+
+    ``bytes`` must come and go even if all else stays in registers: parameters, the rows of the mini-batch, a share
+    of the test set. They come from anywhere in ``reach`` bytes, which says in what memory they lie.
+    """
+
+    flops: float
+    bytes: float
+    reach: float
+    kernels: int
+
+
+def measure_limits() -> Limits:
+    """Copies of arrays from 64 KiB to 256 MiB, a large matrix product in full precision, loops of tiny kernels."""
+    n = 1024 if jax.default_backend() == "cpu" else 8192
+    matrix = jnp.ones((n, n))
+    product = _seconds(jax.jit(functools.partial(jnp.matmul, precision=HIGHEST)), matrix, matrix)
+    (short, few), (long, many) = (_loop(links) for links in (1, CHAIN))
+    kernel = max(long - short, 0.0) / (many - few)
+    copies = {2**power: _copy(2**power) for power in (16, 19, 22, 25, 28)}
+    return Limits(copies, 2 * n**3 / product, max(short - few * kernel, 0.0), kernel)
+
+
+def _seconds(function: Callable[..., Any], *arguments: Any) -> float:
+    """The least of five times, after compilation."""
+    jax.block_until_ready(function(*arguments))
+    times = []
+    for _ in range(5):
+        began = time.perf_counter()
+        jax.block_until_ready(function(*arguments))
+        times.append(time.perf_counter() - began)
+    return min(times)
+
+
+def _copy(size: int) -> float:
+    """Bytes read and written a second when an array of that size is changed again and again."""
+    rounds = max(2, min(2000, 2**29 // size))
+    again = jax.jit(lambda x: jax.lax.fori_loop(0, rounds, lambda i, x: x + 1.0, x))
+    return 2 * size * rounds / _seconds(again, jnp.zeros(size // 4, jnp.float32))
+
+
+def _loop(links: int, rounds: int = 2000) -> tuple[float, int]:
+    """Seconds of a round of a loop whose kernels wait for one another and do next to nothing, and their number.
+
+    A maximum must be there before it can be subtracted, so that no compiler makes one kernel of it all.
+    """
+
+    def body(x: Any) -> Any:
+        for _ in range(links):
+            x = x - 1e-3 * jnp.max(x)
+        return x
+
+    start = jnp.ones(64)
+    kernels = _kernels(jax.jit(body).lower(start).compile().as_text() or "")
+    many_rounds = jax.jit(lambda x: jax.lax.fori_loop(0, rounds, lambda i, x: body(x), x))
+    return _seconds(many_rounds, start) / rounds, kernels
+
+
+def cost(session: Session, every: int) -> Cost:
+    """One step and its share of a measurement; operations are the compiler's count (of an inner loop, one round)."""
+    program, numbers, lanes = session.program, session.numbers, session.carry.lanes
+    worlds, axes = numbers.worlds, numbers.world_axes(program)
+    drawn = jax.vmap(functools.partial(draw, program), in_axes=(axes, 0))(worlds, numbers.keys)
+    moment = Moment(jnp.zeros((), int), numbers.last_step)
+
+    def seed(world: Any, drawn: Drawn, numbers: Any, lanes: Lane) -> Lane:
+        one = functools.partial(teaching_step, program, world, drawn)
+        return jax.vmap(one, in_axes=(0, None, 0))(numbers, moment, lanes)[0]
+
+    flops, kernels = _analysed(jax.vmap(seed, in_axes=(axes, 0, 0, 0)), worlds, drawn, numbers.per_lane, lanes)
+    measure = jax.vmap(jax.vmap(program.rules.measure, in_axes=(0, None)), in_axes=(0, axes.truth))
+    measurement, _ = _analysed(measure, lanes.params, worlds.truth)
+    shown = jax.eval_shape(jax.vmap(program.rules.show, in_axes=(axes.learner, 0)), worlds.learner, drawn.batch)
+    tested = _bytes(worlds.truth.test) + _bytes(lanes.params)
+    return Cost(
+        flops=(flops + measurement / every) / numbers.lr.size,
+        bytes=(2 * _bytes(lanes) + _bytes(shown) + tested / every) / numbers.lr.size,
+        reach=(_bytes(lanes) + _bytes(worlds.learner)) / numbers.lr.size,
+        kernels=kernels,
+    )
+
+
+def _bytes(tree: Any) -> int:
+    return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
+
+
+def _analysed(function: Callable[..., Any], *arguments: Any) -> tuple[float, int]:
+    """Operations and kernels of a compiled program.
+
+    The compiler does not look into products that are calls of a library: then operations count as they are written.
+    """
+    lowered = jax.jit(function).lower(*arguments)
+    compiled = lowered.compile()
+    text = compiled.as_text() or ""
+    analysis: Any = (lowered if "custom-call" in text else compiled).cost_analysis()
+    first = analysis[0] if isinstance(analysis, list) else analysis  # as some versions of JAX have it
+    return float((first or {}).get("flops", 0.0)), _kernels(text)
+
+
+def _kernels(text: str) -> int:
+    """Operations of a compiled program that do work when it runs; a loop is one."""
+    idle = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast")
+    entry = text.partition("\nENTRY ")[2].partition("\n}")[0]
+    operations = re.findall(r"^  (?:ROOT )?%?[\w.-]+ = .*? ([a-z][\w-]*)\(", entry, re.MULTILINE)
+    return sum(name not in idle for name in operations)
+
+
+def bounds(limits: Limits, cost: Cost, lanes: int) -> dict[str, float]:
+    """Seconds that one step of all lanes takes at least, for each reason."""
+    return {
+        "memory": cost.bytes * lanes / limits.bandwidth(cost.reach * lanes),
+        "arithmetic": cost.flops * lanes / limits.arithmetic,
+        "launch": limits.loop + cost.kernels * limits.kernel,
+    }

@@ -1,0 +1,245 @@
+"""``ital bench --scaling``: speed against lanes, rows of the pool and processes; memory; and what bounds each."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ital import learners, losses, tasks, teachers
+from ital._devices import named
+from ital.bench import _limits
+from ital.errors import InputError
+from ital.tasks import Task
+from ital.teaching import BLOCK, Session, open_sessions
+
+TASKS: dict[str, Callable[[], Task]] = {
+    "regression": tasks.regression,
+    "gaussian": tasks.gaussian,
+    "irl-dense": tasks.irl_dense,
+}
+LANES = (8, 64, 512, 4096, 16384)
+ROWS = (100, 1000, 10_000, 100_000, 1_000_000)
+MEMORY_ROWS = (10_000, 100_000, 1_000_000)
+WORKERS = (1, 2)
+SEEDS, DIM, EVERY, LR = 20, 100, 20, 1e-3
+LONGEST = 3.0  # seconds of 20 steps beyond which a point is left out
+ENOUGH = 0.4  # seconds of timing for a point
+WORLDS = 32  # different worlds; more seeds than that teach on copies of them
+
+
+def measure(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
+    """All series; ``say`` is told what is being measured."""
+    busy = [os.getloadavg()[0]]
+    say("limits of the machine")
+    limits = _limits.measure_limits()
+    report: dict[str, Any] = {
+        "device": named(jax.devices()[:1]),
+        "jax": jax.__version__,
+        "every": EVERY,
+        "limits": {**limits._asdict(), "copy": {str(size): rate for size, rate in limits.copy.items()}},
+    }
+    report["lanes"] = {name: _against_lanes(name, make(), limits, say) for name, make in TASKS.items()}
+    report["rows"] = []
+    for rows in ROWS:
+        say(f"a pool of {rows:,} rows")
+        report["rows"].append({"rows": rows, **_point(pool(rows), 8 * SEEDS, limits)})
+    report["workers"] = []
+    for workers in WORKERS:
+        say(f"{workers} process{'es' if workers > 1 else ''}")
+        report["workers"].append({"workers": workers, "steps_per_second": _together(workers)})
+    say("memory")
+    empty = memory(100)
+    report["memory"] = [_above(empty, memory(rows)) for rows in MEMORY_ROWS]
+    report["load"] = [*busy, os.getloadavg()[0]]  # what else ran: more than this bench makes figures doubtful
+    return report
+
+
+def _against_lanes(name: str, task: Task, limits: _limits.Limits, say: Callable[[str], None]) -> list[dict[str, Any]]:
+    """One series; it ends where the next point would take too long."""
+    task = _few_worlds(task)
+    points: list[dict[str, Any]] = []
+    for lanes in LANES:
+        if points and EVERY * points[-1]["seconds_per_step"] * lanes / points[-1]["lanes"] > LONGEST:
+            break
+        say(f"{name}, {lanes} lanes")
+        points.append(_point(task, lanes, limits, points[0] if points else None))
+    return points
+
+
+def _few_worlds(task: Task) -> Task:
+    """The same task with few different worlds: drawing thousands takes longer than teaching on them."""
+    worlds: dict[int, Any] = {}
+
+    def world(seed: int) -> Any:
+        if seed % WORLDS not in worlds:
+            worlds[seed % WORLDS] = task.world(seed % WORLDS)
+        return worlds[seed % WORLDS]
+
+    return task._replace(world=world)
+
+
+def pool(rows: int) -> Task:
+    """A regression task on one shared pool of random rows; the two views are different arrays."""
+
+    def made() -> tasks.Pool:
+        rng = np.random.default_rng(0)
+        x, z = (rng.random((rows, DIM), dtype=np.float32) for _ in range(2))
+        target = rng.random((1, DIM + 1), dtype=np.float32)
+        y = x @ target[:, :-1].T + target[:, -1]
+        return tasks.Pool(x, z, y, target, target, x[:100].copy(), y[:100].copy())
+
+    return tasks.from_pool("pool", made(), losses.squared, beta=100.0)
+
+
+def session(task: Task, lanes: int) -> Session:
+    """The eight methods of the paper on as many seeds as make that many lanes, without an end in sight."""
+    (one,) = open_sessions(
+        task, teachers.cooperative(), [learners.make(method) for method in learners.PAPER], range(lanes // 8),
+        steps=2**30, lr=LR, batch_size=20, init=task.init, eval_every=EVERY,
+    )  # fmt: skip
+    return one
+
+
+def _point(task: Task, lanes: int, limits: _limits.Limits, first: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Speed of so many lanes, and its bounds; what a step of one lane costs is taken over from the ``first`` point."""
+    one = session(task, lanes)
+    cost = _limits.Cost(**first["cost"]) if first else _limits.cost(one, EVERY)
+    seconds = _seconds_per_step(one)
+    bounds = _limits.bounds(limits, cost, lanes)
+    nearest = max(bounds, key=lambda reason: bounds[reason])
+    return {
+        "lanes": lanes,
+        "seconds_per_step": seconds,
+        "steps_per_second": lanes / seconds,
+        "cost": cost._asdict(),
+        "bounds": bounds,
+        "bound": nearest,
+        "distance": seconds / bounds[nearest],
+    }
+
+
+def _seconds_per_step(one: Session) -> float:
+    """Seconds of one step of all lanes, after compilation: the least of a few blocks."""
+    one.advance(1)
+    intervals, best, total = 1, np.inf, 0.0
+    while total < ENOUGH:
+        began = time.perf_counter()
+        one.advance(intervals)
+        took = time.perf_counter() - began
+        best, total = min(best, took / intervals), total + took
+        intervals = int(np.clip(ENOUGH / 3 / took * intervals, 1, BLOCK))
+    return best / EVERY
+
+
+def _start(*arguments: str) -> "subprocess.Popen[str]":
+    """A process of its own on the same platform; on a GPU it takes only the memory that it needs.
+
+    Each compiles for itself: a program found on disk would make its peak look smaller beside that of another.
+    """
+    alone = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_ENABLE_COMPILATION_CACHE": "false"}
+    environment = {**os.environ, **alone}
+    if jax.default_backend() == "cpu":
+        environment["JAX_PLATFORMS"] = "cpu"
+    command = [sys.executable, "-m", "ital.bench._child", *arguments]
+    return subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+
+def _together(workers: int, seconds: float = 2.0) -> float:
+    """Steps per second of several processes together, each teaching the same 160 lanes of regression."""
+    children = [_start("worker") for _ in range(workers)]
+    try:
+        for child in children:
+            assert child.stdout is not None
+            if child.stdout.readline() != "ready\n":
+                raise InputError(f"one of {workers} processes that teach side by side failed: is there enough memory?")
+        for child in children:
+            assert child.stdin is not None
+            child.stdin.write(f"{seconds}\n")
+            child.stdin.flush()
+        return sum(json.loads(child.communicate()[0])["steps_per_second"] for child in children)
+    finally:
+        for child in children:
+            child.kill()
+            child.wait()
+
+
+def memory(rows: int) -> dict[str, Any]:
+    """Peaks of the memory of a fresh process that teaches 160 lanes on a pool of so many rows × 100."""
+    child = _start("memory", str(rows))
+    out, _ = child.communicate()
+    if child.returncode:
+        raise InputError(f"the process that measures memory with {rows} rows failed: is there enough of it?")
+    return json.loads(out)
+
+
+def _above(empty: Mapping[str, Any], full: Mapping[str, Any]) -> dict[str, Any]:
+    """The memory that a pool costs beyond an almost empty one."""
+    above = {**full, "above_empty_bytes": full["peak_bytes"] - empty["peak_bytes"]}
+    if full["device_peak_bytes"] is not None:
+        above["device_above_empty_bytes"] = full["device_peak_bytes"] - empty["device_peak_bytes"]
+    return above
+
+
+def main(as_json: bool, out: Path | None) -> None:
+    """Measures, writes ``scaling.json`` and the figure if there is a folder for them, and prints."""
+    if out is not None:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot write to {out}: {error.strerror or error}") from None
+    report = measure(lambda line: print(line, file=sys.stderr))
+    text = json.dumps(report, indent=1)
+    files = []
+    if out is not None:
+        from ital import figures
+        from ital.experiments import _store
+
+        _store.write(out / "scaling.json", text.encode())
+        files = [out / "scaling.json", *figures.save(figures.plot_scaling(report), out / "scaling")]
+    if as_json:
+        print(text)
+        return
+    _print(report)
+    for file in files:
+        print(file)
+
+
+def _print(report: Mapping[str, Any]) -> None:
+    """The report as tables."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from ital.bench import _thousands
+
+    console = Console()
+    table = Table(title=f"Scaling on {report['device']}", title_justify="left")
+    for column in ("", "steps/s", "a step of all", "nearest bound", "distance"):
+        table.add_column(column, justify="left" if column in ("", "nearest bound") else "right")
+
+    def add(title: str, points: Iterable[Mapping[str, Any]], what: Callable[[Mapping[str, Any]], str]) -> None:
+        for point in points:
+            step = f"{1e6 * point['seconds_per_step']:,.0f} µs"
+            speed = _thousands(point["steps_per_second"])
+            table.add_row(f"{title}, {what(point)}", speed, step, point["bound"], f"{point['distance']:.1f}×")
+        table.add_section()
+
+    for name, points in report["lanes"].items():
+        add(name, points, lambda point: f"{point['lanes']} lanes")
+    add("pool, 160 lanes", report["rows"], lambda point: f"{point['rows']:,} rows")
+    console.print(table)
+    for point in report["workers"]:
+        several = "es" if point["workers"] > 1 else ""
+        console.print(f"{point['workers']} process{several}: {_thousands(point['steps_per_second'])} steps/s together")
+    for point in report["memory"]:
+        share = point["above_empty_bytes"] / point["pool_bytes"]
+        line = f"{point['rows']:,} rows × {DIM}, both views {point['pool_bytes'] / 2**20:,.0f} MiB: peak {share:.2f}×"
+        if "device_above_empty_bytes" in point:
+            line += f", on the device {point['device_above_empty_bytes'] / point['pool_bytes']:.2f}×"
+        console.print(f"{line} of that above an empty run")

@@ -1,0 +1,142 @@
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ital import figures
+from ital.bench import _limits, _scaling
+from ital.cli import main
+from tests.worlds import small_classes, small_numbers
+
+LIMITS = _limits.Limits({1000: 4e9, 100_000: 2e9, 10_000_000: 1e9}, arithmetic=1e10, loop=1e-6, kernel=1e-7)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """Everything of ``ital bench --scaling``, in small."""
+    monkeypatch.setattr(_scaling, "TASKS", {"gaussian": small_classes})
+    monkeypatch.setattr(_scaling, "LANES", (8, 16))
+    monkeypatch.setattr(_scaling, "ROWS", (1000,))
+    monkeypatch.setattr(_scaling, "MEMORY_ROWS", (1000,))
+    monkeypatch.setattr(_scaling, "WORKERS", (2,))
+    monkeypatch.setattr(_scaling, "ENOUGH", 0.01)
+    monkeypatch.setattr(_limits, "measure_limits", lambda: LIMITS)
+
+
+def test_the_command_measures_writes_and_draws(small, capsys, tmp_path):
+    with pytest.raises(SystemExit) as stop:
+        main(["bench", "--scaling", "--json", "--out", str(tmp_path / "new" / "folder")])
+    assert stop.value.code == 0
+    report = json.loads(capsys.readouterr().out)
+    folder = tmp_path / "new" / "folder"
+    assert {file.name for file in folder.iterdir()} == {"scaling.json", "scaling.png", "scaling.pdf"}
+    assert json.loads((folder / "scaling.json").read_text()) == report
+    assert [point["lanes"] for point in report["lanes"]["gaussian"]] == [8, 16]
+    assert [point["rows"] for point in report["rows"]] == [1000]
+    assert len(report["load"]) == 2
+    (memory,) = report["memory"]
+    assert memory["pool_bytes"] == 2 * 1000 * 101 * 4
+    (together,) = report["workers"]
+    assert together["steps_per_second"] > 0
+    for point in (*report["lanes"]["gaussian"], *report["rows"]):
+        assert point["steps_per_second"] == pytest.approx(point["lanes"] / point["seconds_per_step"])
+        assert point["bounds"][point["bound"]] == max(point["bounds"].values())
+        assert point["distance"] == pytest.approx(point["seconds_per_step"] / point["bounds"][point["bound"]])
+    _scaling._print(report)
+    out = capsys.readouterr().out
+    assert "gaussian, 16 lanes" in out
+    assert "1,000 rows" in out
+    assert len(figures.plot_scaling(report).axes) == 4
+
+
+def test_a_series_ends_before_a_point_that_takes_too_long(monkeypatch):
+    monkeypatch.setattr(_scaling, "LANES", (8, 80, 800))
+    monkeypatch.setattr(_scaling, "LONGEST", 20 * 0.15)
+    monkeypatch.setattr(_scaling, "_point", lambda task, lanes, *_: {"lanes": lanes, "seconds_per_step": lanes * 1e-3})
+    points = _scaling._against_lanes("small", small_numbers(), LIMITS, lambda line: None)
+    assert [point["lanes"] for point in points] == [8, 80]
+
+
+def test_the_bounds_of_a_step():
+    cost = _limits.Cost(flops=1e3, bytes=100.0, reach=200.0, kernels=5)
+    few, many = _limits.bounds(LIMITS, cost, 10), _limits.bounds(LIMITS, cost, 10_000)
+    assert few == pytest.approx({"memory": 1000 / 2e9, "arithmetic": 1e4 / 1e10, "launch": 1.5e-6})
+    assert many == pytest.approx({"memory": 1e6 / 1e9, "arithmetic": 1e7 / 1e10, "launch": 1.5e-6})
+    assert LIMITS.bandwidth(1e12) == 1e9  # beyond the largest array that was tried
+
+
+def test_the_cost_of_a_step_counts_its_products():
+    """Two looks at the mini-batch and two weighted sums, each B × K × (d+1) multiplications and additions."""
+    session = _scaling.session(small_numbers(), 8)
+    one, two = (_limits.cost(session, every=every) for every in (10**9, 1))
+    products = 4 * 2 * 20 * 2 * 5
+    assert products <= one.flops <= 3 * products
+    assert two.flops - one.flops >= 2 * 10 * 2 * 5  # a measurement on ten test rows
+    row = 4 * (5 + 1 + 2)  # x with its one, its squared norm, two labels; eight lanes share a mini-batch
+    assert one.bytes == pytest.approx(2 * 4 * 10 + 20 * row / 8)
+    assert two.bytes == pytest.approx(one.bytes + 4 * 10 + 10 * row / 8)
+    assert one.reach == pytest.approx(4 * 10 + 40 * row / 8)
+    assert 1 <= one.kernels < 200
+
+
+def test_the_size_of_the_pool_adds_nothing_to_what_a_step_moves():
+    small, large = (_limits.cost(_scaling.session(_scaling.pool(rows), 8), every=10**9) for rows in (200, 2000))
+    assert small.bytes == pytest.approx(large.bytes)
+    assert small.flops == pytest.approx(large.flops, rel=0.01)
+    assert large.reach > 5 * small.reach
+
+
+def test_kernels_are_counted_once_and_idle_operations_not():
+    seconds, kernels = zip(*(_limits._loop(links, rounds=50) for links in (1, 4)), strict=True)
+    assert kernels[1] == 4 * kernels[0]
+    assert min(seconds) > 0
+    idle = jax.jit(lambda x: (x.reshape(2, 4), x)).lower(jnp.zeros(8)).compile()
+    assert _limits._kernels(idle.as_text()) <= 2  # copies, no work
+
+
+def test_limits_are_positive(monkeypatch):
+    monkeypatch.setattr(_limits, "_copy", lambda size: 1e9)  # no need to move 256 MiB about
+    limits = _limits.measure_limits()
+    assert limits.arithmetic > 0
+    assert limits.loop >= 0
+    assert limits.kernel > 1e-9  # no compiler has made one kernel of them all
+    assert np.isfinite(_limits._copy(2**16))
+
+
+def share_of_pool(rows):
+    """Peak memory above that of an almost empty run, in units of the pool (both views)."""
+    empty, full = _scaling.memory(100), _scaling.memory(rows)
+    assert full["pool_bytes"] == 2 * rows * 101 * 4
+    return (full["peak_bytes"] - empty["peak_bytes"]) / full["pool_bytes"]
+
+
+def test_a_pool_stays_below_twice_its_bytes():
+    assert 0.9 < share_of_pool(100_000) < 2
+
+
+@pytest.mark.slow
+def test_a_large_pool_stays_below_twice_its_bytes():
+    assert 0.9 < share_of_pool(1_000_000) < 2
+
+
+def test_one_array_for_both_views_has_its_rows_once():
+    from ital import losses, tasks
+
+    x = np.random.default_rng(0).normal(size=(30, 4))
+    target = np.ones((1, 5))
+    y = x @ target[0, :-1] + 1
+    one = tasks.from_pool("one", tasks.Pool(x, x, y, target, target, x, y), losses.squared, beta=1.0).world(0)
+    two = tasks.from_pool("two", tasks.Pool(x, x.copy(), y, target, target, x, y), losses.squared, beta=1.0).world(0)
+    assert one.learner.x.x is one.teacher.examples.x.x
+    assert two.learner.x.x is not two.teacher.examples.x.x
+    np.testing.assert_array_equal(one.teacher.examples.x.x, two.teacher.examples.x.x)
+
+
+def test_a_folder_is_for_scaling_alone(capsys, tmp_path):
+    with pytest.raises(SystemExit) as stop:
+        main(["bench", "--out", str(tmp_path / "out")])
+    assert stop.value.code == 2
+    assert "--out is for --scaling" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
