@@ -3,7 +3,6 @@
 import contextlib
 import functools
 import math
-import os
 import signal
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ital import _interrupts
+from ital._platform import set_up_jax
 from ital._version import __version__
 from ital.errors import InputError
 from ital.study import _cli_analysis, _cli_server
@@ -370,29 +370,6 @@ def parse_numbers(name: str, text: str) -> list[float]:
     if not numbers or not all(map(math.isfinite, numbers)):
         raise InputError(f"{name} must be finite numbers separated by commas, not {text!r}")
     return numbers
-
-
-def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
-    """Chooses the platform before JAX does, and keeps compiled programs on disk so that a second run starts at once."""
-    if platform not in (None, "cpu", "gpu"):
-        raise InputError(f"platform must be cpu or gpu, not {platform!r}")
-    import jax
-
-    if platform == "cpu":
-        jax.config.update("jax_platforms", "cpu")
-    if platform == "gpu":
-        try:
-            jax.devices("gpu")  # where there is one, it is JAX's default
-        except RuntimeError:
-            raise InputError("no GPU that JAX can use on this machine: leave --platform out or say cpu") from None
-    if cache and not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ital" / "xla"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            return  # no place for a cache: compile every time
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
 
 
 def main(arguments: list[str] | None = None) -> None:
