@@ -5,6 +5,7 @@ import functools
 import math
 import signal
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,7 @@ import typer
 from ital import _interrupts
 from ital._platform import set_up_jax
 from ital._version import __version__
-from ital.errors import InputError
+from ital.errors import Incomplete, InputError
 from ital.study import _cli_analysis, _cli_server
 
 app = typer.Typer(
@@ -25,6 +26,17 @@ app = typer.Typer(
     epilog="Example: ital run regression --methods imt,ital",
 )
 
+WORKERS = Annotated[int | None, typer.Option(help="Compute on so many processes of this machine (extra: cluster).")]
+SCHEDULER = Annotated[
+    str | None, typer.Option(help="Compute on the workers of this Dask scheduler, e.g. tcp://host:8786.")
+]
+RESOURCE = Annotated[
+    str | None, typer.Option(help="Only on workers that declare this resource, e.g. GPU: one unit of it per cell.")
+]
+SEEDS_PER_CELL = Annotated[int | None, typer.Option(help="Seeds computed together (default: all; with workers one).")]
+MLFLOW = Annotated[
+    str | None, typer.Option(help="Also log every method to this MLflow store, e.g. ./mlruns (extra: mlflow).")
+]
 PLATFORM = Annotated[str | None, typer.Option(help="Where to compute: cpu or gpu (default: a GPU if there is one).")]
 
 
@@ -85,10 +97,15 @@ def run(
         bool, typer.Option("--animate", help="Also draw what is learned as it changes, where a task can be drawn.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a result of other settings.")] = False,
+    workers: WORKERS = None,
+    scheduler: SCHEDULER = None,
+    resource: RESOURCE = None,
+    seeds_per_cell: SEEDS_PER_CELL = None,
+    mlflow: MLFLOW = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
 ) -> None:
     """Teach on one task: curves, a summary table and figures in OUT/TASK/TEACHER/. Interrupted runs go on."""
-    set_up_jax(platform)
+    engine = engine_of(workers, scheduler, resource, platform)
     from ital import experiments
     from ital.experiments._table import print_outcome
 
@@ -108,8 +125,9 @@ def run(
         eval_every=eval_every,
         **chosen,
     )
-    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
-    print_outcome(experiments.run(settings, out, animate=animate, overwrite=overwrite, progress=True, say=say))
+    options = {"overwrite": overwrite, "engine": engine, "mlflow": mlflow, "seeds_per_cell": seeds_per_cell}
+    with shown(print_outcome, out) as say:
+        print_outcome(experiments.run(settings, out, animate=animate, progress=True, say=say, **options))
 
 
 @app.command(epilog="Example: ital sweep regression --lr 0.001,0.01,0.1 --beta 0,500,5000 --methods imt,ital --seeds 5")
@@ -138,6 +156,14 @@ def sweep(
     ] = None,
     platform: PLATFORM = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a sweep of other settings.")] = False,
+    workers: WORKERS = None,
+    scheduler: SCHEDULER = None,
+    resource: RESOURCE = None,
+    seeds_per_cell: SEEDS_PER_CELL = None,
+    points_per_cell: Annotated[
+        int | None, typer.Option(help="Points (a method at an η and a β) computed together (default: all).")
+    ] = None,
+    mlflow: MLFLOW = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
 ) -> None:
     """Every method with every η and β: who is best when all are tuned? Maps and sweep.nc in OUT/TASK/TEACHER/.
@@ -145,7 +171,7 @@ def sweep(
     The whole grid is one compiled program. Methods without β are computed once per η. Interrupted sweeps go on.
     """
     lrs, betas = parse_numbers("lr", lr), parse_numbers("beta", beta)
-    set_up_jax(platform)
+    engine = engine_of(workers, scheduler, resource, platform)
     from ital import experiments
     from ital.experiments._table import print_sweep
 
@@ -162,8 +188,10 @@ def sweep(
         map=None if map is None else str(map),
         eval_every=eval_every,
     )
-    say = lambda line: print(line, file=sys.stderr)  # noqa: E731
-    print_sweep(experiments.sweep(settings, lrs, betas, out, overwrite=overwrite, progress=True, say=say))
+    sizes = {"seeds_per_cell": seeds_per_cell, "points_per_cell": points_per_cell}
+    options: dict[str, Any] = {"overwrite": overwrite, "engine": engine, "mlflow": mlflow, **sizes}
+    with shown(print_sweep, out) as say:
+        print_sweep(experiments.sweep(settings, lrs, betas, out, progress=True, say=say, **options))
 
 
 @app.command(epilog="Example: ital reproduce --quick")
@@ -343,6 +371,35 @@ def bench(
     benchmark.main(lanes=lanes, steps=steps, test_rows=test_rows, as_json=json)
 
 
+def engine_of(workers: int | None, scheduler: str | None, resource: str | None, platform: str | None) -> Any:
+    """Who computes: None for this process, which then is set up for it."""
+    if workers is None and scheduler is None:
+        if resource is not None:
+            raise InputError("--resource is for workers: say --workers or --scheduler too")
+        set_up_jax(platform)
+        return None
+    if workers is not None and scheduler is not None:
+        raise InputError("--workers starts a cluster, --scheduler joins one: choose one of them")
+    set_up_jax("cpu")  # the platform is for the workers: a GPU is theirs
+    from ital import experiments
+
+    return experiments.cluster(workers=workers, scheduler=scheduler, resource=resource, platform=platform)
+
+
+@contextlib.contextmanager
+def shown(show: Callable[[Any], None], out: Path) -> Iterator[Callable[[str], None]]:
+    """Yields where lines go; if cells fail, shows what there is without them, then each with its traceback."""
+    try:
+        yield lambda line: print(line, file=sys.stderr)
+    except Incomplete as incomplete:
+        if incomplete.result is not None:
+            show(incomplete.result)
+        from ital.experiments import _table
+
+        _table.print_failures(incomplete.failures, out)
+        raise
+
+
 def parse_beta(text: str | None) -> float | str | None:
     """β as typed: ``auto``, a finite number, or nothing for the task's."""
     if text is None or text == "auto":
@@ -379,6 +436,8 @@ def main(arguments: list[str] | None = None) -> None:
         status = typer.main.get_command(app)(arguments, prog_name="ital", standalone_mode=False)
     except InputError as error:
         fail(str(error), 2)
+    except Incomplete as error:
+        fail(str(error), 1)
     except KeyboardInterrupt:
         status = 130
     except OSError as error:

@@ -6,6 +6,7 @@ import functools
 import hashlib
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,6 +59,7 @@ class Experiment(abc.ABC):
 
     settings: Settings
 
+    verb: ClassVar[str]  # the command
     file: ClassVar[str]  # the result's name
     drawn: ClassVar[str] = ""  # what was drawn of a result and is outdated by a new one
     noun: ClassVar[str]  # what its lanes are called
@@ -108,6 +110,19 @@ class Experiment(abc.ABC):
     def lanes(self) -> list[Lane]:
         """All lanes of a seed, listed once."""
         return self.make_lanes()
+
+    def command(self, lanes: Sequence[Lane], seeds: Sequence[int], out: Path) -> str:
+        """What to type to compute some lanes on some seeds here, if they are missing from the results in ``out``."""
+        options: dict[str, Any] = {}
+        for field in dataclasses.fields(Settings):
+            value = getattr(self.settings, field.name)
+            if field.name != "task" and value != field.default:
+                options[field.name] = value
+        options |= {name: ",".join(map(repr, axis)) for name, axis in self.axes.items()}
+        options["methods"] = ",".join(dict.fromkeys(lane.method for lane in lanes))
+        options |= {"first_seed": seeds[0], "seeds": seeds[-1] - seeds[0] + 1, "out": out}
+        words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+        return shlex.join(["ital", self.verb, self.settings.task, *words])
 
     @functools.cached_property
     def made_by(self) -> str:

@@ -166,7 +166,7 @@ def _as_they_finish(
     """Sends all cells and yields each as it ends; those that fail are sent again."""
     sent = {send(cell): cell for cell in cells}
     number = done = 0
-    running = distributed.as_completed(list(sent), raise_errors=False)
+    running = distributed.as_completed(list(sent), loop=send.client.loop, raise_errors=False)
     for future in running:
         cell = sent.pop(future)
         failure = None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ital._files import write
 from ital._progress import show_progress
+from ital.experiments import _track
 from ital.experiments._cells import Chunks, Experiment, Lane
 from ital.experiments._complete import completed
 from ital.experiments._engines import Engine
@@ -40,6 +41,7 @@ def run(
     draw: bool = True,
     seeds_per_cell: int | None = None,
     engine: Engine | None = None,
+    mlflow: str | None = None,
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
@@ -49,19 +51,23 @@ def run(
     where its last checkpoint left it, with the same numbers. ``say`` is told in a line what was found. A task that
     can be drawn is, as its first seed learns it; ``animate`` makes it move. Without ``draw`` there are no figures.
     ``engine`` computes the cells (default: this process), ``seeds_per_cell`` seeds each (default: all that memory
-    should bear). Raises :class:`ital.errors.Incomplete` at the end if a cell failed.
+    should bear). ``mlflow`` names a store to log to as well. Raises :class:`ital.errors.Incomplete` at the end if a
+    cell failed.
     """
     experiment = Curves(settings)
     plan = experiment.plan
     if animate:
         picture_of(plan.task)  # refuses a task that has none
     folder, chunks = Path(out) / experiment.folder, Chunks(seeds_per_cell)
+    store = None if mlflow is None else _track.open_store(mlflow)
     with completed(experiment, folder, chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
         curves = done.result
         files = [folder / experiment.file, *_write_summary(curves, plan.task, folder, draw)]
         if draw and plan.task.picture is not None:
             files += _write_pictures(plan, curves, folder, animate, progress)
         outcome = Outcome(curves, plan.task, files, done.computed)
+        if store is not None:
+            _track.track(store, experiment, curves, files)
     done.check(outcome)
     return outcome
 
@@ -70,6 +76,7 @@ def run(
 class Curves(Experiment):
     """A run: every method on every seed, with the numbers of the settings."""
 
+    verb = "run"
     file = "curves.nc"
     drawn = "pictures.*"
     noun = "method"

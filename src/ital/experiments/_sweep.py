@@ -13,6 +13,7 @@ import numpy as np
 
 from ital import tuning
 from ital.errors import InputError
+from ital.experiments import _track
 from ital.experiments._cells import Chunks, Experiment, Lane
 from ital.experiments._complete import completed
 from ital.experiments._engines import Engine
@@ -63,6 +64,7 @@ def sweep(
     seeds_per_cell: int | None = None,
     points_per_cell: int | None = None,
     engine: Engine | None = None,
+    mlflow: str | None = None,
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Sweep:
@@ -76,11 +78,14 @@ def sweep(
     experiment = Grid(settings, _axis("lr", lr), _axis("beta", beta))
     plan = experiment.plan
     folder, chunks = Path(out) / experiment.folder, Chunks(seeds_per_cell, points_per_cell)
+    store = None if mlflow is None else _track.open_store(mlflow)
     with completed(experiment, folder, chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
         from ital import figures
 
         maps = figures.save(figures.plot_sweep(done.result, plan.task), folder / "sweep")
         found = Sweep(done.result, plan.task, [folder / experiment.file, *maps], done.computed)
+        if store is not None:
+            _track.track(store, experiment, done.result, found.files)
     done.check(found)
     return found
 
@@ -104,6 +109,7 @@ class Grid(Experiment):
     lr: tuple[float, ...]
     beta: tuple[float, ...]
 
+    verb = "sweep"
     file = "sweep.nc"
     noun = "setting"
 
