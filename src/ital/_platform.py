@@ -6,10 +6,15 @@ from pathlib import Path
 from ital.errors import InputError
 
 
-def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
-    """Chooses the platform before JAX does, and keeps compiled programs on disk so that a second run starts at once."""
+def check_platform(platform: str | None) -> None:
+    """Refuses what is no platform."""
     if platform not in (None, "cpu", "gpu"):
         raise InputError(f"platform must be cpu or gpu, not {platform!r}")
+
+
+def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
+    """Chooses the platform before JAX does, and keeps compiled programs on disk so that a second run starts at once."""
+    check_platform(platform)
     import jax
 
     if platform == "cpu":

@@ -52,10 +52,8 @@ def completed(
     file = folder / experiment.file
     if not overwrite:
         found(experiment.identity, file)  # refuses what does not fit before the folder is touched
-    if engine is not None and chunks == Chunks():
-        chunks = Chunks(seeds=1)
-        say("cells of one seed each (--seeds-per-cell sets another size)")
-    sizes = experiment.sizes(chunks)
+    spread = engine is not None and chunks == Chunks()
+    sizes = experiment.sizes(Chunks(seeds=1) if spread else chunks)
     with engine or in_process() as run_cells, _store.owned(folder):
         for stale in (folder / CELLS).glob(".*"):
             stale.unlink()  # of a run that was killed
@@ -70,6 +68,8 @@ def completed(
             cells = [cell for cell in experiment.cells(collector.result, sizes) if cell not in failed]
             if not cells:
                 break
+            if spread:
+                say("cells of one seed each (--seeds-per-cell sets another size)")
             with show_progress(_title(experiment, cells), sum(cell.size for cell in cells), progress) as show:
                 for cell, failure in _collected(collector, run_cells, cells, show, wait=overwrite):
                     if failure is None:

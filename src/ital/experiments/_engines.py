@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ital._files import Unwritable, write
-from ital._platform import set_up_jax
+from ital._platform import check_platform, set_up_jax
 from ital.errors import InputError
 from ital.experiments._cells import CELLS, Cell, compute_cell, read
 
@@ -85,11 +85,13 @@ def cluster(
         raise InputError("a cluster is either a number of workers or the address of a scheduler")
     if workers is not None and workers < 1:
         raise InputError(f"workers must be at least 1, not {workers}")
+    check_platform(platform)
     try:
         import distributed
     except ImportError:
         raise InputError("a cluster needs Dask: pip install 'ital[cluster]'") from None
     with contextlib.ExitStack() as stack:
+        stack.enter_context(_quiet("distributed"))
         # A scheduler must answer before anything is written; processes start when there is work for them.
         opened = _local(distributed, workers) if workers is not None else _connected(distributed, scheduler or "")
         connect = functools.cache(lambda: stack.enter_context(opened))
@@ -106,6 +108,18 @@ def cluster(
                 send.token_file.unlink(missing_ok=True)
 
         yield run_cells
+
+
+@contextlib.contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Without the log of a library: what matters of it is said in a line."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 @contextlib.contextmanager

@@ -1,0 +1,220 @@
+import collections
+import functools
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from ital import experiments, tasks
+from ital.cli import main
+from ital.errors import InputError
+from ital.experiments import Incomplete, Settings, _engines
+from tests.experiments import parts
+
+QUICK = {"methods": ("imt", "ital"), "steps": 20, "lr": 0.01}
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch, tmp_path):
+    """The workers' tasks under the same names, but harmless and uncounted."""
+    for name in ("small", "slow", "faulty"):
+        made = functools.partial(parts.task, name, lambda seed: None)
+        monkeypatch.setitem(tasks.REGISTRY, name, made)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def workers(monkeypatch, tmp_path):
+    """Dask, whose workers know the tests' tasks and write down what they make."""
+    pytest.importorskip("distributed", reason="needs the extra cluster")  # brings its own settings to Dask's
+    import dask
+
+    monkeypatch.setenv(parts.LOG, str(tmp_path / "worlds.log"))
+    with dask.config.set({"distributed.worker.preload": ["tests.experiments.parts"]}):
+        yield
+
+
+def same(one, other):
+    xr.testing.assert_identical(one.drop_attrs(deep=False), other.drop_attrs(deep=False))
+
+
+def made(tmp_path):
+    """How often workers made the world of each seed."""
+    lines = (tmp_path / "worlds.log").read_text().splitlines()
+    return collections.Counter(int(line.split()[0]) for line in lines)
+
+
+class Killer(threading.Thread):
+    """Kills a worker of this process now and then."""
+
+    def __init__(self, kills, pause):
+        super().__init__(daemon=True)
+        self.kills, self.pause, self.stop = kills, pause, threading.Event()
+        self.killed = []
+
+    def run(self):
+        import psutil
+
+        rng = np.random.default_rng(0)
+        while len(self.killed) < self.kills and not self.stop.wait(self.pause):
+            children = [p for p in psutil.Process().children() if "spawn_main" in " ".join(p.cmdline())]
+            if children and made(Path(os.environ[parts.LOG]).parent):
+                victim = children[rng.integers(len(children))]
+                os.kill(victim.pid, signal.SIGKILL)
+                self.killed.append(victim.pid)
+
+
+def swept(out, seeds, lrs, engine=None, task="slow"):
+    settings = Settings(task, seeds=seeds, **{**QUICK, "methods": ("imt",)})
+    return experiments.sweep(settings, lrs, [0.0], out, engine=engine, seeds_per_cell=1, points_per_cell=1)
+
+
+def kill_while_sweeping(tmp_path, seeds, lrs, kills, pause):
+    """A sweep of seeds × lrs cells on two workers that are being killed; compares with one that is left alone."""
+    (tmp_path / "worlds.log").write_text("")
+    killer = Killer(kills, pause)
+    killer.start()
+    try:
+        found = swept(tmp_path / "killed", seeds, lrs, experiments.cluster(workers=2))
+    finally:
+        killer.stop.set()
+        killer.join()
+    assert len(killer.killed) >= min(kills, 2)
+    same(found.grid, swept(tmp_path / "alone", seeds, lrs).grid)
+    assert (found.grid["computed"] == 1).all()
+    cells = seeds * len(lrs)
+    computed = sum(made(tmp_path).values())
+    assert cells <= computed <= cells + len(killer.killed)
+    assert not list((tmp_path / "killed").rglob("cells"))
+    return cells, len(killer.killed), computed
+
+
+def test_killed_workers_cost_no_cell_and_no_digit(tmp_path, workers):
+    kill_while_sweeping(tmp_path, seeds=6, lrs=[0.01, 0.02, 0.03, 0.04, 0.05], kills=2, pause=1.0)
+
+
+@pytest.mark.slow
+def test_many_cells_and_many_kills(tmp_path, workers, capsys):
+    counts = kill_while_sweeping(tmp_path, seeds=21, lrs=list(np.geomspace(0.001, 0.1, 10)), kills=1000, pause=4.0)
+    with capsys.disabled():
+        print("cells, kills, computed:", counts)
+
+
+def ital(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    captured = capsys.readouterr()
+    return stop.value.code, captured.out, captured.err
+
+
+FAULTY = ["run", "faulty", "--methods", "imt", "--seeds", "6", "--steps", "20"]
+
+
+def test_cells_that_fail_are_left_out_and_shown_and_the_rest_is_there(tmp_path, workers, capsys):
+    status, out, err = ital(capsys, *FAULTY, "--workers", "2")
+    assert status == 1
+    assert err.splitlines()[-1] == "ital: 2 of 6 cells failed; all others are computed and kept"
+    assert "RuntimeError: no world of this number" in err
+    assert "in faulty" in err  # the traceback of the worker
+    assert "3 workers ended while they computed this cell" in err
+    again = "ital run faulty --methods=imt --seeds=1 --steps=20 --first-seed=3 --out=results"
+    assert f"try it again with: {again}" in err
+    assert "curves.png" in out
+    folder = tmp_path / "results/faulty/cooperative"
+    assert (folder / "curves.png").exists()
+    assert xr.load_dataset(folder / "curves.nc")["seed"].values.tolist() == [0, 1, 2, 5]
+    assert made(tmp_path) == {0: 1, 1: 1, 2: 1, 3: 3, 4: 3, 5: 1}
+    status, _, err = ital(capsys, *again.split()[1:])  # here nothing is faulty
+    assert status == 0, err
+    status, _, err = ital(capsys, *FAULTY)
+    assert status == 0, err
+    whole = experiments.run(Settings("faulty", methods=("imt",), seeds=6, steps=20), "whole", seeds_per_cell=1)
+    same(xr.load_dataset(folder / "curves.nc"), xr.load_dataset(whole.files[0]))
+    assert not list(folder.glob("cells"))
+
+
+def test_a_cell_that_fails_here_is_left_out_too(tmp_path, monkeypatch, capsys):
+    calls = []
+
+    def faulty(seed):
+        calls.append(seed)
+        if seed == 3:
+            raise RuntimeError("no world of this number")
+
+    monkeypatch.setitem(tasks.REGISTRY, "faulty", functools.partial(parts.task, "faulty", faulty))
+    status, _, err = ital(capsys, *FAULTY, "--seeds-per-cell", "1")
+    assert status == 1
+    assert calls.count(3) == 3
+    assert err.count("Traceback") == 1
+    assert "attempt 3 of 3" in err
+    assert xr.load_dataset("results/faulty/cooperative/curves.nc")["seed"].values.tolist() == [0, 1, 2, 4, 5]
+
+
+def test_when_all_fails_there_is_nothing_to_show(tmp_path, monkeypatch, capsys):
+    def broken(seed):
+        if calls.append(seed) or len(calls) > 2:
+            raise RuntimeError("no world at all")
+
+    calls = []
+    monkeypatch.setitem(tasks.REGISTRY, "faulty", functools.partial(parts.task, "faulty", broken))
+    status, out, err = ital(capsys, *FAULTY)
+    assert (status, out) == (1, "")
+    assert "no world at all" in err
+    assert not Path("results/faulty/cooperative/curves.nc").exists()
+
+
+def test_a_sweep_shows_what_is_left_of_it(tmp_path, monkeypatch):
+    original = _engines.compute_cell
+
+    def compute_cell(cell, folder, **options):
+        if any(lane.lr == 0.1 and lane.method == "ital" for lane in cell.lanes):
+            raise RuntimeError("not this one")
+        original(cell, folder, **options)
+
+    monkeypatch.setattr(_engines, "compute_cell", compute_cell)
+    with pytest.raises(Incomplete) as incomplete:
+        experiments.sweep(Settings("small", seeds=2, **QUICK), [0.01, 0.1], [0.0, 300.0], tmp_path, points_per_cell=1)
+    assert len(incomplete.value.failures) == 2
+    rest = incomplete.value.result
+    assert rest.grid["computed"].sel({"method": "ital", "lr": 0.1}).values.tolist() == [[0, 0], [0, 0]]
+    assert [setting.lr for setting in rest.verdicts()[0].best if setting.method == "ital"] == [0.01]
+    assert all(file.exists() for file in rest.files)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--workers", "0"], "at least 1"),
+        (["--workers", "2", "--scheduler", "tcp://127.0.0.1:1"], "choose one"),
+        (["--scheduler", "nowhere"], "no Dask scheduler answers at nowhere"),
+        (["--resource", "GPU"], "say --workers or --scheduler too"),
+        (["--seeds-per-cell", "0"], "at least 1"),
+        (["--workers", "2", "--platform", "tpu"], "cpu or gpu"),
+    ],
+)
+def test_bad_input_gets_one_line_and_status_2(tmp_path, capsys, arguments, message):
+    pytest.importorskip("distributed", reason="needs the extra cluster")
+    status, out, err = ital(capsys, "run", "small", *arguments)
+    assert (status, out, err.count("\n")) == (2, "", 1), err
+    assert message in err
+    assert not Path("results").exists()
+
+
+def test_without_dask_the_extra_is_named(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    status, _, err = ital(capsys, "run", "small", "--workers", "2")
+    assert status == 2
+    assert "pip install 'ital[cluster]'" in err
+    assert not Path("results").exists()
+
+
+def test_a_worker_must_see_the_folder(tmp_path):
+    settings = Settings("small", seeds=1, **QUICK)
+    (cell,) = experiments._run.Curves(settings).cells(None, experiments._cells.Chunks(1, 2))
+    with pytest.raises(InputError, match="file system that all workers share"):
+        _engines.attempt(cell, str(tmp_path), "token", None)
