@@ -139,19 +139,41 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
 
     # A death is counted where it happens (see attempt), not for what was merely waiting on the worker.
     patience = {"distributed.scheduler.allowed-failures": 1_000_000, "distributed.scheduler.worker-saturation": 1.0}
-    with (
-        dask.config.set(patience),
-        distributed.LocalCluster(
-            n_workers=workers,
-            threads_per_worker=1,
-            processes=True,
-            dashboard_address=None,
-            silence_logs=logging.CRITICAL,
-            env={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},  # they may share a GPU
-        ) as local,
-        distributed.Client(local, set_as_default=False) as client,
-    ):
-        yield client
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(dask.config.set(patience))
+        try:
+            local = distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=None,
+                silence_logs=logging.CRITICAL,
+                env={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},  # they may share a GPU
+            )
+        except RuntimeError as error:
+            raise OSError(errno.ECHILD, f"could not be started ({_line(error)})", "workers") from error
+        stack.enter_context(local)
+        stack.enter_context(_tended(local, workers))
+        yield stack.enter_context(distributed.Client(local, set_as_default=False))
+
+
+@contextlib.contextmanager
+def _tended(local: Any, workers: int) -> Iterator[None]:
+    """While it lasts, workers that ended before they were up are started again; of all others Dask takes care."""
+    from tornado.ioloop import PeriodicCallback
+
+    def tend() -> None:
+        for name, worker in list(local.workers.items()):
+            if worker.status.name in ("closed", "failed"):
+                del local.workers[name]
+        local.scale(workers)
+
+    every_second = PeriodicCallback(tend, 1000)
+    local.loop.add_callback(every_second.start)
+    try:
+        yield
+    finally:
+        local.loop.add_callback(every_second.stop)
 
 
 class _Sender:
@@ -178,13 +200,17 @@ def _as_they_finish(
     distributed: Any, send: _Sender, cells: Sequence[Cell], show: Callable[..., None], say: Callable[[str], None]
 ) -> Finished:
     """Sends all cells and yields each as it ends; those that fail are sent again."""
+    if not send.client.scheduler_info()["workers"]:
+        say("no worker is there yet: waiting for the first")
     sent = {send(cell): cell for cell in cells}
     number = done = 0
     running = distributed.as_completed(list(sent), loop=send.client.loop, raise_errors=False)
     for future in running:
         cell = sent.pop(future)
         failure = None
-        if future.status == "finished":
+        if future.status == "lost":
+            pass  # its worker ended after the cell did: the file is there, only the words are not
+        elif future.status == "finished":
             for line in future.result():
                 say(line)
         elif future.status == "error":
