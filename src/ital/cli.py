@@ -126,7 +126,7 @@ def run(
         **chosen,
     )
     options = {"overwrite": overwrite, "engine": engine, "mlflow": mlflow, "seeds_per_cell": seeds_per_cell}
-    with shown(print_outcome, out) as say:
+    with shown(print_outcome) as say:
         print_outcome(experiments.run(settings, out, animate=animate, progress=True, say=say, **options))
 
 
@@ -190,7 +190,7 @@ def sweep(
     )
     sizes = {"seeds_per_cell": seeds_per_cell, "points_per_cell": points_per_cell}
     options: dict[str, Any] = {"overwrite": overwrite, "engine": engine, "mlflow": mlflow, **sizes}
-    with shown(print_sweep, out) as say:
+    with shown(print_sweep) as say:
         print_sweep(experiments.sweep(settings, lrs, betas, out, progress=True, say=say, **options))
 
 
@@ -387,16 +387,13 @@ def engine_of(workers: int | None, scheduler: str | None, resource: str | None, 
 
 
 @contextlib.contextmanager
-def shown(show: Callable[[Any], None], out: Path) -> Iterator[Callable[[str], None]]:
-    """Yields where lines go; if cells fail, shows what there is without them, then each with its traceback."""
+def shown(show: Callable[[Any], None]) -> Iterator[Callable[[str], None]]:
+    """Yields where lines go; if cells fail, shows what there is without them."""
     try:
         yield lambda line: print(line, file=sys.stderr)
     except Incomplete as incomplete:
         if incomplete.result is not None:
             show(incomplete.result)
-        from ital.experiments import _table
-
-        _table.print_failures(incomplete.failures, out)
         raise
 
 
@@ -437,6 +434,9 @@ def main(arguments: list[str] | None = None) -> None:
     except InputError as error:
         fail(str(error), 2)
     except Incomplete as error:
+        from ital.experiments._table import print_failures
+
+        print_failures(error)
         fail(str(error), 1)
     except KeyboardInterrupt:
         status = 130

@@ -29,17 +29,18 @@ class Done(NamedTuple):
     computed: int
     failures: list[Failure]
     cells: int
+    out: Path
 
     def check(self, shown: object) -> None:
         """Raises Incomplete if a cell failed; ``shown`` is what there is without it."""
         if self.failures:
-            raise Incomplete(shown, self.failures, self.cells)
+            raise Incomplete(shown, self.failures, self.cells, self.out)
 
 
 @contextlib.contextmanager
 def completed(
     experiment: Experiment,
-    folder: Path,
+    out: Path,
     chunks: Chunks,
     engine: Engine | None,
     *,
@@ -47,8 +48,9 @@ def completed(
     progress: bool,
     say: Callable[[str], None],
 ) -> Iterator[Done]:
-    """Computes what is missing of a result in ``folder``, which stays ours until the end of the context."""
+    """Computes what is missing of a result within ``out``; its folder stays ours until the end of the context."""
     chunks.check()
+    folder = out / experiment.folder
     file = folder / experiment.file
     if not overwrite:
         found(experiment.identity, file)  # refuses what does not fit before the folder is touched
@@ -70,15 +72,17 @@ def completed(
                 break
             if spread:
                 say("cells of one seed each (--seeds-per-cell sets another size)")
-            with show_progress(_title(experiment, cells), sum(cell.size for cell in cells), progress) as show:
-                for cell, failure in _collected(collector, run_cells, cells, show, wait=overwrite):
+            title = _title(experiment, cells)
+            with show_progress(title, sum(cell.size for cell in cells), progress) as show:
+                tell = lambda done, words="": show(done, f"{title}{words}")  # noqa: B023, E731
+                for cell, failure in _collected(collector, run_cells, cells, tell, wait=overwrite):
                     if failure is None:
                         done.append(cell)
                     else:
                         failures.append(failure)
         if collector.result is None:
-            raise Incomplete(None, failures, len(failures))
-        yield Done(collector.result, sum(cell.size for cell in done), failures, len(done) + len(failures))
+            raise Incomplete(None, failures, len(failures), out)
+        yield Done(collector.result, sum(cell.size for cell in done), failures, len(done) + len(failures), out)
 
 
 def _collected(

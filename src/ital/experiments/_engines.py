@@ -76,7 +76,7 @@ def cluster(
     resource: str | None = None,
     platform: str | None = None,
 ) -> Iterator[RunCells]:
-    """Workers of a Dask cluster: so many processes of this machine, or all of those of a scheduler.
+    """Workers of a Dask cluster, for one experiment: so many processes of this machine, or all those of a scheduler.
 
     A worker takes one cell at a time; with ``resource`` only workers that declare it, one unit of it for each cell.
     ``platform`` (cpu or gpu) is for the workers. A cell that raises, or whose worker dies, is tried again, three times.
@@ -91,7 +91,8 @@ def cluster(
     except ImportError:
         raise InputError("a cluster needs Dask: pip install 'ital[cluster]'") from None
     with contextlib.ExitStack() as stack:
-        stack.enter_context(_quiet("distributed"))
+        for name in ("distributed", "tornado.application"):
+            stack.enter_context(_quiet(name))
         # A scheduler must answer before anything is written; processes start when there is work for them.
         opened = _local(distributed, workers) if workers is not None else _connected(distributed, scheduler or "")
         connect = functools.cache(lambda: stack.enter_context(opened))
@@ -146,7 +147,8 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
                 n_workers=workers,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address=":0",
+                preload=[*dask.config.get("distributed.worker.preload"), "ital.experiments._worker"],
                 silence_logs=logging.CRITICAL,
                 env={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},  # they may share a GPU
             )
@@ -229,7 +231,7 @@ def _as_they_finish(
         else:
             raise _lost(send.client)
         number, done = number + 1, done + cell.size
-        show(done, f"{number} of {len(cells)} cells")
+        show(done, f", {number} of {len(cells)} cells")
         yield cell, failure
 
 

@@ -60,7 +60,7 @@ def run(
         picture_of(plan.task)  # refuses a task that has none
     folder, chunks = Path(out) / experiment.folder, Chunks(seeds_per_cell)
     store = None if mlflow is None else _track.open_store(mlflow)
-    with completed(experiment, folder, chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
+    with completed(experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
         curves = done.result
         files = [folder / experiment.file, *_write_summary(curves, plan.task, folder, draw)]
         if draw and plan.task.picture is not None:

@@ -79,7 +79,7 @@ def sweep(
     plan = experiment.plan
     folder, chunks = Path(out) / experiment.folder, Chunks(seeds_per_cell, points_per_cell)
     store = None if mlflow is None else _track.open_store(mlflow)
-    with completed(experiment, folder, chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
+    with completed(experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
         from ital import figures
 
         maps = figures.save(figures.plot_sweep(done.result, plan.task), folder / "sweep")

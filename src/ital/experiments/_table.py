@@ -1,15 +1,12 @@
 """The tables at the end of a run and of a sweep."""
 
-from collections.abc import Sequence
-from pathlib import Path
-
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ital import tuning
-from ital.experiments._engines import Failure
+from ital.errors import Incomplete
 from ital.experiments._run import Outcome
 from ital.experiments._sweep import Sweep
 from ital.figures import in_legend_order, label
@@ -83,16 +80,16 @@ def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
         console.print(str(file), soft_wrap=True, highlight=False)
 
 
-def print_failures(failures: Sequence[Failure], out: Path, console: Console | None = None) -> None:
+def print_failures(incomplete: Incomplete, console: Console | None = None) -> None:
     """Prints each cell that failed, with the traceback of its last attempt and the command that tries it again."""
     console = console or Console(stderr=True)
-    for failure in failures:
+    for failure in incomplete.failures:
         cell = failure.cell
         console.print(
             f"[bold red]failed[/] after {failure.attempts} attempts: cell {cell}", soft_wrap=True, highlight=False
         )
         console.print(Text(failure.traceback.rstrip()), soft_wrap=True)
-        again = cell.experiment.command(cell.lanes, cell.seeds, out)
+        again = cell.experiment.command(cell.lanes, cell.seeds, incomplete.out)
         console.print(Text(f"try it again with: {again}"), soft_wrap=True)
 
 
