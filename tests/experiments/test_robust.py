@@ -200,6 +200,15 @@ def test_damaged_results_and_cells_are_computed_again(tmp_path):
     assert sorted(f.suffix for f in (folder / "cells").iterdir()) == [".damaged"] * 2
 
 
+def test_files_that_vanish_are_not_waited_for(tmp_path, monkeypatch):
+    computed = []
+    monkeypatch.setattr(experiments._engines, "compute_cell", lambda cell, folder, **options: computed.append(cell))
+    with pytest.raises(OSError, match="again and again"):
+        run(tmp_path)
+    assert not list(tmp_path.rglob("*.nc"))
+    assert len(computed) == 4 * len(set(computed))
+
+
 def test_writers_of_one_file_do_not_meet(tmp_path):
     _files.write(tmp_path / "file", b"one", mark=".a")
     _files.write(tmp_path / "file", b"other", mark=".b")

@@ -1,6 +1,7 @@
 """From what is there to a complete result: plan, missing cells, engine, collector."""
 
 import contextlib
+import errno
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from ital.errors import Incomplete
 from ital.experiments import _store
 from ital.experiments._cells import CELLS, Cell, Chunks, Experiment
 from ital.experiments._collect import Collector
-from ital.experiments._engines import Engine, Failure, RunCells, in_process
+from ital.experiments._engines import Engine, Failure, RunCells, clear, in_process
 from ital.experiments._resume import count, found
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 SECONDS_BETWEEN_COLLECTIONS = 30.0
 COLLECTING = 0.05  # of the time at most, however large the result
-ROUNDS = 3  # a cell whose file was lost after it was reported is computed again, but not for ever
+ROUNDS = 3  # a cell whose file is lost after it was finished is computed again, but not for ever
 
 
 class Done(NamedTuple):
@@ -57,15 +58,14 @@ def completed(
     spread = engine is not None and chunks == Chunks()
     sizes = experiment.sizes(Chunks(seeds=1) if spread else chunks)
     with engine or in_process() as run_cells, _store.owned(folder):
-        for stale in (folder / CELLS).glob(".*"):
-            stale.unlink()  # of a run that was killed
+        clear(folder)  # of a run that was killed
         there = None if overwrite else found(experiment.identity, file, say)
         collector = Collector(experiment, folder, there, sizes, say)
         if not overwrite:
             collector.collect()
         done: list[Cell] = []
         failures: list[Failure] = []
-        for _ in range(ROUNDS):
+        for _ in range(ROUNDS + 1):
             failed = {failure.cell for failure in failures}
             cells = [cell for cell in experiment.cells(collector.result, sizes) if cell not in failed]
             if not cells:
@@ -80,6 +80,9 @@ def completed(
                         done.append(cell)
                     else:
                         failures.append(failure)
+        else:
+            raise OSError(errno.EIO, "files of finished cells are missing or damaged, again and again", str(folder))
+        _store.remove_if_empty(folder / CELLS)
         if collector.result is None:
             raise Incomplete(None, failures, len(failures), out)
         yield Done(collector.result, sum(cell.size for cell in done), failures, len(done) + len(failures), out)

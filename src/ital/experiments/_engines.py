@@ -106,7 +106,7 @@ def cluster(
             try:
                 yield from _as_they_finish(distributed, send, cells, show, say)
             finally:
-                send.token_file.unlink(missing_ok=True)
+                clear(folder)
 
         yield run_cells
 
@@ -262,6 +262,13 @@ def attempt(cell: Cell, folder: str, token: str, platform: str | None) -> list[s
         log.write(f"{token} {socket.gethostname()} {os.getpid()}\n")
     compute_cell(cell, place, say=said.append)
     return said
+
+
+def clear(folder: Path) -> None:
+    """Removes what a cluster leaves beside the cells: token, logs, half-written files."""
+    for pattern in (".*", "*.log"):
+        for file in (folder / CELLS).glob(pattern):
+            file.unlink(missing_ok=True)
 
 
 def _log(cell: Cell, folder: Path) -> Path:
