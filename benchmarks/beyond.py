@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ital import learners, steps, tasks, teachers
-from ital.experiments._store import write
+from ital._files import write
 from ital.learners import Learner
 from ital.results import Recording
 from ital.tasks import Task

@@ -3,18 +3,18 @@
 import contextlib
 import functools
 import math
-import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from ital import _interrupts
+from ital._platform import set_up_jax
 from ital._version import __version__
-from ital.errors import InputError
+from ital.errors import Incomplete, InputError
 from ital.study import _cli_analysis, _cli_server
 
 app = typer.Typer(
@@ -27,6 +27,17 @@ app = typer.Typer(
 )
 
 DEVICES = Annotated[str, typer.Option(help="How many local devices share the seeds: a number, or all.")]
+WORKERS = Annotated[int | None, typer.Option(help="Compute on so many processes of this machine (extra: cluster).")]
+SCHEDULER = Annotated[
+    str | None, typer.Option(help="Compute on the workers of this Dask scheduler, e.g. tcp://host:8786.")
+]
+RESOURCE = Annotated[
+    str | None, typer.Option(help="Only on workers that declare this resource, e.g. GPU: one unit of it per cell.")
+]
+SEEDS_PER_CELL = Annotated[int | None, typer.Option(help="Seeds computed together (default: all; with workers one).")]
+MLFLOW = Annotated[
+    str | None, typer.Option(help="Also log every method to this MLflow store, e.g. ./mlruns (extra: mlflow).")
+]
 PLATFORM = Annotated[str | None, typer.Option(help="Where to compute: cpu or gpu (default: a GPU if there is one).")]
 
 
@@ -91,10 +102,15 @@ def run(
         bool, typer.Option("--animate", help="Also draw what is learned as it changes, where a task can be drawn.")
     ] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a result of other settings.")] = False,
+    workers: WORKERS = None,
+    scheduler: SCHEDULER = None,
+    resource: RESOURCE = None,
+    seeds_per_cell: SEEDS_PER_CELL = None,
+    mlflow: MLFLOW = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
 ) -> None:
     """Teach on one task: curves, a summary table and figures in OUT/TASK/TEACHER/. Interrupted runs go on."""
-    set_up_jax(platform)
+    engine = engine_of(workers, scheduler, resource, platform)
     from ital import experiments
     from ital.experiments._table import print_outcome
 
@@ -116,8 +132,9 @@ def run(
         devices=parse_devices(devices),
         **chosen,
     )
-    say = say_once()
-    print_outcome(experiments.run(settings, out, animate=animate, overwrite=overwrite, progress=True, say=say))
+    options = {"overwrite": overwrite, "engine": engine, "mlflow": mlflow, "seeds_per_cell": seeds_per_cell}
+    with shown(print_outcome) as say:
+        print_outcome(experiments.run(settings, out, animate=animate, progress=True, say=say, **options))
 
 
 @app.command(epilog="Example: ital sweep regression --lr 0.001,0.01,0.1 --beta 0,500,5000 --methods imt,ital --seeds 5")
@@ -150,6 +167,14 @@ def sweep(
     platform: PLATFORM = None,
     devices: DEVICES = "1",
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a sweep of other settings.")] = False,
+    workers: WORKERS = None,
+    scheduler: SCHEDULER = None,
+    resource: RESOURCE = None,
+    seeds_per_cell: SEEDS_PER_CELL = None,
+    points_per_cell: Annotated[
+        int | None, typer.Option(help="Points (a method at an η and a β) computed together (default: all).")
+    ] = None,
+    mlflow: MLFLOW = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("results"),
 ) -> None:
     """Every method with every η and β: who is best when all are tuned? Maps and sweep.nc in OUT/TASK/TEACHER/.
@@ -157,7 +182,7 @@ def sweep(
     The whole grid is one compiled program. Methods without β are computed once per η. Interrupted sweeps go on.
     """
     lrs, betas = parse_numbers("lr", lr), parse_numbers("beta", beta)
-    set_up_jax(platform)
+    engine = engine_of(workers, scheduler, resource, platform)
     from ital import experiments
     from ital.experiments._table import print_sweep
 
@@ -176,8 +201,10 @@ def sweep(
         step=step,
         devices=parse_devices(devices),
     )
-    say = say_once()
-    print_sweep(experiments.sweep(settings, lrs, betas, out, overwrite=overwrite, progress=True, say=say))
+    sizes = {"seeds_per_cell": seeds_per_cell, "points_per_cell": points_per_cell}
+    options: dict[str, Any] = {"overwrite": overwrite, "engine": engine, "mlflow": mlflow, **sizes}
+    with shown(print_sweep) as say:
+        print_sweep(experiments.sweep(settings, lrs, betas, out, progress=True, say=say, **options))
 
 
 @app.command(epilog="Example: ital reproduce --quick")
@@ -371,6 +398,32 @@ def bench(
     benchmark.main(lanes=lanes, steps=steps, test_rows=test_rows, as_json=json)
 
 
+def engine_of(workers: int | None, scheduler: str | None, resource: str | None, platform: str | None) -> Any:
+    """Who computes: None for this process, which then is set up for it."""
+    if workers is None and scheduler is None:
+        if resource is not None:
+            raise InputError("--resource is for workers: say --workers or --scheduler too")
+        set_up_jax(platform)
+        return None
+    if workers is not None and scheduler is not None:
+        raise InputError("--workers starts a cluster, --scheduler joins one: choose one of them")
+    set_up_jax("cpu")  # the platform is for the workers: a GPU is theirs
+    from ital import experiments
+
+    return experiments.cluster(workers=workers, scheduler=scheduler, resource=resource, platform=platform)
+
+
+@contextlib.contextmanager
+def shown(show: Callable[[Any], None]) -> Iterator[Callable[[str], None]]:
+    """Yields where lines go; if cells fail, shows what there is without them."""
+    try:
+        yield say_once()
+    except Incomplete as incomplete:
+        if incomplete.result is not None:
+            show(incomplete.result)
+        raise
+
+
 def parse_beta(text: str | None) -> float | str | None:
     """β as typed: ``auto``, a finite number, or nothing for the task's."""
     if text is None or text == "auto":
@@ -415,29 +468,6 @@ def parse_numbers(name: str, text: str) -> list[float]:
     return numbers
 
 
-def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
-    """Chooses the platform before JAX does, and keeps compiled programs on disk so that a second run starts at once."""
-    if platform not in (None, "cpu", "gpu"):
-        raise InputError(f"platform must be cpu or gpu, not {platform!r}")
-    import jax
-
-    if platform == "cpu":
-        jax.config.update("jax_platforms", "cpu")
-    if platform == "gpu":
-        try:
-            jax.devices("gpu")  # where there is one, it is JAX's default
-        except RuntimeError:
-            raise InputError("no GPU that JAX can use on this machine: leave --platform out or say cpu") from None
-    if cache and not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ital" / "xla"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            return  # no place for a cache: compile every time
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Runs the command line: status 2 and one line for bad input, 130 after Ctrl-C."""
     _interrupts.raise_and_note()
@@ -445,6 +475,11 @@ def main(arguments: list[str] | None = None) -> None:
         status = typer.main.get_command(app)(arguments, prog_name="ital", standalone_mode=False)
     except InputError as error:
         fail(str(error), 2)
+    except Incomplete as error:
+        from ital.experiments._table import print_failures
+
+        print_failures(error)
+        fail(str(error), 1)
     except KeyboardInterrupt:
         status = 130
     except OSError as error:

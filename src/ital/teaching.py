@@ -81,7 +81,8 @@ class Numbers(NamedTuple):
         worlds, structure = jax.tree.flatten(self.worlds)
         put = [(shared if axis is None else by_seed)(leaf) for leaf, axis in zip(worlds, axes, strict=True)]
         keys, per_lane = jax.tree.map(by_seed, (self.keys, self.per_lane))
-        return Numbers(jax.tree.unflatten(structure, put), keys, *per_lane, shared(self.last_step))
+        lr, step, learner, teacher = per_lane
+        return Numbers(jax.tree.unflatten(structure, put), keys, lr, step, learner, teacher, shared(self.last_step))
 
 
 class Carry(NamedTuple):

@@ -115,18 +115,20 @@ def diverged(grid: "xr.Dataset", step: int) -> "xr.DataArray":
 def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
     """(method, lr, beta): the first measured step within a share of a seed's own start, the median over seeds.
 
-    Infinite where half of the seeds do not get there.
+    Infinite where half of the seeds do not get there, NaN where none was run.
     """
     values = grid[metric_of(grid)].transpose("method", "lr", "beta", "seed", "step")
     there = values <= share * values.isel(step=0)
     first = grid["step"].isel(step=there.argmax("step")).where(there.any("step"), np.inf)
-    return first.drop_vars("step").where(grid["computed"] == 1).quantile(0.5, "seed", method="higher")
+    run = grid["computed"] == 1
+    ran = run.any("seed")  # a setting that did not, on any seed, has no median
+    return first.drop_vars("step").where(run).where(ran, np.inf).quantile(0.5, "seed", method="higher").where(ran)
 
 
 def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
     """The setting of a method with the smallest mean distance at a step."""
     means = mean_distances(grid, step).sel({"method": method}).transpose("lr", "beta").values
-    i, j = np.unravel_index(np.argmin(means), means.shape)
+    i, j = np.unravel_index(np.argmin(np.where(np.isnan(means), np.inf, means)), means.shape)  # gaps are never best
     lrs, betas = grid["lr"].values, grid["beta"].values
     has_beta = method not in without_beta(grid)
     edge = ["η"] if i in (0, len(lrs) - 1) else []

@@ -146,12 +146,6 @@ def test_a_large_sweep_takes_its_seeds_in_blocks_and_keeps_each(tmp_path, monkey
     np.testing.assert_allclose(rest.grid["distance"], whole["distance"], rtol=2e-4)
 
 
-def test_blocks_hold_no_more_than_they_should():
-    assert _sweep._blocks([0, 1, 2, 3, 4], 2) == [[0, 1], [2, 3], [4]]
-    assert _sweep._blocks([0, 1, 2, 3], 100) == [[0, 1, 2, 3]]
-    assert _sweep._blocks([7, 8], 0) == [[7], [8]]
-
-
 def test_a_damaged_sweep_is_computed_again(tmp_path):
     before = sweep(tmp_path).grid
     file = tmp_path / "small/cooperative/sweep.nc"

@@ -1,8 +1,21 @@
 """Experiments: settings in, files out. Interrupted work resumes, finished work is never computed twice."""
 
+from ital.errors import Incomplete
+from ital.experiments._engines import cluster
 from ital.experiments._run import Outcome, run
 from ital.experiments._settings import Settings
 from ital.experiments._store import Damaged, load_curves, save_curves
 from ital.experiments._sweep import Sweep, sweep
 
-__all__ = ["Damaged", "Outcome", "Settings", "Sweep", "load_curves", "run", "save_curves", "sweep"]
+__all__ = [
+    "Damaged",
+    "Incomplete",
+    "Outcome",
+    "Settings",
+    "Sweep",
+    "cluster",
+    "load_curves",
+    "run",
+    "save_curves",
+    "sweep",
+]

@@ -1,10 +1,8 @@
-"""What is there of a result and what is missing; computing that, so that an interruption loses nothing."""
+"""What is there of a result; computing what is not, so that an interruption loses nothing."""
 
-import hashlib
-import json
 import platform
 import time
-from collections.abc import Callable, Mapping, Sequence, Sized
+from collections.abc import Callable, Mapping, Sized
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +10,6 @@ import jax
 import numpy as np
 
 from ital import _devices, _interrupts
-from ital._progress import show_progress
 from ital._version import __version__
 from ital.errors import InputError
 from ital.experiments import _store
@@ -34,9 +31,7 @@ def found(identity: Mapping[str, Any], file: Path, say: Callable[[str], None] | 
         raise InputError(f"cannot read {file}: {error.strerror or error}") from None
     except _store.Damaged as damage:
         if say is not None:
-            aside = file.with_name(f"{file.name}.damaged")
-            file.replace(aside)
-            say(f"{damage}: computing it again (the old file is now {aside.name})")
+            say(f"{damage}: computing it again (the old file is now {_store.put_aside(file).name})")
         return None
     for name, wanted in identity.items():
         there = curves.attrs.get(name)
@@ -47,32 +42,11 @@ def found(identity: Mapping[str, Any], file: Path, say: Callable[[str], None] | 
     return curves
 
 
-def missing(
-    methods: Sequence[str], seeds: Sequence[int], curves: "xr.Dataset | None"
-) -> list[tuple[list[str], list[int]]]:
-    """The (method, seed) pairs still to be computed, as rectangles: seeds that miss the same methods go together."""
-    together: dict[tuple[str, ...], list[int]] = {}
-    for seed in seeds:
-        absent = tuple(name for name in methods if not _is_there(curves, name, seed))
-        if absent:
-            together.setdefault(absent, []).append(seed)
-    return [(list(absent), those) for absent, those in together.items()]
+def compute(recording: Recording, checkpoint: Path, show: Callable[[float], None], say: Callable[[str], None]) -> float:
+    """Runs all sessions to their end, from the last checkpoint if there is one; returns the seconds it took in all.
 
-
-def _is_there(curves: "xr.Dataset | None", method: str, seed: int) -> bool:
-    if curves is None or method not in curves["method"].values or seed not in curves["seed"].values:
-        return False
-    return bool(curves["computed"].sel({"method": method, "seed": seed}).all())
-
-
-def checkpoint_of(folder: Path, identity: Mapping[str, Any], methods: list[str], seeds: list[int]) -> Path:
-    """A file for the state of one computation, of its own."""
-    text = json.dumps([identity, methods, seeds, versions()], sort_keys=True)
-    return folder / f".checkpoint-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
-
-
-def compute(recording: Recording, checkpoint: Path, title: str, *, progress: bool, say: Callable[[str], None]) -> float:
-    """Runs all sessions to their end, from the last checkpoint if there is one; returns the seconds it took in all."""
+    ``show`` is told the share that is done.
+    """
     began = time.monotonic()
     try:
         earlier = _store.load_checkpoint(recording, checkpoint)
@@ -87,12 +61,12 @@ def compute(recording: Recording, checkpoint: Path, title: str, *, progress: boo
     if _devices.worth_saying(devices):
         say(f"computing on {_devices.named(devices)}")
     saved = time.monotonic()
-    with show_progress(title, recording.total, progress) as show, _interrupts.deferred() as interrupted:
-        show(recording.done)
+    with _interrupts.deferred() as interrupted:
+        show(recording.done / recording.total)
         for i, session in enumerate(recording.sessions):
-            for block in session.blocks(lambda share: show(recording.done_with(share))):
+            for block in session.blocks(lambda share: show(recording.done_with(share) / recording.total)):
                 recording.blocks[i].append(block)
-                show(recording.done)
+                show(recording.done / recording.total)
                 now = time.monotonic()
                 if interrupted() or now - saved > SECONDS_BETWEEN_CHECKPOINTS:
                     _store.save_checkpoint(recording, now - began, checkpoint)

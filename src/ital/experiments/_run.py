@@ -1,18 +1,21 @@
 """One experiment from settings to files."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ital._files import write
 from ital._progress import show_progress
-from ital.experiments import _store
-from ital.experiments._resume import checkpoint_of, compute, count, found, missing, versions
+from ital.experiments import _track
+from ital.experiments._cells import Chunks, Experiment, Lane
+from ital.experiments._complete import completed
+from ital.experiments._engines import Engine
 from ital.experiments._settings import Plan, Settings
 from ital.figures._pictures import picture_of
 from ital.results import Recording, summarise
 from ital.tasks import Task
-from ital.teaching import check_world, open_sessions
+from ital.teaching import open_sessions
 from ital.watching import watch
 
 if TYPE_CHECKING:
@@ -36,6 +39,9 @@ def run(
     animate: bool = False,
     overwrite: bool = False,
     draw: bool = True,
+    seeds_per_cell: int | None = None,
+    engine: Engine | None = None,
+    mlflow: str | None = None,
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
@@ -44,39 +50,49 @@ def run(
     (method, seed) pairs that a result of the same settings already holds are kept. An interrupted run goes on
     where its last checkpoint left it, with the same numbers. ``say`` is told in a line what was found. A task that
     can be drawn is, as its first seed learns it; ``animate`` makes it move. Without ``draw`` there are no figures.
+    ``engine`` computes the cells (default: this process), ``seeds_per_cell`` seeds each (default: all that memory
+    should bear). ``mlflow`` names a store to log to as well. Raises :class:`ital.errors.Incomplete` at the end if a
+    cell failed.
     """
-    plan = settings.plan()
+    experiment = Curves(settings)
+    plan = experiment.plan
     if animate:
         picture_of(plan.task)  # refuses a task that has none
-    folder = Path(out) / plan.task.name / plan.teacher.name.replace(":", "-")
-    file = folder / "curves.nc"
-    if not overwrite:
-        found(plan.identity, file)  # refuses what does not fit before the folder is touched
-    check_world(plan.task, plan.teacher, plan.task.world(plan.seeds[0]))
-    computed = 0
-    with _store.owned(folder):
-        curves = None if overwrite else found(plan.identity, file, say)
-        for methods, seeds in missing(plan.methods, plan.seeds, curves):
-            checkpoint = checkpoint_of(folder, plan.identity, methods, seeds)
-            recording = _open(plan, methods, seeds)
-            title = (
-                f"{plan.task.name}, {plan.teacher.name} teacher: {count(methods, 'method')} × {count(seeds, 'seed')}"
-            )
-            seconds = compute(recording, checkpoint, title, progress=progress, say=say)
-            if curves is not None:
-                seconds += float(curves.attrs["seconds"])
-            curves = _store.merge(curves, recording.curves(seeds, methods))
-            curves.attrs = {**plan.identity, **versions(), "seconds": seconds}
-            for picture in folder.glob("pictures.*"):
-                picture.unlink()  # of what was there before
-            _store.save_curves(curves, file)
-            checkpoint.unlink(missing_ok=True)
-            computed += len(methods) * len(seeds)
-        assert curves is not None
-        files = [file, *_write_summary(curves, plan.task, folder, draw)]
+    folder, chunks = Path(out) / experiment.folder, Chunks(seeds_per_cell)
+    store = None if mlflow is None else _track.open_store(mlflow)
+    with completed(experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
+        curves = done.result
+        files = [folder / experiment.file, *_write_summary(curves, plan.task, folder, draw)]
         if draw and plan.task.picture is not None:
             files += _write_pictures(plan, curves, folder, animate, progress)
-        return Outcome(curves, plan.task, files, computed)
+        outcome = Outcome(curves, plan.task, files, done.computed)
+        if store is not None:
+            _track.track(store, experiment, curves, files)
+    done.check(outcome)
+    return outcome
+
+
+@dataclass(frozen=True)
+class Curves(Experiment):
+    """A run: every method on every seed, with the numbers of the settings."""
+
+    verb = "run"
+    file = "curves.nc"
+    drawn = "pictures.*"
+    noun = "method"
+    numbers_at_once = 2**26
+
+    def make_plan(self) -> Plan:
+        """The settings' own."""
+        return self.settings.plan()
+
+    def make_lanes(self) -> list[Lane]:
+        """One for each method."""
+        return [Lane(name) for name in self.plan.methods]
+
+    def open(self, lanes: Sequence[Lane], seeds: Sequence[int]) -> Recording:
+        """Sessions for some methods on some seeds."""
+        return _open(self.plan, self.names(lanes), list(seeds))
 
 
 def _open(plan: Plan, methods: list[str], seeds: list[int]) -> Recording:
@@ -89,7 +105,7 @@ def _write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool) -
     from ital import figures
 
     summary = folder / "summary.csv"
-    _store.write(summary, summarise(curves).to_csv(index=False).encode())
+    write(summary, summarise(curves).to_csv(index=False).encode())
     return [summary, *(figures.save(figures.plot_curves(curves, task), folder / "curves") if draw else ())]
 
 

@@ -1,10 +1,11 @@
-"""Files that are complete or not there: written beside their place, synchronised, renamed; checked when read."""
+"""The files of an experiment: complete or not there, and checked when read."""
 
 import contextlib
 import hashlib
 import io
 import json
 import os
+import socket
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from ital._files import write
 from ital.errors import InputError
 from ital.results import Recording
 from ital.teaching import Block
@@ -24,26 +26,27 @@ class Damaged(Exception):
     """A file is not what was written: cut short, altered, or of another make."""
 
 
-def write(path: Path, content: bytes) -> None:
-    """Puts ``content`` at ``path``, wholly or not at all, even through a power cut."""
-    temporary = path.with_name(f".{path.name}.part")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def own_mark() -> str:
+    """Tells the temporary files of this process from those of another that may be at the same work."""
+    return f".{socket.gethostname()}-{os.getpid()}"
 
 
-def save_curves(curves: "xr.Dataset", path: Path) -> None:
+def put_aside(file: Path) -> Path:
+    """Renames a damaged file, so that another can take its place."""
+    return file.replace(file.with_name(f"{file.name}.damaged"))
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Removes a folder in which there is nothing."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def save_curves(curves: "xr.Dataset", path: Path, mark: str = "") -> None:
     """Writes a Dataset as NetCDF with a checksum of its content among the attributes."""
     curves = curves.assign_attrs(checksum=_checksum(curves))
     # NetCDF 3 through SciPy: opens everywhere that xarray does, and needs no library of its own.
-    write(path, bytes(curves.to_netcdf(engine="scipy")))
+    write(path, bytes(curves.to_netcdf(engine="scipy")), mark)
 
 
 def load_curves(path: Path) -> "xr.Dataset":
@@ -82,39 +85,6 @@ def _plain_attributes(attributes: Mapping[Any, Any]) -> bytes:
     return json.dumps(plain, sort_keys=True, default=float).encode()
 
 
-def merge(old: "xr.Dataset | None", new: "xr.Dataset") -> "xr.Dataset":
-    """Adds newly computed (method, seed) pairs to what is there."""
-    if old is None:
-        return new
-    labels = {
-        str(name): text
-        for part in (old, new)
-        for name, text in zip(part["method"].values, part["label"].values, strict=True)
-    }
-    merged = new.drop_vars("label").combine_first(old.drop_vars("label")).sortby("seed")
-    order = [*old["method"].values, *(name for name in new["method"].values if name not in old["method"].values)]
-    merged = merged.sel({"method": order}).assign_coords(label=("method", [labels[name] for name in order]))
-    merged["computed"] = merged["computed"].fillna(0)
-    merged["diverged_at"] = merged["diverged_at"].fillna(-1)
-    for name, variable in merged.data_vars.items():
-        merged[name] = variable.transpose("method", "seed", ...).astype(
-            new[name].dtype if name in new else old[name].dtype
-        )
-        for kind in {**_attributes(old, name), **_attributes(new, name)}:
-            by_seed = {
-                int(seed): value
-                for part in (old, new)
-                if kind in _attributes(part, name)
-                for seed, value in zip(part["seed"].values, np.atleast_1d(part[name].attrs[kind]), strict=True)
-            }
-            merged[name].attrs[kind] = np.asarray([by_seed[int(seed)] for seed in merged["seed"].values])
-    return merged
-
-
-def _attributes(curves: "xr.Dataset", name: Any) -> Mapping[str, Any]:
-    return curves[name].attrs if name in curves else {}
-
-
 def save_checkpoint(recording: Recording, seconds: float, path: Path) -> None:
     """Writes the state of a run: the carry of every session, all that it has measured, and the time it took."""
     arrays: dict[str, np.ndarray] = {"seconds": np.asarray(seconds)}
@@ -125,7 +95,7 @@ def save_checkpoint(recording: Recording, seconds: float, path: Path) -> None:
     buffer = io.BytesIO()
     np.savez(buffer, **arrays)  # type: ignore[arg-type]
     content = buffer.getvalue()
-    write(path, hashlib.sha256(content).digest() + content)
+    write(path, hashlib.sha256(content).digest() + content, own_mark())
 
 
 def load_checkpoint(recording: Recording, path: Path) -> float | None:

@@ -3,23 +3,25 @@
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from ital import tuning
 from ital.errors import InputError
-from ital.experiments import _store
-from ital.experiments._resume import checkpoint_of, compute, count, found, missing, versions
+from ital.experiments import _track
+from ital.experiments._cells import Chunks, Experiment, Lane
+from ital.experiments._complete import completed
+from ital.experiments._engines import Engine
 from ital.experiments._settings import Plan, Settings
 from ital.learners import Learner
 from ital.results import Recording
-from ital.tasks import Task, World
-from ital.teaching import check_settings, check_world, open_sessions, situation
+from ital.tasks import Task
+from ital.teaching import check_settings, open_sessions, situation
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -59,6 +61,10 @@ def sweep(
     out: Path | str = "results",
     *,
     overwrite: bool = False,
+    seeds_per_cell: int | None = None,
+    points_per_cell: int | None = None,
+    engine: Engine | None = None,
+    mlflow: str | None = None,
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Sweep:
@@ -66,146 +72,121 @@ def sweep(
 
     ``lr`` and ``beta`` stand in for those of the settings. They tell one sweep from another; methods and seeds do
     not: those that are missing are added. An interrupted sweep goes on where its last checkpoint left it. ``say`` is
-    told in a line what was found. Exams (the equation tasks' greedy searches) are left out.
+    told in a line what was found. Exams (the equation tasks' greedy searches) are left out. ``engine`` computes the
+    cells, with so many seeds and points (methods at an η and a β) each, as in :func:`run`.
     """
-    plan = _plan(settings, lr, beta)
-    lr, beta = sorted(map(float, lr)), sorted(map(float, beta))
-    identity = {**plan.identity, "lr": json.dumps(lr), "beta": json.dumps(beta)}
-    folder = Path(out) / plan.task.name / plan.teacher.name.replace(":", "-")
-    file = folder / "sweep.nc"
-    if not overwrite:
-        found(identity, file)  # refuses what does not fit before the folder is touched
-    parameters = _parameters(plan, plan.task.world(plan.seeds[0]))
-    computed = 0
-    with _store.owned(folder):
-        grid = None if overwrite else found(identity, file, say)
-        for methods, seeds in missing(plan.methods, plan.seeds, grid):
-            wanted = [learner for learner in plan.learners if learner.name in methods]
-            lanes = Lanes.of(plan, wanted, lr, beta)
-            repeated = {learner.name for learner in wanted if _ignores_beta(plan, learner)}
-            for block in _blocks(seeds, NUMBERS_AT_ONCE // (parameters * len(lanes.learners))):
-                checkpoint = checkpoint_of(folder, identity, methods, block)
-                recording = _open(plan, lanes, block)
-                what = f"{count(lanes.learners, 'setting')} × {count(block, 'seed')}"
-                title = f"{plan.task.name}, {plan.teacher.name} teacher: {what}"
-                seconds = compute(recording, checkpoint, title, progress=progress, say=say)
-                if grid is not None:
-                    seconds += float(grid.attrs["seconds"])
-                    repeated |= set(tuning.without_beta(grid))
-                grid = _store.merge(grid, lanes.on_grid(recording, block))
-                grid = grid.transpose("method", "lr", "beta", "seed", "step")
-                known = {"without_beta": json.dumps(sorted(repeated)), "seconds": seconds}
-                grid.attrs = {**identity, **versions(), **known}
-                _store.save_curves(grid, file)
-                checkpoint.unlink(missing_ok=True)
-                computed += len(lanes.learners) * len(block)
-        assert grid is not None
+    experiment = Grid(settings, _axis("lr", lr), _axis("beta", beta))
+    plan = experiment.plan
+    folder, chunks = Path(out) / experiment.folder, Chunks(seeds_per_cell, points_per_cell)
+    store = None if mlflow is None else _track.open_store(mlflow)
+    with completed(experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
         from ital import figures
 
-        maps = figures.save(figures.plot_sweep(grid, plan.task), folder / "sweep")
-        return Sweep(grid, plan.task, [file, *maps], computed)
+        maps = figures.save(figures.plot_sweep(done.result, plan.task), folder / "sweep")
+        found = Sweep(done.result, plan.task, [folder / experiment.file, *maps], done.computed)
+        if store is not None:
+            _track.track(store, experiment, done.result, found.files)
+    done.check(found)
+    return found
 
 
-def _plan(settings: Settings, lr: Sequence[float], beta: Sequence[float]) -> Plan:
-    """The plan of a corner of the grid; refuses a grid that is none."""
-    for name, values in (("lr", lr), ("beta", beta)):
-        if not len(values):
-            raise InputError(f"a sweep needs at least one {name}")
-        for i, value in enumerate(values):
-            if not isinstance(value, int | float | np.number) or not math.isfinite(value):
-                raise InputError(f"every {name} of a sweep must be a finite number, not {value!r}")
-            if value in list(values)[:i]:
-                raise InputError(f"{name} {value:g} is given twice")
-    plan = dataclasses.replace(settings, lr=float(lr[0]), beta=float(beta[0])).plan()
-    for value in lr:
-        check_settings(plan.learners, plan.seeds, **{**_checked(plan), "lr": value})
-    return dataclasses.replace(plan, task=plan.task._replace(exam=None))
+def _axis(name: str, values: Sequence[float]) -> tuple[float, ...]:
+    """The values of an axis in their order; refuses those that make no grid."""
+    if not len(values):
+        raise InputError(f"a sweep needs at least one {name}")
+    for i, value in enumerate(values):
+        if not isinstance(value, int | float | np.number) or not math.isfinite(value):
+            raise InputError(f"every {name} of a sweep must be a finite number, not {value!r}")
+        if value in list(values)[:i]:
+            raise InputError(f"{name} {value:g} is given twice")
+    return tuple(sorted(map(float, values)))
 
 
-def _checked(plan: Plan) -> dict[str, Any]:
-    return {name: value for name, value in plan.options.items() if name not in ("init", "step")}
+@dataclass(frozen=True)
+class Grid(Experiment):
+    """A sweep: every method with every η and β on every seed; one without β has a lane for each η."""
 
+    lr: tuple[float, ...]
+    beta: tuple[float, ...]
 
-def _parameters(plan: Plan, world: World) -> int:
-    """How many parameters a learner has; refuses a task without a target to be near to."""
-    check_world(plan.task, plan.teacher, world)
+    verb = "sweep"
+    file = "sweep.nc"
+    noun = "setting"
 
-    def measured(world: World) -> tuple[Any, dict[str, Any]]:
-        start = plan.task.rules.start(jax.random.key(0, impl="threefry2x32"), plan.init, world)
-        return start, plan.task.rules.measure(start, world.truth)
+    @property
+    def numbers_at_once(self) -> int:  # type: ignore[override]
+        """A larger sweep takes its seeds in blocks."""
+        return NUMBERS_AT_ONCE
 
-    start, metrics = jax.eval_shape(measured, world)
-    if "distance" not in metrics:
-        raise InputError(f"task {plan.task.name!r} has no target, so a sweep cannot tell how near a method comes")
-    return sum(leaf.size for leaf in jax.tree.leaves(start))
+    @property
+    def axes(self) -> dict[str, list[float]]:
+        """η and β."""
+        return {"lr": list(self.lr), "beta": list(self.beta)}
 
+    @property
+    def identity(self) -> dict[str, Any]:
+        """That of a run, with all η and β in place of one."""
+        return {**self.plan.identity, **{name: json.dumps(axis) for name, axis in self.axes.items()}}
 
-def _blocks(seeds: list[int], at_once: int) -> list[list[int]]:
-    """The seeds in as few blocks of about one size as hold no more than that many each (but one at least)."""
-    return [block.tolist() for block in np.array_split(seeds, math.ceil(len(seeds) / max(1, at_once)))]
-
-
-class Lanes(NamedTuple):
-    """The lanes of a sweep: learners with all their numbers, their step sizes, and the lane of each cell of the grid.
-
-    A learner whom β does not touch has one lane per η, and cells of all β point to it.
-    """
-
-    learners: list[Learner]
-    lrs: list[float]
-    cells: "xr.DataArray"
-
-    @classmethod
-    def of(cls, plan: Plan, methods: Sequence[Learner], lr: Sequence[float], beta: Sequence[float]) -> "Lanes":
-        """Lanes for the grid; cells have dimensions (method, lr, beta)."""
-        import xarray as xr
-
-        lanes: list[Learner] = []
-        lrs: list[float] = []
-        cells = np.zeros((len(methods), len(lr), len(beta)), int)
-        for i, method in enumerate(methods):
-            versions = _versions(plan, method, beta)
-            for j, step_size in enumerate(lr):
-                cells[i, j] = len(lanes) + np.arange(len(versions))
-                lanes += versions
-                lrs += [step_size] * len(versions)
-        named = [lane._replace(name=str(number)) for number, lane in enumerate(lanes)]
-        coords = {
-            "method": [method.name for method in methods],
-            "label": ("method", [method.label for method in methods]),
-            "lr": list(lr),
-            "beta": list(beta),
+    def attributes(self, result: "xr.Dataset | None") -> dict[str, Any]:
+        """The methods that have no β."""
+        known = [] if result is None else tuning.without_beta(result)
+        return {
+            "without_beta": json.dumps(sorted({*known, *(lane.method for lane in self.lanes if lane.beta is None)}))
         }
-        return cls(named, lrs, xr.DataArray(cells, coords, ("method", "lr", "beta")))
 
-    def on_grid(self, recording: Recording, seeds: Sequence[int]) -> "xr.Dataset":
-        """What the lanes recorded, each in all of its cells."""
-        flat = recording.curves(seeds, [lane.name for lane in self.learners])
-        lanes = flat.drop_vars(["method", "label", "beta"]).rename_dims(method="lane")
-        return lanes.isel(lane=self.cells)
+    def make_plan(self) -> Plan:
+        """The plan of a corner of the grid; refuses one that makes no sweep."""
+        plan = dataclasses.replace(self.settings, lr=self.lr[0], beta=self.beta[0]).plan()
+        checked = {name: value for name, value in plan.options.items() if name not in ("init", "step")}
+        for value in self.lr:
+            check_settings(plan.learners, plan.seeds, **{**checked, "lr": value})
+        return dataclasses.replace(plan, task=plan.task._replace(exam=None))
+
+    def make_lanes(self) -> list[Lane]:
+        """Every method at every η and, where β touches it, every β."""
+        touched = {learner.name: _has_beta(self.plan, learner) for learner in self.plan.learners}
+        return [
+            Lane(name, step_size, beta)
+            for name in self.plan.methods
+            for step_size in self.lr
+            for beta in (self.beta if touched[name] else (None,))
+        ]
+
+    def names(self, lanes: Sequence[Lane]) -> list[str]:
+        """Lanes of one method need names of their own."""
+        return [str(number) for number in range(len(lanes))]
+
+    def open(self, lanes: Sequence[Lane], seeds: Sequence[int]) -> Recording:
+        """Sessions for some settings on some seeds."""
+        return _open(self.plan, list(lanes), list(seeds))
+
+    def check_metrics(self, metrics: Iterable[str]) -> None:
+        """Refuses a task without a target to be near to."""
+        if "distance" not in metrics:
+            name = self.plan.task.name
+            raise InputError(f"task {name!r} has no target, so a sweep cannot tell how near a method comes")
 
 
-def _versions(plan: Plan, method: Learner, beta: Sequence[float]) -> list[Learner]:
-    """A learner with each β and nothing left open; one of him alone if β does not touch him."""
+def _version(plan: Plan, method: Learner, beta: float) -> Learner:
+    """A learner with a β and nothing left open."""
 
     def no_auto(*asked: Any) -> float:
         raise InputError(f"method {method.name!r} finds its own β for one η: try it with ital run, a sweep gives both")
 
-    def version(value: float) -> Learner:
-        told = situation(plan.task, plan.teacher, value, plan.batch_size, auto_beta=no_auto)
-        return method.resolve(method, told)._replace(resolve=lambda learner, situation: learner)
-
-    made = [version(value) for value in beta]
-    first = jax.tree.leaves(made[0].settings)
-    alike = [all(map(np.array_equal, first, jax.tree.leaves(other.settings))) for other in made]
-    return made[:1] if all(alike) else made
+    told = situation(plan.task, plan.teacher, beta, plan.batch_size, auto_beta=no_auto)
+    return method.resolve(method, told)._replace(resolve=lambda learner, situation: learner)
 
 
-def _ignores_beta(plan: Plan, method: Learner) -> bool:
-    """Whether β does not touch a learner (a grid with a single β cannot tell)."""
-    return len(_versions(plan, method, [0.0, 1.0])) == 1
+def _has_beta(plan: Plan, method: Learner) -> bool:
+    """Whether β touches a learner."""
+    one, other = (jax.tree.leaves(_version(plan, method, beta).settings) for beta in (0.0, 1.0))
+    return not all(map(np.array_equal, one, other))
 
 
-def _open(plan: Plan, lanes: Lanes, seeds: list[int]) -> Recording:
-    options = {**plan.options, "lr": lanes.lrs, "devices": plan.devices}
-    return Recording(open_sessions(plan.task, plan.teacher, lanes.learners, seeds, **options))
+def _open(plan: Plan, lanes: list[Lane], seeds: list[int]) -> Recording:
+    by_name = {learner.name: learner for learner in plan.learners}
+    versions = [_version(plan, by_name[lane.method], 0.0 if lane.beta is None else lane.beta) for lane in lanes]
+    learners = [version._replace(name=str(number)) for number, version in enumerate(versions)]
+    options = {**plan.options, "lr": [lane.lr for lane in lanes], "devices": plan.devices}
+    return Recording(open_sessions(plan.task, plan.teacher, learners, seeds, **options))

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ital import tuning
+from ital.errors import Incomplete
 from ital.experiments._run import Outcome
 from ital.experiments._sweep import Sweep
 from ital.figures import in_legend_order, label
@@ -77,6 +78,19 @@ def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
         console.print("Everything was there already; nothing was computed.")
     for file in sweep.files:
         console.print(str(file), soft_wrap=True, highlight=False)
+
+
+def print_failures(incomplete: Incomplete, console: Console | None = None) -> None:
+    """Prints each cell that failed, with the traceback of its last attempt and the command that tries it again."""
+    console = console or Console(stderr=True)
+    for failure in incomplete.failures:
+        cell = failure.cell
+        console.print(
+            f"[bold red]failed[/] after {failure.attempts} attempts: cell {cell}", soft_wrap=True, highlight=False
+        )
+        console.print(Text(failure.traceback.rstrip()), soft_wrap=True)
+        again = cell.experiment.command(cell.lanes, cell.seeds, incomplete.out)
+        console.print(Text(f"try it again with: {again}"), soft_wrap=True)
 
 
 def best_settings(sweep: Sweep, verdicts: list[tuning.Verdict]) -> Table:

@@ -1,6 +1,6 @@
 """Learning curves: one panel per metric, mean over seeds with a band of ±1 standard error."""
 
-import os
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ital import learners
+from ital._files import write
 from ital.errors import InputError
 from ital.results import computed, mean_and_error, measured, metrics_of
 from ital.tasks import Task
@@ -124,8 +125,8 @@ def save(figure: "Figure", path: Path) -> list[Path]:
     written = []
     for suffix, options in ((".png", {"dpi": 150}), (".pdf", {"metadata": {"CreationDate": None}})):
         file = path.with_name(path.name + suffix)
-        temporary = file.with_name(f".{file.name}.part")
-        figure.savefig(temporary, format=suffix[1:], **options)
-        os.replace(temporary, file)
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=suffix[1:], **options)
+        write(file, drawn.getvalue())
         written.append(file)
     return written

@@ -1,6 +1,6 @@
 """Pictures of what learners have in mind: side by side at some steps, or moving."""
 
-import os
+import io
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from ital._files import write
 from ital.errors import InputError
 from ital.gradients import add_scaled, squared_norm
 from ital.tasks import Picture, Task
@@ -73,9 +74,9 @@ def animate(
         show((frame + 1) / len(watched.steps))
     each = 1000 * seconds / len(images)
     durations = [each] * (len(images) - 1) + [max(2000.0, each)]  # the end stays in view before it begins again
-    temporary = file.with_name(f".part-{file.name}")
-    images[0].save(temporary, save_all=True, append_images=images[1:], duration=durations, loop=0)
-    os.replace(temporary, file)
+    moving = io.BytesIO()
+    images[0].save(moving, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)
+    write(file, moving.getvalue())
     return file
 
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ital.experiments._store import write
+from ital._files import write
 
 FIGURES = ("bars", "curves", "control")
 ABSENT = "The simulated arms of the human study are left out: this installation has no ital.study."

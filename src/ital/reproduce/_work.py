@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ital import experiments, figures, tasks, teachers
+from ital._files import write
 from ital._progress import show_whole
 from ital.errors import InputError
 from ital.experiments import Damaged, load_curves
-from ital.experiments._store import write
 from ital.reproduce import _claims, _plan, _report, _study, _theory
 from ital.reproduce._data import Data, Experiment
 from ital.reproduce._figures import stamp, task_figure

@@ -231,6 +231,6 @@ def _power_of_simulated(
 
 
 def _set_up_jax() -> None:
-    from ital.cli import set_up_jax
+    from ital._platform import set_up_jax
 
     set_up_jax("cpu")  # steps of a study are far too small for a GPU

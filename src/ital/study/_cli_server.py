@@ -225,7 +225,7 @@ def _has_screen() -> bool:
 def _set_up_jax() -> None:
     import jax
 
-    from ital.cli import set_up_jax
+    from ital._platform import set_up_jax
 
     set_up_jax("cpu")
     # Steps are so small that handing them to another thread takes longer than doing them.

@@ -23,7 +23,7 @@ MAIN = ("distance_last", "policy_tv_last", "reward")  # outcomes in the report; 
 
 def write(analysis: Analysis, out: Path) -> list[Path]:
     """Writes tables, figures and the report into a folder, each file wholly or not at all; returns them."""
-    from ital.experiments._store import write as put
+    from ital._files import write as put
     from ital.figures._curves import save
 
     out = Path(out)

@@ -131,7 +131,7 @@ def write_study(
     folder: Path, config: Config, steps: "pd.DataFrame", events: Iterable[dict[str, Any]] = ()
 ) -> list[Path]:
     """Writes a study folder, each file wholly or not at all; returns the files."""
-    from ital.experiments._store import write
+    from ital._files import write
 
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

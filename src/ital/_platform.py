@@ -1,0 +1,34 @@
+"""Where JAX computes, and where it keeps compiled programs."""
+
+import os
+from pathlib import Path
+
+from ital.errors import InputError
+
+
+def check_platform(platform: str | None) -> None:
+    """Refuses what is no platform."""
+    if platform not in (None, "cpu", "gpu"):
+        raise InputError(f"platform must be cpu or gpu, not {platform!r}")
+
+
+def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
+    """Chooses the platform before JAX does, and keeps compiled programs on disk so that a second run starts at once."""
+    check_platform(platform)
+    import jax
+
+    if platform == "cpu":
+        jax.config.update("jax_platforms", "cpu")
+    if platform == "gpu":
+        try:
+            jax.devices("gpu")  # where there is one, it is JAX's default
+        except RuntimeError:
+            raise InputError("no GPU that JAX can use on this machine: leave --platform out or say cpu") from None
+    if cache and not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
+        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ital" / "xla"
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError:
+            return  # no place for a cache: compile every time
+        jax.config.update("jax_compilation_cache_dir", str(folder))
+        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

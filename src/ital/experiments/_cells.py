@@ -1,0 +1,333 @@
+"""Cells: the independent parts of an experiment. Whoever computes one, it leaves the same file."""
+
+import abc
+import dataclasses
+import functools
+import hashlib
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import jax
+import numpy as np
+
+from ital._version import __version__
+from ital.errors import InputError
+from ital.experiments import _store
+from ital.experiments._resume import compute, versions
+from ital.experiments._settings import Plan, Settings
+from ital.results import Recording
+from ital.tasks import World
+from ital.tasks._base import stack_worlds
+from ital.teaching import check_world
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+CELLS = "cells"  # the folder of the cells' files, beside the result
+WORLDS_AT_ONCE = 2**28  # numbers in the worlds of all seeds of a cell that has no size of its own
+
+
+class Lane(NamedTuple):
+    """A method and, in a sweep, its step size and β (None: β does not touch it)."""
+
+    method: str
+    lr: float | None = None
+    beta: float | None = None
+
+
+class Chunks(NamedTuple):
+    """How many seeds and how many points (lanes of a seed) one cell holds; None: as many as memory should bear."""
+
+    seeds: int | None = None
+    points: int | None = None
+
+    def check(self) -> None:
+        """Refuses sizes that hold nothing."""
+        for name, size in self._asdict().items():
+            if size is not None and size < 1:
+                raise InputError(f"{name} per cell must be at least 1, not {size}")
+
+
+@dataclass(frozen=True)
+class Experiment(abc.ABC):
+    """What a run and a sweep have in common. It is sent as plain values; its parts are made where they are used."""
+
+    settings: Settings
+
+    verb: ClassVar[str]  # the command
+    file: ClassVar[str]  # the result's name
+    drawn: ClassVar[str] = ""  # what was drawn of a result and is outdated by a new one
+    noun: ClassVar[str]  # what its lanes are called
+    numbers_at_once: ClassVar[int]  # parameters of all lanes of a cell together, if its size is not given
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
+
+    @abc.abstractmethod
+    def make_plan(self) -> Plan:
+        """The parts; refuses settings that make no experiment."""
+
+    @abc.abstractmethod
+    def make_lanes(self) -> list[Lane]:
+        """All lanes of a seed."""
+
+    @abc.abstractmethod
+    def open(self, lanes: Sequence[Lane], seeds: Sequence[int]) -> Recording:
+        """Sessions for some lanes on some seeds."""
+
+    @property
+    def axes(self) -> dict[str, list[float]]:
+        """Axes of the result between method and seed."""
+        return {}
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells one result from another."""
+        return self.plan.identity
+
+    def attributes(self, result: "xr.Dataset | None") -> dict[str, Any]:
+        """What else is stored with a result, given the one that was there before."""
+        return {}
+
+    def check_metrics(self, metrics: Iterable[str]) -> None:  # noqa: B027
+        """Refuses a task that does not measure what is needed."""
+
+    def names(self, lanes: Sequence[Lane]) -> list[str]:
+        """What the sessions call these lanes."""
+        return [lane.method for lane in lanes]
+
+    @functools.cached_property
+    def plan(self) -> Plan:
+        """The parts, made once."""
+        return self.make_plan()
+
+    @functools.cached_property
+    def lanes(self) -> list[Lane]:
+        """All lanes of a seed, listed once."""
+        return self.make_lanes()
+
+    def command(self, lanes: Sequence[Lane], seeds: Sequence[int], out: Path) -> str:
+        """What to type to compute some lanes on some seeds here, if they are missing from the results in ``out``."""
+        options: dict[str, Any] = {}
+        for field in dataclasses.fields(Settings):
+            value = getattr(self.settings, field.name)
+            if field.name != "task" and value != field.default:
+                options[field.name] = value
+        options |= {name: ",".join(map(repr, axis)) for name, axis in self.axes.items()}
+        options["methods"] = ",".join(dict.fromkeys(lane.method for lane in lanes))
+        options |= {"first_seed": seeds[0], "seeds": seeds[-1] - seeds[0] + 1, "out": out}
+        words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
+        return shlex.join(["ital", self.verb, self.settings.task, *words])
+
+    @functools.cached_property
+    def made_by(self) -> str:
+        """What tells the numbers of one result from those of another: its identity and the version of ital."""
+        return json.dumps({**self.identity, "ital_version": __version__}, sort_keys=True)
+
+    @functools.cached_property
+    def folder(self) -> Path:
+        """Where its files are, within the folder for results."""
+        return Path(self.plan.task.name) / self.plan.teacher.name.replace(":", "-")
+
+    @functools.cached_property
+    def weight(self) -> tuple[int, int]:
+        """How many parameters a lane has, and how many numbers a seed's own world; refuses a world that lacks some."""
+        plan = self.plan
+        worlds = [plan.task.world(seed) for seed in plan.seeds[:2]]
+        check_world(plan.task, plan.teacher, worlds[0])
+
+        def measured(world: World) -> tuple[Any, dict[str, Any]]:
+            start = plan.task.rules.start(jax.random.key(0, impl="threefry2x32"), plan.init, world)
+            return start, plan.task.rules.measure(start, world.truth)
+
+        start, metrics = jax.eval_shape(measured, worlds[0])
+        self.check_metrics(metrics)
+        stacked, axes = stack_worlds(worlds)
+        own = sum(np.size(leaf) for leaf, axis in zip(jax.tree.leaves(stacked), axes, strict=True) if axis == 0)
+        return sum(leaf.size for leaf in jax.tree.leaves(start)), own // len(worlds)
+
+    def place(self, lane: Lane) -> tuple[int | slice, ...]:
+        """Where a lane is along the axes: everywhere along one that does not touch it."""
+        values = lane._asdict()
+        return tuple(
+            slice(None) if values[name] is None else axis.index(values[name]) for name, axis in self.axes.items()
+        )
+
+    def sizes(self, chunks: Chunks) -> Chunks:
+        """The sizes of cells: as asked, or as few of about one size as memory should bear. The machine has no say."""
+        parameters, world = self.weight
+        lanes = len(self.lanes)
+        points = min(lanes, chunks.points or _even(lanes, self.numbers_at_once // parameters))
+        bearable = min(self.numbers_at_once // (parameters * points), WORLDS_AT_ONCE // max(1, world))
+        return Chunks(chunks.seeds or _even(len(self.plan.seeds), bearable), points)
+
+    def cells(self, result: "xr.Dataset | None", sizes: Chunks) -> "list[Cell]":
+        """What is missing of a result, as cells: seeds of a block that miss the same lanes of a block go together.
+
+        Blocks are counted from the first seed and the first lane that were asked for, so that what is there already
+        never moves the others.
+        """
+        assert sizes.seeds is not None
+        assert sizes.points is not None
+        there = [self._seeds_there(result, lane) for lane in self.lanes]
+        together: dict[tuple[int, tuple[Lane, ...]], list[int]] = {}
+        for i, seed in enumerate(self.plan.seeds):
+            for first in range(0, len(self.lanes), sizes.points):
+                block = range(first, min(first + sizes.points, len(self.lanes)))
+                absent = tuple(self.lanes[j] for j in block if seed not in there[j])
+                if absent:
+                    together.setdefault((i // sizes.seeds, absent), []).append(seed)
+        return [Cell(self, lanes, tuple(seeds), self.made_by) for (_, lanes), seeds in together.items()]
+
+    def _seeds_there(self, result: "xr.Dataset | None", lane: Lane) -> set[int]:
+        if result is None or lane.method not in result["method"].values:
+            return set()
+        computed = result["computed"].sel({"method": lane.method}).transpose(*self.axes, "seed").values
+        whole = computed[self.place(lane)].reshape(-1, result.sizes["seed"]).all(axis=0)
+        return {int(seed) for seed in result["seed"].values[whole]}
+
+
+def _even(number: int, at_once: int) -> int:
+    """The size of as few blocks of about one size as hold no more than that many each (but one at least)."""
+    blocks = -(-number // max(1, at_once))
+    return -(-number // blocks)
+
+
+def _halved(some: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return some[: len(some) // 2], some[len(some) // 2 :]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Some lanes of an experiment on some seeds; ``made_by`` is that of the experiment where the cell was made."""
+
+    experiment: Experiment
+    lanes: tuple[Lane, ...]
+    seeds: tuple[int, ...]
+    made_by: str
+
+    @functools.cached_property
+    def name(self) -> str:
+        """A hash of everything that its numbers depend on but the machine."""
+        return _hash([self.experiment.file, self.made_by, self.lanes, self.seeds])
+
+    @property
+    def size(self) -> int:
+        """How much there is to compute: lanes times seeds."""
+        return len(self.lanes) * len(self.seeds)
+
+    def __str__(self) -> str:
+        methods = ", ".join(dict.fromkeys(lane.method for lane in self.lanes))
+        first, last = self.seeds[0], self.seeds[-1]
+        seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
+        numbers = {axis: sorted({getattr(lane, axis) for lane in self.lanes} - {None}) for axis in ("lr", "beta")}
+        told = [f"{axis} {', '.join(f'{number:g}' for number in few)}" for axis, few in numbers.items() if few]
+        return f"{self.name} ({'; '.join([methods, *told, seeds])})"
+
+    def path(self, folder: Path) -> Path:
+        """Its file."""
+        return folder / CELLS / f"{self.name}.nc"
+
+    def halves(self) -> "list[Cell]":
+        """Two cells of half the seeds, or of half the lanes of its only seed; none if it is a single lane."""
+        if len(self.seeds) > 1:
+            return [dataclasses.replace(self, seeds=seeds) for seeds in _halved(self.seeds)]
+        if len(self.lanes) > 1:
+            return [dataclasses.replace(self, lanes=lanes) for lanes in _halved(self.lanes)]
+        return []
+
+    def check_here(self) -> None:
+        """Refuses a machine whose ital or data would give other numbers."""
+        here = json.loads(self.experiment.made_by)
+        for name, wanted in json.loads(self.made_by).items():
+            if here.get(name) != wanted:
+                raise InputError(f"a worker has {name} = {here.get(name)}, not {wanted}: all must be set up alike")
+
+
+def compute_cell(
+    cell: Cell,
+    folder: Path,
+    *,
+    show: Callable[[float], None] = lambda share: None,
+    say: Callable[[str], None] = lambda line: None,
+) -> None:
+    """Computes a cell and leaves its file, unless a whole one is there; goes on from its last checkpoint.
+
+    Where memory does not suffice, its halves are computed in its place, and leave files of their own.
+    """
+    if read(cell.path(folder), say) is not None:
+        show(1.0)
+    elif not _compute(cell, folder, show, say):
+        halves = cell.halves()
+        say(f"not enough memory for {cell}: trying halves of it")
+        for i, half in enumerate(halves):
+            compute_cell(half, folder, show=lambda share, i=i: show((i + share) / 2), say=say)  # type: ignore[misc]
+
+
+def _compute(cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]) -> bool:
+    """Computes a cell in one piece; whether memory sufficed."""
+    cell.check_here()
+    checkpoint = folder / f".checkpoint-{cell.name}-{_hash(versions())}"
+    try:
+        recording = cell.experiment.open(cell.lanes, list(cell.seeds))
+        seconds = compute(recording, checkpoint, show, say)
+        curves = recording.curves(cell.seeds, cell.experiment.names(cell.lanes))
+    except Exception as error:
+        if not _out_of_memory(error) or not cell.halves():
+            raise
+        checkpoint.unlink(missing_ok=True)
+        return False
+    lanes = json.dumps(cell.lanes)
+    curves.attrs = {"result": cell.experiment.file, "made_by": cell.made_by, "lanes": lanes, "seconds": seconds}
+    curves.attrs |= versions()
+    (folder / CELLS).mkdir(exist_ok=True)
+    _store.save_curves(curves, cell.path(folder), _store.own_mark())
+    checkpoint.unlink(missing_ok=True)
+    return True
+
+
+def _out_of_memory(error: Exception) -> bool:
+    device = isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
+    return device or isinstance(error, MemoryError)
+
+
+def read(file: Path, say: Callable[[str], None]) -> "xr.Dataset | None":
+    """What a cell left, or None; puts a damaged file aside, and says so."""
+    try:
+        return _store.load_curves(file)
+    except FileNotFoundError:
+        return None
+    except _store.Damaged as damage:
+        say(f"{damage}: computing it again (the old file is now {_store.put_aside(file).name})")
+        return None
+
+
+def finished(experiment: Experiment, folder: Path, say: Callable[[str], None]) -> "Iterator[tuple[Path, xr.Dataset]]":
+    """The cells of an experiment that lie in a folder; those of others are left alone."""
+    for file in sorted((folder / CELLS).glob("*.nc")):
+        cell = read(file, say)
+        if cell is not None and (cell.attrs["result"], cell.attrs["made_by"]) == (experiment.file, experiment.made_by):
+            yield file, cell
+
+
+def lanes_of(cell: "xr.Dataset") -> list[Lane]:
+    """The lanes that a cell's file holds, in its order."""
+    return [Lane(*lane) for lane in json.loads(cell.attrs["lanes"])]
+
+
+def forget(folder: Path, names: set[str]) -> None:
+    """Removes all that cells have left behind, and their folder if nothing is left in it."""
+    for file in [*folder.glob(".*"), *(folder / CELLS).glob("*")]:
+        name = re.search("[0-9a-f]{16}", file.name)
+        if name and name[0] in names and file.suffix != ".damaged":
+            file.unlink(missing_ok=True)
+    _store.remove_if_empty(folder / CELLS)
+
+
+def _hash(content: Mapping[str, Any] | list[Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,115 @@
+"""The one writer of a result: takes in what the cells left beside it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ital.experiments import _store
+from ital.experiments._cells import Chunks, Experiment, finished, forget, lanes_of
+from ital.experiments._resume import versions
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+GAPS = {"computed": 0, "diverged_at": -1}  # what stands where nothing was computed; elsewhere NaN
+
+
+class Collector:
+    """Holds a result (None: nothing yet) and adds to it, in memory and on disk."""
+
+    def __init__(
+        self,
+        experiment: Experiment,
+        folder: Path,
+        result: "xr.Dataset | None",
+        sizes: Chunks,
+        say: Callable[[str], None],
+    ) -> None:
+        self.experiment, self.folder, self.result, self.sizes, self.say = experiment, folder, result, sizes, say
+
+    def collect(self, names: Sequence[str] = ()) -> None:
+        """Takes in all finished cells, then removes what they, and the cells of these names, left behind."""
+        found = dict(finished(self.experiment, self.folder, self.say))
+        if found:
+            cells = list(found.values())
+            seconds = 0.0 if self.result is None else float(self.result.attrs["seconds"])
+            seconds += sum(float(cell.attrs["seconds"]) for cell in cells)
+            attributes = {
+                **self.experiment.identity,
+                **self.experiment.attributes(self.result),
+                **{name: cells[-1].attrs[name] for name in versions()},
+                "seeds_per_cell": self.sizes.seeds,
+                "points_per_cell": self.sizes.points,
+                "seconds": seconds,
+            }
+            self.result = assemble(self.experiment, self.result, cells).assign_attrs(attributes)
+            for outdated in self.folder.glob(self.experiment.drawn) if self.experiment.drawn else ():
+                outdated.unlink()
+            _store.save_curves(self.result, self.folder / self.experiment.file)
+        forget(self.folder, {*names, *(file.stem for file in found)})
+
+
+def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> "xr.Dataset":
+    """The result with every lane of the cells in its place, and all else as it was."""
+    import xarray as xr
+
+    lanes = experiment.lanes
+    order = {lane: i for i, lane in enumerate(lanes)}  # so that it does not matter which cell came first
+    cells = sorted(cells, key=lambda cell: (order.get(lanes_of(cell)[0], len(lanes)), int(cell["seed"].values[0])))
+    parts = [*([] if old is None else [old]), *cells]
+    labels = _labels(old, cells)
+    listed = dict.fromkeys(lane.method for lane in lanes)
+    methods = [*(name for name in labels if name not in listed), *(name for name in listed if name in labels)]
+    seeds = sorted({int(seed) for part in parts for seed in part["seed"].values})
+    axes = experiment.axes
+    sizes = (len(methods), *map(len, axes.values()), len(seeds))
+    dims = ("method", *axes, "seed")
+    newest = {name: part[name] for part in parts for name in part.data_vars if name not in axes}
+    data = {}
+    for name, like in newest.items():
+        steps = [part.sizes["step"] for part in cells[:1] if "step" in like.dims]
+        values = np.full((*sizes, *steps), GAPS.get(str(name), np.nan), like.dtype)
+        if old is not None and name in old:
+            at = [methods.index(str(method)) for method in old["method"].values]
+            index = np.ix_(at, *map(range, map(len, axes.values())), _positions(old, seeds))
+            values[index] = old[name].transpose(*dims, ...).values
+        for cell in cells:
+            if name not in cell:
+                continue
+            for lane, row in zip(lanes_of(cell), cell[name].values, strict=True):
+                place = values[(methods.index(lane.method), *experiment.place(lane))]
+                (place.swapaxes(-1, -2) if steps else place)[..., _positions(cell, seeds)] = row.T
+        data[name] = (dims + ("step",) * len(steps), values, _by_seed(name, parts, seeds))
+    coords = {
+        "method": methods,
+        "label": ("method", [labels[name] for name in methods]),
+        **axes,
+        "seed": seeds,
+        "step": cells[0]["step"].values.astype(int),
+    }
+    return xr.Dataset(data, coords)
+
+
+def _labels(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> dict[str, str]:
+    """Methods and their labels in a legend."""
+    labels = (
+        {} if old is None else dict(zip(map(str, old["method"].values), map(str, old["label"].values), strict=True))
+    )
+    for cell in cells:
+        labels |= {lane.method: str(label) for lane, label in zip(lanes_of(cell), cell["label"].values, strict=True)}
+    return labels
+
+
+def _positions(part: "xr.Dataset", seeds: list[int]) -> list[int]:
+    return [seeds.index(int(seed)) for seed in part["seed"].values]
+
+
+def _by_seed(name: Any, parts: "Sequence[xr.Dataset]", seeds: list[int]) -> Mapping[str, np.ndarray]:
+    """The constants of a metric: one number for each seed."""
+    known: dict[str, dict[int, float]] = {}
+    for part in parts:
+        for kind, values in part[name].attrs.items() if name in part else ():
+            known.setdefault(kind, {}).update(zip(map(int, part["seed"].values), np.atleast_1d(values), strict=True))
+    return {kind: np.asarray([by_seed[seed] for seed in seeds]) for kind, by_seed in known.items()}

@@ -1,0 +1,115 @@
+"""From what is there to a complete result: plan, missing cells, engine, collector."""
+
+import contextlib
+import errno
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from ital._progress import show_progress
+from ital.errors import Incomplete
+from ital.experiments import _store
+from ital.experiments._cells import CELLS, Cell, Chunks, Experiment
+from ital.experiments._collect import Collector
+from ital.experiments._engines import Engine, Failure, RunCells, clear, in_process
+from ital.experiments._resume import count, found
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+SECONDS_BETWEEN_COLLECTIONS = 30.0
+COLLECTING = 0.05  # of the time at most, however large the result
+ROUNDS = 3  # a cell whose file is lost after it was finished is computed again, but not for ever
+
+
+class Done(NamedTuple):
+    """A result, how many of its lanes were computed now rather than found, and the cells that failed."""
+
+    result: "xr.Dataset"
+    computed: int
+    failures: list[Failure]
+    cells: int
+    out: Path
+
+    def check(self, shown: object) -> None:
+        """Raises Incomplete if a cell failed; ``shown`` is what there is without it."""
+        if self.failures:
+            raise Incomplete(shown, self.failures, self.cells, self.out)
+
+
+@contextlib.contextmanager
+def completed(
+    experiment: Experiment,
+    out: Path,
+    chunks: Chunks,
+    engine: Engine | None,
+    *,
+    overwrite: bool,
+    progress: bool,
+    say: Callable[[str], None],
+) -> Iterator[Done]:
+    """Computes what is missing of a result within ``out``; its folder stays ours until the end of the context."""
+    chunks.check()
+    folder = out / experiment.folder
+    file = folder / experiment.file
+    if not overwrite:
+        found(experiment.identity, file)  # refuses what does not fit before the folder is touched
+    spread = engine is not None and chunks == Chunks()
+    sizes = experiment.sizes(Chunks(seeds=1) if spread else chunks)
+    with engine or in_process() as run_cells, _store.owned(folder):
+        clear(folder)  # of a run that was killed
+        there = None if overwrite else found(experiment.identity, file, say)
+        collector = Collector(experiment, folder, there, sizes, say)
+        if not overwrite:
+            collector.collect()
+        done: list[Cell] = []
+        failures: list[Failure] = []
+        for _ in range(ROUNDS + 1):
+            failed = {failure.cell for failure in failures}
+            cells = [cell for cell in experiment.cells(collector.result, sizes) if cell not in failed]
+            if not cells:
+                break
+            if spread:
+                say("cells of one seed each (--seeds-per-cell sets another size)")
+            title = _title(experiment, cells)
+            with show_progress(title, sum(cell.size for cell in cells), progress) as show:
+                tell = lambda done, words="": show(done, f"{title}{words}")  # noqa: B023, E731
+                for cell, failure in _collected(collector, run_cells, cells, tell, wait=overwrite):
+                    if failure is None:
+                        done.append(cell)
+                    else:
+                        failures.append(failure)
+        else:
+            raise OSError(errno.EIO, "files of finished cells are missing or damaged, again and again", str(folder))
+        _store.remove_if_empty(folder / CELLS)
+        if collector.result is None:
+            raise Incomplete(None, failures, len(failures), out)
+        yield Done(collector.result, sum(cell.size for cell in done), failures, len(done) + len(failures), out)
+
+
+def _collected(
+    collector: Collector, run_cells: RunCells, cells: Sequence[Cell], show: Callable[..., None], *, wait: bool
+) -> Iterator[tuple[Cell, Failure | None]]:
+    """Runs cells and takes them in now and then and at the end; with ``wait`` only then: what is there is replaced."""
+    finished: list[str] = []
+    due = time.monotonic() + SECONDS_BETWEEN_COLLECTIONS
+    for cell, failure in run_cells(cells, collector.folder, show, collector.say):
+        if failure is None:
+            finished.append(cell.name)
+        yield cell, failure
+        began = time.monotonic()
+        if began > due and not wait:
+            collector.collect(finished)
+            ended = time.monotonic()
+            due = ended + max(SECONDS_BETWEEN_COLLECTIONS, (ended - began) / COLLECTING)
+            finished = []
+    collector.collect(finished)
+
+
+def _title(experiment: Experiment, cells: Sequence[Cell]) -> str:
+    plan = experiment.plan
+    lanes = {lane for cell in cells for lane in cell.lanes}
+    seeds = {seed for cell in cells for seed in cell.seeds}
+    what = f"{count(lanes, experiment.noun)} × {count(seeds, 'seed')}"
+    return f"{plan.task.name}, {plan.teacher.name} teacher: {what}"

@@ -1,0 +1,309 @@
+"""Who computes the cells: this process, or the workers of a Dask cluster. The numbers are the same."""
+
+import contextlib
+import errno
+import functools
+import logging
+import os
+import socket
+import traceback
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ital._files import Unwritable, write
+from ital._platform import check_platform, set_up_jax
+from ital.errors import InputError
+from ital.experiments._cells import CELLS, Cell, compute_cell, read
+
+ATTEMPTS = 3  # after so many a cell is left out
+TOKEN = ".token"  # proves to a worker that it sees the same folder
+FATAL = (InputError, Unwritable)  # not the fault of one cell: the others would meet it too
+
+
+class Failure(NamedTuple):
+    """A cell that was left out after so many attempts, and the traceback of the last."""
+
+    cell: Cell
+    attempts: int
+    traceback: str
+
+
+Finished = Iterator[tuple[Cell, Failure | None]]
+# Computes cells for a folder and yields each as it is finished, with its failure if it has failed for good. The first
+# function is told how much is done, in lanes, and the words for it; the second a line now and then.
+RunCells = Callable[[Sequence[Cell], Path, Callable[..., None], Callable[[str], None]], Finished]
+Engine = AbstractContextManager[RunCells]
+
+
+@contextlib.contextmanager
+def in_process() -> Iterator[RunCells]:
+    """One cell after the other, here."""
+    yield _one_by_one
+
+
+def _one_by_one(cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]) -> Finished:
+    done = 0
+    for cell in cells:
+        yield cell, _tried(cell, folder, functools.partial(_show_share, show, done, cell.size), say)
+        done += cell.size
+
+
+def _show_share(show: Callable[..., None], done: int, size: int, share: float) -> None:
+    show(done + share * size)
+
+
+def _tried(cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]) -> Failure | None:
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            compute_cell(cell, folder, show=show, say=say)
+            return None
+        except FATAL:
+            raise
+        except Exception as error:
+            failure = Failure(cell, attempt, traceback.format_exc())
+            say(f"cell {cell} failed ({_line(error)}), attempt {attempt} of {ATTEMPTS}")
+    return failure
+
+
+@contextlib.contextmanager
+def cluster(
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    resource: str | None = None,
+    platform: str | None = None,
+) -> Iterator[RunCells]:
+    """Workers of a Dask cluster, for one experiment: so many processes of this machine, or all those of a scheduler.
+
+    A worker takes one cell at a time; with ``resource`` only workers that declare it, one unit of it for each cell.
+    ``platform`` (cpu or gpu) is for the workers. A cell that raises, or whose worker dies, is tried again, three times.
+    """
+    if (workers is None) == (scheduler is None):
+        raise InputError("a cluster is either a number of workers or the address of a scheduler")
+    if workers is not None and workers < 1:
+        raise InputError(f"workers must be at least 1, not {workers}")
+    check_platform(platform)
+    try:
+        import distributed
+    except ImportError:
+        raise InputError("a cluster needs Dask: pip install 'ital[cluster]'") from None
+    with contextlib.ExitStack() as stack:
+        for name in ("distributed", "tornado.application"):
+            stack.enter_context(_quiet(name))
+        # A scheduler must answer before anything is written; processes start when there is work for them.
+        opened = _local(distributed, workers) if workers is not None else _connected(distributed, scheduler or "")
+        connect = functools.cache(lambda: stack.enter_context(opened))
+        if scheduler is not None:
+            connect()
+
+        def run_cells(
+            cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]
+        ) -> Finished:
+            send = _Sender(connect(), folder.resolve(), resource, platform)
+            try:
+                yield from _as_they_finish(distributed, send, cells, show, say)
+            finally:
+                clear(folder)
+
+        yield run_cells
+
+
+@contextlib.contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Without the log of a library: what matters of it is said in a line."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _connected(distributed: Any, address: str) -> Iterator[Any]:
+    try:
+        client = distributed.Client(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at {address} ({_line(error)})") from None
+    with client:
+        yield client
+
+
+@contextlib.contextmanager
+def _local(distributed: Any, workers: int) -> Iterator[Any]:
+    """A cluster of processes, each started anew: forking after JAX would hang."""
+    import dask
+
+    # A death is counted where it happens (see attempt), not for what was merely waiting on the worker.
+    patience = {"distributed.scheduler.allowed-failures": 1_000_000, "distributed.scheduler.worker-saturation": 1.0}
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(dask.config.set(patience))
+        try:
+            local = distributed.LocalCluster(
+                n_workers=workers,
+                threads_per_worker=1,
+                processes=True,
+                dashboard_address=":0",
+                preload=[*dask.config.get("distributed.worker.preload"), "ital.experiments._worker"],
+                silence_logs=logging.CRITICAL,
+                env={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},  # they may share a GPU
+            )
+        except RuntimeError as error:
+            raise OSError(errno.ECHILD, f"could not be started ({_line(error)})", "workers") from error
+        stack.enter_context(local)
+        stack.enter_context(_tended(local, workers))
+        yield stack.enter_context(distributed.Client(local, set_as_default=False))
+
+
+@contextlib.contextmanager
+def _tended(local: Any, workers: int) -> Iterator[None]:
+    """While it lasts, workers that ended before they were up are started again; of all others Dask takes care."""
+    from tornado.ioloop import PeriodicCallback
+
+    def tend() -> None:
+        for name, worker in list(local.workers.items()):
+            if worker.status.name in ("closed", "failed"):
+                del local.workers[name]
+        local.scale(workers)
+
+    every_second = PeriodicCallback(tend, 1000)
+    local.loop.add_callback(every_second.start)
+    try:
+        yield
+    finally:
+        local.loop.add_callback(every_second.stop)
+
+
+class _Sender:
+    """Sends cells to the workers, for one call of the engine, which its ``token`` tells from others."""
+
+    def __init__(self, client: Any, folder: Path, resource: str | None, platform: str | None) -> None:
+        self.client, self.folder, self.platform = client, folder, platform
+        self.resources = None if resource is None else {resource: 1}
+        self.token = uuid.uuid4().hex[:8]
+        self.token_file = folder / CELLS / TOKEN
+        self.token_file.parent.mkdir(exist_ok=True)
+        write(self.token_file, self.token.encode())
+
+    def __call__(self, cell: Cell) -> Any:
+        key = f"ital-{cell.name}-{uuid.uuid4().hex[:8]}"  # the scheduler remembers the fate of a key
+        arguments = (cell, str(self.folder), self.token, self.platform)
+        return self.client.submit(attempt, *arguments, key=key, pure=False, resources=self.resources)
+
+    def starts(self, cell: Cell) -> int:
+        return _starts(cell, self.folder, self.token)
+
+
+def _as_they_finish(
+    distributed: Any, send: _Sender, cells: Sequence[Cell], show: Callable[..., None], say: Callable[[str], None]
+) -> Finished:
+    """Sends all cells and yields each as it ends; those that fail are sent again."""
+    if not send.client.scheduler_info()["workers"]:
+        say("no worker is there yet: waiting for the first")
+    sent = {send(cell): cell for cell in cells}
+    number = done = 0
+    running = distributed.as_completed(list(sent), loop=send.client.loop, raise_errors=False)
+    for future in running:
+        cell = sent.pop(future)
+        failure = None
+        if future.status == "lost":
+            pass  # its worker ended after the cell did: the file is there, only the words are not
+        elif future.status == "finished":
+            for line in future.result():
+                say(line)
+        elif future.status == "error":
+            error = future.exception()
+            if isinstance(error, FATAL):
+                raise error
+            starts = send.starts(cell)
+            if isinstance(error, GivenUp) or starts >= ATTEMPTS:
+                failure = Failure(cell, starts, "".join(_traceback(error, future)))
+            else:
+                say(f"cell {cell} failed ({_line(error)}), attempt {max(1, starts)} of {ATTEMPTS}")
+                again = send(cell)
+                sent[again] = cell
+                running.add(again)
+                continue
+        else:
+            raise _lost(send.client)
+        number, done = number + 1, done + cell.size
+        show(done, f", {number} of {len(cells)} cells")
+        yield cell, failure
+
+
+def _lost(client: Any) -> OSError:
+    told = "the scheduler is gone; what is finished is kept, and the same command goes on from there"
+    return ConnectionError(errno.ECONNRESET, told, client.scheduler.address if client.scheduler else "cluster")
+
+
+class GivenUp(Exception):
+    """Workers died while they computed a cell, too often to try again."""
+
+
+def attempt(cell: Cell, folder: str, token: str, platform: str | None) -> list[str]:
+    """What a worker does with a cell; returns what there is to say.
+
+    Every start is written down first: a worker that dies leaves no other word.
+    """
+    _set_up(platform)
+    place = Path(folder)
+    _check_shared(place, token)
+    said: list[str] = []
+    if read(cell.path(place), said.append) is not None:
+        return said
+    starts = _starts(cell, place, token)
+    if starts >= ATTEMPTS:
+        raise GivenUp(f"{starts} workers ended while they computed this cell: killed, or out of memory?")
+    with _log(cell, place).open("a") as log:
+        log.write(f"{token} {socket.gethostname()} {os.getpid()}\n")
+    compute_cell(cell, place, say=said.append)
+    return said
+
+
+def clear(folder: Path) -> None:
+    """Removes what a cluster leaves beside the cells: token, logs, half-written files."""
+    for pattern in (".*", "*.log"):
+        for file in (folder / CELLS).glob(pattern):
+            file.unlink(missing_ok=True)
+
+
+def _log(cell: Cell, folder: Path) -> Path:
+    return folder / CELLS / f"{cell.name}.log"
+
+
+def _starts(cell: Cell, folder: Path, token: str) -> int:
+    """How often a cell was begun since it was first sent."""
+    try:
+        return sum(line.startswith(token) for line in _log(cell, folder).read_text().splitlines())
+    except FileNotFoundError:
+        return 0
+
+
+@functools.cache
+def _set_up(platform: str | None) -> None:
+    set_up_jax(platform)
+
+
+def _check_shared(folder: Path, token: str) -> None:
+    """Refuses a worker that does not see the folder of the one who sent it."""
+    try:
+        seen = (folder / CELLS / TOKEN).read_text()
+    except OSError:
+        seen = ""
+    if seen != token:
+        host = socket.gethostname()
+        raise InputError(f"worker {host} does not see {folder}: --out must be on a file system that all workers share")
+
+
+def _traceback(error: BaseException, future: Any) -> list[str]:
+    if isinstance(error, GivenUp):
+        return [str(error)]
+    return traceback.format_exception(type(error), error, future.traceback())
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(f"{type(error).__name__}: {error}".split())[:200]

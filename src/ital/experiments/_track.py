@@ -1,0 +1,125 @@
+"""Results for a tracker: an MLflow run for each method (in a sweep: at each η and β), with the curves of all seeds."""
+
+import errno
+import hashlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ital.errors import InputError
+from ital.experiments._cells import Experiment, Lane
+from ital.results import mean_and_error, metrics_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+CONTENT = "ital.content"  # a tag: what was logged, so that it is not logged twice
+AT_ONCE = 1000  # metrics that MLflow takes in a call
+
+
+def open_store(uri: str) -> Any:
+    """A client of an MLflow store; refuses one that does not answer, before there is anything to lose."""
+    # MLflow wants to be asked for its plain files by name, which is what a path does.
+    os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
+    try:
+        from mlflow.tracking import MlflowClient
+    except ImportError:
+        raise InputError("tracking needs MLflow: pip install 'ital[mlflow]'") from None
+    try:
+        client = MlflowClient(tracking_uri=uri)
+        client.search_experiments(max_results=1)
+    except Exception as error:  # a store's own errors are of many kinds
+        raise InputError(f"no MLflow store at {uri} ({' '.join(str(error).split())[:200]})") from None
+    return client
+
+
+def track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Sequence[Path]) -> int:
+    """Logs what is not there yet: settings, the curves of all seeds and their mean, files; returns how many runs."""
+    try:
+        return _track(client, experiment, result, files)
+    except Exception as error:
+        told = f"could not log everything ({' '.join(str(error).split())[:200]}); the results are written"
+        raise OSError(errno.EIO, told, client.tracking_uri) from error
+
+
+def _track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Sequence[Path]) -> int:
+    name = f"ital/{experiment.folder.as_posix()}" + ("/sweep" if experiment.axes else "")
+    known = client.get_experiment_by_name(name)
+    place = known.experiment_id if known else client.create_experiment(name)
+    logged = 0
+    for lane in experiment.lanes:
+        curves = _of_lane(experiment, result, lane)
+        if curves is None:
+            continue
+        settings = {**experiment.identity, "method": lane.method}
+        settings |= {axis: value for axis, value in lane._asdict().items() if axis in experiment.axes}
+        content = _content(settings, curves)
+        earlier = client.search_runs([place], filter_string=f"tags.`{CONTENT}` = '{content}'")
+        if any(run.info.status == "FINISHED" for run in earlier):
+            continue
+        for run in earlier:  # cut short
+            client.delete_run(run.info.run_id)
+        run = client.create_run(place, run_name=_run_name(experiment, lane), tags={CONTENT: content})
+        _log(client, run.info.run_id, settings, curves, files)
+        logged += 1
+    return logged
+
+
+def _of_lane(experiment: Experiment, result: "xr.Dataset", lane: Lane) -> "xr.Dataset | None":
+    """The curves of a lane, dimensions (seed, step): only the seeds that were computed; None if there are none."""
+    if lane.method not in result["method"].values:
+        return None
+    at = {
+        name: index if isinstance(index, int) else 0
+        for name, index in zip(experiment.axes, experiment.place(lane), strict=True)
+    }
+    curves = result.sel({"method": lane.method}).isel(at)
+    curves = curves.isel(seed=np.flatnonzero(curves["computed"].values))
+    return curves if curves.sizes["seed"] else None
+
+
+def _content(settings: dict[str, Any], curves: "xr.Dataset") -> str:
+    digest = hashlib.sha256(repr(sorted(settings.items())).encode())
+    digest.update(repr(curves["seed"].values.tolist()).encode())
+    for metric in metrics_of(curves):
+        digest.update(np.ascontiguousarray(curves[metric].values).tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _run_name(experiment: Experiment, lane: Lane) -> str:
+    told = [f"{axis}={value:g}" for axis in experiment.axes if (value := getattr(lane, axis)) is not None]
+    return " ".join([lane.method, *told])
+
+
+def _log(client: Any, run: str, settings: dict[str, Any], curves: "xr.Dataset", files: Sequence[Path]) -> None:
+    from mlflow.entities import Metric, Param
+
+    now = int(1000 * time.time())
+    client.log_batch(run, params=[Param(name, str(value)[:6000]) for name, value in settings.items()])
+    rows = [Metric(key, value, now, step) for key, value, step in _rows(curves)]
+    for first in range(0, len(rows), AT_ONCE):
+        client.log_batch(run, metrics=rows[first : first + AT_ONCE])
+    for file in files:
+        client.log_artifact(run, str(file))
+    client.set_terminated(run)
+
+
+def _rows(curves: "xr.Dataset") -> Iterator[tuple[str, float, int]]:
+    """(key, value, step) of every metric, for the mean and for each seed, at the steps at which it was measured."""
+    steps = curves["step"].values.tolist()
+    for metric in metrics_of(curves):
+        lanes = curves[metric].transpose("seed", "step").values
+        named = [
+            ("mean", mean_and_error(lanes)[0]),
+            *((f"seed-{s}", row) for s, row in zip(curves["seed"].values, lanes, strict=True)),
+        ]
+        for name, row in named:
+            yield from (
+                (f"{metric}/{name}", float(value), step)
+                for step, value in zip(steps, row, strict=True)
+                if np.isfinite(value)
+            )
