@@ -15,13 +15,13 @@ from ital._progress import show_whole
 from ital.errors import InputError
 from ital.experiments import Damaged, load_curves
 from ital.experiments._store import write
-from ital.reproduce import _claims, _plan, _report, _study, _theory
+from ital.reproduce import _claims, _maps, _plan, _report, _study, _theory
 from ital.reproduce._data import Data, Experiment
 from ital.reproduce._figures import stamp, task_figure
 from ital.reproduce._plan import FULL, QUICK, STARTS, Cell, Scale
+from ital.reproduce.sections import Context
 from ital.results import computed
 from ital.tasks import Task
-from ital.watching import watch
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -49,7 +49,7 @@ def reproduce(
         if not names:
             say(f"{missing} needs features that the user builds, and is left out: {instead} stands for it.")
     work = _plan.cells(wanted, scale)
-    theory = [(start, task) for task in wanted if task in scale.theory for start in (STARTS[:1] if quick else STARTS)]
+    theory = [(start, task) for task in wanted if task in scale.theory for start in STARTS]
     with_study = not names and _study.is_there()
     total = sum(_plan.seconds(cell, scale) for cell in work) + THEORY_SECONDS * len(theory)
     tuned = _plan.sweep_cells(wanted, scale)
@@ -63,7 +63,7 @@ def reproduce(
             with part(f"theory on {task}, {start} start", THEORY_SECONDS):
                 _theory_of(start, task, scale, out, compute=True)
         for cell in tuned:
-            with part(f"step sizes on {cell.task}", SWEEP_SECONDS):
+            with part(f"step sizes on {cell.task}, {cell.start} start", SWEEP_SECONDS):
                 _sweep(cell, scale, out, say)
         if with_study:
             with part("study: simulated arms", STUDY_SECONDS):
@@ -73,9 +73,8 @@ def reproduce(
             notes = [] if _study.is_there() else [_study.ABSENT]
             with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far off
                 findings = _claims.judge_all(data)
-                page = _report.page(data, findings, scale, out, time.monotonic() - began, notes)
-            write(out / "index.html", page.encode())
-    return out / "index.html"
+                context = Context(data, findings, scale, out, time.monotonic() - began, notes)
+                return _report.publish(_report.build(context), out)
 
 
 def _run(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
@@ -85,9 +84,8 @@ def _run(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> Non
     place = outcome.files[0].parent
     if outcome.lanes_computed or not (place / "curves.pdf").exists():
         figures.save(task_figure(Experiment(cell, outcome.task, outcome.curves), scale.note), place / "curves")
-    drawn = outcome.task.picture is not None and cell.start == STARTS[0] and cell.teacher == "cooperative"
-    if drawn and not scale.quick and not (place / "pictures.pdf").exists():
-        figures.save(figures.plot_pictures(watch(outcome.task)), place / "pictures")
+    if (cell.start, cell.teacher) == (STARTS[0], "cooperative"):
+        _maps.store(outcome.task, out, scale.steps)
 
 
 def _sweep(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
