@@ -14,6 +14,8 @@ def small(monkeypatch):
     """A scale that takes seconds."""
     monkeypatch.setattr(_work, "QUICK", SMALL)
     monkeypatch.setattr(_study, "is_there", lambda: False)
+    monkeypatch.setattr(_plan, "STEP_SIZES", (0.001, 0.01))
+    monkeypatch.setattr(_plan, "RATIONALITIES", (0.0, 1.0))
 
 
 def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_path, monkeypatch):

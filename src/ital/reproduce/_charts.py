@@ -26,7 +26,7 @@ INK, SOFT, GRID, FAINT = "#000000", "#595959", "#b0b0b0", "#dddddd"
 FRAME = "#d55e00"
 SIZE = (3.5, 2.6)  # inches of a panel
 MARGINS = (0.56, 0.43)  # inches left of and below the axes, for numbers and a title
-STYLE = {
+STYLE: Any = {
     "font.size": 9,
     "axes.labelsize": 9,
     "xtick.labelsize": 8.5,

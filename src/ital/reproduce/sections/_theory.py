@@ -1,5 +1,8 @@
 """Theorem 1, its corollary, and how sharp q is."""
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from ital.reproduce import _blocks, _charts
@@ -39,16 +42,13 @@ def build(context: Context) -> list[Block]:
     ]
 
 
-def panels(data: Data, draw: object) -> list[Panel]:
+def panels(data: Data, draw: Callable[[str, dict[str, Any]], Panel]) -> list[Panel]:
     """A panel per task, both starts in it."""
     names = list(dict.fromkeys(task for _, task in data.theory))
-    return [
-        draw(task, {start: panel for (start, own), panel in data.theory.items() if own == task})  # type: ignore[operator]
-        for task in names
-    ]
+    return [draw(task, {start: panel for (start, own), panel in data.theory.items() if own == task}) for task in names]
 
 
-def _promised(task: str, starts: dict[str, dict]) -> Panel:
+def _promised(task: str, starts: dict[str, Any]) -> Panel:
     marks = []
     for start, found in starts.items():
         for name, dash, words in (("where_held", (), "conditions hold"), ("elsewhere", (1, 1.2), "they do not")):
@@ -63,7 +63,7 @@ def _promised(task: str, starts: dict[str, dict]) -> Panel:
     )  # fmt: skip
 
 
-def _sharp(task: str, starts: dict[str, dict]) -> Panel:
+def _sharp(task: str, starts: dict[str, Any]) -> Panel:
     marks = [_charts.rule("y", 0.8, soft=True)]
     for start, panel in starts.items():
         found, colour = panel["sharpness"], START_COLOURS[start]

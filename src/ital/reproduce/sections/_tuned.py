@@ -1,6 +1,6 @@
 """Every method at its own best step size and β."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,8 @@ CAPTION = (
 
 def build(context: Context) -> list[Block]:
     """Best settings as a table, and one map per task and start: the first in sight, the others folded."""
-    rows, maps = [], []
+    rows: list[tuple[Any, ...]] = []
+    maps: list[Block] = []
     for cell, grid in context.data.sweeps.items():
         for found in (tuning.judge(grid, step) for step in tuning.judged_steps(grid)):
             best = [f"{one} {number(one.mean)}{'*' if one.edge else ''}" for one in found.best]
