@@ -57,7 +57,7 @@ def test_a_section_is_one_line_in_a_list_and_an_empty_one_is_left_out(tmp_path, 
 def test_claims_come_first_with_both_starts_their_number_and_p(tmp_path):
     made = report(tmp_path)
     assert made["sections"][0]["id"] == "claims"
-    row = next(row for row in made["claims"] if row["claim"].startswith("ITAL beats IMT"))
+    row = next(row for row in _report.claims(made) if row["claim"].startswith("ITAL beats IMT"))
     assert [(one["start"], one["held"], one["of"]) for one in row["tallies"]] == [
         (f"{start} start", 1, 1) for start in STARTS
     ]
@@ -117,3 +117,12 @@ def test_what_is_no_report_is_refused(tmp_path, content):
     file.write_text(content)
     with pytest.raises(InputError, match="report"):
         _report.load(file)
+
+
+def test_a_short_table_has_the_numbers_of_the_report(tmp_path):
+    made = report(tmp_path)
+    lines = _report.markdown(made).splitlines()
+    assert lines[0].startswith("A quick run: 5 seeds, 400 steps.")
+    assert len(lines) == 4 + len(_claims.CLAIMS)
+    (line,) = [line for line in lines if line.startswith("| ITAL beats IMT")]
+    assert line.startswith("| ITAL beats IMT even if it sees 2 examples | holds | 1 of 1 | 1 of 1 | final distance")

@@ -21,7 +21,7 @@ Panel = dict[str, Any]
 Number = float | int
 Numbers = Sequence[Any] | np.ndarray
 
-POINTS = 31  # of a curve: as many as a small panel can show
+POINTS = 25  # of a curve: as many as a small panel can show
 INK, SOFT, GRID, FAINT = "#000000", "#595959", "#b0b0b0", "#dddddd"
 FRAME = "#d55e00"
 SIZE = (3.5, 2.6)  # inches of a panel

@@ -10,7 +10,8 @@ from ital.experiments._store import write
 from ital.figures import save
 from ital.reproduce import _charts, _html
 from ital.reproduce._blocks import figures_in
-from ital.reproduce._plan import Scale
+from ital.reproduce._numbers import number
+from ital.reproduce._plan import STARTS, Scale
 from ital.reproduce.sections import SECTIONS, Context
 
 FORMAT = 1
@@ -26,7 +27,6 @@ def build(context: Context) -> dict[str, Any]:
         "quick": context.scale.quick,
         "scale": scale_in_words(context.scale),
         "warning": warning(context.scale),
-        "claims": [one.row() for one in context.findings],
         "sections": [one for one in sections if one["blocks"]],
     }
 
@@ -48,7 +48,7 @@ def warning(scale: Scale) -> str:
 
 def publish(report: dict[str, Any], out: Path) -> Path:
     """Writes OUT/report.json, OUT/index.html and some figures as files; returns the page's path."""
-    write(out / "report.json", json.dumps(report, ensure_ascii=False, separators=(",", ":")).encode())
+    write(out / "report.json", dump(report).encode())
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     for figure in figures_in(block for section in report["sections"] for block in section["blocks"]):
@@ -56,6 +56,17 @@ def publish(report: dict[str, Any], out: Path) -> Path:
             save(_charts.whole(figure), folder / figure["name"])
     write(out / "index.html", _html.page(report).encode())
     return out / "index.html"
+
+
+def dump(report: dict[str, Any]) -> str:
+    """A report as text, a line per section, so that two of them can be compared."""
+
+    def plain(value: Any) -> str:
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+    parts = {name: plain(value) for name, value in report.items() if name != "sections"}
+    parts["sections"] = "[\n" + ",\n".join(plain(one) for one in report["sections"]) + "\n]"
+    return "{\n" + ",\n".join(f"{plain(name)}:{part}" for name, part in parts.items()) + "\n}\n"
 
 
 def load(file: Path) -> dict[str, Any]:
@@ -69,3 +80,29 @@ def load(file: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError):
         raise InputError(f"{file} is not a report of ital reproduce") from None
     return report
+
+
+def claims(report: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows of the claims, as they are in the report."""
+    blocks = [block for section in report["sections"] for block in section["blocks"]]
+    return next((block["rows"] for block in blocks if block["kind"] == "claims"), [])
+
+
+def markdown(report: dict[str, Any]) -> str:
+    """The claims as a short table for a README, every number as it is in the report."""
+    starts = [f"{start} start" for start in STARTS]
+    lines = [
+        f"{'A quick run' if report['quick'] else 'The full run'}: {report['scale']}. In how many places each claim "
+        "holds, from each of the two starts; then its number, the median over all places.",
+        "",
+        f"| | verdict | {' | '.join(starts)} | |",
+        "|---|---|---|---|---|",
+    ]
+    for row in claims(report):
+        tallies = {one["start"]: f"{one['held']} of {one['of']}" if one["of"] else "not run" for one in row["tallies"]}
+        counts = [tallies.pop(start, "") for start in starts]
+        others = [f"{what}: {count}" for what, count in tallies.items()]
+        if row["range"]:
+            others.append(f"{row['value']}: {number(row['range'][1])}")
+        lines.append(f"| {row['claim']} | {row['verdict']} | {' | '.join(counts)} | {'; '.join(others)} |")
+    return "\n".join(lines) + "\n"

@@ -59,5 +59,5 @@ def versions(context: Context) -> dict[str, str]:
         "scipy": metadata.version("scipy"),
         "device": str(attrs.get("device", "")),
         "cores": str(os.cpu_count()),
-        "system": platform.platform(),
+        "system": f"{platform.system()} {platform.machine()}",
     }
