@@ -39,7 +39,15 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
     assert len(results) == 8  # six experiments and two sweeps
     monkeypatch.setattr(_work._theory, "panel", None)  # what is there is not computed again
     reproduce(["regression"], quick=True, out=tmp_path)
+    monkeypatch.setattr(_work.experiments, "run", None)
+    reproduce(quick=True, out=tmp_path, report_only=True)
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")} == results
+
+
+def test_a_report_of_nothing_is_refused(small, tmp_path):
+    with pytest.raises(InputError, match="no results of a quick run"):
+        reproduce(quick=True, out=tmp_path, report_only=True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_else_is_in_the_folder_is_in_the_report(small, tmp_path):

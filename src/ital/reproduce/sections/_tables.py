@@ -44,7 +44,7 @@ def table(one: Experiment) -> Block:
     start = float(one.curve(str(one.curves["method"].values[0]))[1][:, 0].mean())
     measured = one.main.replace("_", " ")
     heads = (
-        "method", measured, "95 %", "IQM", "95 %", "less IMT's", "95 %", "p", "P(better)", "to 50 %", "to 10 %",
+        "method", measured, "95 %", "IQM", "95 %", "minus IMT", "95 %", "p", "P(better)", "to 50 %", "to 10 %",
         "to 1 %", *(metric.replace("_", " ") for metric in others),
     )  # fmt: skip
     caption = f"{one.cell.title}, step {one.steps}. {measured.capitalize()} at the start: {number(start)}."

@@ -10,6 +10,7 @@ from ital.reproduce._numbers import number
 from ital.reproduce._plan import STARTS, TASKS
 from ital.reproduce.sections._context import Context
 
+FEW = 5  # measured steps: the lines between them are no curves
 LEAD = (
     "The cooperative teacher, every panel of the paper's main and supplementary figures, and the same from the other "
     "start. Behind each task: the share of the distance at the start that is left at the end, uniform start."
@@ -46,6 +47,8 @@ def figure(one: Experiment, note: str) -> list[Block]:
         f"{one.task.title}: {teacher} teacher, {start} start; mean over {one.curves.sizes['seed']} seeds, bands ± 1 "
         f"SE. Left of the distance at the end: {left(one)}."
     )
+    if len(one.curve(_figures.shown_methods(one)[0])[0]) <= FEW:
+        caption += " Few points, for its exam is slow."
     panels = _figures.all_panels(one)
     name, title = f"{task}-{teacher}-{_figures.name(start)}", f"{task}: {teacher} teacher, {start} start"
     return _blocks.figure(name, title, panels, caption, columns=max(3, len(panels)), note=note)
