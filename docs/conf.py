@@ -1,11 +1,15 @@
 """Settings of the documentation: ``sphinx-build -W --keep-going -b html docs docs/_build/html``."""
 
 import re
+import sys
+from pathlib import Path
 
 from docutils import nodes
 from latex2mathml.converter import convert
 
 from ital import __version__
+
+sys.path.append(str(Path(__file__).parent))  # for stored_run.py
 
 project = "ital"
 author = "The ital developers"
@@ -17,6 +21,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "stored_run",
 ]
 exclude_patterns = ["_build"]
 

@@ -218,6 +218,9 @@ def reproduce(
     out: Annotated[
         Path | None, typer.Option(help="Folder for the results (default: results; with --quick results/quick).")
     ] = None,
+    report_only: Annotated[
+        bool, typer.Option("--report-only", help="Compute nothing: make the report of what is there.")
+    ] = False,
     platform: PLATFORM = None,
 ) -> None:
     """Every figure and table of the paper, and a report on what holds of its claims. Interrupted work goes on.
@@ -228,7 +231,7 @@ def reproduce(
     from ital import reproduce as paper
 
     say = say_once()
-    report = paper.reproduce(tasks or (), quick=quick, out=out, progress=True, say=say)
+    report = paper.reproduce(tasks or (), quick=quick, out=out, report_only=report_only, progress=True, say=say)
     print(f"report: {report}")
 
 

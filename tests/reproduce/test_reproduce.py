@@ -14,6 +14,8 @@ def small(monkeypatch):
     """A scale that takes seconds."""
     monkeypatch.setattr(_work, "QUICK", SMALL)
     monkeypatch.setattr(_study, "is_there", lambda: False)
+    monkeypatch.setattr(_plan, "STEP_SIZES", (0.001, 0.01))
+    monkeypatch.setattr(_plan, "RATIONALITIES", (0.0, 1.0))
 
 
 def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_path, monkeypatch):
@@ -24,7 +26,8 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
     for needed in ("does not hold", "needs people", "Batch matched", "Quick run: 2 seeds and 20 steps", "β"):
         assert needed in page
     assert "at the end of its range" in page
-    assert page.count("data:image/png;base64,") >= 8
+    assert page.count('<div class="tile" role="img"') > 20
+    assert page.count("quick run: ") >= page.count("<figure")
     outside = re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)
     assert not re.search(r"(src|href)=\"(?!data:|#)", outside)
     assert _study.ABSENT in page
@@ -33,10 +36,18 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
     assert (tmp_path / "figures" / "main.pdf").exists()
 
     results = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")}
-    assert len(results) == 7  # six experiments and a sweep
+    assert len(results) == 8  # six experiments and two sweeps
     monkeypatch.setattr(_work._theory, "panel", None)  # what is there is not computed again
     reproduce(["regression"], quick=True, out=tmp_path)
+    monkeypatch.setattr(_work.experiments, "run", None)
+    reproduce(quick=True, out=tmp_path, report_only=True)
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")} == results
+
+
+def test_a_report_of_nothing_is_refused(small, tmp_path):
+    with pytest.raises(InputError, match="no results of a quick run"):
+        reproduce(quick=True, out=tmp_path, report_only=True)
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_else_is_in_the_folder_is_in_the_report(small, tmp_path):

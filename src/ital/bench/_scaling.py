@@ -199,9 +199,9 @@ def main(as_json: bool, out: Path | None) -> None:
     files = []
     if out is not None:
         from ital import figures
-        from ital.experiments import _store
+        from ital._files import write
 
-        _store.write(out / "scaling.json", text.encode())
+        write(out / "scaling.json", text.encode())
         files = [out / "scaling.json", *figures.save(figures.plot_scaling(report), out / "scaling")]
     if as_json:
         print(text)

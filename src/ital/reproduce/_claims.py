@@ -6,12 +6,14 @@ none does. Tests are paired over seeds; p-values are adjusted (Holm) within a cl
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ital.reproduce import _statistics as statistics
 from ital.reproduce._data import METHODS_BY_VIEW, Data, Experiment
+from ital.reproduce._numbers import number, p_equals, rounded, share, signed
+from ital.reproduce._plan import STARTS
 
 HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
 NEEDS_PEOPLE, NO_DATA = "needs people", "not judged"
@@ -47,15 +49,93 @@ class Check(NamedTuple):
     tested: bool = False
 
 
+class Tally(NamedTuple):
+    """From one start: in how many places a claim holds, of how many, and where it does not."""
+
+    start: str
+    held: int
+    of: int
+    failing: list[str]
+
+
 class Finding(NamedTuple):
-    """A claim with its verdict, the rule in words, and all checks behind it."""
+    """A claim with its verdict, the rule in words, what its number is, and all checks behind it."""
 
     claim: str
     source: str
     rule: str
     verdict: str
-    summary: str
+    value: str
     checks: list[Check]
+
+    @property
+    def tallies(self) -> list[Tally]:
+        """Both starts, whether the claim was checked from there or not; and the study."""
+        starts = dict.fromkeys(check.start for check in self.checks)
+        if any(start in STARTS for start in starts):
+            starts = dict.fromkeys((*STARTS, *starts))
+        own = {start: [check for check in self.checks if check.start == start] for start in starts}
+        return [
+            Tally(
+                start if start == STUDY else f"{start} start",
+                sum(check.holds for check in some),
+                len(some),
+                [check.where for check in some if not check.holds],
+            )
+            for start, some in own.items()
+        ]
+
+    @property
+    def range(self) -> tuple[float, float, float] | None:
+        """Smallest, median and largest number of the checks."""
+        found = np.array([check.value for check in self.checks])
+        found = found[~np.isnan(found)]
+        return (float(found.min()), float(np.median(found)), float(found.max())) if found.size else None
+
+    @property
+    def p(self) -> float | None:
+        """The largest p of the tests that count."""
+        return max((check.p for check in self.checks if check.tested and check.holds), default=None)
+
+    @property
+    def summary(self) -> str:
+        """Where it holds and where not, from which start, the range of its number, and the largest p that counts."""
+        if not self.checks:
+            return (
+                "No person has taken part yet."
+                if self.verdict == NEEDS_PEOPLE
+                else "Nothing in this run to judge it by."
+            )
+        parts = []
+        for start, held, of, failing in self.tallies:
+            words = f"{start}: {held} of {of}" if of else f"{start}: not run"
+            if failing and held:
+                more = f" and {len(failing) - NAMED} more" if len(failing) > NAMED else ""
+                words += f", not on {', '.join(failing[:NAMED])}{more}"
+            parts.append(words)
+        if self.range is not None:
+            low, middle, high = (number(value) for value in self.range)
+            parts.append(f"{self.value}: " + (low if low == high else f"{low} to {high}, median {middle}"))
+        if self.p is not None:
+            parts.append(f"paired tests where it holds: p {p_equals(self.p).replace('=', '≤')}")
+        return ". ".join(part[0].upper() + part[1:] for part in parts) + "."
+
+    def row(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return {
+            "claim": self.claim,
+            "source": self.source,
+            "rule": self.rule,
+            "verdict": self.verdict,
+            "value": self.value,
+            "summary": self.summary,
+            "tallies": [one._asdict() for one in self.tallies],
+            "range": self.range and rounded(self.range, 5),
+            "p": None if self.p is None else rounded([self.p], 3)[0],
+            "checks": [
+                [one.where, one.start, one.holds, *rounded([one.value, one.p], 4), one.numbers] for one in self.checks
+            ],
+        }
 
 
 class Claim(NamedTuple):
@@ -76,7 +156,7 @@ def judge(claim: Claim, data: Data) -> Finding:
     """Applies a claim's rule to the data."""
     checks = adjusted(list(claim.check(data)))
     verdict = verdict_of(checks) or claim.without
-    return Finding(claim.claim, claim.source, claim.rule, verdict, summary_of(checks, claim), checks)
+    return Finding(claim.claim, claim.source, claim.rule, verdict, claim.value, checks)
 
 
 def judge_all(data: Data) -> list[Finding]:
@@ -101,31 +181,6 @@ def verdict_of(checks: Sequence[Check]) -> str | None:
     return HOLDS if holding == len(checks) else FAILS if holding == 0 else IN_PART
 
 
-def summary_of(checks: Sequence[Check], claim: Claim) -> str:
-    """Where it holds and where not, from which start, the range of its number, and the largest p that counts."""
-    if not checks:
-        return "No person has taken part yet." if claim.without == NEEDS_PEOPLE else "Nothing to judge it by here."
-    parts = []
-    for start in dict.fromkeys(check.start for check in checks):
-        own = [check for check in checks if check.start == start]
-        failing = [check.where for check in own if not check.holds]
-        text = f"{start if start == STUDY else f'{start} start'}: {len(own) - len(failing)} of {len(own)}"
-        if failing and len(failing) < len(own):
-            more = f" and {len(failing) - NAMED} more" if len(failing) > NAMED else ""
-            text += f", not on {', '.join(failing[:NAMED])}{more}"
-        parts.append(text)
-    values = np.array([check.value for check in checks])
-    values = values[~np.isnan(values)]
-    if values.size:
-        low, middle, high = np.min(values), np.median(values), np.max(values)
-        range_of = f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}, median {middle:.3g}"
-        parts.append(f"{claim.value}: {range_of}".replace("-", "−"))
-    tested = [check.p for check in checks if check.tested and check.holds]
-    if tested:
-        parts.append(f"paired tests where it holds: p {_p(max(tested)).replace('=', '≤')}")
-    return ". ".join(part[0].upper() + part[1:] for part in parts) + "."
-
-
 def closer(one: Experiment, first: str, second: str, metric: str | None = None, where: str | None = None) -> Check:
     """Whether the first method ends better than the second, by a paired test."""
     found = statistics.paired(one.final(first, metric), one.final(second, metric))
@@ -133,8 +188,8 @@ def closer(one: Experiment, first: str, second: str, metric: str | None = None, 
     means = [sign * float(np.mean(one.final(method, metric))) for method in (first, second)]
     improvement = statistics.probability_of_improvement(one.final(first, metric), one.final(second, metric))
     numbers = (
-        f"{label(one, first)} {means[0]:.3g}, {label(one, second)} {means[1]:.3g}; "
-        f"difference {_signed(sign * found.difference)}{_interval(found, sign)}, "
+        f"{label(one, first)} {number(means[0])}, {label(one, second)} {number(means[1])}; "
+        f"difference {signed(sign * found.difference)}{_interval(found, sign)}, "
         f"P(improvement) {improvement:.2f}"
     )
     value = means[0] / means[1] if (metric or one.main) == one.main and means[1] else float("nan")
@@ -148,15 +203,11 @@ def label(one: Experiment, method: str) -> str:
     return label(one.curves, method)
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.3g}".replace("-", "−")
-
-
 def _interval(found: statistics.Paired, sign: int) -> str:
     if not np.isfinite(found.low):
         return ""
     low, high = sorted((sign * found.low, sign * found.high))
-    return f" [{_signed(low)}, {_signed(high)}]"
+    return f" [{signed(low)}, {signed(high)}]"
 
 
 def _both(first: Check, second: Check) -> Check:
@@ -181,7 +232,7 @@ def batch_is_sgd(data: Data) -> Iterable[Check]:
         left = [float(np.mean(one.left(method))) for method in ("batch", "sgd")]
         numbers = (
             f"left of the start: Batch {left[0]:.3f}, SGD {left[1]:.3f}; "
-            f"difference {_signed(found.difference)}{_interval(found, 1)}"
+            f"difference {signed(found.difference)}{_interval(found, 1)}"
         )
         yield Check(one.cell.task, one.cell.start, alike, numbers, found.difference, found.p)
 
@@ -192,7 +243,7 @@ def imt_is_better(data: Data) -> Iterable[Check]:
         gain = float(np.mean(one.left("batch")) - np.mean(one.left("imt")))
         more = float(np.mean(one.left("imt")) - np.mean(one.left("ital")))
         check = _both(closer(one, "imt", "batch"), closer(one, "imt", "sgd"))
-        modest = f"gain over Batch {_signed(gain)} of the start; ITAL's over IMT {_signed(more)}"
+        modest = f"gain over Batch {signed(gain)} of the start; ITAL's over IMT {signed(more)}"
         yield check._replace(holds=check.holds and gain < more, numbers=f"{check.numbers}. {modest}")
 
 
@@ -244,7 +295,7 @@ def ital_converges(data: Data) -> Iterable[Check]:
         left, late = float(shares[:, -1].mean()), float((shares[:, at] - shares[:, -1]).mean())
         reached = [_reach(statistics.steps_to_reach(steps, values, share)) for share in statistics.SHARES]
         numbers = (
-            f"left {left:.3f} of the start, {_signed(late)} of it gained in the last quarter; "
+            f"left {left:.3f} of the start, {signed(late)} of it gained in the last quarter; "
             f"steps to 50 %, 10 %, 1 %: {', '.join(reached)}"
         )
         yield Check(one.cell.task, one.cell.start, left <= 0.5 and abs(late) <= FLAT, numbers, left)
@@ -271,7 +322,7 @@ def adversary(data: Data) -> Iterable[Check]:
     for one in data.every("adversarial", "imt", "ital"):
         naive, aware = (float(1 - np.mean(one.left(method))) for method in ("imt", "ital"))
         check = closer(one, "ital", "imt")
-        numbers = f"gained of the start: IMT {_signed(naive)}, ITAL {_signed(aware)}. {check.numbers}"
+        numbers = f"gained of the start: IMT {signed(naive)}, ITAL {signed(aware)}. {check.numbers}"
         yield check._replace(holds=check.holds and naive < BARELY < aware, numbers=numbers)
 
 
@@ -288,13 +339,15 @@ def random_teacher(data: Data) -> Iterable[Check]:
     for one in data.every("random", "imt", "ital"):
         check = closer(one, "ital", "imt")
         holds, spread = _no_gain(one.final("ital"), one.final("imt"))
-        numbers = f"{check.numbers} (p {_p(check.p)}). {spread}"
+        numbers = f"{check.numbers} (p {p_equals(check.p)}). {spread}"
         yield Check(one.cell.task, one.cell.start, holds, numbers, check.value)
     for name, arms in (data.study.random if data.study is not None else {}).items():
         aware, naive = np.array(arms["aware"]), np.array(arms["naive"])
         holds, spread = _no_gain(-aware, -naive)
-        numbers = f"distance fell by {aware.mean():.2f} (ITAL) and {naive.mean():.2f} (IMT), simulated. {spread}"
-        yield Check(f"map {name}", STUDY, holds, numbers.replace("-", "−"))
+        numbers = (
+            f"distance fell by {number(aware.mean())} (ITAL) and {number(naive.mean())} (IMT), simulated. {spread}"
+        )
+        yield Check(f"map {name}", STUDY, holds, numbers)
 
 
 def _no_gain(aware: np.ndarray, naive: np.ndarray) -> tuple[bool, str]:
@@ -302,11 +355,7 @@ def _no_gain(aware: np.ndarray, naive: np.ndarray) -> tuple[bool, str]:
     found = statistics.paired(aware, naive)
     ratio, p = statistics.spread_ratio(aware, naive)
     no_gain = not (found.difference < 0 and found.p < LEVEL)
-    return no_gain and bool(ratio > 1 and p < LEVEL), f"Spread: {ratio:.2g} times IMT's (p {_p(p)})"
-
-
-def _p(p: float) -> str:
-    return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"= {p:.3f}"
+    return no_gain and bool(ratio > 1 and p < LEVEL), f"Spread: {number(ratio, 2)} times IMT's (p {p_equals(p)})"
 
 
 def study_arms(data: Data) -> Iterable[Check]:
@@ -314,7 +363,7 @@ def study_arms(data: Data) -> Iterable[Check]:
     for row in data.study.tests if data.study is not None else ():
         numbers = (
             f"distance fell by {row['mean_first']:.2f} (ITAL) and {row['mean_second']:.2f} (IMT); "
-            f"difference {_signed(row['difference'])}, simulated"
+            f"difference {signed(row['difference'])}, simulated"
         )
         yield Check(
             f"map {row['map']}", STUDY, row["difference"] > 0, numbers, row["difference"], row["p"], tested=True
@@ -327,29 +376,30 @@ def theorem(data: Data) -> Iterable[Check]:
         found = panel["guarantee"]
         if not found["held"]:
             continue
-        share, beta = found["where_held"][-1], found["beta"][-1]
+        better, beta = found["where_held"][-1], found["beta"][-1]
         lowest = int(np.argmin(found["where_held"]))
         numbers = (
             f"conditions hold on {found['held']} of {found['steps']} sampled steps; the aware step is the better one "
-            f"on {share:.1%} of these at β = {beta:.0e}, on {found['where_held'][lowest]:.1%} at β = "
-            f"{found['beta'][lowest]:.0e}, where the step overshoots"
+            f"on {share(better)} of these at β = {number(beta, 1)}, on {share(found['where_held'][lowest])} at β = "
+            f"{number(found['beta'][lowest], 1)}, where the step overshoots"
         )
-        yield Check(task, start, share >= 0.999, numbers, share)
+        yield Check(task, start, better >= 0.999, numbers, better)
 
 
 def monotonicity(data: Data) -> Iterable[Check]:
     """The corollary's assumption, teaching monotonicity, on sampled pairs: at most 1 % violate it."""
     for (start, task), panel in data.theory.items():
         violated = panel["monotonicity_violations"]
-        yield Check(task, start, violated <= 0.01, f"{violated:.2%} of sampled pairs violate it", violated)
+        yield Check(task, start, violated <= 0.01, f"{share(violated, 2)} of sampled pairs violate it", violated)
 
 
 def never_behind(data: Data) -> Iterable[Check]:
     """At 99 % of all measured steps of all seeds, ITAL is no further off than IMT (up to 1 % of the start)."""
     for one in data.every("cooperative", "imt", "ital"):
         naive, aware = one.curve("imt")[1], one.curve("ital")[1]
-        share = float(np.mean(aware <= naive + 0.01 * naive[:, :1]))
-        yield Check(one.cell.task, one.cell.start, share >= 0.99, f"no further off at {share:.1%} of all points", share)
+        ahead = float(np.mean(aware <= naive + 0.01 * naive[:, :1]))
+        numbers = f"no further off at {share(ahead)} of all points"
+        yield Check(one.cell.task, one.cell.start, ahead >= 0.99, numbers, ahead)
 
 
 def hours(data: Data) -> Iterable[Check]:
@@ -384,7 +434,7 @@ def awareness_when_tuned(data: Data) -> Iterable[Check]:
         test = statistics.paired(aware, naive)
         on_edge = ", ".join(f"{one.label}: {' and '.join(one.edge)}" for one in (found.aware, found.naive) if one.edge)
         numbers = (
-            f"{found.aware} {found.aware.mean:.3g}, {found.naive} {found.naive.mean:.3g}"
+            f"{found.aware} {number(found.aware.mean)}, {found.naive} {number(found.naive.mean)}"
             + (f"; at the end of its range: {on_edge}" if on_edge else "")
         )  # fmt: skip
         ratio = found.aware.mean / found.naive.mean if found.naive.mean else float("nan")
@@ -442,13 +492,13 @@ CLAIMS = tuple(
         ("Corollary, its promise: ITAL is never behind IMT", MAIN, never_behind, "share of points not behind"),
         (f"The longest setting takes {HOURS} hours on {CORES} cores", SUPPLEMENT, hours, "minutes here"),
         (
-            "Is it the awareness, and not only the longer step?",
+            "ITAL leads by its awareness, not only by its longer step",
             OURS,
             awareness,
             "ITAL's final distance, times the better control's",
         ),
         (
-            "Does awareness pay when every method is tuned?",
+            "Awareness pays when every method is tuned",
             OURS,
             awareness_when_tuned,
             "final distance of the best aware method, times the best naive one's",

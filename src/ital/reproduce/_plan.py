@@ -133,8 +133,8 @@ def settings(cell: Cell, scale: Scale) -> Settings:
 
 
 def sweep_cells(names: Sequence[str], scale: Scale) -> list[Cell]:
-    """The experiments in which every method is tuned: from the small start, where nothing hides how near one gets."""
-    return [Cell(STARTS[1], task, "cooperative") for task in names if task in scale.sweeps]
+    """The experiments in which every method is tuned."""
+    return [Cell(start, task, "cooperative") for task in names if task in scale.sweeps for start in STARTS]
 
 
 def chosen(names: Sequence[str]) -> list[str]:

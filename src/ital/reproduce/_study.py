@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ital._files import write
+from ital.reproduce._numbers import rounded
 
 FIGURES = ("bars", "curves", "control")
 ABSENT = "The simulated arms of the human study are left out: this installation has no ital.study."
@@ -15,17 +16,24 @@ ABSENT = "The simulated arms of the human study are left out: this installation 
 class Study(NamedTuple):
     """What the simulated participants brought.
 
-    ``tests`` compare machine-taught ITAL with IMT on each map, ``means`` are those of every arm and map, ``random``
-    has what each robot of a random teacher learned, ``control`` compares ITAL with steps of the same length over all
-    maps, ``pictures`` are the figures as PNG.
+    ``tests`` compare machine-taught ITAL with IMT on each map, ``means`` are those of every arm, map and outcome,
+    ``titles`` say what the outcomes are, ``random`` has what each robot of a random teacher learned, ``control``
+    compares ITAL with steps of the same length over all maps, ``curves`` are means and standard errors at every step,
+    ``references`` the reward of the true policy on each map, ``paths`` how far the robots of each arm went in all.
     """
 
     participants: int
     tests: list[dict[str, Any]]
     means: list[dict[str, Any]]
+    titles: dict[str, str]
     random: dict[str, dict[str, list[float]]]
     control: dict[str, Any]
-    pictures: dict[str, bytes]
+    curves: list[dict[str, Any]]
+    references: dict[str, float]
+    paths: list[dict[str, Any]]
+
+
+NUMBERS = tuple(name for name in Study._fields if name != "participants")
 
 
 def is_there() -> bool:
@@ -53,9 +61,7 @@ def simulate(out: Path, participants: int, note: str) -> Study:
         content = {**made_with, **_numbers(analysed)}
         write(done, json.dumps(content).encode())
     content = json.loads(done.read_text())
-    pictures = {name: (folder / f"{name}.png").read_bytes() for name in FIGURES}
-    numbers = {name: content[name] for name in ("tests", "means", "random", "control")}
-    return Study(participants, pictures=pictures, **numbers)
+    return Study(participants, **{name: content[name] for name in NUMBERS})
 
 
 def _same(file: Path, made_with: dict[str, Any]) -> bool:
@@ -63,7 +69,7 @@ def _same(file: Path, made_with: dict[str, Any]) -> bool:
         content = json.loads(file.read_text())
     except (OSError, ValueError):
         return False
-    return made_with.items() <= content.items()
+    return made_with.items() <= content.items() and set(NUMBERS) <= set(content)
 
 
 def _draw(analysed: Any, folder: Path, note: str) -> None:
@@ -83,15 +89,17 @@ def _numbers(analysed: Any) -> dict[str, Any]:
     own = tests[(tests["teacher"] == "machine") & (tests["second_teacher"] == "machine")]
     own = own[own["outcome"] == "distance_last"]
     naive, matched = own[own["second"] == "naive"], own[own["second"] == "imt-matched"]
-    shown = means[means["outcome"].isin(["distance_last", "reward"]) & means["learner"].isin(["aware", "naive"])]
     columns = ["map", "mean_first", "mean_second", "difference", "p"]
     with_dice = analysed.outcomes[(analysed.outcomes["teacher"] == "random") & (analysed.outcomes["map"] != "all")]
     over_maps = matched[matched["map"] == "all"][columns]
+    measures = importlib.import_module("ital.study._analysis").measures
+    per_map = means[means["map"] != "all"][["teacher", "learner", "map", "outcome", "mean", "sem"]]
+    paths = analysed.paths.groupby(["teacher", "learner"])[["path", "start"]]
+    lines = analysed.curves.groupby(["teacher", "learner", "map"], sort=False)
     return {
         "tests": naive[naive["map"] != "all"][columns].to_dict("records"),
-        "means": shown[shown["map"] != "all"][["teacher", "learner", "map", "outcome", "mean", "sem"]].to_dict(
-            "records"
-        ),
+        "means": per_map.to_dict("records"),
+        "titles": {name: one.title for name, one in measures(analysed.config.steps).items()},
         "random": {
             str(name): {
                 learner: rows[rows["learner"] == learner].sort_values("participant")["distance_last"].tolist()
@@ -100,4 +108,13 @@ def _numbers(analysed: Any) -> dict[str, Any]:
             for name, rows in with_dice.groupby("map")
         },
         "control": over_maps.to_dict("records")[0] if len(over_maps) else {},
+        "curves": [
+            {
+                **dict(zip(("teacher", "learner", "map"), arm, strict=True)),
+                **{name: rounded(rows[name]) for name in rows.columns if name not in ("teacher", "learner", "map")},
+            }
+            for arm, rows in lines
+        ],
+        "references": analysed.references,
+        "paths": paths.mean().reset_index().to_dict("records"),
     }

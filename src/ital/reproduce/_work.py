@@ -15,18 +15,18 @@ from ital._files import write
 from ital._progress import show_whole
 from ital.errors import InputError
 from ital.experiments import Damaged, load_curves
-from ital.reproduce import _claims, _plan, _report, _study, _theory
+from ital.reproduce import _claims, _maps, _plan, _report, _study, _theory
 from ital.reproduce._data import Data, Experiment
 from ital.reproduce._figures import stamp, task_figure
 from ital.reproduce._plan import FULL, QUICK, STARTS, Cell, Scale
+from ital.reproduce.sections import Context
 from ital.results import computed
 from ital.tasks import Task
-from ital.watching import watch
 
 if TYPE_CHECKING:
     import xarray as xr
 
-FIGURE_SECONDS, THEORY_SECONDS, STUDY_SECONDS, SWEEP_SECONDS = 2.0, 20.0, 20.0, 20.0
+REPORT_SECONDS, THEORY_SECONDS, STUDY_SECONDS, SWEEP_SECONDS = 30.0, 10.0, 20.0, 10.0
 
 
 def reproduce(
@@ -34,26 +34,28 @@ def reproduce(
     *,
     quick: bool = False,
     out: Path | str | None = None,
+    report_only: bool = False,
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Computes what is missing of the paper's experiments, judges its claims and writes ``OUT/index.html``.
 
     ``names`` are the tasks to compute (default: all that come with the package); the report shows whatever else is
-    there already. ``quick`` takes few seeds and steps, and has a folder of its own. Returns the report's path.
+    there already. ``quick`` takes few seeds and steps, and has a folder of its own. ``report_only`` computes nothing
+    and makes the report of what is there. Returns the report's path.
     """
     scale = QUICK if quick else FULL
     out = Path(out) if out is not None else Path("results/quick" if quick else "results")
-    wanted = _plan.chosen(names)
+    wanted = [] if report_only else _plan.chosen(names)
     for missing, instead in _plan.STAND_INS.items():
-        if not names:
+        if not names and not report_only:
             say(f"{missing} needs features that the user builds, and is left out: {instead} stands for it.")
     work = _plan.cells(wanted, scale)
-    theory = [(start, task) for task in wanted if task in scale.theory for start in (STARTS[:1] if quick else STARTS)]
-    with_study = not names and _study.is_there()
+    theory = [(start, task) for task in wanted if task in scale.theory for start in STARTS]
+    with_study = not names and not report_only and _study.is_there()
     total = sum(_plan.seconds(cell, scale) for cell in work) + THEORY_SECONDS * len(theory)
     tuned = _plan.sweep_cells(wanted, scale)
-    total += STUDY_SECONDS * with_study + FIGURE_SECONDS * len(work) + SWEEP_SECONDS * len(tuned)
+    total += STUDY_SECONDS * with_study + REPORT_SECONDS + SWEEP_SECONDS * len(tuned)
     began = time.monotonic()
     with show_whole(total, progress) as part:
         for cell in work:
@@ -63,19 +65,20 @@ def reproduce(
             with part(f"theory on {task}, {start} start", THEORY_SECONDS):
                 _theory_of(start, task, scale, out, compute=True)
         for cell in tuned:
-            with part(f"step sizes on {cell.task}", SWEEP_SECONDS):
+            with part(f"step sizes on {cell.task}, {cell.start} start", SWEEP_SECONDS):
                 _sweep(cell, scale, out, say)
         if with_study:
             with part("study: simulated arms", STUDY_SECONDS):
                 _study.simulate(out, scale.participants, scale.note)
-        with part("report", FIGURE_SECONDS * len(work)):
+        with part("report", REPORT_SECONDS):
             data = collect(scale, out)
+            if report_only and not data.experiments:
+                raise InputError(f"there are no results of a {'quick' if quick else 'full'} run in {out}")
             notes = [] if _study.is_there() else [_study.ABSENT]
             with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far off
                 findings = _claims.judge_all(data)
-                page = _report.page(data, findings, scale, out, time.monotonic() - began, notes)
-            write(out / "index.html", page.encode())
-    return out / "index.html"
+                context = Context(data, findings, scale, out, time.monotonic() - began, notes)
+                return _report.publish(_report.build(context), out)
 
 
 def _run(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
@@ -85,9 +88,8 @@ def _run(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> Non
     place = outcome.files[0].parent
     if outcome.lanes_computed or not (place / "curves.pdf").exists():
         figures.save(task_figure(Experiment(cell, outcome.task, outcome.curves), scale.note), place / "curves")
-    drawn = outcome.task.picture is not None and cell.start == STARTS[0] and cell.teacher == "cooperative"
-    if drawn and not scale.quick and not (place / "pictures.pdf").exists():
-        figures.save(figures.plot_pictures(watch(outcome.task)), place / "pictures")
+    if (cell.start, cell.teacher) == (STARTS[0], "cooperative"):
+        _maps.store(outcome.task, out, scale.steps)
 
 
 def _sweep(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> None:

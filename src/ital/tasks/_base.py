@@ -66,11 +66,13 @@ class Picture(NamedTuple):
     """How parameters are drawn: ``draw(axis, params, limit)`` on a matplotlib axis, colours from −limit to limit.
 
     It returns the coloured image. ``colours`` names what they stand for, ``caption`` explains the picture in a line.
+    ``grid(params)``, where there is one, gives the rewards (n, n) and the policy (4, n, n) that are drawn.
     """
 
     draw: Callable[[Any, Any, float], Any]
     colours: str
     caption: str
+    grid: Callable[[Any], tuple[Any, Any]] | None = None
 
 
 class Exam(NamedTuple):

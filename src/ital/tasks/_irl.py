@@ -250,13 +250,17 @@ def on_grid(
     def policy(reward: Array) -> Array:
         return jnp.exp(_mdp.log_policy(_mdp.plan(dynamics, planning, reward).q))
 
+    def cells(params: Any) -> tuple[np.ndarray, np.ndarray]:
+        arrows = np.asarray(policy(jnp.asarray(params)))
+        return np.reshape(params, (size, size)), arrows.reshape(4, size, size)
+
     def draw(axis: Any, params: Any, limit: float) -> Any:
         from ital.figures import _reward_map
 
-        cells, arrows = np.reshape(params, (size, size)), np.asarray(policy(jnp.asarray(params)))
-        return _reward_map.draw(axis, cells, arrows.reshape(4, size, size), float(limit))
+        return _reward_map.draw(axis, *cells(params), float(limit))
 
-    picture = Picture(draw, "reward", "Reward of entering each cell; arrows: where the policy leads, longer if surer.")
+    caption = "Reward of entering each cell; arrows: where the policy leads, longer if surer."
+    picture = Picture(draw, "reward", caption, cells)
     return from_rewards(name, reward, dynamics, planning=planning, picture=picture, **options)
 
 

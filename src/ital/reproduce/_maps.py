@@ -1,0 +1,47 @@
+"""What learners take the rewards of a grid to be, on one seed: pictures of the supplement, kept as numbers."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from ital._files import write
+from ital.figures._pictures import extent
+from ital.reproduce import _charts
+from ital.reproduce._charts import Panel
+from ital.tasks import Task
+from ital.watching import watch
+
+SIZE = (3.1, 3.1)
+
+
+def store(task: Task, out: Path, steps: int) -> None:
+    """Teaches a naive and an aware learner on seed 0 and keeps their maps; what is there already is kept."""
+    if task.picture is None or task.picture.grid is None or stored(out, task.name, steps):
+        return
+    watched = watch(task, steps=steps, frames=1)
+    last = {name: jax.tree.map(lambda leaf: leaf[-1], params) for name, params in watched.params.items()}
+    shown = {watched.labels[name]: params for name, params in last.items()}
+    limit = extent([watched.target])
+    panels = [
+        _charts.panel(title, [_charts.rewards(*task.picture.grid(np.asarray(params)), limit)], size=SIZE)
+        for title, params in {f"{name}, step {steps}": one for name, one in shown.items()}.items()
+    ]
+    truth = _charts.rewards(*task.picture.grid(np.asarray(watched.target)), limit)
+    panels.append(_charts.panel("The truth", [truth], size=SIZE))
+    write(_file(out, task.name), json.dumps({"steps": steps, "panels": panels}).encode())
+
+
+def stored(out: Path, task: str, steps: int | None = None) -> list[Panel]:
+    """The maps that were kept (from so many steps); none if there are none."""
+    try:
+        content: dict[str, Any] = json.loads(_file(out, task).read_text())
+        return content["panels"] if steps in (None, content["steps"]) else []
+    except (OSError, ValueError, KeyError):
+        return []
+
+
+def _file(out: Path, task: str) -> Path:
+    return out / task / "cooperative" / "maps.json"

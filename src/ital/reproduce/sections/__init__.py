@@ -1,0 +1,51 @@
+"""The report's sections, one file each: what a section shows is made of plain blocks by one function.
+
+To add one, write a file with a function ``build(context)`` that returns blocks (an empty list: no section), and name
+it in ``SECTIONS``, at the place where it shall stand.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ital.reproduce._blocks import Block
+from ital.reproduce.sections import (
+    _adversary,
+    _again,
+    _claims,
+    _controls,
+    _main,
+    _random,
+    _settings,
+    _study,
+    _tables,
+    _tasks,
+    _theory,
+    _tuned,
+)
+from ital.reproduce.sections._context import Context
+
+
+class Section(NamedTuple):
+    """A part of the report: its title, the name that links have for it, and what fills it."""
+
+    title: str
+    id: str
+    build: Callable[[Context], list[Block]]
+
+
+SECTIONS = (
+    Section("What holds", "claims", _claims.build),
+    Section("The main figure", "main-figure", _main.build),
+    Section("Awareness, or the longer step?", "controls", _controls.build),
+    Section("Every method tuned", "tuned", _tuned.build),
+    Section("Task by task", "tasks", _tasks.build),
+    Section("Adversary", "adversary", _adversary.build),
+    Section("Random teacher", "random-teacher", _random.build),
+    Section("Human study, simulated", "study", _study.build),
+    Section("Theory and β", "theory", _theory.build),
+    Section("Tables", "tables", _tables.build),
+    Section("Settings and times", "settings", _settings.build),
+    Section("Run it again", "again", _again.build),
+)
+
+__all__ = ["SECTIONS", "Context", "Section"]

@@ -1,0 +1,16 @@
+"""The summary: one row per claim of the paper, with its checks inside."""
+
+from ital.reproduce import _blocks
+from ital.reproduce._blocks import Block
+from ital.reproduce.sections._context import Context
+
+
+def build(context: Context) -> list[Block]:
+    """Claims, verdicts and numbers."""
+    how = (
+        "A claim holds if it does in every place it is about and from both starts: uniform, as in the paper's "
+        "Algorithm 1, and normal:0.1 (deviation 0.1 around zero), as in the authors' later code. One that depends on "
+        "the task or on the start holds in part. Tests are paired over seeds, p-values adjusted within a claim (Holm). "
+        "Open a row for its rule and every number behind it."
+    )
+    return [_blocks.paragraph(how), {"kind": "claims", "rows": [one.row() for one in context.findings]}]

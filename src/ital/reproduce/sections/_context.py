@@ -1,0 +1,19 @@
+"""What every section may read."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from ital.reproduce._claims import Finding
+from ital.reproduce._data import Data
+from ital.reproduce._plan import Scale
+
+
+class Context(NamedTuple):
+    """All results, what they say of the claims, the scale, the folder, how long this call took, and what to note."""
+
+    data: Data
+    findings: list[Finding]
+    scale: Scale
+    out: Path
+    took: float
+    notes: list[str]

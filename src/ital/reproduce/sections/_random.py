@@ -1,0 +1,41 @@
+"""A teacher who chooses at random."""
+
+import numpy as np
+
+from ital.figures import in_legend_order
+from ital.figures._curves import colours
+from ital.reproduce import _blocks, _charts
+from ital.reproduce._blocks import Block
+from ital.reproduce._charts import Panel
+from ital.reproduce._claims import label
+from ital.reproduce._data import Experiment
+from ital.reproduce.sections._context import Context
+
+
+def build(context: Context) -> list[Block]:
+    """What is left of the distance, a dot per seed."""
+    caption = (
+        "Share of the distance that is left at the end: a dot per seed, a bar for the mean. The paper finds no gain "
+        "and a larger spread with the learners of its human study. Here ITAL may still be ahead of IMT, because its "
+        "steps are longer."
+    )
+    panels = [panel(one) for one in context.data.every("random")]
+    title = "Random teacher: what is left of the distance"
+    return _blocks.figure("random", title, panels, caption, columns=4, note=context.scale.note)
+
+
+def panel(one: Experiment) -> Panel:
+    """One experiment."""
+    methods = in_legend_order([str(name) for name in one.curves["method"].values])
+    coloured = colours(methods)
+    marks = [_charts.rule("y", 1.0, "start")]
+    for i, method in enumerate(methods):
+        left = one.left(method)
+        jitter = np.linspace(-0.14, 0.14, len(left)) if len(left) > 1 else np.zeros(1)
+        marks.append(_charts.points("", coloured[method], i + jitter, left, size=3.5, pale=True))
+        marks.append(_charts.line("", _charts.INK, [i - 0.25, i + 0.25], [left.mean()] * 2, width=1.6))
+    names = [label(one, method) for method in methods]
+    return _charts.panel(
+        f"{one.cell.task}, {one.cell.start} start", marks, y="Distance left, of the start",
+        x_ticks=(range(len(names)), names), x_range=(-0.5, len(names) - 0.5), size=(2.9, 2.5),
+    )  # fmt: skip
