@@ -38,9 +38,12 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
     results = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")}
     assert len(results) == 8  # six experiments and two sweeps
     monkeypatch.setattr(_work._theory, "panel", None)  # what is there is not computed again
+    made = []
+    monkeypatch.setattr(_work._report, "publish", lambda report, out: made.append(report["sections"]) or out)
     reproduce(["regression"], quick=True, out=tmp_path)
     monkeypatch.setattr(_work.experiments, "run", None)
     reproduce(quick=True, out=tmp_path, report_only=True)
+    assert [len(sections) for sections in made] == [page.count("<section ")] * 2
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")} == results
 
 
