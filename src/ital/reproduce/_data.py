@@ -69,7 +69,7 @@ class Experiment(NamedTuple):
 
 
 class Data:
-    """All experiments of a report, with what the theory panel, the study and the sweeps found."""
+    """All experiments of a report, and what theory panel, study, sweeps and those beyond the paper found."""
 
     def __init__(
         self,
@@ -77,11 +77,13 @@ class Data:
         theory: dict[tuple[str, str], Any] | None = None,
         study: Any = None,
         sweeps: "dict[Cell, xr.Dataset] | None" = None,
+        beyond: Iterable[Experiment] = (),
     ) -> None:
         self.experiments = {one.cell: one for one in experiments}
         self.theory = theory or {}
         self.study = study
         self.sweeps = sweeps or {}
+        self.beyond = {one.cell: one for one in beyond}
 
     def every(self, teacher: str, *methods: str, tasks: Iterable[str] | None = None) -> Iterator[Experiment]:
         """Experiments with a teacher, on some tasks, in which all these methods were run."""

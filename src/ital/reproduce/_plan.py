@@ -1,6 +1,7 @@
 """What is reproduced: every task with every teacher, from both starts, at full or at quick scale."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,13 +37,17 @@ TUNED = ("batch", "sgd", "imt", "ital")  # methods of a sweep
 STEP_SIZES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 RATIONALITIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of a sweep, times the task's β
 RANDOM_METHODS = ("batch", "imt", "ital")
+BEYOND = ("batch", "imt", "ital", "ital-safe", "ital-full", "ital-adaptive", *learners.CONTROLS)
+NEURAL = "mnist-mlp"
+NEURAL_LR = 0.1
 
 
 class Scale(NamedTuple):
     """How much is computed.
 
     ``random`` are the tasks that a random teacher teaches too, ``theory`` those of the theory panel, ``sweeps`` those
-    where every method is tuned; ``eval_every`` spaces the slow exams of a quick run.
+    where every method is tuned, ``beyond`` those of what the paper does not have; ``eval_every`` spaces the slow exams
+    of a quick run.
     """
 
     quick: bool
@@ -55,6 +60,7 @@ class Scale(NamedTuple):
     theory_seeds: int
     sweeps: tuple[str, ...]
     sweep_seeds: int
+    beyond: tuple[str, ...]
     eval_every: dict[str, int]
 
     @property
@@ -74,6 +80,7 @@ FULL = Scale(
     theory_seeds=5,
     sweeps=TASKS,
     sweep_seeds=5,
+    beyond=("regression", "gaussian", NEURAL),
     eval_every={},
 )
 QUICK = Scale(
@@ -87,6 +94,7 @@ QUICK = Scale(
     theory_seeds=3,
     sweeps=("regression",),
     sweep_seeds=3,
+    beyond=("regression", NEURAL),
     eval_every={"equation-40": 200, "equation-50": 200},
 )
 
@@ -132,9 +140,22 @@ def settings(cell: Cell, scale: Scale) -> Settings:
     )
 
 
+def beyond_cells(names: Sequence[str], scale: Scale) -> list[Cell]:
+    """What the paper does not have: learners that find out about their teacher, teachers that change, a network."""
+    taught = [task for task in scale.beyond if task in names or task == NEURAL]
+    teachers = {NEURAL: TEACHERS}
+    changing = ("cooperative", "random", "adversarial", "switching")
+    return [Cell(STARTS[0], task, teacher) for task in taught for teacher in teachers.get(task, changing)]
+
+
+def beyond_settings(cell: Cell, scale: Scale) -> Settings:
+    """As in the paper's experiments, with other methods; a network needs longer steps."""
+    return replace(settings(cell, scale), methods=BEYOND, lr=NEURAL_LR if cell.task == NEURAL else 1e-3)
+
+
 def sweep_cells(names: Sequence[str], scale: Scale) -> list[Cell]:
-    """The experiments in which every method is tuned."""
-    return [Cell(start, task, "cooperative") for task in names if task in scale.sweeps for start in STARTS]
+    """The experiments in which every method is tuned: from the small start, where nothing hides how near one gets."""
+    return [Cell(STARTS[1], task, "cooperative") for task in names if task in scale.sweeps]
 
 
 def chosen(names: Sequence[str]) -> list[str]:

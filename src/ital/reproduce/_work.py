@@ -14,7 +14,7 @@ from ital import experiments, figures, tasks, teachers
 from ital._files import write
 from ital._progress import show_whole
 from ital.errors import InputError
-from ital.experiments import Damaged, load_curves
+from ital.experiments import Damaged, Settings, load_curves
 from ital.reproduce import _claims, _maps, _plan, _report, _study, _theory
 from ital.reproduce._data import Data, Experiment
 from ital.reproduce._figures import stamp, task_figure
@@ -26,6 +26,7 @@ from ital.tasks import Task
 if TYPE_CHECKING:
     import xarray as xr
 
+BEYOND = "beyond"  # the folder of what the paper does not have
 REPORT_SECONDS, THEORY_SECONDS, STUDY_SECONDS, SWEEP_SECONDS = 30.0, 10.0, 20.0, 10.0
 
 
@@ -55,12 +56,17 @@ def reproduce(
     with_study = not names and not report_only and _study.is_there()
     total = sum(_plan.seconds(cell, scale) for cell in work) + THEORY_SECONDS * len(theory)
     tuned = _plan.sweep_cells(wanted, scale)
+    beyond = _plan.beyond_cells(wanted, scale) if wanted and not names else []
+    total += sum(_plan.seconds(cell, scale) for cell in beyond)
     total += STUDY_SECONDS * with_study + REPORT_SECONDS + SWEEP_SECONDS * len(tuned)
     began = time.monotonic()
     with show_whole(total, progress) as part:
         for cell in work:
             with part(cell.title, _plan.seconds(cell, scale)):
                 _run(cell, scale, out, say)
+        for cell in beyond:
+            with part(f"beyond the paper: {cell.title}", _plan.seconds(cell, scale)):
+                experiments.run(_plan.beyond_settings(cell, scale), out / BEYOND, progress=True, draw=False, say=say)
         for start, task in theory:
             with part(f"theory on {task}, {start} start", THEORY_SECONDS):
                 _theory_of(start, task, scale, out, compute=True)
@@ -104,7 +110,14 @@ def _sweep(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> N
 
 def collect(scale: Scale, out: Path) -> Data:
     """Everything in a folder that was made at this scale: experiments, theory, study."""
-    found = [_found(cell, scale, out) for cell in _plan.cells((*_plan.TASKS, *_plan.STAND_INS), scale)]
+    found = [
+        _found(cell, _plan.settings(cell, scale), cell.folder(out))
+        for cell in _plan.cells((*_plan.TASKS, *_plan.STAND_INS), scale)
+    ]
+    beyond = [
+        _found(cell, _plan.beyond_settings(cell, scale), out / BEYOND)
+        for cell in _plan.beyond_cells(_plan.TASKS, scale)
+    ]
     panels = {
         (start, task): panel
         for task in scale.theory
@@ -119,7 +132,8 @@ def collect(scale: Scale, out: Path) -> Data:
         for cell in _plan.sweep_cells(_plan.TASKS, scale)
         if (grid := _grid(cell.folder(out) / cell.task / cell.teacher / "sweep.nc", scale)) is not None
     }
-    return Data([one for one in found if one is not None], panels, study, tuned)
+    there = ([one for one in several if one is not None] for several in (found, beyond))
+    return Data(next(there), panels, study, tuned, next(there))
 
 
 def _grid(file: Path, scale: Scale) -> "xr.Dataset | None":
@@ -131,16 +145,15 @@ def _grid(file: Path, scale: Scale) -> "xr.Dataset | None":
     return grid if grid.attrs.get("steps") == scale.steps else None
 
 
-def _found(cell: Cell, scale: Scale, out: Path) -> Experiment | None:
+def _found(cell: Cell, wanted: Settings, folder: Path) -> Experiment | None:
     """A finished experiment of these settings, cut to its methods and seeds; None if it is not there or not whole."""
-    file = cell.folder(out) / cell.task / cell.teacher / "curves.nc"
+    file = folder / cell.task / cell.teacher / "curves.nc"
     if not file.exists():
         return None
     try:
         task, curves = _task(cell.task), load_curves(file)
     except (Damaged, InputError):
         return None
-    wanted = _plan.settings(cell, scale)
     made_with = {
         "task": cell.task,
         "teacher": cell.teacher,

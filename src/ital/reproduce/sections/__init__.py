@@ -11,6 +11,7 @@ from ital.reproduce._blocks import Block
 from ital.reproduce.sections import (
     _adversary,
     _again,
+    _beyond,
     _claims,
     _controls,
     _main,
@@ -42,6 +43,7 @@ SECTIONS = (
     Section("Adversary", "adversary", _adversary.build),
     Section("Random teacher", "random-teacher", _random.build),
     Section("Human study, simulated", "study", _study.build),
+    Section("Beyond the paper", "beyond", _beyond.build),
     Section("Theory and β", "theory", _theory.build),
     Section("Tables", "tables", _tables.build),
     Section("Settings and times", "settings", _settings.build),
