@@ -166,9 +166,91 @@ def table() -> None:
             store("full-table.json", out)
 
 
+def adaptive_rows(cells: dict[str, Any]) -> list[str]:
+    """A Markdown table of all cells: what was reached, and whether the target was met."""
+    rows = [
+        "| task | teacher | naive | best fixed β | at | `ital-adaptive` | of naive | of best | target |",
+        "|" + "---|" * 9,
+    ]
+    for name, cell in cells.items():
+        task, teacher = name.split()
+        of_naive, of_best = cell["adaptive"] / cell["naive"], cell["adaptive"] / cell["best_fixed"]
+        met = of_naive <= 1.02 and (teacher not in ("cooperative", "adversarial") or of_best <= 1.15)
+        at = f"{cell['best_multiple']:g} × task's"
+        numbers = f"{cell['naive']:.3g} | {cell['best_fixed']:.3g} | {at} | {cell['adaptive']:.3g}"
+        rows.append(
+            f"| {task} | {teacher} | {numbers} | {of_naive:.2g} | {of_best:.2g} | {'met' if met else '**missed**'} |"
+        )
+    return rows
+
+
+def full_rows(content: dict[str, Any]) -> list[str]:
+    """A Markdown table of the methods at equal step length, with paired tests."""
+    from scipy.stats import ttest_rel
+
+    steps_, rows = content["steps"], content["rows"]
+    own = np.asarray(rows["ital-full"]["seeds"])
+    tests = {
+        (kind, step): ttest_rel(own[:, i], np.asarray(row["seeds"])[:, i]).pvalue
+        for kind, row in rows.items()
+        for i, step in enumerate(steps_)
+        if kind != "ital-full" and step in JUDGED
+    }
+    order = sorted(tests, key=tests.__getitem__)
+    holm: dict[tuple[str, int], float] = {}
+    for rank, key in enumerate(order):
+        holm[key] = min(1.0, max([tests[key] * (len(order) - rank), *holm.values()]))
+    told = [
+        "| method | L | β | " + " | ".join(f"step {step}" for step in steps_) + " |",
+        "|" + "---|" * (3 + len(steps_)),
+    ]
+    for kind, row in rows.items():
+        means = np.mean(row["seeds"], axis=0)
+        shown = [
+            f"{mean:.3g}" + (f" (p = {holm[kind, step]:.1g})" if (kind, step) in holm else "")
+            for mean, step in zip(means, steps_, strict=True)
+        ]
+        told.append(f"| {kind} | {row['length']:g} | {row['beta']:g} | " + " | ".join(shown) + " |")
+    return told
+
+
+def page() -> None:
+    """Puts the tables into docs/beyond.md and draws trust over time."""
+    import matplotlib
+
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    docs = Path(__file__).parents[1] / "docs"
+    text = (docs / "beyond.md").read_text("utf-8")
+    for name, make in (("adaptive", adaptive_rows), ("full", full_rows)):
+        begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+        before, _, rest = text.partition(begin)
+        after = rest.partition(end)[2]
+        table_ = "\n".join(make(json.loads((RESULTS / f"{name}.json").read_text())))
+        text = f"{before}{begin}\n{table_}\n\n{end}{after}"
+    (docs / "beyond.md").write_text(text, "utf-8")
+    cells = json.loads((RESULTS / "adaptive.json").read_text())
+    shown = [task for task in TASKS if f"{task} {TEACHERS[-1]}" in cells]
+    figure, axes = plt.subplots(
+        1, len(shown), figsize=(3 * len(shown), 2.6), sharey=True, layout="constrained", squeeze=False
+    )
+    for axis, task in zip(axes[0], shown, strict=True):
+        for teacher in TEACHERS:
+            cell = cells[f"{task} {teacher}"]
+            axis.plot(cell["step"], cell["trust"], label=teacher, linewidth=1.3)
+        axis.set(title=task, xlabel="Training iteration", ylim=(-1.05, 1.05))
+        axis.axhline(0, color="0.7", linewidth=0.6, zorder=0)
+    axes[0][0].set_ylabel("Trust of ital-adaptive")
+    axes[0][-1].legend(frameon=False, fontsize=7)
+    with matplotlib.rc_context({"svg.hashsalt": "trust"}):
+        figure.savefig(docs / "images" / "trust.svg", metadata={"Date": None})
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", choices=("adaptive", "full", "table"))
+    parser.add_argument("what", choices=("adaptive", "full", "table", "page"))
     parser.add_argument("tasks", nargs="*")
     chosen = parser.parse_args()
-    sys.exit(adaptive(chosen.tasks) if chosen.what == "adaptive" else {"full": full, "table": table}[chosen.what]())
+    other = {"full": full, "table": table, "page": page}
+    sys.exit(adaptive(chosen.tasks) if chosen.what == "adaptive" else other[chosen.what]())
