@@ -113,7 +113,7 @@ def share_of_pool(rows):
 
 
 def test_a_pool_stays_below_twice_its_bytes():
-    assert 0.9 < share_of_pool(100_000) < 2
+    assert 0.9 < share_of_pool(300_000) < 2  # so many rows that the tens of MB by which runs differ do not count
 
 
 @pytest.mark.slow
