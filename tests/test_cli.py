@@ -121,10 +121,12 @@ def test_sweep_prints_the_best_settings_the_winner_and_the_files(capsys, tmp_pat
 
 def test_shipped_features_are_checked(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("ITAL_FEATURES", str(tmp_path))
-    checked = [ital(capsys, "features", "check", name) for name in ("mnist", "cifar10", "tiny-imagenet")]
-    assert [status for status, _, _ in checked] == [0, 0, 0], checked
+    checked = [
+        ital(capsys, "features", "check", name) for name in ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet")
+    ]
+    assert [status for status, _, _ in checked] == [0, 0, 0, 0], checked
     out = "".join(out for _, out, _ in checked)
-    assert out.count("on all test rows") == 4  # one of each file, and the top-5 of Tiny ImageNet
+    assert out.count("on all test rows") == 5  # one of each file, and the top-5 of Tiny ImageNet
     assert "Tiny ImageNet is drawn from ImageNet" in out
 
 

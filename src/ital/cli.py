@@ -285,7 +285,10 @@ app.add_typer(data_app, name="data")
 @features_app.command("build", epilog="Example: ital features build mnist --data ~/mnist --out mnist.npz")
 def features_build(
     name: Annotated[
-        str, typer.Argument(help="mnist, cifar10, tiny-imagenet, tiny-imagenet-vgg or equation.", show_default=False)
+        str,
+        typer.Argument(
+            help="mnist, mnist-pixels, cifar10, tiny-imagenet, tiny-imagenet-vgg or equation.", show_default=False
+        ),
     ],
     data: Annotated[Path | None, typer.Option(help="Folder of the data (default: where ital data get put it).")] = None,
     out: Annotated[
@@ -316,7 +319,7 @@ def features_check(
     """Evaluate the last layers again on the rows that a feature file holds, and compare with its data card."""
     from ital import features
 
-    for one in ("mnist", "cifar10", "tiny-imagenet", "equation") if name is None else (name,):
+    for one in ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "equation") if name is None else (name,):
         file = features.find(one) or Path(one)
         print_check(file)
 
@@ -334,7 +337,7 @@ def print_check(file: Path) -> None:
         for line in _equations.check(file):
             print(f"  {line}")
         return
-    for note in ("extractors", "caution"):
+    for note in ("extractors", "caution", "layer"):
         if note in card:
             print(f"  {card[note]}")
     of_rows = card.get("of_rows", len(loaded.labels))

@@ -17,7 +17,10 @@ from ital.losses import Loss
 
 
 class Init(NamedTuple):
-    """Where learning starts: weights ``uniform`` in [−scale, scale] or ``normal`` with deviation ``scale``; bias 0."""
+    """Where learning starts: weights ``uniform`` in [−scale, scale] or ``normal`` with deviation ``scale``; bias 0.
+
+    A task may start its model as the model itself does (``OWN``).
+    """
 
     kind: str
     scale: Any  # a number, traced inside compiled programs
@@ -37,13 +40,18 @@ class Init(NamedTuple):
         return init
 
     def __str__(self) -> str:
-        return self.kind if (self.kind, self.scale) == ("uniform", 1.0) else f"{self.kind}:{_short(self.scale)}"
+        return self.kind if self in (("uniform", 1.0), OWN) else f"{self.kind}:{_short(self.scale)}"
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
         """Weights of the given shape."""
+        if self.kind == OWN.kind:
+            raise InputError("this model has no start of its own: choose uniform or normal")
         if self.kind == "uniform":
             return jax.random.uniform(key, shape, minval=-self.scale, maxval=self.scale)
         return self.scale * jax.random.normal(key, shape)
+
+
+OWN = Init("own", 1.0)
 
 
 def _short(number: float) -> str:
@@ -129,4 +137,4 @@ def differentiable(
     )
 
 
-__all__ = ["Init", "LinearRows", "Model", "differentiable", "linear", "linear_rows"]
+__all__ = ["OWN", "Init", "LinearRows", "Model", "differentiable", "linear", "linear_rows"]

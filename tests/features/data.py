@@ -92,8 +92,25 @@ def write_features(folder, rows=40, test=15):
         features.save(
             features.Features(card, labels, views, layers, labels[:test], {learner: tested}), folder / f"{name}.npz"
         )
+    write_pixels(folder, test)
     write_equation_features(folder, rows, test)
     return folder
+
+
+def write_pixels(folder, test=15, side=4):
+    """Small pictures of the rows that the small ``mnist`` there has, with its labels."""
+    from ital import features
+
+    labels = features.load(folder / "mnist.npz").labels
+    rng = np.random.default_rng(1)
+    patterns = rng.integers(0, 200, (10, side * side))
+    view = (patterns[labels] + rng.integers(0, 56, (len(labels), side * side))).astype(np.uint8)
+    layer = rng.normal(size=(10, side * side + 1)).astype(np.float32)
+    card = {"name": "mnist-pixels", "data": "made up", "learner": "pixels"}
+    features.save(
+        features.Features(card, labels, {"pixels": view}, {"pixels": layer}, labels[:test], {"pixels": view[:test]}),
+        folder / "mnist-pixels.npz",
+    )
 
 
 def write_equation_features(folder, rows=40, test=15):

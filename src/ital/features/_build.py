@@ -153,8 +153,8 @@ def build(
 
     What is finished is kept in a folder beside the file until all of it is: an interrupted build goes on there.
     """
-    if name not in KINDS and name != "equation":
-        raise InputError(f"unknown features {name!r}: known are {', '.join([*KINDS, 'equation'])}")
+    if name not in KINDS and name not in ("mnist-pixels", "equation"):
+        raise InputError(f"unknown features {name!r}: known are {', '.join([*KINDS, 'mnist-pixels', 'equation'])}")
     out = own_folder() / f"{name}.npz" if out is None else out
     if out.is_dir():
         raise InputError(f"cannot write features to {out}: it is a folder")
@@ -164,13 +164,16 @@ def build(
         if data is not None:
             raise InputError("features of equations need no data: their trajectories are generated")
         return _with_extra("_equations").build(out, seed=seed, show=show)
-    kind = KINDS[name]
-    folder = data_folder(name) if data is None else data
+    of = name.removesuffix("-pixels")  # the data set
+    folder = data_folder(of) if data is None else data
     if not folder.is_dir():
         raise InputError(
             f"no data for {name}: {folder} is not a folder. Give the data with --data DIR"
-            + (f", or fetch it with: ital data get {name}" if name in ("mnist", "cifar10") else "")
+            + (f", or fetch it with: ital data get {of}" if of in ("mnist", "cifar10") else "")
         )
+    if name == "mnist-pixels":
+        return _with_extra("_pixels").build(folder, out, seed=seed, rows=rows)
+    kind = KINDS[name]
     _training = _with_extra("_training")
     loaded = kind.load(folder)
     working = out.with_name(f"{out.name}.building")
@@ -188,7 +191,7 @@ def build(
             seed=seed, checkpoint=working / f"{network}.eqx", show=part,
         )  # fmt: skip
         labels, test_labels = source.train_y[: source.rows], source.test_y
-        kept = np.sort(np.random.default_rng(seed).permutation(len(labels))[: rows or kind.rows])
+        kept = kept_rows(len(labels), rows or kind.rows, seed)
         layers[network] = _training.last_layer(trained)
         test = _training.views(trained, source.test_x)
         views[network] = _training.views(trained, source.train_x[kept]).astype(np.float16)
@@ -210,6 +213,11 @@ def build(
     save(features, out)
     shutil.rmtree(working, ignore_errors=True)
     return out
+
+
+def kept_rows(count: int, rows: int, seed: int) -> np.ndarray:
+    """Which rows of a data set go into a file, in their order: the same for all files made with one seed."""
+    return np.sort(np.random.default_rng(seed).permutation(count)[:rows])
 
 
 def _with_extra(module: str) -> Any:

@@ -10,6 +10,7 @@ from ital.tasks._base import Exam, Metric, Picture, Rules, Task, TeacherSide, Tr
 from ital.tasks._gaussian import gaussian
 from ital.tasks._images import cifar10, from_features, mnist, tiny_imagenet, tiny_imagenet_vgg
 from ital.tasks._irl import irl, irl_dense, irl_sparse, irl_tabular
+from ital.tasks._neural import mlp, mnist_mlp
 from ital.tasks._pool import Pool, from_pool
 from ital.tasks._regression import regression
 from ital.tasks._simplification import simplification
@@ -19,6 +20,7 @@ REGISTRY: dict[str, Callable[..., Task]] = {
     "gaussian": gaussian,
     "mnist-20": functools.partial(mnist, teacher=20),
     "mnist-30": functools.partial(mnist, teacher=30),
+    "mnist-mlp": mnist_mlp,
     "cifar10-6": functools.partial(cifar10, teacher=6),
     "cifar10-12": functools.partial(cifar10, teacher=12),
     "tiny-imagenet-lite0": functools.partial(tiny_imagenet, teacher="lite0"),
@@ -60,7 +62,9 @@ __all__ = [
     "irl_sparse",
     "irl_tabular",
     "make",
+    "mlp",
     "mnist",
+    "mnist_mlp",
     "regression",
     "simplification",
     "tiny_imagenet",

@@ -24,15 +24,8 @@ def from_features(
 
     Targets are the networks' own last layers.
     """
-    found = features.find(file)
-    if found is None:
-        raise InputError(
-            f"task {name!r} needs features that do not come with ital: ital features build {file} --data DIR"
-        )
-    loaded = features.load(found)
+    loaded = load_features(name, file, teacher)
     learner = loaded.card["learner"]
-    if teacher not in loaded.views:
-        raise InputError(f"{found} has no network {teacher!r}: there are {', '.join(loaded.views)}")
     pool = Pool(
         learner_x=loaded.views[learner],
         teacher_x=loaded.views[teacher],
@@ -54,6 +47,20 @@ def from_features(
         top5=top5,
         data_version=loaded.version,
     )
+
+
+def load_features(name: str, file: str, *networks: str) -> features.Features:
+    """The feature file that task ``name`` needs, with these networks in it."""
+    found = features.find(file)
+    if found is None:
+        raise InputError(
+            f"task {name!r} needs features that do not come with ital: ital features build {file} --data DIR"
+        )
+    loaded = features.load(found)
+    for network in networks:
+        if network not in loaded.views:
+            raise InputError(f"{found} has no network {network!r}: there are {', '.join(loaded.views)}")
+    return loaded
 
 
 def mnist(teacher: int, *, label_noise: float = 0.0) -> Task:

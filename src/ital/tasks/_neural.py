@@ -1,0 +1,104 @@
+"""A learner with a neural network, all of its layers learning, taught by a teacher with another network."""
+
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital import losses
+from ital._types import Array, Float, PRNGKeyArray
+from ital.errors import InputError
+from ital.gradients import HIGHEST, Gradients, factored
+from ital.losses import Loss
+from ital.models import OWN, Init, LinearRows, Model, linear_rows
+from ital.tasks._base import Task
+from ital.tasks._images import load_features
+from ital.tasks._pool import Pool, from_pool
+
+Layers = tuple[Array, ...]  # [W, b] of each layer: outputs × (inputs + 1)
+
+
+@functools.cache  # one object per setting, so that equal tasks share one compiled program
+def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
+    """An Equinox MLP of ``depth`` tanh layers and a linear one, with the gradients of all layers in closed form.
+
+    In each layer an example's gradient is δ ⊗ ã, as that of a linear model: no gradient per example is ever made,
+    which autodiff would need for the norms.
+    """
+
+    def start(key: PRNGKeyArray, init: Init, rows: LinearRows, outputs: int) -> Layers:
+        network = eqx.nn.MLP(rows.x.shape[1] - 1, outputs, width, depth, jnp.tanh, key=key)
+        if init.kind == OWN.kind:
+            return tuple(jnp.column_stack(jax.tree.leaves(layer)) for layer in network.layers)
+        shapes = [layer.weight.shape for layer in network.layers]
+        draws = map(init.draw, jax.random.split(key, len(shapes)), shapes)
+        return tuple(jnp.pad(weights, ((0, 0), (0, 1))) for weights in draws)
+
+    def inputs(params: Layers, rows: LinearRows) -> list[Array]:
+        """What each layer sees, the constant 1 last."""
+        seen = [rows.x]
+        for layer in params[:-1]:
+            hidden = jnp.tanh(_apply(layer, seen[-1]))
+            seen.append(jnp.pad(hidden, ((0, 0), (0, 1)), constant_values=1))
+        return seen
+
+    def outputs(params: Layers, rows: LinearRows) -> Array:
+        return _apply(params[-1], inputs(params, rows)[-1])
+
+    def gradients(params: Layers, rows: LinearRows, y: Array) -> Gradients:
+        seen = inputs(params, rows)
+        alpha = _apply(params[-1], seen[-1])
+        deltas = [loss.derivative(alpha, y)]
+        for layer, hidden in zip(params[:0:-1], seen[:0:-1], strict=True):
+            back = jnp.matmul(deltas[0], layer[:, :-1], precision=HIGHEST)
+            deltas.insert(0, back * (1 - hidden[:, :-1] ** 2))  # tanh′ = 1 − tanh²
+        squared_norms = [rows.squared_norms, *(jnp.sum(hidden**2, axis=-1) for hidden in seen[1:])]
+        values = loss.value(alpha, y)
+        parts = [factored(values, *layer) for layer in zip(deltas, seen, squared_norms, strict=True)]
+        return Gradients(
+            losses=values,
+            squared_norms=functools.reduce(jnp.add, [part.squared_norms for part in parts]),
+            inner=lambda v: functools.reduce(jnp.add, [part.inner(u) for part, u in zip(parts, v, strict=True)]),
+            weighted_sum=lambda w: tuple(part.weighted_sum(w) for part in parts),
+        )
+
+    return Model("mlp", linear_rows, start, outputs, gradients)
+
+
+def _apply(layer: Float[Array, "K d"], seen: Float[Array, "B d"]) -> Float[Array, "B K"]:
+    return jnp.matmul(seen, layer.T, precision=HIGHEST)
+
+
+def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -> Task:
+    """MNIST pictures seen by an MLP, all layers learning, taught through another network's features; try --lr 0.1."""
+    name = "mnist-mlp"
+    pixels, networks = load_features(name, "mnist-pixels"), load_features(name, "mnist", str(teacher))
+    if not np.array_equal(pixels.labels, networks.labels):
+        raise InputError(
+            f"task {name!r}: mnist-pixels and mnist hold other rows: build both from one data set with one seed"
+        )
+    view = pixels.card["learner"]
+    pool = Pool(
+        learner_x=pixels.views[view] / np.float32(255),
+        teacher_x=networks.views[str(teacher)],
+        labels=pixels.labels.astype(np.int32),
+        teacher_target=networks.last_layers[str(teacher)],
+        learner_target=None,  # many weights answer alike
+        test_x=pixels.test_views[view] / np.float32(255),
+        test_labels=pixels.test_labels.astype(np.int32),
+    )
+    return from_pool(
+        name,
+        pool,
+        losses.cross_entropy,
+        model=mlp(losses.cross_entropy, width),
+        beta=30.0,
+        title=f"MNIST pictures, MLP of {width}, teacher {teacher}-D",
+        init=OWN,
+        eval_every=50,
+        label_noise=label_noise,
+        data_version=f"{pixels.version} {networks.version}",
+        settings={"teacher_network": teacher, "width": width},
+    )
