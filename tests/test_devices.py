@@ -114,9 +114,7 @@ print(json.dumps([ends[0].shape[0], *(float(abs(end - ends[0]).max()) for end in
 
 
 def test_the_command_takes_them_and_says_so(tmp_path):
-    command = (
-        "from ital.cli import main; main(['run', 'regression', '--seeds', '3', '--steps', '20', '--methods', 'imt'"
-    )
+    command = "from ital.cli import main; main('run regression --seeds 3 --steps 20 --methods imt {}'.split())"
     several = on_four_devices(command.format("--devices 2 --out two"), tmp_path)
     assert "computing on 2 × cpu" in several.stderr
     alone = on_four_devices(command.format("--out one"), tmp_path)
