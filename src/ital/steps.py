@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 HALVINGS = 4
 
 
-class Step(NamedTuple):
+class Form(NamedTuple):
     """A form of step: ``take(lesson, settings, params, wanted) -> params``; settings are numbers, traced."""
 
     name: str
@@ -85,12 +85,12 @@ def _scaled(params: Params, wanted: Params, length: Scalar, *, shorten_only: boo
     return add_scaled(params, length / norm, unit)
 
 
-def rate() -> Step:
+def rate() -> Form:
     """Goes where the learner says: η alone decides (the paper's form)."""
-    return Step("rate", as_wanted)
+    return Form("rate", as_wanted)
 
 
-def length(text: float | str) -> Step:
+def length(text: float | str) -> Form:
     """Steps of one length L for all methods, constant or falling linearly to 0 (length:0.4, length:0.4:decay)."""
     number, _, decay = str(text).partition(":")
     try:
@@ -100,24 +100,24 @@ def length(text: float | str) -> Step:
     if not (math.isfinite(value) and value > 0) or decay not in ("", "decay"):
         raise InputError(f"a step of one length is written length:L or length:L:decay with L > 0, not length:{text}")
     name = f"length:{repr(value).removesuffix('.0')}" + (":decay" if decay else "")
-    return Step(name, equal_length, Length(value, 1.0 if decay else 0.0))
+    return Form(name, equal_length, Length(value, 1.0 if decay else 0.0))
 
 
-def safe() -> Step:
+def safe() -> Form:
     """No further than the mini-batch can tell, and only where it is not worse off: no β diverges."""
-    return Step("safe", within_reach)
+    return Form("safe", within_reach)
 
 
-REGISTRY: dict[str, Callable[..., Step]] = {"rate": rate, "length": length, "safe": safe}
+REGISTRY: dict[str, Callable[..., Form]] = {"rate": rate, "length": length, "safe": safe}
 
 
-def make(name: "str | Step") -> Step:
+def make(name: "str | Form") -> Form:
     """The form of that name, e.g. ``rate``, ``length:0.4:decay`` or ``safe``."""
-    if isinstance(name, Step):
+    if isinstance(name, Form):
         return name
     if name == "length":
         raise InputError("a step of one length is written length:L or length:L:decay, e.g. length:0.4:decay")
     return _registry.make("step", REGISTRY, name)
 
 
-__all__ = ["REGISTRY", "Step", "length", "make", "rate", "safe", "within_reach"]
+__all__ = ["REGISTRY", "Form", "length", "make", "rate", "safe", "within_reach"]

@@ -27,7 +27,7 @@ from ital.learners import Learner, Lesson, Rule, Situation
 from ital.learners import make as make_learner
 from ital.models import Init
 from ital.results import FINITE, RESERVED, Recording, Result
-from ital.steps import Step
+from ital.steps import Form
 from ital.steps import make as make_step
 from ital.tasks import Rules, Task, World
 from ital.tasks._base import Exam, stack_worlds
@@ -479,7 +479,7 @@ def open_sessions(
     init: Init,
     eval_every: int,
     beta: float | str | None = None,
-    step: str | Step | Sequence[Step] = "rate",
+    step: str | Form | Sequence[Form] = "rate",
     diagnostics: bool = False,
     devices: int | str = 1,
 ) -> list[Session]:
@@ -501,7 +501,7 @@ def open_sessions(
         jnp.asarray(seeds, jnp.uint32)
     )
     teacher_settings = teacher.resolve(teacher.settings, task.beta)
-    forms = [make_step(step)] * len(learners) if isinstance(step, str | Step) else list(step)
+    forms = [make_step(step)] * len(learners) if isinstance(step, str | Form) else list(step)
     if len({form.take for form in forms}) > 1:
         raise InputError("steps of different forms make different programs: teach them one after the other")
 
@@ -519,7 +519,7 @@ def open_sessions(
             layout.mesh,
         )
 
-    def numbers(lr: Any, forms: Sequence[Step], learner_settings: Any, shape: tuple[int, ...]) -> Numbers:
+    def numbers(lr: Any, forms: Sequence[Form], learner_settings: Any, shape: tuple[int, ...]) -> Numbers:
         spread_teacher = jax.tree.map(functools.partial(_spread, shape=shape), teacher_settings)
         each_lr = jnp.broadcast_to(jnp.asarray(lr, jnp.result_type(float)), shape)
         each_form = _side_by_side(forms, len(seeds))
@@ -533,7 +533,7 @@ def open_sessions(
         return np.asarray(auto_beta_per_seed(*shared, numbers(lr, forms[:1], (), (len(seeds),))))
 
     told = situation(task, teacher, beta, batch_size, auto_beta)
-    by_rule: dict[Rule, list[tuple[Learner, float, Step]]] = {}
+    by_rule: dict[Rule, list[tuple[Learner, float, Form]]] = {}
     for learner, own_lr, form in zip(learners, np.broadcast_to(lr, len(learners)), forms, strict=True):
         resolved = learner.resolve(learner, told)
         by_rule.setdefault(resolved.rule, []).append((resolved, own_lr, form))
@@ -573,7 +573,7 @@ def situation(
     )
 
 
-def _side_by_side(parts: Sequence[Learner | Step], seeds: int) -> Any:
+def _side_by_side(parts: Sequence[Learner | Form], seeds: int) -> Any:
     """The settings of several learners (or forms of step) as one pytree with leading axes (seed, lane)."""
     lanes = [jax.tree.map(lambda number: _spread(number, (seeds,)), part.settings) for part in parts]
     return jax.tree.map(lambda *numbers: jnp.stack(numbers, axis=1), *lanes)
@@ -597,7 +597,7 @@ def teach(
     batch_size: int = 20,
     init: str | Init | None = None,
     eval_every: int | None = None,
-    step: str | Step = "rate",
+    step: str | Form = "rate",
     diagnostics: bool = False,
     devices: int | str = 1,
     progress: bool = False,

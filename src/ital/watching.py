@@ -9,7 +9,7 @@ import numpy as np
 
 from ital.learners import Learner
 from ital.models import Init
-from ital.steps import Step
+from ital.steps import Form
 from ital.tasks import Task
 from ital.teachers._base import AnyTeacher
 from ital.teaching import Session, check_settings, open_sessions, parts
@@ -54,7 +54,7 @@ def watch(
     lr: float = 1e-3,
     batch_size: int = 20,
     init: str | Init | None = None,
-    step: str | Step = "rate",
+    step: str | Form = "rate",
     show: Callable[[float], None] = lambda done: None,
 ) -> Watched:
     """Teaches as :func:`ital.teach` does, on one seed, and keeps the parameters at about ``frames`` moments.

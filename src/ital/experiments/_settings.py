@@ -12,7 +12,7 @@ from ital import _devices, learners, steps, tasks, teachers
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.models import Init
-from ital.steps import Step
+from ital.steps import Form
 from ital.tasks import Task
 from ital.teachers._base import AnyTeacher
 from ital.teaching import check_settings, situation
@@ -107,7 +107,7 @@ class Plan:
     batch_size: int
     init: Init
     eval_every: int
-    step: Step
+    step: Form
     devices: int | str = 1
 
     @property
