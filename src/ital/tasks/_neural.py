@@ -72,7 +72,7 @@ def _apply(layer: Float[Array, "K d"], seen: Float[Array, "B d"]) -> Float[Array
 
 
 def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -> Task:
-    """MNIST pictures seen by an MLP, all layers learning, taught through another network's features; try --lr 0.1."""
+    """MNIST pictures seen by an MLP, all layers learning, taught through another network's features; try --lr 0.05."""
     name = "mnist-mlp"
     pixels, networks = load_features(name, "mnist-pixels"), load_features(name, "mnist", str(teacher))
     if not np.array_equal(pixels.labels, networks.labels):
@@ -94,7 +94,7 @@ def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -
         pool,
         losses.cross_entropy,
         model=mlp(losses.cross_entropy, width),
-        beta=30.0,
+        beta=10.0,  # at η = 0.05 both steps count alike: 2βη = 1
         title=f"MNIST pictures, MLP of {width}, teacher {teacher}-D",
         init=OWN,
         eval_every=50,
