@@ -39,7 +39,7 @@ RATIONALITIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of a sweep, times the
 RANDOM_METHODS = ("batch", "imt", "ital")
 BEYOND = ("batch", "imt", "ital", "ital-safe", "ital-full", "ital-adaptive", *learners.CONTROLS)
 NEURAL = "mnist-mlp"
-NEURAL_LR = 0.1
+NEURAL_LR = 0.05
 
 
 class Scale(NamedTuple):
