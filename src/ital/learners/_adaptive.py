@@ -8,8 +8,9 @@ Three hypotheses are weighed by how well they predicted the places so far, in a 
     she harms        p(place) ∝ exp(−κ·place),  the same
     she is indifferent    all places alike
 
-κ = 0 under the first two says that the scores tell nothing at the moment: a teacher who was helpful stays so while her
-choices cannot be predicted. ``trust`` = P(helps) − P(harms), less a threshold, is the share of |β| that he uses.
+κ = 0 under the first two says that the scores tell nothing at the moment: a teacher who was helpful keeps her credit
+for a while when her choices cannot be predicted. ``trust`` = P(helps) − P(harms), less a threshold, is the share of
+|β| that he uses.
 """
 
 import functools
