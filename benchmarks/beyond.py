@@ -2,7 +2,8 @@
 
 python benchmarks/beyond.py adaptive [TASK …]   one cell per task and teacher: ital-adaptive, naive, best fixed β
 python benchmarks/beyond.py full                ital-full and its controls with steps of equal length
-python benchmarks/beyond.py table               ital-full on all tasks, each method at its own best η
+python benchmarks/beyond.py table [TASK …]      ital-full on all tasks, each method at its own best η or length
+python benchmarks/beyond.py page                tables and figures of docs/beyond.md from what is stored
 """
 
 import argparse
@@ -10,7 +11,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +28,22 @@ TEACHERS = ("cooperative", "boltzmann", "random", "adversarial", "switching")
 MULTIPLES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # of the task's β, with both signs
 TUNING, TEST = range(100, 120), range(20)
 JUDGED = (100, 250, 500)
+RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
+LENGTHS = (0.03, 0.1, 0.3, 0.6, 1.0)
+TABLE = {  # the label noises of every task: rewards have no labels
+    "regression": (0.0, 0.3),
+    "gaussian": (0.0, 0.3),
+    "mnist-20": (0.0, 0.3),
+    "mnist-30": (0.0, 0.3),
+    "cifar10-6": (0.0, 0.3),
+    "cifar10-12": (0.0, 0.3),
+    "tiny-imagenet-lite0": (0.0, 0.3),
+    "tiny-imagenet-lite2": (0.0, 0.3),
+    "equation-40": (0.0, 0.3),
+    "equation-50": (0.0, 0.3),
+    "irl-dense": (0.0,),
+    "irl-sparse": (0.0,),
+}
 
 
 def taught(
@@ -119,51 +136,73 @@ def full() -> None:
         print(kind, row["length"], row["beta"], np.mean(row["seeds"], axis=0).round(3))
 
 
-def table() -> None:
-    """Every task with and without label noise: each method at its own best η (and β), tuned on other seeds."""
-    names = ("regression", "gaussian", "mnist-20", "cifar10-6", "irl-dense")
-    out: dict[str, Any] = {}
-    for name in names:
-        for noise in (0.0,) if name.startswith("irl") else (0.0, 0.3):
+class Candidate(NamedTuple):
+    """A method with numbers that it may be given: η, and the form of its steps."""
+
+    kind: str
+    learner: Learner
+    lr: float
+    step: steps.Form
+
+    @property
+    def told(self) -> dict[str, float | str]:
+        """The numbers, as they are kept."""
+        beta = getattr(self.learner.settings, "beta", None)
+        return {"lr": self.lr, "step": self.step.name, "beta": float(beta or 0)}
+
+
+def candidates(task: Task, form: str) -> list[Candidate]:
+    """All that is tried: each method at many η, or at η = 10⁻³ with steps of many lengths; aware ones at many β."""
+    betas = [m * task.beta for m in ((1e-4, 1e-3, 1e-2, 0.1, 1.0) if form == "rate" else (0.01, 0.1, 0.3, 1.0, 3.0))]
+    kinds = {
+        "batch": [learners.batch()],
+        "imt": [learners.imt()],
+        "ital": [learners.teacher_aware(beta) for beta in betas],
+        "ital-full": [learners.full(beta) for beta in betas],
+    }
+    return [
+        Candidate(kind, one, RATES[i] / (20 if kind == "ital-full" else 1), steps.rate())
+        if form == "rate"
+        else Candidate(kind, one, 1e-3, steps.length(f"{LENGTHS[i]}:decay"))
+        for kind, several in kinds.items()
+        for one in several
+        for i in range(len(RATES if form == "rate" else LENGTHS))
+    ]
+
+
+def ends(task: Task, lanes: Sequence[Candidate], seeds: Sequence[int]) -> tuple[np.ndarray, str]:
+    """The distance after 500 steps, (candidate, seed), infinite where it diverged; and the metric's name."""
+    several = [lane.learner._replace(name=str(i)) for i, lane in enumerate(lanes)]
+    curves, metric = taught(
+        task, "cooperative", several, seeds, 500,
+        lr=[lane.lr for lane in lanes], step=[lane.step for lane in lanes], eval_every=500,
+    )  # fmt: skip
+    last = curves[metric].isel(step=-1).transpose("method", "seed").values.astype(float)
+    return np.where(np.isfinite(last), last, np.inf), metric
+
+
+def table(names: Sequence[str]) -> None:
+    """Each method at its own best numbers, chosen on seeds 100–104, judged on seeds 0–9."""
+    file = RESULTS / "full-table.json"
+    rows = json.loads(file.read_text()) if file.exists() else {}
+    for name in names or TABLE:
+        for noise in TABLE[name]:
             task = tasks.make(name, **({"label_noise": noise} if noise else {}))
-            rates = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
-            kinds: dict[str, list[Learner]] = {
-                "batch": [learners.batch()],
-                "imt": [learners.imt()],
-                "ital": [learners.teacher_aware(m * task.beta) for m in (0.0001, 0.001, 0.01, 0.1, 1.0)],
-                "ital-full": [learners.full(m * task.beta) for m in (0.0, 0.0001, 0.001, 0.01, 0.1, 1.0)],
-            }
-            lanes = [
-                (kind, one, rate / (20 if kind == "ital-full" else 1))
-                for kind in kinds
-                for one in kinds[kind]
-                for rate in rates
-            ]
-            found = {}
-            for seeds in (TUNING[:5], TEST[:10]):
-                several = [one._replace(name=str(i)) for i, (_, one, _) in enumerate(lanes)]
-                curves, metric = taught(task, "cooperative", several, seeds, 500, lr=[rate for _, _, rate in lanes])
-                ends = curves[metric].isel(step=-1).transpose("method", "seed").values
-                ends = np.where(np.isfinite(ends), ends, np.inf)
-                if seeds is not TEST[:10] and not found:
-                    best = {
-                        kind: min((i for i, lane in enumerate(lanes) if lane[0] == kind), key=lambda i: ends[i].mean())
-                        for kind in kinds
-                    }
-                    found = {
-                        kind: {"lr": lanes[i][2], "beta": float(lanes[i][1].settings.beta or 0)}
-                        for kind, i in best.items()
-                    }
-                    lanes = [lanes[i] for i in best.values()]
-                else:
-                    for i, kind in enumerate(kinds):
-                        found[kind] |= {
-                            "mean": float(ends[i].mean()),
-                            "se": float(ends[i].std(ddof=1) / len(ends[i]) ** 0.5),
-                        }
-            out[f"{name}, label noise {noise:g}"] = {"metric": metric, **found}
-            print(name, noise, {kind: round(row["mean"], 4) for kind, row in found.items()}, flush=True)
-            store("full-table.json", out)
+            for form in ("rate", "length"):
+                tried = candidates(task, form)
+                tuning, metric = ends(task, tried, TUNING[:5])
+                best: dict[str, int] = {}
+                for i, one in enumerate(tried):
+                    if one.kind not in best or tuning[i].mean() < tuning[best[one.kind]].mean():
+                        best[one.kind] = i
+                frozen = [tried[i] for i in best.values()]
+                values, _ = ends(task, frozen, TEST[:10])
+                row = {one.kind: {**one.told, "seeds": list(values[i])} for i, one in enumerate(frozen)}
+                rows[f"{name} {noise:g} {form}"] = {"metric": metric, "methods": row}
+                print(
+                    name, noise, form, {one.kind: f"{values[i].mean():.4g}" for i, one in enumerate(frozen)}, flush=True
+                )
+                store("full-table.json", rows)
 
 
 def adaptive_rows(cells: dict[str, Any]) -> list[str]:
@@ -214,8 +253,65 @@ def full_rows(content: dict[str, Any]) -> list[str]:
     return told
 
 
+def wins(row: dict[str, Any]) -> tuple[str, float]:
+    """The better of the two naive methods, and the p of a paired t-test of ital-full against it."""
+    from scipy.stats import ttest_rel
+
+    naive = min(("batch", "imt"), key=lambda kind: np.mean(row[kind]["seeds"]))
+    own, other = (np.asarray(row[kind]["seeds"]) for kind in ("ital-full", naive))
+    return naive, float(ttest_rel(own, other).pvalue) if np.isfinite([own, other]).all() else np.nan
+
+
+def table_rows(rows: dict[str, Any]) -> list[str]:
+    """A Markdown table of every task: mean distances, and whether ital-full beats the better naive method."""
+    told = [
+        "| task | label noise | steps | Batch | IMT | ITAL | `ital-full` | against the better naive |",
+        "|" + "---|" * 8,
+    ]
+    for name, row in rows.items():
+        task, noise, form = name.split()
+        methods = row["methods"]
+        means = {kind: float(np.mean(one["seeds"])) for kind, one in methods.items()}
+        naive, p = wins(methods)
+        verdict = "no difference" if not p < 0.01 else "**closer**" if means["ital-full"] < means[naive] else "further"
+        numbers = " | ".join(f"{means[kind]:.3g}" for kind in ("batch", "imt", "ital", "ital-full"))
+        shown = "own η" if form == "rate" else "one length"
+        told.append(
+            f"| {task} | {noise} | {shown} | {numbers} | {verdict} ({means['ital-full'] / means[naive]:.2g}×) |"
+        )
+    return told
+
+
+def draw_table(rows: dict[str, Any], file: Path) -> None:
+    """Distances as shares of the better naive method's, one panel for each form of step."""
+    import matplotlib.pyplot as plt
+
+    figure, axes = plt.subplots(1, 2, figsize=(9, 5.4), sharey=True, layout="constrained")
+    titles = {"rate": "Each at its own best η", "length": "Steps of one length, each at its own best L"}
+    styles = {"batch": ("Batch", "0.6", "s"), "imt": ("IMT", "C1", "D"), "ital": ("ITAL", "C0", "o")}
+    styles["ital-full"] = ("ital-full", "C3", "*")
+    for axis, form in zip(axes, titles, strict=True):
+        names = [name for name in rows if name.endswith(f" {form}")]
+        labels = [name.split()[0] + (" + noise" if name.split()[1] != "0" else "") for name in names]
+        for kind, (label, colour, marker) in styles.items():
+            shares = []
+            for name in names:
+                row = rows[name]["methods"]
+                shares.append(np.mean(row[kind]["seeds"]) / np.mean(row[wins(row)[0]]["seeds"]))
+            size = 70 if marker == "*" else 26
+            axis.scatter(shares, range(len(names)), s=size, color=colour, marker=marker, label=label, zorder=3)
+        axis.axvline(1, color="0.7", linewidth=0.8, zorder=0)
+        axis.set(xscale="log", title=titles[form], xlabel="Distance after 500 steps / the better naive method's")
+        axis.set_yticks(range(len(names)), labels)
+        axis.grid(axis="y", color="0.93", zorder=0)
+    axes[0].invert_yaxis()
+    axes[1].legend(frameon=False, fontsize=8)
+    figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
+
+
 def page() -> None:
-    """Puts the tables into docs/beyond.md and draws trust over time."""
+    """Puts the tables into docs/beyond.md and draws trust over time and who gains where."""
     import matplotlib
 
     matplotlib.use("agg")
@@ -223,7 +319,7 @@ def page() -> None:
 
     docs = Path(__file__).parents[1] / "docs"
     text = (docs / "beyond.md").read_text("utf-8")
-    for name, make in (("adaptive", adaptive_rows), ("full", full_rows)):
+    for name, make in (("adaptive", adaptive_rows), ("full", full_rows), ("full-table", table_rows)):
         begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
         before, _, rest = text.partition(begin)
         after = rest.partition(end)[2]
@@ -245,6 +341,7 @@ def page() -> None:
     axes[0][-1].legend(frameon=False, fontsize=7)
     with matplotlib.rc_context({"svg.hashsalt": "trust"}):
         figure.savefig(docs / "images" / "trust.svg", metadata={"Date": None})
+        draw_table(json.loads((RESULTS / "full-table.json").read_text()), docs / "images" / "full.svg")
 
 
 if __name__ == "__main__":
@@ -252,5 +349,7 @@ if __name__ == "__main__":
     parser.add_argument("what", choices=("adaptive", "full", "table", "page"))
     parser.add_argument("tasks", nargs="*")
     chosen = parser.parse_args()
-    other = {"full": full, "table": table, "page": page}
-    sys.exit(adaptive(chosen.tasks) if chosen.what == "adaptive" else other[chosen.what]())
+    several = {"adaptive": adaptive, "table": table}
+    sys.exit(
+        several[chosen.what](chosen.tasks) if chosen.what in several else {"full": full, "page": page}[chosen.what]()
+    )
