@@ -41,9 +41,15 @@ def shown_methods(one: Experiment) -> list[str]:
     return in_legend_order([str(name) for name in one.curves["method"].values if name not in learners.CONTROLS])
 
 
-def curves(one: Experiment, metric: str, title: str = "", size: tuple[float, float] = _charts.SIZE) -> Panel:
+def curves(
+    one: Experiment,
+    metric: str,
+    title: str = "",
+    size: tuple[float, float] = _charts.SIZE,
+    methods: Sequence[str] | None = None,
+) -> Panel:
     """One metric over the steps: mean over seeds and ± 1 standard error, with the target's own value or a floor."""
-    methods = shown_methods(one)
+    methods = shown_methods(one) if methods is None else methods
     coloured = colours(methods)
     marks, lowest, highest = [], np.inf, 0.0
     for method in methods:

@@ -42,14 +42,21 @@ def build(context: Context) -> list[Block]:
         "matched controls take steps as long as ITAL's in the naive directions."
     )
     panels = [
-        _figures.curves(one, metric, f"{one.cell.teacher} teacher") for one in neural for metric in ("accuracy", "loss")
+        _figures.curves(one, metric, f"{one.cell.teacher} teacher", methods=_methods(one))
+        for one in neural
+        for metric in ("accuracy", "loss")
     ]
     return content + _blocks.figure("neural", "A neural learner", panels, caption, columns=2, note=note)
 
 
+def _methods(one: Experiment) -> list[str]:
+    """All methods, controls among them."""
+    return in_legend_order([str(name) for name in one.curves["method"].values])
+
+
 def _left(several: list[Experiment]) -> Block:
     """What is left of the distance: a row per task and teacher, a column per method."""
-    methods = in_legend_order([str(name) for name in several[0].curves["method"].values])
+    methods = _methods(several[0])
     rows, best = [], []
     for number, one in enumerate(several):
         means = [float(one.left(method).mean()) for method in methods]
