@@ -55,12 +55,13 @@ def test_effects_of_simulated_teachers(config):
 
 
 def test_effects_of_the_adaptive_robot(config):
-    found = _power.simulated_effects(
-        dataclasses.replace(config, maps=config.maps[:1]), [_arms.teacher("machine", default=1.0)], pool=10,
-        robot="adaptive",
-    )  # fmt: skip
-    assert found.loc[0, "agrees"] == 1
-    assert found.loc[0, "d"] > 1
+    one_map, machine = dataclasses.replace(config, maps=config.maps[:1]), [_arms.teacher("machine", default=1.0)]
+    found = _power.simulated_effects(one_map, machine, pool=10, robot="adaptive").iloc[0]
+    distance = _arms.run(one_map, 10, machine, ("adaptive", "naive")).measures["distance"][:, 0]
+    apart = distance[:, 1, -1] - distance[:, 0, -1]
+    assert found["difference"] == pytest.approx(apart.mean())
+    assert found["d"] == pytest.approx(apart.mean() / apart.std(ddof=1))
+    assert found["d"] > 0.4
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ import io
 import numpy as np
 import pytest
 
-from ital.study import Rules, _orders, _table
+from ital.study import Arrow, Rules, _orders, _table
 from ital.study._analysis import analyze
+from ital.study.store import _operations as operations
 from ital.study.store import open_store
-from ital.study.store._verify import verify
+from ital.study.store._verify import problems_of, verify
 from tests.study.server.people import Person, Researcher, tiny
 
-STEPS = 6
+STEPS = 14
 
 
 @pytest.fixture
@@ -22,7 +23,7 @@ def config():
 def best(rules, one):
     """The machine's pick, from what is on the screen: with it the adaptive robot soon comes to trust."""
     scene = one.state["scene"]
-    arrows = [(arrow["cell"], arrow["action"]) for arrow in scene["arrows"]]
+    arrows = [Arrow(**arrow) for arrow in scene["arrows"]]
     target, belief = (np.asarray(scene[name], np.float32) for name in ("truth", "belief"))
     return int(np.argmax(rules.volumes_toward(target, belief, arrows)))
 
@@ -59,11 +60,20 @@ def test_the_whole_way_with_a_restart_in_the_middle_of_the_adaptive_robot(url, s
     with open_store(url) as store:
         report = verify(store)
         assert (report.participants, report.steps, report.problems) == (1, 2 + 2 * 3 * STEPS, [])
+        with store.reading() as connection:
+            stored = {(step.map, step.learner, step.step): step.state for step in operations.steps_of(connection, 1)}
     table = _table.read_csv(io.StringIO(csv))
     for (name, learner), rows in table.groupby(["map", "learner"]):
-        choices = rows.sort_values("step")["choice"].tolist()
-        lived = [rules.measures(name, mind.belief)["distance"] for mind in rules.replay(1, name, learner, choices)[1:]]
-        np.testing.assert_array_equal(rows.sort_values("step")["distance"], lived)
+        lived = rules.replay(1, name, learner, rows.sort_values("step")["choice"].tolist())[1:]
+        assert [stored[name, learner, mind.step] for mind in lived] == [mind.belief.tobytes() for mind in lived]
+    # Had the memory been lost, it would have shown: from the same belief the robot would have gone elsewhere.
+    name = config.maps[0].name
+    rows = table[(table["map"] == name) & (table["learner"] == "adaptive")].sort_values("step")
+    lived = rules.replay(1, name, "adaptive", rows["choice"].tolist())
+    forgetful = rules.mind("adaptive", lived[STEPS // 2].belief)
+    for t in range(STEPS // 2, STEPS):
+        forgetful = rules.update(name, "adaptive", forgetful, rules.candidates(1, name)[t], int(rows["choice"].iloc[t]))
+    assert np.abs(forgetful.belief - lived[-1].belief).max() > 0.01
     places = table[table["step"] == 1].set_index(["map", "robot"])["learner"]
     for on, one_map in enumerate(config.maps):
         assert tuple(places[one_map.name, place] for place in (1, 2, 3)) == _orders.robots(order, on, config.learners)
@@ -84,15 +94,12 @@ def test_no_state_tells_the_kind_of_robot(sqlite_url, served, config):
 def test_verify_notices_a_robot_in_the_wrong_place(sqlite_url, served, config):
     with served(sqlite_url, config) as client:
         Person(client, config).join().begin().teach()
-    with open_store(sqlite_url) as store:
+    with open_store(sqlite_url) as store, store.reading() as connection:
         assert verify(store).problems == []
-        store.write(
-            lambda connection: connection.exec_driver_sql(
-                "update steps set robot = 4 - robot where learner = 'adaptive' and robot <> 2 or learner = 'naive'"
-            )
-        )
-        found = verify(store).problems
-    assert found
+        one, taken = operations.find(connection, number=1), operations.steps_of(connection, 1)
+    moved = [step._replace(robot=1 + step.robot % 3) for step in taken]
+    found = problems_of(Rules(config), one, moved)
+    assert len(found) == 6
     assert all("not the robot that the order says" in text for text in found)
 
 
