@@ -376,7 +376,8 @@ def pdf_page(analysis: Analysis) -> "Figure":
         axis.axis("off")
         axis.set_title(_caption(analysis, outcome, first, second), fontsize=10, loc="left")
         table = axis.table(
-            test_rows(analysis, outcome, first, second), colLabels=_headings(first, second),
+            test_rows(analysis, outcome, first, second),
+            colLabels=[text.replace(" adaptive", "\nadaptive") for text in _headings(first, second)],
             cellLoc="right", edges="horizontal", bbox=(0.02, 0.0, 0.96, 1.0),
         )  # fmt: skip
         table.auto_set_font_size(False)
