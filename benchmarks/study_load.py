@@ -96,11 +96,11 @@ def balance(url, config):
             from ital.study.store._operations import taken_orders
 
             taken = taken_orders(connection, "simulated", config.hash, since=0)
-    times = Counter({order: taken[order] for order in _orders.orders(len(config.maps))}).values()
-    firsts = _orders.firsts(taken, len(config.maps))
+    times = Counter({order: taken[order] for order in _orders.orders(len(config.maps), config.learners)}).values()
+    firsts = _orders.firsts(taken, len(config.maps), config.learners)
     return {
         "orders_differ_by": max(times) - min(times),
-        "firsts_differ_by": max(abs(row["naive"] - row["aware"]) for row in firsts),
+        "firsts_differ_by": max(max(row.values()) - min(row.values()) for row in firsts),
         "stored_steps": report.steps,
         "problems": len(report.problems),
     }

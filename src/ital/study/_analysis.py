@@ -1,4 +1,4 @@
-"""The analysis of a study: arms, what was learned in each, tests of aware against naive robots, learning curves."""
+"""The analysis of a study: arms, what was learned in each, tests of robots against each other, learning curves."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -8,7 +8,7 @@ import numpy as np
 from ital.errors import InputError
 from ital.study import _arms
 from ital.study._arms import MATCHED
-from ital.study._config import Config
+from ital.study._config import ADAPTIVE, Config
 from ital.study._rules import Rules
 from ital.study._table import MEASURES, Study, check_unique
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 ALL_MAPS = "all"  # a participant's mean over maps
 CURVES = ("distance", "policy_tv", "reward")
-LABELS = {"aware": "ITAL", "naive": "IMT", MATCHED: "IMT, matched steps"}
+LABELS = {"aware": "ITAL", ADAPTIVE: "ITAL adaptive", "naive": "IMT", MATCHED: "IMT, matched steps"}
 Arm = tuple[str, str]  # teacher and learner
-CONTRASTS = (("aware", "naive"), ("aware", MATCHED))
+CONTRASTS = (("aware", "naive"), ("aware", MATCHED), (ADAPTIVE, "naive"), (ADAPTIVE, "aware"))
 SIGNIFICANT = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
 
@@ -139,7 +139,7 @@ def _whose(steps: "pd.DataFrame", mode: str | None) -> tuple[str, "pd.DataFrame"
 
 
 def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
-    """The rows of usable participants who taught both robots all steps of every map, and notes on the others."""
+    """The rows of usable participants who taught every robot all steps of every map, and notes on the others."""
     notes = []
     everyone = steps.groupby(["participant", "teacher"]).ngroups
     usable = steps[steps["usable"] & steps["learner"].isin(config.learners)]
@@ -321,21 +321,27 @@ def stars(p: float) -> str:
 
 
 def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
-    """Which arms are compared: for every teacher aware robots with naive ones and with the control; then the aware
-    robots of every teacher with those of the machine and of the random teacher.
+    """Which arms are compared, where a study has them: for every teacher aware robots with naive ones and with the
+    control, adaptive ones with naive and aware ones; then the aware, and the adaptive, robots of every teacher with
+    those of the machine and of the random teacher.
     """
     within = [((who, one), (who, other)) for who in teachers for one, other in CONTRASTS]
     order = teachers_in_order(teachers)
     others = [name for name in ("machine", "random") if name in order]
     return within + [
-        ((who, "aware"), (other, "aware")) for who in order for other in others if order.index(other) > order.index(who)
+        ((who, learner), (other, learner))
+        for learner in ("aware", ADAPTIVE)
+        for who in order
+        for other in others
+        if order.index(other) > order.index(who)
     ]
 
 
 def compare(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
     """Paired tests of all contrasts, for every outcome and map; teachers are paired where participants had both.
 
-    Holm's adjustment is over the maps; the mean over maps is one test of its own and needs none.
+    Holm's adjustment is over the maps, for each contrast and outcome by itself: an arm more changes no family. The
+    mean over maps is one test of its own and needs none.
     """
     import pandas as pd
 
@@ -373,6 +379,11 @@ def curves_of(steps: "pd.DataFrame") -> "pd.DataFrame":
     mean, error, count = grouped.mean(), grouped.sem(), grouped.size()
     both = pd.concat([mean, error.add_suffix("_sem")], axis=1).assign(n=count).reset_index()
     return both.sort_values(["teacher", "learner", "map", "step"], kind="stable", ignore_index=True)
+
+
+def robots(config: Config) -> tuple[str, ...]:
+    """The kinds of robot in the order of tables and figures."""
+    return tuple(learner for learner in LABELS if learner in config.learners)
 
 
 def arm(teacher: str, learner: str) -> str:

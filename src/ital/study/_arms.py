@@ -1,4 +1,4 @@
-"""Simulated participants in this process: every arm of the study as lanes of one compiled program.
+"""Simulated participants in this process: arms whose learners share a rule are lanes of one compiled program.
 
 An arm is a teacher with a learner. Teachers are numbers: the choice is argmaxᵢ(ρ·TVᵢ + noise·Gumbelᵢ), which is the
 machine's pick for ρ = 1 without noise, a draw ∝ exp(ρ·TV) with noise, and a random arrow for ρ = 0.
@@ -19,8 +19,9 @@ from ital import __version__
 from ital._types import Array
 from ital.errors import InputError
 from ital.gradients import add_scaled
+from ital.learners import Learner
 from ital.study import _orders, _world
-from ital.study._config import LEARNERS, Config, Map
+from ital.study._config import ADAPTIVE, LEARNERS, Config, Map
 from ital.study._rules import Rules
 from ital.study._table import frame
 from ital.study._world import METRICS, Arrows, Game
@@ -94,19 +95,21 @@ def choose(key: Array, volumes: Array, rationality: Array, noise: Array) -> Arra
 
 
 def step(
-    game: Game, rule: Any, lr: Array, lane: Lane, belief: Array, arrows: Arrows, given: Array, key: Array
-) -> tuple[Array, tuple[Array, ...]]:
-    """One step of one lane: score, choose, learn. Returns the belief; the choice, the machine's, the length."""
-    lesson = _world.lesson(game, lr, belief, arrows, jnp.zeros((), jnp.int32))
+    game: Game, rule: Any, lr: Array, lane: Lane, mind: tuple[Array, Any], number: Array, arrows: Arrows, given: Array,
+    key: Array,
+) -> tuple[tuple[Array, Any], tuple[Array, ...]]:  # fmt: skip
+    """One step of one lane: score, choose, learn. Returns belief and memory; the choice, the machine's, the length."""
+    belief, memory = mind
+    lesson = _world.lesson(game, lr, belief, arrows, jnp.zeros((), jnp.int32), number)
     scores = _world.volumes(lesson, belief, lane.target)
     chosen = jnp.where(given < 0, choose(key, scores, lane.rationality, lane.noise), given)
     lesson = lesson._replace(chosen=chosen)
-    after = rule.update(lesson, lane.settings, belief, ()).params
+    after, memory, _ = rule.update(lesson, lane.settings, belief, memory)
     length = jnp.linalg.norm(after - belief)
     along = lesson.here.weighted_sum((jnp.arange(scores.shape[0]) == lesson.chosen).astype(scores.dtype))
     steepness = jnp.linalg.norm(along)
     control = add_scaled(belief, -length / jnp.where(steepness > 0, steepness, jnp.inf), along)
-    return jnp.where(lane.matched, control, after), (lesson.chosen, jnp.argmax(scores), length)
+    return (jnp.where(lane.matched, control, after), memory), (lesson.chosen, jnp.argmax(scores), length)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
@@ -120,13 +123,16 @@ def run_lanes(
         start = _world.first_belief(game, key, scale)
         arrows = _world.draw_arrows(game, key, lane.cumulative, steps, count)
         stream = jax.random.fold_in(jax.random.fold_in(key, _TEACHER), lane.stream)
-        keys = jax.vmap(lambda t: jax.random.fold_in(stream, t))(jnp.arange(steps))
+        numbers = jnp.arange(steps)
+        keys = jax.vmap(lambda t: jax.random.fold_in(stream, t))(numbers)
 
-        def one_step(belief: Array, now: tuple[Arrows, Array, Array]) -> tuple[Array, tuple[Array, ...]]:
-            after, did = step(game, rule, lr, lane, belief, *now)
-            return after, (*did, after)
+        def one_step(mind: tuple[Array, Any], now: tuple[Any, ...]) -> tuple[tuple[Array, Any], tuple[Array, ...]]:
+            after, did = step(game, rule, lr, lane, mind, *now)
+            return after, (*did, after[0])
 
-        choice, machine_choice, length, beliefs = jax.lax.scan(one_step, start, (arrows, lane.given, keys))[1]
+        fresh = start, rule.init(start, lane.settings)
+        steps_taken = jax.lax.scan(one_step, fresh, (numbers, arrows, lane.given, keys))[1]
+        choice, machine_choice, length, beliefs = steps_taken
         return Trace(arrows, choice, machine_choice, length, jnp.concatenate([start[None], beliefs]))
 
     return jax.vmap(one)(lanes)
@@ -146,23 +152,26 @@ def run(
     config: Config,
     participants: int | Sequence[int],
     teachers: Sequence[Teacher],
-    learners: Sequence[str] = LEARNERS,
+    learners: Sequence[str] | None = None,
     *,
     rules: Rules | None = None,
     show: Callable[[int], None] = lambda done: None,
 ) -> Run:
     """Every participant teaches every learner on every map, once for each teacher.
 
-    ``participants`` is how many (1, 2, …) or which numbers. ``learners`` may hold :data:`MATCHED`. ``show`` is told
-    how many participants are done.
+    ``participants`` is how many (1, 2, …) or which numbers. ``learners`` are the study's, or any others and
+    :data:`MATCHED`. ``show`` is told how many participants are done.
     """
     rules = rules or Rules(config)
+    learners = config.learners if learners is None else learners
     numbers = list(range(1, participants + 1)) if isinstance(participants, int) else list(participants)
     if not numbers:
         raise InputError("at least one participant is needed")
     arms = [(teacher, learner) for teacher in teachers for learner in learners]
-    every = [_lane(rules, *one) for one in itertools.product(numbers, config.maps, arms)]
-    trace = _run_all(rules, every, lambda lanes: show(lanes * len(numbers) // len(every)))
+    each = list(itertools.product(numbers, config.maps, arms))
+    every = [_lane(rules, *one) for one in each]
+    kinds = [learner for _, _, (_, learner) in each]
+    trace = _run_all(rules, every, kinds, lambda lanes: show(lanes * len(numbers) // len(every)))
     shape = (len(numbers), len(config.maps), len(arms))
     trace = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), trace)
     measured = [rules.measures_many(one.name, trace.beliefs[:, i]) for i, one in enumerate(config.maps)]
@@ -172,30 +181,43 @@ def run(
     return Run(numbers, [one.name for one in config.maps], names, trace, measures)
 
 
-def _run_all(rules: Rules, every: Sequence[Lane], show: Callable[[int], None] = lambda lanes: None) -> Trace:
-    """The compiled program on all lanes, so many at a time, the last ones filled up and cut back."""
+def _run_all(
+    rules: Rules, every: Sequence[Lane], learners: Sequence[str], show: Callable[[int], None] = lambda lanes: None
+) -> Trace:
+    """The compiled programs on all lanes, one for each rule that learners share; traces in the order of the lanes."""
+    of_rule: dict[Any, list[int]] = {}
+    for i, learner in enumerate(learners):
+        of_rule.setdefault(_robot(rules, learner).rule, []).append(i)
+    traces, done = [], 0
+    for rule, places in of_rule.items():
+        for first in range(0, len(places), LANES):
+            lanes = [every[i] for i in places[first : first + LANES]]
+            traces.append(_run_some(rules, rule, lanes))
+            done += len(lanes)
+            show(done)
+    back = np.argsort(np.concatenate([np.asarray(places) for places in of_rule.values()]))
+    return jax.tree.map(lambda *each: np.concatenate(each)[back], *traces)
+
+
+def _run_some(rules: Rules, rule: Any, lanes: Sequence[Lane]) -> Trace:
+    """The compiled program on a few lanes, filled up and cut back."""
     config = rules.config
     settled = (np.float32(config.lr), np.float32(config.start), np.uint32(config.seed))
-    program = (rules.game, rules.robots["aware"].rule, config.steps, config.candidates)
-    traces = []
-    for first in range(0, len(every), LANES):
-        lanes = every[first : first + LANES]
-        padded = [*lanes, *itertools.repeat(lanes[-1], LANES - len(lanes))]
-        trace = run_lanes(*program, *settled, jax.tree.map(lambda *each: np.stack(each), *padded))
-        traces.append(jax.tree.map(functools.partial(_first, len(lanes)), trace))
-        show(first + len(lanes))
-    return jax.tree.map(lambda *each: np.concatenate(each), *traces)
+    padded = [*lanes, *itertools.repeat(lanes[-1], LANES - len(lanes))]
+    stacked = jax.tree.map(lambda *each: np.stack(each), *padded)
+    trace = run_lanes(rules.game, rule, config.steps, config.candidates, *settled, stacked)
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(lanes)], trace)
 
 
-def _first(count: int, leaf: Array) -> np.ndarray:
-    return np.asarray(leaf)[:count]
+def _robot(rules: Rules, learner: str) -> Learner:
+    """The robot that a learner's steps come from: the control's are as long as the aware one's."""
+    if learner != MATCHED and learner not in rules.robots:
+        raise InputError(f"there is no learner {learner!r}: there are {', '.join(rules.robots)} and {MATCHED}")
+    return rules.robots["aware" if learner == MATCHED else learner]
 
 
 def _lane(rules: Rules, number: int, on: Map, arm: tuple[Teacher, str], given: Sequence[int] | None = None) -> Lane:
     teacher, learner = arm
-    matched = learner == MATCHED
-    if not matched and learner not in rules.robots:
-        raise InputError(f"there is no learner {learner!r}: there are {', '.join(rules.robots)} and {MATCHED}")
     truth = rules.truth(on.name)
     return Lane(
         number=np.uint32(number),
@@ -206,8 +228,8 @@ def _lane(rules: Rules, number: int, on: Map, arm: tuple[Teacher, str], given: S
         noise=np.float32(teacher.noise),
         # Robots are taught apart, so a teacher who throws dice throws them anew for each.
         stream=np.uint32(_world.map_code(f"{teacher.name} {learner}")),
-        settings=rules.robots["aware" if matched else learner].settings,
-        matched=np.bool_(matched),
+        settings=_robot(rules, learner).settings,
+        matched=np.bool_(learner == MATCHED),
         given=np.full(rules.config.steps, -1, np.int32) if given is None else np.asarray(given, np.int32),
     )
 
@@ -231,7 +253,7 @@ def replay(rules: Rules, taught: Sequence[Taught], learner: str) -> Replayed:
     """The choices of people shown to a learner, who may be another one than they were made for, or the control."""
     nobody = Teacher("nobody", 0.0, 0.0)
     lanes = [_lane(rules, one.number, rules.map(one.map), (nobody, learner), one.choices) for one in taught]
-    trace = _run_all(rules, lanes)
+    trace = _run_all(rules, lanes, [learner] * len(lanes))
     measures = {name: np.empty(trace.beliefs.shape[:2]) for name in METRICS}
     for name in {one.map for one in taught}:
         rows = [i for i, one in enumerate(taught) if one.map == name]
@@ -253,13 +275,13 @@ def table(config: Config, run: Run) -> "pd.DataFrame":
 
     numbers, maps, arms, trace, measures = run
     shape = trace.choice.shape
-    orders = [order_of(number, len(maps)) for number in numbers]
+    # A robot that the study itself does not have is simulated as if it had.
+    there = {*config.learners, *(learner for _, learner in arms)}
+    learners = [one for one in (*LEARNERS, ADAPTIVE) if one in there]
+    orders = [order_of(number, len(maps), learners) for number in numbers]
     arrows = np.stack([trace.arrows.cells, trace.arrows.actions], axis=-1)
     chosen = np.take_along_axis(arrows, trace.choice[..., None, None], axis=-2)[..., 0, :]
-    robot = [
-        [[1 if order.split("-")[i] == learner else 2 for _, learner in arms] for i in range(shape[1])]
-        for order in orders
-    ]
+    robot = [[_places(order, i, learners, [one for _, one in arms]) for i in range(shape[1])] for order in orders]
 
     def along(values: Sequence[Any], *axes: int) -> np.ndarray:
         """Values that differ along some axes, as a column."""
@@ -300,7 +322,13 @@ def table(config: Config, run: Run) -> "pd.DataFrame":
     )
 
 
-def order_of(number: int, maps: int) -> str:
+def _places(order: str, map_index: int, learners: Sequence[str], which: Sequence[str]) -> list[int]:
+    """Which robot each of these is on a map; the control, which nobody teaches in a study, counts as the last."""
+    places = {one: i for i, one in enumerate(_orders.robots(order, map_index, learners), start=1)}
+    return [places.get(one, len(learners)) for one in which]
+
+
+def order_of(number: int, maps: int, learners: Sequence[str] = LEARNERS) -> str:
     """The order of a simulated participant: all orders in turn."""
-    every = _orders.orders(maps)
+    every = _orders.orders(maps, learners)
     return every[(number - 1) % len(every)]

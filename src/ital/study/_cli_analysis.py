@@ -1,6 +1,7 @@
 """``ital study simulate``, ``analyze`` and ``power``."""
 
 import asyncio
+import dataclasses
 import os
 import time
 from pathlib import Path
@@ -42,13 +43,18 @@ def simulate(
     ramp: Annotated[float, typer.Option(help="With --url: begin within so many seconds.", min=0)] = 0.0,
     limit: Annotated[float | None, typer.Option(help="With --url: stop after so many seconds.", min=0)] = None,
     seed: Annotated[int, typer.Option(help="With --url: seed of their dice.", min=0)] = 0,
+    adaptive: Annotated[bool, typer.Option("--adaptive", help="With --out: teach the adaptive robot as well.")] = False,
 ) -> None:
     """Programs take part instead of people, and their data say so. Several teachers with --out: machine,random."""
     if (out is None) == (url is None):
         raise InputError("say either --out DIR, to simulate here, or --url URL, to take part in a running study")
+    if adaptive and out is None:
+        raise InputError(
+            "--adaptive goes with --out: with --url the server's configuration says which robots there are"
+        )
     read, teachers = _parts(config, teacher, rationality)
     if out is not None:
-        _simulate_here(read, participants, teachers, out)
+        _simulate_here(dataclasses.replace(read, adaptive=read.adaptive or adaptive), participants, teachers, out)
     elif url is not None:
         if len(teachers) > 1:
             raise InputError("with --url one teacher at a time")
@@ -185,8 +191,9 @@ def power(
     ] = None,
     pool: Annotated[int, typer.Option(help="Simulated participants per teacher.", min=10)] = 100,
     outcome: Annotated[str, typer.Option(help="Outcome to compare, a column of outcomes.csv.")] = "distance_last",
+    robot: Annotated[str, typer.Option(help="Which robots are compared: aware or adaptive.")] = "aware",
     against: Annotated[
-        str, typer.Option(help="What aware robots are compared with: naive, or imt-matched (the control).")
+        str, typer.Option(help="What these robots are compared with: naive, or imt-matched (the control).")
     ] = "naive",
     config: CONFIG = None,
 ) -> None:
@@ -205,27 +212,34 @@ def power(
         found = _power.smallest_effect(participants, chance, alpha, tests)
         print(f"{participants} participants find d = {found:.3f} or more ({level})")
     else:
-        _power_of_simulated(config, rationality, pool, outcome, against, chance, alpha)
+        _power_of_simulated(config, rationality, pool, outcome, (robot, against), chance, alpha)
 
 
 def _power_of_simulated(
-    config: str | None, rationality: str | None, pool: int, outcome: str, against: str, chance: float, alpha: float
+    config: str | None,
+    rationality: str | None,
+    pool: int,
+    outcome: str,
+    robots: tuple[str, str],
+    chance: float,
+    alpha: float,
 ) -> None:
     _set_up_jax()
     from ital._progress import show_progress
     from ital.study import _arms, _power
     from ital.study._config import load_config
 
-    read = load_config(config)
+    read, (robot, against) = load_config(config), robots
     values = [str(one) for one in _power.RATIONALITIES] if rationality is None else rationality.split(",")
     names = ["random", *(f"boltzmann:{value.strip()}" for value in values), "machine"]
     teachers = [_arms.teacher(name, default=read.beta) for name in names]
     with show_progress(f"{pool} simulated participants, {len(teachers)} teachers", pool) as show:
         table = _power.simulated_effects(
-            read, teachers, pool=pool, outcome=outcome, against=against, power=chance, alpha=alpha, show=show
-        )
+            read, teachers, pool=pool, outcome=outcome, robot=robot, against=against, power=chance, alpha=alpha,
+            show=show,
+        )  # fmt: skip
     print("SIMULATED teachers: where people lie between them is not known before people have taken part.")
-    print(f"{outcome}, aware against {against}; participants needed for power {chance:g}, α = {alpha:g}:")
+    print(f"{outcome}, {robot} against {against}; participants needed for power {chance:g}, α = {alpha:g}:")
     counts = {name: table[name].map(str).where(table[name].notna(), "more") for name in ("needed", "needed_all_maps")}
     print(table.assign(**counts).to_string(index=False, float_format=lambda value: f"{value:.2f}"))
 

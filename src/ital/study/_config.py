@@ -15,7 +15,8 @@ from typing import Any
 
 from ital.errors import InputError
 
-LEARNERS = ("naive", "aware")
+LEARNERS = ("naive", "aware")  # of every study
+ADAPTIVE = "adaptive"  # the third, where the key of that name is true
 ARROWS = ("boltzmann", "optimal")
 PALETTES = ("safe", "paper")
 PICTURES = ("maps", "arrow", "controls", "local-global", "belief", "whole-map")  # that the pages can draw
@@ -102,12 +103,13 @@ class Config:
     hint: bool = False
     release_after_minutes: float = 120.0
     intake: int | None = None
+    adaptive: bool = False
     world: Physics = Physics()
 
     @property
     def learners(self) -> tuple[str, ...]:
-        """The two kinds of robot on every map."""
-        return LEARNERS
+        """The kinds of robot on every map."""
+        return (*LEARNERS, ADAPTIVE) if self.adaptive else LEARNERS
 
     @property
     def size(self) -> int:
@@ -126,7 +128,10 @@ class Config:
 
     def as_dict(self) -> dict[str, Any]:
         """The content as plain lists, dictionaries, text and numbers, without keys that are not set."""
-        return _plain(dataclasses.asdict(self))
+        content = dataclasses.asdict(self)
+        if not self.adaptive:
+            del content["adaptive"]  # studies that began before there was this key keep their hash
+        return _plain(content)
 
     def public(self) -> dict[str, Any]:
         """What a participant's browser may know: no answers, no kinds of learner, no seed, nothing of the end."""
@@ -137,6 +142,7 @@ class Config:
             "hint": self.hint,
             "size": self.size,
             "maps": len(self.maps),
+            "robots": len(self.learners),
             "steps": self.steps,
             "warm_up_steps": self.warm_up_steps,
             "version": self.hash,
@@ -197,6 +203,7 @@ def _config(content: Mapping[str, Any]) -> Config:
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"maps and warm_up_map must have names of their own, but {twice!r} is there twice")
     consent, completion = (read.table(name) for name in ("consent", "completion"))
+    adaptive = read.yes_or_no("adaptive")
     return Config(
         name=read.slug("name"),
         title=read.text("title"),
@@ -215,7 +222,7 @@ def _config(content: Mapping[str, Any]) -> Config:
         completion=_completion(_Section("completion.", completion, Completion)),
         steps=read.whole("steps", 1, 1000),
         warm_up_steps=read.whole("warm_up_steps", 1, 1000),
-        warm_up_learner=read.one_of("warm_up_learner", LEARNERS),
+        warm_up_learner=read.one_of("warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS),
         # No cell may come twice in a row, so two steps must fit into the map.
         candidates=read.whole("candidates", 2, size * size // 2),
         lr=read.number("lr", above=0.0, most=1.0),
@@ -227,6 +234,7 @@ def _config(content: Mapping[str, Any]) -> Config:
         hint=read.yes_or_no("hint"),
         release_after_minutes=read.number("release_after_minutes", above=0.0, most=1e6),
         intake=read.whole("intake", 1, 10**6) if "intake" in content else None,
+        adaptive=adaptive,
         world=_physics(_Section("world.", read.table("world", {}), Physics)),
     )
 

@@ -5,21 +5,27 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ital.study._analysis import CURVES, Analysis, arm, measures, teachers_in_order
+from ital.study._analysis import CURVES, Analysis, arm, measures, robots, teachers_in_order
 from ital.study._arms import MATCHED
+from ital.study._config import ADAPTIVE
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Aware robots blue, naive ones orange, the control grey; the further a teacher from a person, the paler, and the
-# random one hatched: told apart in print and by colour-blind readers.
+# Aware robots blue, adaptive ones green, naive ones orange, the control grey; the further a teacher from a person,
+# the paler, and the random one hatched: told apart in print and by colour-blind readers.
 SHADES = {
     "aware": {"human": "#08306b", "machine": "#3c7ebf", "boltzmann": "#7fb2dd", "random": "#c3daee"},
+    ADAPTIVE: {"human": "#00533a", "machine": "#1f9e77", "boltzmann": "#72c2a6", "random": "#bfe3d5"},
     "naive": {"human": "#a63a00", "machine": "#e87a24", "boltzmann": "#f3a868", "random": "#fad7b8"},
     MATCHED: {"human": "#333333", "machine": "#777777", "boltzmann": "#a0a0a0", "random": "#cfcfcf"},
 }
 HATCHES = {"random": "////", "boltzmann": ".."}
-LINES = {"aware": "#5b9bd0", "naive": "#dd8f4e"}  # of the random teacher: pale lines cannot be seen
+LINES = {
+    "aware": "#5b9bd0",
+    ADAPTIVE: "#4bb391",
+    "naive": "#dd8f4e",
+}  # of the random teacher: pale lines cannot be seen
 DASHES: dict[str, Any] = {"random": (0, (1, 1.2)), "boltzmann": (0, (4, 1.5))}
 WARNING = "#a63a00"  # of everything that says: these are no people
 AXES = {"distance": "Distance ‖w − w*‖", "policy_tv": "Policy total variation", "reward": "Expected reward"}
@@ -61,8 +67,15 @@ def colour(teacher: str, learner: str) -> str:
     return SHADES[learner][teacher.partition(":")[0]]
 
 
+def star_colour(teacher: str, learner: str) -> str:
+    """The colour of an arm's stars: pale ones cannot be seen."""
+    if teacher != "random":
+        return colour(teacher, learner)
+    return "0.35" if learner == "aware" else LINES[learner]
+
+
 def _bars(axis: Any, analysis: Analysis, outcome: str, learners: tuple[str, ...], *, test: bool = True) -> None:
-    """One group per map, a bar per arm with ±1 standard error; stars compare aware with naive robots."""
+    """One group per map, a bar per arm with ±1 standard error; stars compare with naive robots."""
     teachers = teachers_in_order(analysis.summary["teacher"].tolist())
     arms = [(teacher, learner) for teacher in teachers for learner in learners]
     maps = [one.name for one in analysis.config.maps]
@@ -90,16 +103,17 @@ def _bars(axis: Any, analysis: Analysis, outcome: str, learners: tuple[str, ...]
     if not test:
         return
     tests = analysis.tests
-    tests = tests[(tests["outcome"] == outcome) & (tests["second"] == "naive")].set_index(["teacher", "map"])
+    tests = tests[(tests["outcome"] == outcome) & (tests["second"] == "naive")].set_index(["teacher", "map", "first"])
     for (teacher, name), high in tops.items():
-        mark = tests.loc[(teacher, name), "stars"] if (teacher, name) in tests.index else ""
-        if mark:
-            middle = teachers.index(teacher) * len(learners) + (len(learners) - 1) / 2
-            centre = maps.index(name) + (middle - (len(arms) - 1) / 2) * width
-            axis.annotate(
-                mark, (centre, high), xytext=(0, 1), textcoords="offset points", ha="center", va="bottom", fontsize=8,
-                color=colour(teacher, "aware") if teacher != "random" else "0.35",
-            )  # fmt: skip
+        middle = teachers.index(teacher) * len(learners) + (len(learners) - 1) / 2
+        centre = maps.index(name) + (middle - (len(arms) - 1) / 2) * width
+        for row, first in enumerate(one for one in learners if one != "naive"):  # one above the other
+            mark = tests.loc[(teacher, name, first), "stars"] if (teacher, name, first) in tests.index else ""
+            if mark:
+                axis.annotate(
+                    mark, (centre, high), xytext=(0, 1 + 6 * row), textcoords="offset points", ha="center",
+                    va="bottom", fontsize=8, color=star_colour(teacher, first),
+                )  # fmt: skip
 
 
 def bars(figure: Any, analysis: Analysis) -> None:
@@ -108,7 +122,7 @@ def bars(figure: Any, analysis: Analysis) -> None:
     titles = measures(analysis.config.steps)
     panels = ("distance_first", "policy_tv_first", "reward_gain", "distance_last", "policy_tv_last", "reward")
     for axis, outcome in zip(axes.flat, panels, strict=True):
-        _bars(axis, analysis, outcome, ("aware", "naive"))
+        _bars(axis, analysis, outcome, robots(analysis.config))
         axis.set_title(titles[outcome].title, fontsize=10)
     for i, one in enumerate(analysis.config.maps):
         reference = analysis.references[one.name]
@@ -116,9 +130,9 @@ def bars(figure: Any, analysis: Analysis) -> None:
     axes[1, 2].plot([], [], color="0.35", ls="--", lw=1, label="true policy")
     handles, labels = axes[1, 2].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=7, frameon=False, fontsize=9)
-    title(
-        figure, analysis, "What the robots learned: mean ± SE; stars: ITAL against IMT, paired t-test, Holm over maps"
-    )
+    compared = "ITAL (lower) and ITAL adaptive (upper)" if analysis.config.adaptive else "ITAL"
+    stars = f"stars: {compared} against IMT, paired t-test, Holm over maps"
+    title(figure, analysis, f"What the robots learned: mean ± SE; {stars}")
 
 
 def curves(figure: Any, analysis: Analysis) -> None:
@@ -129,7 +143,7 @@ def curves(figure: Any, analysis: Analysis) -> None:
     for column, name in enumerate(maps):
         for axis, metric in zip(axes[:, column], CURVES, strict=True):
             for teacher in reversed(teachers_in_order(analysis.curves["teacher"].tolist())):
-                for learner in ("naive", "aware"):
+                for learner in reversed(robots(analysis.config)):
                     line = table.xs((teacher, learner, name))
                     step, mean = line["step"].to_numpy(), line[metric].to_numpy()
                     error = line[f"{metric}_sem"].fillna(0).to_numpy()
@@ -169,7 +183,7 @@ def control(figure: Any, analysis: Analysis) -> None:
     arms = [
         (teacher, learner)
         for teacher in teachers_in_order(analysis.paths["teacher"].tolist())
-        for learner in ("aware", MATCHED, "naive")
+        for learner in ("aware", ADAPTIVE, MATCHED, "naive")
         if (teacher, learner) in means.index
     ]
     for i, (teacher, learner) in enumerate(reversed(arms)):

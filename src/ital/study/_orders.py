@@ -1,13 +1,15 @@
-"""Which robot comes first on each map: counterbalanced over participants."""
+"""Which robot comes first on each map: counterbalanced over participants. The others follow in turn."""
 
 import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from ital.study._config import LEARNERS
+
 LONGEST = 6  # beyond so many maps the pattern of who comes first repeats: 64 orders are enough to balance
 
 
-def orders(maps: int, learners: Sequence[str] = ("naive", "aware")) -> list[str]:
+def orders(maps: int, learners: Sequence[str] = LEARNERS) -> list[str]:
     """Every order: the learner that is robot 1 on each map, joined by hyphens; those that change often come first."""
     patterns = itertools.product(learners, repeat=min(maps, LONGEST))
 
@@ -17,13 +19,22 @@ def orders(maps: int, learners: Sequence[str] = ("naive", "aware")) -> list[str]
     return ["-".join((pattern * maps)[:maps]) for pattern in sorted(patterns, key=repeats)]
 
 
-def robots(order: str, map_index: int, learners: Sequence[str] = ("naive", "aware")) -> tuple[str, str]:
-    """The learners behind robot 1 and robot 2 on a map."""
-    first = order.split("-")[map_index]
-    return first, learners[1] if first == learners[0] else learners[0]
+def robots(order: str, map_index: int, learners: Sequence[str] = LEARNERS) -> tuple[str, ...]:
+    """The learners behind robot 1, robot 2, … on a map: from the first on, in their own order, round and round.
+
+    So whoever is first equally often is second, and third, equally often as well: a cyclic Latin square.
+    """
+    first = learners.index(order.split("-")[map_index])
+    return (*learners[first:], *learners[:first])
 
 
-def firsts(counted: Mapping[str, int], maps: int, learners: Sequence[str] = ("naive", "aware")) -> list[dict[str, int]]:
+def turns(order: str, learners: Sequence[str] = LEARNERS) -> list[str]:
+    """The orders in which every map's first robot is so many places further on, this one first; for two: opposites."""
+    maps = range(order.count("-") + 1)
+    return ["-".join(each) for each in zip(*(robots(order, one, learners) for one in maps), strict=True)]
+
+
+def firsts(counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEARNERS) -> list[dict[str, int]]:
     """For each map, how often each learner came first."""
     table = [dict.fromkeys(learners, 0) for _ in range(maps)]
     for order, times in counted.items():
@@ -32,20 +43,21 @@ def firsts(counted: Mapping[str, int], maps: int, learners: Sequence[str] = ("na
     return table
 
 
-def next_order(counted: Mapping[str, int], maps: int, learners: Sequence[str] = ("naive", "aware")) -> str:
-    """The order that balances best: on every map the learner that came first less often, then the rarest order.
+def next_order(counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEARNERS) -> str:
+    """The order that balances best: on every map the learner that came first least often, then the rarest order.
 
-    ``counted`` says how often each order is taken. Without drop-outs orders come in pairs of opposites, so the
+    ``counted`` says how often each order is taken. Without drop-outs an order comes together with its turns, so the
     counts of all orders, and of who came first on any map, never differ by more than one. After drop-outs the maps are
     brought back into balance first.
     """
     table = firsts(counted, maps, learners)
     taken = Counter(counted)
 
-    def cost(order: str) -> tuple[int, int]:
-        return sum(row[first] for row, first in zip(table, order.split("-"), strict=True)), taken[order]
+    def cost(order: str) -> tuple[int, int, int]:
+        uneven = sum(row[first] for row, first in zip(table, order.split("-"), strict=True))
+        return uneven, taken[order], -sum(taken[one] for one in turns(order, learners))
 
     return min(orders(maps, learners), key=cost)
 
 
-__all__ = ["firsts", "next_order", "orders", "robots"]
+__all__ = ["firsts", "next_order", "orders", "robots", "turns"]

@@ -9,7 +9,7 @@ import numpy as np
 
 from ital.errors import InputError
 from ital.study import _analysis, _arms
-from ital.study._config import Config
+from ital.study._config import ADAPTIVE, Config
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,12 +99,16 @@ def simulated_effects(
     *,
     pool: int = 100,
     outcome: str = "distance_last",
+    robot: str = "aware",
     against: str = "naive",
     power: float = 0.8,
     alpha: float = 0.05,
     show: Callable[[int], None] = lambda done: None,
 ) -> "pd.DataFrame":
     """Aware robots against naive ones (or the control) for simulated teachers, and how many people that would need.
+
+    ``robot`` may be the adaptive one instead, with any study; the control has the aware robot's step lengths, so it
+    is none for it.
 
     One row per teacher: Cohen's d on the mean over maps and on the map where it is smallest, how often the teacher
     agrees with the machine, and the participants needed for the mean over maps and for every map at once.
@@ -115,17 +119,21 @@ def simulated_effects(
     known = _analysis.measures(config.steps)
     if outcome not in known:
         raise InputError(f"outcome must be one of {', '.join(known)}, not {outcome!r}")
+    if robot not in ("aware", ADAPTIVE):
+        raise InputError(f"robot must be aware or {ADAPTIVE}, not {robot!r}")
     if against not in ("naive", _arms.MATCHED):
         raise InputError(f"against must be naive or {_arms.MATCHED}, not {against!r}")
+    if robot == ADAPTIVE and against == _arms.MATCHED:
+        raise InputError(f"{_arms.MATCHED} takes steps as long as the aware robot's: compare it with robot aware")
     if pool < 10:
         raise InputError(f"a pool of simulated participants needs 10 at least, not {pool}")
-    ran = _arms.run(config, pool, teachers, ("aware", against), show=show)
+    ran = _arms.run(config, pool, teachers, (robot, against), show=show)
     outcomes = _analysis.outcomes_of(config, _arms.table(config, ran))
     rows = []
     for i, teacher in enumerate(teachers):
         own = outcomes[(outcomes["teacher"] == teacher.name) & (outcomes["map"] != _analysis.ALL_MAPS)]
         wide = own.pivot_table(index="participant", columns=["learner", "map"], values=outcome, sort=False)
-        apart = (wide["aware"] - wide[against]).to_numpy()
+        apart = (wide[robot] - wide[against]).to_numpy()
         over_maps, per_map = _effect(apart.mean(axis=1)), [_effect(column) for column in apart.T]
         agree = (ran.trace.choice == ran.trace.machine_choice)[:, :, 2 * i]
         rows.append(

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ital import __version__
+from ital.rationality import MOST_NAIVE_STEPS
 from ital.study import _figures
-from ital.study._analysis import ALL_MAPS, Analysis, Arm, arm, measures, stars, teachers_in_order
+from ital.study._analysis import ALL_MAPS, Analysis, Arm, arm, measures, robots, stars, teachers_in_order
 from ital.study._arms import MATCHED
+from ital.study._config import ADAPTIVE
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,9 +68,7 @@ def p_value(p: float) -> str:
 def findings(analysis: Analysis) -> list[str]:
     """What the numbers say: the comparison, then what must be read beside it."""
     teacher, config = main_teacher(analysis), analysis.config
-    own = (analysis.tests["map"] == ALL_MAPS) & (analysis.tests["teacher"] == teacher)
-    tests = analysis.tests[own].to_dict("records")
-    versus = {(row["second_teacher"], row["second"]): row for row in tests if row["outcome"] == "distance_last"}
+    versus = _versus(analysis, teacher, "aware")
     main, control = versus[teacher, "naive"], versus[teacher, MATCHED]
     paths = analysis.paths.groupby(["teacher", "learner"])["path"].mean()
     start = analysis.paths["start"].mean()
@@ -89,7 +89,30 @@ def findings(analysis: Analysis) -> list[str]:
         f"long as the aware robot's would be (the matched-step control) comes {number(control['mean_second'])} nearer "
         f"to the truth, the aware robot {number(control['mean_first'])}: {_difference(control)}. {_verdict(control)}"
     )
-    return [comparison, slowness, matched, *_beside_others(analysis, teacher, versus)]
+    third = _of_adaptive(analysis, teacher) if config.adaptive else []
+    return [comparison, slowness, matched, *_beside_others(analysis, teacher, versus), *third]
+
+
+def _versus(analysis: Analysis, teacher: str, first: str) -> dict[Arm, Mapping[Any, Any]]:
+    """The tests of an arm on the distance, mean over maps, by what it is compared with."""
+    tests = analysis.tests
+    own = (tests["teacher"] == teacher) & (tests["first"] == first) & (tests["outcome"] == "distance_last")
+    rows = tests[own & (tests["map"] == ALL_MAPS)].to_dict("records")
+    return {(row["second_teacher"], row["second"]): row for row in rows}
+
+
+def _of_adaptive(analysis: Analysis, teacher: str) -> list[str]:
+    """What the third robot learned, and what must be read beside it."""
+    config, versus = analysis.config, _versus(analysis, teacher, ADAPTIVE)
+    naive, aware = versus[teacher, "naive"], versus[teacher, "aware"]
+    paths = analysis.paths.groupby(["teacher", "learner"])["path"].mean()
+    return [
+        "The adaptive robot finds out by itself whether its teacher helps. "
+        f"{arm(teacher, ADAPTIVE)} came {number(naive['mean_first'])} nearer to the truth: beside "
+        f"{arm(teacher, 'naive')} {_difference(naive)}, beside {arm(teacher, 'aware')} {_difference(aware)}. Its path "
+        f"is {number(paths[teacher, ADAPTIVE], 1)} long. It uses a β of {MOST_NAIVE_STEPS / config.lr:.0f} at most, "
+        f"the aware robot {config.beta:g}: they differ in how far they go as well as in how they read a choice."
+    ]
 
 
 def _beside_others(analysis: Analysis, teacher: str, versus: Mapping[Any, Any]) -> list[str]:
@@ -142,10 +165,10 @@ def _digits(outcome: str) -> int:
     return 3 if outcome.startswith("policy") else 1 if outcome.startswith("reward") else 2
 
 
-def test_rows(analysis: Analysis, teacher: str, outcome: str, second: Arm) -> list[list[str]]:
+def test_rows(analysis: Analysis, outcome: str, first: Arm, second: Arm) -> list[list[str]]:
     """One row per map for a table: means, difference with interval, t, p, Holm's p with stars, d, Wilcoxon's p."""
     tests = analysis.tests
-    rows = tests[(tests["teacher"] == teacher) & (tests["outcome"] == outcome) & (tests["first"] == "aware")]
+    rows = tests[(tests["teacher"] == first[0]) & (tests["outcome"] == outcome) & (tests["first"] == first[1])]
     rows = rows[(rows["second_teacher"] == second[0]) & (rows["second"] == second[1])]
     digits = _digits(outcome)
     return [
@@ -207,6 +230,7 @@ ALT = {
 def html_page(analysis: Analysis, pictures: Mapping[str, bytes]) -> str:
     """The report as one self-contained page; it opens from disk and prints."""
     config, teacher = analysis.config, main_teacher(analysis)
+    aware = (teacher, "aware")
     of_people = (analysis.kind, analysis.mode) == ("human", "live")
     title = f"{config.title}: {'report' if of_people else f'report on {analysis.mode} data'}"
     people = ", ".join(f"{count} {name}" for name, count in analysis.participants.items())
@@ -231,9 +255,10 @@ def html_page(analysis: Analysis, pictures: Mapping[str, bytes]) -> str:
         *map(paragraph, findings(analysis)),
         picture("bars"),
         "<h2>Aware against naive robots</h2>",
-        *(_test_table(analysis, teacher, outcome, (teacher, "naive")) for outcome in MAIN),
+        *(_test_table(analysis, outcome, aware, (teacher, "naive")) for outcome in MAIN),
+        *(_adaptive_section(analysis, teacher) if config.adaptive else []),
         "<h2>Beside the machine and chance</h2>",
-        *(_test_table(analysis, teacher, "distance_last", (other, "aware")) for other in ("machine", "random")),
+        *(_test_table(analysis, "distance_last", aware, (other, "aware")) for other in ("machine", "random")),
         "<h2>All arms</h2>",
         _arms_table(analysis),
         "<h2>Learning curves</h2>",
@@ -244,7 +269,7 @@ def html_page(analysis: Analysis, pictures: Mapping[str, bytes]) -> str:
             "arrow, as the naive robot does, but as far as the aware robot would move from there."
         ),
         picture("control"),
-        _test_table(analysis, teacher, "distance_last", (teacher, MATCHED)),
+        _test_table(analysis, "distance_last", aware, (teacher, MATCHED)),
         "<h2>Notes</h2>",
         *map(paragraph, notes(analysis)),
     ]
@@ -254,6 +279,23 @@ def html_page(analysis: Analysis, pictures: Mapping[str, bytes]) -> str:
         + "\n".join(parts)
         + "</body></html>\n"
     )
+
+
+ADAPTIVE_NOTE = (
+    "On a map the robots come in one of three turns: naive, aware, adaptive, or the same begun at the second or the "
+    "third. Each is equally often in each place, but comes after the same other one whenever it is not the first, and "
+    "what people learn from that one carries over. Holm’s adjustment is for each comparison by itself: a third robot "
+    "makes more comparisons, so say beforehand which one the study is for."
+)
+
+
+def _adaptive_section(analysis: Analysis, teacher: str) -> list[str]:
+    """The tests of the third robot."""
+    return [
+        "<h2>Adaptive against naive and aware robots</h2>",
+        *(_test_table(analysis, outcome, (teacher, ADAPTIVE), (teacher, "naive")) for outcome in MAIN),
+        _test_table(analysis, "distance_last", (teacher, ADAPTIVE), (teacher, "aware")),
+    ]
 
 
 def notes(analysis: Analysis) -> list[str]:
@@ -266,17 +308,18 @@ def notes(analysis: Analysis) -> list[str]:
         "Holm’s adjustment is over the maps; the mean over maps is one test per outcome. Bars and bands show ±1 "
         "standard error. The expected reward is that of the robot’s greedy policy in the true world until death, from "
         "a random cell, computed exactly. All outcomes on all maps are in summary.csv, tests.csv and outcomes.csv.",
+        *([ADAPTIVE_NOTE] if analysis.config.adaptive else []),
     ]
 
 
-def _headings(teacher: str, second: Arm) -> list[str]:
-    names = {"first": arm(teacher, "aware"), "second": arm(*second)}
+def _headings(first: Arm, second: Arm) -> list[str]:
+    names = {"first": arm(*first), "second": arm(*second)}
     return [text.format(**names) for text in HEADINGS]
 
 
-def _caption(analysis: Analysis, teacher: str, outcome: str, second: Arm) -> str:
+def _caption(analysis: Analysis, outcome: str, first: Arm, second: Arm) -> str:
     title = measures(analysis.config.steps)[outcome].title
-    return f"{title}: {arm(teacher, 'aware')} against {arm(*second)}"
+    return f"{title}: {arm(*first)} against {arm(*second)}"
 
 
 def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -285,11 +328,11 @@ def _table(caption: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     return f'<div class="scroll"><table><caption>{escape(caption)}</caption><tr>{top}</tr>{body}</table></div>'
 
 
-def _test_table(analysis: Analysis, teacher: str, outcome: str, second: Arm) -> str:
-    rows = test_rows(analysis, teacher, outcome, second)
+def _test_table(analysis: Analysis, outcome: str, first: Arm, second: Arm) -> str:
+    rows = test_rows(analysis, outcome, first, second)
     if not rows:
         return ""
-    return _table(_caption(analysis, teacher, outcome, second), _headings(teacher, second), rows)
+    return _table(_caption(analysis, outcome, first, second), _headings(first, second), rows)
 
 
 def _arms_table(analysis: Analysis) -> str:
@@ -303,7 +346,7 @@ def _arms_table(analysis: Analysis) -> str:
     rows = [
         [arm(teacher, learner), *(cells[teacher, learner, outcome] for outcome in outcomes)]
         for teacher in teachers_in_order(analysis.summary["teacher"].tolist())
-        for learner in ("aware", "naive", MATCHED)
+        for learner in (*robots(analysis.config), MATCHED)
     ]
     head = ["arm", *(outcome.short for outcome in outcomes.values())]
     return _table("Mean over maps ± SE over participants; distances as decreases", head, rows)
@@ -314,10 +357,12 @@ def pdf_page(analysis: Analysis) -> "Figure":
     from matplotlib.figure import Figure
 
     teacher = main_teacher(analysis)
-    heights = (4.9, 6.4, 2.0, 2.0, 7.0, 4.2)
+    firsts = [(teacher, learner) for learner in robots(analysis.config) if learner != "naive"]
+    tables = [(first, outcome) for first in firsts for outcome in ("distance_last", "reward")]
+    heights = (4.9 + 0.8 * (len(firsts) - 1), 6.4, *(2.0 for _ in tables), 7.0, 4.2)
     figure = Figure(figsize=(13.0, sum(heights)), layout="constrained")
     parts: Any = figure.subfigures(len(heights), 1, height_ratios=heights)
-    top, bars, first, second, curves, control = parts
+    top, bars, *places, curves, control = parts
     lines = [line for told in findings(analysis) for line in [*textwrap.wrap(told, 140), ""]]
     lines += [line for note in analysis.notes for line in textwrap.wrap(note, 140)]
     title = f"{analysis.config.title}: study {analysis.config.name}, ital {__version__}"
@@ -325,12 +370,14 @@ def pdf_page(analysis: Analysis) -> "Figure":
     top.text(0.02, 0.86, _figures.whose(analysis), fontsize=13, weight="bold", va="top", color=_figures.shade(analysis))
     top.text(0.02, 0.76, "\n".join(lines), fontsize=10.5, va="top", linespacing=1.35)
     _figures.bars(bars, analysis)
-    for place, outcome in ((first, "distance_last"), (second, "reward")):
+    second = (teacher, "naive")
+    for place, (first, outcome) in zip(places, tables, strict=True):
         axis = place.subplots()
         axis.axis("off")
-        axis.set_title(_caption(analysis, teacher, outcome, (teacher, "naive")), fontsize=10, loc="left")
+        axis.set_title(_caption(analysis, outcome, first, second), fontsize=10, loc="left")
         table = axis.table(
-            test_rows(analysis, teacher, outcome, (teacher, "naive")), colLabels=_headings(teacher, (teacher, "naive")),
+            test_rows(analysis, outcome, first, second),
+            colLabels=[text.replace(" adaptive", "\nadaptive") for text in _headings(first, second)],
             cellLoc="right", edges="horizontal", bbox=(0.02, 0.0, 0.96, 1.0),
         )  # fmt: skip
         table.auto_set_font_size(False)
@@ -350,4 +397,5 @@ def text_table(analysis: Analysis) -> "pd.DataFrame":
     """The main outcomes of the tests, for the screen."""
     tests = analysis.tests
     kept = tests[tests["outcome"].isin(MAIN) & (tests["second"] == "naive")]
-    return kept[["teacher", "outcome", "map", "n", "mean_first", "mean_second", "difference", "p_holm", "d"]]
+    which = ["first"] if analysis.config.adaptive else []  # otherwise it is always the aware robot
+    return kept[["teacher", *which, "outcome", "map", "n", "mean_first", "mean_second", "difference", "p_holm", "d"]]

@@ -10,6 +10,7 @@ import numpy as np
 
 from ital._types import Array
 from ital.errors import InputError
+from ital.learners import Learner
 from ital.study import _world
 from ital.study._config import Config, Map
 from ital.study._world import Arrows, Game
@@ -29,6 +30,14 @@ class Picture(NamedTuple):
 
     belief: list[float]
     policy: list[int]
+
+
+class Mind(NamedTuple):
+    """A robot between two steps: its belief, a float32 array; a memory of its own, if it has any; the steps so far."""
+
+    belief: np.ndarray
+    memory: Any = ()
+    step: int = 0
 
 
 class Rules:
@@ -67,12 +76,12 @@ class Rules:
         return self.config.warm_up_steps if warm_up else self.config.steps
 
     def start(self, number: int, map_name: str) -> np.ndarray:
-        """w⁰ of a participant on a map, the same for both robots."""
+        """w⁰ of a participant on a map, the same for all robots."""
         key = self._key(number, map_name)
         return np.array(_first_belief(self.game, key, np.float32(self.config.start)))
 
     def candidates(self, number: int, map_name: str) -> list[list[Arrow]]:
-        """The arrows of every step of a participant on a map, the same for both robots."""
+        """The arrows of every step of a participant on a map, the same for all robots."""
         return [list(step) for step in self._arrows(number, map_name)]
 
     def _key(self, number: int, map_name: str) -> Array:
@@ -88,30 +97,38 @@ class Rules:
         cells, actions = (np.asarray(part).tolist() for part in drawn)
         return tuple(tuple(map(Arrow, *step)) for step in zip(cells, actions, strict=True))
 
-    def update(
-        self, map_name: str, learner: str, w: np.ndarray, candidates_of_step: Sequence[Arrow], choice: int
-    ) -> np.ndarray:
-        """The belief after one arrow: the core's update for this kind of learner."""
-        self.map(map_name)
+    def robot(self, learner: str) -> Learner:
+        """The learner of that name, as the core knows it."""
         if learner not in self.robots:
             raise InputError(f"there is no learner {learner!r}: there are {', '.join(self.robots)}")
+        return self.robots[learner]
+
+    def mind(self, learner: str, w: np.ndarray) -> Mind:
+        """A robot of that kind who believes w and has seen nothing yet."""
+        robot, belief = self.robot(learner), _belief(w)
+        return Mind(belief, jax.tree.map(np.asarray, robot.rule.init(belief, robot.settings)))
+
+    def update(self, map_name: str, learner: str, mind: Mind, candidates_of_step: Sequence[Arrow], choice: int) -> Mind:
+        """The robot after one arrow: the core's update for this kind of learner."""
+        self.map(map_name)
+        robot = self.robot(learner)
         if not 0 <= choice < len(candidates_of_step):
             raise InputError(f"choice {choice} is not among the {len(candidates_of_step)} arrows")
-        robot = self.robots[learner]
-        arrows = _arrays(candidates_of_step)
-        after = np.array(_update(self.game, robot.rule, self._lr, robot.settings, _belief(w), arrows, np.int32(choice)))
-        if not np.isfinite(after).all():
+        shown = _arrays(candidates_of_step), np.int32(choice), np.int32(mind.step)
+        after = _update(self.game, robot.rule, self._lr, robot.settings, _belief(mind.belief), mind.memory, *shown)
+        belief, memory = jax.tree.map(np.array, after)
+        if not np.isfinite(belief).all():
             raise FloatingPointError(f"the {learner} robot's belief on map {map_name!r} is not finite")
-        return after
+        return Mind(belief, memory, mind.step + 1)
 
-    def replay(self, number: int, map_name: str, learner: str, choices: Sequence[int]) -> list[np.ndarray]:
-        """w⁰ … w^t: what successive updates gave, bit for bit on the same machine."""
-        beliefs = [self.start(number, map_name)]
+    def replay(self, number: int, map_name: str, learner: str, choices: Sequence[int]) -> list[Mind]:
+        """The robot before the first step and after each: what successive updates gave, bit for bit on one machine."""
+        minds = [self.mind(learner, self.start(number, map_name))]
         for arrows, choice in zip(self._arrows(number, map_name), choices, strict=False):
-            beliefs.append(self.update(map_name, learner, beliefs[-1], arrows, choice))
-        if len(beliefs) <= len(choices):
-            raise InputError(f"{len(choices)} choices on map {map_name!r}, which has {len(beliefs) - 1} steps")
-        return beliefs
+            minds.append(self.update(map_name, learner, minds[-1], arrows, choice))
+        if len(minds) <= len(choices):
+            raise InputError(f"{len(choices)} choices on map {map_name!r}, which has {len(minds) - 1} steps")
+        return minds
 
     def picture(self, w: np.ndarray) -> Picture:
         """What the participant sees of a belief."""
@@ -151,7 +168,8 @@ class Rules:
         """Compiles everything, so that no participant waits for it."""
         for one in (self.config.maps[0], self.config.warm_up_map):
             w, arrows = self.start(0, one.name), self.candidates(0, one.name)[0]
-            self.update(one.name, "aware", w, arrows, 0)
+            for learner in self.config.learners:
+                self.update(one.name, learner, self.mind(learner, w), arrows, 0)
             self.best(one.name, w, arrows)
             self.picture(w)
             self.measures(one.name, w)
@@ -186,14 +204,19 @@ def _draw_arrows(game: Game, key: Array, cumulative: Array, steps: int, count: i
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _update(game: Game, rule: Any, lr: Array, settings: Any, belief: Array, arrows: Arrows, choice: Array) -> Array:
-    lesson = _world.lesson(game, lr, belief, arrows, choice)
-    return rule.update(lesson, settings, belief, ()).params
+def _update(
+    game: Game, rule: Any, lr: Array, settings: Any, belief: Array, memory: Any, arrows: Arrows, choice: Array,
+    step: Array,
+) -> tuple[Array, Any]:  # fmt: skip
+    lesson = _world.lesson(game, lr, belief, arrows, choice, step)
+    after = rule.update(lesson, settings, belief, memory)
+    return after.params, after.memory
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _volumes(game: Game, lr: Array, belief: Array, arrows: Arrows, target: Array) -> Array:
-    return _world.volumes(_world.lesson(game, lr, belief, arrows, jnp.int32(0)), belief, target)
+    anything = jnp.int32(0)  # volumes depend neither on a choice nor on the step
+    return _world.volumes(_world.lesson(game, lr, belief, arrows, anything, anything), belief, target)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -53,6 +53,10 @@ CODEBOOK: dict[str, tuple[str, str]] = {
     "choice_changes": ("whole", "How often the choice was changed before it was confirmed."),
     "focus_losses": ("whole", "How often the page lost the focus during the step."),
 }
+WITH_ADAPTIVE = {  # what is otherwise in a study with the third robot
+    "learner": ("text", "Kind of robot: naive (IMT), aware (ITAL) or adaptive (ITAL adaptive). Nobody was told."),
+    "robot": ("whole", "1: the first robot on this map, 2: the second, 3: the third."),
+}
 COLUMNS = tuple(CODEBOOK)
 KEY = ("participant", "teacher", "map", "learner", "step")
 
@@ -114,6 +118,7 @@ def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
     lines = ["# Codebook", ""]
     if set(modes) == {"simulated"}:
         lines += ["**Simulated data: programs chose every arrow. No person took part.**", ""]
+    columns = CODEBOOK | WITH_ADAPTIVE if config is not None and config.adaptive else CODEBOOK
     if config is not None:
         lines += [f"Study `{config.name}`, configuration `{config.hash}`.", ""]
     lines += [
@@ -122,7 +127,7 @@ def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
         "",
         "| column | kind | meaning |",
         "|---|---|---|",
-        *(f"| `{name}` | {kind} | {text.replace('|', '∣')} |" for name, (kind, text) in CODEBOOK.items()),
+        *(f"| `{name}` | {kind} | {text.replace('|', '∣')} |" for name, (kind, text) in columns.items()),
     ]
     return "\n".join(lines) + "\n"
 

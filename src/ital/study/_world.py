@@ -16,7 +16,7 @@ from ital import learners, volume
 from ital._types import Array, Float, Int, PRNGKeyArray
 from ital.gradients import add_scaled
 from ital.learners import Learner, Lesson, Situation
-from ital.study._config import Config
+from ital.study._config import ADAPTIVE, Config
 from ital.tasks import _irl, _mdp
 from ital.tasks._base import Truth
 from ital.tasks._mdp import Dynamics, Planning
@@ -66,16 +66,23 @@ def game(config: Config) -> Game:
 
 
 def robots(config: Config) -> dict[str, Learner]:
-    """The two learners with their numbers filled in; both imagine the exact volume, so they share one rule."""
-    told = Situation(config.beta, 0.0, config.candidates, "exact", lambda imagine: config.beta)
-    kinds = {"naive": learners.imt(), "aware": learners.teacher_aware(beta=config.beta, volume="exact")}
+    """The learners with their numbers filled in; all imagine the exact volume, and naive and aware share one rule.
+
+    The adaptive one is there whether or not the study has it: simulations may ask for it. It is told |β| alone.
+    """
+    told = Situation(config.beta, 0.0, config.candidates, "exact", lambda imagine, sign=1.0: sign * config.beta)
+    kinds = {
+        "naive": learners.imt(),
+        "aware": learners.teacher_aware(beta=config.beta, volume="exact"),
+        ADAPTIVE: learners.adaptive(),
+    }
     resolved = {kind: learner.resolve(learner, told) for kind, learner in kinds.items()}
     as_float = lambda number: np.asarray(number, np.float32)  # noqa: E731
     return {kind: one._replace(settings=jax.tree.map(as_float, one.settings)) for kind, one in resolved.items()}
 
 
 def key_of(seed: Any, number: Any, code: Any) -> PRNGKeyArray:
-    """The random numbers of (study seed, participant, map): the same for both robots."""
+    """The random numbers of (study seed, participant, map): the same for all robots."""
     key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), number)
     return jax.random.fold_in(key, code)
 
@@ -108,8 +115,10 @@ def draw_arrows(game: Game, key: PRNGKeyArray, cumulative: Array, steps: int, co
     return jax.lax.scan(one, nowhere, jnp.arange(steps))[1]
 
 
-def lesson(game: Game, lr: Array, belief: Belief, arrows: Arrows, choice: Int[Array, ""]) -> Lesson:
-    """What a robot sees of one step: the arrows, and which one was shown to it."""
+def lesson(
+    game: Game, lr: Array, belief: Belief, arrows: Arrows, choice: Int[Array, ""], step: Int[Array, ""]
+) -> Lesson:
+    """What a robot sees of one step (from 0): the arrows, and which one was shown to it."""
     shown = _irl.Demonstrations(arrows.cells, jnp.asarray(CORE_ACTION)[arrows.actions], None, None)
 
     def gradients(elsewhere: Belief) -> Any:
@@ -117,8 +126,8 @@ def lesson(game: Game, lr: Array, belief: Belief, arrows: Arrows, choice: Int[Ar
         return _irl.implicit_gradients(game.dynamics, game.planning, known, shown)
 
     count = arrows.cells.shape[0]
-    nothing = jnp.zeros((), jnp.int32)
-    return Lesson(nothing, lr, shown, gradients(belief), gradients, choice, jnp.arange(count), nothing)
+    bystander = jnp.zeros((), jnp.int32)
+    return Lesson(step, lr, shown, gradients(belief), gradients, choice, jnp.arange(count), bystander)
 
 
 def volumes(lesson: Lesson, belief: Belief, target: Belief) -> Float[Array, " B"]:

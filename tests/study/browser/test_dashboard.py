@@ -3,7 +3,7 @@ import contextlib
 import pytest
 from playwright.sync_api import expect
 
-from tests.study.browser.conftest import PASSWORD, Api, Person, log_in, serving, study_app
+from tests.study.browser.conftest import PASSWORD, Api, Person, log_in, serving, study_app, study_config
 
 
 @pytest.fixture(scope="module")
@@ -164,3 +164,24 @@ def test_session_over(page, context, people):
     context.clear_cookies()
     page.get_by_role("button", name="Pause intake").click()
     expect(page.get_by_text("Your session is over")).to_be_visible()
+
+
+def test_three_robots(page, browser, tmp_path):
+    """Balance, curves and letters of a study with the third robot."""
+    three = study_config(adaptive=True)
+    with serving(study_app(tmp_path, three)) as address:
+        for name in ("first", "second"):
+            with contextlib.closing(browser.new_context()) as context:
+                api = Api(context, address, three)
+                api.join({"id": name})
+                api.to_check()
+                api.check()
+                api.teach_all()
+        enter(page, address)
+        expect(page.locator(".balance thead th")).to_have_text(["Map", "naive first", "aware first", "adaptive first"])
+        expect(page.locator(".balance .share.adaptive")).to_have_count(2)
+        expect(page.locator(".line-key li")).to_have_text(["naive", "teacher-aware", "adaptive"])
+        for kind in three.learners:
+            expect(page.locator(f".curves .line.{kind}")).to_have_count(2)
+        expect(page.get_by_role("columnheader", name="Robot 1 (N naive, A aware, D adaptive)")).to_be_visible()
+        expect(page.locator(".people tbody tr", has_text="14 / 14")).to_have_count(2)

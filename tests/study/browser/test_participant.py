@@ -5,7 +5,7 @@ import pytest
 from playwright.sync_api import expect
 
 from ital import study
-from tests.study.browser.conftest import Api, Person, log_in, overview, serving, stored_steps, study_app
+from tests.study.browser.conftest import Api, Person, log_in, overview, serving, stored_steps, study_app, study_config
 
 
 def number_of(browser, address):
@@ -54,6 +54,30 @@ def test_whole_study(browser, page, server, config, keys, pace):
     assert {row["choice_changes"] for row in rows} == {"0"}
     page.reload()
     person.heading("You have finished the study")
+
+
+def test_three_robots_on_a_map(page, tmp_path):
+    config = study_config(adaptive=True)
+    with serving(study_app(tmp_path, config)) as address:
+        person = Person(page, address, config)
+        person.to_teaching("three-robots")
+        headings = [
+            "The practice is over. Map 1 of 2, robot 1",
+            "Now robot 2, same map",
+            "Now robot 3, same map",
+            "Map 2 of 2: a new map, a new robot",
+        ]
+        for at, heading in enumerate(headings):
+            for step in (1, 2):
+                person.at_step(step)
+                person.teach(nth=at + step)
+            person.heading(heading)
+            if at == 0:
+                expect(page.get_by_text("you teach three robots, 2 arrows each")).to_be_visible()
+            if at == 2:
+                expect(page.get_by_text("it has seen nothing of what you showed the others")).to_be_visible()
+            person.press("Start")
+        expect(page.locator("body")).not_to_contain_text("adaptive")
 
 
 def test_picking_highlights_in_both_maps_and_can_be_changed(browser, person, page):

@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 
 from ital import study
@@ -35,3 +37,10 @@ def steps(config, ran):
 @pytest.fixture(scope="session")
 def analysis(config, steps):
     return _analysis.analyze(_table.Study(config, steps))
+
+
+@pytest.fixture(scope="session")
+def of_three(config, teachers):
+    """The analysis of six simulated participants of a study with the third robot, two maps."""
+    three = dataclasses.replace(config, adaptive=True, maps=config.maps[:2])
+    return _analysis.analyze(_table.Study(three, _arms.simulate(three, 6, teachers)))

@@ -102,7 +102,7 @@ class FakeServer:
             state["check"] = {"questions": self.config.public()["check"], "tries_left": 2}
         if state["stage"] in ("warm_up", "teach"):
             label, where, learner, _ = self.plan[person["round"]]
-            belief = self.rules.replay(person["number"], where, learner, person["choices"])[-1]
+            belief = self.rules.replay(person["number"], where, learner, person["choices"])[-1].belief
             step = len(person["choices"])
             arrows = self.rules.candidates(person["number"], where)[step]
             state["scene"] = {

@@ -114,6 +114,30 @@ def test_aware_robots_of_two_teachers_are_compared_by_participant(analysis):
     assert (("random", "aware"), ("machine", "aware")) not in named
 
 
+def test_a_third_robot_is_compared_and_changes_no_other_number(of_three, analysis):
+    arms = set(zip(of_three.summary["teacher"], of_three.summary["learner"], strict=True))
+    assert arms == {(t, one) for t in ("machine", "random") for one in ("aware", "adaptive", "naive", MATCHED)}
+    tests = of_three.tests
+    assert of_three.replay_error == 0
+    values = {
+        learner: rows.sort_values("participant")["distance_last"].to_numpy()
+        for (teacher, learner, name), rows in of_three.outcomes.groupby(["teacher", "learner", "map"])
+        if (teacher, name) == ("machine", "B")
+    }
+    for second in ("naive", "aware"):
+        rows = tests[(tests["first"] == "adaptive") & (tests["second"] == second) & (tests["teacher"] == "machine")]
+        rows = rows[rows["outcome"] == "distance_last"].set_index("map")
+        assert rows.loc["B", "t"] == pytest.approx(stats.ttest_rel(values["adaptive"], values[second]).statistic)
+        np.testing.assert_allclose(rows.loc[["A", "B"], "p_holm"], _analysis.holm(rows.loc[["A", "B"], "p"].to_numpy()))
+    # The families of the other comparisons are as they are without the third robot.
+    without = _analysis.compare(
+        of_three.outcomes[of_three.outcomes["learner"] != "adaptive"], list(_analysis.measures(30))
+    )
+    with_it = tests[(tests["first"] != "adaptive")].reset_index(drop=True)
+    pd.testing.assert_frame_equal(with_it, without)
+    assert set(analysis.tests["first"]) == {"aware"}
+
+
 def test_curves_begin_before_the_first_step(analysis, steps):
     curve = analysis.curves[
         (analysis.curves["teacher"] == "machine")

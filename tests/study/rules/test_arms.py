@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ital.errors import InputError
-from ital.study import _arms
+from ital.study import Mind, _arms
 from ital.study._arms import MATCHED
 from ital.study._table import MEASURES
 
@@ -34,7 +34,7 @@ def test_the_arms_are_the_rules_step_by_step(rules, steps, teacher, name, learne
     ]
     assert rows["step"].tolist() == list(range(1, 31))
     arrows = rules.candidates(number, name)
-    beliefs = rules.replay(number, name, learner, rows["choice"].tolist())
+    beliefs = [mind.belief for mind in rules.replay(number, name, learner, rows["choice"].tolist())]
     for i, row in enumerate(rows.to_dict("records")):
         assert row["candidates"] == str([list(arrow) for arrow in arrows[i]])
         assert (row["cell"], row["action"]) == arrows[i][row["choice"]]
@@ -67,8 +67,10 @@ def test_the_matched_control_goes_the_naive_way_as_far_as_the_aware_one(rules, r
         arrows = rules.candidates(ran.numbers[2], name)
         for t in range(0, 30, 7):
             moved = beliefs[t + 1] - beliefs[t]
-            naive = rules.update(name, "naive", beliefs[t], arrows[t], int(choices[t])) - beliefs[t]
-            aware = rules.update(name, "aware", beliefs[t], arrows[t], int(choices[t])) - beliefs[t]
+            naive, aware = (
+                rules.update(name, learner, Mind(beliefs[t]), arrows[t], int(choices[t])).belief - beliefs[t]
+                for learner in ("naive", "aware")
+            )
             length = np.linalg.norm(aware)
             np.testing.assert_allclose(moved, length * naive / np.linalg.norm(naive), atol=5e-3)
             assert ran.trace.length[2, i, arm, t] == pytest.approx(length, rel=1e-3)
@@ -139,7 +141,7 @@ def test_names_of_teachers():
 def test_nobody_is_refused(config, rules, teachers):
     with pytest.raises(InputError, match="at least one participant"):
         _arms.run(config, 0, teachers, rules=rules)
-    with pytest.raises(InputError, match="there is no learner 'clever': there are naive, aware and imt-matched"):
+    with pytest.raises(InputError, match="no learner 'clever': there are naive, aware, adaptive and imt-matched"):
         _arms.run(config, 1, teachers, ("clever",), rules=rules)
 
 
@@ -154,3 +156,53 @@ def test_choices_shown_again_give_the_same_robots(rules, ran):
         for k, (i, m) in enumerate(((0, 1), (5, 0), (2, 1))):
             np.testing.assert_array_equal(again.length[k], ran.trace.length[i, m, arm])
             np.testing.assert_array_equal(again.measures["distance"][k], ran.measures["distance"][i, m, arm])
+
+
+@pytest.fixture(scope="module")
+def three(config, rules, teachers):
+    """Twelve participants with all three robots, of a study that has two."""
+    return _arms.run(config, 12, teachers, ("naive", "aware", "adaptive"), rules=rules)
+
+
+def test_the_adaptive_robot_is_a_lane_of_its_own_program(rules, three):
+    """Step by step it is the rules', memory and all; the others do not notice that it is there."""
+    for teacher, name, i in (("machine", "A", 1), ("random", "D", 7)):
+        arm, where = three.arms.index((teacher, "adaptive")), "ABCDE".index(name)
+        replayed = rules.replay(three.numbers[i], name, "adaptive", three.trace.choice[i, where, arm].tolist())
+        np.testing.assert_allclose(three.trace.beliefs[i, where, arm], [mind.belief for mind in replayed], atol=2e-3)
+
+
+def test_other_robots_do_not_notice_the_adaptive_one(ran, three):
+    for teacher in ("machine", "random"):
+        for learner in ("naive", "aware"):
+            mine, theirs = three.arms.index((teacher, learner)), ran.arms.index((teacher, learner))
+            np.testing.assert_array_equal(three.trace.beliefs[:, :, mine], ran.trace.beliefs[:12, :, theirs])
+
+
+def test_what_the_adaptive_robot_learns(three):
+    """From a teacher who helps, more than the naive robot, if not always; from dice about as little, and no harm."""
+    distance = three.measures["distance"]
+    nearer = {arm: distance[:, :, i, 0] - distance[:, :, i, -1] for i, arm in enumerate(three.arms)}
+    with_machine, with_dice = nearer["machine", "adaptive"], nearer["random", "adaptive"]
+    assert with_machine.mean(axis=0).min() > 1  # on every map; the naive robot's are about 0.25
+    assert (with_machine > nearer["machine", "naive"]).mean() > 0.7
+    assert (with_machine < nearer["machine", "naive"] - 0.2).mean() < 0.15  # 5 % of 1000: trust can go astray
+    assert (with_dice - nearer["random", "naive"]).mean(axis=0).min() > -0.1
+    assert with_dice.min() > -0.5 > nearer["random", "aware"].min()  # dice lead the aware robot astray
+
+
+def test_choices_shown_again_give_the_same_adaptive_robot(rules, three):
+    arm = three.arms.index(("random", "adaptive"))
+    taught = [_arms.Taught(three.numbers[i], "B", three.trace.choice[i, 1, arm].tolist()) for i in (0, 4)]
+    again = _arms.replay(rules, taught, "adaptive")
+    np.testing.assert_array_equal(again.measures["distance"], three.measures["distance"][[0, 4], 1, arm])
+
+
+def test_three_robots_have_three_places(config, three):
+    table = _arms.table(config, three)
+    first = table[(table["step"] == 1) & (table["teacher"] == "machine")]
+    for (_, order, name), rows in first.groupby(["participant", "order", "map"]):
+        by_place = rows.set_index("robot")["learner"]
+        assert sorted(by_place.index) == [1, 2, 3]
+        assert by_place[1] == order.split("-")["ABCDE".index(name)]
+        assert (by_place[1], by_place[2]) in [("naive", "aware"), ("aware", "adaptive"), ("adaptive", "naive")]

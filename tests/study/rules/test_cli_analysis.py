@@ -49,6 +49,21 @@ def test_simulate_then_analyze(tmp_path, capsys):
         run("simulate", "--participants", 1, "--config", "short", "--out", tmp_path / "data")
 
 
+def test_simulate_with_the_third_robot_then_analyze(tmp_path, capsys):
+    out = tmp_path / "data"
+    run("simulate", "--participants", 3, "--config", "short", "--adaptive", "--out", out)
+    read = _table.read_study(out)
+    assert read.config.adaptive
+    assert set(read.steps["learner"]) == {"naive", "aware", "adaptive"}
+    assert set(read.steps["config"]) == {read.config.hash} != {study.load_config("short").hash}
+    assert "naive (IMT), aware (ITAL) or adaptive (ITAL adaptive)" in (out / "codebook.md").read_text()
+    capsys.readouterr()
+    run("analyze", out)
+    assert "finds out by itself whether its teacher helps" in capsys.readouterr().out
+    tests = pd.read_csv(out / "analysis" / "tests.csv")
+    assert set(tests["first"]) == {"aware", "adaptive"}
+
+
 def test_simulate_over_http(monkeypatch, capsys):
     short = study.load_config("short")
     server = FakeServer(short)
@@ -109,6 +124,7 @@ def test_power(capsys):
             ["simulate", "--participants", "1", "--url", "http://b", "--teacher", "machine,random"],
             "one teacher at a time",
         ),
+        (["simulate", "--participants", "1", "--url", "http://b", "--adaptive"], "--adaptive goes with --out"),
         (["analyze", "nowhere"], "there is no folder or database nowhere"),
         (["analyze", "nowhere", "--mode", "alive"], "mode must be one of live, pilot, preview, simulated, not 'alive'"),
         (["power", "--effect", "0.5", "--power", "2"], "power must lie between alpha and 1"),

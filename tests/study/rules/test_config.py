@@ -57,6 +57,30 @@ def test_what_a_browser_is_told_gives_nothing_away():
     assert config.public()["check"][0].keys() == {"question", "options"}
 
 
+@pytest.mark.parametrize("name", ["paper", "short"])
+def test_studies_that_have_begun_keep_their_hash(name):
+    """The key for the third robot came later: without it a study is what it was."""
+    config = study.load_config(name)
+    assert not config.adaptive
+    assert "adaptive" not in config.to_toml()
+    assert study.parse_config("adaptive = false\n" + config.to_toml()).hash == config.hash
+
+
+def test_the_third_robot():
+    two, three = study.load_config(), study.parse_config("adaptive = true\n" + PAPER)
+    assert three.learners == (*two.learners, "adaptive") == ("naive", "aware", "adaptive")
+    assert three.hash != two.hash
+    assert study.parse_config(three.to_toml()) == three
+    assert (two.public()["robots"], three.public()["robots"]) == (2, 3)
+    assert "adaptive" not in json.dumps(three.public())
+    warm = PAPER.replace('warm_up_learner = "aware"', 'warm_up_learner = "adaptive"')
+    assert study.parse_config("adaptive = true\n" + warm).warm_up_learner == "adaptive"
+    with pytest.raises(InputError, match="warm_up_learner must be one of naive, aware, not 'adaptive'"):
+        study.parse_config(warm)
+    with pytest.raises(InputError, match="adaptive must be true or false, not 'yes'"):
+        study.parse_config('adaptive = "yes"\n' + PAPER)
+
+
 REFUSED = [
     ("steps = 30", "step = 30", "study.toml: unknown key step: the keys here are name, title"),
     ("slip = 0.06", "slope = 0.06", "unknown key world.slope: the keys here are slip, death, discount, sharpness"),

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -52,6 +54,16 @@ def test_effects_of_simulated_teachers(config):
     assert found.loc["machine", "needed_all_maps"] <= 6
 
 
+def test_effects_of_the_adaptive_robot(config):
+    one_map, machine = dataclasses.replace(config, maps=config.maps[:1]), [_arms.teacher("machine", default=1.0)]
+    found = _power.simulated_effects(one_map, machine, pool=10, robot="adaptive").iloc[0]
+    distance = _arms.run(one_map, 10, machine, ("adaptive", "naive")).measures["distance"][:, 0]
+    apart = distance[:, 1, -1] - distance[:, 0, -1]
+    assert found["difference"] == pytest.approx(apart.mean())
+    assert found["d"] == pytest.approx(apart.mean() / apart.std(ddof=1))
+    assert found["d"] > 0.4
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -73,5 +85,9 @@ def test_outcomes_that_there_are_not(config):
         _power.simulated_effects(config, [], outcome="joy")
     with pytest.raises(InputError, match="against must be naive or imt-matched"):
         _power.simulated_effects(config, [], against="nobody")
+    with pytest.raises(InputError, match="robot must be aware or adaptive, not 'naive'"):
+        _power.simulated_effects(config, [], robot="naive")
+    with pytest.raises(InputError, match="imt-matched takes steps as long as the aware robot's"):
+        _power.simulated_effects(config, [], robot="adaptive", against="imt-matched")
     with pytest.raises(InputError, match="10 at least, not 5"):
         _power.simulated_effects(config, [], pool=5)

@@ -71,6 +71,29 @@ def test_bars_and_stars_are_those_of_the_tables(analysis):
     assert sorted(text.get_text() for text in axis.texts) == sorted(mark for mark in tests["stars"] if mark)
 
 
+def test_the_third_robot_is_in_the_report_where_a_study_has_it(of_three, analysis, tmp_path):
+    _report.write(of_three, tmp_path)
+    page = (tmp_path / "report.html").read_text()
+    assert page.count("<table>") == 6 + 4
+    assert "Machine ITAL adaptive against Machine IMT" in page
+    assert "finds out by itself whether its teacher helps" in page
+    assert "β of 3333 at most, the aware robot 10000" in page
+    assert "what people learn from that one carries over" in page
+    figure = _figures.draw("bars", of_three)
+    heights = sorted(bar.get_height() for bar in figure.axes[3].patches)
+    summary = of_three.summary[(of_three.summary["outcome"] == "distance_last") & (of_three.summary["map"] != "all")]
+    shown = summary[summary["learner"].isin(["aware", "adaptive", "naive"])]
+    assert heights == pytest.approx(sorted(shown["mean"]))
+    tests = of_three.tests[(of_three.tests["outcome"] == "distance_last") & (of_three.tests["second"] == "naive")]
+    marks = [mark for mark in tests[tests["map"] != "all"]["stars"] if mark]
+    assert sorted(text.get_text() for text in figure.axes[3].texts) == sorted(marks)
+    labels = {text.get_text() for text in _figures.draw("curves", of_three).legends[0].get_texts()}
+    assert {"Machine ITAL adaptive", "Random ITAL adaptive"} <= labels
+    assert set(_report.text_table(of_three)["first"]) == {"aware", "adaptive"}
+    assert "first" not in _report.text_table(analysis)
+    assert not any("adaptive" in text for text in [*_report.findings(analysis), *_report.notes(analysis)])
+
+
 def test_the_verdict_follows_the_control():
     against = {"p": 0.001, "difference": -0.5}
     assert "does not by itself show" in _report._verdict(against)

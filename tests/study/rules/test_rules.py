@@ -11,7 +11,7 @@ import pytest
 import ital
 from ital import study, teaching
 from ital.errors import InputError
-from ital.teaching import Drawn, Lane, Program
+from ital.teaching import Drawn, Lane, Moment, Program
 
 MAPS = ("A", "B", "C", "D", "E")
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
@@ -94,17 +94,17 @@ def test_rewards_of_the_true_policy(config, rules, reference):
 @pytest.mark.parametrize("name", ["A", "E"])
 def test_updates_are_those_of_the_equations(rules, reference, learner, name):
     target = rules.truth(name).target.astype(float)
-    w = rules.start(3, name)
+    mind = rules.mind(learner, rules.start(3, name))
     for arrows in rules.candidates(3, name)[:6]:
+        w = mind.belief
         volumes = reference.volumes(w.astype(float), target, arrows)
         np.testing.assert_allclose(rules.volumes(name, w, arrows), volumes, atol=2e-5)
         choice = rules.best(name, w, arrows)
         assert choice == volumes.argmax()
-        after = rules.update(name, learner, w, arrows, choice)
+        mind = rules.update(name, learner, mind, arrows, choice)
         expected = reference.update(learner, w.astype(float), arrows, choice)
-        np.testing.assert_allclose(after, expected, atol=5e-5 if learner == "naive" else 5e-4)
-        assert np.abs(after - w).max() > (5e-3 if learner == "naive" else 0.1)
-        w = after
+        np.testing.assert_allclose(mind.belief, expected, atol=5e-5 if learner == "naive" else 5e-4)
+        assert np.abs(mind.belief - w).max() > (5e-3 if learner == "naive" else 0.1)
 
 
 def test_measures_are_those_of_the_equations(rules, reference):
@@ -138,25 +138,38 @@ def test_the_picture_shows_the_most_probable_actions(rules, reference):
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def core_step(program, world, states, actions, numbers, w):
+def core_step(program, world, states, actions, numbers, mind):
     """One step of the core's loop on a given mini-batch."""
     drawn = Drawn((states, actions), jnp.arange(10), jnp.zeros((), int), jax.random.key(0))
-    lane = Lane(w, (), program.rules.first_feedback(w, world))
-    return teaching.teaching_step(program, world, drawn, numbers, jnp.zeros((), int), lane)[0].params
+    lane = Lane(mind.belief, mind.memory, program.rules.first_feedback(mind.belief, world))
+    moment = Moment(jnp.asarray(mind.step), jnp.asarray(30))
+    after = teaching.teaching_step(program, world, drawn, numbers, moment, lane)[0]
+    return after.params, after.memory
 
 
-@pytest.mark.parametrize("learner", ["naive", "aware"])
+@pytest.mark.parametrize("learner", ["naive", "aware", "adaptive"])
 def test_the_step_is_the_core_s_teaching_step(config, rules, learner):
-    """The study's machine arm is `ital.teach` with the omniscient teacher, on the same mini-batch."""
+    """The study's machine arm is `ital.teach` with the omniscient teacher, on the same mini-batches."""
     task = ital.tasks.irl(np.array(config.maps[2].rewards), sharpness=200.0, beta=config.beta)
-    w, arrows = rules.start(4, "C"), rules.candidates(4, "C")[0]
-    states, actions = np.array(arrows, np.int32).T
-    teacher, robot = ital.teachers.omniscient(), rules.robots[learner]
-    program = Program(task.rules, teacher.choose, True, robot.rule, 10, 1, False, ())
-    numbers = (np.float32(config.lr), robot.settings, ())
-    stepped = core_step(program, task.world(0), states, np.array([0, 3, 1, 2])[actions], numbers, w)
-    mine = rules.update("C", learner, w, arrows, rules.best("C", w, arrows))
-    np.testing.assert_allclose(mine, stepped, atol=2e-4)
+    teacher, robot, form = ital.teachers.omniscient(), rules.robots[learner], ital.steps.rate()
+    program = Program(
+        rules=task.rules,
+        teacher=teacher.choose,
+        omniscient=True,
+        rule=robot.rule,
+        step=form.take,
+        batch_size=10,
+        eval_every=1,
+        diagnostics=False,
+        axes=(),
+    )
+    numbers = (np.float32(config.lr), form.settings, robot.settings, ())
+    mind = rules.mind(learner, rules.start(4, "C"))
+    for arrows in rules.candidates(4, "C")[:6]:
+        states, actions = np.array(arrows, np.int32).T
+        stepped = core_step(program, task.world(0), states, np.array([0, 3, 1, 2])[actions], numbers, mind)
+        mind = rules.update("C", learner, mind, arrows, rules.best("C", mind.belief, arrows))
+        jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-4), (mind.belief, mind.memory), stepped)
 
 
 def test_starts(config, rules):
@@ -225,36 +238,63 @@ def test_a_longer_study_begins_like_a_shorter_one(config, rules):
     assert other.candidates(2, "B") != rules.candidates(2, "B")
 
 
-@pytest.mark.parametrize("learner", ["naive", "aware"])
+def exactly(mind):
+    """All that there is of a robot, in bytes."""
+    return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(mind)]
+
+
+@pytest.mark.parametrize("learner", ["naive", "aware", "adaptive"])
 def test_replay_is_what_happened_bit_for_bit(rules, learner):
-    w, choices, lived = rules.start(9, "E"), [], []
+    mind, choices, lived = rules.mind(learner, rules.start(9, "E")), [], []
     for arrows in rules.candidates(9, "E")[:12]:
-        lived.append(w)
-        choices.append(rules.best("E", w, arrows))
-        w = rules.update("E", learner, w, arrows, choices[-1])
-    lived.append(w)
+        lived.append(mind)
+        choices.append(rules.best("E", mind.belief, arrows))
+        mind = rules.update("E", learner, mind, arrows, choices[-1])
+    lived.append(mind)
     with ThreadPoolExecutor(4) as pool:
         replays = list(pool.map(lambda _: rules.replay(9, "E", learner, choices), range(8)))
     for replayed in replays:
-        assert [b.tobytes() for b in replayed] == [b.tobytes() for b in lived]
+        assert [exactly(each) for each in replayed] == [exactly(each) for each in lived]
+    assert [each.step for each in lived] == list(range(13))
     assert len(rules.replay(9, "E", learner, [])) == 1
 
 
+def test_what_the_adaptive_robot_remembers_matters(rules):
+    """The same belief and the same arrow, with and without what was seen before: else nothing need be replayed."""
+    arrows = rules.candidates(9, "E")
+    choices = []
+    mind = rules.mind("adaptive", rules.start(9, "E"))
+    for step in arrows[:8]:
+        choices.append(rules.best("E", mind.belief, step))
+        mind = rules.update("E", "adaptive", mind, step, choices[-1])
+    forgetful = rules.mind("adaptive", mind.belief)
+    best = rules.best("E", mind.belief, arrows[8])
+    one, other = (rules.update("E", "adaptive", each, arrows[8], best).belief for each in (mind, forgetful))
+    assert np.linalg.norm(one - mind.belief) > 2 * np.linalg.norm(other - mind.belief)
+    for learner in ("naive", "aware"):
+        assert rules.mind(learner, mind.belief).memory == ()
+
+
+def test_the_adaptive_robot_is_told_the_size_of_beta_alone(config, rules):
+    assert rules.robots["adaptive"].settings.beta == config.beta
+    assert rules.robots["adaptive"].rule == ital.learners._adaptive.rule("exact")
+
+
 def test_what_is_not_in_the_study_is_refused(rules):
-    w, arrows = rules.start(0, "A"), rules.candidates(0, "A")[0]
+    mind, arrows = study.Mind(rules.start(0, "A")), rules.candidates(0, "A")[0]
     with pytest.raises(InputError, match="there is no map 'F' in study 'paper': there are A, B, C, D, E, warm-up"):
         rules.start(0, "F")
     with pytest.raises(InputError, match="there is no learner 'clever'"):
-        rules.update("A", "clever", w, arrows, 0)
+        rules.update("A", "clever", mind, arrows, 0)
     for choice in (-1, 10):
         with pytest.raises(InputError, match=f"choice {choice} is not among the 10 arrows"):
-            rules.update("A", "naive", w, arrows, choice)
+            rules.update("A", "naive", mind, arrows, choice)
     with pytest.raises(InputError, match="31 choices on map 'A', which has 30 steps"):
         rules.replay(0, "A", "naive", [0] * 31)
     with pytest.raises(InputError, match=r"must lie in \[0, 2\*\*32\), not -1"):
         rules.start(-1, "A")
     with pytest.raises(FloatingPointError, match="not finite"):
-        rules.update("A", "naive", np.full(25, np.inf), arrows, 0)
+        rules.update("A", "naive", study.Mind(np.full(25, np.inf)), arrows, 0)
 
 
 def test_beliefs_far_out_stay_finite(rules):
@@ -262,7 +302,8 @@ def test_beliefs_far_out_stay_finite(rules):
     arrows = rules.candidates(1, "A")[0]
     for scale in (10, 50, 150):
         w = scale * rules.start(1, "A")
-        assert np.isfinite(rules.update("A", "aware", w, arrows, 0)).all()
+        for learner in ("aware", "adaptive"):
+            assert np.isfinite(rules.update("A", learner, rules.mind(learner, w), arrows, 0).belief).all()
         assert np.isfinite(list(rules.measures("A", w).values())).all()
 
 

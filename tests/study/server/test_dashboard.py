@@ -49,7 +49,7 @@ def test_curves_are_those_of_the_rules(crowd, researcher):
         for learner, curve in by_learner.items():
             choices = [(3 * t + [one.name for one in config.maps].index(name) + 1) % 10 for t in range(3)]
             replayed = rules.replay(6, name, learner, choices)[1:]
-            expected = [rules.measures(name, belief)["distance"] for belief in replayed]
+            expected = [rules.measures(name, mind.belief)["distance"] for mind in replayed]
             assert (curve["step"], curve["n"]) == ([1, 2, 3], 1)
             np.testing.assert_allclose(curve["distance_mean"], expected, rtol=1e-4)
 

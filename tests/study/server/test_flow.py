@@ -89,7 +89,7 @@ def test_beliefs_are_those_of_the_rules(url, person):
     assert len(table) == 12
     for (name, learner), group in table.groupby(["map", "learner"]):
         replayed = rules.replay(1, name, learner, group.sort_values("step")["choice"].tolist())
-        measured = [rules.measures(name, w)["distance"] for w in replayed]
+        measured = [rules.measures(name, mind.belief)["distance"] for mind in replayed]
         np.testing.assert_allclose(group.sort_values("step")["distance"], measured[1:], rtol=1e-6)
         np.testing.assert_allclose(group.sort_values("step")["distance_before"], measured[:-1], rtol=1e-6)
 

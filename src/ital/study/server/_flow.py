@@ -27,7 +27,7 @@ def total_steps(config: Config) -> int:
 
 
 def rounds(config: Config, order: str | None) -> list[Round]:
-    """The warm-up, and, once an order is given, both robots on every map."""
+    """The warm-up, and, once an order is given, all robots on every map."""
     found = [Round("w", config.warm_up_map.name, 0, config.warm_up_learner, 1, config.warm_up_steps, 0)]
     if order is None:
         return found

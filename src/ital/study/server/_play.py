@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from fastapi import APIRouter, Request
 
-from ital.study._rules import Rules
+from ital.study._config import LEARNERS
+from ital.study._rules import Mind, Rules
 from ital.study.server import _messages as messages
 from ital.study.server._participants import ERRORS
 from ital.study.server._study import Refused
@@ -37,7 +38,7 @@ def scene(rules: Rules, name: str, seed: int, choices: list[int]) -> dict[str, A
     arrows = rules.candidates(seed, name)
     if len(choices) > len(arrows) or any(choice >= config.candidates for choice in choices):
         raise Refused(422, "invalid", "There is no such arrow.")
-    beliefs = {learner: _replayed(rules, seed, name, learner, tuple(choices)) for learner in config.learners}
+    beliefs = {learner: _replayed(rules, seed, name, learner, tuple(choices)) for learner in LEARNERS}
     here = arrows[len(choices)] if len(choices) < len(arrows) else None
     return {
         "map": name,
@@ -62,13 +63,14 @@ def best_reward(rules: Rules, name: str) -> float:
 
 def _replayed(rules: Rules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> np.ndarray:
     """The belief after these choices: most often only the last one is new."""
-    belief = rules.start(seed, name)
-    for i in range(1, len(choices) + 1):
-        belief = _after(rules, seed, name, learner, choices[:i], belief.tobytes())
-    return belief
+    for i in range(len(choices)):  # the shorter ones first, so that each finds the one before it
+        _after(rules, seed, name, learner, choices[:i])
+    return _after(rules, seed, name, learner, choices).belief
 
 
 @functools.lru_cache(maxsize=4096)
-def _after(rules: Rules, seed: int, name: str, learner: str, choices: tuple[int, ...], before: bytes) -> np.ndarray:
+def _after(rules: Rules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> Mind:
+    if not choices:
+        return rules.mind(learner, rules.start(seed, name))
     arrows = rules.candidates(seed, name)[len(choices) - 1]
-    return rules.update(name, learner, np.frombuffer(before, np.float32), arrows, choices[-1])
+    return rules.update(name, learner, _after(rules, seed, name, learner, choices[:-1]), arrows, choices[-1])

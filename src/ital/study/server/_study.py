@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ital._version import __version__
 from ital.study._config import Config, parse_config
-from ital.study._rules import Arrow, Picture, Rules
+from ital.study._rules import Arrow, Mind, Picture, Rules
 from ital.study.server import _flow, _security
 from ital.study.server._flow import Round
 from ital.study.server._plain import TRY_AGAIN
@@ -42,7 +42,7 @@ class Session:
         self.public = rules.config.public()
         self.lock = asyncio.Lock()
         self.stale = False
-        self.belief: np.ndarray | None = None
+        self.mind: Mind | None = None
         self.picture: Picture | None = None
         self.arrows: Sequence[Sequence[Arrow]] = ()
         self.after: dict[str, Any] | None = None  # what the last step did
@@ -59,17 +59,18 @@ class Session:
             return None
         return _flow.where(self.rounds, self.participant.done)
 
-    def enter(self, belief: np.ndarray | None = None) -> None:
-        """Gets ready for the step that comes next, with a belief that goes on or a fresh one."""
+    def enter(self, mind: Mind | None = None) -> None:
+        """Gets ready for the step that comes next, with a robot that goes on or a fresh one."""
         here = self.place
         if here is None:
-            self.belief, self.picture, self.arrows = None, None, ()
+            self.mind, self.picture, self.arrows = None, None, ()
             return
         number, name = self.participant.number, here[0].map
         if here[1] == 0 or not self.arrows:
             self.arrows = self.rules.candidates(number, name)
-        self.belief = self.rules.start(number, name) if belief is None or here[1] == 0 else belief
-        self.picture = self.rules.picture(self.belief)
+        if mind is None or here[1] == 0:
+            mind = self.rules.mind(here[0].learner, self.rules.start(number, name))
+        self.mind, self.picture = mind, self.rules.picture(mind.belief)
 
     def look_back(self, one: Round, step: Step, before: np.ndarray | None, picture: Picture | None = None) -> None:
         """Keeps what the last step did, for the page to show."""
@@ -127,7 +128,7 @@ class Study:
         return session
 
     def _load(self, uid: str) -> Session | None:
-        """Builds a session from the store: the robot's belief is a replay of the choices."""
+        """Builds a session from the store: the robot is a replay of the choices."""
         with self.store.reading() as connection:
             known = operations.find(connection, uid=uid)
             if known is None:
@@ -140,18 +141,19 @@ class Study:
     def _rebuild(self, session: Session, stored: Mapping[tuple[str, str, int], Step]) -> None:
         known = session.participant
         last = _flow.where(session.rounds, known.done - 1) if known.done else None
-        belief = None
+        mind = None
         if last is not None:
             one, t = last
             taken = [stored[one.map, one.learner, i + 1] for i in range(t + 1)]
-            beliefs = session.rules.replay(known.number, one.map, one.learner, [step.choice for step in taken])
-            if not agrees(beliefs[1:], taken):
+            minds = session.rules.replay(known.number, one.map, one.learner, [step.choice for step in taken])
+            if not agrees([each.belief for each in minds[1:]], taken):
                 LOG.error("participant %d, map %s: the replay differs from what is stored", known.number, one.map)
-            # What the participant saw is what was stored; a replay on another machine may round otherwise.
-            beliefs[1:] = [operations.as_state(step.state) for step in taken]
+            # What the participant saw is what was stored; a replay on another machine may round otherwise. What a
+            # robot remembers beside its belief is not stored: that is the replay's.
+            beliefs = [minds[0].belief, *(operations.as_state(step.state) for step in taken)]
             session.look_back(one, taken[-1], beliefs[-2])
-            belief = beliefs[-1]
-        session.enter(belief)
+            mind = minds[-1]._replace(belief=beliefs[-1])
+        session.enter(mind)
 
     def drop(self, uid: str) -> None:
         """Forgets a session; the next request builds it from the store."""
@@ -304,18 +306,18 @@ class Study:
     async def _take(
         self, session: Session, one: Round, t: int, choice: int, timing: Mapping[str, Any]
     ) -> dict[str, Any]:
-        known, rules, before = session.participant, session.rules, session.belief
+        known, rules, before = session.participant, session.rules, session.mind
         assert before is not None
         if choice >= len(session.arrows[t]):
             raise Refused(422, "invalid", "There is no such arrow.")
-        belief = rules.update(one.map, one.learner, before, session.arrows[t], choice)
+        mind = rules.update(one.map, one.learner, before, session.arrows[t], choice)
         step = Step(
             map=one.map,
             learner=one.learner,
             step=t + 1,
             robot=one.robot,
             choice=choice,
-            state=operations.as_bytes(belief),
+            state=operations.as_bytes(mind.belief),
             timing=json.dumps(dict(timing), allow_nan=False, separators=(",", ":")),
             stored_at=operations.now(),
         )
@@ -326,8 +328,8 @@ class Study:
             changes["usable"] = True
             happened = [Event("all_steps_stored")]
         session.participant = await self._store(lambda c: operations.add_step(c, known, step, happened, **changes))
-        session.enter(belief)
-        session.look_back(one, step, before, session.picture if session.belief is belief else None)
+        session.enter(mind)
+        session.look_back(one, step, before.belief, session.picture if session.mind is mind else None)
         return self.state(session)
 
     def _stored_choice(self, session: Session, round_id: str, t: int) -> int | None:
@@ -454,7 +456,7 @@ class Study:
 
 def study_facts(public: Mapping[str, Any]) -> dict[str, Any]:
     """What every page may know of the study."""
-    names = ("title", "palette", "numbers", "hint", "maps", "steps", "warm_up_steps", "version")
+    names = ("title", "palette", "numbers", "hint", "maps", "robots", "steps", "warm_up_steps", "version")
     return {name: public[name] for name in names}
 
 

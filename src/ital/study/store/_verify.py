@@ -52,14 +52,14 @@ def problems_of(rules: Rules, one: Participant, taken: list[Step]) -> list[str]:
         if [step.step for step in steps] != list(range(1, len(steps) + 1)):
             found.append(f"map {name}, {learner}: a step is missing")
             continue
-        if name in maps and one.order and steps[0].robot != _robot(one.order, maps.index(name), learner):
+        if name in maps and one.order and steps[0].robot != _robot(rules, one.order, maps.index(name), learner):
             found.append(f"map {name}, {learner}: not the robot that the order says")
         replayed = rules.replay(one.number, name, learner, [step.choice for step in steps])[1:]
         stored = [operations.as_state(step.state) for step in steps]
-        if not np.allclose(replayed, stored, rtol=TOLERANCE, atol=TOLERANCE):
+        if not np.allclose([mind.belief for mind in replayed], stored, rtol=TOLERANCE, atol=TOLERANCE):
             found.append(f"map {name}, {learner}: the replay differs from what is stored")
     return found
 
 
-def _robot(order: str, map_index: int, learner: str) -> int:
-    return 1 + _orders.robots(order, map_index).index(learner)
+def _robot(rules: Rules, order: str, map_index: int, learner: str) -> int:
+    return 1 + _orders.robots(order, map_index, rules.config.learners).index(learner)

@@ -2,7 +2,15 @@
 
 import { h, number, s } from "./dom.js";
 
-export const LEARNERS = { naive: "naive", aware: "teacher-aware" };
+export const LEARNERS = { naive: "naive", aware: "teacher-aware", adaptive: "adaptive" };
+
+/** The mark of a learner: a square, a circle or a triangle. */
+function dot(kind, x, y) {
+  if (kind === "naive") return s("rect", { x: x - 4, y: y - 4, width: 8, height: 8, class: `dot ${kind}` });
+  if (kind === "adaptive")
+    return s("path", { d: `M${x - 5} ${y + 4}L${x} ${y - 5}L${x + 5} ${y + 4}Z`, class: `dot ${kind}` });
+  return s("circle", { cx: x, cy: y, r: 4.5, class: `dot ${kind}` });
+}
 
 function extent(values) {
   const finite = values.filter(Number.isFinite);
@@ -22,7 +30,7 @@ function nice(low, high, count) {
 }
 
 /**
- * Lines over steps. `series`: [{kind: "naive"|"aware", x, y, sem?}], `last` the right end of the axis,
+ * Lines over steps. `series`: [{kind: "naive"|"aware"|"adaptive", x, y, sem?}], `last` the right end of the axis,
  * `reference`: {value, name} for a dashed line.
  */
 export function lineChart({ title, series, last, reference, note = "", width = 300, height = 170, label = "step" }) {
@@ -43,9 +51,7 @@ export function lineChart({ title, series, last, reference, note = "", width = 3
     return [
       sem && s("path", { d: `M${edge(1).join("L")}L${edge(-1).reverse().join("L")}Z`, class: `band ${kind}` }),
       s("path", { d: path, class: `line ${kind}` }),
-      kind === "naive"
-        ? s("rect", { x: endX - 4, y: endY - 4, width: 8, height: 8, class: `dot ${kind}` })
-        : s("circle", { cx: endX, cy: endY, r: 4.5, class: `dot ${kind}` }),
+      dot(kind, endX, endY),
     ];
   });
   const spoken = shown
@@ -85,8 +91,8 @@ export function lineChart({ title, series, last, reference, note = "", width = 3
   );
 }
 
-/** What the two lines mean. */
-export function lineKey() {
+/** What the lines mean. */
+export function lineKey(kinds = ["naive", "aware"]) {
   const item = (kind) =>
     h(
       "li",
@@ -95,13 +101,11 @@ export function lineKey() {
         "svg",
         { viewBox: "0 0 44 14", class: "key", "aria-hidden": "true" },
         s("path", { d: "M2 7H42", class: `line ${kind}` }),
-        kind === "naive"
-          ? s("rect", { x: 18, y: 3, width: 8, height: 8, class: "dot naive" })
-          : s("circle", { cx: 22, cy: 7, r: 4.5, class: "dot aware" }),
+        dot(kind, 22, 7),
       ),
       LEARNERS[kind],
     );
-  return h("ul", { class: "line-key" }, item("naive"), item("aware"));
+  return h("ul", { class: "line-key" }, kinds.map(item));
 }
 
 /** Horizontal bars with their numbers: [{name, value, note}]. */

@@ -28,6 +28,7 @@ const STAGES = {
   failed_check: "failed the questions",
   left: "left",
 };
+const LETTERS = { naive: "N", aware: "A", adaptive: "D" };
 const FILES = [
   ["steps.csv", "Steps (CSV)"],
   ["steps.parquet", "Steps (Parquet)"],
@@ -147,6 +148,7 @@ function frame() {
     warnings: h("div"),
     tiles: h("div", { class: "tiles" }),
     balance: h("div"),
+    key: h("div"),
     curves: h("div", { class: "curves" }),
     times: h("div"),
     dropouts: h("div"),
@@ -192,7 +194,7 @@ function frame() {
         section(
           "Learning curves so far",
           h("p", { class: "fine" }, "Mean distance between what robots believe and the truth, ± standard error."),
-          lineKey(),
+          view.key,
           view.curves,
         ),
         h(
@@ -241,6 +243,7 @@ function show(overview, entries) {
   view.warnings.replaceChildren(...(overview.warnings ?? []).map((text) => h("p", { class: "warning" }, text)));
   tiles(overview, counts, participants);
   balance(overview);
+  view.key.replaceChildren(lineKey(kinds(overview.firsts)));
   view.curves.replaceChildren(
     ...Object.entries(overview.curves ?? {}).map(([map, learners]) => curve(map, learners, study.steps)),
   );
@@ -260,7 +263,7 @@ function show(overview, entries) {
       "seconds",
     ),
   );
-  view.table.replaceChildren(table(participants));
+  view.table.replaceChildren(table(participants, kinds(overview.firsts)));
   view.downloads.replaceChildren(downloads());
   view.audit.replaceChildren(audit(entries));
   if (kept) document.querySelector(`[data-key="${CSS.escape(kept)}"]`)?.focus({ preventScroll: true });
@@ -312,20 +315,27 @@ function tiles(overview, counts, participants) {
   );
 }
 
+/** The kinds of robot in this study, as the server lists them. */
+function kinds(firsts) {
+  return Object.keys(Object.values(firsts ?? {})[0] ?? { naive: 0, aware: 0 });
+}
+
 function balance({ firsts, orders }) {
-  const rows = Object.entries(firsts ?? {}).map(([map, { naive = 0, aware = 0 }]) => {
-    const total = naive + aware;
-    const left = h("span", { class: "share naive" });
-    const right = h("span", { class: "share aware" });
-    left.style.flexGrow = total ? naive : 1;
-    right.style.flexGrow = total ? aware : 1;
+  const [leftmost, ...others] = kinds(firsts);
+  const rows = Object.entries(firsts ?? {}).map(([map, times]) => {
+    const total = Object.values(times).reduce((sum, n) => sum + n, 0);
+    const shares = [leftmost, ...others].map((kind) => {
+      const share = h("span", { class: `share ${kind}` });
+      share.style.flexGrow = total ? times[kind] : 1;
+      return share;
+    });
     return h(
       "tr",
       null,
       h("th", { scope: "row" }, map),
-      h("td", { class: "bar-number" }, naive),
-      h("td", { class: "share-cell" }, h("div", { class: total ? "shares" : "shares empty" }, left, right)),
-      h("td", { class: "bar-number" }, aware),
+      h("td", { class: "bar-number" }, times[leftmost]),
+      h("td", { class: "share-cell" }, h("div", { class: total ? "shares" : "shares empty" }, shares)),
+      others.map((kind) => h("td", { class: "bar-number" }, times[kind])),
     );
   });
   const list = (orders ?? []).map(({ order, usable, open }) =>
@@ -348,9 +358,9 @@ function balance({ firsts, orders }) {
           "tr",
           null,
           h("th", { scope: "col" }, "Map"),
-          h("th", { scope: "col" }, "naive first"),
+          h("th", { scope: "col" }, `${leftmost} first`),
           h("td"),
-          h("th", { scope: "col" }, "aware first"),
+          others.map((kind) => h("th", { scope: "col" }, `${kind} first`)),
         ),
       ),
       h("tbody", null, rows),
@@ -406,7 +416,7 @@ function when(iso) {
   return h("time", { datetime: iso, title: date.toLocaleString() }, text);
 }
 
-function table(participants) {
+function table(participants, robots) {
   const open = (one) => one.open ?? false;
   const wanted = {
     all: () => true,
@@ -447,7 +457,7 @@ function table(participants) {
                 { title: one.order },
                 one.order
                   .split("-")
-                  .map((learner) => learner[0].toUpperCase())
+                  .map((learner) => LETTERS[learner] ?? "?")
                   .join(" "),
               )
             : "–",
@@ -484,7 +494,7 @@ function table(participants) {
     "Mode",
     "Stage",
     "Steps",
-    "Robot 1 (N naive, A aware)",
+    `Robot 1 (${robots.map((kind) => `${LETTERS[kind]} ${kind}`).join(", ")})`,
     "Started",
     "Last seen",
     "s / step",

@@ -183,13 +183,13 @@ export class TeachView {
       text = `Try it out: ${scene.steps} arrows on a practice map. This round does not count.`;
     } else if (scene.robot > 1) {
       title = `Now robot ${scene.robot}, same map`;
-      text = `The map is the one you have just taught. Robot ${scene.robot} is another robot: it has seen nothing of what you showed the one before, and it begins with the beliefs that robot ${scene.robot - 1} began with.`;
+      text = `The map is the one you have just taught. Robot ${scene.robot} is another robot: it has seen nothing of what you showed ${scene.robot > 2 ? "the others" : "the one before"}, and it begins with the beliefs that robot ${scene.robot - 1} began with.`;
     } else if (scene.map > 1) {
       title = `Map ${scene.map} of ${total}: a new map, a new robot`;
       text = "Look at the true map first. The robot knows nothing of the maps before.";
     } else {
       title = `The practice is over. Map 1 of ${total}, robot 1`;
-      text = `From now on your arrows count. On each of the ${total} ${total === 1 ? "map" : "maps"} you teach two robots, ${scene.steps} arrows each. You can take a break at any time: every arrow is stored as soon as you confirm it.`;
+      text = `From now on your arrows count. On each of the ${total} ${total === 1 ? "map" : "maps"} you teach ${study.robots === 3 ? "three" : "two"} robots, ${scene.steps} arrows each. You can take a break at any time: every arrow is stored as soon as you confirm it.`;
     }
     const palette = this.truth.palette;
     const preview = new ValueMap({
