@@ -44,7 +44,15 @@ def test_final_distances(task, init, teacher):
         assert got["ital"] < 0.1
 
 
-@pytest.mark.parametrize(("task", "teacher"), IRL)
+@pytest.mark.parametrize(
+    ("task", "teacher"),
+    [
+        ("irl-dense", "cooperative"),
+        ("irl-sparse", "adversarial"),
+        pytest.param("irl-dense", "adversarial", marks=pytest.mark.slow),
+        pytest.param("irl-sparse", "cooperative", marks=pytest.mark.slow),
+    ],
+)
 def test_final_distances_of_irl(task, teacher):
     expected = IRL[task, teacher]
     seeds = 20 if (task, teacher) == ("irl-dense", "cooperative") else 10

@@ -326,7 +326,11 @@ def _begin(program: Program, kind: str, scale: Array, numbers: Numbers) -> tuple
 
         def lane(settings: Any) -> tuple[Lane, dict[str, Array]]:
             metrics = program.rules.measure(start, world.truth) | {FINITE: _all_finite(start)}
-            return Lane(start, program.rule.init(start, settings), feedback), metrics
+            # Steps return strong types: a memory that began with weak ones would make the block compile twice.
+            memory = jax.tree.map(
+                lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), program.rule.init(start, settings)
+            )
+            return Lane(start, memory, feedback), metrics
 
         lanes = jax.vmap(lane, axis_size=numbers.lr.shape[1])(settings)
         return *lanes, program.rules.references(start, world.truth)

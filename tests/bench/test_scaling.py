@@ -20,7 +20,7 @@ def small(monkeypatch):
     monkeypatch.setattr(_scaling, "LANES", (8, 16))
     monkeypatch.setattr(_scaling, "ROWS", (1000,))
     monkeypatch.setattr(_scaling, "MEMORY_ROWS", (1000,))
-    monkeypatch.setattr(_scaling, "WORKERS", (2,))
+    monkeypatch.setattr(_scaling, "WORKERS", (1,))
     monkeypatch.setattr(_scaling, "ENOUGH", 0.01)
     monkeypatch.setattr(_limits, "measure_limits", lambda: LIMITS)
 
