@@ -176,9 +176,14 @@ def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array,
     def sweep(values: Array) -> Array:
         return bellman(dynamics, planning, reward, values)[0]
 
+    # What has not converged when any change should be 10³⁰ times smaller never will: its values are too large to
+    # stand still in this precision.
+    rate = planning.discount * dynamics.survival
+    most = min(MOST_SWEEPS, blindly + math.ceil(-30 / math.log10(rate))) if 0 < rate < 1 else MOST_SWEEPS
+
     def go_on(state: tuple[Array, Array, Array]) -> Array:
         sweeps, change, _ = state
-        return (change > planning.tolerance) & (sweeps < MOST_SWEEPS)
+        return (change > planning.tolerance) & (sweeps < most)
 
     def another(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         sweeps, _, values = state
