@@ -1,14 +1,16 @@
 """Forms of step: equal lengths, and steps that no β can make too long."""
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ital
-from ital import learners, steps, tasks
+from ital import learners, steps, tasks, teachers, teaching
 from ital.errors import InputError
+from ital.teaching import open_sessions
 
 SMALL = tasks.regression(dim=5, points=60)
 FAMILY = ("ital", "ital-2", "ital-full", "ital-safe", "ital-adaptive", "imt-matched", "batch-matched")
@@ -63,6 +65,32 @@ def test_with_the_safe_step_no_beta_diverges(beta, lr, teacher):
     assert np.isfinite(result.curves["distance"].values).all()
     for params in result.parameters.values():
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(params))
+
+
+def test_the_loop_of_a_safe_step_asks_for_nothing_but_its_verdict():
+    """Lanes stop one by one. Were the condition computed, it could be rounded one way in the loop's head and another in
+    its body, and never end.
+    """
+    session = open_sessions(
+        SMALL, teachers.cooperative(), [learners.make("ital-safe")], range(2),
+        steps=10, lr=0.01, batch_size=5, init=SMALL.init, eval_every=5,
+    )[0]  # fmt: skip
+    jaxpr = jax.make_jaxpr(teaching.run_block, static_argnums=0)(session.program, session.numbers, session.carry, 1)
+    loops = [equation for equation in equations(jaxpr.jaxpr) if equation.primitive.name == "while"]
+    assert len(loops) > 1  # over intervals, and of the safe step
+    for loop in loops:
+        asked = [variable for one in equations(loop.params["cond_jaxpr"].jaxpr) for variable in one.invars]
+        assert not any(jnp.issubdtype(variable.aval.dtype, jnp.floating) for variable in asked)
+
+
+def equations(jaxpr):
+    """All equations of a program, those inside of others too."""
+    for one in jaxpr.eqns:
+        yield one
+        for value in jax.tree.leaves(list(one.params.values())):
+            inner = getattr(value, "jaxpr", value)
+            if hasattr(inner, "eqns"):
+                yield from equations(inner)
 
 
 def test_safe_steps_are_the_same_where_nothing_is_at_risk():

@@ -60,17 +60,23 @@ def within_reach(lesson: "Lesson", settings: tuple, params: Params, wanted: Para
     reach = 2 * jnp.max(jnp.where(norms > 0, here.losses / jnp.where(norms > 0, norms, 1.0), 0.0))
     near = _scaled(params, wanted, reach, shorten_only=True)
 
-    def worse(state: tuple[Array, Params]) -> Array:
-        losses = lesson.gradients(state[1]).losses
+    def worse(there: Params) -> Array:
+        losses = lesson.gradients(there).losses
         fine = (jnp.mean(losses) <= jnp.mean(here.losses)) | (losses[lesson.chosen] <= here.losses[lesson.chosen])
-        return (state[0] <= HALVINGS) & ~(fine & jnp.all(jnp.isfinite(losses)))
+        return ~(fine & jnp.all(jnp.isfinite(losses)))
 
-    def halve(state: tuple[Array, Params]) -> tuple[Array, Params]:
-        tries, there = state
+    # The verdict is carried along. Asked anew in the loop's condition it could be rounded otherwise than in its body,
+    # where lanes that are done stand still, and such a loop has no end.
+    def go_on(state: tuple[Array, Params, Array]) -> Array:
+        return (state[0] <= HALVINGS) & state[2]
+
+    def halve(state: tuple[Array, Params, Array]) -> tuple[Array, Params, Array]:
+        tries, there, _ = state
         share = jnp.where(tries < HALVINGS, 0.5, 0.0)
-        return tries + 1, jax.tree.map(lambda a, b: a + share * (b - a), params, there)
+        nearer = jax.tree.map(lambda a, b: a + share * (b - a), params, there)
+        return tries + 1, nearer, worse(nearer)
 
-    return jax.lax.while_loop(worse, halve, (jnp.zeros((), int), near))[1]
+    return jax.lax.while_loop(go_on, halve, (jnp.zeros((), int), near, worse(near)))[1]
 
 
 def _scaled(params: Params, wanted: Params, length: Scalar, *, shorten_only: bool) -> Params:
