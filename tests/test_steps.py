@@ -57,7 +57,7 @@ def test_steps_are_called_by_name():
 @given(
     beta=st.floats(-1e6, 1e6),
     lr=st.floats(1e-4, 0.1),
-    teacher=st.sampled_from(["cooperative", "adversarial"]),
+    teacher=st.sampled_from(["cooperative", "adversarial", "random"]),
 )
 def test_with_the_safe_step_no_beta_diverges(beta, lr, teacher):
     """All methods of the family, for the longest steps anybody would try; numbers only, so all is compiled once."""
