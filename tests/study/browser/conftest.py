@@ -230,7 +230,7 @@ class Person:
         if not self.keys:
             self.options.nth(nth).click()
             return
-        assert self.page.evaluate("document.activeElement.getAttribute('role')") == "option"
+        self.page.wait_for_function("document.activeElement.getAttribute('role') === 'option'")
         self.page.keyboard.press("Home")
         for _ in range(nth):
             self.page.keyboard.press("ArrowRight")
