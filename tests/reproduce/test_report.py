@@ -45,6 +45,12 @@ def test_names_within_a_page_are_unique(tmp_path):
     assert set(re.findall(r'href="#([^"]+)"', page)) | set(re.findall(r"url\(#([^)]+)\)", page)) <= set(names)
 
 
+def test_signs_in_numbers_are_no_marks_of_the_page(tmp_path):
+    page = _html.page(report(tmp_path))
+    assert "&lt; 0.001" in page
+    assert not re.findall(r"<(?![a-zA-Z/!]).{20}", re.sub(r"(?s)<(style|script)>.*?</\1>", "", page))
+
+
 def test_a_section_is_one_line_in_a_list_and_an_empty_one_is_left_out(tmp_path, monkeypatch):
     more = Section("Beyond", "beyond", lambda context: [_blocks.paragraph("More <than> before.")])
     empty = Section("Nothing", "nothing", lambda context: [])

@@ -208,9 +208,10 @@ def checks(row: dict[str, Any]) -> str:
             body += f'<tr class="group"><th colspan="5" scope="colgroup">{text(start)}</th></tr>'
             before = start
         mark = '<span class="yes">yes</span>' if holds else '<span class="no">no</span>'
+        much, sure = "–" if value is None else number(value), "–" if p is None else p_value(p)
         body += (
-            f'<tr><td>{text(where)}</td><td>{mark}</td><td class="number">{"–" if value is None else number(value)}'
-            f'</td><td class="number">{"–" if p is None else p_value(p)}</td><td class="words">{text(words)}</td></tr>'
+            f'<tr><td>{text(where)}</td><td>{mark}</td><td class="number">{much}</td>'
+            f'<td class="number">{text(sure)}</td><td class="words">{text(words)}</td></tr>'
         )
     heads = ("where", "holds", row["value"] or "number", "p", "in full")
     kinds = ("", "", ' class="number"', ' class="number"', ' class="words"')
