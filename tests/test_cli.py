@@ -78,7 +78,7 @@ def test_a_map_is_taught_drawn_and_animated(capsys, tmp_path):
         "--seeds",
         "1",
         "--steps",
-        "20",
+        "6",
         "--animate",
     ]
     status, out, err = ital(capsys, *arguments)

@@ -49,7 +49,7 @@ shared = tasks.from_pool("shared", numbers_pool(0), ital.losses.squared, beta=10
 found = {}
 for name, task, options in (("own worlds", small_classes(), {}), ("shared pool", shared, {"beta": "auto"}),
                             ("iterated", irl, {})):
-    curves = [ital.teach(task, learner=["imt", "ital"], seeds=6, steps=40, lr=0.01, batch_size=8, devices=devices,
+    curves = [ital.teach(task, learner=["ital", "ital-2"], seeds=6, steps=40, lr=0.01, batch_size=8, devices=devices,
                          **options) for devices in (1, "all")]
     one, four = (c.curves for c in curves)
     found[name] = {

@@ -296,6 +296,7 @@ def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array
 
 
 def _block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, dict[str, Array]]:
+    @functools.partial(jax.jit, inline=True)  # read once, for the shapes and for the loop
     def seeds(carry: Carry) -> tuple[Carry, dict[str, Array]]:
         lanes = Carry(None, 0)
         run = jax.vmap(

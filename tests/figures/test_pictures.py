@@ -14,7 +14,7 @@ def watched():
 
 
 def test_watching_sees_what_teaching_does(watched):
-    result = ital.teach(watched.task, learner=PAIR, seeds=[3], steps=50)
+    result = ital.teach(watched.task, learner=PAIR, seeds=[3], steps=50, eval_every=13)
     assert watched.steps.tolist() == [0, 13, 26, 39, 50]
     assert list(watched.params) == ["imt", "ital"]
     for name, params in watched.params.items():

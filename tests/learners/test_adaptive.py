@@ -14,11 +14,17 @@ from ital.learners import _adaptive, adaptive
 SETTINGS = _adaptive.Settings(1.0, 0.02, 0.001, 0.5)
 
 
-def trust_after(places, count=20):
-    """Trust after having seen these places, the same under both scores."""
+@jax.jit
+def weigh(memory, at):
+    """One more choice, out of 20, at the same place under both scores."""
+    return _adaptive.weigh(memory, jnp.full(_adaptive.SCORES, at), 20, SETTINGS)
+
+
+def trust_after(places):
+    """Trust after having seen these places."""
     memory = _adaptive.init(jnp.zeros(()), SETTINGS)
     for at in places:
-        partial, indifferent = _adaptive.weigh(memory, jnp.full(_adaptive.SCORES, at), count, SETTINGS)
+        partial, indifferent = weigh(memory, at)
         np.testing.assert_allclose(jnp.sum(partial) + indifferent, 1.0, rtol=1e-5)
         memory = memory._replace(partial=partial, indifferent=indifferent)
     return float(_adaptive.trust_of(memory.partial, SETTINGS.threshold))
@@ -44,7 +50,7 @@ def test_trust_is_odd_in_the_places(places):
     np.testing.assert_allclose(trust_after(places), -trust_after([-at for at in places]), atol=1e-5)
 
 
-@given(st.integers(2, 30), st.floats(-1, 1))
+@given(st.sampled_from([2, 7, 20, 30]), st.floats(-1, 1))
 def test_hypotheses_are_probabilities(count, at):
     """Averaged over all places, each κ gives as much as places that are all alike."""
     everywhere = jax.vmap(lambda at: _adaptive.tilted(at, count))(jnp.linspace(-1, 1, count))
@@ -87,7 +93,7 @@ def test_never_worse_than_naive(taught, teacher):
 def test_nobody_tells_him_the_sign():
     """His |β| is the same for a helpful teacher and one of the other sign who chooses the same."""
     beta = [
-        float(ital.teach("regression", teacher, "ital-adaptive", steps=1, seeds=1).curves["beta"].values[0, 0])
+        float(ital.teach("regression", teacher, "ital-adaptive", steps=1, seeds=5).curves["beta"].values[0, 0])
         for teacher in ("cooperative", "boltzmann:1000000000")
     ]
     assert beta[0] > 0

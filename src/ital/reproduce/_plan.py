@@ -33,6 +33,7 @@ STARTS = ("uniform", "normal:0.1")
 """Where learning starts: as in Algorithm 1 (the task's own range), and as in the authors' later code."""
 
 TEACHERS = ("cooperative", "adversarial")
+OF_EVERY_KIND = ("cooperative", "random", "adversarial", "switching")
 TUNED = ("batch", "sgd", "imt", "ital")  # methods of a sweep
 STEP_SIZES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 RATIONALITIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of a sweep, times the task's β
@@ -46,8 +47,8 @@ class Scale(NamedTuple):
     """How much is computed.
 
     ``random`` are the tasks that a random teacher teaches too, ``theory`` those of the theory panel, ``sweeps`` those
-    where every method is tuned, ``beyond`` those of what the paper does not have; ``eval_every`` spaces the slow exams
-    of a quick run.
+    where every method is tuned, ``beyond`` those of what the paper does not have, with their teachers; ``eval_every``
+    spaces the slow exams of a quick run.
     """
 
     quick: bool
@@ -60,7 +61,7 @@ class Scale(NamedTuple):
     theory_seeds: int
     sweeps: tuple[str, ...]
     sweep_seeds: int
-    beyond: tuple[str, ...]
+    beyond: dict[str, tuple[str, ...]]
     eval_every: dict[str, int]
 
     @property
@@ -80,7 +81,7 @@ FULL = Scale(
     theory_seeds=5,
     sweeps=TASKS,
     sweep_seeds=5,
-    beyond=("regression", "gaussian", NEURAL),
+    beyond={"regression": OF_EVERY_KIND, "gaussian": OF_EVERY_KIND, NEURAL: TEACHERS},
     eval_every={},
 )
 QUICK = Scale(
@@ -94,7 +95,7 @@ QUICK = Scale(
     theory_seeds=3,
     sweeps=("regression",),
     sweep_seeds=3,
-    beyond=("regression", NEURAL),
+    beyond={"regression": ("random", "switching"), NEURAL: ("cooperative",)},
     eval_every={"equation-40": 200, "equation-50": 200},
 )
 
@@ -143,9 +144,7 @@ def settings(cell: Cell, scale: Scale) -> Settings:
 def beyond_cells(names: Sequence[str], scale: Scale) -> list[Cell]:
     """What the paper does not have: learners that find out about their teacher, teachers that change, a network."""
     taught = [task for task in scale.beyond if task in names or task == NEURAL]
-    teachers = {NEURAL: TEACHERS}
-    changing = ("cooperative", "random", "adversarial", "switching")
-    return [Cell(STARTS[0], task, teacher) for task in taught for teacher in teachers.get(task, changing)]
+    return [Cell(STARTS[0], task, teacher) for task in taught for teacher in scale.beyond[task]]
 
 
 def beyond_settings(cell: Cell, scale: Scale) -> Settings:

@@ -152,7 +152,7 @@ def soft_maximum(k: float, q: Array) -> Array:
 
 def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Plan:
     """Value iteration from zero until the largest change is below the tolerance (NaN if it never is)."""
-    return _sweep(dynamics, planning, reward, jnp.zeros_like(reward), blindly=24)
+    return _sweep(dynamics, planning, reward, jnp.zeros_like(reward), blindly=23)
 
 
 def replan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> Plan:
@@ -164,13 +164,13 @@ def replan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array)
     rate = planning.discount * dynamics.survival
     enough = math.ceil(math.log(1 / 5000) / math.log(rate)) if rate else 1
     if jax.default_backend() == "cpu" or enough > 16:
-        return _sweep(dynamics, planning, reward, values, blindly=1)
+        return _sweep(dynamics, planning, reward, values)
     for _ in range(enough):
         values, _ = bellman(dynamics, planning, reward, values)
     return Plan(reward, values, bellman(dynamics, planning, reward, values)[1])
 
 
-def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array, blindly: int) -> Plan:
+def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array, blindly: int = 0) -> Plan:
     """Sweeps until converged, the first few times without asking."""
 
     def sweep(values: Array) -> Array:
@@ -179,7 +179,7 @@ def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array,
     # What has not converged when any change should be 10³⁰ times smaller never will: its values are too large to
     # stand still in this precision.
     rate = planning.discount * dynamics.survival
-    most = min(MOST_SWEEPS, blindly + math.ceil(-30 / math.log10(rate))) if 0 < rate < 1 else MOST_SWEEPS
+    most = min(MOST_SWEEPS, blindly + 1 + math.ceil(-30 / math.log10(rate))) if 0 < rate < 1 else MOST_SWEEPS
 
     def go_on(state: tuple[Array, Array, Array]) -> Array:
         sweeps, change, _ = state
@@ -190,9 +190,10 @@ def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array,
         better = sweep(values)
         return sweeps + 1, jnp.max(jnp.abs(better - values)), better
 
-    for _ in range(blindly - 1):
-        values = sweep(values)
-    begun = another((jnp.full((), blindly - 1), jnp.zeros((), values.dtype), values))
+    if blindly:
+        loops_cost = jax.default_backend() != "cpu"
+        values = jax.lax.fori_loop(0, blindly, lambda _, values: sweep(values), values, unroll=loops_cost)
+    begun = jnp.full((), blindly), jnp.full((), jnp.inf, values.dtype), values
     _, change, values = jax.lax.while_loop(go_on, another, begun)
     values = jnp.where(change <= planning.tolerance, values, jnp.nan)
     return Plan(reward, values, bellman(dynamics, planning, reward, values)[1])
