@@ -60,6 +60,13 @@ def test_a_section_is_one_line_in_a_list_and_an_empty_one_is_left_out(tmp_path, 
     assert "Nothing</h2>" not in page
 
 
+def test_a_call_that_computed_says_how_long_it_took(tmp_path):
+    told = json.dumps(report(tmp_path))
+    assert "This call took 1 s in all." in told
+    remade = _report.build(context(out=tmp_path)._replace(took=None))
+    assert "This call took" not in json.dumps(remade)
+
+
 def test_claims_come_first_with_both_starts_their_number_and_p(tmp_path):
     made = report(tmp_path)
     assert made["sections"][0]["id"] == "claims"

@@ -83,7 +83,8 @@ def reproduce(
             notes = [] if _study.is_there() else [_study.ABSENT]
             with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far off
                 findings = _claims.judge_all(data)
-                context = Context(data, findings, scale, out, time.monotonic() - began, notes)
+                took = None if report_only else time.monotonic() - began
+                context = Context(data, findings, scale, out, took, notes)
                 return _report.publish(_report.build(context), out)
 
 

@@ -8,6 +8,7 @@ from ital.reproduce import _blocks, _charts, _figures
 from ital.reproduce._blocks import Block
 from ital.reproduce._claims import label
 from ital.reproduce._data import Experiment
+from ital.reproduce._numbers import number
 from ital.reproduce._plan import NEURAL
 from ital.reproduce.sections._context import Context
 
@@ -54,14 +55,18 @@ def _methods(one: Experiment) -> list[str]:
     return in_legend_order([str(name) for name in one.curves["method"].values])
 
 
+def _of_start(left: float) -> str:
+    return f"{number(100 * left)} %" if np.isfinite(left) else number(left)
+
+
 def _left(several: list[Experiment]) -> Block:
     """What is left of the distance: a row per task and teacher, a column per method."""
     methods = _methods(several[0])
     rows, best = [], []
-    for number, one in enumerate(several):
+    for row, one in enumerate(several):
         means = [float(one.left(method).mean()) for method in methods]
-        rows.append([one.cell.task, one.cell.teacher, *(f"{100 * mean:.3g} %" for mean in means)])
-        best.append((number, 2 + int(np.argmin([mean if np.isfinite(mean) else np.inf for mean in means]))))
+        rows.append([one.cell.task, one.cell.teacher, *(_of_start(mean) for mean in means)])
+        best.append((row, 2 + int(np.argmin([mean if np.isfinite(mean) else np.inf for mean in means]))))
     heads = ["Task", "Teacher", *(label(several[0], method) for method in methods)]
     caption = "Share of the distance at the start that is left at the end, mean over seeds; the least in bold."
     return _blocks.table(heads, rows, caption=caption, numbers_from=2, best=best)

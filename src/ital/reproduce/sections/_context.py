@@ -9,11 +9,11 @@ from ital.reproduce._plan import Scale
 
 
 class Context(NamedTuple):
-    """All results, what they say of the claims, the scale, the folder, how long this call took, and what to note."""
+    """All results, what they say of the claims, the scale, the folder, this call's time if it computed, notes."""
 
     data: Data
     findings: list[Finding]
     scale: Scale
     out: Path
-    took: float
+    took: float | None
     notes: list[str]

@@ -35,8 +35,8 @@ def build(context: Context) -> list[Block]:
         "β is positive for helpful and negative for adversarial teachers. "
         f"The random teacher, on {', '.join(context.scale.random)}, gets the positive one.",
         f"Tasks that need files the user builds are left out: {stands}.",
-        f"Run time of all experiments: {duration(computing)}, over all calls that computed. This call took "
-        f"{duration(context.took)} in all.",
+        f"Run time of all experiments: {duration(computing)}, over all calls that computed."
+        + ("" if context.took is None else f" This call took {duration(context.took)} in all."),
         *context.notes,
     ]
     caption = "Settings and run time of each task, all its experiments together."
