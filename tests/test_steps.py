@@ -57,12 +57,10 @@ def test_steps_are_called_by_name():
 @given(
     beta=st.floats(-1e6, 1e6),
     lr=st.floats(1e-4, 0.1),
-    teacher=st.sampled_from(["random", "switching:100"]),
+    teacher=st.sampled_from(["cooperative", "adversarial", "random"]),
 )
 def test_with_the_safe_step_no_beta_diverges(beta, lr, teacher):
-    """All methods of the family, for the longest steps anybody would try, with a teacher who does not care and one who
-    helps at first and harms then; numbers only, so all is compiled once.
-    """
+    """All methods of the family, for the longest steps anybody would try; numbers only, so all is compiled once."""
     result = ital.teach(SMALL, teacher, list(FAMILY), steps=300, seeds=2, beta=beta, lr=lr, step="safe", eval_every=100)
     assert np.isfinite(result.curves["distance"].values).all()
     for params in result.parameters.values():
