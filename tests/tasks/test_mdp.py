@@ -46,7 +46,35 @@ def test_leaving_a_state_is_the_transpose_of_expecting(seed):
     for dynamics in (grid(3), tabular(random_transitions(rng, 3, 5))):
         u, policy = rng.normal(size=dynamics.states), rng.normal(size=(dynamics.actions, dynamics.states))
         expected = jnp.sum(dynamics.expect(jnp.asarray(u)) * policy, axis=0)
-        np.testing.assert_allclose(_mdp.following(dynamics, jnp.asarray(policy)).T @ u, expected, atol=1e-12)
+        np.testing.assert_allclose(_mdp.following(dynamics, jnp.asarray(policy)) @ u, expected, atol=1e-12)
+
+
+@given(seed=SEEDS, size=st.sampled_from([1, 2, 3, 5]))
+@settings(max_examples=10)
+@pytest.mark.usefixtures("x64")
+def test_walking_from_neighbour_to_neighbour_is_the_table_of_a_policy(seed, size):
+    rng = np.random.default_rng(seed)
+    v, weights = jnp.asarray(rng.normal(size=size * size)), jnp.asarray(rng.normal(size=(4, size * size)))
+    ahead, back = grid(size).walk(weights)
+    table = _mdp.following(grid(size), weights)
+    np.testing.assert_allclose(ahead(v), table @ v, atol=1e-12)
+    np.testing.assert_allclose(back(v), v @ table, atol=1e-12)
+
+
+@pytest.mark.parametrize("backend", ["cpu", "gpu"])
+@pytest.mark.parametrize("discount", [0.0, 0.5, 0.9])
+@pytest.mark.usefixtures("x64")
+def test_all_that_follows_is_a_solve_on_every_device(monkeypatch, backend, discount):
+    monkeypatch.setattr("jax.default_backend", lambda: backend)
+    rng = np.random.default_rng(0)
+    v, several = jnp.asarray(rng.normal(size=25)), jnp.asarray(rng.normal(size=(3, 25)))
+    policy = jnp.asarray(rng.dirichlet(np.ones(4), size=25).T)
+    for dynamics in (grid(5), tabular(dense(grid(5)))):
+        onward = _mdp.onward(dynamics, Planning(discount, tolerance=1e-8), policy)
+        inverse = np.linalg.inv(np.eye(25) - discount * _mdp.following(dynamics, policy))
+        np.testing.assert_allclose(onward.ahead(v), inverse @ v, atol=1e-6)
+        np.testing.assert_allclose(onward.back(v), v @ inverse, atol=1e-6)
+        np.testing.assert_allclose(onward.back(several), several @ inverse, atol=1e-6)
 
 
 @pytest.mark.usefixtures("x64")
@@ -82,15 +110,15 @@ def test_planning_on_an_accelerator_leaves_next_to_nothing_to_change(monkeypatch
         assert float(jnp.max(jnp.abs(once_more - blindly.values))) < 1.1e-6, discount
 
 
-@given(seed=SEEDS, rate=st.sampled_from([0.3, 0.49, 0.9, 0.98]), columns=st.sampled_from([0, 1, 20]))
+@given(seed=SEEDS, rate=st.sampled_from([0.3, 0.49, 0.9, 0.98]), rows=st.sampled_from([0, 1, 20]))
 @settings(max_examples=20)
 @pytest.mark.usefixtures("x64")
-def test_geometric_solve_is_a_solve(seed, rate, columns):
+def test_geometric_solve_is_a_solve(seed, rate, rows):
     rng = np.random.default_rng(seed)
     matrix = rng.random((12, 12))
     matrix *= rate / matrix.sum(axis=1, keepdims=True)
-    right = rng.normal(size=(12, columns) if columns else 12)
-    exact = np.linalg.solve(np.eye(12) - matrix, right)
+    right = rng.normal(size=(rows, 12) if rows else 12)
+    exact = np.linalg.solve(np.eye(12) - matrix.T, right.T).T
     ours = _mdp.geometric_solve(jnp.asarray(matrix), jnp.asarray(right), rate, 1e-9)
     np.testing.assert_allclose(ours, exact, atol=1e-7)
 

@@ -65,6 +65,16 @@ def test_one_pool_is_shared_and_never_copied():
     assert stacked.learner.labels.shape == (5, 40)
 
 
+def test_a_pool_that_goes_to_a_device_in_pieces_arrives_whole(monkeypatch):
+    at_once = tasks.from_pool("p", classes_pool(0), losses.cross_entropy, beta=1.0).world(0)
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    monkeypatch.setattr("ital.tasks._pool.PIECE", 100)
+    in_pieces = tasks.from_pool("p", classes_pool(0), losses.cross_entropy, beta=1.0).world(0)
+    for one, other in zip(jax.tree.leaves(at_once), jax.tree.leaves(in_pieces), strict=True):
+        np.testing.assert_array_equal(one, other)
+        assert one.dtype == other.dtype
+
+
 def test_a_shared_pool_gives_the_curves_of_its_copies():
     def copies(seed):
         return classes_pool(0)

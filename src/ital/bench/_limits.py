@@ -12,11 +12,15 @@ import jax.numpy as jnp
 from ital.gradients import HIGHEST
 from ital.teaching import Drawn, Lane, Moment, Session, draw, teaching_step
 
-CHAIN = 16  # links in a row, to time one
+CHAIN = 64  # links in a row, to time one
 
 
 class Limits(NamedTuple):
-    """Measured peaks: bytes a second by the bytes of an array, operations a second, seconds of a loop and a kernel."""
+    """Measured peaks: bytes a second by the bytes of an array, operations a second, seconds of a round and a kernel.
+
+    ``loop`` is a round of a loop with one kernel in it, ``kernel`` one more in a long chain: a GPU works off a short
+    one while the next round is being launched.
+    """
 
     copy: dict[int, float]
     arithmetic: float
@@ -46,10 +50,9 @@ def measure_limits() -> Limits:
     n = 1024 if jax.default_backend() == "cpu" else 8192
     matrix = jnp.ones((n, n))
     product = _seconds(jax.jit(functools.partial(jnp.matmul, precision=HIGHEST)), matrix, matrix)
-    (short, few), (long, many) = (_loop(links) for links in (1, CHAIN))
-    kernel = max(long - short, 0.0) / (many - few)
+    (loop, _), (short, few), (long, many) = (_loop(links) for links in (1, CHAIN, 2 * CHAIN))
     copies = {2**power: _copy(2**power) for power in (16, 19, 22, 25, 28)}
-    return Limits(copies, 2 * n**3 / product, max(short - few * kernel, 0.0), kernel)
+    return Limits(copies, 2 * n**3 / product, loop, (long - short) / (many - few))
 
 
 def _seconds(function: Callable[..., Any], *arguments: Any) -> float:
@@ -65,7 +68,7 @@ def _seconds(function: Callable[..., Any], *arguments: Any) -> float:
 
 def _copy(size: int) -> float:
     """Bytes read and written a second when an array of that size is changed again and again."""
-    rounds = max(2, min(2000, 2**29 // size))
+    rounds = min(2000, 2**32 // size)
     again = jax.jit(lambda x: jax.lax.fori_loop(0, rounds, lambda i, x: x + 1.0, x))
     return 2 * size * rounds / _seconds(again, jnp.zeros(size // 4, jnp.float32))
 
@@ -141,5 +144,5 @@ def bounds(limits: Limits, cost: Cost, lanes: int) -> dict[str, float]:
     return {
         "memory": cost.bytes * lanes / limits.bandwidth(cost.reach * lanes),
         "arithmetic": cost.flops * lanes / limits.arithmetic,
-        "launch": limits.loop + cost.kernels * limits.kernel,
+        "launch": max(limits.loop, cost.kernels * limits.kernel),
     }

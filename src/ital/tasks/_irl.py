@@ -62,7 +62,7 @@ def reward_of(encoding: Any, params: Array) -> Array:
 
 
 def in_encoding(encoding: Any, per_state: Array) -> Array:
-    """The transpose of :func:`reward_of`, of one vector (S,) or of several (S, B)."""
+    """The transpose of :func:`reward_of`."""
     if encoding is None:
         return per_state
     if encoding.ndim == 1:
@@ -78,10 +78,7 @@ def implicit_gradients(dynamics: Dynamics, planning: Planning, known: Plan, show
     """
     log_pi = _mdp.log_policy(known.q)
     soft_greedy = jax.nn.softmax(planning.sharpness * known.q, axis=0)
-    onward = planning.discount * _mdp.following(dynamics, soft_greedy)
-    solve = functools.partial(
-        _mdp.geometric_solve, rate=planning.discount * dynamics.survival, tolerance=planning.tolerance
-    )
+    onward = _mdp.onward(dynamics, planning, soft_greedy)
 
     def surprise(state: Array, action: Array) -> Array:
         """−c."""
@@ -90,14 +87,16 @@ def implicit_gradients(dynamics: Dynamics, planning: Planning, known: Plan, show
     sources = jax.vmap(surprise)(shown.states, shown.actions)  # (B, S)
 
     def squared_norms() -> Array:
-        gradients = solve(onward, sources.T)
-        return jnp.sum((gradients if one_hot(shown.encoding) else in_encoding(shown.encoding, gradients)) ** 2, axis=0)
+        gradients = onward.back(sources)
+        if not one_hot(shown.encoding):
+            gradients = jnp.matmul(gradients, shown.encoding, precision=HIGHEST)
+        return jnp.sum(gradients**2, axis=1)
 
     def inner(v: Array) -> Array:
-        return jnp.matmul(sources, solve(onward.T, reward_of(shown.encoding, v)), precision=HIGHEST)
+        return jnp.matmul(sources, onward.ahead(reward_of(shown.encoding, v)), precision=HIGHEST)
 
     def weighted_sum(weights: Array) -> Array:
-        return in_encoding(shown.encoding, solve(onward, jnp.matmul(weights, sources, precision=HIGHEST)))
+        return in_encoding(shown.encoding, onward.back(jnp.matmul(weights, sources, precision=HIGHEST)))
 
     return Gradients(-log_pi[shown.actions, shown.states], squared_norms(), inner, weighted_sum)
 

@@ -15,6 +15,8 @@ from ital.errors import InputError
 from ital.gradients import HIGHEST
 
 MOST_SWEEPS = 10_000
+MOST_UNROLLED = 24
+Operator = Callable[[Array], Array]
 
 
 class Dynamics(NamedTuple):
@@ -23,6 +25,7 @@ class Dynamics(NamedTuple):
     ``expect(u)`` (A, S) is the mean of u over the next state, for each action in each state (nothing if it dies);
     ``leave(s, w)`` (S,) is Σₐ wₐ P(·|s,a): where state s leads when its actions count ``w`` (A,).
     ``survival`` is the largest probability of not dying in a step; ``even`` says that it is the same everywhere.
+    ``walk(w)`` is v ↦ P_w v and v ↦ v P_w when actions count ``w`` (A, S), where that takes less than a table P_w.
     """
 
     states: int
@@ -31,6 +34,7 @@ class Dynamics(NamedTuple):
     leave: Callable[[Array, Array], Array]
     survival: float
     even: bool
+    walk: Callable[[Array], tuple[Operator, Operator]] | None = None
 
 
 @functools.cache
@@ -68,7 +72,24 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
         ways = zip(jnp.asarray(towards), slipping(weights), strict=True)
         return functools.reduce(jnp.add, [jnp.where(cells == to[state], way, 0.0) for to, way in ways])
 
-    return Dynamics(size * size, 4, expect, leave, 1.0 - death, even=True)
+    before = towards[[1, 0, 3, 2]]  # the neighbour from whom an action leads here, unless there is a wall
+    bumps, enters = towards == np.arange(size * size), before != np.arange(size * size)
+
+    def walk(weights: Array) -> tuple[Operator, Operator]:
+        ways = slipping(weights)
+        staying = functools.reduce(jnp.add, [jnp.where(bumps[a], way, 0.0) for a, way in enumerate(ways)])
+        entering = [jnp.where(enters[a], way[before[a]], 0.0) for a, way in enumerate(ways)]
+
+        def ahead(v: Array) -> Array:
+            return functools.reduce(jnp.add, [way * v[to] for way, to in zip(ways, towards, strict=True)])
+
+        def back(v: Array) -> Array:
+            arrived = [way * v[start] for way, start in zip(entering, before, strict=True)]
+            return functools.reduce(jnp.add, arrived, staying * v)
+
+        return ahead, back
+
+    return Dynamics(size * size, 4, expect, leave, 1.0 - death, True, walk)
 
 
 def real(what: str, values: ArrayLike) -> np.ndarray:
@@ -108,8 +129,8 @@ def tabular(transitions: ArrayLike) -> Dynamics:
 
 
 def following(dynamics: Dynamics, policy: Array) -> Array:
-    """P_πᵀ (S, S): column s says where ``policy`` (A, S) leads from state s."""
-    return jax.vmap(dynamics.leave, in_axes=(0, 1), out_axes=1)(jnp.arange(dynamics.states), policy)
+    """P_π (S, S): row s says where ``policy`` (A, S) leads from state s."""
+    return jax.vmap(dynamics.leave, in_axes=(0, 1))(jnp.arange(dynamics.states), policy)
 
 
 class Planning(NamedTuple):
@@ -204,27 +225,60 @@ def log_policy(q: Array) -> Array:
     return jax.nn.log_softmax(q, axis=0)
 
 
-def geometric_solve(matrix: Array, right: Array, rate: float, tolerance: float) -> Array:
-    """(I − A)⁻¹ b = b + Ab + A²b + … for ‖A‖ ≤ rate < 1, by matrix products alone.
+class Onward(NamedTuple):
+    """All that follows, discounted: ``ahead(v)`` is (I − γP_π)⁻¹v and ``back(v)`` is v(I − γP_π)⁻¹, also of rows."""
 
-    A few doublings, b ← b + Ab and A ← A², then as many terms b + A(b + A(b + …)) of what is left as it takes.
+    ahead: Operator
+    back: Operator
+
+
+def onward(dynamics: Dynamics, planning: Planning, policy: Array) -> Onward:
+    """Solves by matrix products; where there is a GPU and no need for a table, those of one vector by walking."""
+    matrix = planning.discount * following(dynamics, policy)
+    rate = planning.discount * dynamics.survival
+    solve = functools.partial(geometric_solve, rate=rate, tolerance=planning.tolerance)
+    solved = Onward(lambda v: solve(matrix.T, v), lambda v: solve(matrix, v))
+    terms = _terms(rate, planning.tolerance)
+    if dynamics.walk is None or jax.default_backend() == "cpu" or terms > MOST_UNROLLED:
+        return solved
+    ahead, back = dynamics.walk(planning.discount * policy)
+    return Onward(
+        ahead=lambda v: _series(ahead, v, terms),
+        back=lambda v: _series(back, v, terms) if v.ndim == 1 else solved.back(v),
+    )
+
+
+def geometric_solve(matrix: Array, right: Array, rate: float, tolerance: float) -> Array:
+    """b(I − A)⁻¹ = b + bA + bA² + … for ‖A‖ ≤ rate < 1, by matrix products alone; b is a row or several.
+
+    A few doublings, b ← b + bA and A ← A², then as many terms of what is left as it takes.
     """
     product = functools.partial(jnp.matmul, precision=HIGHEST)
-    doublings, terms = _cheapest(rate, tolerance, len(right), right.size // len(right))
+    doublings, terms = _cheapest(rate, tolerance, len(matrix), right.size // len(matrix))
     for _ in range(doublings):
-        right = right + product(matrix, right)
+        right = right + product(right, matrix)
         matrix = product(matrix, matrix)
-    return jax.lax.fori_loop(1, terms, lambda _, solution: right + product(matrix, solution), right, unroll=terms <= 24)
+    return _series(lambda solution: product(solution, matrix), right, terms)
 
 
-def _cheapest(rate: float, tolerance: float, states: int, columns: int) -> tuple[int, int]:
-    """How many doublings and terms reach the tolerance with the least work: columns of products, or on a GPU calls."""
-    needed = max(1.0, math.log(tolerance) / math.log(rate)) if rate else 1.0
+def _series(apply: Operator, right: Array, terms: int) -> Array:
+    """The first ``terms`` of b + Ab + A²b + … = b + A(b + A(b + …))."""
+    return jax.lax.fori_loop(1, terms, lambda _, x: right + apply(x), right, unroll=terms <= MOST_UNROLLED)
+
+
+def _terms(rate: float, tolerance: float) -> int:
+    """How many terms of the series leave less than the tolerance."""
+    return math.ceil(max(1.0, math.log(tolerance) / math.log(rate))) if rate else 1
+
+
+def _cheapest(rate: float, tolerance: float, states: int, rows: int) -> tuple[int, int]:
+    """How many doublings and terms reach the tolerance with the least work: rows of products, or on a GPU calls."""
+    needed = _terms(rate, tolerance)
     per_call = 0 if jax.default_backend() == "cpu" else 1000
 
     def work(doublings: int) -> int:
         terms = math.ceil(needed / 2**doublings)
-        return doublings * (states + columns + 2 * per_call) + (terms - 1) * (columns + per_call)
+        return doublings * (states + rows + 2 * per_call) + (terms - 1) * (rows + per_call)
 
     best = min(range(math.ceil(math.log2(needed)) + 1), key=work)
     return best, math.ceil(needed / 2**best)
@@ -236,7 +290,7 @@ def expected_return(dynamics: Dynamics, planning: Planning, q: Array, reward: Ar
     Undiscounted, but where nobody need die, and the sum would have no end, discounted by γ.
     """
     greedy = (jnp.arange(q.shape[0])[:, None] == jnp.argmax(q, axis=0)).astype(reward.dtype)
-    onward = following(dynamics, greedy).T
-    first = jnp.matmul(onward, reward, precision=HIGHEST)
+    leading = following(dynamics, greedy)
+    first = jnp.matmul(leading, reward, precision=HIGHEST)
     discount = 1.0 if dynamics.survival < 1 else planning.discount
-    return jnp.mean(geometric_solve(discount * onward, first, discount * dynamics.survival, 1e-6))
+    return jnp.mean(geometric_solve(discount * leading.T, first, discount * dynamics.survival, 1e-6))

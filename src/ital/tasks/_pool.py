@@ -35,6 +35,7 @@ class Pool(NamedTuple):
 
 
 _NOTHING = np.empty((0, 0))
+PIECE = 2**26  # bytes that go to a GPU at a time
 
 
 class Rows(NamedTuple):
@@ -84,7 +85,7 @@ def from_pool(
     if isinstance(pool, Pool):
         handed = [check(name, pool, loss)]
         del pool  # so that a view which the caller has let go of makes room for its rows
-        shared = _world(handed.pop(), loss, model, teacher_loss, put=jax.device_put)
+        shared = _world(handed.pop(), loss, model, teacher_loss, put=_to_device)
         clean = lambda seed: shared  # noqa: E731
     else:
         clean = lambda seed: _world(check(name, pool(seed), loss), loss, model, teacher_loss)  # noqa: E731
@@ -234,6 +235,22 @@ def _world(
             jax.tree.map(_as_float, pool.learner_target), Rows(model.rows(_as_float(pool.test_x)), test_labels)
         ),
     )
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _write(there: Array, piece: Array, first: Array) -> Array:
+    return jax.lax.dynamic_update_slice_in_dim(there, piece, first, 0)
+
+
+def _to_device(leaf: np.ndarray) -> Array:
+    """Rows where they are used. To a GPU they go in pieces: what passes through is held a second time on the way."""
+    rows = max(1, PIECE // leaf[:1].nbytes)
+    if jax.default_backend() == "cpu" or len(leaf) <= rows:
+        return jax.device_put(leaf)
+    there = jnp.zeros(leaf.shape, leaf.dtype)
+    for first in range(0, len(leaf), rows):
+        there = _write(there, leaf[first : first + rows], first).block_until_ready()
+    return there
 
 
 def _target_losses(loss: Loss, x: LinearRows, target: np.ndarray, labels: np.ndarray, teacher_loss: str) -> np.ndarray:
