@@ -1,4 +1,6 @@
+import asyncio
 import collections
+import concurrent.futures
 import contextlib
 import functools
 import os
@@ -8,6 +10,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -160,6 +163,20 @@ def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_goes_on(tmp_path, 
     assert 60 <= sum(made(tmp_path).values()) <= 60 + 2  # two cells at most were under way
     status, _, _ = ital(capsys, *command[:-2], "--out", "alone")
     same(*(xr.load_dataset(f"{out}/slow/cooperative/sweep.nc") for out in ("results", "alone")))
+
+
+@pytest.mark.parametrize(
+    "error",
+    [asyncio.CancelledError(), concurrent.futures.CancelledError("gone"), OSError("timed out")],
+)
+def test_a_scheduler_that_ends_while_it_passes_on_a_result_is_lost_too(error):
+    distributed, send = mock.MagicMock(), mock.MagicMock(spec=_engines._Sender, client=mock.MagicMock())
+    send.client.scheduler.address = "tcp://there"
+    send.return_value.configure_mock(status="finished", **{"result.side_effect": error})
+    distributed.as_completed.side_effect = lambda futures, **_: iter(futures)
+    with pytest.raises(ConnectionError, match="the scheduler is gone") as lost:
+        list(_engines._as_they_finish(distributed, send, [mock.Mock(spec=_engines.Cell)], print, print))
+    assert lost.value.filename == "tcp://there"
 
 
 def patient(capsys, *arguments):

@@ -1,5 +1,7 @@
 """Who computes the cells: this process, or the workers of a Dask cluster. The numbers are the same."""
 
+import asyncio
+import concurrent.futures
 import contextlib
 import errno
 import functools
@@ -213,7 +215,7 @@ def _as_they_finish(
         if future.status == "lost":
             pass  # its worker ended after the cell did: the file is there, only the words are not
         elif future.status == "finished":
-            for line in future.result():
+            for line in _result(future, send.client):
                 say(line)
         elif future.status == "error":
             error = future.exception()
@@ -233,6 +235,14 @@ def _as_they_finish(
         number, done = number + 1, done + cell.size
         show(done, f", {number} of {len(cells)} cells")
         yield cell, failure
+
+
+def _result(future: Any, client: Any) -> list[str]:
+    """What a finished cell had to say; the scheduler who passes it on may end at this very moment."""
+    try:
+        return future.result()
+    except (OSError, asyncio.CancelledError, concurrent.futures.CancelledError):
+        raise _lost(client) from None
 
 
 def _lost(client: Any) -> OSError:
