@@ -1,5 +1,6 @@
 """``ital study serve``, ``export``, ``import``, ``backup``, ``restore``, ``verify``, and ``ital play``."""
 
+import contextlib
 import importlib.util
 import os
 import socket
@@ -207,7 +208,7 @@ def run(app: Any, listening: socket.socket, announce: str, opened: str | None = 
 
     settings = uvicorn.Config(app, access_log=False, server_header=False, log_level="warning", timeout_keep_alive=30)
     server = Server(settings)
-    with listening:
+    with listening, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how it is meant to end
         server.run(sockets=[listening])
     if not server.started:
         raise typer.Exit(1)
