@@ -17,9 +17,43 @@ install_import_hook("ital", "beartype.beartype")
 
 import jax  # noqa: E402
 
+jax.monitoring.register_event_duration_secs_listener(
+    lambda event, seconds, **_: _compiled.append(seconds) if event.endswith("backend_compile_duration") else None
+)
 mpl.use("Agg")
 settings.register_profile("ital", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("ital")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--programs", type=int, default=0, metavar="N", help="List the N tests that compile most programs.")
+
+
+_compiled = []  # seconds of each compilation since the test began
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    _compiled.clear()
+    yield
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    yield
+    item.user_properties[:] = [("compiled", (len(_compiled), sum(_compiled)))]
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    number = config.getoption("--programs")
+    last = {r.nodeid: dict(r.user_properties)["compiled"] for r in terminalreporter.getreports("") if r.user_properties}
+    if not number or not last:
+        return
+    terminalreporter.section("programs compiled")
+    for name, (count, seconds) in sorted(last.items(), key=lambda one: -one[1][1])[:number]:
+        terminalreporter.line(f"{count:5}  {seconds:7.2f} s  {name}")
+    count, seconds = (sum(column) for column in zip(*last.values(), strict=True))
+    terminalreporter.line(f"{count:5}  {seconds:7.2f} s  in all {len(last)} tests")
 
 
 @pytest.fixture

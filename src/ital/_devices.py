@@ -35,10 +35,18 @@ def worth_saying(devices: list[Any]) -> bool:
     return len(devices) > 1 or devices[0].platform != "cpu"
 
 
+SIZES = (1, 2, 5, 10, 20, 30, 40, 60, 80)  # numbers of seeds for which programs are compiled; beyond, every 40
+
+
+def padded(seeds: int) -> int:
+    """The number of seeds that a program for so many has: one of a short list, so that few programs are compiled."""
+    return next((size for size in SIZES if size >= seeds), -(-seeds // 40) * 40)
+
+
 class Layout(NamedTuple):
     """Where the seeds of a run are: on one device (``mesh`` None), or in equal parts on several.
 
-    Where they do not divide, the first ones are computed again on the last device, and cut off.
+    The first seeds are computed again to fill up a number from the list, and cut off.
     """
 
     seeds: int
@@ -57,15 +65,19 @@ class Layout(NamedTuple):
 
     def spread(self, tree: Any) -> Any:
         """Arrays with a leading axis of seeds, laid over the devices."""
-        if self.mesh is None:
-            return tree
-        order = np.arange(-(-self.seeds // self.mesh.size) * self.mesh.size) % self.seeds
-        there = NamedSharding(self.mesh, SEEDS)
-        return jax.tree.map(lambda leaf: jax.device_put(leaf[order], there), tree)
+        devices = 1 if self.mesh is None else self.mesh.size
+        number = devices * padded(-(-self.seeds // devices))
+        order = np.arange(number) % self.seeds
+        there = None if self.mesh is None else NamedSharding(self.mesh, SEEDS)
+
+        def put(leaf: Any) -> Any:
+            return jax.device_put(leaf if number == self.seeds else np.asarray(leaf)[order], there)
+
+        return jax.tree.map(put, tree)
 
     def copied(self, tree: Any) -> Any:
         """Arrays that all seeds share, one copy for each device."""
-        return tree if self.mesh is None else jax.device_put(tree, NamedSharding(self.mesh, EVERYWHERE))
+        return jax.device_put(tree, None if self.mesh is None else NamedSharding(self.mesh, EVERYWHERE))
 
     def cut(self, tree: Any) -> Any:
         """Arrays with a leading axis of seeds, without the repeated ones."""

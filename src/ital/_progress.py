@@ -48,30 +48,40 @@ def _display(memory: float = 30.0) -> Any:
 
 
 @contextlib.contextmanager
-def show_whole(total: float, shown: bool = True) -> Iterator[Callable[[str, float], Any]]:
-    """One display over many parts: yields ``part(title, weight)``, a context in which one of them is done.
+def shown_by(tell: Callable[[float], None]) -> Iterator[None]:
+    """While it lasts, work that would open a display tells ``tell`` its share instead, from 0 to 1."""
+    global _whole  # noqa: PLW0603
+    before, _whole = _whole, lambda share: tell(min(share, 1.0))
+    try:
+        yield
+    finally:
+        _whole = before
 
-    Displays that the work inside would open move this one instead. Where no terminal is, each part is a line.
+
+@contextlib.contextmanager
+def show_whole(total: float, shown: bool = True) -> Iterator[Callable[[str, float, float], None]]:
+    """One display over many parts: yields ``tell(title, weight, share)``, which may tell of several by turns.
+
+    Displays that work inside would open move the part that was told of last. Where no terminal is, each part is a
+    line when it begins.
     """
     with _display(memory=600.0) if shown else contextlib.nullcontext() as progress:
         bar = progress.add_task("", total=total) if progress else None
-        done = 0.0
+        done: dict[str, float] = {}
+        latest: tuple[str, float] = ("", 0.0)
 
-        @contextlib.contextmanager
-        def part(title: str, weight: float) -> Iterator[None]:
-            nonlocal done
-            global _whole  # noqa: PLW0603
-            if progress:
-                progress.update(bar, completed=done, description=title)
-                if not progress.console.is_terminal:
-                    progress.console.print(f"{done / total:4.0%}  {title}", highlight=False)
-            _whole = lambda share: progress.update(bar, completed=done + weight * min(share, 1.0)) if progress else None  # noqa: E731
-            try:
-                yield
-            finally:
-                _whole = None
-            done += weight
-            if progress:
-                progress.update(bar, completed=done)
+        def tell(title: str, weight: float, share: float) -> None:
+            nonlocal latest
+            begins = title not in done
+            done[title] = max(done.get(title, 0.0), weight * share)
+            if not progress:
+                return
+            if begins:
+                latest = title, weight
+            whole = sum(done.values())
+            progress.update(bar, completed=whole, description=latest[0])
+            if begins and not progress.console.is_terminal:
+                progress.console.print(f"{whole / total:4.0%}  {title}", highlight=False)
 
-        yield part
+        with shown_by(lambda share: tell(*latest, share) if latest[0] else None):
+            yield tell

@@ -16,9 +16,12 @@ if TYPE_CHECKING:
     from ital.teaching import Block, Session
 
 
-RESERVED = ("method", "seed", "step", "label", "beta", "computed", "diverged_at")
+RESERVED = ("method", "seed", "step", "label", "beta", "computed", "diverged_at", "version", "path", "frame")
 EXAM = 2000  # what an exam counts in progress, in teaching steps
 FINITE = "_finite"  # a row of every block: are all parameters of the lane finite?
+SIGNAL = "signal/"  # before the name of a learner's signal: the row is a mean over the steps before it
+PATH = "_path"  # a row of every block, where a task can be drawn: the parameters of the first seed
+FRAMES = 41  # moments of a path that are kept
 
 
 class Recording:
@@ -65,10 +68,9 @@ class Recording:
 
         parts = []
         for i, session in enumerate(self.sessions):
-            examined = session.exam.metrics if session.exam else ()
-            signals = set(self.blocks[i][-1].rows) - {*session.at_start.rows, *examined}
-            rows = thinned(self.rows(i), session.eval_every, signals=signals)
+            rows = thinned(self.rows(i), session.eval_every)
             finite = rows.pop(FINITE)
+            rows.pop(PATH, None)
             diverged_at = np.where(finite.all(axis=0), -1, rows["step"][np.argmin(finite, axis=0)]).T
             betas = [_per_seed(getattr(learner.settings, "beta", np.nan), len(seeds)) for learner in session.learners]
             coords = {
@@ -77,7 +79,10 @@ class Recording:
                 "seed": list(seeds),
                 "step": rows.pop("step"),
             }
-            data = {name: (("method", "seed", "step"), row.transpose(2, 1, 0)) for name, row in rows.items()}
+            data = {
+                name.removeprefix(SIGNAL): (("method", "seed", "step"), row.transpose(2, 1, 0))
+                for name, row in rows.items()
+            }
             computed = np.ones(diverged_at.shape, np.int8)
             lanes = {"beta": np.stack(betas), "diverged_at": diverged_at, "computed": computed}
             part = xr.Dataset({**data, **{name: (("method", "seed"), row) for name, row in lanes.items()}}, coords)
@@ -90,7 +95,23 @@ class Recording:
         return curves.sel({"method": list(methods)})
 
 
-def thinned(rows: dict[str, np.ndarray], eval_every: int, signals: set[str]) -> dict[str, np.ndarray]:
+    def path(self, seeds: Sequence[int]) -> "xr.DataArray | None":
+        """The parameters of the first seed on the way, (method, frame, parameter), where the task can be drawn."""
+        import xarray as xr
+
+        parts = []
+        for i, session in enumerate(self.sessions):
+            rows = self.rows(i)
+            if PATH not in rows or rows[PATH].ndim != 3:
+                return None
+            kept = np.unique(np.linspace(0, len(rows["step"]) - 1, FRAMES).round().astype(int))
+            coords = {"method": [learner.name for learner in session.learners], "frame": rows["step"][kept]}
+            path = rows[PATH][kept].transpose(1, 0, 2)
+            parts.append(xr.DataArray(path, coords, ("method", "frame", "parameter"), attrs={"seed": seeds[0]}))
+        return xr.concat(parts, "method", combine_attrs="override")
+
+
+def thinned(rows: dict[str, np.ndarray], eval_every: int) -> dict[str, np.ndarray]:
     """Only rows at multiples of ``eval_every`` and at the last step; signals are averaged over what lies between."""
     steps = rows["step"]
     kept = (steps % eval_every == 0) | (steps == steps[-1])
@@ -99,7 +120,7 @@ def thinned(rows: dict[str, np.ndarray], eval_every: int, signals: set[str]) -> 
     weights = np.diff(steps, prepend=0)
     window = np.cumsum(kept) - kept
     thin = {name: row[kept] for name, row in rows.items()}
-    for name in signals:
+    for name in [name for name in rows if name.startswith(SIGNAL)]:
         total = np.zeros_like(thin[name])
         np.add.at(total, window[1:], rows[name][1:] * weights[1:, None, None])  # there is no signal at step 0
         with np.errstate(invalid="ignore"):

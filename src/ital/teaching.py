@@ -1,8 +1,9 @@
 """The one teaching loop: sample, feedback, choose, update, record.
 
 Seeds and methods are lanes of one compiled program: ``vmap`` over seeds outside (each with its world and its
-mini-batches), ``vmap`` over methods inside (each with its numbers), ``scan`` over steps, in blocks that the host
-calls again with their carry.
+mini-batches), ``vmap`` over methods inside (each with its numbers), a loop over steps around both, in blocks that the
+host calls again with their carry. Numbers of teachers and learners, the step size, the seeds, the number of steps and
+the interval between measurements are traced: another value compiles nothing.
 """
 
 import functools
@@ -26,7 +27,7 @@ from ital.gradients import Gradients, add_scaled
 from ital.learners import Learner, Lesson, Rule, Situation
 from ital.learners import make as make_learner
 from ital.models import Init
-from ital.results import FINITE, RESERVED, Recording, Result
+from ital.results import FINITE, PATH, RESERVED, SIGNAL, Recording, Result
 from ital.steps import Form
 from ital.steps import make as make_step
 from ital.tasks import Rules, Task, World
@@ -34,7 +35,9 @@ from ital.tasks._base import Exam, stack_worlds
 from ital.teachers import LearnerView, OmniscientTeacher, TeacherView
 from ital.teachers._base import AnyTeacher
 
+VERSION = 1  # of the loop: raised whenever the same seed would see other examples or take other steps
 BLOCK = 64  # measurements that one call of the compiled block can hold; no number depends on it
+CHUNK = 10  # steps whose random numbers are drawn at once; no number depends on it
 SECONDS_PER_BLOCK = 0.5
 
 # Streams of random numbers of a seed, kept apart by fold_in.
@@ -46,12 +49,13 @@ class Program(NamedTuple):
 
     rules: Rules
     teacher: Callable[..., Array]
+    prepare: Callable[[PRNGKeyArray, int], Any]  # draws what the teacher needs of chance
     omniscient: bool
     rule: Rule
     step: Callable[..., Params]  # how much of a proposed update is taken
     batch_size: int
-    eval_every: int
     diagnostics: bool
+    watched: bool  # does every row hold the parameters of the first seed?
     axes: tuple[int | None, ...]  # of the world's arrays: 0 one per seed, None shared
     mesh: Any = None  # the devices that share the seeds, where there are several
 
@@ -60,12 +64,13 @@ class Numbers(NamedTuple):
     """Everything traced that stays the same over a run: leading axes are seeds, then lanes where it differs by lane."""
 
     worlds: World
-    keys: PRNGKeyArray
-    lr: Array
+    seeds: Any
+    lr: Any
     step: Any
     learner: Any
     teacher: Any
-    last_step: Array
+    every: Any
+    last_step: Any
 
     @property
     def per_lane(self) -> tuple[Any, ...]:
@@ -80,9 +85,15 @@ class Numbers(NamedTuple):
         """``shared`` of everything that all seeds share, ``by_seed`` of the rest."""
         worlds, structure = jax.tree.flatten(self.worlds)
         put = [(shared if axis is None else by_seed)(leaf) for leaf, axis in zip(worlds, axes, strict=True)]
-        keys, per_lane = jax.tree.map(by_seed, (self.keys, self.per_lane))
+        seeds, per_lane = jax.tree.map(by_seed, (self.seeds, self.per_lane))
         lr, step, learner, teacher = per_lane
-        return Numbers(jax.tree.unflatten(structure, put), keys, lr, step, learner, teacher, shared(self.last_step))
+        every, last = shared(self.every), shared(self.last_step)
+        return Numbers(jax.tree.unflatten(structure, put), seeds, lr, step, learner, teacher, every, last)
+
+
+def key_of(seed: Array | int) -> PRNGKeyArray:
+    """The random key of a seed: the number of seeds, or their order, never changes it."""
+    return jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed)
 
 
 class Carry(NamedTuple):
@@ -105,18 +116,18 @@ class Drawn(NamedTuple):
     batch: Any
     order: Array
     bystander: Array
-    teacher_key: PRNGKeyArray
+    noise: Any
 
 
 def draw(program: Program, world: World, key: PRNGKeyArray) -> Drawn:
-    """Everything random in a step: the mini-batch, a random order of it, a random index, a key for the teacher."""
+    """Everything random in a step: the mini-batch, a random order of it, a random index, the teacher's noise."""
     batch, order, bystander, teacher = jax.random.split(key, 4)
     size = program.batch_size
     return Drawn(
         batch=program.rules.draw(batch, world, size),
         order=_ranks(jax.random.bits(order, (size,))),
         bystander=jax.random.randint(bystander, (), 0, size),
-        teacher_key=teacher,
+        noise=program.prepare(teacher, size),
     )
 
 
@@ -168,12 +179,12 @@ def choose(
     volumes = rules.volumes(scene.feedback, scene.teacher_examples, target, lr)
     view = TeacherView(volumes, scene.feedback, scene.teacher_examples, target, lr, *moment)
     if not program.omniscient:
-        return _index(program.teacher(drawn.teacher_key, view, settings))
+        return _index(program.teacher(drawn.noise, view, settings))
     gradients = rules.gradients(params, scene.examples, scene.feedback)
     progress = gradients.inner(add_scaled(params, -1.0, world.truth.target))
     volumes = volume.exact(lr, gradients.squared_norms, progress)
     learner = LearnerView(volumes, params, world.truth.target)
-    return _index(program.teacher(drawn.teacher_key, view, learner, settings))
+    return _index(program.teacher(drawn.noise, view, learner, settings))
 
 
 def _index(chosen: Any) -> Array:
@@ -240,35 +251,79 @@ def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> d
     }
 
 
-def _interval(
-    program: Program, world: World, key: PRNGKeyArray, numbers: Any, last_step: Array, carry: Carry
-) -> tuple[Carry, dict[str, Array]]:
-    """The steps of one seed between two measurements, all lanes side by side, then the measurement.
-
-    All random numbers of the interval are drawn at once. Steps from ``last_step`` on change nothing, so the last
-    interval may be cut short without another compilation.
+class Measured(NamedTuple):
+    """What one measurement finds of every lane: metrics, means of the signals since the last, and, where the run is
+    watched, the parameters of the first seed.
     """
-    steps = carry.step + jnp.arange(program.eval_every)
-    stream = jax.random.fold_in(key, _STEPS)
-    drawn = jax.vmap(lambda step: draw(program, world, jax.random.fold_in(stream, step)))(steps)
 
-    def one_step(lanes: Lane, now: tuple[Array, Drawn]) -> tuple[Lane, dict[str, Array]]:
-        step, drawn = now
-        one = functools.partial(teaching_step, program, world, drawn)
-        stepped, signals = jax.vmap(one, in_axes=(0, None, 0))(numbers, Moment(step, last_step), lanes)
-        active = step < last_step
-        kept = jax.tree.map(lambda new, old: jnp.where(active, new, old), stepped, lanes)
-        return kept, jax.tree.map(lambda s: jnp.where(active, s, 0.0), signals)
+    metrics: Any
+    signals: Any
+    watched: Any
 
-    lanes, signals = jax.lax.scan(one_step, carry.lanes, (steps, drawn))
-    taken = jnp.clip(last_step - carry.step, 1, program.eval_every)
-    metrics = jax.vmap(program.rules.measure, in_axes=(0, None))(lanes.params, world.truth)
-    taken_names = set(signals) & {*metrics, *RESERVED}
+
+def _draw_all(program: Program, numbers: Numbers, step: Array) -> Drawn:
+    """The random numbers of one step of every seed."""
+
+    def of_seed(world: World, seed: Array) -> Drawn:
+        return draw(program, world, jax.random.fold_in(jax.random.fold_in(key_of(seed), _STEPS), step))
+
+    return jax.vmap(of_seed, in_axes=(numbers.world_axes(program), 0))(numbers.worlds, numbers.seeds)
+
+
+def _step_all(
+    program: Program, numbers: Numbers, step: Array, drawn: Drawn, lanes: Lane
+) -> tuple[Lane, dict[str, Array]]:
+    """One step of every lane of every seed."""
+    moment = Moment(step, numbers.last_step)
+
+    def of_seed(world: World, drawn: Drawn, per_lane: Any, lanes: Lane) -> tuple[Lane, dict[str, Array]]:
+        of_lane = functools.partial(teaching_step, program, world, drawn)
+        return jax.vmap(of_lane, in_axes=(0, None, 0))(per_lane, moment, lanes)
+
+    axes = (numbers.world_axes(program), 0, 0, 0)
+    return jax.vmap(of_seed, in_axes=axes)(numbers.worlds, drawn, numbers.per_lane, lanes)
+
+
+def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, Measured]:
+    """All lanes to their next measurement, and the measurement; with ``every`` 0 it is made at once."""
+    first, end = carry.step, jnp.minimum(carry.step + numbers.every, numbers.last_step)
+    draw_all = functools.partial(_draw_all, program, numbers)
+    step_all = jax.jit(functools.partial(_step_all, program, numbers), inline=True)  # read once, for shapes and loop
+    # A GPU loses more by asking after each step whether it is the last than by taking a whole chunk in vain.
+    whole_chunks = jax.default_backend() != "cpu"
+
+    def chunk(state: tuple[Carry, Any]) -> tuple[Carry, Any]:
+        """Up to CHUNK steps, all their random numbers drawn at once; adds the signals to the sums."""
+        begun, sums = state
+        drawn = jax.vmap(draw_all)(begun.step + jnp.arange(CHUNK))
+
+        def one_step(i: Array, state: tuple[Lane, Any]) -> tuple[Lane, Any]:
+            lanes, sums = state
+            after, signals = step_all(begun.step + i, jax.tree.map(lambda leaf: leaf[i], drawn), lanes)
+            added = jax.tree.map(jnp.add, sums, signals)
+            if not whole_chunks:
+                return after, added
+            taken = begun.step + i < end
+            return jax.tree.map(lambda new, old: jnp.where(taken, new, old), (after, added), state)
+
+        number = CHUNK if whole_chunks else jnp.minimum(CHUNK, end - begun.step)
+        lanes, sums = jax.lax.fori_loop(0, number, one_step, (begun.lanes, sums))
+        return Carry(jnp.minimum(begun.step + CHUNK, end), lanes), sums
+
+    shapes = jax.eval_shape(step_all, first, jax.eval_shape(draw_all, first), carry.lanes)[1]
+    sums = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+    carry, sums = jax.lax.while_loop(lambda state: state[0].step < end, chunk, (carry, sums))
+
+    params = carry.lanes.params
+    measure = jax.vmap(program.rules.measure, in_axes=(0, None))
+    metrics = jax.vmap(measure, in_axes=(0, numbers.world_axes(program).truth))(params, numbers.worlds.truth)
+    taken_names = set(sums) & {*metrics, *RESERVED}
     if taken_names:
         raise InputError(f"a learner's signal cannot be called {sorted(taken_names)[0]!r}: that name is taken")
-    metrics |= jax.tree.map(lambda s: jnp.sum(s, axis=0) / taken, signals)
-    metrics[FINITE] = jax.vmap(_all_finite)(lanes.params)
-    return Carry(carry.step + program.eval_every, lanes), metrics
+    metrics[FINITE] = jax.vmap(jax.vmap(_all_finite))(params)
+    signals = jax.tree.map(lambda s: s / jnp.maximum(end - first, 1), sums)
+    watched = jax.tree.map(lambda leaf: leaf[0], params) if program.watched else ()
+    return carry, Measured(metrics, signals, watched)
 
 
 def _all_finite(params: Params) -> Array:
@@ -276,7 +331,7 @@ def _all_finite(params: Params) -> Array:
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
-def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, dict[str, Array]]:
+def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, Measured]:
     """Runs ``intervals`` (≤ BLOCK) intervals of all lanes; returns the carry and one row per measurement.
 
     Several devices each run the whole block on their own seeds: nothing ever passes between them.
@@ -285,58 +340,61 @@ def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array
     if program.mesh is not None:
         specs = numbers.placed(lambda leaf: EVERYWHERE, lambda leaf: SEEDS, program.axes)
         lanes = Carry(EVERYWHERE, SEEDS)
+        rows = PartitionSpec(None, *SEEDS)
         block = jax.shard_map(
             block,
             mesh=program.mesh,
             in_specs=(specs, lanes, EVERYWHERE),
-            out_specs=(lanes, PartitionSpec(None, *SEEDS)),
+            out_specs=(lanes, Measured(rows, rows, rows)),
             check_vma=False,
         )
     return block(numbers, carry, intervals)
 
 
-def _block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, dict[str, Array]]:
+def _block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, Measured]:
     @functools.partial(jax.jit, inline=True)  # read once, for the shapes and for the loop
-    def seeds(carry: Carry) -> tuple[Carry, dict[str, Array]]:
-        lanes = Carry(None, 0)
-        run = jax.vmap(
-            functools.partial(_interval, program),
-            in_axes=(numbers.world_axes(program), 0, 0, None, lanes),
-            out_axes=(lanes, 0),
-        )
-        return run(numbers.worlds, numbers.keys, numbers.per_lane, numbers.last_step, carry)
+    def interval(carry: Carry) -> tuple[Carry, Measured]:
+        return _interval(program, numbers, carry)
 
-    def one(i: Array, state: tuple[Carry, dict[str, Array]]) -> tuple[Carry, dict[str, Array]]:
+    def one(i: Array, state: tuple[Carry, Measured]) -> tuple[Carry, Measured]:
         carry, rows = state
-        carry, metrics = seeds(carry)
-        return carry, jax.tree.map(lambda row, value: row.at[i].set(value), rows, metrics)
+        carry, measured = interval(carry)
+        return carry, jax.tree.map(lambda row, value: row.at[i].set(value), rows, measured)
 
-    shapes = jax.eval_shape(seeds, carry)[1]
+    shapes = jax.eval_shape(interval, carry)[1]
     rows = jax.tree.map(lambda s: jnp.zeros((BLOCK, *s.shape), s.dtype), shapes)
     return jax.lax.fori_loop(0, intervals, one, (carry, rows))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _begin(program: Program, kind: str, scale: Array, numbers: Numbers) -> tuple[Any, ...]:
-    """ν⁰ of every seed (the same for all its lanes), each lane's memory, the metrics at step 0, the references."""
+def _start(program: Program, kind: str, scale: Array, numbers: Numbers) -> Params:
+    """ν⁰ of every seed."""
 
-    def seed(world: World, key: PRNGKeyArray, settings: Any) -> tuple[Any, ...]:
-        start = program.rules.start(jax.random.fold_in(key, _START), Init(kind, scale), world)
+    def seed(world: World, seed: Array) -> Params:
+        return program.rules.start(jax.random.fold_in(key_of(seed), _START), Init(kind, scale), world)
 
+    return jax.vmap(seed, in_axes=(numbers.world_axes(program), 0))(numbers.worlds, numbers.seeds)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any]:
+    """All lanes before the first step (the same ν⁰ for all of a seed, each its own memory), and the references."""
+
+    def seed(world: World, start: Params, settings: Any) -> tuple[Lane, Any]:
         feedback = _first_feedback(program.rules, start, world)
 
-        def lane(settings: Any) -> tuple[Lane, dict[str, Array]]:
-            metrics = program.rules.measure(start, world.truth) | {FINITE: _all_finite(start)}
+        def lane(settings: Any) -> Lane:
             # Steps return strong types: a memory that began with weak ones would make the block compile twice.
             memory = jax.tree.map(
                 lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), program.rule.init(start, settings)
             )
-            return Lane(start, memory, feedback), metrics
+            return Lane(start, memory, feedback)
 
         lanes = jax.vmap(lane, axis_size=numbers.lr.shape[1])(settings)
-        return *lanes, program.rules.references(start, world.truth)
+        return lanes, program.rules.references(start, world.truth)
 
-    return jax.vmap(seed, in_axes=(numbers.world_axes(program), 0, 0))(numbers.worlds, numbers.keys, numbers.learner)
+    axes = numbers.world_axes(program), 0, 0
+    return jax.vmap(seed, in_axes=axes)(numbers.worlds, starts, numbers.learner)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
@@ -348,8 +406,9 @@ def auto_beta_per_seed(
     """
     moment = Moment(jnp.zeros((), int), numbers.last_step)
 
-    def seed(world: World, key: PRNGKeyArray, per_lane: Any) -> Array:
+    def seed(world: World, seed: Array, per_lane: Any) -> Array:
         lr, step, _, settings = per_lane
+        key = key_of(seed)
         params = program.rules.start(jax.random.fold_in(key, _START), Init(kind, scale), world)
         first = _first_feedback(program.rules, params, world)
 
@@ -365,7 +424,7 @@ def auto_beta_per_seed(
         return rationality.auto_beta(lr, sign, volumes, same)
 
     run = jax.vmap(seed, in_axes=(numbers.world_axes(program), 0, 0))
-    return run(numbers.worlds, numbers.keys, numbers.per_lane)
+    return run(numbers.worlds, numbers.seeds, numbers.per_lane)
 
 
 class Block(NamedTuple):
@@ -397,10 +456,11 @@ class Session:
         self.program, self.learners, self.layout = program, learners, layout
         self.numbers = numbers.placed(layout.copied, layout.spread, program.axes)
         self.steps, self.eval_every, self.exam = steps, eval_every, exam
-        lanes, metrics, references = _begin(program, init.kind, _spread(init.scale, ()), self.numbers)
-        self.references = layout.cut(references)
-        self.at_start = Block(np.zeros(1, int), {name: self._on_host(row)[None] for name, row in metrics.items()})
-        self.carry = Carry(layout.copied(jnp.zeros((), int)), lanes)
+        self.stride = int(numbers.every)
+        self.starts = _start(program, init.kind, _spread(init.scale, ()), self.numbers)
+        lanes, references = _begin(program, self.numbers, self.starts)
+        self.references = jax.tree.map(self._on_host, references)
+        self.carry = Carry(layout.copied(_whole(0)), lanes)
         self.begun = False  # has the measurement at the start been reported?
 
     def _on_host(self, leaf: Array) -> np.ndarray:
@@ -413,7 +473,6 @@ class Session:
 
     @state.setter
     def state(self, state: Carry) -> None:
-        state = jax.tree.map(jnp.asarray, state)
         self.carry = Carry(self.layout.copied(state.step), self.layout.spread(state.lanes))
 
     @property
@@ -423,18 +482,34 @@ class Session:
 
     def advance(self, intervals: int) -> Block:
         """Runs up to ``intervals`` measurements further and waits until they are there."""
-        first, every = int(self.carry.step), self.program.eval_every
-        intervals = min(intervals, BLOCK, -(-(self.steps - first) // every))
-        self.carry, rows = run_block(self.program, self.numbers, self.carry, jnp.asarray(intervals))
-        ends = first + every * np.arange(1, intervals + 1)
-        done = {name: np.asarray(row)[:intervals, : self.layout.seeds] for name, row in rows.items()}
-        return Block(np.minimum(ends, self.steps), done)
+        first = int(self.carry.step)
+        intervals = min(intervals, BLOCK, -(-(self.steps - first) // self.stride))
+        measured = self._run(self.numbers, intervals)
+        ends = first + self.stride * np.arange(1, intervals + 1)
+        return Block(np.minimum(ends, self.steps), self._rows(measured, intervals))
+
+    @functools.cached_property
+    def at_start(self) -> Block:
+        """The measurement before the first step: an interval of no steps."""
+        measured = self._run(self.numbers._replace(every=self.layout.copied(_whole(0))), 1)
+        return Block(np.zeros(1, int), self._rows(measured._replace(signals={}), 1))
+
+    def _run(self, numbers: Numbers, intervals: int) -> Measured:
+        self.carry, measured = run_block(self.program, numbers, self.carry, _whole(intervals))
+        return measured
+
+    def _rows(self, measured: Measured, intervals: int) -> dict[str, np.ndarray]:
+        per_lane = {**measured.metrics, **{SIGNAL + name: row for name, row in measured.signals.items()}}
+        rows = {name: np.asarray(row)[:intervals, : self.layout.seeds] for name, row in per_lane.items()}
+        path = jax.tree.leaves(measured.watched)  # of several devices, each has a first seed
+        return rows | ({PATH: np.asarray(path[0])[:intervals, : len(self.learners)]} if len(path) == 1 else {})
 
     def blocks(self, show: Callable[[float], None] = lambda done: None) -> Iterator[Block]:
         """Runs to the end in blocks of about half a second: the measurement at the start, if it has not been reported,
         and then one block after the other, with exams where they are due. ``show`` is told how much of an exam is done.
         """
         if not self.begun:
+            assert self.step == 0
             block = self.examined(self.at_start, show)
             self.begun = True
             yield block
@@ -442,7 +517,7 @@ class Session:
         while self.step < self.steps:
             began = time.perf_counter()
             due = next((step for step in self.exams if step > self.step), self.steps)
-            taken = min(intervals, -(-(due - self.step) // self.program.eval_every))
+            taken = min(intervals, -(-(due - self.step) // self.stride))
             block = self.advance(taken)
             each = (time.perf_counter() - began) / taken
             yield self.examined(block, show)
@@ -501,10 +576,6 @@ def open_sessions(
     stride = _stride(eval_every)
     worlds, axes = stack_worlds([task.world(seed) for seed in seeds])
     check_world(task, teacher, worlds, diagnostics=diagnostics)
-    worlds = jax.tree.map(jnp.asarray, worlds)
-    keys = jax.vmap(lambda seed: jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed))(
-        jnp.asarray(seeds, jnp.uint32)
-    )
     teacher_settings = teacher.resolve(teacher.settings, task.beta)
     forms = [make_step(step)] * len(learners) if isinstance(step, str | Form) else list(step)
     if len({form.take for form in forms}) > 1:
@@ -514,28 +585,39 @@ def open_sessions(
         return Program(
             task.rules,
             teacher.choose,
+            teacher.prepare,
             omniscient,
             rule,
             forms[0].take,
             batch_size,
-            stride,
             diagnostics,
+            task.picture is not None,
             axes,
             layout.mesh,
         )
 
     def numbers(lr: Any, forms: Sequence[Form], learner_settings: Any, shape: tuple[int, ...]) -> Numbers:
         spread_teacher = jax.tree.map(functools.partial(_spread, shape=shape), teacher_settings)
-        each_lr = jnp.broadcast_to(jnp.asarray(lr, jnp.result_type(float)), shape)
+        each_lr = np.broadcast_to(np.asarray(lr, jnp.result_type(float)), shape)
         each_form = _side_by_side(forms, len(seeds))
         if not shape[1:]:
             each_form = jax.tree.map(lambda number: number[:, 0], each_form)
-        return Numbers(worlds, keys, each_lr, each_form, learner_settings, spread_teacher, jnp.asarray(steps))
+        return Numbers(
+            worlds,
+            np.asarray(seeds, np.uint32),
+            each_lr,
+            each_form,
+            learner_settings,
+            spread_teacher,
+            _whole(stride),
+            _whole(steps),
+        )
 
     @functools.cache
     def auto_beta(imagine: Callable[[Lesson, Params], Array], sign: float = teacher.sign) -> np.ndarray:
         shared = program(learners[0].rule), imagine, init.kind, _spread(init.scale, ()), _spread(sign, ())
-        return np.asarray(auto_beta_per_seed(*shared, numbers(lr, forms[:1], (), (len(seeds),))))
+        asked = numbers(lr, forms[:1], (), (len(seeds),)).placed(layout.copied, layout.spread, axes)
+        return layout.cut(np.asarray(auto_beta_per_seed(*shared, asked)))
 
     told = situation(task, teacher, beta, batch_size, auto_beta)
     by_rule: dict[Rule, list[tuple[Learner, float, Form]]] = {}
@@ -565,6 +647,11 @@ def _stride(eval_every: int) -> int:
     )
 
 
+def version_of(teacher: AnyTeacher, learner: Learner) -> str:
+    """What computes a lane: the versions of the loop, of its teacher and of its learner."""
+    return f"{VERSION}.{teacher.version}.{learner.version}"
+
+
 def situation(
     task: Task, teacher: AnyTeacher, beta: float | str | None, batch_size: int, auto_beta: Callable[..., Any]
 ) -> Situation:
@@ -581,13 +668,18 @@ def situation(
 def _side_by_side(parts: Sequence[Learner | Form], seeds: int) -> Any:
     """The settings of several learners (or forms of step) as one pytree with leading axes (seed, lane)."""
     lanes = [jax.tree.map(lambda number: _spread(number, (seeds,)), part.settings) for part in parts]
-    return jax.tree.map(lambda *numbers: jnp.stack(numbers, axis=1), *lanes)
+    return jax.tree.map(lambda *numbers: np.stack(numbers, axis=1), *lanes)
 
 
-def _spread(value: Any, shape: tuple[int, ...]) -> Array:
+def _whole(number: int) -> np.ndarray:
+    """A whole number for a program."""
+    return np.asarray(number, jnp.result_type(int))
+
+
+def _spread(value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """A number, or one per seed, repeated to one for each lane."""
-    value = jnp.asarray(value, jnp.result_type(float))  # whole numbers too: 5 and 5.0 are one program
-    return jnp.broadcast_to(value.reshape(value.shape + (1,) * (len(shape) - value.ndim)), shape)
+    value = np.asarray(value, jnp.result_type(float))  # whole numbers too: 5 and 5.0 are one program
+    return np.broadcast_to(value.reshape(value.shape + (1,) * (len(shape) - value.ndim)), shape)
 
 
 def teach(

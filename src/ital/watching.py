@@ -15,6 +15,7 @@ from ital.teachers._base import AnyTeacher
 from ital.teaching import Session, check_settings, open_sessions, parts
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.figure import Figure
 
 
@@ -73,7 +74,7 @@ def watch(
         kept, at = [_params(session)], [0]
         while session.step < session.steps:
             while session.step < min(at[-1] + every, steps):
-                session.advance((at[-1] + every - session.step) // session.program.eval_every)
+                session.advance((at[-1] + every - session.step) // session.stride)
             kept.append(_params(session))
             at.append(session.step)
             show((number + session.step / session.steps) / len(sessions))
@@ -84,8 +85,22 @@ def watch(
     return Watched(task, teacher.name, seed, np.asarray(at), {name: params[name] for name in labels}, target, labels)
 
 
+def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | None:
+    """What a stored run kept of the way of its first seed; None where it kept nothing of these methods."""
+    seed = int(curves["seed"].values[0])
+    if "path" not in curves or int(curves["path"].attrs["seed"]) != seed:
+        return None
+    path = curves["path"].sel({"method": list(methods)})
+    if np.isnan(path.values).all(axis=(1, 2)).any():
+        return None
+    labels = {name: str(curves["label"].sel({"method": name}).values) for name in methods}
+    params = {name: path.sel({"method": name}).values for name in methods}
+    target = task.world(seed).truth.target
+    return Watched(task, curves.attrs["teacher"], seed, curves["frame"].values, params, target, labels)
+
+
 def _params(session: Session) -> Any:
     return jax.tree.map(lambda leaf: np.asarray(leaf[0]), session.carry.lanes.params)
 
 
-__all__ = ["Watched", "watch"]
+__all__ = ["Watched", "seen", "watch"]

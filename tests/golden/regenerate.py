@@ -4,8 +4,7 @@ import json
 
 import jax
 
-from ital import learners
-from tests.test_teaching import GOLDEN, golden_curve
+from tests.test_teaching import GOLDEN, golden_curves
 
 CASES = (
     "small-classes/cooperative",
@@ -16,5 +15,5 @@ CASES = (
 
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
-    curves = {method: {case: golden_curve(method, case) for case in CASES} for method in learners.PAPER}
+    curves = {case: golden_curves(case) for case in CASES}
     GOLDEN.write_text(json.dumps(curves, indent=1) + "\n")

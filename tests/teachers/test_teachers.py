@@ -22,7 +22,7 @@ def view(volumes, step=0):
 
 def choose(teacher, volumes, key=0):
     settings = teacher.resolve(teacher.settings, 1.0)
-    return int(teacher.choose(jax.random.key(key), view(volumes), settings))
+    return int(teacher.choose(teacher.prepare(jax.random.key(key), len(volumes)), view(volumes), settings))
 
 
 @given(volumes=VOLUMES)
@@ -34,7 +34,9 @@ def test_cooperative_takes_the_first_largest_and_adversarial_the_first_smallest(
 @given(volumes=VOLUMES)
 def test_omniscient_looks_at_the_exact_volumes(volumes):
     learner = LearnerView(jnp.asarray(volumes), None, None)
-    chosen = teachers.omniscient().choose(jax.random.key(0), view([-v for v in volumes]), learner, ())
+    teacher = teachers.omniscient()
+    noise = teacher.prepare(jax.random.key(0), len(volumes))
+    chosen = teacher.choose(noise, view([-v for v in volumes]), learner, teacher.settings)
     assert int(chosen) == volumes.index(max(volumes))
 
 
@@ -50,7 +52,7 @@ def test_omniscient_looks_at_the_exact_volumes(volumes):
 def test_random_choices_have_their_probabilities(teacher, expected):
     settings = teacher.resolve(teacher.settings, -1.0)
     keys = jax.random.split(jax.random.key(1), 6000)
-    chosen = jax.vmap(lambda key: teacher.choose(key, view([0.0, 1.0, 0.5]), settings))(keys)
+    chosen = jax.vmap(lambda key: teacher.choose(teacher.prepare(key, 3), view([0.0, 1.0, 0.5]), settings))(keys)
     assert chisquare(np.bincount(chosen, minlength=3), 6000 * np.asarray(expected)).pvalue > 1e-3
 
 
@@ -90,13 +92,14 @@ def test_a_switching_teacher_helps_until_the_step_and_then_does_not():
 
     def at(name, step):
         teacher = teachers.make(name)
-        return int(teacher.choose(jax.random.key(0), view(volumes, step), teacher.settings))
+        noise = teacher.prepare(jax.random.key(0), len(volumes))
+        return int(teacher.choose(noise, view(volumes, step), teacher.settings))
 
     assert [at("switching", step) for step in (0, 4, 5, 9)] == [1, 1, 2, 2]  # half-way of ten
     assert [at("switching:3", step) for step in (2, 3)] == [1, 2]
     teacher = teachers.make("switching:3:random")
     keys = jax.random.split(jax.random.key(1), 300)
-    after = jax.vmap(lambda key: teacher.choose(key, view(volumes, 3), teacher.settings))(keys)
+    after = jax.vmap(lambda key: teacher.choose(teacher.prepare(key, 3), view(volumes, 3), teacher.settings))(keys)
     assert set(np.asarray(after).tolist()) == {0, 1, 2}
     assert at("switching:3:random", 2) == 1
 
@@ -104,7 +107,9 @@ def test_a_switching_teacher_helps_until_the_step_and_then_does_not():
 def test_a_mixture_helps_as_often_as_it_says():
     teacher = teachers.make("mixture:0.7")
     keys = jax.random.split(jax.random.key(0), 4000)
-    chosen = jax.vmap(lambda key: teacher.choose(key, view([0.0, 1.0, 0.0, 0.0]), teacher.settings))(keys)
+    chosen = jax.vmap(
+        lambda key: teacher.choose(teacher.prepare(key, 4), view([0.0, 1.0, 0.0, 0.0]), teacher.settings)
+    )(keys)
     assert abs(float(np.mean(np.asarray(chosen) == 1)) - (0.7 + 0.3 / 4)) < 0.03
 
 

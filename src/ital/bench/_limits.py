@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from ital.gradients import HIGHEST
-from ital.teaching import Drawn, Lane, Moment, Session, draw, teaching_step
+from ital.teaching import Drawn, Lane, Moment, Session, draw, key_of, teaching_step
 
 CHAIN = 64  # links in a row, to time one
 
@@ -94,7 +94,7 @@ def cost(session: Session, every: int) -> Cost:
     """One step and its share of a measurement; operations are the compiler's count (of an inner loop, one round)."""
     program, numbers, lanes = session.program, session.numbers, session.carry.lanes
     worlds, axes = numbers.worlds, numbers.world_axes(program)
-    drawn = jax.vmap(functools.partial(draw, program), in_axes=(axes, 0))(worlds, numbers.keys)
+    drawn = jax.vmap(functools.partial(draw, program), in_axes=(axes, 0))(worlds, jax.vmap(key_of)(numbers.seeds))
     moment = Moment(jnp.zeros((), int), numbers.last_step)
 
     def seed(world: Any, drawn: Drawn, numbers: Any, lanes: Lane) -> Lane:

@@ -110,6 +110,7 @@ def session(task: Task, lanes: int) -> Session:
 def _point(task: Task, lanes: int, limits: _limits.Limits, first: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Speed of so many lanes, and its bounds; what a step of one lane costs is taken over from the ``first`` point."""
     one = session(task, lanes)
+    lanes = one.numbers.lr.size  # with those that fill up the program
     cost = _limits.Cost(**first["cost"]) if first else _limits.cost(one, EVERY)
     seconds = _seconds_per_step(one)
     bounds = _limits.bounds(limits, cost, lanes)

@@ -23,12 +23,13 @@ from ital.experiments._settings import Plan, Settings
 from ital.results import Recording
 from ital.tasks import World
 from ital.tasks._base import stack_worlds
-from ital.teaching import check_world
+from ital.teaching import check_world, version_of
 
 if TYPE_CHECKING:
     import xarray as xr
 
 CELLS = "cells"  # the folder of the cells' files, beside the result
+FIRST = "1.1.1"  # what computed the lanes of a file that says nothing of versions
 WORLDS_AT_ONCE = 2**28  # numbers in the worlds of all seeds of a cell that has no size of its own
 
 
@@ -187,9 +188,23 @@ class Experiment(abc.ABC):
     def _seeds_there(self, result: "xr.Dataset | None", lane: Lane) -> set[int]:
         if result is None or lane.method not in result["method"].values:
             return set()
-        computed = result["computed"].sel({"method": lane.method}).transpose(*self.axes, "seed").values
+        computed = result["computed"].sel({"method": lane.method}).transpose(*self.axes, "seed").values == 1
+        computed &= self._is_current(result, lane)
         whole = computed[self.place(lane)].reshape(-1, result.sizes["seed"]).all(axis=0)
         return {int(seed) for seed in result["seed"].values[whole]}
+
+    def _is_current(self, result: "xr.Dataset", lane: Lane) -> np.ndarray:
+        """Whether the code that computes a lane today is the one that did; files of earlier versions tell nothing."""
+        if "version" not in result:
+            made = np.asarray(FIRST)
+        else:
+            made = result["version"].sel({"method": lane.method}).transpose(*self.axes, "seed").values.astype(str)
+        return np.where(made == "", FIRST, made) == self.version(lane)
+
+    def version(self, lane: Lane) -> str:
+        """What computes a lane."""
+        learner = next(learner for learner in self.plan.learners if learner.name == lane.method)
+        return version_of(self.plan.teacher, learner)
 
 
 def _even(number: int, at_once: int) -> int:
@@ -272,11 +287,17 @@ def compute_cell(
 def _compute(cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]) -> bool:
     """Computes a cell in one piece; whether memory sufficed."""
     cell.check_here()
-    checkpoint = folder / f".checkpoint-{cell.name}-{_hash(versions())}"
+    made_with = {**versions(), "lanes": [cell.experiment.version(lane) for lane in cell.lanes]}
+    checkpoint = folder / f".checkpoint-{cell.name}-{_hash(made_with)}"
     try:
         recording = cell.experiment.open(cell.lanes, list(cell.seeds))
         seconds = compute(recording, checkpoint, show, say)
         curves = recording.curves(cell.seeds, cell.experiment.names(cell.lanes))
+        made = np.asarray([cell.experiment.version(lane) for lane in cell.lanes])
+        curves["version"] = ("method", "seed"), np.repeat(made[:, None], len(cell.seeds), axis=1)
+        if cell.seeds[0] == cell.experiment.plan.seeds[0] and not cell.experiment.axes:
+            path = recording.path(cell.seeds)
+            curves = curves if path is None else curves.assign(path=path)
     except Exception as error:
         if not _out_of_memory(error) or not cell.halves():
             raise

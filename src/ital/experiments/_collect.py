@@ -13,7 +13,7 @@ from ital.experiments._resume import versions
 if TYPE_CHECKING:
     import xarray as xr
 
-GAPS = {"computed": 0, "diverged_at": -1}  # what stands where nothing was computed; elsewhere NaN
+GAPS = {"computed": 0, "diverged_at": -1, "version": ""}  # what stands where nothing was computed; elsewhere NaN
 
 
 class Collector:
@@ -66,11 +66,11 @@ def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[
     axes = experiment.axes
     sizes = (len(methods), *map(len, axes.values()), len(seeds))
     dims = ("method", *axes, "seed")
-    newest = {name: part[name] for part in parts for name in part.data_vars if name not in axes}
+    newest = {name: part[name] for part in parts for name in part.data_vars if name not in (*axes, "path")}
     data = {}
     for name, like in newest.items():
         steps = [part.sizes["step"] for part in cells[:1] if "step" in like.dims]
-        values = np.full((*sizes, *steps), GAPS.get(str(name), np.nan), like.dtype)
+        values = np.full((*sizes, *steps), GAPS.get(str(name), np.nan), object if name == "version" else like.dtype)
         if old is not None and name in old:
             at = [methods.index(str(method)) for method in old["method"].values]
             index = np.ix_(at, *map(range, map(len, axes.values())), _positions(old, seeds))
@@ -89,7 +89,14 @@ def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[
         "seed": seeds,
         "step": cells[0]["step"].values.astype(int),
     }
-    return xr.Dataset(data, coords)
+    result = xr.Dataset(data, coords)
+    paths = [part["path"] for part in parts if "path" in part]
+    if paths:
+        alike = [path for path in paths if path.attrs["seed"] == paths[-1].attrs["seed"]]
+        newest_of = {str(name): path.sel({"method": name}) for path in alike for name in path["method"].values}
+        path = xr.concat([newest_of[name] for name in methods if name in newest_of], "method", combine_attrs="override")
+        result["path"] = path.reindex({"method": methods}).drop_vars("label", errors="ignore")
+    return result
 
 
 def _labels(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> dict[str, str]:

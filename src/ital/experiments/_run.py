@@ -16,7 +16,7 @@ from ital.figures._pictures import picture_of
 from ital.results import Recording, summarise
 from ital.tasks import Task
 from ital.teaching import open_sessions
-from ital.watching import watch
+from ital.watching import seen, watch
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -110,7 +110,7 @@ def _write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool) -
 
 
 def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: bool, progress: bool) -> list[Path]:
-    """``pictures.png`` and ``.pdf``, and ``pictures.gif`` if asked for: what the first seed learns, taught once more.
+    """``pictures.png`` and ``.pdf``, and ``pictures.gif`` if asked for: what the first seed learns.
 
     Naive beside aware where the result has both. Files that are there are of this result: new curves remove them.
     """
@@ -125,15 +125,14 @@ def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: boo
     if not any(wanted.values()):
         return there
     methods = [str(name) for name in curves["method"].values]
-    pair = [learners.make(name) for name in methods if name in ("imt", "ital")]
-    pair = pair or [learners.make(name) for name in methods[:2]]
+    pair = [name for name in methods if name in ("imt", "ital")] or methods[:2]
     options = {name: value for name, value in plan.options.items() if name != "eval_every"}
     with show_progress(f"{plan.task.name}: pictures", 100, progress) as show:
         share = 30 if wanted["moving"] else 100
-        watched = watch(
+        watched = seen(curves, plan.task, pair) or watch(
             plan.task,
             plan.teacher,
-            pair,
+            [learners.make(name) for name in pair],
             seed=int(curves["seed"].values[0]),
             show=lambda done: show(round(share * done)),
             **options,

@@ -63,10 +63,14 @@ class Situation(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """A named rule with its numbers. ``resolve(learner, situation)`` fills in what the experiment decides."""
+    """A named rule with its numbers. ``resolve(learner, situation)`` fills in what the experiment decides.
+
+    ``version`` changes whenever the same lessons would lead elsewhere.
+    """
 
     name: str
     label: str
     rule: Rule
     settings: Any = ()
     resolve: Callable[["Learner", Situation], "Learner"] = lambda learner, situation: learner
+    version: int = 1

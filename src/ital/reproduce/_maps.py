@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jax
 import numpy as np
@@ -12,16 +12,19 @@ from ital.figures._pictures import extent
 from ital.reproduce import _charts
 from ital.reproduce._charts import Panel
 from ital.tasks import Task
-from ital.watching import watch
+from ital.watching import seen, watch
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 SIZE = (3.1, 3.1)
 
 
-def store(task: Task, out: Path, steps: int) -> None:
-    """Teaches a naive and an aware learner on seed 0 and keeps their maps; what is there already is kept."""
+def store(task: Task, curves: "xr.Dataset", out: Path, steps: int) -> None:
+    """Keeps the maps that a naive and an aware learner end with on the first seed; what is there already is kept."""
     if task.picture is None or task.picture.grid is None or stored(out, task.name, steps):
         return
-    watched = watch(task, steps=steps, frames=1)
+    watched = seen(curves, task, ("imt", "ital")) or watch(task, steps=steps, frames=1)
     last = {name: jax.tree.map(lambda leaf: leaf[-1], params) for name, params in watched.params.items()}
     shown = {watched.labels[name]: params for name, params in last.items()}
     limit = extent([watched.target])

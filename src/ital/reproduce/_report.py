@@ -1,6 +1,7 @@
 """The report as data: sections of blocks, from which the page is made and which is stored as text beside it."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ def build(context: Context) -> dict[str, Any]:
         "version": __version__,
         "quick": context.scale.quick,
         "scale": scale_in_words(context.scale),
-        "warning": warning(context.scale),
+        "warning": " ".join(filter(None, [under_way(context.pending), warning(context.scale)])),
         "sections": [one for one in sections if one["blocks"]],
     }
 
@@ -34,6 +35,11 @@ def build(context: Context) -> dict[str, Any]:
 def scale_in_words(scale: Scale) -> str:
     """How much was computed."""
     return f"{scale.seeds} seeds, {scale.steps} steps"
+
+
+def under_way(tasks: Sequence[str]) -> str:
+    """What a reader of an unfinished report must know."""
+    return f"Still computing: {', '.join(tasks)}. Reload this page to see more." if tasks else ""
 
 
 def warning(scale: Scale) -> str:
@@ -46,13 +52,13 @@ def warning(scale: Scale) -> str:
     )
 
 
-def publish(report: dict[str, Any], out: Path) -> Path:
-    """Writes OUT/report.json, OUT/index.html and some figures as files; returns the page's path."""
+def publish(report: dict[str, Any], out: Path, *, files: bool = True) -> Path:
+    """Writes OUT/report.json, OUT/index.html and, with ``files``, some figures; returns the page's path."""
     write(out / "report.json", dump(report).encode())
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
     for figure in figures_in(block for section in report["sections"] for block in section["blocks"]):
-        if figure["name"] in FILES:
+        if files and figure["name"] in FILES:
             save(_charts.whole(figure), folder / figure["name"])
     write(out / "index.html", _html.page(report).encode())
     return out / "index.html"

@@ -15,7 +15,7 @@ from ital.learners import Lesson
 from ital.learners._two_step import imagined_volumes
 from ital.models import Init
 from ital.tasks import World
-from ital.teaching import _AUTO, Drawn, Moment, Program, Session, choose, draw, meet, open_sessions
+from ital.teaching import _AUTO, Drawn, Moment, Program, Session, choose, draw, key_of, meet, open_sessions
 
 LR, BATCH = 1e-3, 20
 MULTIPLES = (0.01, 0.1, 1.0, 3.0)  # of the task's β, for learners taught with diagnostics
@@ -88,10 +88,9 @@ def _promised(program: Program, numbers: Any, starts: Params, keys: Array, betas
 def guarantee(name: str, start: str | None, *, seeds: int, batches: int) -> dict[str, Any]:
     """How often the aware step beats the naive one, over β, where the conditions of Theorem 1 hold and where not."""
     session = _session(name, start, seeds)
-    starts = jax.tree.map(lambda leaf: leaf[:, 0], session.carry.lanes.params)
-    keys = jax.random.split(jax.random.key(7), (batches, seeds))
-    found = _promised(session.program, session.numbers, starts, keys, jnp.asarray(GUARANTEE))
-    held, improved = np.asarray(found["conditions"]), np.asarray(found["improved"])
+    keys = jax.random.split(jax.random.key(7), (batches, seeds))[:, np.arange(len(session.numbers.seeds)) % seeds]
+    found = _promised(session.program, session.numbers, session.starts, keys, jnp.asarray(GUARANTEE))
+    held, improved = (np.asarray(found[what])[:, :seeds] for what in ("conditions", "improved"))
     return {
         "beta": list(GUARANTEE),
         "steps": int(held.size),
@@ -124,25 +123,24 @@ def taught(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str,
 def _at_start(program: Program, numbers: Any, starts: Params) -> tuple[Array, Array]:
     """The volumes that aware learners imagine at ν⁰ on the mini-batches of ``beta="auto"``, and which are copies."""
 
-    def one(world: World, start: Params, key: PRNGKeyArray, lr: Array, settings: Any) -> tuple[Array, Array]:
+    def one(world: World, start: Params, seed: Array, lr: Array, settings: Any) -> tuple[Array, Array]:
         def batch(key: PRNGKeyArray) -> tuple[Array, Array]:
             drawn = draw(program, world, key)
             volumes = imagined_volumes("imitated")(_lesson(program, world, drawn, start, lr, settings), start)
             alike = [jnp.all((a[:, None] == a).reshape(*2 * a.shape[:1], -1), -1) for a in jax.tree.leaves(drawn.batch)]
             return volumes, functools.reduce(jnp.logical_and, alike)
 
-        return jax.vmap(batch)(jax.random.split(jax.random.fold_in(key, _AUTO), rationality.BATCHES))
+        return jax.vmap(batch)(jax.random.split(jax.random.fold_in(key_of(seed), _AUTO), rationality.BATCHES))
 
     seeds = jax.vmap(one, in_axes=(numbers.world_axes(program), 0, 0, 0, 0))
     lr, teacher = numbers.lr[:, 0], jax.tree.map(lambda leaf: leaf[:, 0], numbers.teacher)
-    return seeds(numbers.worlds, starts, numbers.keys, lr, teacher)
+    return seeds(numbers.worlds, starts, numbers.seeds, lr, teacher)
 
 
 def sharpness(name: str, start: str | None, *, seeds: int) -> dict[str, Any]:
     """q's sharpness at the start over β, mean over seeds; the value that ``auto`` takes, and the task's own."""
     session = _session(name, start, seeds)
-    starts = jax.tree.map(lambda leaf: leaf[:, 0], session.carry.lanes.params)
-    volumes, same = _at_start(session.program, session.numbers, starts)
+    volumes, same = (some[:seeds] for some in _at_start(session.program, session.numbers, session.starts))
     over_seeds = jax.vmap(rationality.sharpness, in_axes=(None, 0, 0))
     curve = [float(over_seeds(jnp.asarray(beta), volumes, same).mean()) for beta in SHARPNESS]
     lr, sign = jnp.asarray(LR), jnp.asarray(1.0)

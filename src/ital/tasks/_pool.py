@@ -257,13 +257,13 @@ def _target_losses(loss: Loss, x: LinearRows, target: np.ndarray, labels: np.nda
     """Part by part: a large pool is never copied as a whole."""
     if teacher_loss == "zero":
         return np.zeros(len(labels), target.dtype)
-
-    @jax.jit
-    def part(x: Array, labels: Array) -> Array:
-        return loss.value(jnp.matmul(x, target.T, precision=HIGHEST), labels)
-
     parts = [slice(first, first + 8192) for first in range(0, len(labels), 8192)]
-    return np.concatenate([np.asarray(part(jnp.asarray(x.x[rows]), jnp.asarray(labels[rows]))) for rows in parts])
+    return np.concatenate([np.asarray(_losses(loss, x.x[rows], target, labels[rows])) for rows in parts])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _losses(loss: Loss, x: Array, target: Array, labels: Array) -> Array:
+    return loss.value(jnp.matmul(x, target.T, precision=HIGHEST), labels)
 
 
 def _with_noise(world: World, loss: Loss, probability: float, seed: int, teacher_loss: str) -> World:

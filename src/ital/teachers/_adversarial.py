@@ -1,14 +1,9 @@
 """The hostile teacher: true labels, but always the least helpful example."""
 
-from ital._types import PRNGKeyArray
-from ital.teachers._base import Choice, Teacher, TeacherView, first_largest
-
-
-def choose(key: PRNGKeyArray, view: TeacherView, settings: tuple) -> Choice:
-    """Argmin of the imitated teaching volume; ties take the lowest index."""
-    return first_largest(-view.volumes)
+from ital.teachers._base import Teacher
+from ital.teachers._rational import Rationality, rational
 
 
 def adversarial() -> Teacher:
     """Shows the example of smallest imitated teaching volume; a learner who knows uses β < 0."""
-    return Teacher("adversarial", choose, sign=-1.0)
+    return rational("adversarial", Rationality(weight=-1.0), sign=-1.0)

@@ -36,28 +36,39 @@ class LearnerView(NamedTuple):
 Choice = Int[Array, ""]
 
 
-class Teacher(NamedTuple):
-    """A teacher who knows the learner by his feedback alone: ``choose(key, view, settings) -> index``.
+def the_key(key: PRNGKeyArray, batch_size: int) -> PRNGKeyArray:
+    """The random key itself: the teacher draws from it."""
+    return key
 
-    ``settings`` is a pytree of numbers, traced by the compiled program; ``sign`` is the sign of a β that fits her;
-    ``resolve(settings, beta)`` fills in settings left open, given the task's β.
+
+class Teacher(NamedTuple):
+    """A teacher who knows the learner by its feedback alone: ``choose(key, view, settings) -> index``.
+
+    ``settings`` is a pytree of numbers, traced by the compiled program: teachers of one ``choose`` that differ in
+    numbers alone share a program. ``sign`` is the sign of a β that fits the teacher; ``resolve(settings, beta)``
+    fills in settings left open, given the task's β. ``prepare(key, B)``, where given, draws what ``choose`` gets in
+    place of the key, for many steps at once. ``version`` changes whenever the same key would mean another choice.
     """
 
     name: str
-    choose: Callable[[PRNGKeyArray, TeacherView, Any], Choice]
+    choose: Callable[[Any, TeacherView, Any], Choice]
     settings: Any = ()
     sign: float = 1.0
     resolve: Callable[[Any, float], Any] = lambda settings, beta: settings
+    prepare: Callable[[PRNGKeyArray, int], Any] = the_key
+    version: int = 1
 
 
 class OmniscientTeacher(NamedTuple):
     """A teacher who sees the learner's mind as well: ``choose(key, view, learner, settings) -> index``."""
 
     name: str
-    choose: Callable[[PRNGKeyArray, TeacherView, LearnerView, Any], Choice]
+    choose: Callable[[Any, TeacherView, LearnerView, Any], Choice]
     settings: Any = ()
     sign: float = 1.0
     resolve: Callable[[Any, float], Any] = lambda settings, beta: settings
+    prepare: Callable[[PRNGKeyArray, int], Any] = the_key
+    version: int = 1
 
 
 def first_largest(values: PerExample) -> Choice:

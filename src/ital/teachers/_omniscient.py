@@ -1,14 +1,9 @@
-"""The teacher of iterative machine teaching: shares the learner's view and reads his parameters."""
+"""The teacher of iterative machine teaching: shares the learner's view and reads its parameters."""
 
-from ital._types import PRNGKeyArray
-from ital.teachers._base import Choice, LearnerView, OmniscientTeacher, TeacherView, first_largest
-
-
-def choose(key: PRNGKeyArray, view: TeacherView, learner: LearnerView, settings: tuple) -> Choice:
-    """Argmax of the exact teaching volume, eq. (teaching-volume); ties take the lowest index."""
-    return first_largest(learner.volumes)
+from ital.teachers._base import OmniscientTeacher
+from ital.teachers._rational import Rationality, choose_knowing, draw_none
 
 
 def omniscient() -> OmniscientTeacher:
-    """Shows the example of largest exact teaching volume, knowing ν and ν*."""
-    return OmniscientTeacher("omniscient", choose)
+    """Shows the example of largest exact teaching volume, eq. (teaching-volume), knowing ν and ν*."""
+    return OmniscientTeacher("omniscient", choose_knowing, Rationality(weight=1.0), prepare=draw_none)

@@ -35,8 +35,8 @@ class Section(NamedTuple):
 
 
 SECTIONS = (
-    Section("What holds", "claims", _claims.build),
     Section("The main figure", "main-figure", _main.build),
+    Section("What holds", "claims", _claims.build),
     Section("Awareness, or the longer step?", "controls", _controls.build),
     Section("Every method tuned", "tuned", _tuned.build),
     Section("Task by task", "tasks", _tasks.build),

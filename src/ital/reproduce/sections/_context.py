@@ -9,7 +9,9 @@ from ital.reproduce._plan import Scale
 
 
 class Context(NamedTuple):
-    """All results, what they say of the claims, the scale, the folder, this call's time if it computed, notes."""
+    """All results, what they say of the claims, the scale, the folder, this call's time if it computed, notes, and
+    the tasks that are still being computed.
+    """
 
     data: Data
     findings: list[Finding]
@@ -17,3 +19,4 @@ class Context(NamedTuple):
     out: Path
     took: float | None
     notes: list[str]
+    pending: tuple[str, ...] = ()

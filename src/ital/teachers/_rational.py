@@ -1,0 +1,75 @@
+"""The one rule behind the built-in teachers: the argmax of weight · volume + noise, in numbers that may change."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ital._types import Array, PerExample, PRNGKeyArray
+from ital.teachers._base import Choice, LearnerView, Teacher, TeacherView, first_largest
+
+NEVER = math.inf
+HALF_WAY = math.nan
+
+
+class Rationality(NamedTuple):
+    """Numbers of a teacher: how much the teaching volume and Gumbel noise count, and when that changes.
+
+    weight 1 and noise 0 is the cooperative teacher, weight −1 the adversary, weight 0 and noise 1 the random one,
+    weight ρ and noise 1 the Boltzmann teacher with rationality ρ. From step ``change`` on, ``weight_after`` and
+    ``noise_after`` count instead. With probability ``lapse`` a choice is random.
+    """
+
+    weight: Any = 1.0
+    noise: Any = 0.0
+    change: Any = NEVER
+    weight_after: Any = 1.0
+    noise_after: Any = 0.0
+    lapse: Any = 0.0
+
+
+class Noise(NamedTuple):
+    """What is random in a choice: a Gumbel number for each example, and one in [0, 1) that decides on a lapse."""
+
+    gumbel: PerExample | float
+    lapse: Array | float
+
+
+def draw_noise(key: PRNGKeyArray, batch_size: int) -> Noise:
+    """The noise of one choice."""
+    which, whether = jax.random.split(key)
+    return Noise(jax.random.gumbel(which, (batch_size,)), jax.random.uniform(whether))
+
+
+def draw_none(key: PRNGKeyArray, batch_size: int) -> Noise:
+    """No noise, for teachers who never need any: nothing is drawn."""
+    return Noise(0.0, 1.0)
+
+
+def choose(noise: Noise, view: TeacherView, settings: Rationality) -> Choice:
+    """Argmax of weight · TV̂ + noise; ties take the lowest index.
+
+    With noise 1 this is a draw with probability ∝ exp(weight · TV̂), eq. (q-imit) with the true target.
+    """
+    return _choose(noise, view, view.volumes, settings)
+
+
+def choose_knowing(noise: Noise, view: TeacherView, learner: LearnerView, settings: Rationality) -> Choice:
+    """The same with the exact teaching volume, eq. (teaching-volume), of a teacher who reads the learner's mind."""
+    return _choose(noise, view, learner.volumes, settings)
+
+
+def _choose(noise: Noise, view: TeacherView, volumes: PerExample, settings: Rationality) -> Choice:
+    change = jnp.where(jnp.isnan(settings.change), view.steps / 2, settings.change)
+    after, lapse = view.step >= change, noise.lapse < settings.lapse
+    weight = jnp.where(lapse, 0.0, jnp.where(after, settings.weight_after, settings.weight))
+    scale = jnp.where(lapse, 1.0, jnp.where(after, settings.noise_after, settings.noise))
+    # A volume that is not finite must not reach a teacher who does not look: 0 · ∞ is no number.
+    return first_largest(jnp.where(weight == 0, 0.0, weight * volumes) + scale * noise.gumbel)
+
+
+def rational(name: str, numbers: Rationality, *, version: int = 1, **options: Any) -> Teacher:
+    """A teacher of this rule; only one whose numbers ask for noise has any drawn."""
+    quiet = numbers.noise == numbers.noise_after == numbers.lapse == 0
+    return Teacher(name, choose, numbers, prepare=draw_none if quiet else draw_noise, version=version, **options)
