@@ -1,11 +1,13 @@
 """The network that turns an equation's text into features: convolutions over its characters."""
 
+import functools
 from collections.abc import Callable, Mapping
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
 from ital._types import Array, PRNGKeyArray
 from ital.tasks.equation._equation import LONGEST
@@ -79,22 +81,77 @@ class Network(eqx.Module):
 
 
 @eqx.filter_jit
-def _look(network: Network, codes: Array) -> Array:
+def _two_layers(first: Convolution, second: Convolution, x: Array, inside: Array) -> Array:
+    """What two convolutions and a pool make of windows (U, window, channels) that are just wide enough for one output.
+
+    Places beyond the ends of a text (not ``inside``) are 0 for a convolution, and nothing for a pool.
+    """
     with jax.default_matmul_precision("highest"):
-        return network(codes)
+        x = _convolved(first, jnp.where(inside[:, :, None], x, 0))
+        beside = (inside.shape[1] - x.shape[1]) // 2
+        x = _convolved(second, jnp.where(inside[:, beside:-beside, None], x, 0))
+        middle = inside.shape[1] // 2
+        return jnp.where(inside[:, middle, None], jnp.maximum(x[:, 0], x[:, 1]), x[:, 0])
+
+
+def _convolved(convolution: Convolution, x: Array) -> Array:
+    """The convolution where the whole of its width lies in x, as one product of matrices."""
+    width, inputs, outputs = convolution.weight.shape
+    count = x.shape[1] - width + 1
+    columns = jnp.concatenate([x[:, k : k + count] for k in range(width)], axis=2)
+    y = columns.reshape(-1, width * inputs) @ convolution.weight.reshape(-1, outputs) + convolution.bias
+    return jax.nn.leaky_relu(y.reshape(-1, count, outputs), SLOPE)
+
+
+@eqx.filter_jit
+def _last_layer(dense: eqx.nn.Linear, x: Array) -> Array:
+    with jax.default_matmul_precision("highest"):
+        return jnp.tanh(x.reshape(len(x), -1) @ dense.weight.T + dense.bias)
+
+
+def _in_parts(function: Callable[..., Array], table: np.ndarray, places: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """``function`` of rows of the table, a fixed number at a time: one program does all, in little memory."""
+    at_once = 1024 if jax.default_backend() == "cpu" else 16384
+    parts = []
+    for begin in range(0, len(places), at_once):
+        part = slice(begin, begin + at_once)
+        missing = at_once - len(places[part])
+        inputs = [np.pad(a[part], ((0, missing), (0, 0))) for a in (places, *others)]
+        parts.append(np.asarray(function(table[inputs[0]], *inputs[1:]))[: at_once - missing])
+    return np.concatenate(parts)
 
 
 def features_of(network: Network) -> Callable[[np.ndarray], np.ndarray]:
-    """φ (N, d) of any number of encoded texts (N, 173), a fixed number at a time so that one program does all."""
-    at_once = 256 if jax.default_backend() == "cpu" else 8192
+    """φ (N, d) of any number of encoded texts (N, 173): the network's, with the same stretch of text looked at once.
+
+    What two convolutions and a pool make of a text depends, place by place, on 10 characters, then on 20, then on 40.
+    Successors of an equation share most of these windows: only distinct ones are computed.
+    """
+    pairs = list(zip(network.convolutions[::2], network.convolutions[1::2], strict=True))
+    symbols = np.concatenate([np.zeros((1, EMBEDDING)), network.embedding, np.zeros((1, EMBEDDING))], dtype=np.float32)
+    beyond = len(symbols) - 1  # the code of places before and after a text
 
     def features(codes: np.ndarray) -> np.ndarray:
-        phi = np.empty((len(codes), len(network.value)), np.float32)
-        for first in range(0, len(codes), at_once):
-            part = codes[first : first + at_once]
-            padded = np.pad(part, ((0, at_once - len(part)), (0, 0)))
-            phi[first : first + at_once] = np.asarray(_look(network, jnp.asarray(padded)))[: len(part)]
-        return phi
+        if not len(codes):
+            return np.empty((0, len(network.value)), np.float32)
+        places = np.pad(codes.astype(np.int64), ((0, 0), (16, 19)), constant_values=beyond)
+        table, inside = symbols, np.arange(beyond + 1) < beyond
+        for level, (first, second) in enumerate(pairs):
+            window = len(first.weight) + len(second.weight)
+            windows = np.lib.stride_tricks.sliding_window_view(places, window, axis=1)[:, ::2]
+            # The first and the last of six overlapping windows hold all of their characters.
+            key = np.zeros(windows.shape[:2], np.int64)
+            for place in range(window) if level == 0 else (0, window - 1):
+                key = key * len(table) + windows[:, :, place]
+            number, distinct = pd.factorize(key.ravel())
+            somewhere = np.empty(len(distinct), np.int64)
+            somewhere[number] = np.arange(len(number))
+            chosen = windows[np.unravel_index(somewhere, key.shape)]
+            known = inside[chosen]
+            table = _in_parts(functools.partial(_two_layers, first, second), table, chosen, known)
+            inside = known[:, window // 2 - 1]
+            places = number.reshape(key.shape)
+        return _in_parts(functools.partial(_last_layer, network.dense), table, places)
 
     return features
 
