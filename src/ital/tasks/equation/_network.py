@@ -29,9 +29,9 @@ class Convolution(eqx.Module):
         self.weight = scale * jax.random.normal(key, (width, inputs, outputs))
         self.bias = jnp.zeros(outputs)
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Array, padding: str = "SAME") -> Array:
         """The next layer."""
-        y = jax.lax.conv_general_dilated(x, self.weight, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
+        y = jax.lax.conv_general_dilated(x, self.weight, (1,), padding, dimension_numbers=("NWC", "WIO", "NWC"))
         return jax.nn.leaky_relu(y + self.bias, SLOPE)
 
 
@@ -87,31 +87,23 @@ def _two_layers(first: Convolution, second: Convolution, x: Array, inside: Array
     Places beyond the ends of a text (not ``inside``) are 0 for a convolution, and nothing for a pool.
     """
     with jax.default_matmul_precision("highest"):
-        x = _convolved(first, jnp.where(inside[:, :, None], x, 0))
+        x = first(jnp.where(inside[:, :, None], x, 0), "VALID")
         beside = (inside.shape[1] - x.shape[1]) // 2
-        x = _convolved(second, jnp.where(inside[:, beside:-beside, None], x, 0))
+        x = second(jnp.where(inside[:, beside:-beside, None], x, 0), "VALID")
         middle = inside.shape[1] // 2
         return jnp.where(inside[:, middle, None], jnp.maximum(x[:, 0], x[:, 1]), x[:, 0])
 
 
-def _convolved(convolution: Convolution, x: Array) -> Array:
-    """The convolution where the whole of its width lies in x, as one product of matrices."""
-    width, inputs, outputs = convolution.weight.shape
-    count = x.shape[1] - width + 1
-    columns = jnp.concatenate([x[:, k : k + count] for k in range(width)], axis=2)
-    y = columns.reshape(-1, width * inputs) @ convolution.weight.reshape(-1, outputs) + convolution.bias
-    return jax.nn.leaky_relu(y.reshape(-1, count, outputs), SLOPE)
-
-
 @eqx.filter_jit
 def _last_layer(dense: eqx.nn.Linear, x: Array) -> Array:
+    """φ of what the last pool takes, two of each: XLA joins pool and tanh, and rounds as it does in the whole network."""
     with jax.default_matmul_precision("highest"):
-        return jnp.tanh(x.reshape(len(x), -1) @ dense.weight.T + dense.bias)
+        return jnp.tanh(jax.vmap(dense)(halve(x).reshape(len(x), -1)))
 
 
 def _in_parts(function: Callable[..., Array], table: np.ndarray, places: np.ndarray, *others: np.ndarray) -> np.ndarray:
     """``function`` of rows of the table, a fixed number at a time: one program does all, in little memory."""
-    at_once = 1024 if jax.default_backend() == "cpu" else 16384
+    at_once = 1024 if jax.default_backend() == "cpu" else 4096
     parts = []
     for begin in range(0, len(places), at_once):
         part = slice(begin, begin + at_once)
@@ -151,7 +143,7 @@ def features_of(network: Network) -> Callable[[np.ndarray], np.ndarray]:
             table = _in_parts(functools.partial(_two_layers, first, second), table, chosen, known)
             inside = known[:, window // 2 - 1]
             places = number.reshape(key.shape)
-        return _in_parts(functools.partial(_last_layer, network.dense), table, places)
+        return _in_parts(functools.partial(_last_layer, network.dense), table, places.repeat(2, axis=1))
 
     return features
 
