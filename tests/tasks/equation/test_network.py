@@ -39,6 +39,14 @@ def test_features_are_those_of_the_network_written_out(network):
     np.testing.assert_allclose(network.values(jnp.asarray(codes)), phi @ np.asarray(network.value), atol=1e-5)
 
 
+def test_windows_make_the_features_of_the_whole_network(network):
+    equation = eq.parse("1/2x + 1/3y + z + 1/5 = x^2 + 1/4")
+    near = eq.encode([eq.text(step.equation) for step in eq.successors(equation)])
+    odd = np.random.default_rng(0).integers(0, 20, (40, 173)).astype(np.uint8)  # up to the last character, and gaps
+    codes = np.concatenate([near, odd])
+    np.testing.assert_allclose(features_of(network)(codes), network(jnp.asarray(codes)), atol=1e-6)
+
+
 def test_layers_are_those_of_the_paper():
     network = Network(45, jax.random.key(0))
     assert network.embedding.shape == (19, 30)
