@@ -1,6 +1,7 @@
 import functools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -56,7 +57,8 @@ def test_searches_side_by_side_end_where_each_alone_does(equations):
 
 def test_searches_with_a_network_end_where_each_alone_does(equations):
     network = Network(7, jax.random.key(1))
-    alone = functools.cache(lambda code: np.asarray(network(np.frombuffer(code, np.uint8)[None])))
+    look = jax.jit(lambda code: network(code))
+    alone = functools.cache(lambda code: np.asarray(look(jnp.frombuffer(code, jnp.uint8)[None])))
     weights = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
     (ends,) = eq.greedy_ends(eq.Explorer(features_of(network)), equations[:1], weights)
     assert ends == [brute_force(equations[0], w, lambda codes: alone(codes.tobytes()))[-1] for w in weights]

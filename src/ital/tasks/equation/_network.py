@@ -16,6 +16,7 @@ from ital.tasks.equation._pairs import SYMBOLS
 EMBEDDING = 30
 LAYERS = ((5, 64), (5, 64), (3, 32), (3, 32), (3, 32), (3, 32))  # width and channels; a pool after every second
 SLOPE = 0.2
+MOST_WINDOWS = 2**20  # remembered of each kind, at most about 1 GB in all
 
 
 class Convolution(eqx.Module):
@@ -96,7 +97,7 @@ def _two_layers(first: Convolution, second: Convolution, x: Array, inside: Array
 
 @eqx.filter_jit
 def _last_layer(dense: eqx.nn.Linear, x: Array) -> Array:
-    """φ of what the last pool takes, two of each: XLA joins pool and tanh, and rounds as it does in the whole network."""
+    """φ of what the last pool takes: XLA joins pool and tanh, and so it rounds as it does in the whole network."""
     with jax.default_matmul_precision("highest"):
         return jnp.tanh(jax.vmap(dense)(halve(x).reshape(len(x), -1)))
 
@@ -113,36 +114,69 @@ def _in_parts(function: Callable[..., Array], table: np.ndarray, places: np.ndar
     return np.concatenate(parts)
 
 
+class Seen:
+    """Windows that have been looked at, by key, and what two convolutions and a pool made of each."""
+
+    def __init__(self, channels: int) -> None:
+        self.keys = np.array([np.iinfo(np.int64).max])  # sorted; no window has the last
+        self.numbers = np.array([-1])  # the row of the table for each key
+        self.table = np.empty((0, channels), np.float32)
+        self.inside = np.empty(0, bool)
+
+    def numbers_of(self, keys: np.ndarray, look: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """Rows of the table for distinct keys; ``look`` computes those of new keys, given their places."""
+        at = np.searchsorted(self.keys, keys)
+        numbers = self.numbers[at]
+        is_new = self.keys[at] != keys
+        new = np.flatnonzero(is_new)[np.argsort(keys[is_new])]
+        if len(new):
+            first, last = len(self.inside), len(self.inside) + len(new)
+            numbers[new] = np.arange(first, last)
+            self.keys = np.insert(self.keys, at[new], keys[new])
+            self.numbers = np.insert(self.numbers, at[new], numbers[new])
+            if last > len(self.table):
+                self.table = np.concatenate([self.table, np.empty((last, self.table.shape[1]), np.float32)])
+            self.table[first:last], inside = look(new)
+            self.inside = np.concatenate([self.inside, inside])
+        return numbers
+
+
 def features_of(network: Network) -> Callable[[np.ndarray], np.ndarray]:
     """φ (N, d) of any number of encoded texts (N, 173): the network's, with the same stretch of text looked at once.
 
     What two convolutions and a pool make of a text depends, place by place, on 10 characters, then on 20, then on 40.
-    Successors of an equation share most of these windows: only distinct ones are computed.
+    Successors of an equation share most of these windows: only distinct ones are computed, and remembered.
     """
     pairs = list(zip(network.convolutions[::2], network.convolutions[1::2], strict=True))
     symbols = np.concatenate([np.zeros((1, EMBEDDING)), network.embedding, np.zeros((1, EMBEDDING))], dtype=np.float32)
     beyond = len(symbols) - 1  # the code of places before and after a text
+    memory: list[Seen] = []
 
     def features(codes: np.ndarray) -> np.ndarray:
         if not len(codes):
             return np.empty((0, len(network.value)), np.float32)
+        if not memory or any(len(seen.keys) > MOST_WINDOWS for seen in memory):
+            memory[:] = [Seen(len(second.bias)) for _, second in pairs]
         places = np.pad(codes.astype(np.int64), ((0, 0), (16, 19)), constant_values=beyond)
         table, inside = symbols, np.arange(beyond + 1) < beyond
-        for level, (first, second) in enumerate(pairs):
+        for seen, (first, second) in zip(memory, pairs, strict=True):
             window = len(first.weight) + len(second.weight)
             windows = np.lib.stride_tricks.sliding_window_view(places, window, axis=1)[:, ::2]
-            # The first and the last of six overlapping windows hold all of their characters.
-            key = np.zeros(windows.shape[:2], np.int64)
-            for place in range(window) if level == 0 else (0, window - 1):
-                key = key * len(table) + windows[:, :, place]
-            number, distinct = pd.factorize(key.ravel())
+            # All 10 characters, or the first and the last of six windows, which hold all characters of the six.
+            parts, bits = (range(window), 5) if table is symbols else ((0, window - 1), 31)
+            key = sum(windows[:, :, part] << bits * i for i, part in enumerate(parts))
+            number, distinct = pd.factorize(np.ravel(key))
             somewhere = np.empty(len(distinct), np.int64)
             somewhere[number] = np.arange(len(number))
-            chosen = windows[np.unravel_index(somewhere, key.shape)]
-            known = inside[chosen]
-            table = _in_parts(functools.partial(_two_layers, first, second), table, chosen, known)
-            inside = known[:, window // 2 - 1]
-            places = number.reshape(key.shape)
+
+            def look(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+                chosen = windows[np.unravel_index(somewhere[new], windows.shape[:2])]  # noqa: B023
+                known = inside[chosen]  # noqa: B023
+                rows = _in_parts(functools.partial(_two_layers, first, second), table, chosen, known)  # noqa: B023
+                return rows, known[:, window // 2 - 1]  # noqa: B023
+
+            places = seen.numbers_of(distinct, look)[number].reshape(windows.shape[:2])
+            table, inside = seen.table, seen.inside
         return _in_parts(functools.partial(_last_layer, network.dense), table, places.repeat(2, axis=1))
 
     return features
