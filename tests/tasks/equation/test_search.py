@@ -1,5 +1,6 @@
 import functools
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -57,7 +58,7 @@ def test_searches_side_by_side_end_where_each_alone_does(equations):
 
 def test_searches_with_a_network_end_where_each_alone_does(equations):
     network = Network(7, jax.random.key(1))
-    look = jax.jit(lambda code: network(code))
+    look = eqx.filter_jit(network)
     alone = functools.cache(lambda code: np.asarray(look(jnp.frombuffer(code, jnp.uint8)[None])))
     weights = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
     (ends,) = eq.greedy_ends(eq.Explorer(features_of(network)), equations[:1], weights)
