@@ -219,7 +219,7 @@ def test_successors_that_are_too_long_are_left_out():
 
 def test_random_equations_and_trajectories_are_as_measured():
     rng = np.random.default_rng(0)
-    count = 6000
+    count = 3000
     lengths, operations, repeated, longest = [], Counter(), 0, 0
     for _ in range(count):
         equation = eq.random_equation(rng)

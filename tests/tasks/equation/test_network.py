@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from ital.tasks import equation as eq
+from ital.tasks.equation import _network
 from ital.tasks.equation._network import Network, features_of, from_weights, halve, to_weights
 
 TEXTS = ["+1/4x^1y^1z^1 -3/2x^1y^1z^1 = -14y^3 +1/5", "+1x^1 = 0"]
@@ -37,6 +38,19 @@ def test_features_are_those_of_the_network_written_out(network):
     for row, code in zip(phi, codes, strict=True):
         np.testing.assert_allclose(row, by_hand(network, code), atol=2e-5)
     np.testing.assert_allclose(network.values(jnp.asarray(codes)), phi @ np.asarray(network.value), atol=1e-5)
+
+
+def test_windows_make_the_features_of_the_whole_network(network, monkeypatch):
+    equation = eq.parse("1/2x + 1/3y + z + 1/5 = x^2 + 1/4")
+    near = eq.encode([eq.text(step.equation) for step in eq.successors(equation)])
+    odd = np.random.default_rng(0).integers(0, 20, (40, 173)).astype(np.uint8)  # up to the last character, and gaps
+    codes = np.concatenate([near, odd])
+    features = features_of(network)
+    phi = features(codes)
+    np.testing.assert_allclose(phi, network(jnp.asarray(codes)), atol=1e-6)
+    np.testing.assert_array_equal(features(codes[::-1]), phi[::-1])  # all of them remembered
+    monkeypatch.setattr(_network, "MOST_WINDOWS", 10)
+    np.testing.assert_array_equal(features(codes[20:]), phi[20:])  # all of them forgotten
 
 
 def test_layers_are_those_of_the_paper():

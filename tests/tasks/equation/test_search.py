@@ -1,8 +1,14 @@
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from ital.tasks import equation as eq
 from ital.tasks.equation import _search
+from ital.tasks.equation._network import Network, features_of
 
 
 def counts(codes):
@@ -12,8 +18,8 @@ def counts(codes):
     return np.stack(columns, axis=1).astype(np.float32)
 
 
-def brute_force(start, w):
-    value = lambda one: counts(eq.encode([eq.text(one)]))[0] @ w  # noqa: E731
+def brute_force(start, w, features=counts):
+    value = lambda one: features(eq.encode([eq.text(one)]))[0] @ w  # noqa: E731
     path = [start]
     while len(path) <= 30:
         best = max(eq.successors(path[-1]), key=lambda step: value(step.equation), default=None)
@@ -48,6 +54,16 @@ def test_searches_side_by_side_end_where_each_alone_does(equations):
         assert row == [brute_force(equation, w)[-1] for w in WEIGHTS]
     assert shown == sorted(shown)
     assert shown[-1] <= 1
+
+
+def test_searches_with_a_network_end_where_each_alone_does(equations):
+    network = Network(7, jax.random.key(1))
+    look = eqx.filter_jit(network)
+    alone = functools.cache(lambda code: np.asarray(look(jnp.frombuffer(code, jnp.uint8)[None])))
+    weights = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
+    (ends,) = eq.greedy_ends(eq.Explorer(features_of(network)), equations[:1], weights)
+    assert ends == [brute_force(equations[0], w, lambda codes: alone(codes.tobytes()))[-1] for w in weights]
+    assert len(set(ends)) > 1
 
 
 def test_every_text_is_looked_at_once_and_forgetting_changes_nothing(equations, monkeypatch):

@@ -1,11 +1,13 @@
 """The network that turns an equation's text into features: convolutions over its characters."""
 
+import functools
 from collections.abc import Callable, Mapping
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 
 from ital._types import Array, PRNGKeyArray
 from ital.tasks.equation._equation import LONGEST
@@ -14,6 +16,7 @@ from ital.tasks.equation._pairs import SYMBOLS
 EMBEDDING = 30
 LAYERS = ((5, 64), (5, 64), (3, 32), (3, 32), (3, 32), (3, 32))  # width and channels; a pool after every second
 SLOPE = 0.2
+MOST_WINDOWS = 2**20  # remembered of each kind, at most about 1 GB in all
 
 
 class Convolution(eqx.Module):
@@ -27,9 +30,9 @@ class Convolution(eqx.Module):
         self.weight = scale * jax.random.normal(key, (width, inputs, outputs))
         self.bias = jnp.zeros(outputs)
 
-    def __call__(self, x: Array) -> Array:
+    def __call__(self, x: Array, padding: str = "SAME") -> Array:
         """The next layer."""
-        y = jax.lax.conv_general_dilated(x, self.weight, (1,), "SAME", dimension_numbers=("NWC", "WIO", "NWC"))
+        y = jax.lax.conv_general_dilated(x, self.weight, (1,), padding, dimension_numbers=("NWC", "WIO", "NWC"))
         return jax.nn.leaky_relu(y + self.bias, SLOPE)
 
 
@@ -79,22 +82,102 @@ class Network(eqx.Module):
 
 
 @eqx.filter_jit
-def _look(network: Network, codes: Array) -> Array:
+def _two_layers(first: Convolution, second: Convolution, x: Array, inside: Array) -> Array:
+    """What two convolutions and a pool make of windows (U, window, channels) that are just wide enough for one output.
+
+    Places beyond the ends of a text (not ``inside``) are 0 for a convolution, and nothing for a pool.
+    """
     with jax.default_matmul_precision("highest"):
-        return network(codes)
+        x = first(jnp.where(inside[:, :, None], x, 0), "VALID")
+        beside = (inside.shape[1] - x.shape[1]) // 2
+        x = second(jnp.where(inside[:, beside:-beside, None], x, 0), "VALID")
+        middle = inside.shape[1] // 2
+        return jnp.where(inside[:, middle, None], jnp.maximum(x[:, 0], x[:, 1]), x[:, 0])
+
+
+@eqx.filter_jit
+def _last_layer(dense: eqx.nn.Linear, x: Array) -> Array:
+    """φ of what the last pool takes: XLA joins pool and tanh, and so it rounds as it does in the whole network."""
+    with jax.default_matmul_precision("highest"):
+        return jnp.tanh(jax.vmap(dense)(halve(x).reshape(len(x), -1)))
+
+
+def _in_parts(function: Callable[..., Array], table: np.ndarray, places: np.ndarray, *others: np.ndarray) -> np.ndarray:
+    """``function`` of rows of the table, a fixed number at a time: one program does all, in little memory."""
+    at_once = 1024 if jax.default_backend() == "cpu" else 4096
+    parts = []
+    for begin in range(0, len(places), at_once):
+        part = slice(begin, begin + at_once)
+        missing = at_once - len(places[part])
+        inputs = [np.pad(a[part], ((0, missing), (0, 0))) for a in (places, *others)]
+        parts.append(np.asarray(function(table[inputs[0]], *inputs[1:]))[: at_once - missing])
+    return np.concatenate(parts)
+
+
+class Seen:
+    """Windows that have been looked at, by key, and what two convolutions and a pool made of each."""
+
+    def __init__(self, channels: int) -> None:
+        self.keys = np.array([np.iinfo(np.int64).max])  # sorted; no window has the last
+        self.numbers = np.array([-1])  # the row of the table for each key
+        self.table = np.empty((0, channels), np.float32)
+        self.inside = np.empty(0, bool)
+
+    def numbers_of(self, keys: np.ndarray, look: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """Rows of the table for distinct keys; ``look`` computes those of new keys, given their places."""
+        at = np.searchsorted(self.keys, keys)
+        numbers = self.numbers[at]
+        is_new = self.keys[at] != keys
+        new = np.flatnonzero(is_new)[np.argsort(keys[is_new])]
+        if len(new):
+            first, last = len(self.inside), len(self.inside) + len(new)
+            numbers[new] = np.arange(first, last)
+            self.keys = np.insert(self.keys, at[new], keys[new])
+            self.numbers = np.insert(self.numbers, at[new], numbers[new])
+            if last > len(self.table):
+                self.table = np.concatenate([self.table, np.empty((last, self.table.shape[1]), np.float32)])
+            self.table[first:last], inside = look(new)
+            self.inside = np.concatenate([self.inside, inside])
+        return numbers
 
 
 def features_of(network: Network) -> Callable[[np.ndarray], np.ndarray]:
-    """φ (N, d) of any number of encoded texts (N, 173), a fixed number at a time so that one program does all."""
-    at_once = 256 if jax.default_backend() == "cpu" else 8192
+    """φ (N, d) of any number of encoded texts (N, 173): the network's, with the same stretch of text looked at once.
+
+    What two convolutions and a pool make of a text depends, place by place, on 10 characters, then on 20, then on 40.
+    Successors of an equation share most of these windows: only distinct ones are computed, and remembered.
+    """
+    pairs = list(zip(network.convolutions[::2], network.convolutions[1::2], strict=True))
+    symbols = np.concatenate([np.zeros((1, EMBEDDING)), network.embedding, np.zeros((1, EMBEDDING))], dtype=np.float32)
+    beyond = len(symbols) - 1  # the code of places before and after a text
+    memory: list[Seen] = []
 
     def features(codes: np.ndarray) -> np.ndarray:
-        phi = np.empty((len(codes), len(network.value)), np.float32)
-        for first in range(0, len(codes), at_once):
-            part = codes[first : first + at_once]
-            padded = np.pad(part, ((0, at_once - len(part)), (0, 0)))
-            phi[first : first + at_once] = np.asarray(_look(network, jnp.asarray(padded)))[: len(part)]
-        return phi
+        if not len(codes):
+            return np.empty((0, len(network.value)), np.float32)
+        if not memory or any(len(seen.keys) > MOST_WINDOWS for seen in memory):
+            memory[:] = [Seen(len(second.bias)) for _, second in pairs]
+        places = np.pad(codes.astype(np.int64), ((0, 0), (16, 19)), constant_values=beyond)
+        table, inside = symbols, np.arange(beyond + 1) < beyond
+        for seen, (first, second) in zip(memory, pairs, strict=True):
+            window = len(first.weight) + len(second.weight)
+            windows = np.lib.stride_tricks.sliding_window_view(places, window, axis=1)[:, ::2]
+            # All 10 characters, or the first and the last of six windows, which hold all characters of the six.
+            parts, bits = (range(window), 5) if table is symbols else ((0, window - 1), 31)
+            key = sum(windows[:, :, part] << bits * i for i, part in enumerate(parts))
+            number, distinct = pd.factorize(np.ravel(key))
+            somewhere = np.empty(len(distinct), np.int64)
+            somewhere[number] = np.arange(len(number))
+
+            def look(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+                chosen = windows[np.unravel_index(somewhere[new], windows.shape[:2])]  # noqa: B023
+                known = inside[chosen]  # noqa: B023
+                rows = _in_parts(functools.partial(_two_layers, first, second), table, chosen, known)  # noqa: B023
+                return rows, known[:, window // 2 - 1]  # noqa: B023
+
+            places = seen.numbers_of(distinct, look)[number].reshape(windows.shape[:2])
+            table, inside = seen.table, seen.inside
+        return _in_parts(functools.partial(_last_layer, network.dense), table, places.repeat(2, axis=1))
 
     return features
 

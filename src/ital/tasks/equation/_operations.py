@@ -111,8 +111,8 @@ def steps(equation: Equation) -> Iterator[Step]:
     """Every operation that applies, with repetitions."""
     left, right = equation
     count = len(left) + len(right)
-    for place in range(count):
-        for factor in SCALES:
+    for place, term in enumerate(_terms(equation)):
+        for factor in SCALES if term.denominator > 1 else ():
             yield from _step("scale", scale(equation, place, factor))
         yield from _step("reduce", reduce(equation, place))
     yield from _step("cancel common factors", cancel_factors(equation))
@@ -140,8 +140,13 @@ def successors(equation: Equation) -> list[Step]:
 
     Where several operations lead to one equation, the first that does is named.
     """
-    found: dict[Equation, Step] = {}
+    return list(successors_by_text(equation).values())
+
+
+def successors_by_text(equation: Equation) -> dict[str, Step]:
+    """:func:`successors`, each under its text."""
+    found: dict[str, Step] = {}
     for step in steps(equation):
-        if step.equation != equation and step.equation not in found:
-            found[step.equation] = step
-    return [step for step in found.values() if len(text(step.equation)) <= LONGEST]
+        found.setdefault(text(step.equation), step)
+    found.pop(text(equation), None)
+    return {written: step for written, step in found.items() if len(written) <= LONGEST}

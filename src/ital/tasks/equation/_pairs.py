@@ -22,10 +22,8 @@ _CODES[[ord(symbol) for symbol in SYMBOLS]] = np.arange(1, len(SYMBOLS) + 1)
 
 def encode(texts: list[str]) -> np.ndarray:
     """Texts as codes of their symbols (N, 173), padded with 0."""
-    codes = np.zeros((len(texts), LONGEST), np.uint8)
-    for row, written in zip(codes, texts, strict=True):
-        row[: len(written)] = _CODES[np.frombuffer(written.encode(), np.uint8)]
-    return codes
+    padded = "".join(written.ljust(LONGEST, "\0") for written in texts)
+    return _CODES[np.frombuffer(padded.encode(), np.uint8)].reshape(-1, LONGEST)
 
 
 class Trajectories(NamedTuple):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ital.tasks.equation._equation import Equation, text
-from ital.tasks.equation._operations import Step, successors
+from ital.tasks.equation._operations import Step, successors_by_text
 from ital.tasks.equation._pairs import encode
 
 MOST_STEPS = 30
@@ -48,11 +48,12 @@ class Explorer:
     def expand(self, equations: Iterable[Equation]) -> list[Expanded]:
         """The successors of each equation, with features."""
         equations = list(equations)
-        new = {e: successors(e) for e in dict.fromkeys(equations) if e not in self._expanded}
-        texts = {e: [text(e), *(text(step.equation) for step in steps)] for e, steps in new.items()}
+        new = {e: successors_by_text(e) for e in dict.fromkeys(equations) if e not in self._expanded}
+        texts = {e: [text(e), *steps] for e, steps in new.items()}
         self._remember([written for several in texts.values() for written in several])
         for e, steps in new.items():
-            self._expanded[e] = Expanded(steps, np.array([self._rows[written] for written in texts[e]]))
+            rows = np.array([self._rows[written] for written in texts[e]])
+            self._expanded[e] = Expanded(list(steps.values()), rows)
         return [self._expanded[e] for e in equations]
 
     def _remember(self, texts: Iterable[str]) -> None:
@@ -90,24 +91,21 @@ def greedy_ends(
 ) -> list[list[Equation]]:
     """Where the search ends, for every equation and every row of ``weights`` (L, d), all searches side by side."""
     ends = [[equation] * len(weights) for equation in equations]
-    searching = [np.arange(len(weights)) for _ in equations]
+    searching = [(number, lane) for number in range(len(equations)) for lane in range(len(weights))]
     for step in range(MOST_STEPS):
-        at = [  # equation, state, and who is there
-            (number, state, np.array([lane for lane in searching[number] if ends[number][lane] == state]))
-            for number in range(len(equations))
-            for state in dict.fromkeys(ends[number][lane] for lane in searching[number])
-        ]
-        if not at:
+        if not searching:
             break
         if explorer.texts > MOST_TEXTS:
             explorer.forget()
-        expanded = explorer.expand(state for _, state, _ in at)
-        searching = [lanes[:0] for lanes in searching]
-        for (number, _, lanes), (steps, rows) in zip(at, expanded, strict=True):
-            best = np.argmax(explorer.phi(rows) @ weights[lanes].T, axis=0)
-            for lane, i in zip(lanes.tolist(), best.tolist(), strict=True):
+        there: dict[Equation, list[tuple[int, int]]] = {}  # who is at which state
+        for number, lane in searching:
+            there.setdefault(ends[number][lane], []).append((number, lane))
+        searching = []
+        for searches, (steps, rows) in zip(there.values(), explorer.expand(there), strict=True):
+            best = np.argmax(explorer.phi(rows) @ weights[[lane for _, lane in searches]].T, axis=0)
+            for (number, lane), i in zip(searches, best.tolist(), strict=True):
                 if i:
                     ends[number][lane] = steps[i - 1].equation
-            searching[number] = np.concatenate([searching[number], lanes[best > 0]])
+                    searching.append((number, lane))
         show((step + 1) / MOST_STEPS)
     return ends
