@@ -21,6 +21,7 @@ class Counter(logging.Handler):
     """Appends the name and the seconds of each compilation to a file that all processes share."""
 
     def emit(self, record):
+        """Writes a line for a finished compilation."""
         found = FINISHED.search(record.getMessage())
         if found:
             with Path(os.environ[LOG]).open("a") as file:
@@ -39,6 +40,7 @@ def count_here():
 
 
 def main(arguments):
+    """Runs the command and prints what it compiled, the costliest first."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ[LOG] = str(Path(folder) / "programs")
         # Worker processes import sitecustomize from here and count too.

@@ -26,7 +26,7 @@ settings.load_profile("ital")
 
 
 def pytest_addoption(parser):
-    parser.addoption("--programs", type=int, default=0, metavar="N", help="List the N tests that compile most programs.")
+    parser.addoption("--programs", type=int, default=0, metavar="N", help="List the N tests that compile most.")
 
 
 _compiled = []  # seconds of each compilation since the test began

@@ -16,16 +16,19 @@ from ital import _interrupts
 from ital._platform import set_up_jax
 
 MEMORY_EACH = 3 * 2**30  # bytes of memory that a worker may need
+ON_A_GPU = 6  # workers at most: they share its memory and its time, but each compiles on a core of its own
 PATIENCE = 0.2  # seconds between two looks at what the workers do
 
 _send: Callable[[Any], None] = lambda message: None  # noqa: E731
 
 
-def number_for(parts: int, platform: str | None = None) -> int:
-    """How many workers to start for so many parts: as many as cores and free memory bear; 0: work in this process."""
+def number_for(parts: int) -> int:
+    """How many workers to start for this many parts: as many as cores and free memory bear; 0: work in this process."""
+    import jax
+
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    if platform == "gpu":
-        cores = min(4, cores)  # they share the GPU: more would only share its memory
+    if jax.default_backend() != "cpu":
+        cores = min(ON_A_GPU, cores)
     workers = min(cores, parts, _free_memory() // MEMORY_EACH)
     return workers if workers > 1 else 0
 

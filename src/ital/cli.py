@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import math
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -27,7 +28,10 @@ app = typer.Typer(
 )
 
 DEVICES = Annotated[str, typer.Option(help="How many local devices share the seeds: a number, or all.")]
-WORKERS = Annotated[int | None, typer.Option(help="Compute on so many processes of this machine (extra: cluster).")]
+WORKERS = Annotated[
+    int | None, typer.Option(help="Number of local worker processes (extra: cluster); 0: none, compute in this one.")
+]
+LARGE_SWEEP = 2**21  # lane steps from which a sweep uses all cores of itself: a worker takes seconds to start
 SCHEDULER = Annotated[
     str | None, typer.Option(help="Compute on the workers of this Dask scheduler, e.g. tcp://host:8786.")
 ]
@@ -182,7 +186,11 @@ def sweep(
     The whole grid is one compiled program. Methods without β are computed once per η. Interrupted sweeps go on.
     """
     lrs, betas = parse_numbers("lr", lr), parse_numbers("beta", beta)
-    engine = engine_of(workers, scheduler, resource, platform)
+    from ital import _processes
+
+    large = len(split(methods)) * len(lrs) * len(betas) * seeds * steps >= LARGE_SWEEP
+    beside = _processes.number_for(seeds) if large and workers is None and scheduler is None and devices == "1" else 0
+    engine = engine_of(workers, scheduler, resource, platform, beside)
     from ital import experiments
     from ital.experiments._table import print_sweep
 
@@ -221,17 +229,26 @@ def reproduce(
     report_only: Annotated[
         bool, typer.Option("--report-only", help="Compute nothing: make the report of what is there.")
     ] = False,
+    workers: Annotated[
+        int | None,
+        typer.Option(help="Worker processes that share the tasks (default: one per core); 0: compute in this one."),
+    ] = None,
     platform: PLATFORM = None,
 ) -> None:
-    """Every figure and table of the paper, and a report on what holds of its claims. Interrupted work goes on.
+    """Every figure and table of the paper, and a report on what holds of its claims. Interrupted work resumes.
 
     All tasks with cooperative and adversarial teachers, from both starts, 20 seeds; the report is OUT/index.html.
+    It exists as soon as the first task is done, and fills up from then on.
     """
+    if workers != 0:
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # a GPU is the workers'
     set_up_jax(platform)
     from ital import reproduce as paper
 
-    say = say_once()
-    report = paper.reproduce(tasks or (), quick=quick, out=out, report_only=report_only, progress=True, say=say)
+    report = paper.reproduce(
+        tasks or (), quick=quick, out=out, report_only=report_only, workers=workers, platform=platform, progress=True,
+        say=say_once(),
+    )  # fmt: skip
     print(f"report: {report}")
 
 
@@ -404,18 +421,24 @@ def bench(
     benchmark.main(lanes=lanes, steps=steps, test_rows=test_rows, as_json=json)
 
 
-def engine_of(workers: int | None, scheduler: str | None, resource: str | None, platform: str | None) -> Any:
-    """Who computes: None for this process, which then is set up for it."""
-    if workers is None and scheduler is None:
+def engine_of(
+    workers: int | None, scheduler: str | None, resource: str | None, platform: str | None, beside: int = 0
+) -> Any:
+    """Who computes: None for this process, which then is set up for it. ``beside`` is the number of processes that
+    do where nothing was said.
+    """
+    if workers and scheduler is not None:
+        raise InputError("--workers starts a cluster, --scheduler joins one: choose one of them")
+    if not workers and scheduler is None:
         if resource is not None:
             raise InputError("--resource is for workers: say --workers or --scheduler too")
         set_up_jax(platform)
-        return None
-    if workers is not None and scheduler is not None:
-        raise InputError("--workers starts a cluster, --scheduler joins one: choose one of them")
-    set_up_jax("cpu")  # the platform is for the workers: a GPU is theirs
+    else:
+        set_up_jax("cpu")  # the platform is for the workers: a GPU is theirs
     from ital import experiments
 
+    if not workers and scheduler is None:
+        return experiments.processes(beside, platform) if beside else None
     return experiments.cluster(workers=workers, scheduler=scheduler, resource=resource, platform=platform)
 
 

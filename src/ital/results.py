@@ -94,7 +94,6 @@ class Recording:
         curves = xr.concat(parts, "method", data_vars="all", join="outer", combine_attrs="override")
         return curves.sel({"method": list(methods)})
 
-
     def path(self, seeds: Sequence[int]) -> "xr.DataArray | None":
         """The parameters of the first seed on the way, (method, frame, parameter), where the task can be drawn."""
         import xarray as xr

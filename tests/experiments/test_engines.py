@@ -273,7 +273,7 @@ def test_a_sweep_shows_what_is_left_of_it(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--workers", "0"], "at least 1"),
+        (["--workers", "-1"], "at least 1"),
         (["--workers", "2", "--scheduler", "tcp://127.0.0.1:1"], "choose one"),
         (["--scheduler", "nowhere"], "no Dask scheduler answers at nowhere"),
         (["--resource", "GPU"], "say --workers or --scheduler too"),

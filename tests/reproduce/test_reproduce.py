@@ -3,7 +3,7 @@ import re
 import pytest
 
 from ital.errors import InputError
-from ital.reproduce import _plan, _study, _work, reproduce
+from ital.reproduce import _jobs, _plan, _study, _work, reproduce
 from ital.reproduce._plan import QUICK, STARTS, Cell
 from ital.reproduce.sections import Context, _beyond
 
@@ -38,11 +38,14 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
 
     results = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")}
     assert len(results) == 7  # six experiments and a sweep
-    monkeypatch.setattr(_work._theory, "panel", None)  # what is there is not computed again
+    monkeypatch.setattr(_jobs._theory, "panel", None)  # what is there is not computed again
     made = []
-    monkeypatch.setattr(_work._report, "publish", lambda report, out: made.append(report["sections"]) or out)
+    monkeypatch.setattr(
+        _work._report, "publish", lambda report, out, files=True: made.append(report["sections"]) or out
+    )
     reproduce(["regression"], quick=True, out=tmp_path)
-    monkeypatch.setattr(_work.experiments, "run", None)
+    made = made[-1:]
+    monkeypatch.setattr(_jobs.experiments, "run", None)
     reproduce(quick=True, out=tmp_path, report_only=True)
     assert [len(sections) for sections in made] == [page.count("<section ")] * 2
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")} == results
@@ -51,7 +54,7 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
 def test_what_goes_beyond_the_paper_has_a_section(small, tmp_path, monkeypatch):
     monkeypatch.setattr(_plan, "BEYOND", ("imt", "ital-adaptive"))
     cell = Cell("uniform", "regression", "switching")
-    _work.experiments.run(_plan.beyond_settings(cell, SMALL), tmp_path / _work.BEYOND, draw=False)
+    _jobs.experiments.run(_plan.beyond_settings(cell, SMALL), tmp_path / _jobs.BEYOND, draw=False)
     data = _work.collect(SMALL, tmp_path)
     assert list(data.beyond) == [cell]
     assert not data.experiments
@@ -70,7 +73,7 @@ def test_a_report_of_nothing_is_refused(small, tmp_path):
 def test_what_else_is_in_the_folder_is_in_the_report(small, tmp_path):
     data = _work.collect(SMALL, tmp_path)
     assert not data.experiments
-    _work._run(Cell("uniform", "regression", "adversarial"), SMALL, tmp_path, print)
+    _jobs.run_one(Cell("uniform", "regression", "adversarial"), SMALL, tmp_path, print)
     assert list(_work.collect(SMALL, tmp_path).experiments) == [Cell("uniform", "regression", "adversarial")]
     assert not _work.collect(SMALL._replace(steps=21), tmp_path).experiments
     assert not _work.collect(SMALL._replace(seeds=3), tmp_path).experiments

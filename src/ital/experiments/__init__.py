@@ -1,7 +1,7 @@
 """Experiments: settings in, files out. Interrupted work resumes, finished work is never computed twice."""
 
 from ital.errors import Incomplete
-from ital.experiments._engines import cluster
+from ital.experiments._engines import cluster, processes
 from ital.experiments._run import Outcome, run
 from ital.experiments._settings import Settings
 from ital.experiments._store import Damaged, load_curves, save_curves
@@ -15,6 +15,7 @@ __all__ = [
     "Sweep",
     "cluster",
     "load_curves",
+    "processes",
     "run",
     "save_curves",
     "sweep",

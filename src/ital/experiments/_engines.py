@@ -15,6 +15,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from ital import _processes
 from ital._files import Unwritable, write
 from ital._platform import check_platform, set_up_jax
 from ital.errors import InputError
@@ -68,6 +69,36 @@ def _tried(cell: Cell, folder: Path, show: Callable[[float], None], say: Callabl
             failure = Failure(cell, attempt, traceback.format_exc())
             say(f"cell {cell} failed ({_line(error)}), attempt {attempt} of {ATTEMPTS}")
     return failure
+
+
+@contextlib.contextmanager
+def processes(workers: int, platform: str | None = None) -> Iterator[RunCells]:
+    """Processes of this machine, each one cell at a time. No library is needed, and no worker that dies is replaced."""
+
+    def run_cells(
+        cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]
+    ) -> Finished:
+        shares: dict[str, float] = {}
+        number = 0
+        parts = [(cell, folder) for cell in cells]
+        for part, told in _processes.run(_compute_here, parts, min(workers, len(parts)), platform):
+            if part is not None:
+                number += 1
+                yield part[0], told
+            elif isinstance(told, str):
+                say(told)
+            else:
+                name, done = told
+                shares[name] = done
+                show(sum(shares.values()), f", {number} of {len(cells)} cells")
+
+    yield run_cells
+
+
+def _compute_here(part: tuple[Cell, Path]) -> Failure | None:
+    """What a process does with a cell."""
+    cell, folder = part
+    return _tried(cell, folder, lambda share: _processes.tell((cell.name, share * cell.size)), _processes.tell)
 
 
 @contextlib.contextmanager

@@ -67,7 +67,7 @@ def reproduce(
             say(f"{missing} needs features that the user builds, and is left out: {instead} stands for it.")
     jobs = _jobs.planned(wanted, scale, everything=bool(wanted) and not names)
     if workers is None:
-        workers = _processes.number_for(len({job.group for job in jobs}), platform)
+        workers = _processes.number_for(len({job.group for job in jobs}))
     report = _Report(scale, out, computing=bool(jobs))
     with show_whole(sum(job.seconds for job in jobs) + REPORT_SECONDS, progress) as tell:
         left = list(jobs)
