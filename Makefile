@@ -1,5 +1,6 @@
 # make run   sets up .venv and reproduces the paper at a small scale: report in results/quick/index.html
-# make test  sets up .venv and runs linters, type checker and tests
+# make check lints, checks types and tests the core, in a minute: for every save
+# make test  sets up .venv and runs linters, type checker and tests: for every change
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -7,10 +8,18 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 
 AXE := build/node/node_modules/axe-core/axe.min.js
 
-.PHONY: run test test-all tools lint types docs figures bench wheel clean
+# Tests of the mathematics and of the loop.
+CORE := tests/test_volume.py tests/test_gradients.py tests/test_losses.py tests/test_rationality.py tests/test_theory.py \
+  tests/test_teaching.py tests/test_public.py tests/teachers tests/learners/test_two_step.py \
+  tests/learners/test_matched.py tests/tasks/test_mdp.py tests/tasks/test_tasks.py tests/experiments/test_run.py
+
+.PHONY: run check test test-all tools lint types docs figures bench wheel clean
 
 run: $(VENV)/.installed
 	@$(BIN)/ital reproduce --quick
+
+check: lint types
+	$(BIN)/python -m pytest -n 2 -q $(CORE)
 
 test: lint types docs tools
 	$(BIN)/python -m pytest -n 2

@@ -3,6 +3,7 @@ import re
 import pytest
 
 from ital.errors import InputError
+from ital.experiments import load_curves
 from ital.reproduce import _jobs, _plan, _study, _work, reproduce
 from ital.reproduce._plan import QUICK, STARTS, Cell
 from ital.reproduce.sections import Context, _beyond
@@ -49,6 +50,35 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
     reproduce(quick=True, out=tmp_path, report_only=True)
     assert [len(sections) for sections in made] == [page.count("<section ")] * 2
     assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")} == results
+
+
+def test_processes_share_the_tasks_and_the_report_fills_up(monkeypatch, tmp_path):
+    """Two tasks in two processes: the same numbers as here, the first figure and a page before the end."""
+    scale = SMALL._replace(theory=(), sweeps=(), random=())
+    monkeypatch.setattr(_work, "QUICK", scale)
+    monkeypatch.setattr(_study, "is_there", lambda: False)
+    monkeypatch.setattr(_work, "SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr(_work, "REPORTING", 1e9)
+    pages, publish = [], _work._report.publish
+
+    def published(report, out, files=True):
+        pages.append(report["warning"])
+        return publish(report, out, files=files)
+
+    monkeypatch.setattr(_work._report, "publish", published)
+    said = []
+    report = reproduce(["regression", "gaussian"], quick=True, out=tmp_path, workers=2, platform="cpu", say=said.append)
+    assert said[0] in [
+        f"first figure: {tmp_path / task / 'cooperative/curves.png'}" for task in ("regression", "gaussian")
+    ]
+    assert "fills up" in said[1]
+    assert len(pages) == 8
+    assert pages[0].startswith("Still computing: ")
+    assert not pages[-1].startswith("Still computing")
+    assert "gaussian" in report.read_text()
+    _jobs.run_one(Cell("uniform", "gaussian", "adversarial"), scale, tmp_path / "here", print)
+    there, here = (load_curves(out / "gaussian/adversarial/curves.nc") for out in (tmp_path, tmp_path / "here"))
+    assert (there["distance"] == here["distance"]).all()
 
 
 def test_what_goes_beyond_the_paper_has_a_section(small, tmp_path, monkeypatch):

@@ -140,7 +140,7 @@ def test_the_picture_shows_the_most_probable_actions(rules, reference):
 @functools.partial(jax.jit, static_argnums=0)
 def core_step(program, world, states, actions, numbers, mind):
     """One step of the core's loop on a given mini-batch."""
-    drawn = Drawn((states, actions), jnp.arange(10), jnp.zeros((), int), jax.random.key(0))
+    drawn = Drawn((states, actions), jnp.arange(10), jnp.zeros((), int), program.prepare(jax.random.key(0), 10))
     lane = Lane(mind.belief, mind.memory, program.rules.first_feedback(mind.belief, world))
     moment = Moment(jnp.asarray(mind.step), jnp.asarray(30))
     after = teaching.teaching_step(program, world, drawn, numbers, moment, lane)[0]
@@ -155,15 +155,16 @@ def test_the_step_is_the_core_s_teaching_step(config, rules, learner):
     program = Program(
         rules=task.rules,
         teacher=teacher.choose,
+        prepare=teacher.prepare,
         omniscient=True,
         rule=robot.rule,
         step=form.take,
         batch_size=10,
-        eval_every=1,
         diagnostics=False,
+        watched=False,
         axes=(),
     )
-    numbers = (np.float32(config.lr), form.settings, robot.settings, ())
+    numbers = (np.float32(config.lr), form.settings, robot.settings, teacher.settings)
     mind = rules.mind(learner, rules.start(4, "C"))
     for arrows in rules.candidates(4, "C")[:6]:
         states, actions = np.array(arrows, np.int32).T

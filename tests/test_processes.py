@@ -1,0 +1,83 @@
+"""Worker processes: parts side by side, messages on the way, errors and Ctrl-C passed on."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from ital import _processes
+from ital.errors import InputError
+
+ROOT = Path(__file__).parents[1]
+
+
+def work(part):
+    _processes.tell(f"begin {part}")
+    if part == "bad":
+        raise InputError("no such part")
+    return part.upper(), os.getpid()
+
+
+def test_parts_are_done_in_other_processes_which_tell_of_them():
+    heard = list(_processes.run(work, ["a", "b", "c"], workers=2, platform="cpu"))
+    results = {part: told for part, told in heard if part is not None}
+    assert {part: upper for part, (upper, _) in results.items()} == {"a": "A", "b": "B", "c": "C"}
+    assert os.getpid() not in {pid for _, pid in results.values()}
+    assert [told for part, told in heard if part is None and told == "begin a"] == ["begin a"]
+
+
+def test_the_first_error_is_raised_and_ends_the_rest():
+    with pytest.raises(InputError, match="no such part"):
+        list(_processes.run(work, ["bad", "a"], workers=1, platform="cpu"))
+
+
+def test_workers_are_bounded_by_parts_cores_and_memory(monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
+    monkeypatch.setattr(_processes, "_free_memory", lambda: 10 * _processes.MEMORY_EACH)
+    assert [_processes.number_for(parts) for parts in (1, 2, 5, 20)] == [0, 2, 5, 8]
+    monkeypatch.setattr(_processes, "_free_memory", lambda: 3 * _processes.MEMORY_EACH + 1)
+    assert _processes.number_for(20) == 3
+    assert _processes._cached() >= 0
+
+
+WAITING = """
+import sys, time
+from ital import _processes
+
+def work(part):
+    try:
+        _processes.tell("begun")
+        time.sleep(60)
+    except KeyboardInterrupt:
+        open(sys.argv[1] + part, "w").close()
+        raise
+
+if __name__ == "__main__":
+    for part, told in _processes.run(work, ["a", "b"], 2, "cpu"):
+        print(told, flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_workers_end_with_their_parent(tmp_path, how):
+    """After Ctrl-C they may keep what they have; if the parent is killed they just end."""
+    script = tmp_path / "waiting.py"
+    script.write_text(WAITING)
+    command = [sys.executable, str(script), str(tmp_path / "kept-")]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+        assert [run.stdout.readline(), run.stdout.readline()] == ["begun\n", "begun\n"]
+        children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
+        workers = [int(pid) for pid in children.read_text().split()] if children.exists() else []
+        run.send_signal(how)
+        run.wait(30)
+    kept = sorted(file.name for file in tmp_path.glob("kept-*"))
+    assert kept == (["kept-a", "kept-b"] if how == signal.SIGINT else [])
+    until = time.monotonic() + 20
+    while any(Path(f"/proc/{pid}").exists() for pid in workers):
+        assert time.monotonic() < until, "a worker is left"
+        time.sleep(0.1)
