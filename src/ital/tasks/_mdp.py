@@ -60,6 +60,7 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
     row, column = np.divmod(cells, size)
     offsets = (-size, size, -1, 1)
     bumps = np.stack([row == 0, row == size - 1, column == 0, column == size - 1])
+    towards = np.where(bumps, cells, cells + np.reshape(offsets, (4, 1))).astype(np.int32)
 
     def beside(v: Array, offset: int) -> Array:
         """v at ``cells + offset``, anything beyond the ends; on a CPU a slice is several times as fast as a gather."""
@@ -74,13 +75,11 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
         return [(own_way - slip) * way + anywhere for way in straight]
 
     def expect(u: Array) -> Array:
-        straight = [jnp.where(bump, u, beside(u, offset)) for bump, offset in zip(bumps, offsets, strict=True)]
-        return jnp.stack(slipping(straight))
+        return jnp.stack(slipping([u[to] for to in towards]))
 
     def leave(state: Array, weights: Array) -> Array:
-        ways = zip(bumps, offsets, slipping(weights), strict=True)
-        leads = [(jnp.where(jnp.asarray(bump)[state], state, state + offset), way) for bump, offset, way in ways]
-        return functools.reduce(jnp.add, [jnp.where(cells == to, way, 0.0) for to, way in leads])
+        ways = zip(jnp.asarray(towards), slipping(weights), strict=True)
+        return functools.reduce(jnp.add, [jnp.where(cells == to[state], way, 0.0) for to, way in ways])
 
     def diagonals(weights: Array) -> tuple[list[Array], list[Array]]:
         """P_w and its transpose: what each cell reads of itself, then of those above, below, left and right."""
@@ -332,17 +331,15 @@ def onward(dynamics: Dynamics, planning: Planning, policy: Array) -> Onward:
 def solver(dynamics: Dynamics, weights: Array, rate: float, tolerance: float) -> Onward:
     """Solves with I − P_w, where actions count ``weights`` and ‖P_w‖ ≤ ``rate``: by :func:`cheapest_way`."""
     terms = _terms(rate, tolerance)
-    walks = dynamics.walk(weights) if dynamics.walk else None
-    exact = dynamics.eliminate(weights) if dynamics.eliminate else None
-    table = functools.cache(lambda: following(dynamics, weights))
 
     def solve(v: Array, back: bool) -> Array:
         way = cheapest_way(dynamics, rate, tolerance, v.size // dynamics.states)
-        if way == "walk" and walks:
-            return _series(walks[back], v, terms)
-        if way == "eliminate" and exact:
-            return exact[back](v)
-        return geometric_solve(table() if back else table().T, v, rate, tolerance)
+        if way == "walk" and dynamics.walk:
+            return _series(dynamics.walk(weights)[back], v, terms)
+        if way == "eliminate" and dynamics.eliminate:
+            return dynamics.eliminate(weights)[back](v)
+        table = following(dynamics, weights)
+        return geometric_solve(table if back else table.T, v, rate, tolerance)
 
     return Onward(functools.partial(solve, back=False), functools.partial(solve, back=True))
 
