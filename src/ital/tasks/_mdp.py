@@ -79,7 +79,7 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
 
     def leave(state: Array, weights: Array) -> Array:
         ways = zip(jnp.asarray(towards), slipping(weights), strict=True)
-        return functools.reduce(jnp.add, [jnp.where(cells == to[state], way, 0.0) for to, way in ways])
+        return functools.reduce(jnp.add, [jnp.where(jnp.arange(states) == to[state], way, 0.0) for to, way in ways])
 
     def diagonals(weights: Array) -> tuple[list[Array], list[Array]]:
         """P_w and its transpose: what each cell reads of itself, then of those above, below, left and right."""
@@ -115,7 +115,7 @@ def _eliminate(diagonals: list[Array], right: Array) -> Array:
     written transposed, so that the rows of b stay rows.
     """
     size = math.isqrt(right.shape[-1])
-    cells, identity = np.arange(size), jnp.eye(size, dtype=right.dtype)
+    cells, identity = jnp.arange(size), jnp.eye(size, dtype=right.dtype)
     blocks = [diagonal.reshape(size, size) for diagonal in diagonals]
     rights = jnp.moveaxis(right.reshape(-1, size, size), 0, 1)
 
