@@ -77,6 +77,44 @@ def test_all_that_follows_is_a_solve_on_every_device(monkeypatch, backend, disco
         np.testing.assert_allclose(onward.back(several), several @ inverse, atol=1e-6)
 
 
+@pytest.mark.parametrize(("size", "slip", "death"), [(1, 0.06, 0.02), (2, 0.0, 0.1), (6, 0.2, 0.01)])
+@pytest.mark.usefixtures("x64")
+def test_elimination_is_a_dense_solve(size, slip, death):
+    dynamics, rng = grid(size, slip, death), np.random.default_rng(0)
+    several = jnp.asarray(rng.normal(size=(3, size * size)))
+    policy = jnp.asarray(rng.dirichlet(np.full(4, 0.1), size=size * size).T)
+    for discount in (0.5, 0.99, 1.0):
+        matrix = np.eye(size * size) - discount * _mdp.following(dynamics, policy)
+        ahead, back = dynamics.eliminate(discount * policy)
+        np.testing.assert_allclose(ahead(several[0]), jnp.linalg.solve(matrix, several[0]), rtol=1e-6)
+        np.testing.assert_allclose(back(several), jnp.linalg.solve(matrix.T, several.T).T, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("size", "discount", "rows", "way"),
+    [(8, 0.5, 20, "eliminate"), (8, 0.5, 1, "walk"), (8, 0.99, 1, "eliminate"), (60, 0.5, 20, "walk")],
+)
+def test_the_way_to_solve_follows_from_the_numbers(monkeypatch, size, discount, rows, way):
+    assert _mdp.cheapest_way(grid(size), 0.98 * discount, 1e-6, rows) == way
+    monkeypatch.setattr("jax.default_backend", lambda: "gpu")
+    on_accelerator = "walk" if size == 60 or (rows == 1 and discount == 0.5) else "table"
+    assert _mdp.cheapest_way(grid(size), 0.98 * discount, 1e-6, rows) == on_accelerator
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_large_sparse_table_is_the_table():
+    p = np.concatenate([dense(grid(16)), dense(grid(16, slip=0.1))[:1]])
+    dynamics, rng = tabular(p), np.random.default_rng(0)
+    v, several = jnp.asarray(rng.normal(size=256)), jnp.asarray(rng.normal(size=(3, 256)))
+    policy = rng.dirichlet(np.ones(5), size=256).T
+    chosen = np.einsum("as,ast->st", policy, p)
+    ahead, back = dynamics.walk(jnp.asarray(policy))
+    np.testing.assert_allclose(dynamics.expect(v), p @ v, atol=1e-12)
+    np.testing.assert_allclose(dynamics.leave(jnp.asarray(17), jnp.asarray(policy[:, 17])), chosen[17], atol=1e-12)
+    np.testing.assert_allclose(ahead(several), several @ chosen.T, atol=1e-12)
+    np.testing.assert_allclose(back(several), several @ chosen, atol=1e-12)
+
+
 @pytest.mark.usefixtures("x64")
 def test_a_table_of_the_grid_is_the_grid():
     reward = jnp.asarray(np.random.default_rng(0).uniform(-2, 2, 16))

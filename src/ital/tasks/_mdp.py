@@ -16,6 +16,8 @@ from ital.gradients import HIGHEST
 
 MOST_SWEEPS = 10_000
 MOST_UNROLLED = 24
+FEWEST_SPARSE = 256  # states of a table, below which a matrix product is as fast as lists of successors
+MOST_ON_TABLE = 512  # states; an estimate from the launches and the arithmetic of a GPU
 Operator = Callable[[Array], Array]
 
 
@@ -25,7 +27,10 @@ class Dynamics(NamedTuple):
     ``expect(u)`` (A, S) is the mean of u over the next state, for each action in each state (nothing if it dies);
     ``leave(s, w)`` (S,) is Σₐ wₐ P(·|s,a): where state s leads when its actions count ``w`` (A,).
     ``survival`` is the largest probability of not dying in a step; ``even`` says that it is the same everywhere.
-    ``walk(w)`` is v ↦ P_w v and v ↦ v P_w when actions count ``w`` (A, S), where that takes less than a table P_w.
+
+    Three fields make a table P_w of where actions lead that count ``w`` (A, S) unnecessary. ``walk(w)`` is v ↦ P_w v
+    and v ↦ v P_w, of a vector or of rows; ``eliminate(w)`` is v ↦ (I − P_w)⁻¹v and v ↦ v(I − P_w)⁻¹, exactly;
+    ``degree`` is the number of cells that a walk reads per state.
     """
 
     states: int
@@ -35,6 +40,8 @@ class Dynamics(NamedTuple):
     survival: float
     even: bool
     walk: Callable[[Array], tuple[Operator, Operator]] | None = None
+    eliminate: Callable[[Array], tuple[Operator, Operator]] | None = None
+    degree: int = 0
 
 
 @functools.cache
@@ -49,15 +56,18 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
     if not (slip >= 0 and death >= 0 and death + 3 * slip <= 1):
         raise InputError(f"slip {slip} and death {death} must be probabilities with death + 3·slip at most 1")
     own_way = 1.0 - death - 3 * slip
-    row, column = np.divmod(np.arange(size * size), size)
-    towards = np.stack(
-        [
-            np.maximum(row - 1, 0) * size + column,
-            np.minimum(row + 1, size - 1) * size + column,
-            row * size + np.maximum(column - 1, 0),
-            row * size + np.minimum(column + 1, size - 1),
-        ]
-    ).astype(np.int32)
+    states, cells = size * size, np.arange(size * size)
+    row, column = np.divmod(cells, size)
+    offsets = (-size, size, -1, 1)
+    bumps = np.stack([row == 0, row == size - 1, column == 0, column == size - 1])
+    towards = np.where(bumps, cells, cells + np.reshape(offsets, (4, 1))).astype(np.int32)
+
+    def beside(v: Array, offset: int) -> Array:
+        """v at ``cells + offset``, anything beyond the ends; on a CPU a slice is several times as fast as a gather."""
+        if jax.default_backend() != "cpu":
+            return v[..., np.clip(cells + offset, 0, states - 1)]
+        padded = jnp.pad(v, [(0, 0)] * (v.ndim - 1) + [(size, size)])
+        return padded[..., size + offset : size + offset + states]
 
     def slipping(straight: Any) -> list[Array]:
         """What an action amounts to that mostly goes straight."""
@@ -65,31 +75,72 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
         return [(own_way - slip) * way + anywhere for way in straight]
 
     def expect(u: Array) -> Array:
-        return jnp.stack(slipping([u[cells] for cells in towards]))
+        return jnp.stack(slipping([u[to] for to in towards]))
 
     def leave(state: Array, weights: Array) -> Array:
-        cells = jnp.arange(size * size)
         ways = zip(jnp.asarray(towards), slipping(weights), strict=True)
-        return functools.reduce(jnp.add, [jnp.where(cells == to[state], way, 0.0) for to, way in ways])
+        return functools.reduce(jnp.add, [jnp.where(jnp.arange(states) == to[state], way, 0.0) for to, way in ways])
 
-    before = towards[[1, 0, 3, 2]]  # the neighbour from whom an action leads here, unless there is a wall
-    bumps, enters = towards == np.arange(size * size), before != np.arange(size * size)
-
-    def walk(weights: Array) -> tuple[Operator, Operator]:
+    def diagonals(weights: Array) -> tuple[list[Array], list[Array]]:
+        """P_w and its transpose: what each cell reads of itself, then of those above, below, left and right."""
         ways = slipping(weights)
-        staying = functools.reduce(jnp.add, [jnp.where(bumps[a], way, 0.0) for a, way in enumerate(ways)])
-        entering = [jnp.where(enters[a], way[before[a]], 0.0) for a, way in enumerate(ways)]
+        stays = functools.reduce(jnp.add, [jnp.where(bump, way, 0.0) for bump, way in zip(bumps, ways, strict=True)])
+        goes = [jnp.where(bump, 0.0, way) for bump, way in zip(bumps, ways, strict=True)]
+        comes = [
+            jnp.where(bumps[a], 0.0, beside(goes[opposite], offsets[a])) for a, opposite in enumerate((1, 0, 3, 2))
+        ]
+        return [stays, *goes], [stays, *comes]
 
-        def ahead(v: Array) -> Array:
-            return functools.reduce(jnp.add, [way * v[to] for way, to in zip(ways, towards, strict=True)])
+    def times(diagonals: list[Array], v: Array) -> Array:
+        stays, *reads = diagonals
+        read = [weight * beside(v, offset) for weight, offset in zip(reads, offsets, strict=True)]
+        return functools.reduce(jnp.add, read, stays * v)
 
-        def back(v: Array) -> Array:
-            arrived = [way * v[start] for way, start in zip(entering, before, strict=True)]
-            return functools.reduce(jnp.add, arrived, staying * v)
+    def both(operation: Callable[[list[Array], Array], Array]) -> Callable[[Array], tuple[Operator, Operator]]:
+        def operators(weights: Array) -> tuple[Operator, Operator]:
+            ahead, back = (functools.partial(operation, matrix) for matrix in diagonals(weights))
+            return ahead, back
 
-        return ahead, back
+        return operators
 
-    return Dynamics(size * size, 4, expect, leave, 1.0 - death, True, walk)
+    return Dynamics(states, 4, expect, leave, 1.0 - death, True, both(times), both(_eliminate), degree=5)
+
+
+def _eliminate(diagonals: list[Array], right: Array) -> Array:
+    """Solves x = Px + b on a square grid by block elimination: n⁴ for n⁶ of a table.
+
+    With the cells of a row of the grid as a block, I − P is block tridiagonal: row i reads
+    Tᵢxᵢ = bᵢ + uᵢ∘xᵢ₋₁ + dᵢ∘xᵢ₊₁, where Tᵢ holds the moves within the row and the other blocks are diagonal. From the
+    first row down xᵢ = yᵢ + Gᵢxᵢ₊₁, with (Tᵢ − uᵢ∘Gᵢ₋₁)[yᵢ, Gᵢ] = [bᵢ + uᵢ∘yᵢ₋₁, dᵢ]; then back up. All blocks are
+    written transposed, so that the rows of b stay rows.
+    """
+    size = math.isqrt(right.shape[-1])
+    cells, identity = jnp.arange(size), jnp.eye(size, dtype=right.dtype)
+    blocks = [diagonal.reshape(size, size) for diagonal in diagonals]
+    rights = jnp.moveaxis(right.reshape(-1, size, size), 0, 1)
+
+    def pivot(k: Array, block: Array) -> Array:
+        """A round of Gauss–Jordan in place; I − P is diagonally dominant and needs no other pivots."""
+        here = cells == k
+        row = jnp.where(here, 1.0, block[k]) / block[k, k]
+        return jnp.where(here[:, None], row, jnp.where(here, 0.0, block) - block[:, k, None] * row)
+
+    def down(above: tuple[Array, Array], row: tuple[list[Array], Array]) -> tuple[Any, Any]:
+        (passed_on, solved), ((stays, from_above, from_below, left, right), b) = above, row
+        within = identity * (1 - stays) - jnp.roll(identity, 1, 1) * left - jnp.roll(identity, -1, 1) * right
+        inverse = jax.lax.fori_loop(0, size, pivot, within - passed_on * from_above)
+        solved = jnp.matmul(b + from_above * solved, inverse, precision=HIGHEST)
+        return (from_below[:, None] * inverse, solved), (from_below[:, None] * inverse, solved)
+
+    def up(below: Array, row: tuple[Array, Array]) -> tuple[Array, Array]:
+        passed_on, solved = row
+        x = solved + jnp.matmul(below, passed_on, precision=HIGHEST)
+        return x, x
+
+    none = jnp.zeros_like(identity), jnp.zeros_like(rights[0])
+    _, eliminated = jax.lax.scan(down, none, (blocks, rights))
+    _, x = jax.lax.scan(up, none[1], eliminated, reverse=True)
+    return jnp.moveaxis(x, 0, 1).reshape(right.shape)
 
 
 def real(what: str, values: ArrayLike) -> np.ndarray:
@@ -115,6 +166,13 @@ def tabular(transitions: ArrayLike) -> Dynamics:
         action, state = np.unravel_index(np.argmax(rows), rows.shape)
         raise InputError(f"transitions of action {action} in state {state} sum to {rows.max():g}, more than 1")
 
+    survival = float(rows.max()) if rows.max() < 1 - 1e-6 else 1.0  # rows that miss 1 by rounding: nobody dies
+    even = bool(np.ptp(rows) < 1e-6)
+    linked = np.any(p > 0, axis=0, keepdims=True)[0]
+    degree = int(max(linked.sum(axis=0).max(), linked.sum(axis=1).max()))
+    if len(linked) >= FEWEST_SPARSE and 16 * degree <= len(linked):
+        return _sparse(p, linked, degree, survival, even)
+
     def table() -> Array:
         return jnp.asarray(p, jnp.result_type(float))
 
@@ -124,8 +182,41 @@ def tabular(transitions: ArrayLike) -> Dynamics:
     def leave(state: Array, weights: Array) -> Array:
         return jnp.einsum("a,at->t", weights, table()[:, state], precision=HIGHEST)
 
-    survival = float(rows.max()) if rows.max() < 1 - 1e-6 else 1.0  # rows that miss 1 by rounding: nobody dies
-    return Dynamics(p.shape[1], p.shape[0], expect, leave, survival, bool(np.ptp(rows) < 1e-6))
+    return Dynamics(p.shape[1], p.shape[0], expect, leave, survival, even)
+
+
+def _sparse(p: np.ndarray, linked: np.ndarray, degree: int, survival: float, even: bool) -> Dynamics:
+    """A table of which each state has at most ``degree`` successors and predecessors: lists of them, no table."""
+    states = len(linked)
+    successors, predecessors = _lists(linked, degree), _lists(linked.T, degree)
+    leads = np.take_along_axis(p, successors[None], axis=2) * np.take_along_axis(linked, successors, axis=1)
+    comes = np.take_along_axis(p.swapaxes(1, 2), predecessors[None], axis=2)
+    comes *= np.take_along_axis(linked.T, predecessors, axis=1)
+
+    def probabilities(listed: np.ndarray) -> Array:
+        return jnp.asarray(listed, jnp.result_type(float))
+
+    def expect(u: Array) -> Array:
+        return jnp.sum(probabilities(leads) * u[successors], axis=-1)
+
+    def leave(state: Array, weights: Array) -> Array:
+        ways = jnp.matmul(weights, probabilities(leads)[:, state], precision=HIGHEST)
+        return jnp.zeros(states, ways.dtype).at[jnp.asarray(successors)[state]].add(ways)
+
+    def walk(weights: Array) -> tuple[Operator, Operator]:
+        going = jnp.sum(weights[..., None] * probabilities(leads), axis=0)
+        coming = jnp.sum(weights[:, predecessors] * probabilities(comes), axis=0)
+        return (
+            lambda v: jnp.sum(going * v[..., successors], axis=-1),
+            lambda v: jnp.sum(coming * v[..., predecessors], axis=-1),
+        )
+
+    return Dynamics(states, len(p), expect, leave, survival, even, walk, degree=3 * degree)
+
+
+def _lists(linked: np.ndarray, degree: int) -> np.ndarray:
+    """The states linked to each state (S, degree); lists that are too short are filled up with others."""
+    return np.argsort(~linked, axis=1, kind="stable")[:, :degree].astype(np.int32)
 
 
 def following(dynamics: Dynamics, policy: Array) -> Array:
@@ -233,19 +324,45 @@ class Onward(NamedTuple):
 
 
 def onward(dynamics: Dynamics, planning: Planning, policy: Array) -> Onward:
-    """Solves by matrix products; where there is a GPU and no need for a table, those of one vector by walking."""
-    matrix = planning.discount * following(dynamics, policy)
-    rate = planning.discount * dynamics.survival
-    solve = functools.partial(geometric_solve, rate=rate, tolerance=planning.tolerance)
-    solved = Onward(lambda v: solve(matrix.T, v), lambda v: solve(matrix, v))
-    terms = _terms(rate, planning.tolerance)
-    if dynamics.walk is None or jax.default_backend() == "cpu" or terms > MOST_UNROLLED:
-        return solved
-    ahead, back = dynamics.walk(planning.discount * policy)
-    return Onward(
-        ahead=lambda v: _series(ahead, v, terms),
-        back=lambda v: _series(back, v, terms) if v.ndim == 1 else solved.back(v),
-    )
+    """Everything that follows from the actions of a policy (A, S), discounted by γ."""
+    return solver(dynamics, planning.discount * policy, planning.discount * dynamics.survival, planning.tolerance)
+
+
+def solver(dynamics: Dynamics, weights: Array, rate: float, tolerance: float) -> Onward:
+    """Solves with I − P_w, where actions count ``weights`` and ‖P_w‖ ≤ ``rate``: by :func:`cheapest_way`."""
+    terms = _terms(rate, tolerance)
+
+    def solve(v: Array, back: bool) -> Array:
+        way = cheapest_way(dynamics, rate, tolerance, v.size // dynamics.states)
+        if way == "walk" and dynamics.walk:
+            return _series(dynamics.walk(weights)[back], v, terms)
+        if way == "eliminate" and dynamics.eliminate:
+            return dynamics.eliminate(weights)[back](v)
+        table = following(dynamics, weights)
+        return geometric_solve(table if back else table.T, v, rate, tolerance)
+
+    return Onward(functools.partial(solve, back=False), functools.partial(solve, back=True))
+
+
+def cheapest_way(dynamics: Dynamics, rate: float, tolerance: float, rows: int) -> str:
+    """How to solve for ``rows`` right-hand sides: ``walk`` along the series, ``eliminate``, or a ``table``.
+
+    On a CPU the way with the least work; the two numbers are the cost of a multiplication in a walk and in an
+    elimination, measured in those of a matrix product (docs/performance.md). On a GPU, where every round costs a
+    launch, a table for all that is small or slow to converge, but for one vector.
+    """
+    terms = _terms(rate, tolerance)
+    if jax.default_backend() != "cpu":
+        short = rows == 1 and terms <= MOST_UNROLLED
+        return "walk" if dynamics.walk and (short or dynamics.states > MOST_ON_TABLE) else "table"
+    doublings, remaining = _cheapest(rate, tolerance, dynamics.states, rows)
+    size = math.isqrt(dynamics.states)
+    work = {"table": dynamics.states * (doublings * (dynamics.states + rows) + (remaining - 1) * rows)}
+    if dynamics.walk:
+        work["walk"] = 6 * dynamics.degree * terms * rows
+    if dynamics.eliminate:
+        work["eliminate"] = 16 * (size**2 + 2 * size * rows)
+    return min(work, key=lambda way: work[way])
 
 
 def geometric_solve(matrix: Array, right: Array, rate: float, tolerance: float) -> Array:
@@ -291,7 +408,6 @@ def expected_return(dynamics: Dynamics, planning: Planning, q: Array, reward: Ar
     Undiscounted, but where nobody need die, and the sum would have no end, discounted by γ.
     """
     greedy = (jnp.arange(q.shape[0])[:, None] == jnp.argmax(q, axis=0)).astype(reward.dtype)
-    leading = following(dynamics, greedy)
-    first = jnp.matmul(leading, reward, precision=HIGHEST)
+    first = jnp.sum(greedy * dynamics.expect(reward), axis=0)
     discount = 1.0 if dynamics.survival < 1 else planning.discount
-    return jnp.mean(geometric_solve(discount * leading.T, first, discount * dynamics.survival, 1e-6))
+    return jnp.mean(solver(dynamics, discount * greedy, discount * dynamics.survival, 1e-9).ahead(first))
