@@ -1,6 +1,7 @@
+import asyncio
 import contextlib
+import functools
 import threading
-import time
 
 import httpx
 import pytest
@@ -42,22 +43,60 @@ def store(url):
         yield opened
 
 
+@functools.cache
+def _loop():
+    """The event loop of all servers of a worker, in a thread of its own."""
+    loop = (uvicorn.Config(None).get_loop_factory() or asyncio.new_event_loop)()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    return loop, thread
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _the_loop_ends():
+    yield
+    if _loop.cache_info().currsize:
+        loop, thread = _loop()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
+        _loop.cache_clear()
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server without its pauses: it begins at once and ends as soon as nobody is connected."""
+
+    async def begin(self, listening):
+        self.config.load()
+        self.lifespan = self.config.lifespan_class(self.config)
+        with contextlib.suppress(SystemExit):
+            await self.startup([listening])
+            await self.on_tick(0)
+
+    async def end(self):
+        for server in self.servers:
+            server.close()
+        for connection in list(self.server_state.connections):
+            connection.shutdown()
+        while self.server_state.connections or self.server_state.tasks:
+            await asyncio.sleep(0.001)
+        await self.lifespan.shutdown()
+
+
 @contextlib.contextmanager
 def running(app):
-    """A real server in a thread, and a client for it."""
+    """A real server, and a client for it."""
+    loop, _ = _loop()
     listening, address = listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, access_log=False, log_level="error", server_header=False))
-    thread = threading.Thread(target=server.run, args=([listening],))
-    thread.start()
+    server = _Server(uvicorn.Config(app, access_log=False, log_level="error", server_header=False))
     try:
-        while not server.started and thread.is_alive():
-            time.sleep(0.01)
+        asyncio.run_coroutine_threadsafe(server.begin(listening), loop).result()
         assert server.started, "the server did not start"
         with httpx.Client(base_url=address, timeout=30) as client:
             yield client
     finally:
-        server.should_exit = True
-        thread.join()
+        if server.started:
+            asyncio.run_coroutine_threadsafe(server.end(), loop).result(60)
         listening.close()
 
 
