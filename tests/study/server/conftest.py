@@ -1,10 +1,12 @@
 import asyncio
 import contextlib
 import functools
+import shutil
 import threading
 
 import httpx
 import pytest
+import sqlalchemy as sa
 import uvicorn
 
 from ital.study._cli_server import listen
@@ -30,6 +32,38 @@ def url(request, tmp_path, monkeypatch):
     else:
         with request.getfixturevalue("cluster").new() as address:
             yield address
+
+
+@pytest.fixture(scope="session")
+def _made():
+    """Databases that tests begin with copies of: by their kind and who made them."""
+    return {}
+
+
+@pytest.fixture
+def filled(url, request, tmp_path, tmp_path_factory, monkeypatch, _made):
+    """``filled(make)`` fills the test's database with what ``make(url)`` left in another one, and gives what it gave.
+
+    That other one is made once, and copied, with the files beside it, for every test.
+    """
+
+    def fill(make):
+        sqlite = url.startswith("sqlite")
+        if (sqlite, make) not in _made:
+            folder = tmp_path_factory.mktemp("made")
+            source = f"sqlite:///{folder / 'study.db'}" if sqlite else request.getfixturevalue("cluster").lasting()
+            with monkeypatch.context() as patch:
+                patch.setenv("ITAL_STUDY_FOLDER", str(folder))
+                _made[sqlite, make] = source, folder, make(source)
+        source, folder, gave = _made[sqlite, make]
+        names = [sa.make_url(one).database for one in (source, url)]
+        if not sqlite:
+            request.getfixturevalue("cluster").copy(*names)
+        for file in folder.iterdir():
+            shutil.copy2(file, tmp_path / (file.name if sqlite else file.name.replace(*names)))
+        return gave
+
+    return fill
 
 
 @pytest.fixture
@@ -100,14 +134,15 @@ def running(app):
         listening.close()
 
 
-@pytest.fixture
-def served():
-    """Starts servers inside the test: ``with served(url) as client``."""
+def serve(url, config=None, **changes):
+    """A server of that database: ``with serve(url) as client``."""
     from ital.study.server import create_app
 
-    def serve(url, config=None, **changes):
-        return running(create_app(config or people.tiny(), url, people.settings(**changes)))
+    return running(create_app(config or people.tiny(), url, people.settings(**changes)))
 
+
+@pytest.fixture
+def served():
     return serve
 
 
