@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,7 +11,8 @@ from ital.features._equations import Pairs, Recipe
 from ital.tasks import equation as eq
 from ital.tasks.equation._network import Network, features_of
 
-SMALL = Recipe(trajectories=20, held_out=20, rows=30, test_rows=10, fresh=1, epochs=2, batch=64)
+SMALL = Recipe(trajectories=5, held_out=20, rows=30, test_rows=10, fresh=1, epochs=2, batch=64)
+loss_of = eqx.filter_jit(_equations.loss_of)
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +40,7 @@ def test_loss_is_the_sum_of_two_mean_hinges(pairs):
     up, down = pairs.positives[:7], pairs.negatives[:11]
     hinge = lambda p: np.maximum(0, 1 - (values[p[:, 0]] - values[p[:, 1]])).mean()  # noqa: E731
     expected = hinge(up) + hinge(down) + 0.25 * np.sum(np.asarray(network.value, np.float64) ** 2)
-    loss = _equations.loss_of(network, jnp.asarray(pairs.codes), jnp.asarray(up), jnp.asarray(down), 0.5)
+    loss = loss_of(network, jnp.asarray(pairs.codes), jnp.asarray(up), jnp.asarray(down), 0.5)
     assert float(loss) == pytest.approx(expected, rel=1e-4)
 
 
@@ -93,7 +95,7 @@ def test_build_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
 
 def test_training_lowers_the_loss(pairs, tmp_path):
     def loss(network):
-        return float(_equations.loss_of(network, *map(jnp.asarray, pairs[:3]), 0.0))
+        return float(loss_of(network, *map(jnp.asarray, pairs[:3]), 0.0))
 
     recipe = SMALL._replace(epochs=6, batch=128, rate=3e-3)
     trained = _equations.train(5, pairs, recipe, seed=0, checkpoint=tmp_path / "5.eqx", show=lambda done, text: None)

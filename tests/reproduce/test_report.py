@@ -21,32 +21,42 @@ def report(tmp_path, **options):
     return _report.build(context(out=tmp_path, **options))
 
 
-def test_a_report_is_plain_data_and_makes_the_same_page_when_it_is_read_again(tmp_path):
-    made = report(tmp_path)
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The report of a quick run."""
+    return report(tmp_path_factory.mktemp("report"))
+
+
+@pytest.fixture(scope="module")
+def page(made):
+    return _html.page(made)
+
+
+def test_a_report_is_plain_data_and_makes_the_same_page_when_it_is_read_again(tmp_path, made):
     _report.publish(made, tmp_path)
     again = _report.load(tmp_path / "report.json")
     assert again == json.loads(json.dumps(made))
     assert _html.page(again) == (tmp_path / "index.html").read_text()
 
 
-def test_every_figure_of_a_quick_run_says_so_and_of_a_full_one_does_not(tmp_path):
-    for scale, noted in ((QUICK, "quick run: 5 seeds, 400 steps"), (FULL, "")):
-        made = report(tmp_path, scale=scale)
-        figures = _blocks.figures_in(block for section in made["sections"] for block in section["blocks"])
+def test_every_figure_of_a_quick_run_says_so_and_of_a_full_one_does_not(tmp_path, made):
+    for one, scale, noted in (
+        (made, QUICK, "quick run: 5 seeds, 400 steps"),
+        (report(tmp_path, scale=FULL), FULL, ""),
+    ):
+        figures = _blocks.figures_in(block for section in one["sections"] for block in section["blocks"])
         assert figures
         assert {figure["note"] for figure in figures} == {noted}
-        assert bool(made["warning"]) == scale.quick
+        assert bool(one["warning"]) == scale.quick
 
 
-def test_names_within_a_page_are_unique(tmp_path):
-    page = _html.page(report(tmp_path))
+def test_names_within_a_page_are_unique(page):
     names = re.findall(r' id="([^"]+)"', page)
     assert len(names) == len(set(names))
     assert set(re.findall(r'href="#([^"]+)"', page)) | set(re.findall(r"url\(#([^)]+)\)", page)) <= set(names)
 
 
-def test_signs_in_numbers_are_no_marks_of_the_page(tmp_path):
-    page = _html.page(report(tmp_path))
+def test_signs_in_numbers_are_no_marks_of_the_page(page):
     assert "&lt; 0.001" in page
     assert not re.findall(r"<(?![a-zA-Z/!]).{20}", re.sub(r"(?s)<(style|script)>.*?</\1>", "", page))
 
@@ -60,15 +70,13 @@ def test_a_section_is_one_line_in_a_list_and_an_empty_one_is_left_out(tmp_path, 
     assert "Nothing</h2>" not in page
 
 
-def test_a_call_that_computed_says_how_long_it_took(tmp_path):
-    told = json.dumps(report(tmp_path))
-    assert "This call took 1 s in all." in told
+def test_a_call_that_computed_says_how_long_it_took(tmp_path, made):
+    assert "This call took 1 s in all." in json.dumps(made)
     remade = _report.build(context(out=tmp_path)._replace(took=None))
     assert "This call took" not in json.dumps(remade)
 
 
-def test_claims_come_first_with_both_starts_their_number_and_p(tmp_path):
-    made = report(tmp_path)
+def test_claims_come_first_with_both_starts_their_number_and_p(made):
     assert made["sections"][0]["id"] == "claims"
     row = next(row for row in _report.claims(made) if row["claim"].startswith("ITAL beats IMT"))
     assert [(one["start"], one["held"], one["of"]) for one in row["tallies"]] == [
@@ -132,8 +140,7 @@ def test_what_is_no_report_is_refused(tmp_path, content):
         _report.load(file)
 
 
-def test_a_short_table_has_the_numbers_of_the_report(tmp_path):
-    made = report(tmp_path)
+def test_a_short_table_has_the_numbers_of_the_report(made):
     lines = _report.markdown(made).splitlines()
     assert lines[0].startswith("A quick run: 5 seeds, 400 steps.")
     assert len(lines) == 4 + len(_claims.CLAIMS)

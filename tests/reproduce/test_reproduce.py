@@ -8,7 +8,7 @@ from ital.reproduce import _jobs, _plan, _study, _work, reproduce
 from ital.reproduce._plan import QUICK, STARTS, Cell
 from ital.reproduce.sections import Context, _beyond
 
-SMALL = QUICK._replace(seeds=2, steps=20, theory=("regression",), theory_steps=8, theory_seeds=1, sweep_seeds=1)
+SMALL = QUICK._replace(seeds=2, steps=20, theory=("regression",), theory_steps=40, theory_seeds=2, sweep_seeds=1)
 
 
 @pytest.fixture

@@ -5,16 +5,22 @@ import ital
 from ital.reproduce import _theory
 
 
-def test_large_beta_recovers_the_guarantee_where_the_conditions_hold_and_moderate_beta_does_not():
-    found = _theory.guarantee("regression", None, seeds=2, batches=100)
+@pytest.fixture(scope="module")
+def panels():
+    """What a report shows of both starts, of sizes that the test of a whole report has as well."""
+    return {start: _theory.panel("regression", start, seeds=2, steps=40) for start in (None, "normal:0.1")}
+
+
+def test_large_beta_recovers_the_guarantee_where_the_conditions_hold_and_moderate_beta_does_not(panels):
+    found = panels[None]["guarantee"]
     assert found["held"] > 50
     assert found["where_held"][-1] == 1.0
     assert min(found["where_held"]) < 0.95
     assert found["elsewhere"][-1] < 0.5
 
 
-def test_sharpness_reaches_its_aim_at_the_value_of_auto():
-    found = _theory.sharpness("regression", None, seeds=2)
+def test_sharpness_reaches_its_aim_at_the_value_of_auto(panels):
+    found = panels[None]["sharpness"]
     curve = np.interp(np.log(found["auto"]), np.log(found["beta"]), found["sharpness"])
     np.testing.assert_allclose(curve, 0.8, atol=0.15)
     taught = ital.teach("regression", beta="auto", seeds=2, steps=1)
@@ -22,8 +28,8 @@ def test_sharpness_reaches_its_aim_at_the_value_of_auto():
 
 
 @pytest.mark.parametrize("start", [None, "normal:0.1"])
-def test_diagnostics_are_shares_of_steps(start):
-    found = _theory.taught("regression", start, seeds=2, steps=40)
+def test_diagnostics_are_shares_of_steps(panels, start):
+    found = panels[start]["taught"]
     assert found["beta"] == [50.0, 500.0, 5000.0, 15000.0]
     assert 0.5 < min(found["conditions"]) <= max(found["conditions"]) <= 1
     assert found["improved"][0] == 1.0  # a small β makes a small step in the right direction

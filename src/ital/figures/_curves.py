@@ -121,12 +121,13 @@ def _panel(axis: Any, curves: "xr.Dataset", task: Task, metric: str) -> None:
 
 
 def save(figure: "Figure", path: Path) -> list[Path]:
-    """Writes ``path``.png and ``path``.pdf, each complete or not at all; returns them."""
+    """Writes ``path``.png and ``path``.pdf, laid out alike, each complete or not at all; returns them."""
     written = []
     for suffix, options in ((".png", {"dpi": 150}), (".pdf", {"metadata": {"CreationDate": None}})):
         file = path.with_name(path.name + suffix)
         drawn = io.BytesIO()
         figure.savefig(drawn, format=suffix[1:], **options)
+        figure.set_layout_engine("none")  # where everything is, is settled: it takes as long as to draw it
         write(file, drawn.getvalue())
         written.append(file)
     return written

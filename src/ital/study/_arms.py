@@ -76,7 +76,7 @@ class Lane(NamedTuple):
     stream: Any
     settings: Any
     matched: Any
-    given: Any  # choices made already, −1 where the teacher is to choose
+    given: Any  # the choices of all steps that were made already, −1 where the teacher is to choose
 
 
 class Trace(NamedTuple):
@@ -112,30 +112,55 @@ def step(
     return (jnp.where(lane.matched, control, after), memory), (lesson.chosen, jnp.argmax(scores), length)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3))
-def run_lanes(
-    game: Game, rule: Any, steps: int, count: int, lr: Array, scale: Array, seed: Array, lanes: Lane
-) -> Trace:
-    """All lanes side by side, ``steps`` steps with ``count`` candidates each."""
+def run_lanes(game: Game, rule: Any, steps: int, count: int, lr: Any, scale: Any, seed: Any, lanes: Lane) -> Trace:
+    """All lanes side by side, ``steps`` steps with ``count`` candidates each.
 
-    def one(lane: Lane) -> Trace:
-        key = _world.key_of(seed, lane.number, lane.code)
-        start = _world.first_belief(game, key, scale)
-        arrows = _world.draw_arrows(game, key, lane.cumulative, steps, count)
-        stream = jax.random.fold_in(jax.random.fold_in(key, _TEACHER), lane.stream)
-        numbers = jnp.arange(steps)
-        keys = jax.vmap(lambda t: jax.random.fold_in(stream, t))(numbers)
+    The program is that of one step, so that studies of any length share it.
+    """
+    given, lanes = lanes.given, jax.device_put(lanes._replace(given=()))
+    nowhere = np.zeros((len(given), game.dynamics.states), bool)
+    whose = seed, lanes.number, lanes.code, lanes.cumulative
+    arrows = _world.all_arrows(functools.partial(_draw_lanes, game, count, *whose), nowhere, steps)
+    minds = jax.tree.map(np.asarray, _first_minds(game, rule, scale, seed, lanes))  # of settled types, as after a step
+    start, done = minds[0], []
+    for t in range(steps):
+        shown = Arrows(arrows.cells[:, t], arrows.actions[:, t]), given[:, t]
+        minds, did = _step_lanes(game, rule, lr, seed, np.int32(t), lanes, *shown, minds)
+        done.append((*did, minds[0]))
+    choice, machine_choice, length, beliefs = (np.stack(each, axis=1) for each in zip(*done, strict=True))
+    return Trace(arrows, choice, machine_choice, length, np.concatenate([start[:, None], beliefs], axis=1))
 
-        def one_step(mind: tuple[Array, Any], now: tuple[Any, ...]) -> tuple[tuple[Array, Any], tuple[Array, ...]]:
-            after, did = step(game, rule, lr, lane, mind, *now)
-            return after, (*did, after[0])
 
-        fresh = start, rule.init(start, lane.settings)
-        steps_taken = jax.lax.scan(one_step, fresh, (numbers, arrows, lane.given, keys))[1]
-        choice, machine_choice, length, beliefs = steps_taken
-        return Trace(arrows, choice, machine_choice, length, jnp.concatenate([start[None], beliefs]))
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _draw_lanes(
+    game: Game, count: int, seed: Array, numbers: Array, codes: Array, cumulative: Array, first: Array, used: Array
+) -> tuple[Array, Arrows]:
+    def one(number: Array, code: Array, cumulative: Array, used: Array) -> tuple[Array, Arrows]:
+        return _world.draw_arrows(game, count, _world.key_of(seed, number, code), cumulative, first, used)
+
+    return jax.vmap(one)(numbers, codes, cumulative, used)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _first_minds(game: Game, rule: Any, scale: Array, seed: Array, lanes: Lane) -> tuple[Array, Any]:
+    def one(lane: Lane) -> tuple[Array, Any]:
+        start = _world.first_belief(game, _world.key_of(seed, lane.number, lane.code), scale)
+        return start, rule.init(start, lane.settings)
 
     return jax.vmap(one)(lanes)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _step_lanes(
+    game: Game, rule: Any, lr: Array, seed: Array, number: Array, lanes: Lane, arrows: Arrows, given: Array,
+    minds: tuple[Array, Any],
+) -> tuple[tuple[Array, Any], tuple[Array, ...]]:  # fmt: skip
+    def one(lane: Lane, arrows: Arrows, given: Array, mind: tuple[Array, Any]) -> Any:
+        key = _world.key_of(seed, lane.number, lane.code)
+        stream = jax.random.fold_in(jax.random.fold_in(key, _TEACHER), lane.stream)
+        return step(game, rule, lr, lane, mind, number, arrows, given, jax.random.fold_in(stream, number))
+
+    return jax.vmap(one)(lanes, arrows, given, minds)
 
 
 class Run(NamedTuple):

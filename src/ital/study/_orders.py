@@ -1,8 +1,9 @@
 """Which robot comes first on each map: counterbalanced over participants. The others follow in turn."""
 
+import functools
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from ital.study._config import LEARNERS
 
@@ -11,12 +12,17 @@ LONGEST = 6  # beyond so many maps the pattern of who comes first repeats: 64 or
 
 def orders(maps: int, learners: Sequence[str] = LEARNERS) -> list[str]:
     """Every order: the learner that is robot 1 on each map, joined by hyphens; those that change often come first."""
+    return list(_orders(maps, tuple(learners)))
+
+
+@functools.lru_cache(maxsize=16)
+def _orders(maps: int, learners: tuple[str, ...]) -> tuple[str, ...]:
     patterns = itertools.product(learners, repeat=min(maps, LONGEST))
 
     def repeats(pattern: tuple[str, ...]) -> int:
         return sum(one == other for one, other in itertools.pairwise(pattern))
 
-    return ["-".join((pattern * maps)[:maps]) for pattern in sorted(patterns, key=repeats)]
+    return tuple("-".join((pattern * maps)[:maps]) for pattern in sorted(patterns, key=repeats))
 
 
 def robots(order: str, map_index: int, learners: Sequence[str] = LEARNERS) -> tuple[str, ...]:
@@ -30,8 +36,13 @@ def robots(order: str, map_index: int, learners: Sequence[str] = LEARNERS) -> tu
 
 def turns(order: str, learners: Sequence[str] = LEARNERS) -> list[str]:
     """The orders in which every map's first robot is so many places further on, this one first; for two: opposites."""
+    return list(_turns(order, tuple(learners)))
+
+
+@functools.lru_cache(maxsize=4096)
+def _turns(order: str, learners: tuple[str, ...]) -> tuple[str, ...]:
     maps = range(order.count("-") + 1)
-    return ["-".join(each) for each in zip(*(robots(order, one, learners) for one in maps), strict=True)]
+    return tuple("-".join(each) for each in zip(*(robots(order, one, learners) for one in maps), strict=True))
 
 
 def firsts(counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEARNERS) -> list[dict[str, int]]:
@@ -53,11 +64,17 @@ def next_order(counted: Mapping[str, int], maps: int, learners: Sequence[str] = 
     table = firsts(counted, maps, learners)
     taken = Counter(counted)
 
-    def cost(order: str) -> tuple[int, int, int]:
-        uneven = sum(row[first] for row, first in zip(table, order.split("-"), strict=True))
-        return uneven, taken[order], -sum(taken[one] for one in turns(order, learners))
+    def least(among: Sequence[str], cost: Callable[[str], int]) -> list[str]:
+        costs = [cost(order) for order in among]
+        lowest = min(costs)
+        return [order for order, one in zip(among, costs, strict=True) if one == lowest]
 
-    return min(orders(maps, learners), key=cost)
+    even = least(
+        orders(maps, learners),
+        lambda order: sum(row[first] for row, first in zip(table, order.split("-"), strict=True)),
+    )
+    rare = least(even, lambda order: taken[order])
+    return least(rare, lambda order: -sum(taken[one] for one in _turns(order, tuple(learners))))[0]
 
 
 __all__ = ["firsts", "next_order", "orders", "robots", "turns"]

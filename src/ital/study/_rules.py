@@ -91,10 +91,10 @@ class Rules:
         return _key(*(np.uint32(one) for one in numbers))
 
     def _draw(self, number: int, map_name: str) -> tuple[tuple[Arrow, ...], ...]:
-        key = self._key(number, map_name)
-        cumulative = self.truth(map_name).cumulative
-        drawn = _draw_arrows(self.game, key, cumulative, self.steps(map_name), self.config.candidates)
-        cells, actions = (np.asarray(part).tolist() for part in drawn)
+        known = self.game, self.config.candidates, self._key(number, map_name), self.truth(map_name).cumulative
+        nowhere = np.zeros(self.config.size**2, bool)
+        drawn = _world.all_arrows(functools.partial(_draw_arrows, *known), nowhere, self.steps(map_name))
+        cells, actions = (part.tolist() for part in drawn)
         return tuple(tuple(map(Arrow, *step)) for step in zip(cells, actions, strict=True))
 
     def robot(self, learner: str) -> Learner:
@@ -198,9 +198,11 @@ def _first_belief(game: Game, key: Array, scale: Array) -> Array:
     return _world.first_belief(game, key, scale)
 
 
-@functools.partial(jax.jit, static_argnums=(0, 3, 4))
-def _draw_arrows(game: Game, key: Array, cumulative: Array, steps: int, count: int) -> Arrows:
-    return _world.draw_arrows(game, key, cumulative, steps, count)
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def _draw_arrows(
+    game: Game, count: int, key: Array, cumulative: Array, first: Array, used: Array
+) -> tuple[Array, Arrows]:
+    return _world.draw_arrows(game, count, key, cumulative, first, used)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

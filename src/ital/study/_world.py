@@ -6,6 +6,7 @@ core, fed with a :class:`~ital.learners.Lesson`. Arrows point up, right, down or
 
 import functools
 import zlib
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -24,6 +25,7 @@ from ital.tasks._mdp import Dynamics, Planning
 CORE_ACTION = np.array([0, 3, 1, 2])  # up, right, down, left among the core's up, down, left, right
 METRICS = ("distance", "distance_centred", "policy_tv", "policy_gap", "reward")
 
+DRAWN = 32  # steps whose arrows are drawn at once; always so many, so that studies of any length share one program
 _START, _ARROWS = 0, 1  # streams of random numbers, kept apart by fold_in
 
 Belief = Float[Array, " S"]
@@ -98,8 +100,12 @@ def first_belief(game: Game, key: PRNGKeyArray, scale: Array) -> Belief:
     return scale * (2 * unit - 1)
 
 
-def draw_arrows(game: Game, key: PRNGKeyArray, cumulative: Array, steps: int, count: int) -> Arrows:
-    """The candidates of all steps: distinct cells, none of the step before, each with a draw of its direction."""
+def draw_arrows(
+    game: Game, count: int, key: PRNGKeyArray, cumulative: Array, first: Int[Array, ""], used: Array
+) -> tuple[Array, Arrows]:
+    """The candidates of ``DRAWN`` steps from ``first`` on: distinct cells, none of the step before, each with a draw
+    of its direction. Takes the cells that the step before used, and returns those of the last one.
+    """
     stream = jax.random.fold_in(key, _ARROWS)
 
     def one(used: Array, step: Array) -> tuple[Array, Arrows]:
@@ -111,8 +117,18 @@ def draw_arrows(game: Game, key: PRNGKeyArray, cumulative: Array, steps: int, co
         actions = jnp.sum(chance[:, None] >= cumulative[cells, :-1], axis=1).astype(jnp.int32)
         return jnp.zeros_like(used).at[cells].set(True), Arrows(cells, actions)
 
-    nowhere = jnp.zeros(game.dynamics.states, bool)
-    return jax.lax.scan(one, nowhere, jnp.arange(steps))[1]
+    return jax.lax.scan(one, used, first + jnp.arange(DRAWN))
+
+
+def all_arrows(draw: Callable[[Any, Any], tuple[Any, Arrows]], used: np.ndarray, steps: int) -> Arrows:
+    """The candidates of all steps, by as many calls of ``draw(first, used)`` as it takes; steps are the axis that
+    comes after those of ``used`` but the last.
+    """
+    parts, axis = [], used.ndim - 1
+    for first in range(0, steps, DRAWN):
+        used, drawn = draw(np.int32(first), used)
+        parts.append(drawn)
+    return jax.tree.map(lambda *each: np.concatenate(each, axis).take(range(steps), axis), *parts)
 
 
 def lesson(

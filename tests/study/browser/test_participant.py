@@ -18,10 +18,17 @@ def rows_of(browser, address):
     return [row for row in stored_steps(browser, address) if int(row["participant"]) == number]
 
 
-@pytest.mark.parametrize(("keys", "pace"), [(False, "real"), (True, "hurried")], ids=["mouse", "keyboard"])
+@pytest.mark.parametrize(
+    ("keys", "pace"),
+    [
+        pytest.param(False, "hurried", id="mouse"),
+        pytest.param(True, "hurried", id="keyboard"),
+        pytest.param(False, "real", id="mouse, with all pauses", marks=pytest.mark.slow),
+    ],
+)
 def test_whole_study(browser, page, server, config, keys, pace):
     person = Person(page, server, config, keys=keys)
-    person.open(f"?PROLIFIC_PID=whole-{keys}&STUDY_ID=s&SESSION_ID=t")
+    person.open(f"?PROLIFIC_PID=whole-{keys}-{pace}&STUDY_ID=s&SESSION_ID=t")
     person.consent()
     person.read()
     person.answer(shift=1)

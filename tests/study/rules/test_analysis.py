@@ -17,6 +17,12 @@ def as_if_live(config, rules):
     return table.assign(mode="live", teacher="human")
 
 
+@pytest.fixture(scope="module")
+def found(config, as_if_live):
+    """The analysis of those rows."""
+    return analyze(Study(config, as_if_live))
+
+
 def test_a_paired_test_is_scipy_s():
     rng = np.random.default_rng(0)
     a, b = rng.normal(1, 2, 15), rng.normal(0, 2, 15)
@@ -154,8 +160,7 @@ def test_curves_begin_before_the_first_step(analysis, steps):
     assert (curve["n"] == 20).all()
 
 
-def test_people_are_compared_with_machines_in_their_place(config, rules, as_if_live, analysis):
-    found = analyze(Study(config, as_if_live))
+def test_people_are_compared_with_machines_in_their_place(rules, as_if_live, found, analysis):
     assert (found.kind, found.mode, found.participants) == ("human", "live", {"human": 3})
     assert found.replay_error == 0
     teachers = ("human", "machine", "random")
@@ -227,11 +232,11 @@ def test_a_table_that_was_changed_is_noticed(config, as_if_live):
     assert any("differ from a replay" in note for note in found.notes)
 
 
-def test_through_files_the_numbers_are_the_same(config, as_if_live, tmp_path):
+def test_through_files_the_numbers_are_the_same(config, as_if_live, found, tmp_path):
     _table.write_study(tmp_path, config, as_if_live)
-    direct, again = analyze(Study(config, as_if_live)), analyze(_table.read_study(tmp_path))
+    again = analyze(_table.read_study(tmp_path))
     for name in ("outcomes", "summary", "tests", "curves"):
-        pd.testing.assert_frame_equal(getattr(direct, name), getattr(again, name), check_exact=True)
+        pd.testing.assert_frame_equal(getattr(found, name), getattr(again, name), check_exact=True)
 
 
 def test_names_of_arms():

@@ -62,6 +62,8 @@ def test_simulate_with_the_third_robot_then_analyze(tmp_path, capsys):
     assert "finds out by itself whether its teacher helps" in capsys.readouterr().out
     tests = pd.read_csv(out / "analysis" / "tests.csv")
     assert set(tests["first"]) == {"aware", "adaptive"}
+    assert "Machine ITAL adaptive against Machine IMT" in (out / "analysis" / "report.html").read_text()
+    assert (out / "analysis" / "report.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_simulate_over_http(monkeypatch, capsys):

@@ -71,9 +71,8 @@ def test_bars_and_stars_are_those_of_the_tables(analysis):
     assert sorted(text.get_text() for text in axis.texts) == sorted(mark for mark in tests["stars"] if mark)
 
 
-def test_the_third_robot_is_in_the_report_where_a_study_has_it(of_three, analysis, tmp_path):
-    _report.write(of_three, tmp_path)
-    page = (tmp_path / "report.html").read_text()
+def test_the_third_robot_is_in_the_report_where_a_study_has_it(of_three, analysis):
+    page = _report.html_page(of_three, dict.fromkeys(_figures.DRAWINGS, b""))
     assert page.count("<table>") == 6 + 4
     assert "Machine ITAL adaptive against Machine IMT" in page
     assert "finds out by itself whether its teacher helps" in page

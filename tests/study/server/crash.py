@@ -2,17 +2,16 @@
 
 import asyncio
 import contextlib
+import multiprocessing
 import os
 import random
 import signal
-import subprocess
-import sys
 from typing import NamedTuple
 
 import httpx
 import sqlalchemy as sa
 
-from ital.study import _arms, _participants
+from ital.study import Rules, _arms, _participants
 from ital.study._cli_server import listen
 from ital.study.server import _flow
 from ital.study.server._security import Keys
@@ -20,7 +19,7 @@ from ital.study.store import open_store
 from ital.study.store._tables import participants as participants_table
 from ital.study.store._tables import steps as steps_table
 from ital.study.store._verify import verify
-from tests.study.server.people import PASSWORD, SECRET, SIMULATION_KEY
+from tests.study.server.people import PASSWORD, SECRET, SIMULATION_KEY, cheap_hash
 
 
 class Survived(NamedTuple):
@@ -29,46 +28,64 @@ class Survived(NamedTuple):
     stored_at_kills: list[int]
 
 
+READY = multiprocessing.get_context("forkserver")
+READY.set_forkserver_preload(["ital.cli", "ital.study.server", "ital.study.store", "alembic.command", "uvicorn"])
+
+
+def _serve(arguments, environment, log):
+    """``ital`` in a process that has imported what it needs before it began."""
+    import jax
+
+    from ital.cli import main
+
+    os.environ.update(environment)
+    handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    for output in (1, 2):
+        os.dup2(handle, output)
+    # Compiled programs are read, not written: whoever is killed leaves nothing half written to others.
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 1e9)
+    main(arguments)
+
+
 class Server:
     """``ital study serve`` in a process of its own, on a port that stays the same."""
 
     def __init__(self, url, folder, config):
         probe, self.address = listen("127.0.0.1", 0)
         probe.close()
-        self.log = (folder / "server.log").open("ab")
         (folder / "study.toml").write_text(config.to_toml(), encoding="utf-8")
         port = self.address.rpartition(":")[2]
-        self.command = [sys.executable, "-m", "ital", "study", "serve", "--config", folder / "study.toml"]
-        self.command += ["--database", url, "--port", port]
-        self.environment = {
-            **os.environ,
-            "ITAL_STUDY_PASSWORD": PASSWORD,
+        arguments = ["study", "serve", "--config", str(folder / "study.toml"), "--database", url, "--port", port]
+        environment = {
+            "ITAL_STUDY_PASSWORD": cheap_hash(PASSWORD),
             "ITAL_STUDY_SECRET": SECRET.decode(),
             "ITAL_STUDY_SIMULATION_KEY": SIMULATION_KEY,
             "ITAL_STUDY_FOLDER": str(folder),
-            "JAX_COMPILATION_CACHE_DIR": str(folder.parent / "xla"),  # the tests of one run share it
-            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         }
+        self.told = arguments, environment, str(folder / "server.log")
         self.process = None
+        Rules(config).warm_up()  # compiled here, where it is kept for all
 
     async def start(self, most=120.0):
-        self.process = subprocess.Popen(self.command, env=self.environment, stdout=self.log, stderr=self.log)
+        self.process = READY.Process(target=_serve, args=self.told)
+        self.process.start()
         async with asyncio.timeout(most), httpx.AsyncClient(base_url=self.address) as client:
             while True:
-                assert self.process.poll() is None, "the server ended by itself: see server.log"
+                assert self.process.is_alive(), "the server ended by itself: see server.log"
                 with contextlib.suppress(httpx.TransportError):
                     if (await client.get("/api/state")).status_code == 401:
                         return
                 await asyncio.sleep(0.05)
 
     def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.wait()
+        """As kill −9 does."""
+        self.process.kill()
+        self.process.join()
+        assert self.process.exitcode == -signal.SIGKILL
 
     def close(self):
-        if self.process is not None and self.process.poll() is None:
+        if self.process is not None and self.process.is_alive():
             self.kill()
-        self.log.close()
 
 
 async def survive(url, folder, config, *, kills, participants, think, seed, longest=1.5):

@@ -4,9 +4,10 @@ import dataclasses
 import functools
 import json
 
+from argon2 import PasswordHasher
+
 from ital import study
 from ital.study.server import Settings
-from ital.study.server._settings import hash_password
 
 PASSWORD = "a password for tests"
 SIMULATION_KEY = "a simulation key for tests"
@@ -18,9 +19,14 @@ def settings(**changes):
     return dataclasses.replace(_settings(), **changes)
 
 
+def cheap_hash(password):
+    """Argon2 with numbers that are good for tests alone: a hash tells how much work it takes to check it."""
+    return PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(password)
+
+
 @functools.cache
 def _settings():
-    return Settings(hash_password(PASSWORD), SECRET, SIMULATION_KEY, joins_per_minute=10_000, log_ins_per_minute=100)
+    return Settings(cheap_hash(PASSWORD), SECRET, SIMULATION_KEY, joins_per_minute=10_000, log_ins_per_minute=100)
 
 
 @functools.cache

@@ -63,11 +63,24 @@ class Cluster:
     def new(self):
         """The address of an empty database, which is emptied again afterwards."""
         name = self.free.pop() if self.free else self._create()
-        yield f"postgresql://ital@/{name}?host={self.folder}"
+        yield self._address(name)
         with self._connect(name) as connection:
             connection.execute("DROP SCHEMA public CASCADE")
             connection.execute("CREATE SCHEMA public")
         self.free.append(name)
+
+    def lasting(self):
+        """The address of an empty database that stays."""
+        return self._address(self._create())
+
+    def copy(self, source, name):
+        """Makes a database anew, as a copy of another one that nobody uses at the moment."""
+        with self._connect("postgres") as connection:
+            connection.execute(f"DROP DATABASE {name}")
+            connection.execute(f"CREATE DATABASE {name} TEMPLATE {source}")
+
+    def _address(self, name):
+        return f"postgresql://ital@/{name}?host={self.folder}"
 
     def _create(self):
         name = f"t{uuid.uuid4().hex}"

@@ -4,10 +4,12 @@ import json
 
 import pytest
 import sqlalchemy as sa
+from argon2 import Type, extract_parameters
 from itsdangerous import URLSafeTimedSerializer
 
 from ital.study.server import _security
 from ital.study.server._security import Keys, RateLimit, is_own_origin
+from ital.study.server._settings import hash_password
 from ital.study.store import _operations as operations
 from ital.study.store import open_store
 from ital.study.store._tables import ALL
@@ -135,6 +137,16 @@ def test_a_wrong_password_opens_nothing(client):
         assert (answer.status_code, answer.json()["code"]) == (401, "log_in")
         assert "set-cookie" not in answer.headers
     assert somebody.get("overview").status_code == 401
+
+
+def test_the_password_is_kept_as_an_argon2_hash_that_takes_work(sqlite_url, served):
+    """The other tests log in with a cheaper hash."""
+    hashed = hash_password(PASSWORD)
+    parameters = extract_parameters(hashed)
+    assert (parameters.type, parameters.time_cost >= 3, parameters.memory_cost >= 65536) == (Type.ID, True, True)
+    with served(sqlite_url, password=hashed) as client:
+        assert Researcher(client, tiny()).log_in().get("overview").status_code == 200
+        assert client.post("/api/admin/login", json={"password": hashed}).status_code == 401
 
 
 def test_after_logging_out_the_cookie_is_worth_nothing(researcher):

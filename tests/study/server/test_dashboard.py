@@ -1,5 +1,6 @@
 """What the researcher sees and does."""
 
+import copy
 import io
 import json
 
@@ -8,19 +9,29 @@ import pandas as pd
 import pytest
 
 from ital.study import Rules, _table
+from tests.study.server.conftest import serve
 from tests.study.server.people import Person, Refusal, tiny
 
 
+def a_crowd(url):
+    with serve(url) as client:
+        people = [Person(client, tiny()).join() for _ in range(5)]
+        people[0].begin().finish()
+        people[1].begin().teach(5)
+        people[2].begin().teach(3).do("/api/leave", {"keep": True})
+        people[3].do("/api/consent", {"accepted": False, "version": "1"})
+        people[4].consent().read().answer(right=False).answer(right=False)
+        return [*people, Person(client, tiny()).simulate().begin().finish()]
+
+
 @pytest.fixture
-def crowd(person):
+def crowd(filled, request):
     """One who finished, one on the way, one who left, one who declined, one who failed, and a simulated one."""
-    people = [person().join() for _ in range(5)]
-    people[0].begin().finish()
-    people[1].begin().teach(5)
-    people[2].begin().teach(3).do("/api/leave", {"keep": True})
-    people[3].do("/api/consent", {"accepted": False, "version": "1"})
-    people[4].consent().read().answer(right=False).answer(right=False)
-    return [*people, person().simulate().begin().finish()]
+    people = [copy.copy(one) for one in filled(a_crowd)]
+    client = request.getfixturevalue("client")
+    for one in people:
+        one.client, one.cookies = client, dict(one.cookies)
+    return people
 
 
 def test_the_overview(crowd, researcher):

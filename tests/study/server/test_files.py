@@ -16,14 +16,13 @@ from ital.study.store import _export, _portable, open_store
 from ital.study.store._tables import steps
 from ital.study.store._verify import verify
 from tests.study.server import postgres
+from tests.study.server.conftest import serve
 from tests.study.server.people import Person, tiny
 from tests.study.server.test_access import everything
 
 
-@pytest.fixture
-def studied(url, served):
-    """A database after a small study: two finished, one half-way, one deleted, one simulated."""
-    with served(url) as client:
+def small_study(url):
+    with serve(url) as client:
         people = [Person(client, tiny()).join(ids={"id": f"external-{i}"}).begin() for i in range(4)]
         people[0].finish()
         people[1].finish()
@@ -31,6 +30,12 @@ def studied(url, served):
         people[2].post("/api/events", {"events": [{"kind": "focus_lost", "at": 1.5}]})
         people[3].teach(2).do("/api/leave", {"keep": False})
         Person(client, tiny()).simulate().begin().finish()
+
+
+@pytest.fixture
+def studied(url, filled):
+    """A database after a small study: two finished, one half-way, one deleted, one simulated."""
+    filled(small_study)
     return url
 
 
