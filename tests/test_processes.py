@@ -69,7 +69,9 @@ def test_workers_end_with_their_parent(tmp_path, how):
     script.write_text(WAITING)
     command = [sys.executable, str(script), str(tmp_path / "kept-")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as run:
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as run:
         assert [run.stdout.readline(), run.stdout.readline()] == ["begun\n", "begun\n"]
         children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
         workers = [int(pid) for pid in children.read_text().split()] if children.exists() else []
