@@ -4,6 +4,8 @@ from pathlib import Path
 # Workers, and the servers and commands that tests start, compile each program once between them.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / "build" / "xla"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+# Threads of NumPy's products wait for each other by spinning: beside other workers that is all they do.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Most of the time of the tests is compilation: half of it is enough for programs that run for a moment.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
 

@@ -12,11 +12,13 @@ from concurrent.futures import Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from ital import _interrupts
 from ital._platform import set_up_jax
 
 MEMORY_EACH = 3 * 2**30  # bytes of memory that a worker may need
-ON_A_GPU = 6  # workers at most: they share its memory and its time, but each compiles on a core of its own
+ON_A_GPU = 8  # workers at most: they share its memory and its time, but each compiles on a core of its own
 PATIENCE = 0.2  # seconds between two looks at what the workers do
 
 _send: Callable[[Any], None] = lambda message: None  # noqa: E731
@@ -109,6 +111,7 @@ def _begin(messages: Any, platform: str | None, parent: int) -> None:
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _send = lambda message: messages.put(("said", message))  # noqa: E731
     messages.put(("started", os.getpid()))
+    threadpool_limits(1)  # of NumPy's own threads: the workers share the cores
     set_up_jax(platform)
 
 

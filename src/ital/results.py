@@ -98,16 +98,15 @@ class Recording:
         """The parameters of the first seed on the way, (method, frame, parameter), where the task can be drawn."""
         import xarray as xr
 
-        parts = []
-        for i, session in enumerate(self.sessions):
-            rows = self.rows(i)
-            if PATH not in rows or rows[PATH].ndim != 3:
-                return None
-            kept = np.unique(np.linspace(0, len(rows["step"]) - 1, FRAMES).round().astype(int))
-            coords = {"method": [learner.name for learner in session.learners], "frame": rows["step"][kept]}
-            path = rows[PATH][kept].transpose(1, 0, 2)
-            parts.append(xr.DataArray(path, coords, ("method", "frame", "parameter"), attrs={"seed": seeds[0]}))
-        return xr.concat(parts, "method", combine_attrs="override")
+        rows = [self.rows(i) for i in range(len(self.sessions))]
+        if not all(PATH in some and some[PATH].ndim == 3 for some in rows):
+            return None
+        steps = rows[0]["step"]
+        kept = np.unique(np.linspace(0, len(steps) - 1, FRAMES).round().astype(int))
+        path = np.concatenate([some[PATH][kept] for some in rows], axis=1).transpose(1, 0, 2)
+        methods = [learner.name for session in self.sessions for learner in session.learners]
+        coords = {"method": methods, "frame": steps[kept]}
+        return xr.DataArray(path, coords, ("method", "frame", "parameter"), attrs={"seed": seeds[0]})
 
 
 def thinned(rows: dict[str, np.ndarray], eval_every: int) -> dict[str, np.ndarray]:

@@ -92,10 +92,12 @@ def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[
     result = xr.Dataset(data, coords)
     paths = [part["path"] for part in parts if "path" in part]
     if paths:
-        alike = [path for path in paths if path.attrs["seed"] == paths[-1].attrs["seed"]]
-        newest_of = {str(name): path.sel({"method": name}) for path in alike for name in path["method"].values}
-        path = xr.concat([newest_of[name] for name in methods if name in newest_of], "method", combine_attrs="override")
-        result["path"] = path.reindex({"method": methods}).drop_vars("label", errors="ignore")
+        last = paths[-1]
+        values = np.full((len(methods), *last.shape[1:]), np.nan, last.dtype)
+        for path in paths:
+            if path.attrs["seed"] == last.attrs["seed"]:
+                values[[methods.index(str(name)) for name in path["method"].values]] = path.values
+        result["path"] = xr.DataArray(values, {"frame": last["frame"].values}, last.dims, attrs=last.attrs)
     return result
 
 

@@ -15,6 +15,7 @@ from ital.reproduce._data import Experiment
 from ital.reproduce._figures import stamp, task_figure
 from ital.reproduce._plan import STARTS, Cell, Scale
 
+FEW = 4  # workers
 BEYOND = "beyond"  # the folder of what the paper does not have
 THEORY_SECONDS, STUDY_SECONDS, SWEEP_SECONDS = 10.0, 20.0, 10.0
 
@@ -27,10 +28,14 @@ class Job(NamedTuple):
     title: str
     seconds: float
 
-    @property
-    def group(self) -> str:
-        """Jobs of one group share programs, or what they remember, and so a process."""
-        return self.cell.task.partition("-")[0] if self.cell.task.startswith("equation") else self.cell.task
+    def group(self, workers: int) -> str:
+        """Jobs of one group share programs and what they remember, and so a process.
+
+        Searching equations is most of the work where a GPU does the rest: there each experiment is on its own.
+        """
+        if not self.cell.task.startswith("equation"):
+            return self.cell.task
+        return "equation" if workers <= FEW else f"{self.cell.task} {self.cell.teacher} {self.cell.start}"
 
     @property
     def figure(self) -> str:
@@ -76,7 +81,7 @@ def run(jobs: Sequence[Job], scale: Scale, out: Path, workers: int, platform: st
         return
     groups: dict[str, list[Job]] = {}
     for job in jobs:
-        groups.setdefault(job.group, []).append(job)
+        groups.setdefault(job.group(workers), []).append(job)
     # The first task begins, so that there is something to look at; then the longest, so that none is left to the end.
     first, *others = groups.values()
     others.sort(key=lambda group: -sum(job.seconds for job in group))

@@ -67,7 +67,7 @@ def reproduce(
             say(f"{missing} needs features that the user builds, and is left out: {instead} stands for it.")
     jobs = _jobs.planned(wanted, scale, everything=bool(wanted) and not names)
     if workers is None:
-        workers = _processes.number_for(len({job.group for job in jobs}))
+        workers = _processes.number_for(len({job.cell.task for job in jobs}))
     report = _Report(scale, out, computing=bool(jobs))
     with show_whole(sum(job.seconds for job in jobs) + REPORT_SECONDS, progress) as tell:
         left = list(jobs)
@@ -104,7 +104,7 @@ class _Report:
         with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far off
             findings = _claims.judge_all(data)
             took = time.monotonic() - self.began if self.computing else None
-            pending = tuple(dict.fromkeys(job.group for job in left))
+            pending = tuple(dict.fromkeys(job.cell.task for job in left))
             context = Context(data, findings, scale, out, took, notes, pending)
             page = _report.publish(_report.build(context), out, files=not left)
         ended = time.monotonic()

@@ -1,6 +1,9 @@
 """Classification of Gaussian classes (supplement, "Linear Models on Synthesized Data")."""
 
+import functools
+
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ital import losses
 from ital.errors import InputError
@@ -9,6 +12,8 @@ from ital.tasks._pool import Pool, from_pool
 from ital.tasks._regression import rotated
 
 
+@functools.lru_cache(maxsize=64)
+@threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
 def draw(seed: int, classes: int, dim: int, per_class: int) -> Pool:
     """Centres ~ U[−1,1]ᵈ, points ~ N(centre, 0.5² I); ω* is scikit-learn's multinomial logistic regression."""
     from sklearn.linear_model import LogisticRegression  # slow to import

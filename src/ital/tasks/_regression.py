@@ -1,7 +1,9 @@
 """Linear regression on synthetic data (supplement, "Linear Models on Synthesized Data")."""
 
+import functools
+
 import numpy as np
-from scipy.stats import ortho_group
+from threadpoolctl import threadpool_limits
 
 from ital import losses
 from ital.errors import InputError
@@ -11,10 +13,16 @@ from ital.tasks._pool import Pool, from_pool
 
 def rotated(x: np.ndarray, target: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """A teacher's view of ``x`` and ``target``: turned by a random (Haar) orthogonal matrix, the bias untouched."""
+    from scipy.stats import ortho_group  # slow to import
+
     turn = ortho_group.rvs(x.shape[1], random_state=rng) if x.shape[1] > 1 else np.ones((1, 1))
     return x @ turn, np.concatenate([target[:, :-1] @ turn, target[:, -1:]], axis=1)
 
 
+# Threads gain nothing on matrices this small, and lose much on a busy machine.
+# Experiments with other teachers and starts share their worlds.
+@functools.lru_cache(maxsize=64)
+@threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
 def draw(seed: int, dim: int, points: int) -> Pool:
     """ω*, b and every entry of X ~ U[−1,1]; y = ω*·[x,1]; half of the points train, half test."""
     rng = np.random.default_rng(seed)
