@@ -11,7 +11,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
 
 import matplotlib as mpl
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from jaxtyping import install_import_hook
 
 # Shapes written in the annotations are checked in every call that the tests make.
@@ -25,6 +25,8 @@ jax.monitoring.register_event_duration_secs_listener(
 mpl.use("Agg")
 settings.register_profile("ital", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("ital")
+# One counterexample will do (mutants.py).
+settings.register_profile("mutants", settings.get_profile("ital"), phases=[Phase.explicit, Phase.generate])
 
 
 def pytest_addoption(parser):

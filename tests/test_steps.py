@@ -8,12 +8,66 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ital
-from ital import learners, steps, tasks, teachers, teaching
+from ital import learners, losses, steps, tasks, teachers, teaching
 from ital.errors import InputError
 from ital.teaching import open_sessions
+from tests.learners.test_two_step import lesson_on
+from tests.test_gradients import problem
 
 SMALL = tasks.regression(dim=5, points=60)
 FAMILY = ("ital", "ital-2", "ital-full", "ital-safe", "ital-adaptive", "imt-matched", "batch-matched")
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_step_of_one_length_is_that_long_and_in_the_wanted_direction():
+    params, wanted = np.random.default_rng(0).normal(size=(2, 3, 4))
+    lesson = learners.Lesson(*(None,) * 8)._replace(steps=jnp.asarray(10))
+    for text, step, expected in (
+        ("0.4", 9, 0.4),
+        ("0.4:decay", 0, 0.4),
+        ("0.4:decay", 1, 0.36),
+        ("0.4:decay", 9, 0.04),
+    ):
+        form = steps.length(text)
+        taken = form.take(lesson._replace(step=jnp.asarray(step)), form.settings, params, wanted) - params
+        np.testing.assert_allclose(taken, expected * (wanted - params) / np.linalg.norm(wanted - params), rtol=1e-12)
+
+
+def safe_by_hand(losses_at, norms, chosen, params, wanted):
+    """The safe step written a second time, and how often it was halved (5: not taken)."""
+    here = losses_at(params)
+    way = wanted - params
+    way = way * min(1, max(2 * loss / norm for loss, norm in zip(here, norms, strict=True)) / np.linalg.norm(way))
+    for halved in range(5):
+        there = losses_at(params + way / 2**halved)
+        if there.mean() <= here.mean() or there[chosen] <= here[chosen]:
+            return params + way / 2**halved, halved
+    return params, 5
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_safe_step_is_what_it_says():
+    """Hundreds of wishes, some shorter than the reach, some that must be halved and some that are not granted.
+
+    One example is far off, so that the reach is longer than what is good for the others.
+    """
+    params, _, rows, y, _ = problem(losses.squared, 0)
+    y = y.at[1].add(20.0)
+    lesson = lesson_on(losses.squared, params, rows, y, 0.1, 0)
+    rng = np.random.default_rng(0)
+    wishes = rng.choice([0.01, 0.3, 1.0, 10.0], size=(300, 1, 1)) * rng.normal(size=(300, *params.shape))
+    wanted = np.asarray(params) + wishes
+    taken = jax.jit(jax.vmap(lambda there: steps.within_reach(lesson, (), params, there)))(wanted)
+
+    x, labels, nu = np.asarray(rows.x), np.asarray(y), np.asarray(params)
+    norms = np.linalg.norm(x @ nu.T - labels, axis=1) * np.linalg.norm(x, axis=1)
+    counts = set()
+    for there, ours in zip(wanted, np.asarray(taken), strict=True):
+        losses_at = lambda p: 0.5 * np.sum((x @ p.T - labels) ** 2, axis=1)  # noqa: E731
+        expected, halved = safe_by_hand(losses_at, norms, int(lesson.chosen), nu, there)
+        np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
+        counts.add(halved)
+    assert counts == set(range(6))
 
 
 @pytest.mark.parametrize("name", ["batch", "sgd", "imt", "ital", "ital-full", "ital-adaptive"])

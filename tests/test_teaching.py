@@ -212,6 +212,45 @@ def test_steps_start_at_zero_and_end_at_the_last():
     np.testing.assert_array_equal(curves["loss"].values[..., -1], longer["loss"].values[..., 1])
 
 
+def test_steps_are_counted_from_zero_and_signals_averaged_over_those_taken():
+    def update(lesson, settings, params, memory):
+        return learners.Update(params, memory, {"now": 1.0 * lesson.step, "of": 1.0 * lesson.steps})
+
+    clock = learners.Learner("clock", "Clock", learners.Rule(lambda params, settings: (), update))
+    curves = ital.teach(small_numbers(), learner=clock, seeds=1, steps=5, eval_every=2).curves
+    assert curves["now"].values[0, 0, 1:].tolist() == [0.5, 2.5, 4.0]
+    assert curves["of"].values[0, 0, 1:].tolist() == [5.0, 5.0, 5.0]
+
+
+def test_random_numbers_of_start_steps_and_auto_are_streams_of_their_own():
+    assert len({teaching._START, teaching._STEPS, teaching._AUTO}) == 3
+
+
+def test_learners_are_told_what_fits_teacher_and_task():
+    def told(teacher, beta=None):
+        task = small_classes(beta_decay=0.05)
+        return teaching.situation(task, teachers.make(teacher), beta, 20, lambda volumes: None)[:4]
+
+    assert told("cooperative") == (300.0, 0.05, 20, "imitated")
+    assert told("adversarial") == (-300.0, 0.05, 20, "imitated")
+    assert told("omniscient") == (300.0, 0.05, 20, "exact")
+    assert told("adversarial", 5.0) == (5.0, 0.0, 20, "imitated")
+
+
+def test_examples_are_copies_only_where_all_that_was_drawn_is_equal():
+    """A constant drawn beside the rows makes no two examples one, so that auto finds the same β."""
+    plain = small_numbers()
+    rules = plain.rules._replace(
+        draw=lambda key, world, size: (plain.rules.draw(key, world, size), jnp.zeros(size, int)),
+        show=lambda side, drawn: plain.rules.show(side, drawn[0]),
+    )
+    found = [
+        sessions(task, methods=[learners.teacher_aware("auto")])[0].learners[0].settings.beta
+        for task in (plain, plain._replace(rules=rules))
+    ]
+    np.testing.assert_allclose(*found, rtol=1e-5)
+
+
 def test_long_intervals_run_in_short_blocks_with_the_same_numbers():
     options = {"seeds": 2, "steps": 450, "learner": [learners.teacher_aware(1000.0)], "diagnostics": True}
     often = ital.teach(small_numbers(), eval_every=10, **options).curves

@@ -8,8 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ital
+from ital import losses
 from ital.errors import InputError
-from ital.learners import _adaptive, adaptive
+from ital.learners import Literal, Situation, _adaptive, adaptive, imagine
+from tests.learners.test_two_step import lesson_on, log_likelihood_step
+from tests.test_gradients import brute_force, problem
 
 SETTINGS = _adaptive.Settings(1.0, 0.02, 0.001, 0.5)
 
@@ -62,6 +65,59 @@ def test_places_run_from_the_lowest_to_the_highest_and_ties_share_the_middle():
     scores = jnp.asarray([3.0, 1.0, 2.0])
     assert [float(_adaptive.place(scores, jnp.asarray(i))) for i in range(3)] == [1.0, -1.0, 0.0]
     assert float(_adaptive.place(jnp.zeros(5), jnp.asarray(2))) == 0.0
+
+
+@pytest.mark.usefixtures("x64")
+def test_scores_are_their_definitions():
+    params, _, rows, y, _ = problem(losses.squared, 0)
+    lesson = lesson_on(losses.squared, params, rows, y, 0.1, 0)
+    values, g = brute_force(losses.squared, params, rows.x, y)
+    g = np.asarray(g).reshape(len(y), -1)
+    without_loss = -(0.1**2) * np.sum(g**2, axis=1) + 2 * 0.1 * np.asarray(values)
+    np.testing.assert_allclose(_adaptive.scores(lesson), [without_loss, g @ g.mean(axis=0)], rtol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_weights_are_those_of_a_hidden_markov_chain():
+    """A state for each hypothesis, score and κ; score and κ are drawn anew now and then, all of it more rarely."""
+    settings = _adaptive.Settings(1.0, 0.2, 0.05, 0.5)
+    pairs = [(score, tilt) for score in range(_adaptive.SCORES) for tilt in _adaptive.TILTS]
+    states = [(sign, *pair) for sign in (1, -1) for pair in pairs] + [(0, 0, 0.0)]
+    prior = np.array([1 / 3 / len(pairs)] * 2 * len(pairs) + [1 / 3])
+    alike = np.array([[one[0] == other[0] for other in states] for one in states]) * prior
+    again = alike / alike.sum(axis=1, keepdims=True)
+    moves = 0.95 * (0.8 * np.eye(len(states)) + 0.2 * again) + 0.05 * prior
+    belief, memory, grid = prior, _adaptive.init(jnp.zeros(()), settings), np.linspace(-1, 1, 7)
+    for places in ([1.0, 1 / 3], [-2 / 3, 1.0], [2 / 3, 0.0]):
+        seen = [np.exp(s * k * places[i]) / np.mean(np.exp(s * k * grid)) for s, i, k in states]
+        belief = belief @ moves * seen
+        belief = belief / belief.sum()
+        partial, indifferent = _adaptive.weigh(memory, jnp.asarray(places), 7, settings)
+        memory = memory._replace(partial=partial, indifferent=indifferent)
+        np.testing.assert_allclose([*np.ravel(partial), indifferent], belief, rtol=1e-9)
+
+
+@pytest.mark.parametrize(("step", "share", "sharper"), [(3, 1 / 4, False), (25, 1 / 20, True)])
+@pytest.mark.usefixtures("x64")
+def test_beta_grows_as_the_volumes_come_closer_together(step, share, sharper, monkeypatch):
+    """ITAL's step with trust·|β|, and after the first steps as much more as the spread was larger at first."""
+    monkeypatch.setattr(_adaptive, "within_reach", lambda lesson, settings, params, wanted: wanted)
+    params, _, rows, y, _ = problem(losses.squared, 0)
+    lesson = lesson_on(losses.squared, params, rows, y, 0.1, 0)._replace(step=jnp.asarray(step))
+    helps = jnp.stack([jnp.full((_adaptive.SCORES, len(_adaptive.TILTS)), 0.1), jnp.zeros((2, 5))])
+    memory = _adaptive.Memory(helps, jnp.asarray(0.0), jnp.asarray(0.9), jnp.asarray(0.3))
+    taken = _adaptive.update(lesson, SETTINGS._replace(beta=2.0), params, memory, volume="imitated")
+    spread = 0.3 + share * (np.std(imagine(lesson, params, Literal(chosen=1.0), "imitated").volumes) - 0.3)
+    beta = float(taken.signals["trust"]) * 2.0 * (0.9 / spread if sharper else 1.0)
+    assert beta > 1.5
+    np.testing.assert_allclose(taken.memory[2:], (0.9 if sharper else spread, spread), rtol=1e-9)
+    expected = log_likelihood_step(losses.squared, lesson, params, beta, len(y), "imitated")
+    np.testing.assert_allclose(taken.params, expected, rtol=1e-8)
+
+
+def test_his_beta_is_found_as_if_she_helped():
+    told = Situation(-3.0, 0.0, 5, "imitated", lambda volumes, sign=-1.0: 7.0 * sign)
+    assert adaptive().resolve(adaptive(), told).settings.beta == 7.0
 
 
 @pytest.fixture(scope="module")

@@ -30,7 +30,10 @@ def step(lesson, params, beta, view, volume="imitated", literal=None, decay=0.0)
 
 
 def log_likelihood_step(loss, lesson, params, beta, view, volume):
-    """−η times the gradient of −log(p_ν(c)·q_ν(c)), the second factor at ν̂, all by autodiff."""
+    """−η times the gradient of −log(p_ν(c)·q_ν(c)), the second factor at ν̂, all by autodiff.
+
+    ν̂ is where the form of the step lets a naive step end.
+    """
     rows, y = lesson.examples
     lr, c = lesson.lr, int(lesson.chosen)
 
@@ -50,8 +53,8 @@ def log_likelihood_step(loss, lesson, params, beta, view, volume):
         scores = beta * (-(lr**2) * norms + 2 * lr * progress)
         return scores[c] - jax.nn.logsumexp(scores[seen])
 
-    guess = params - lr * gradient(params, c)
-    return guess + lr * jax.grad(log_q)(guess)
+    naive = params - lr * gradient(params, c)
+    return naive + lr * jax.grad(log_q)(lesson.toward(params, naive))
 
 
 @LOSSES
@@ -65,6 +68,18 @@ def test_update_climbs_the_log_likelihood_of_example_and_choice(loss, volume, sh
     lesson = lesson_on(loss, params, rows, y, lr, seed)
     expected = log_likelihood_step(loss, lesson, params, beta, view, volume)
     np.testing.assert_allclose(step(lesson, params, beta, view, volume), expected, rtol=1e-8, atol=1e-9)
+
+
+@pytest.mark.parametrize("volume", ["imitated", "exact"])
+@pytest.mark.usefixtures("x64")
+def test_he_imagines_from_where_the_form_of_the_step_lets_him_go(volume):
+    from ital import losses
+
+    params, _, rows, y, _ = problem(losses.squared, 0)
+    lesson = lesson_on(losses.squared, params, rows, y, 0.1, 0)
+    lesson = lesson._replace(toward=lambda here, there: here + 0.3 * (there - here))
+    expected = log_likelihood_step(losses.squared, lesson, params, 20.0, 3, volume)
+    np.testing.assert_allclose(step(lesson, params, 20.0, 3, volume), expected, rtol=1e-8, atol=1e-9)
 
 
 @LOSSES
@@ -118,6 +133,20 @@ def test_beta_decays_and_schedules():
         step(lesson, params, 10.0, 5),
         rtol=1e-12,
     )
+
+
+def test_the_tasks_decay_is_for_the_tasks_beta_alone():
+    told = learners.Situation(300.0, 0.05, 20, "imitated", lambda volumes: 7.0)
+
+    def numbers(**own):
+        learner = learners.teacher_aware(**own)
+        return learner.resolve(learner, told).settings[1:3]
+
+    assert numbers() == (300.0, 0.05)
+    assert numbers(beta=5.0) == (5.0, 0.0)
+    assert numbers(beta="auto") == (7.0, 0.0)
+    assert numbers(beta=5.0, beta_decay=0.1) == (5.0, 0.1)
+    assert numbers(beta_decay=0.1) == (300.0, 0.1)
 
 
 @pytest.mark.parametrize(

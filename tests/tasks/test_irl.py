@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.special import log_softmax, logsumexp
 
 import ital
 from ital import tasks
 from ital.tasks import _irl, _mdp
 from ital.tasks._irl import Demonstrations
 from ital.tasks._mdp import Planning, grid, tabular
-from tests.tasks.test_mdp import random_transitions
+from tests.tasks.test_mdp import dense, random_transitions
 
 SEEDS = st.integers(0, 2**31)
 
@@ -84,6 +85,56 @@ def test_gradients_are_those_of_an_unrolled_iteration_and_of_central_differences
             np.testing.assert_allclose(got, wanted, atol=1e-6)
 
     check()
+
+
+def q_by_hand(reward, discount=0.5, sharpness=3.0):
+    """What follows from a reward on a 3 × 3 grid: many sweeps over a table, in NumPy."""
+    p, values = dense(grid(3)), np.zeros(9)
+    for _ in range(80):
+        q = p @ (reward + discount * values)
+        values = logsumexp(sharpness * q, axis=0) / sharpness
+    return q
+
+
+@pytest.fixture
+def small_map():
+    """A task on a 3 × 3 grid, a reward that the learner has in mind, and the true one."""
+    reward, mind = np.random.default_rng(0).uniform(-2, 2, (2, 9))
+    return tasks.irl(reward.reshape(3, 3), sharpness=3.0, tolerance=1e-10), mind, reward
+
+
+@pytest.mark.usefixtures("x64")
+def test_the_teachers_volumes_are_their_formula(small_map):
+    """−η²‖g‖² + 2η(l − l*) of every demonstration, by central differences in NumPy."""
+    task, mind, reward = small_map
+    world = jax.tree.map(jnp.asarray, task.world(0))
+    states, actions = np.arange(9), np.arange(9) % 4
+    hers = task.rules.show(world.teacher.examples, (jnp.asarray(states), jnp.asarray(actions)))
+    ours = task.rules.volumes(task.rules.first_feedback(jnp.asarray(mind), world), hers, world.teacher.target, 0.1)
+
+    def losses(reward):
+        return -log_softmax(q_by_hand(reward), axis=0)[actions, states]
+
+    gradients = [(losses(mind + 1e-5 * e) - losses(mind - 1e-5 * e)) / 2e-5 for e in np.eye(9)]
+    expected = -(0.1**2) * np.sum(np.square(gradients), axis=0) + 2 * 0.1 * (losses(mind) - losses(reward))
+    np.testing.assert_allclose(ours, expected, atol=1e-8)
+
+
+@pytest.mark.usefixtures("x64")
+def test_measurements_are_their_definitions(small_map):
+    task, mind, reward = small_map
+    got = task.rules.measure(jnp.asarray(mind), jax.tree.map(jnp.asarray, task.world(0)).truth)
+    q, gap = q_by_hand(mind), mind - reward
+    differences = np.abs(np.exp(log_softmax(q, axis=0)) - np.exp(log_softmax(q_by_hand(reward), axis=0)))
+    leading = dense(grid(3))[np.argmax(q, axis=0), np.arange(9)]
+    expected = {
+        "distance": np.linalg.norm(gap),
+        "distance_centred": np.linalg.norm(gap - gap.mean()),
+        "policy_tv": np.mean(np.sum(differences, axis=0) / 2),
+        "policy_gap": np.mean(np.max(differences, axis=0)),
+        "reward": np.mean(np.linalg.solve(np.eye(9) - leading, leading @ reward)),
+    }
+    assert {name: float(value) for name, value in got.items()} == pytest.approx(expected, abs=1e-4)
 
 
 def test_the_teacher_sees_the_same_world_in_another_order():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import logsumexp
 
 from ital.tasks import _mdp
 from ital.tasks._mdp import Planning, grid, tabular
@@ -116,6 +117,16 @@ def test_a_large_sparse_table_is_the_table():
 
 
 @pytest.mark.usefixtures("x64")
+def test_a_backup_is_its_formula():
+    rng = np.random.default_rng(0)
+    p, reward, values = random_transitions(rng, 3, 5), *rng.normal(size=(2, 5))
+    ours = _mdp.bellman(tabular(p), Planning(0.6, 4.0), jnp.asarray(reward), jnp.asarray(values))
+    q = np.einsum("ast,t->as", p, reward + 0.6 * values)
+    np.testing.assert_allclose(ours[1], q, rtol=1e-12)
+    np.testing.assert_allclose(ours[0], logsumexp(4.0 * q, axis=0) / 4.0, rtol=1e-12)
+
+
+@pytest.mark.usefixtures("x64")
 def test_a_table_of_the_grid_is_the_grid():
     reward = jnp.asarray(np.random.default_rng(0).uniform(-2, 2, 16))
     planned = [_mdp.plan(dynamics, Planning(), reward) for dynamics in (grid(4), tabular(dense(grid(4))))]
@@ -210,6 +221,13 @@ def test_where_nobody_dies_the_return_is_discounted():
     p = np.array([[[0.0, 1.0], [1.0, 0.0]]])
     ours = _mdp.expected_return(tabular(p), Planning(discount=0.5), jnp.zeros((1, 2)), jnp.asarray([1.0, 3.0]))
     assert float(ours) == pytest.approx(((3 + 0.5 * 1) / 0.75 + (1 + 0.5 * 3) / 0.75) / 2, abs=1e-5)
+
+
+def test_survival_is_the_largest_anywhere():
+    p = np.array([[[0.1, 0.1], [0.5, 0.4]], [[0.3, 0.0], [0.2, 0.3]]])
+    assert tabular(p).survival == pytest.approx(0.9)
+    assert not tabular(p).even
+    assert tabular(0.9 * np.full((2, 3, 3), 1 / 3)).even
 
 
 @pytest.mark.parametrize("states", [3, 6, 7, 49])

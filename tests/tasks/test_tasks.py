@@ -105,6 +105,25 @@ def test_label_noise_replaces_its_share_and_nothing_else(make):
     np.testing.assert_allclose(volumes, 0, atol=1e-6)
 
 
+@pytest.mark.parametrize("make", [small_classes, small_numbers])
+@pytest.mark.usefixtures("x64")
+def test_the_teachers_volumes_are_their_formula(make):
+    """−η²‖g‖² + 2η(l − l*) by autodiff: g of a model in her view that answers what the learner answers."""
+    task, lr = make(), 0.7
+    loss = losses.cross_entropy if make is small_classes else losses.squared
+    side = jax.tree.map(jnp.asarray, task.world(0).teacher)
+    z, y, omega = side.examples.x.x[:6], side.examples.labels[:6], side.target
+    alpha = jnp.asarray(np.random.default_rng(0).normal(size=(6, len(omega))))
+    ours = task.rules.volumes(alpha, task.rules.show(side.examples, jnp.arange(6)), omega, lr)
+
+    def one(move, z, y, alpha):
+        return loss.value((alpha + move @ z)[None], y[None])[0]
+
+    g = jax.vmap(jax.grad(one), in_axes=(None, 0, 0, 0))(jnp.zeros_like(omega), z, y, alpha)
+    gain = loss.value(alpha, y) - loss.value(z @ omega.T, y)
+    np.testing.assert_allclose(ours, -(lr**2) * jnp.sum(g**2, axis=(1, 2)) + 2 * lr * gain, rtol=1e-9)
+
+
 def test_full_label_noise_leaves_no_label():
     clean, noisy = small_classes().world(0), small_classes(label_noise=1.0).world(0)
     assert (clean.learner.labels != noisy.learner.labels).all()
