@@ -40,10 +40,12 @@ def named(file, *names):
 
 LOOP = named(
     "test_teaching.py",
-    "the_loop_is_algorithm_1_step_by_step[small_classes-cooperative-ital-5]",
-    "the_loop_is_algorithm_1_step_by_step[small_numbers-adversarial-ital]",
+    "the_loop_is_algorithm_1_step_by_step[small_classes-cooperative]",
+    "the_loop_is_algorithm_1_step_by_step[small_numbers-adversarial]",
 )
-GOLDEN = named("test_teaching.py", "golden_curves[sgd]", "golden_curves[imt]")
+GOLDEN = named(
+    "test_teaching.py", "golden_curves[small-classes/cooperative]", "golden_curves[small-numbers/omniscient]"
+)
 LENGTH = named("test_steps.py", "with_a_length_every_method_takes_steps_of_that_length[imt]")
 OWN = named("test_own_parts.py", "own_task_teacher_learner_and_loss")
 
@@ -162,20 +164,25 @@ MUTANTS = (
         "jnp.min(jnp.where(largest, jnp.arange(len(values)), len(values)))",
         "jnp.max(largest * jnp.arange(len(values)))",
     ),
-    Mutant("teachers/_boltzmann.py", "Settings(abs(beta))", "Settings(beta)"),
+    Mutant("teachers/_boltzmann.py", "weight=abs(beta)", "weight=beta"),
     Mutant("teachers/_boltzmann.py", "sign=math.copysign(1.0, rho)", "sign=1.0"),
-    Mutant("teachers/_switching.py", "view.steps / 2", "view.steps"),
-    Mutant("teachers/_switching.py", "view.step < change", "view.step <= change"),
-    Mutant("teachers/_mixture.py", "uniform(whether) < settings.helps", "uniform(whether) > settings.helps"),
-    Mutant("teachers/_omniscient.py", "first_largest(learner.volumes)", "first_largest(view.volumes)"),
+    Mutant("teachers/_rational.py", "view.steps / 2", "view.steps"),
+    Mutant("teachers/_rational.py", "view.step >= change", "view.step > change"),
+    Mutant("teachers/_rational.py", "noise.lapse < settings.lapse", "noise.lapse > settings.lapse"),
+    Mutant("teachers/_rational.py", "_choose(noise, view, learner.volumes", "_choose(noise, view, view.volumes"),
+    Mutant("teachers/_rational.py", "jnp.where(weight == 0, 0.0, weight * volumes)", "weight * volumes"),
+    Mutant("teachers/_rational.py", "settings.noise_after, settings.noise", "settings.noise, settings.noise_after"),
+    Mutant("teachers/_rational.py", "numbers.noise == numbers.noise_after == numbers.lapse == 0", "True"),
     # streams of random numbers, the target, the number of a step, the last interval, what learners are told
     Mutant("teaching.py", "_START, _STEPS, _AUTO = 0, 1, 2", "_START, _STEPS, _AUTO = 0, 1, 1"),
     Mutant("teaching.py", "jax.random.randint(bystander, ", "jax.random.randint(teacher, ", GOLDEN[:1]),
     Mutant("teaching.py", "inner(add_scaled(params, -1.0, world", "inner(add_scaled(params, 1.0, world", GOLDEN[1:]),
     Mutant("teaching.py", "after = lesson.toward(lane.params, update.params)", "after = update.params", LENGTH),
     Mutant("teaching.py", "Lane(after, update.memory, ", "Lane(after, lane.memory, ", OWN),
-    Mutant("teaching.py", "Moment(step, last_step)", "Moment(step + 1, last_step)"),
-    Mutant("teaching.py", "active = step < last_step", "active = step <= last_step"),
+    Mutant("teaching.py", "Moment(step, numbers.last_step)", "Moment(step + 1, numbers.last_step)"),
+    Mutant("teaching.py", "jnp.minimum(CHUNK, end - begun.step)", "CHUNK"),
+    Mutant("teaching.py", "s / jnp.maximum(end - first, 1)", "s / numbers.every"),
+    Mutant("teaching.py", "jnp.minimum(carry.step + numbers.every, numbers.last_step)", "carry.step + numbers.every"),
     Mutant("teaching.py", "functools.reduce(jnp.logical_and, alike)", "functools.reduce(jnp.logical_or, alike)"),
     Mutant("teaching.py", "task.beta_decay if beta is None else 0.0", "task.beta_decay"),
     Mutant("teaching.py", '"exact" if isinstance', '"imitated" if isinstance'),

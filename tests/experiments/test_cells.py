@@ -179,7 +179,7 @@ def out_of_memory(limit, asked):
     original = teaching.Session.advance
 
     def advance(self, intervals):
-        seeds, lanes = self.numbers.lr.shape
+        seeds, lanes = self.layout.seeds, len(self.learners)
         asked.append((seeds, lanes))
         if seeds * lanes > limit:
             raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes.")
