@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from ital import rationality, tasks, teachers, theory, volume
+from ital import _random, rationality, tasks, teachers, theory, volume
 from ital._devices import EVERYWHERE, SEEDS, Layout
 from ital._progress import show_progress
 from ital._types import Array, Params, PRNGKeyArray
@@ -93,7 +93,7 @@ class Numbers(NamedTuple):
 
 def key_of(seed: Array | int) -> PRNGKeyArray:
     """The random key of a seed: the number of seeds, or their order, never changes it."""
-    return jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed)
+    return jax.random.fold_in(_random.key(0), seed)
 
 
 class Carry(NamedTuple):

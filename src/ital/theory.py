@@ -5,7 +5,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ital import volume
+from ital import _random, volume
 from ital._types import Array, Bool, Float, Int, Params, PerExample, PRNGKeyArray, Scalar
 from ital.errors import InputError
 from ital.gradients import Gradients, add_scaled, squared_norm
@@ -66,7 +66,7 @@ def teaching_monotonicity(
     world = jax.tree.map(jnp.asarray, task.world(seed))
     if world.truth.target is None:
         raise InputError(f"teaching monotonicity needs the learner's target, which task {task.name!r} does not have")
-    start_key, scale_key, batch_key = jax.random.split(jax.random.fold_in(jax.random.key(0), seed), 3)
+    start_key, scale_key, batch_key = jax.random.split(jax.random.fold_in(_random.key(0), seed), 3)
 
     @jax.jit
     def violations(world: World) -> Array:

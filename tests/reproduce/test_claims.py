@@ -6,7 +6,7 @@ import xarray as xr
 
 from ital.reproduce import _claims
 from ital.reproduce._claims import FAILS, HOLDS, IN_PART, NEEDS_PEOPLE, NO_DATA
-from ital.reproduce._data import Data
+from ital.reproduce._data import Data, Experiment
 from ital.reproduce._plan import STARTS, Cell
 from tests.reproduce.made_up import both_starts, experiment, theory
 
@@ -145,7 +145,7 @@ def test_without_data_nothing_is_judged():
 
 def test_an_experiment_that_lacks_a_method_is_not_judged_by_it():
     one = experiment()
-    without = one._replace(curves=one.curves.drop_sel(method="ital-2"))
+    without = Experiment(one.cell, one.task, curves=one.curves.drop_sel(method="ital-2"))
     assert verdict(_claims.ital_2_beats_imt, Data([without])) == NO_DATA
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import jax
 import numpy as np
 
+from ital import _random
 from ital._version import __version__
 from ital.errors import InputError
 from ital.experiments import _store
@@ -143,7 +144,7 @@ class Experiment(abc.ABC):
         check_world(plan.task, plan.teacher, worlds[0])
 
         def measured(world: World) -> tuple[Any, dict[str, Any]]:
-            start = plan.task.rules.start(jax.random.key(0, impl="threefry2x32"), plan.init, world)
+            start = plan.task.rules.start(_random.key(0), plan.init, world)
             return start, plan.task.rules.measure(start, world.truth)
 
         start, metrics = jax.eval_shape(measured, worlds[0])

@@ -4,7 +4,9 @@ A panel is a dict with its marks, axes and size; a mark is a dict with a ``kind`
 they are made, and those that share their steps name them once, so that a whole report is a small file.
 """
 
+import functools
 import io
+import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
@@ -205,9 +207,15 @@ def whole(figure: dict[str, Any]) -> "Figure":
 
 def svg(one: Panel, salt: str) -> str:
     """A panel as the text of an SVG element, without its title. ``salt`` keeps names in it apart from other panels'."""
+    return _svg(json.dumps(one), salt)
+
+
+@functools.lru_cache(maxsize=1024)  # a report that fills up draws only what is new
+def _svg(panel: str, salt: str) -> str:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
+    one: Panel = json.loads(panel)
     with mpl.rc_context({**STYLE, "svg.hashsalt": salt}):
         usual = "y_ticks" not in one and one["marks"][0]["kind"] != "rewards"  # room for names has to be measured
         made = Figure(figsize=one["size"], layout=None if usual else "constrained")

@@ -1,7 +1,8 @@
 """What the claims and figures read: finished experiments, by start, task and teacher."""
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
 METHODS_BY_VIEW = ("ital-2", "ital-5", "ital-10", "ital-15", "ital")
 
 
-class Experiment(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Experiment:
     """One finished experiment."""
 
     cell: Cell
     task: Task
     curves: "xr.Dataset"
+    _read: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False)
 
     @property
     def main(self) -> str:
@@ -45,6 +48,11 @@ class Experiment(NamedTuple):
     def curve(self, method: str, metric: str | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Steps and values (seed, step) where the metric was measured; a diverged learner is infinitely far off."""
         metric = metric or self.main
+        if (method, metric) not in self._read:  # claims, figures and tables ask for the same ones
+            self._read[method, metric] = self._curve(method, metric)
+        return self._read[method, metric]
+
+    def _curve(self, method: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
         there = measured(self.curves, metric)
         lanes = computed(self.curves, method)
         values = lanes[metric].transpose("seed", "step").values[:, there].astype(float)

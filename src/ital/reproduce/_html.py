@@ -112,7 +112,7 @@ def _figure(one: Block, salt: str) -> str:
     """Panels side by side, as many as there is room for; the legend below is text."""
     panels = one["panels"]
     width = max(panel["size"][0] for panel in panels)
-    tiles = "".join(tile(panel, f"{salt}-{i}") for i, panel in enumerate(panels))
+    tiles = "".join(tile(panel, f"{one['name']}-{i}") for i, panel in enumerate(panels))
     keys = "".join(f"<li>{key(mark)}{text(mark['label'])}</li>" for mark in _charts.legend(panels))
     note = f' <span class="note">{text(one["note"])}</span>' if one["note"] else ""
     columns = min(one["columns"], len(panels))

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import ital
-from ital import learners, rationality, tasks, teachers, theory, volume
+from ital import _random, learners, rationality, tasks, teachers, theory, volume
 from ital._types import Array, Params, PRNGKeyArray
 from ital.gradients import Gradients, add_scaled, squared_norm
 from ital.learners import Lesson
@@ -88,7 +88,7 @@ def _promised(program: Program, numbers: Any, starts: Params, keys: Array, betas
 def guarantee(name: str, start: str | None, *, seeds: int, batches: int) -> dict[str, Any]:
     """How often the aware step beats the naive one, over β, where the conditions of Theorem 1 hold and where not."""
     session = _session(name, start, seeds)
-    keys = jax.random.split(jax.random.key(7), (batches, seeds))[:, np.arange(len(session.numbers.seeds)) % seeds]
+    keys = jax.random.split(_random.key(7), (batches, seeds))[:, np.arange(len(session.numbers.seeds)) % seeds]
     found = _promised(session.program, session.numbers, session.starts, keys, jnp.asarray(GUARANTEE))
     held, improved = (np.asarray(found[what])[:, :seeds] for what in ("conditions", "improved"))
     return {

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import xarray as xr
 
 REPORT_SECONDS = 10.0
-SECONDS_BETWEEN_REPORTS = 30.0
-REPORTING = 0.05  # of the time at most, while the work is under way
+SECONDS_BETWEEN_REPORTS = 20.0
+REPORTING = 0.2  # of the time at most, while the work is under way
 
 
 def reproduce(

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ital import learners, volume
+from ital import _random, learners, volume
 from ital._types import Array, Float, Int, PRNGKeyArray
 from ital.gradients import add_scaled
 from ital.learners import Learner, Lesson, Situation
@@ -85,7 +85,7 @@ def robots(config: Config) -> dict[str, Learner]:
 
 def key_of(seed: Any, number: Any, code: Any) -> PRNGKeyArray:
     """The random numbers of (study seed, participant, map): the same for all robots."""
-    key = jax.random.fold_in(jax.random.key(seed, impl="threefry2x32"), number)
+    key = jax.random.fold_in(_random.key(seed), number)
     return jax.random.fold_in(key, code)
 
 

