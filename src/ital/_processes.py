@@ -73,7 +73,7 @@ def run(
         running |= {pool.submit(work, part): part for part in parts}
         while running:
             done, _ = wait(running, timeout=0)
-            yield from _heard(messages, started, PATIENCE if not done else 0)
+            yield from _heard(messages, started, 0.0 if done else PATIENCE)
             for future in done:
                 yield running.pop(future), future.result()
     except BrokenProcessPool:

@@ -6,6 +6,7 @@ took half of the time of every program. Here the twenty rounds stand one after t
 """
 
 import math
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -59,7 +60,7 @@ IMPLEMENTATION = define_prng_impl(
 )
 
 
-def key(seed: int) -> PRNGKeyArray:
+def key(seed: Any) -> PRNGKeyArray:
     """The key that ``jax.random.key(seed, impl="threefry2x32")`` is, for seeds below 2**32."""
     return jax.random.key(seed, impl=IMPLEMENTATION)
 

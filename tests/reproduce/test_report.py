@@ -76,8 +76,8 @@ def test_a_call_that_computed_says_how_long_it_took(tmp_path, made):
     assert "This call took" not in json.dumps(remade)
 
 
-def test_claims_come_first_with_both_starts_their_number_and_p(made):
-    assert made["sections"][0]["id"] == "claims"
+def test_claims_follow_the_main_figure_with_both_starts_their_number_and_p(made):
+    assert [one["id"] for one in made["sections"][:2]] == ["main-figure", "claims"]
     row = next(row for row in _report.claims(made) if row["claim"].startswith("ITAL beats IMT"))
     assert [(one["start"], one["held"], one["of"]) for one in row["tallies"]] == [
         (f"{start} start", 1, 1) for start in STARTS
