@@ -17,7 +17,8 @@ from ital.reproduce._plan import STARTS, Cell, Scale
 
 FEW = 4  # workers
 BEYOND = "beyond"  # the folder of what the paper does not have
-THEORY_SECONDS, STUDY_SECONDS, SWEEP_SECONDS = 10.0, 20.0, 10.0
+THEORY_SECONDS, STUDY_SECONDS = 10.0, 20.0
+SWEEP_RUNS = 2.0  # a sweep takes about as long as this many runs
 
 
 class Job(NamedTuple):
@@ -52,7 +53,8 @@ def planned(names: Sequence[str], scale: Scale, *, everything: bool) -> list[Job
         if task in scale.theory:
             jobs.append(Job("theory", Cell(start, task, ""), f"theory on {task}, {start} start", THEORY_SECONDS))
     for cell in _plan.sweep_cells(names, scale):
-        jobs.append(Job("sweep", cell, f"step sizes on {cell.task}, {cell.start} start", SWEEP_SECONDS))
+        seconds = SWEEP_RUNS * _plan.seconds(cell, scale)
+        jobs.append(Job("sweep", cell, f"step sizes on {cell.task}, {cell.start} start", seconds))
     if everything and _study.is_there():
         jobs.append(Job("study", Cell("", "study", ""), "study: simulated arms", STUDY_SECONDS))
     return jobs
