@@ -22,10 +22,10 @@ check: lint types
 	$(BIN)/python -m pytest -n 2 -q $(CORE)
 
 test: lint types docs tools
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-all: lint types docs tools
-	$(BIN)/python -m pytest -n 2 -m "slow or not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
 
 # What the study's tests need beside Python: a browser, PostgreSQL, axe-core. Where one cannot be had, its tests are skipped and say so.
 tools:

@@ -254,7 +254,7 @@ def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> d
     }
 
 
-class Measured(NamedTuple):
+class Measurement(NamedTuple):
     """What one measurement finds of every lane: metrics, means of the signals since the last, and, where the run is
     watched, the parameters of the first seed.
     """
@@ -287,7 +287,7 @@ def _step_all(
     return jax.vmap(of_seed, in_axes=axes)(numbers.worlds, drawn, numbers.per_lane, lanes)
 
 
-def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, Measured]:
+def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, Measurement]:
     """All lanes to their next measurement, and the measurement; with ``every`` 0 it is made at once."""
     first, end = carry.step, jnp.minimum(carry.step + numbers.every, numbers.last_step)
     draw_all = functools.partial(_draw_all, program, numbers)
@@ -326,7 +326,7 @@ def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, 
     metrics[FINITE] = jax.vmap(jax.vmap(_all_finite))(params)
     signals = jax.tree.map(lambda s: s / jnp.maximum(end - first, 1), sums)
     watched = jax.tree.map(lambda leaf: leaf[0], params) if program.watched else ()
-    return carry, Measured(metrics, signals, watched)
+    return carry, Measurement(metrics, signals, watched)
 
 
 def _all_finite(params: Params) -> Array:
@@ -334,7 +334,7 @@ def _all_finite(params: Params) -> Array:
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
-def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, Measured]:
+def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, Measurement]:
     """Runs ``intervals`` (≤ BLOCK) intervals of all lanes; returns the carry and one row per measurement.
 
     Several devices each run the whole block on their own seeds: nothing ever passes between them.
@@ -348,18 +348,18 @@ def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array
             block,
             mesh=program.mesh,
             in_specs=(specs, lanes, EVERYWHERE),
-            out_specs=(lanes, Measured(rows, rows, rows)),
+            out_specs=(lanes, Measurement(rows, rows, rows)),
             check_vma=False,
         )
     return block(numbers, carry, intervals)
 
 
-def _block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, Measured]:
+def _block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, Measurement]:
     @functools.partial(jax.jit, inline=True)  # read once, for the shapes and for the loop
-    def interval(carry: Carry) -> tuple[Carry, Measured]:
+    def interval(carry: Carry) -> tuple[Carry, Measurement]:
         return _interval(program, numbers, carry)
 
-    def one(i: Array, state: tuple[Carry, Measured]) -> tuple[Carry, Measured]:
+    def one(i: Array, state: tuple[Carry, Measurement]) -> tuple[Carry, Measurement]:
         carry, rows = state
         carry, measured = interval(carry)
         return carry, jax.tree.map(lambda row, value: row.at[i].set(value), rows, measured)
@@ -497,11 +497,11 @@ class Session:
         measured = self._run(self.numbers._replace(every=self.layout.copied(_whole(0))), 1)
         return Block(np.zeros(1, int), self._rows(measured._replace(signals={}), 1))
 
-    def _run(self, numbers: Numbers, intervals: int) -> Measured:
+    def _run(self, numbers: Numbers, intervals: int) -> Measurement:
         self.carry, measured = run_block(self.program, numbers, self.carry, _whole(intervals))
         return measured
 
-    def _rows(self, measured: Measured, intervals: int) -> dict[str, np.ndarray]:
+    def _rows(self, measured: Measurement, intervals: int) -> dict[str, np.ndarray]:
         per_lane = {**measured.metrics, **{SIGNAL + name: row for name, row in measured.signals.items()}}
         rows = {name: np.asarray(row)[:intervals, : self.layout.seeds] for name, row in per_lane.items()}
         path = jax.tree.leaves(measured.watched)  # of several devices, each has a first seed

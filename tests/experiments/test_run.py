@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from ital import experiments, tasks, teaching
+from ital import experiments, learners, tasks, teaching
 from ital.experiments import Settings, _resume, _run, _store
 from tests.worlds import small_classes
 
@@ -267,3 +267,44 @@ def test_auto_beta_is_stored_per_seed(tmp_path):
     curves = run(tmp_path, beta="auto", lr=0.3).curves
     assert curves.attrs["beta"] == "auto"
     assert len(set(curves["beta"].sel({"method": "ital"}).values)) == 3
+
+
+def test_lanes_of_another_version_are_computed_again(tmp_path, monkeypatch):
+    first = run(tmp_path)
+    assert set(first.curves["version"].values.ravel()) == {"1.1.1"}
+    monkeypatch.setitem(learners.REGISTRY, "imt", lambda: learners.imt()._replace(version=2))
+    again = run(tmp_path, seeds=4)
+    assert again.lanes_computed == 4 + 2  # all of IMT, and the new seed of the others
+    versions = {str(name): set(again.curves["version"].sel({"method": name}).values) for name in QUICK["methods"]}
+    assert versions == {"imt": {"1.1.2"}, "ital": {"1.1.1"}, "ital-2": {"1.1.1"}}
+    assert run(tmp_path, seeds=4).lanes_computed == 0
+
+
+def test_a_file_without_versions_is_of_the_first(tmp_path, monkeypatch):
+    run(tmp_path, methods=("imt",))
+    file = tmp_path / "small/cooperative/curves.nc"
+    experiments.save_curves(experiments.load_curves(file).drop_vars("version"), file)
+    added = run(tmp_path)
+    assert added.lanes_computed == 6
+    assert added.curves["version"].sel({"method": "imt"}).values.tolist() == [""] * 3
+    assert run(tmp_path).lanes_computed == 0
+    monkeypatch.setattr(teaching, "VERSION", 2)
+    assert run(tmp_path).lanes_computed == 9
+
+
+def test_pictures_are_of_the_run_itself(tmp_path, monkeypatch):
+    """The first seed is not taught a second time to be drawn."""
+    (tmp_path / "map.csv").write_text("1,0\n-1,0.5\n")
+    settings = {"task": "irl", "map": str(tmp_path / "map.csv"), "methods": ("imt", "ital", "imt-matched"), "seeds": 2}
+    monkeypatch.setattr(_run, "watch", None)
+    made = run(tmp_path, **settings)
+    assert (tmp_path / "irl/cooperative/pictures.png").exists()
+    path = made.curves["path"]
+    assert path.dims == ("method", "frame", "parameter")
+    assert path.shape == (3, 5, 4)
+    target = made.task.world(0).truth.target
+    distances = np.linalg.norm(path.values - target, axis=-1)
+    np.testing.assert_allclose(distances, made.curves["distance"].isel(seed=0), rtol=1e-5)
+    more = run(tmp_path, **{**settings, "methods": (*settings["methods"], "ital-2"), "seeds": 3})
+    np.testing.assert_array_equal(more.curves["path"].sel({"method": path["method"].values}), path)
+    assert np.isfinite(more.curves["path"].sel({"method": "ital-2"}).values).all()

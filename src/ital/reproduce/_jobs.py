@@ -68,7 +68,7 @@ class Work(NamedTuple):
     out: Path
 
 
-class Event(NamedTuple):
+class News(NamedTuple):
     """What is heard of the work: a share of a job that is done (1: all of it), or a line to say."""
 
     job: Job | None
@@ -76,7 +76,7 @@ class Event(NamedTuple):
     line: str = ""
 
 
-def run(jobs: Sequence[Job], scale: Scale, out: Path, workers: int, platform: str | None) -> Iterator[Event]:
+def run(jobs: Sequence[Job], scale: Scale, out: Path, workers: int, platform: str | None) -> Iterator[News]:
     """Does all jobs and tells of them. Groups of jobs go to ``workers`` processes, or (0) are done here."""
     if not workers:
         yield from _do_here(jobs, scale, out)
@@ -92,13 +92,13 @@ def run(jobs: Sequence[Job], scale: Scale, out: Path, workers: int, platform: st
             yield event
 
 
-def _do_here(jobs: Sequence[Job], scale: Scale, out: Path) -> Iterator[Event]:
+def _do_here(jobs: Sequence[Job], scale: Scale, out: Path) -> Iterator[News]:
     for job in jobs:
         said: list[str] = []
-        yield Event(job)
+        yield News(job)
         do(job, scale, out, said.append)
-        yield from (Event(None, line=line) for line in said)
-        yield Event(job, 1.0)
+        yield from (News(None, line=line) for line in said)
+        yield News(job, 1.0)
 
 
 def _do(work: Work) -> None:
@@ -110,12 +110,12 @@ def _do(work: Work) -> None:
             nonlocal told
             if time.monotonic() - told > 0.3 and share < 1:
                 told = time.monotonic()
-                _processes.tell(Event(job, share))
+                _processes.tell(News(job, share))
 
         show(0.0)
         with _progress.shown_by(show):
-            do(job, work.scale, work.out, lambda line: _processes.tell(Event(None, line=line)))
-        _processes.tell(Event(job, 1.0))
+            do(job, work.scale, work.out, lambda line: _processes.tell(News(None, line=line)))
+        _processes.tell(News(job, 1.0))
 
 
 def do(job: Job, scale: Scale, out: Path, say: Callable[[str], None]) -> None:

@@ -176,6 +176,6 @@ def chosen(names: Sequence[str]) -> list[str]:
 def seconds(cell: Cell, scale: Scale) -> float:
     """About how long an experiment takes on two cores, to weigh it in the progress display."""
     kinds = {"tiny": 9e-5, "irl": 6e-5, "equation": 6e-5, "mnist": 2e-5, "cifar10": 2e-5}
-    each = 1e-4 if cell.task == NEURAL else kinds.get(cell.task.partition("-")[0], 3e-6)
+    each = 4e-4 if cell.task == NEURAL else kinds.get(cell.task.partition("-")[0], 3e-6)
     made = settings(cell, scale)
     return 6.0 + each * made.steps * made.seeds * len(made.methods)
