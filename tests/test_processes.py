@@ -57,7 +57,7 @@ def work(part):
         raise
 
 if __name__ == "__main__":
-    for part, told in _processes.run(work, ["a", "b"], 2, "cpu"):
+    for part, told in _processes.run(work, ["a", "b", "c", "d", "e", "f"], 2, "cpu"):
         print(told, flush=True)
 """
 

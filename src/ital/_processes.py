@@ -18,9 +18,10 @@ from ital import _interrupts
 from ital._platform import set_up_jax
 
 MEMORY_EACH = 3 * 2**30  # bytes of memory that a worker may need
-ON_A_GPU = 10  # workers at most: they share its memory and its time, but each compiles on a core of its own
+ON_A_GPU = 8  # workers at most: they share its memory and its time, but each compiles on a core of its own
 PATIENCE = 0.2  # seconds between two looks at what the workers do
 
+_stopped = False  # has Ctrl-C reached this worker?
 _send: Callable[[Any], None] = lambda message: None  # noqa: E731
 
 
@@ -70,7 +71,7 @@ def run(
     pool = ProcessPoolExecutor(workers, context, _begin, (messages, platform, os.getpid()))
     running: dict[Future[Any], Any] = {}
     try:
-        running |= {pool.submit(work, part): part for part in parts}
+        running |= {pool.submit(_work, work, part): part for part in parts}
         while running:
             done, _ = wait(running, timeout=0)
             yield from _heard(messages, started, 0.0 if done else PATIENCE)
@@ -85,6 +86,18 @@ def run(
                     os.kill(pid, signal.SIGINT)
         pool.shutdown(cancel_futures=True)
         messages.cancel_join_thread()
+
+
+def _work(work: Callable[[Any], Any], part: Any) -> Any:
+    """One part, in a worker. After Ctrl-C the pool still hands out what it had in its queue: nothing more is begun."""
+    global _stopped  # noqa: PLW0603
+    if _stopped:
+        raise KeyboardInterrupt
+    try:
+        return work(part)
+    except KeyboardInterrupt:
+        _stopped = True
+        raise
 
 
 def _heard(messages: Any, started: list[int], patience: float) -> Iterator[tuple[None, Any]]:

@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+
 from ital._files import write
 from ital.reproduce._numbers import rounded
 
@@ -55,7 +57,8 @@ def simulate(out: Path, participants: int, note: str) -> Study:
     done = folder / "reproduce.json"
     if not _same(done, made_with) or not all((folder / f"{name}.png").exists() for name in FIGURES):
         teachers = [arms.teacher(name, default=settings.beta) for name in ("machine", "random")]
-        analysed = analysis.analyze(table.Study(settings, arms.simulate(settings, participants, teachers)))
+        with jax.default_device(jax.devices("cpu")[0]):  # thousands of tiny steps: a GPU takes ten times as long
+            analysed = analysis.analyze(table.Study(settings, arms.simulate(settings, participants, teachers)))
         folder.mkdir(parents=True, exist_ok=True)
         _draw(analysed, folder, note)
         content = {**made_with, **_numbers(analysed)}
