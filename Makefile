@@ -22,7 +22,7 @@ check: lint types
 	$(BIN)/python -m pytest -n 2 -q $(CORE)
 
 test: lint types docs tools
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 30 --programs 30
 
 test-all: lint types docs tools
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"

@@ -197,7 +197,7 @@ class Experiment(abc.ABC):
     def _is_current(self, result: "xr.Dataset", lane: Lane) -> np.ndarray:
         """Whether the code that computes a lane today is the one that did; files of earlier versions tell nothing."""
         if "version" not in result:
-            made = np.asarray(FIRST)
+            made = np.asarray([FIRST])
         else:
             made = result["version"].sel({"method": lane.method}).transpose(*self.axes, "seed").values.astype(str)
         return np.where(made == "", FIRST, made) == self.version(lane)
