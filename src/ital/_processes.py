@@ -19,6 +19,7 @@ from ital._platform import set_up_jax
 
 MEMORY_EACH = 3 * 2**30  # bytes of memory that a worker may need
 ON_A_GPU = 8  # workers at most: they share its memory and its time, but each compiles on a core of its own
+INSISTENCE = 10.0  # seconds between two Ctrl-C that workers are sent
 PATIENCE = 0.2  # seconds between two looks at what the workers do
 
 _stopped = False  # has Ctrl-C reached this worker?
@@ -80,12 +81,22 @@ def run(
     except BrokenProcessPool:
         raise OSError(0, "a worker process ended before its work was done (out of memory?)", "workers") from None
     finally:
+        ended = threading.Event()
         if running:
-            for pid in started:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGINT)
+            threading.Thread(target=_interrupt, args=(started, ended), daemon=True).start()
         pool.shutdown(cancel_futures=True)
+        ended.set()
         messages.cancel_join_thread()
+
+
+def _interrupt(workers: list[int], ended: threading.Event) -> None:
+    """Passes Ctrl-C on until the workers have ended: one that reaches a worker inside a library's callback is lost."""
+    while True:
+        for pid in workers:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGINT)
+        if ended.wait(INSISTENCE):
+            return
 
 
 def _work(work: Callable[[Any], Any], part: Any) -> Any:
