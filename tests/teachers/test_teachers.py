@@ -119,3 +119,11 @@ def test_a_mixture_helps_as_often_as_it_says():
 def test_teachers_that_change_are_refused_where_they_make_no_sense(name):
     with pytest.raises(InputError):
         teachers.make(name)
+
+
+def test_a_random_teacher_does_not_look_at_volumes_that_are_not_finite():
+    teacher = teachers.random()
+    keys = jax.random.split(jax.random.key(2), 300)
+    hidden = view([np.inf, 0.0, np.nan])
+    chosen = jax.vmap(lambda key: teacher.choose(teacher.prepare(key, 3), hidden, teacher.settings))(keys)
+    assert set(np.asarray(chosen).tolist()) == {0, 1, 2}
