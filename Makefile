@@ -9,9 +9,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 AXE := build/node/node_modules/axe-core/axe.min.js
 
 # Tests of the mathematics and of the loop.
-CORE := tests/test_volume.py tests/test_gradients.py tests/test_losses.py tests/test_rationality.py tests/test_theory.py \
-  tests/test_teaching.py tests/test_public.py tests/teachers tests/learners/test_two_step.py \
-  tests/learners/test_matched.py tests/tasks/test_mdp.py tests/tasks/test_tasks.py tests/experiments/test_run.py
+CORE := tests/test_volume.py tests/test_gradients.py tests/test_losses.py tests/test_rationality.py tests/test_random.py \
+  tests/test_teaching.py tests/test_public.py tests/teachers tests/learners/test_two_step.py tests/test_mutants.py
 
 .PHONY: run check test test-all tools lint types docs figures bench wheel clean
 
