@@ -39,7 +39,7 @@ SIZES = (1, 2, 5, 10, 20, 30, 40, 60, 80)  # numbers of seeds for which programs
 
 
 def padded(seeds: int) -> int:
-    """The number of seeds that a program for so many has: one of a short list, so that few programs are compiled."""
+    """The number of seeds that a program computes for this many: one of a short list, so that few are compiled."""
     return next((size for size in SIZES if size >= seeds), -(-seeds // 40) * 40)
 
 
