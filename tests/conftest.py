@@ -6,8 +6,8 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1]
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
 # Threads of NumPy's products wait for each other by spinning: beside other workers that is all they do.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Most of the time of the tests is compilation: half of it is enough for programs that run for a moment.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
+# Compilation takes most of the tests' time, and most programs run for a moment only; see ``optimised`` below.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
 import matplotlib as mpl
 import pytest
@@ -66,6 +66,23 @@ def x64():
     jax.config.update("jax_enable_x64", True)
     yield
     jax.config.update("jax_enable_x64", False)
+
+
+@pytest.fixture
+def optimised(monkeypatch):
+    """The teaching loop compiled as users have it, for tests that teach for long or look at every digit."""
+    from ital import teaching
+
+    usual = {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True}
+    block = jax.jit(teaching.run_block.__wrapped__, static_argnums=0, donate_argnums=2, compiler_options=usual)
+    monkeypatch.setattr(teaching, "run_block", block)
+
+
+@pytest.fixture
+def undrawn(request, monkeypatch):
+    """Figures are files with nothing in them, except in tests marked ``drawn``: drawing takes longer than teaching."""
+    if "drawn" not in request.keywords:
+        monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, file, **options: file.write(b"figure"))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -15,6 +15,8 @@ from ital.cli import main
 from tests.features import data
 from tests.worlds import small_classes
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch, tmp_path):
@@ -51,6 +53,7 @@ def test_help_shows_an_example(capsys, command):
     assert "Example: ital" in out
 
 
+@pytest.mark.drawn
 def test_run_prints_a_table_and_the_files(capsys, tmp_path):
     status, out, err = ital(
         capsys, "run", "small", "--methods", "imt,ital", "--seeds", "2", "--steps", "20", "--lr", "0.01"
@@ -66,6 +69,7 @@ def test_run_prints_a_table_and_the_files(capsys, tmp_path):
     assert "nothing was computed" in out
 
 
+@pytest.mark.drawn
 def test_a_map_is_taught_drawn_and_animated(capsys, tmp_path):
     (tmp_path / "map.csv").write_text("0,1\n-1,0\n")
     arguments = [
@@ -231,14 +235,19 @@ def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path, arguments, messa
     assert sorted(set(os.listdir(tmp_path)) - {"cache"}) == ["file"]
 
 
-# The command with a checkpoint every fifth of a second, so that a short run has some.
+# The command with a checkpoint after every block, so that a short run has some.
 HASTY = (
-    "from ital.experiments import _resume; _resume.SECONDS_BETWEEN_CHECKPOINTS = 0.2; from ital.cli import main; main()"
+    "from ital.experiments import _resume; _resume.SECONDS_BETWEEN_CHECKPOINTS = 0.0; from ital.cli import main; main()"
 )
 
 
 def command(*arguments, cwd):
-    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(cwd / "cache"), "JAX_PLATFORMS": "cpu"}
+    environment = {
+        **os.environ,
+        "JAX_COMPILATION_CACHE_DIR": str(cwd / "cache"),
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": "",
+    }
     return subprocess.Popen(
         [sys.executable, "-c", HASTY, *arguments], cwd=cwd, env=environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -252,7 +261,7 @@ def checkpoints(folder):
 
 def test_interrupting_and_killing_lose_nothing(tmp_path):
     """Ctrl-C and kill −9 while it teaches; the same command then ends with the same arrays."""
-    run = ["run", "regression", "--methods", "imt,ital", "--seeds", "6", "--steps", "100000", "--eval-every", "500"]
+    run = ["run", "regression", "--methods", "imt,ital", "--seeds", "6", "--steps", "20000", "--eval-every", "500"]
     whole = command(*run, "--out", "whole", cwd=tmp_path)
     _, err = whole.communicate(timeout=300)
     assert whole.returncode == 0, err

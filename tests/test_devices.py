@@ -31,7 +31,7 @@ def on_four_devices(code, cwd=None):
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     environment = {
         **os.environ,
-        "XLA_FLAGS": "--xla_force_host_platform_device_count=4 --xla_backend_optimization_level=1",
+        "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
         "JAX_PLATFORMS": "cpu",
         "PYTHONPATH": os.pathsep.join([root, os.path.join(root, "src")]),
     }

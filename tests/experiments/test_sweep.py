@@ -11,6 +11,8 @@ from ital.experiments import Settings, _resume, _store, _sweep
 from tests.experiments.test_run import Stop, stop_after
 from tests.worlds import small_classes
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 QUICK = {"task": "small", "methods": ("imt", "ital"), "seeds": 2, "steps": 20}
 LRS, BETAS = [0.01, 0.1, 1e30], [0.0, 300.0]
 
@@ -26,6 +28,7 @@ def sweep(out, said=None, lr=LRS, beta=BETAS, overwrite=False, **options):
     return experiments.sweep(Settings(**{**QUICK, **options}), lr, beta, out, say=say, overwrite=overwrite)
 
 
+@pytest.mark.drawn
 def test_files_and_dimensions_are_as_promised(tmp_path):
     found = sweep(tmp_path)
     folder = tmp_path / "small" / "cooperative"

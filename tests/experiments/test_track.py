@@ -9,6 +9,8 @@ from ital.cli import main
 from ital.experiments import Settings, _track
 from tests.worlds import small_classes
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 QUICK = {"task": "small", "methods": ("imt", "ital"), "seeds": 2, "steps": 20, "lr": 0.01}
 
 
