@@ -72,10 +72,13 @@ def x64():
 def optimised(monkeypatch):
     """The teaching loop compiled as users have it, for tests that teach for long or look at every digit."""
     from ital import teaching
+    from ital.reproduce import _theory
 
     usual = {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True}
-    block = jax.jit(teaching.run_block.__wrapped__, static_argnums=0, donate_argnums=2, compiler_options=usual)
-    monkeypatch.setattr(teaching, "run_block", block)
+    for module, name, donated in ((teaching, "run_block", 2), (_theory, "_promised", None)):
+        plain = getattr(module, name).__wrapped__
+        compiled = jax.jit(plain, static_argnums=0, donate_argnums=donated, compiler_options=usual)
+        monkeypatch.setattr(module, name, compiled)
 
 
 @pytest.fixture

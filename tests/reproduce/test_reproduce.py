@@ -63,7 +63,8 @@ def test_processes_share_the_tasks_and_the_report_fills_up(monkeypatch, tmp_path
 
     def published(report, out, files=True):
         pages.append(report["warning"])
-        return publish(report, out, files=files)
+        first_or_last = len(pages) == 1 or not report["warning"].startswith("Still computing")
+        return publish(report, out, files=files) if first_or_last else out
 
     monkeypatch.setattr(_work._report, "publish", published)
     said = []

@@ -11,8 +11,9 @@ def panels():
     return {start: _theory.panel("regression", start, seeds=2, steps=40) for start in (None, "normal:0.1")}
 
 
-def test_large_beta_recovers_the_guarantee_where_the_conditions_hold_and_moderate_beta_does_not(panels):
-    found = panels[None]["guarantee"]
+@pytest.mark.usefixtures("optimised")
+def test_large_beta_recovers_the_guarantee_where_the_conditions_hold_and_moderate_beta_does_not():
+    found = _theory.guarantee("regression", None, seeds=2, batches=200)
     assert found["held"] > 50
     assert found["where_held"][-1] == 1.0
     assert min(found["where_held"]) < 0.95

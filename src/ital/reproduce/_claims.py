@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ital.reproduce import _statistics as statistics
+from ital import statistics
 from ital.reproduce._data import METHODS_BY_VIEW, Data, Experiment
-from ital.reproduce._numbers import number, p_equals, rounded, share, signed
+from ital.reproduce._numbers import number, rounded, share, signed
 from ital.reproduce._plan import STARTS
+from ital.statistics import p_equals
 
 HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
 NEEDS_PEOPLE, NO_DATA = "needs people", "not judged"

@@ -7,7 +7,8 @@ from typing import Any
 
 from ital.reproduce import _charts
 from ital.reproduce._blocks import Block
-from ital.reproduce._numbers import number, p_equals, p_value
+from ital.reproduce._numbers import number
+from ital.statistics import p_equals, p_value
 
 CLASSES = {
     "holds": "holds",

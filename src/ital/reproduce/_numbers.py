@@ -36,16 +36,6 @@ def share(value: Any, digits: int = 1) -> str:
     return "–" if np.isnan(value) else f"{100 * value:.{digits}f} %"
 
 
-def p_value(p: Any) -> str:
-    """p as it is printed in papers."""
-    return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
-
-
-def p_equals(p: Any) -> str:
-    """The same after the letter: "p" and then "< 0.001" or "= 0.031"."""
-    return p_value(p) if np.isnan(p) or p < 0.001 else f"= {p:.3f}"
-
-
 def rounded(values: Any, digits: int = 4) -> list[float | None]:
     """Numbers for a text file: so many digits that count, None for what is not finite."""
     return [float(f"{value:.{digits - 1}e}") if np.isfinite(value) else None for value in np.asarray(values, float)]

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ital import statistics
 from ital.errors import InputError
 from ital.study import _arms
 from ital.study._arms import MATCHED
@@ -20,7 +21,6 @@ CURVES = ("distance", "policy_tv", "reward")
 LABELS = {"aware": "ITAL", ADAPTIVE: "ITAL adaptive", "naive": "IMT", MATCHED: "IMT, matched steps"}
 Arm = tuple[str, str]  # teacher and learner
 CONTRASTS = (("aware", "naive"), ("aware", MATCHED), (ADAPTIVE, "naive"), (ADAPTIVE, "aware"))
-SIGNIFICANT = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
 
 class Measure(NamedTuple):
@@ -266,60 +266,6 @@ def summarise(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
     return table.rename(columns={"std": "sd", "count": "n"})
 
 
-class Paired(NamedTuple):
-    """A paired comparison: the mean difference with its 95 % interval, t-test, Cohen's d and Wilcoxon's check."""
-
-    n: int
-    difference: float
-    sd: float
-    low: float
-    high: float
-    t: float
-    p: float
-    d: float
-    wilcoxon_p: float
-
-
-def paired(first: np.ndarray, second: np.ndarray) -> Paired:
-    """Two-sided paired t-test of two columns; d is the mean difference over its standard deviation (d_z).
-
-    Where nothing varies there is no t: both p are 1 if nothing differs, and the rest is NaN.
-    """
-    from scipy import stats
-
-    apart = np.asarray(first, float) - np.asarray(second, float)
-    n, mean = len(apart), float(np.mean(apart))
-    nan = float("nan")
-    spread = float(np.std(apart, ddof=1)) if n > 1 else nan
-    if n < 2 or spread == 0:
-        same = 1.0 if n > 1 and mean == 0 else nan
-        return Paired(n, mean, spread, nan, nan, nan, same, nan, same)
-    test = stats.ttest_1samp(apart, 0.0)
-    interval = test.confidence_interval(0.95)
-    check = stats.wilcoxon(apart)
-    return Paired(
-        n, mean, spread, float(interval.low), float(interval.high), float(test.statistic), float(test.pvalue),
-        mean / spread, float(check.pvalue),
-    )  # fmt: skip
-
-
-def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's step-down adjustment of a family of p-values; NaN stays NaN and does not count."""
-    p = np.asarray(p, float)
-    adjusted = np.full(p.shape, np.nan)
-    order = [i for i in np.argsort(p, kind="stable") if not np.isnan(p[i])]
-    so_far = 0.0
-    for rank, i in enumerate(order):
-        so_far = max(so_far, min(1.0, (len(order) - rank) * p[i]))
-        adjusted[i] = so_far
-    return adjusted
-
-
-def stars(p: float) -> str:
-    """``***`` below 0.001, ``**`` below 0.01, ``*`` below 0.05, else nothing."""
-    return next((mark for limit, mark in SIGNIFICANT if p < limit), "")
-
-
 def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
     """Which arms are compared, where a study has them: for every teacher aware robots with naive ones and with the
     control, adaptive ones with naive and aware ones; then the aware, and the adaptive, robots of every teacher with
@@ -359,13 +305,20 @@ def compare(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
                 first, second = (both[column].xs(where, level="map").to_numpy() for column in (name, f"{name}|"))
                 arms = {"teacher": one[0], "first": one[1], "second_teacher": other[0], "second": other[1]}
                 means = {"mean_first": float(first.mean()), "mean_second": float(second.mean())}
-                family.append({**arms, "outcome": name, "map": where, **means, **paired(first, second)._asdict()})
-            adjusted = iter(holm(np.array([row["p"] for row in family if row["map"] != ALL_MAPS])))
+                family.append({**arms, "outcome": name, "map": where, **means, **_tested(first, second)})
+            adjusted = iter(statistics.holm(np.array([row["p"] for row in family if row["map"] != ALL_MAPS])))
             for row in family:
                 row["p_holm"] = row["p"] if row["map"] == ALL_MAPS else float(next(adjusted))
-                row["stars"] = stars(row["p_holm"])
+                row["stars"] = statistics.stars(row["p_holm"])
             rows += family
     return pd.DataFrame(rows)
+
+
+def _tested(first: np.ndarray, second: np.ndarray) -> dict[str, float | int]:
+    """The columns of a paired test, and Wilcoxon's p beside it."""
+    columns = statistics.paired(first, second)._asdict()
+    del columns["test"]
+    return columns | {"wilcoxon_p": statistics.wilcoxon(first, second)}
 
 
 def curves_of(steps: "pd.DataFrame") -> "pd.DataFrame":

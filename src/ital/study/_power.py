@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ital import statistics
 from ital.errors import InputError
 from ital.study import _analysis, _arms
 from ital.study._config import ADAPTIVE, Config
@@ -78,9 +79,8 @@ def share_found(differences: np.ndarray, n: int, alpha: float = 0.05, *, resampl
     drawn = differences[rng.integers(0, len(differences), (resamples, n))]
     spread = drawn.std(axis=1, ddof=1)
     t = drawn.mean(axis=1) / np.where(spread > 0, spread, np.inf) * math.sqrt(n)
-    p = np.sort(2 * stats.t.sf(np.abs(t), n - 1), axis=1)
-    limits = alpha / np.arange(p.shape[1], 0, -1)
-    return float((p <= limits).all(axis=1).mean())
+    p = statistics.holm(2 * stats.t.sf(np.abs(t), n - 1))
+    return float((p <= alpha).all(axis=1).mean())
 
 
 def needed_for_all_maps(

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ital import __version__
 from ital.rationality import MOST_NAIVE_STEPS
+from ital.statistics import p_equals, p_value, stars
 from ital.study import _figures
-from ital.study._analysis import ALL_MAPS, Analysis, Arm, arm, measures, robots, stars, teachers_in_order
+from ital.study._analysis import ALL_MAPS, Analysis, Arm, arm, measures, robots, teachers_in_order
 from ital.study._arms import MATCHED
 from ital.study._config import ADAPTIVE
 
@@ -58,11 +59,6 @@ def main_teacher(analysis: Analysis) -> str:
 def number(value: float, digits: int = 2) -> str:
     """A number with a true minus, – where there is none."""
     return "–" if math.isnan(value) else f"{value:.{digits}f}".replace("-", "−")
-
-
-def p_value(p: float) -> str:
-    """p as it is printed in papers."""
-    return "–" if math.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def findings(analysis: Analysis) -> list[str]:
@@ -140,7 +136,7 @@ def _difference(row: Mapping[Any, Any]) -> str:
     """A difference with everything that belongs to it."""
     return (
         f"a difference of {number(row['difference'])} (95 % interval {number(row['low'])} to {number(row['high'])}, "
-        f"n = {row['n']}, t = {number(row['t'])}, p {'' if row['p'] < 0.001 else '= '}{p_value(row['p'])}, "
+        f"n = {row['n']}, t = {number(row['t'])}, p {p_equals(row['p'])}, "
         f"d = {number(row['d'])})"
     )
 

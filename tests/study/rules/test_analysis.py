@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from ital import statistics
 from ital.errors import InputError
 from ital.study import _analysis, _arms, _table
 from ital.study._analysis import ALL_MAPS, analyze
@@ -21,34 +22,6 @@ def as_if_live(config, rules):
 def found(config, as_if_live):
     """The analysis of those rows."""
     return analyze(Study(config, as_if_live))
-
-
-def test_a_paired_test_is_scipy_s():
-    rng = np.random.default_rng(0)
-    a, b = rng.normal(1, 2, 15), rng.normal(0, 2, 15)
-    found, test = _analysis.paired(a, b), stats.ttest_rel(a, b)
-    assert (found.n, found.t, found.p) == (15, pytest.approx(test.statistic), pytest.approx(test.pvalue))
-    low, high = test.confidence_interval(0.95)
-    assert (found.low, found.high) == (pytest.approx(low), pytest.approx(high))
-    assert found.difference == pytest.approx(np.mean(a) - np.mean(b))
-    assert found.d == pytest.approx(np.mean(a - b) / np.std(a - b, ddof=1))
-    assert found.d == pytest.approx(found.t / np.sqrt(15))
-    assert found.wilcoxon_p == pytest.approx(stats.wilcoxon(a, b).pvalue)
-
-
-def test_differences_that_do_not_vary():
-    nothing = _analysis.paired(np.ones(5), np.ones(5))
-    assert (nothing.difference, nothing.p, nothing.wilcoxon_p) == (0, 1, 1)
-    constant = _analysis.paired(np.ones(5), np.zeros(5))
-    assert constant.difference == 1
-    assert np.isnan([constant.p, constant.t, constant.d]).all()
-    assert np.isnan(_analysis.paired(np.ones(1), np.zeros(1)).p)
-
-
-def test_holm_by_hand():
-    np.testing.assert_allclose(_analysis.holm(np.array([0.01, 0.04, 0.03, 0.005])), [0.03, 0.06, 0.06, 0.02])
-    np.testing.assert_allclose(_analysis.holm(np.array([0.5, np.nan, 0.6])), [1, np.nan, 1])
-    assert [_analysis.stars(p) for p in (0.0005, 0.005, 0.04, 0.05, np.nan)] == ["***", "**", "*", "", ""]
 
 
 def test_simulated_data_are_called_so(analysis):
@@ -84,7 +57,7 @@ def test_outcomes_and_tests_by_hand(analysis, steps):
     ]
     maps = family[family["map"] != ALL_MAPS]
     assert len(maps) == 5
-    np.testing.assert_allclose(maps["p_holm"], _analysis.holm(maps["p"].to_numpy()))
+    np.testing.assert_allclose(maps["p_holm"], statistics.holm(maps["p"].to_numpy()))
     overall = family[family["map"] == ALL_MAPS].iloc[0]
     assert overall["difference"] == pytest.approx(maps["difference"].mean())
 
@@ -134,7 +107,8 @@ def test_a_third_robot_is_compared_and_changes_no_other_number(of_three, analysi
         rows = tests[(tests["first"] == "adaptive") & (tests["second"] == second) & (tests["teacher"] == "machine")]
         rows = rows[rows["outcome"] == "distance_last"].set_index("map")
         assert rows.loc["B", "t"] == pytest.approx(stats.ttest_rel(values["adaptive"], values[second]).statistic)
-        np.testing.assert_allclose(rows.loc[["A", "B"], "p_holm"], _analysis.holm(rows.loc[["A", "B"], "p"].to_numpy()))
+        maps = rows.loc[["A", "B"]]
+        np.testing.assert_allclose(maps["p_holm"], statistics.holm(maps["p"].to_numpy()))
     # The families of the other comparisons are as they are without the third robot.
     without = _analysis.compare(
         of_three.outcomes[of_three.outcomes["learner"] != "adaptive"], list(_analysis.measures(30))

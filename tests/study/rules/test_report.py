@@ -103,4 +103,3 @@ def test_the_verdict_follows_the_control():
 def test_numbers_as_they_are_printed():
     assert _report.number(-1.234) == "−1.23"
     assert _report.number(float("nan")) == "–"
-    assert [_report.p_value(p) for p in (0.0004, 0.0123, float("nan"))] == ["< 0.001", "0.012", "–"]

@@ -7,8 +7,9 @@ import numpy as np
 from ital.reproduce import _blocks, _charts
 from ital.reproduce._blocks import Block
 from ital.reproduce._charts import Panel
-from ital.reproduce._numbers import number, p_value, signed
+from ital.reproduce._numbers import number, signed
 from ital.reproduce.sections._context import Context
+from ital.statistics import p_value
 
 # Aware robots blue, naive ones orange, the control grey; paler if the teacher is random.
 COLOURS = {

@@ -2,14 +2,15 @@
 
 import numpy as np
 
+from ital import statistics
 from ital.figures import in_legend_order
 from ital.reproduce import _blocks
-from ital.reproduce import _statistics as statistics
 from ital.reproduce._blocks import Block
 from ital.reproduce._claims import label
 from ital.reproduce._data import Experiment
-from ital.reproduce._numbers import number, p_value, signed
+from ital.reproduce._numbers import number, signed
 from ital.reproduce.sections._context import Context
+from ital.statistics import p_value
 
 LEAD = (
     "Per method: mean ± standard error over seeds at the last step, with the 95 % bootstrap interval of the mean; the "

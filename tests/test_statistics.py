@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from ital.reproduce import _statistics as statistics
+from ital import statistics
 
 
 def test_estimate_is_mean_error_and_interquartile_mean():
@@ -35,18 +35,33 @@ def test_one_value_has_no_interval():
     assert np.isnan([found.error, found.low, found.high]).all()
 
 
-def test_paired_is_scipys_paired_t_test():
-    rng = np.random.default_rng(4)
-    first, second = rng.normal(0, 1, 12), rng.normal(0.4, 1, 12)
-    found, expected = statistics.paired(first, second), stats.ttest_rel(first, second)
-    interval = expected.confidence_interval(0.95)
-    assert found.p == pytest.approx(expected.pvalue)
-    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
-    assert found.difference == pytest.approx((first - second).mean())
+def test_a_paired_test_is_scipys():
+    rng = np.random.default_rng(0)
+    first, second = rng.normal(1, 2, 15), rng.normal(0, 2, 15)
+    result, expected = statistics.paired(first, second), stats.ttest_rel(first, second)
+    assert (result.n, result.test) == (15, "paired t-test")
+    np.testing.assert_allclose([result.t, result.p], [expected.statistic, expected.pvalue])
+    np.testing.assert_allclose([result.low, result.high], expected.confidence_interval(0.95))
+    np.testing.assert_allclose([result.difference, result.sd], [(first - second).mean(), (first - second).std(ddof=1)])
+    assert result.d == pytest.approx(result.t / np.sqrt(15))
+    assert statistics.wilcoxon(first, second) == pytest.approx(stats.wilcoxon(first, second).pvalue)
 
 
-def test_paired_of_equal_curves_sees_no_difference():
-    assert statistics.paired(np.arange(5.0), np.arange(5.0)).p == 1.0
+def test_differences_that_do_not_vary_are_the_limit_of_those_that_hardly_do():
+    """A constant difference is certain, in the report and in the study: p = 0, as SciPy has it."""
+    constant = statistics.paired(np.full(5, 1.3), np.zeros(5))
+    assert (constant.difference, constant.low, constant.high) == (1.3, 1.3, 1.3)
+    assert (constant.p, constant.t, constant.d) == (0, np.inf, np.inf)
+    assert statistics.paired(np.zeros(5), np.full(5, 1.3)).t == -np.inf
+    hardly = statistics.paired(np.full(5, 1.3) + 1e-9 * np.arange(5), np.zeros(5))
+    assert 0 < hardly.p < 1e-30
+    nothing = statistics.paired(np.ones(5), np.ones(5))
+    assert (nothing.difference, nothing.p, statistics.wilcoxon(np.ones(5), np.ones(5))) == (0, 1, 1)
+    assert np.isnan([nothing.t, nothing.d]).all()
+
+
+def test_a_single_pair_is_not_tested():
+    assert np.isnan([statistics.paired(np.ones(1), np.zeros(1)).p, statistics.wilcoxon(np.ones(1), np.zeros(1))]).all()
 
 
 def test_paired_with_a_diverged_seed_counts_signs():
@@ -82,4 +97,14 @@ def test_steps_to_reach_a_share_of_the_start():
 
 
 def test_holm_is_the_step_down_rule():
-    np.testing.assert_allclose(statistics.holm(np.array([0.01, 0.04, 0.03, np.nan])), [0.03, 0.06, 0.06, np.nan])
+    families = np.array([[0.01, 0.04, 0.03, np.nan], [0.01, 0.04, 0.03, 0.005], [0.5, np.nan, 0.6, np.nan]])
+    by_hand = [[0.03, 0.06, 0.06, np.nan], [0.03, 0.06, 0.06, 0.02], [1, np.nan, 1, np.nan]]
+    np.testing.assert_allclose(statistics.holm(families), by_hand)
+    np.testing.assert_allclose(statistics.holm(families[0]), by_hand[0])
+    assert statistics.holm(np.array([])).shape == (0,)
+
+
+def test_p_values_as_they_are_printed():
+    assert [statistics.p_value(p) for p in (0.0002, 0.0314, np.nan)] == ["< 0.001", "0.031", "–"]
+    assert [statistics.p_equals(p) for p in (0.0002, 0.0314, np.nan)] == ["< 0.001", "= 0.031", "–"]
+    assert [statistics.stars(p) for p in (0.0005, 0.005, 0.04, 0.05, np.nan)] == ["***", "**", "*", "", ""]

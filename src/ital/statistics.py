@@ -1,4 +1,4 @@
-"""Statistics over seeds: means with intervals, paired comparisons, and how fast a curve falls."""
+"""Statistics over seeds and over participants: means with intervals, paired tests, and how p-values are written."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -7,6 +7,7 @@ import numpy as np
 
 RESAMPLES = 2000
 SHARES = (0.5, 0.1, 0.01)
+SIGNIFICANT = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
 
 class Estimate(NamedTuple):
@@ -54,23 +55,28 @@ def bootstrap(
 
 
 class Paired(NamedTuple):
-    """A paired comparison of two methods over seeds: first − second.
+    """A paired comparison, first − second: the mean difference, its 95 % interval, and a two-sided test of it.
 
-    ``low`` and ``high`` are the 95 % interval of the mean difference, ``p`` the two-sided p-value of ``test``.
+    ``sd`` is the standard deviation of the differences and ``d`` their mean over it (Cohen's d_z). ``t`` and ``d`` are
+    NaN where ``test`` is the sign test.
     """
 
     n: int
     difference: float
+    sd: float
     low: float
     high: float
+    t: float
     p: float
+    d: float
     test: str
 
 
 def paired(first: np.ndarray, second: np.ndarray) -> Paired:
-    """t-test of the differences; where a value is not finite (a learner has diverged), the sign test.
+    """The paired t-test; where a value is not finite (a learner has diverged), the sign test.
 
-    Where no difference varies there is no t: p is 1 if nothing differs, 0 if all differ by the same amount.
+    Differences that are all alike are the limit of those that hardly vary: p is 1 if they are 0, and 0 if not, with
+    an infinite t. Of a single pair there is no test: NaN.
     """
     from scipy import stats
 
@@ -81,16 +87,29 @@ def paired(first: np.ndarray, second: np.ndarray) -> Paired:
         with np.errstate(invalid="ignore"):
             difference = float(np.nan_to_num(first - second, nan=0.0, posinf=np.inf, neginf=-np.inf).mean())
         p = float(stats.binomtest(int(wins), int(wins + losses)).pvalue) if wins + losses else 1.0
-        return Paired(n, difference, nan, nan, p, "sign test")
-    apart = first - second
-    mean = float(apart.mean())
+        return Paired(n, difference, nan, nan, nan, nan, p, nan, "sign test")
+    differences = first - second
+    mean = float(differences.mean())
     if n < 2:
-        return Paired(n, mean, nan, nan, nan, "none")
-    if apart.std() <= 1e-12 * np.abs(first).max(initial=1e-300):
-        return Paired(n, mean, mean, mean, 1.0 if mean == 0 else 0.0, "paired t-test")
-    found = stats.ttest_1samp(apart, 0.0)
-    interval = found.confidence_interval(0.95)
-    return Paired(n, mean, float(interval.low), float(interval.high), float(found.pvalue), "paired t-test")
+        return Paired(n, mean, nan, nan, nan, nan, nan, nan, "none")
+    sd = float(differences.std(ddof=1))
+    if sd <= 1e-12 * np.abs(first).max(initial=1e-300):  # nothing but rounding
+        beyond = float(np.sign(mean)) * np.inf if mean else nan
+        return Paired(n, mean, 0.0, mean, mean, beyond, 0.0 if mean else 1.0, beyond, "paired t-test")
+    test = stats.ttest_1samp(differences, 0.0)
+    low, high = test.confidence_interval(0.95)
+    numbers = (mean, sd, low, high, test.statistic, test.pvalue, mean / sd)
+    return Paired(n, *map(float, numbers), "paired t-test")
+
+
+def wilcoxon(first: np.ndarray, second: np.ndarray) -> float:
+    """The p-value of Wilcoxon's signed-rank test of pairs: 1 if no pair differs, NaN for a single pair."""
+    from scipy import stats
+
+    differences = np.asarray(first, float) - np.asarray(second, float)
+    if len(differences) < 2:
+        return float("nan")
+    return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
 
 
 def probability_of_improvement(first: np.ndarray, second: np.ndarray) -> float:
@@ -124,12 +143,27 @@ def steps_to_reach(steps: np.ndarray, curves: np.ndarray, share: float) -> np.nd
 
 
 def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's adjustment of several p-values; NaN stays NaN and does not count."""
+    """Holm's adjustment of a family of p-values along the last axis; NaN stays NaN and does not count."""
     p = np.asarray(p, float)
-    adjusted = np.full(p.shape, np.nan)
-    there = [int(i) for i in np.argsort(p, kind="stable") if np.isfinite(p[i])]
-    so_far = 0.0
-    for rank, i in enumerate(there):
-        so_far = max(so_far, min(1.0, (len(there) - rank) * float(p[i])))
-        adjusted[i] = so_far
-    return adjusted
+    order = np.argsort(p, axis=-1, kind="stable")  # NaN last
+    ranked = np.take_along_axis(p, order, axis=-1)
+    left = np.sum(np.isfinite(p), axis=-1, keepdims=True) - np.arange(p.shape[-1])
+    adjusted = np.minimum(1.0, np.maximum.accumulate(ranked * left, axis=-1))
+    result = np.empty_like(p)
+    np.put_along_axis(result, order, np.where(np.isnan(ranked), np.nan, adjusted), axis=-1)
+    return result
+
+
+def stars(p: float) -> str:
+    """``***`` below 0.001, ``**`` below 0.01, ``*`` below 0.05, else nothing."""
+    return next((mark for limit, mark in SIGNIFICANT if p < limit), "")
+
+
+def p_value(p: float) -> str:
+    """p as papers print it: "< 0.001", "0.031"; "–" where there is none."""
+    return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def p_equals(p: float) -> str:
+    """The same after the letter p: "< 0.001", "= 0.031"."""
+    return p_value(p) if np.isnan(p) or p < 0.001 else f"= {p:.3f}"
