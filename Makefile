@@ -20,8 +20,9 @@ run: $(VENV)/.installed
 check: lint types
 	$(BIN)/python -m pytest -n 2 -q $(CORE)
 
-test: lint types docs tools
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations 30 --programs 30
+test: $(VENV)/.installed-dev
+	@$(MAKE) --no-print-directory -j2 lint types docs tools
+	$(BIN)/python -m pytest -n 3 --dist worksteal --durations 30 --programs 30
 
 test-all: lint types docs tools
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"

@@ -20,7 +20,7 @@ from ital._files import write
 from ital.learners import Learner
 from ital.results import Recording
 from ital.tasks import Task
-from ital.teaching import open_sessions
+from ital.teaching import Run, open_sessions
 
 RESULTS = Path(__file__).parent / "results"
 TASKS = ("regression", "gaussian", "mnist-20", "irl-dense")
@@ -51,8 +51,8 @@ def taught(
     task: Task, teacher: str, several: Sequence[Learner], seeds: Sequence[int], length: int, **options: Any
 ) -> tuple[Any, str]:
     """Learning curves, and the metric that judges them."""
-    settings = {"lr": 1e-3, "batch_size": 20, "init": task.init, "eval_every": 50, "steps": length, **options}
-    sessions = open_sessions(task, teachers.make(teacher), several, list(seeds), **settings)
+    run = Run(seeds=seeds, **{"eval_every": 50, "steps": length, **options})
+    sessions = open_sessions(task, teachers.make(teacher), several, run)
     recording = Recording(sessions)
     for number, session in enumerate(sessions):
         recording.blocks[number] = list(session.blocks())
@@ -143,13 +143,13 @@ class Candidate(NamedTuple):
     kind: str
     learner: Learner
     lr: float
-    step: steps.Form
+    form: steps.Form
 
     @property
     def told(self) -> dict[str, float | str]:
         """The numbers, as they are kept."""
         beta = getattr(self.learner.settings, "beta", None)
-        return {"lr": self.lr, "step": self.step.name, "beta": float(beta or 0)}
+        return {"lr": self.lr, "step": self.form.name, "beta": float(beta or 0)}
 
 
 def candidates(task: Task, form: str) -> list[Candidate]:
@@ -176,7 +176,7 @@ def ends(task: Task, lanes: Sequence[Candidate], seeds: Sequence[int]) -> tuple[
     several = [lane.learner._replace(name=str(i)) for i, lane in enumerate(lanes)]
     curves, metric = taught(
         task, "cooperative", several, seeds, 500,
-        lr=[lane.lr for lane in lanes], step=[lane.step for lane in lanes], eval_every=500,
+        lr=[lane.lr for lane in lanes], form=[lane.form for lane in lanes], eval_every=500,
     )  # fmt: skip
     last = curves[metric].isel(step=-1).transpose("method", "seed").values.astype(float)
     return np.where(np.isfinite(last), last, np.inf), metric

@@ -3,7 +3,7 @@ from pathlib import Path
 
 # Workers, and the servers and commands that tests start, compile each program once between them.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / "build" / "xla"))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
 # Threads of NumPy's products wait for each other by spinning: beside other workers that is all they do.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Compilation takes most of the tests' time, and most programs run for a moment only; see ``optimised`` below.
@@ -71,11 +71,11 @@ def x64():
 @pytest.fixture
 def optimised(monkeypatch):
     """The teaching loop compiled as users have it, for tests that teach for long or look at every digit."""
-    from ital import teaching
     from ital.reproduce import _theory
+    from ital.teaching import _block
 
     usual = {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True}
-    for module, name, donated in ((teaching, "run_block", 2), (_theory, "_promised", None)):
+    for module, name, donated in ((_block, "run_block", 2), (_theory, "_promised", None)):
         plain = getattr(module, name).__wrapped__
         compiled = jax.jit(plain, static_argnums=0, donate_argnums=donated, compiler_options=usual)
         monkeypatch.setattr(module, name, compiled)

@@ -95,12 +95,20 @@ def test_all_parts_work_together(task, teacher, method):
     check(run(task, teacher, method))
 
 
-@pytest.mark.parametrize("task", SMALL)
+@pytest.mark.parametrize("task", ["regression", "gaussian", "mnist-20", "mnist-mlp", "equation-40", "irl-dense"])
 @pytest.mark.usefixtures("x64")
 def test_float64_is_kept(task):
+    """One task of each kind; below, the worlds of all."""
     curves = run(task, "cooperative", "ital")
     check(curves)
     assert curves[recorded(task)].dtype == np.float64
+
+
+@pytest.mark.parametrize("task", SMALL)
+@pytest.mark.usefixtures("x64")
+def test_worlds_are_of_float64(task):
+    kinds = {leaf.dtype for leaf in jax.tree.leaves(SMALL[task]().world(0)) if leaf.dtype.kind == "f"}
+    assert kinds == {np.dtype(np.float64)}
 
 
 @pytest.mark.parametrize("name", teachers.REGISTRY)

@@ -17,13 +17,12 @@ import json, sys
 import numpy as np
 import ital
 from ital import learners, tasks, teachers, teaching
-from ital.models import Init
 from tests.worlds import numbers_pool, small_classes, small_numbers
 
 def sessions(task, devices, seeds=6, methods=("imt", "ital"), **options):
     made = [learners.make(name) for name in methods]
-    settings = dict(steps=60, lr=0.01, batch_size=8, init=Init("uniform", 1.0), eval_every=10, **options)
-    return teaching.open_sessions(task, teachers.cooperative(), made, range(seeds), devices=devices, **settings)
+    run = ital.Run(seeds=seeds, steps=60, lr=0.01, batch_size=8, eval_every=10, devices=devices, **options)
+    return teaching.open_sessions(task, teachers.cooperative(), made, run)
 """
 
 
@@ -74,7 +73,7 @@ def test_each_device_has_its_own_seeds_and_none_talks_to_another():
     out = on_four_devices("""
 import jax, jax.numpy as jnp
 (session,) = sessions(small_classes(), 4, seeds=8)
-lowered = teaching.run_block.lower(session.program, session.numbers, session.carry, jnp.asarray(1))
+lowered = teaching._block.run_block.lower(session.program, session.numbers, session.carry, jnp.asarray(1))
 session.advance(2)
 params = session.carry.lanes.params
 print(json.dumps({

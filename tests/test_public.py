@@ -7,7 +7,7 @@ import pytest
 
 import ital
 
-MODULES = [name for name in ital.__all__ if name not in ("Result", "Watched", "__version__", "teach", "watch")]
+MODULES = [name for name in ital.__all__ if name not in (*ital._FROM, "__version__")]
 
 
 def test_exported_names_are_there_and_sorted():

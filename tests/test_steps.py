@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ital
-from ital import learners, losses, steps, tasks, teachers, teaching
+from ital import learners, losses, steps, tasks, teachers
 from ital.errors import InputError
-from ital.teaching import open_sessions
+from ital.teaching import _block, open_sessions
 from tests.learners.test_two_step import lesson_on
 from tests.test_gradients import problem
 
@@ -73,13 +73,13 @@ def test_a_safe_step_is_what_it_says():
 @pytest.mark.parametrize("name", ["batch", "sgd", "imt", "ital", "ital-full", "ital-adaptive"])
 def test_with_a_length_every_method_takes_steps_of_that_length(name):
     start = ital.teach(SMALL, "cooperative", name, steps=1, seeds=3, lr=1e-9)
-    after = ital.teach(SMALL, "cooperative", name, steps=1, seeds=3, step="length:0.25")
+    after = ital.teach(SMALL, "cooperative", name, steps=1, seeds=3, form="length:0.25")
     way = np.asarray(after.parameters[name]) - np.asarray(start.parameters[name])
     np.testing.assert_allclose(np.sqrt((way**2).sum(axis=(1, 2))), 0.25, rtol=1e-4)
 
 
 def test_a_length_that_decays_falls_linearly_to_nothing():
-    result = ital.teach(SMALL, "cooperative", "imt", steps=10, seeds=1, step="length:0.1:decay", eval_every=1)
+    result = ital.teach(SMALL, "cooperative", "imt", steps=10, seeds=1, form="length:0.1:decay", eval_every=1)
     moved = np.abs(np.diff(result.curves["distance"].values[0, 0]))
     assert (moved <= 0.1 * (1 - np.arange(10) / 10) + 1e-5).all()
     assert moved[0] > 0.02
@@ -95,7 +95,7 @@ def test_no_step_where_none_is_wanted():
 
 def test_the_rate_is_the_paper_and_the_default():
     plain = ital.teach(SMALL, "cooperative", "ital", steps=20, seeds=2)
-    rate = ital.teach(SMALL, "cooperative", "ital", steps=20, seeds=2, step="rate")
+    rate = ital.teach(SMALL, "cooperative", "ital", steps=20, seeds=2, form="rate")
     np.testing.assert_array_equal(plain.curves["distance"], rate.curves["distance"])
 
 
@@ -118,7 +118,7 @@ def test_with_the_safe_step_no_beta_diverges(beta, lr, rationality):
     rationality the teacher is cooperative, adversarial or random.
     """
     teacher = teachers.boltzmann(rationality)
-    result = ital.teach(SMALL, teacher, list(FAMILY), steps=300, seeds=2, beta=beta, lr=lr, step="safe", eval_every=100)
+    result = ital.teach(SMALL, teacher, list(FAMILY), steps=300, seeds=2, beta=beta, lr=lr, form="safe", eval_every=100)
     assert np.isfinite(result.curves["distance"].values).all()
     for params in result.parameters.values():
         assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(params))
@@ -128,11 +128,9 @@ def test_the_loop_of_a_safe_step_asks_for_nothing_but_its_verdict():
     """Lanes stop one by one. Were the condition computed, it could be rounded one way in the loop's head and another in
     its body, and never end.
     """
-    session = open_sessions(
-        SMALL, teachers.cooperative(), [learners.make("ital-safe")], range(2),
-        steps=10, lr=0.01, batch_size=5, init=SMALL.init, eval_every=5,
-    )[0]  # fmt: skip
-    jaxpr = jax.make_jaxpr(teaching.run_block, static_argnums=0)(session.program, session.numbers, session.carry, 1)
+    run = ital.Run(seeds=2, steps=10, lr=0.01, batch_size=5, eval_every=5)
+    (session,) = open_sessions(SMALL, teachers.cooperative(), [learners.make("ital-safe")], run)
+    jaxpr = jax.make_jaxpr(_block.run_block, static_argnums=0)(session.program, session.numbers, session.carry, 1)
     loops = [equation for equation in equations(jaxpr.jaxpr) if equation.primitive.name == "while"]
     assert len(loops) > 1  # over intervals, and of the safe step
     for loop in loops:

@@ -9,6 +9,7 @@ import pytest
 import ital
 from ital import learners, teachers, teaching
 from ital.models import Init
+from ital.teaching import _block, _program, _step
 from tests.worlds import small_classes, small_numbers
 
 GOLDEN = Path(__file__).parent / "golden" / "curves.json"
@@ -17,7 +18,8 @@ PAPER = [learners.make(name) for name in learners.PAPER]
 
 def sessions(task, teacher="cooperative", methods=PAPER, seeds=(0, 1), **options):
     defaults = {"steps": 40, "lr": 0.01, "batch_size": 20, "init": Init("uniform", 1.0), "eval_every": 10}
-    return teaching.open_sessions(task, teachers.make(teacher), methods, seeds, **{**defaults, **options})
+    run = teaching.Run(seeds=seeds, **{**defaults, **options})
+    return teaching.open_sessions(task, teachers.make(teacher), methods, run)
 
 
 def distances(task, **options):
@@ -135,9 +137,9 @@ def test_changing_numbers_never_recompiles():
 
     def compiled():
         return (
-            teaching.run_block._cache_size(),
-            teaching._begin._cache_size(),
-            teaching.auto_beta_per_seed._cache_size(),
+            _block.run_block._cache_size(),
+            _block.begin._cache_size(),
+            _block.auto_beta_per_seed._cache_size(),
         )
 
     before = compiled()
@@ -156,14 +158,14 @@ def test_changing_numbers_never_recompiles():
 
 
 def test_whole_numbers_and_others_are_one_program():
-    assert teaching._spread(5, (2, 3)).dtype == teaching._spread(5.0, (2, 3)).dtype
+    assert _program.spread(5, (2, 3)).dtype == _program.spread(5.0, (2, 3)).dtype
 
 
 @pytest.mark.parametrize("size", [1, 5, 64, 65, 200])
 def test_ranks_are_places_in_the_order(size):
     tickets = np.random.default_rng(size).integers(0, 50, size).astype(np.uint32)
     expected = np.argsort(np.argsort(tickets, kind="stable"), kind="stable")
-    assert teaching._ranks(jnp.asarray(tickets)).tolist() == expected.tolist()
+    assert _step._ranks(jnp.asarray(tickets)).tolist() == expected.tolist()
 
 
 def test_all_methods_of_the_paper_are_lanes_of_one_program():
@@ -223,13 +225,13 @@ def test_steps_are_counted_from_zero_and_signals_averaged_over_those_taken():
 
 
 def test_random_numbers_of_start_steps_and_auto_are_streams_of_their_own():
-    assert len({teaching._START, teaching._STEPS, teaching._AUTO}) == 3
+    assert len({_program.START, _program.STEPS, _program.AUTO}) == 3
 
 
 def test_learners_are_told_what_fits_teacher_and_task():
     def told(teacher, beta=None):
         task = small_classes(beta_decay=0.05)
-        return teaching.situation(task, teachers.make(teacher), beta, 20, lambda volumes: None)[:4]
+        return teaching.situation(task, teachers.make(teacher), teaching.Run(beta=beta), lambda volumes: None)[:4]
 
     assert told("cooperative") == (300.0, 0.05, 20, "imitated")
     assert told("adversarial") == (-300.0, 0.05, 20, "imitated")

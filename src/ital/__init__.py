@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         models,
         rationality,
         results,
+        statistics,
+        steps,
         study,
         tasks,
         teachers,
@@ -27,16 +29,15 @@ if TYPE_CHECKING:
         theory,
         tuning,
         volume,
-        watching,
     )
     from ital.results import Result
-    from ital.teaching import teach
-    from ital.watching import Watched, watch
+    from ital.teaching import Run, Watched, teach, watch
 
-_FROM = {"Result": "ital.results", "Watched": "ital.watching", "teach": "ital.teaching", "watch": "ital.watching"}
+_FROM = {"Result": "ital.results"} | dict.fromkeys(("Run", "Watched", "teach", "watch"), "ital.teaching")
 
 __all__ = [
     "Result",
+    "Run",
     "Watched",
     "__version__",
     "errors",
@@ -49,6 +50,8 @@ __all__ = [
     "models",
     "rationality",
     "results",
+    "statistics",
+    "steps",
     "study",
     "tasks",
     "teach",
@@ -58,7 +61,6 @@ __all__ = [
     "tuning",
     "volume",
     "watch",
-    "watching",
 ]
 
 

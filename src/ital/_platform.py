@@ -1,9 +1,31 @@
 """Where JAX computes, and where it keeps compiled programs."""
 
+import contextlib
 import os
+from collections.abc import Iterator
+from contextvars import ContextVar
 from pathlib import Path
 
 from ital.errors import InputError
+
+_target: ContextVar[str | None] = ContextVar("target", default=None)
+
+
+@contextlib.contextmanager
+def traced_for(platform: str) -> Iterator[None]:
+    """While it lasts, programs are traced for devices of this platform."""
+    token = _target.set(platform)
+    try:
+        yield
+    finally:
+        _target.reset(token)
+
+
+def on_cpu() -> bool:
+    """Whether what is being traced will run on a CPU: as :func:`traced_for` says, else JAX's default."""
+    import jax
+
+    return (_target.get() or jax.default_backend()) == "cpu"
 
 
 def check_platform(platform: str | None) -> None:

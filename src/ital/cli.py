@@ -118,7 +118,7 @@ def run(
     from ital import experiments
     from ital.experiments._table import print_outcome
 
-    chosen = {} if methods is None else {"methods": split(methods)}
+    chosen: dict[str, Any] = {} if methods is None else {"methods": split(methods)}
     settings = experiments.Settings(
         task=task,
         teacher=teacher,
@@ -132,7 +132,7 @@ def run(
         label_noise=label_noise,
         map=None if map is None else str(map),
         eval_every=eval_every,
-        step=step,
+        form=step,
         devices=parse_devices(devices),
         **chosen,
     )
@@ -206,7 +206,7 @@ def sweep(
         label_noise=label_noise,
         map=None if map is None else str(map),
         eval_every=eval_every,
-        step=step,
+        form=step,
         devices=parse_devices(devices),
     )
     sizes = {"seeds_per_cell": seeds_per_cell, "points_per_cell": points_per_cell}

@@ -34,16 +34,16 @@ class Recording:
     @property
     def total(self) -> int:
         """The work to be done, for progress: steps of all lanes, an exam counting as EXAM of them."""
-        return sum((s.steps + EXAM * len(s.exams)) * s.numbers.lr.size for s in self.sessions)
+        return sum((s.steps + EXAM * len(s.exams)) * s.numbers.lanes.lr.size for s in self.sessions)
 
     @property
     def done(self) -> int:
         """The work done so far."""
-        return sum((s.step + EXAM * self._exams(i)) * s.numbers.lr.size for i, s in enumerate(self.sessions))
+        return sum((s.step + EXAM * self._exams(i)) * s.numbers.lanes.lr.size for i, s in enumerate(self.sessions))
 
     def done_with(self, share: float) -> int:
         """The work done so far when a share of the next exam is done as well."""
-        return self.done + round(share * EXAM * self.sessions[0].numbers.lr.size)
+        return self.done + round(share * EXAM * self.sessions[0].numbers.lanes.lr.size)
 
     def _exams(self, i: int) -> int:
         blocks = self.blocks[i]

@@ -98,8 +98,8 @@ def paired(first: np.ndarray, second: np.ndarray) -> Paired:
         return Paired(n, mean, 0.0, mean, mean, beyond, 0.0 if mean else 1.0, beyond, "paired t-test")
     test = stats.ttest_1samp(differences, 0.0)
     low, high = test.confidence_interval(0.95)
-    numbers = (mean, sd, low, high, test.statistic, test.pvalue, mean / sd)
-    return Paired(n, *map(float, numbers), "paired t-test")
+    t, p = float(test.statistic), float(test.pvalue)
+    return Paired(n, mean, sd, float(low), float(high), t, p, mean / sd, "paired t-test")
 
 
 def wilcoxon(first: np.ndarray, second: np.ndarray) -> float:
@@ -167,3 +167,22 @@ def p_value(p: float) -> str:
 def p_equals(p: float) -> str:
     """The same after the letter p: "< 0.001", "= 0.031"."""
     return p_value(p) if np.isnan(p) or p < 0.001 else f"= {p:.3f}"
+
+
+__all__ = [
+    "SHARES",
+    "Estimate",
+    "Paired",
+    "bootstrap",
+    "estimate",
+    "holm",
+    "interquartile_mean",
+    "p_equals",
+    "p_value",
+    "paired",
+    "probability_of_improvement",
+    "spread_ratio",
+    "stars",
+    "steps_to_reach",
+    "wilcoxon",
+]

@@ -9,7 +9,7 @@ import xarray as xr
 from ital import experiments, tasks, teaching
 from ital.errors import InputError
 from ital.experiments import Settings, _cells, _complete, _store
-from ital.experiments._cells import Chunks, Lane
+from ital.experiments._cells import Chunks, Point
 from ital.experiments._run import Curves
 from ital.experiments._sweep import Grid
 from tests.worlds import small_classes
@@ -56,7 +56,7 @@ def test_sizes_cut_seeds_and_points_from_the_first_that_was_asked_for():
     assert len(grid.lanes) == 2 + 4  # imt has no β
     cells = grid.cells(None, Chunks(5, 4))
     assert [cell.lanes for cell in cells] == [tuple(grid.lanes[:4]), tuple(grid.lanes[4:])]
-    assert grid.lanes[0] == Lane("imt", 0.01, None)
+    assert grid.lanes[0] == Point("imt", 0.01, None)
 
 
 def test_memory_cuts_what_has_no_size_into_few_blocks_of_about_one_size(monkeypatch):

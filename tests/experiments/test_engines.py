@@ -208,7 +208,7 @@ def test_cells_that_fail_are_left_out_and_shown_and_the_rest_is_there(tmp_path, 
     assert "RuntimeError: no world of this number" in err
     assert "in faulty" in err  # the traceback of the worker
     assert "3 workers ended while they computed this cell" in err
-    again = "ital run faulty --methods=imt --seeds=1 --steps=20 --first-seed=3 --out=results"
+    again = "ital run faulty --steps=20 --seeds=1 --methods=imt --first-seed=3 --out=results"
     assert f"try it again with: {again}" in err
     assert "curves.png" in out
     folder = tmp_path / "results/faulty/cooperative"

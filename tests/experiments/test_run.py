@@ -291,7 +291,7 @@ def test_a_file_without_versions_is_of_the_first(tmp_path, monkeypatch):
     assert added.lanes_computed == 6
     assert added.curves["version"].sel({"method": "imt"}).values.tolist() == [""] * 3
     assert run(tmp_path).lanes_computed == 0
-    monkeypatch.setattr(teaching, "VERSION", 2)
+    monkeypatch.setattr(teaching._program, "VERSION", 2)
     assert run(tmp_path).lanes_computed == 9
 
 

@@ -14,7 +14,7 @@ from ital.learners import Literal, Situation, _adaptive, adaptive, imagine
 from tests.learners.test_two_step import lesson_on, log_likelihood_step
 from tests.test_gradients import brute_force, problem
 
-SETTINGS = _adaptive.Settings(1.0, 0.02, 0.001, 0.5)
+SETTINGS = _adaptive.AdaptiveNumbers(1.0, 0.02, 0.001, 0.5)
 
 
 @jax.jit
@@ -80,7 +80,7 @@ def test_scores_are_their_definitions():
 @pytest.mark.usefixtures("x64")
 def test_weights_are_those_of_a_hidden_markov_chain():
     """A state for each hypothesis, score and κ; score and κ are drawn anew now and then, all of it more rarely."""
-    settings = _adaptive.Settings(1.0, 0.2, 0.05, 0.5)
+    settings = _adaptive.AdaptiveNumbers(1.0, 0.2, 0.05, 0.5)
     pairs = [(score, tilt) for score in range(_adaptive.SCORES) for tilt in _adaptive.TILTS]
     states = [(sign, *pair) for sign in (1, -1) for pair in pairs] + [(0, 0, 0.0)]
     prior = np.array([1 / 3 / len(pairs)] * 2 * len(pairs) + [1 / 3])

@@ -54,6 +54,6 @@ def test_without_beta_it_sums_the_gradients_of_the_mini_batch():
 def test_the_choice_tells_what_labels_do_not_in_irl():
     """At equal step length, learning from the choice as well beats the mean gradient of the same mini-batches."""
     both = [learners.batch(), learners.full(4000.0)]
-    result = ital.teach("irl-dense", "cooperative", both, steps=250, seeds=3, step="length:0.6", eval_every=250)
+    result = ital.teach("irl-dense", "cooperative", both, steps=250, seeds=3, form="length:0.6", eval_every=250)
     batch, full = result.curves["distance_centred"].isel(step=-1).mean("seed").values
     assert full < batch

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import ital
 from ital import learners, losses
 from ital.learners import Literal, Situation
-from ital.learners._two_step import Settings
+from ital.learners._two_step import AwareNumbers
 from ital.teaching import situation
 from tests.learners.test_two_step import BETAS, SEEDS, lesson_on, log_likelihood_step, step
 from tests.test_gradients import LOSSES, problem
@@ -92,7 +92,7 @@ def test_beta_is_itals(name):
     decayed = control_step(name, lesson, params, 10.0, decay=0.1)
     np.testing.assert_allclose(decayed, control_step(name, lesson, params, 10.0 * 0.9**7), rtol=1e-10)
     scheduled = {"imt-matched": learners.imt_matched, "batch-matched": learners.batch_matched}[name](lambda t: 3.0 + t)
-    told = situation(small_numbers(), ital.teachers.cooperative(), None, 5, lambda volumes: None)
+    told = situation(small_numbers(), ital.teachers.cooperative(), ital.Run(batch_size=5), lambda volumes: None)
     resolved = scheduled.resolve(scheduled, told)
     np.testing.assert_allclose(
         resolved.rule.update(lesson, resolved.settings, params, ()).params,
@@ -107,7 +107,7 @@ def test_controls_share_a_program_and_itals_beta():
     beta = curves["beta"]
     assert (beta > 0).all()
     assert len(np.unique(beta)) == 2  # one per seed, the same for all methods
-    told = situation(small_numbers(), ital.teachers.adversarial(), None, 20, lambda volumes: None)
+    told = situation(small_numbers(), ital.teachers.adversarial(), ital.Run(), lambda volumes: None)
     resolved = [made.resolve(made, told) for made in map(learners.make, CONTROLS)]
     assert [control.settings.beta for control in resolved] == [-100.0, -100.0]
     assert len({control.rule for control in resolved}) == 1
@@ -123,6 +123,6 @@ def test_bad_settings_are_refused(make):
 @EACH
 def test_numbers_are_those_of_ital(name):
     made = learners.make(name)
-    assert isinstance(made.settings, Settings)
+    assert isinstance(made.settings, AwareNumbers)
     assert made.settings._replace(literal=None) == learners.teacher_aware().settings._replace(literal=None)
     assert made.settings.literal == CONTROLS[name]

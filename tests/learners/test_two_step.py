@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from ital import learners, models
 from ital.learners import Lesson, _two_step
-from ital.learners._two_step import Literal, Settings
+from ital.learners._two_step import AwareNumbers, Literal
 from tests.test_gradients import LOSSES, SHAPES, problem
 
 SEEDS = st.integers(0, 2**31)
@@ -25,7 +25,7 @@ def lesson_on(loss, params, rows, y, lr, seed):
 
 
 def step(lesson, params, beta, view, volume="imitated", literal=None, decay=0.0):
-    numbers = Settings(literal or Literal(chosen=1.0), beta, decay, view)
+    numbers = AwareNumbers(literal or Literal(chosen=1.0), beta, decay, view)
     return _two_step.rule(volume).update(lesson, numbers, params, ()).params
 
 
@@ -129,7 +129,7 @@ def test_beta_decays_and_schedules():
     np.testing.assert_allclose(decayed, step(lesson, params, 10.0 * 0.9**7, 5), rtol=1e-12)
     scheduled = _two_step.rule("imitated", lambda t: 3.0 + t)
     np.testing.assert_allclose(
-        scheduled.update(lesson, Settings(Literal(1.0), 0.0, 0.0, 5), params, ()).params,
+        scheduled.update(lesson, AwareNumbers(Literal(1.0), 0.0, 0.0, 5), params, ()).params,
         step(lesson, params, 10.0, 5),
         rtol=1e-12,
     )

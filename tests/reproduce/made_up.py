@@ -4,8 +4,8 @@ import numpy as np
 import xarray as xr
 
 from ital import tasks
-from ital.reproduce._data import Data, Experiment
-from ital.reproduce._plan import STARTS, Cell
+from ital.reproduce._data import Data, Evidence
+from ital.reproduce._plan import STARTS, Condition
 
 STEPS = np.arange(0, 2001, 100)
 START = 8.0
@@ -61,7 +61,7 @@ def experiment(
         },
     )
     made = tasks.regression()._replace(name=task, panels=("distance", "loss"))
-    return Experiment(Cell(start, task, teacher), made, curves)
+    return Evidence(Condition(start, task, teacher), made, curves)
 
 
 def both_starts(left=None, other=None, **options):

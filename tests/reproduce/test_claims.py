@@ -6,8 +6,8 @@ import xarray as xr
 
 from ital.reproduce import _claims
 from ital.reproduce._claims import FAILS, HOLDS, IN_PART, NEEDS_PEOPLE, NO_DATA
-from ital.reproduce._data import Data, Experiment
-from ital.reproduce._plan import STARTS, Cell
+from ital.reproduce._data import Data, Evidence
+from ital.reproduce._plan import STARTS, Condition
 from tests.reproduce.made_up import both_starts, experiment, theory
 
 ADVERSARIAL = {"teacher": "adversarial"}
@@ -54,7 +54,7 @@ def tuned(aware):
         {"method": ["imt", "ital"], "label": ("method", ["IMT", "ITAL"]), "lr": lrs, "beta": betas, "step": [0, 2000]},
         {"without_beta": '["imt"]'},
     ).assign_coords(seed=range(8))
-    return Data([], sweeps={Cell("normal:0.1", "regression", "cooperative"): grid})
+    return Data([], sweeps={Condition("normal:0.1", "regression", "cooperative"): grid})
 
 
 def slow():
@@ -145,7 +145,7 @@ def test_without_data_nothing_is_judged():
 
 def test_an_experiment_that_lacks_a_method_is_not_judged_by_it():
     one = experiment()
-    without = Experiment(one.cell, one.task, curves=one.curves.drop_sel(method="ital-2"))
+    without = Evidence(one.condition, one.task, curves=one.curves.drop_sel(method="ital-2"))
     assert verdict(_claims.ital_2_beats_imt, Data([without])) == NO_DATA
 
 

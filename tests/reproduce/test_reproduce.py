@@ -5,7 +5,7 @@ import pytest
 from ital.errors import InputError
 from ital.experiments import load_curves
 from ital.reproduce import _jobs, _plan, _study, _work, reproduce
-from ital.reproduce._plan import QUICK, STARTS, Cell
+from ital.reproduce._plan import QUICK, STARTS, Condition
 from ital.reproduce.sections import Context, _beyond
 
 SMALL = QUICK._replace(seeds=2, steps=20, theory=("regression",), theory_steps=40, theory_seeds=2, sweep_seeds=1)
@@ -33,8 +33,8 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
     outside = re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)
     assert not re.search(r"(src|href)=\"(?!data:|#)", outside)
     assert _study.ABSENT in page
-    for cell in _plan.cells(["regression"], SMALL):
-        assert (cell.folder(tmp_path) / "regression" / cell.teacher / "curves.png").exists()
+    for condition in _plan.conditions(["regression"], SMALL):
+        assert (condition.folder(tmp_path) / "regression" / condition.teacher / "curves.png").exists()
     assert (tmp_path / "figures" / "main.pdf").exists()
 
     results = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")}
@@ -77,17 +77,17 @@ def test_processes_share_the_tasks_and_the_report_fills_up(monkeypatch, tmp_path
     assert pages[0].startswith("Still computing: ")
     assert not pages[-1].startswith("Still computing")
     assert "gaussian" in report.read_text()
-    _jobs.run_one(Cell("uniform", "gaussian", "adversarial"), scale, tmp_path / "here", print)
+    _jobs.run_one(Condition("uniform", "gaussian", "adversarial"), scale, tmp_path / "here", print)
     there, here = (load_curves(out / "gaussian/adversarial/curves.nc") for out in (tmp_path, tmp_path / "here"))
     assert (there["distance"] == here["distance"]).all()
 
 
 def test_what_goes_beyond_the_paper_has_a_section(small, tmp_path, monkeypatch):
     monkeypatch.setattr(_plan, "BEYOND", ("imt", "ital-adaptive"))
-    cell = Cell("uniform", "regression", "switching")
-    _jobs.experiments.run(_plan.beyond_settings(cell, SMALL), tmp_path / _jobs.BEYOND, draw=False)
+    condition = Condition("uniform", "regression", "switching")
+    _jobs.experiments.run(_plan.beyond_settings(condition, SMALL), tmp_path / _jobs.BEYOND, draw=False)
     data = _work.collect(SMALL, tmp_path)
-    assert list(data.beyond) == [cell]
+    assert list(data.beyond) == [condition]
     assert not data.experiments
     _, table, trust = _beyond.build(Context(data, [], SMALL, tmp_path, 0.0, []))
     assert table["heads"] == ["Task", "Teacher", "IMT", "ITAL adaptive"]
@@ -104,21 +104,21 @@ def test_a_report_of_nothing_is_refused(small, tmp_path):
 def test_what_else_is_in_the_folder_is_in_the_report(small, tmp_path):
     data = _work.collect(SMALL, tmp_path)
     assert not data.experiments
-    _jobs.run_one(Cell("uniform", "regression", "adversarial"), SMALL, tmp_path, print)
-    assert list(_work.collect(SMALL, tmp_path).experiments) == [Cell("uniform", "regression", "adversarial")]
+    _jobs.run_one(Condition("uniform", "regression", "adversarial"), SMALL, tmp_path, print)
+    assert list(_work.collect(SMALL, tmp_path).experiments) == [Condition("uniform", "regression", "adversarial")]
     assert not _work.collect(SMALL._replace(steps=21), tmp_path).experiments
     assert not _work.collect(SMALL._replace(seeds=3), tmp_path).experiments
 
 
 def test_all_tasks_both_starts_and_teachers_are_planned():
-    every = _plan.cells(_plan.TASKS, _plan.FULL)
-    assert len({cell.task for cell in every}) == 12
-    assert {cell.start for cell in every} == set(STARTS)
-    assert {cell.teacher for cell in every} == {"cooperative", "adversarial", "random"}
-    for cell in every:
-        settings = _plan.settings(cell, _plan.FULL)
+    every = _plan.conditions(_plan.TASKS, _plan.FULL)
+    assert len({condition.task for condition in every}) == 12
+    assert {condition.start for condition in every} == set(STARTS)
+    assert {condition.teacher for condition in every} == {"cooperative", "adversarial", "random"}
+    for condition in every:
+        settings = _plan.settings(condition, _plan.FULL)
         assert (settings.seeds, settings.steps) == (20, 2000)
-        expected = 3 if cell.teacher == "random" else 10
+        expected = 3 if condition.teacher == "random" else 10
         assert len(settings.methods) == expected
 
 

@@ -16,7 +16,7 @@ from ital.bench import _cases
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.tasks import Task
-from ital.teaching import BLOCK, Session, open_sessions
+from ital.teaching import BLOCK, Run, Session, open_sessions
 
 LR, EVERY = 1e-3, 20
 REPEATS, ENOUGH_SECONDS = 3, 10.0
@@ -56,9 +56,7 @@ def measure(lanes: int = 160, steps: int = 2000, test_rows: int = 10_000, numpy_
 
 def _time(task: Task, teacher: Any, methods: Sequence[Learner], seeds: range, steps: int) -> dict[str, float]:
     """Seconds of a whole run after compilation (median of up to three), and seconds of the compilation."""
-    (session,) = open_sessions(
-        task, teacher, methods, seeds, steps=steps, lr=LR, batch_size=20, init=task.init, eval_every=EVERY
-    )
+    (session,) = open_sessions(task, teacher, methods, Run(seeds=seeds, steps=steps, lr=LR, eval_every=EVERY))
     start = jax.tree.map(np.asarray, session.carry)
     began = time.perf_counter()
     session.advance(1)

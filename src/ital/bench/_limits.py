@@ -101,15 +101,15 @@ def cost(session: Session, every: int) -> Cost:
         one = functools.partial(teaching_step, program, world, drawn)
         return jax.vmap(one, in_axes=(0, None, 0))(numbers, moment, lanes)[0]
 
-    flops, kernels = _analysed(jax.vmap(seed, in_axes=(axes, 0, 0, 0)), worlds, drawn, numbers.per_lane, lanes)
+    flops, kernels = _analysed(jax.vmap(seed, in_axes=(axes, 0, 0, 0)), worlds, drawn, numbers.lanes, lanes)
     measure = jax.vmap(jax.vmap(program.rules.measure, in_axes=(0, None)), in_axes=(0, axes.truth))
     measurement, _ = _analysed(measure, lanes.params, worlds.truth)
     shown = jax.eval_shape(jax.vmap(program.rules.show, in_axes=(axes.learner, 0)), worlds.learner, drawn.batch)
     tested = _bytes(worlds.truth.test) + _bytes(lanes.params)
     return Cost(
-        flops=(flops + measurement / every) / numbers.lr.size,
-        bytes=(2 * _bytes(lanes) + _bytes(shown) + tested / every) / numbers.lr.size,
-        reach=(_bytes(lanes) + _bytes(worlds.learner)) / numbers.lr.size,
+        flops=(flops + measurement / every) / numbers.lanes.lr.size,
+        bytes=(2 * _bytes(lanes) + _bytes(shown) + tested / every) / numbers.lanes.lr.size,
+        reach=(_bytes(lanes) + _bytes(worlds.learner)) / numbers.lanes.lr.size,
         kernels=kernels,
     )
 

@@ -17,7 +17,7 @@ from ital._devices import named
 from ital.bench import _limits
 from ital.errors import InputError
 from ital.tasks import Task
-from ital.teaching import BLOCK, Session, open_sessions
+from ital.teaching import BLOCK, Run, Session, open_sessions
 
 TASKS: dict[str, Callable[[], Task]] = {
     "regression": tasks.regression,
@@ -100,17 +100,15 @@ def pool(rows: int) -> Task:
 
 def session(task: Task, lanes: int) -> Session:
     """The eight methods of the paper on as many seeds as make that many lanes, without an end in sight."""
-    (one,) = open_sessions(
-        task, teachers.cooperative(), [learners.make(method) for method in learners.PAPER], range(lanes // 8),
-        steps=2**30, lr=LR, batch_size=20, init=task.init, eval_every=EVERY,
-    )  # fmt: skip
-    return one
+    methods = [learners.make(method) for method in learners.PAPER]
+    run = Run(seeds=range(lanes // 8), steps=2**30, lr=LR, eval_every=EVERY)
+    return open_sessions(task, teachers.cooperative(), methods, run)[0]
 
 
 def _point(task: Task, lanes: int, limits: _limits.Limits, first: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Speed of so many lanes, and its bounds; what a step of one lane costs is taken over from the ``first`` point."""
     one = session(task, lanes)
-    lanes = one.numbers.lr.size  # with those that fill up the program
+    lanes = one.numbers.lanes.lr.size  # with those that fill up the program
     cost = _limits.Cost(**first["cost"]) if first else _limits.cost(one, EVERY)
     seconds = _seconds_per_step(one)
     bounds = _limits.bounds(limits, cost, lanes)

@@ -22,8 +22,7 @@ from ital.experiments import _store
 from ital.experiments._resume import compute, versions
 from ital.experiments._settings import Plan, Settings
 from ital.results import Recording
-from ital.tasks import World
-from ital.tasks._base import stack_worlds
+from ital.tasks import World, stack_worlds
 from ital.teaching import check_world, version_of
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ FIRST = "1.1.1"  # what computed the lanes of a file that says nothing of versio
 WORLDS_AT_ONCE = 2**28  # numbers in the worlds of all seeds of a cell that has no size of its own
 
 
-class Lane(NamedTuple):
+class Point(NamedTuple):
     """A method and, in a sweep, its step size and β (None: β does not touch it)."""
 
     method: str
@@ -75,11 +74,11 @@ class Experiment(abc.ABC):
         """The parts; refuses settings that make no experiment."""
 
     @abc.abstractmethod
-    def make_lanes(self) -> list[Lane]:
+    def make_lanes(self) -> list[Point]:
         """All lanes of a seed."""
 
     @abc.abstractmethod
-    def open(self, lanes: Sequence[Lane], seeds: Sequence[int]) -> Recording:
+    def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
         """Sessions for some lanes on some seeds."""
 
     @property
@@ -99,7 +98,7 @@ class Experiment(abc.ABC):
     def check_metrics(self, metrics: Iterable[str]) -> None:  # noqa: B027
         """Refuses a task that does not measure what is needed."""
 
-    def names(self, lanes: Sequence[Lane]) -> list[str]:
+    def names(self, lanes: Sequence[Point]) -> list[str]:
         """What the sessions call these lanes."""
         return [lane.method for lane in lanes]
 
@@ -109,17 +108,17 @@ class Experiment(abc.ABC):
         return self.make_plan()
 
     @functools.cached_property
-    def lanes(self) -> list[Lane]:
+    def lanes(self) -> list[Point]:
         """All lanes of a seed, listed once."""
         return self.make_lanes()
 
-    def command(self, lanes: Sequence[Lane], seeds: Sequence[int], out: Path) -> str:
+    def command(self, lanes: Sequence[Point], seeds: Sequence[int], out: Path) -> str:
         """What to type to compute some lanes on some seeds here, if they are missing from the results in ``out``."""
         options: dict[str, Any] = {}
         for field in dataclasses.fields(Settings):
             value = getattr(self.settings, field.name)
             if field.name != "task" and value != field.default:
-                options[field.name] = value
+                options[{"form": "step"}.get(field.name, field.name)] = value
         options |= {name: ",".join(map(repr, axis)) for name, axis in self.axes.items()}
         options["methods"] = ",".join(dict.fromkeys(lane.method for lane in lanes))
         options |= {"first_seed": seeds[0], "seeds": seeds[-1] - seeds[0] + 1, "out": out}
@@ -144,7 +143,7 @@ class Experiment(abc.ABC):
         check_world(plan.task, plan.teacher, worlds[0])
 
         def measured(world: World) -> tuple[Any, dict[str, Any]]:
-            start = plan.task.rules.start(_random.key(0), plan.init, world)
+            start = plan.task.rules.start(_random.key(0), plan.run.start_on(plan.task), world)
             return start, plan.task.rules.measure(start, world.truth)
 
         start, metrics = jax.eval_shape(measured, worlds[0])
@@ -153,7 +152,7 @@ class Experiment(abc.ABC):
         own = sum(np.size(leaf) for leaf, axis in zip(jax.tree.leaves(stacked), axes, strict=True) if axis == 0)
         return sum(leaf.size for leaf in jax.tree.leaves(start)), own // len(worlds)
 
-    def place(self, lane: Lane) -> tuple[int | slice, ...]:
+    def place(self, lane: Point) -> tuple[int | slice, ...]:
         """Where a lane is along the axes: everywhere along one that does not touch it."""
         values = lane._asdict()
         return tuple(
@@ -177,7 +176,7 @@ class Experiment(abc.ABC):
         assert sizes.seeds is not None
         assert sizes.points is not None
         there = [self._seeds_there(result, lane) for lane in self.lanes]
-        together: dict[tuple[int, tuple[Lane, ...]], list[int]] = {}
+        together: dict[tuple[int, tuple[Point, ...]], list[int]] = {}
         for i, seed in enumerate(self.plan.seeds):
             for first in range(0, len(self.lanes), sizes.points):
                 block = range(first, min(first + sizes.points, len(self.lanes)))
@@ -186,7 +185,7 @@ class Experiment(abc.ABC):
                     together.setdefault((i // sizes.seeds, absent), []).append(seed)
         return [Cell(self, lanes, tuple(seeds), self.made_by) for (_, lanes), seeds in together.items()]
 
-    def _seeds_there(self, result: "xr.Dataset | None", lane: Lane) -> set[int]:
+    def _seeds_there(self, result: "xr.Dataset | None", lane: Point) -> set[int]:
         if result is None or lane.method not in result["method"].values:
             return set()
         computed = result["computed"].sel({"method": lane.method}).transpose(*self.axes, "seed").values == 1
@@ -194,7 +193,7 @@ class Experiment(abc.ABC):
         whole = computed[self.place(lane)].reshape(-1, result.sizes["seed"]).all(axis=0)
         return {int(seed) for seed in result["seed"].values[whole]}
 
-    def _is_current(self, result: "xr.Dataset", lane: Lane) -> np.ndarray:
+    def _is_current(self, result: "xr.Dataset", lane: Point) -> np.ndarray:
         """Whether the code that computes a lane today is the one that did; files of earlier versions tell nothing."""
         if "version" not in result:
             made = np.asarray([FIRST])
@@ -202,7 +201,7 @@ class Experiment(abc.ABC):
             made = result["version"].sel({"method": lane.method}).transpose(*self.axes, "seed").values.astype(str)
         return np.where(made == "", FIRST, made) == self.version(lane)
 
-    def version(self, lane: Lane) -> str:
+    def version(self, lane: Point) -> str:
         """What computes a lane."""
         learner = next(learner for learner in self.plan.learners if learner.name == lane.method)
         return version_of(self.plan.teacher, learner)
@@ -223,7 +222,7 @@ class Cell:
     """Some lanes of an experiment on some seeds; ``made_by`` is that of the experiment where the cell was made."""
 
     experiment: Experiment
-    lanes: tuple[Lane, ...]
+    lanes: tuple[Point, ...]
     seeds: tuple[int, ...]
     made_by: str
 
@@ -337,9 +336,9 @@ def finished(experiment: Experiment, folder: Path, say: Callable[[str], None]) -
             yield file, cell
 
 
-def lanes_of(cell: "xr.Dataset") -> list[Lane]:
+def lanes_of(cell: "xr.Dataset") -> list[Point]:
     """The lanes that a cell's file holds, in its order."""
-    return [Lane(*lane) for lane in json.loads(cell.attrs["lanes"])]
+    return [Point(*lane) for lane in json.loads(cell.attrs["lanes"])]
 
 
 def forget(folder: Path, names: set[str]) -> None:

@@ -1,5 +1,6 @@
 """One experiment from settings to files."""
 
+import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,15 +9,14 @@ from typing import TYPE_CHECKING
 from ital._files import write
 from ital._progress import show_progress
 from ital.experiments import _track
-from ital.experiments._cells import Chunks, Experiment, Lane
+from ital.experiments._cells import Chunks, Experiment, Point
 from ital.experiments._complete import completed
 from ital.experiments._engines import Engine
 from ital.experiments._settings import Plan, Settings
-from ital.figures._pictures import picture_of
+from ital.figures import picture_of
 from ital.results import Recording, summarise
 from ital.tasks import Task
-from ital.teaching import open_sessions
-from ital.watching import seen, watch
+from ital.teaching import open_sessions, seen, watch
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -86,18 +86,18 @@ class Curves(Experiment):
         """The settings' own."""
         return self.settings.plan()
 
-    def make_lanes(self) -> list[Lane]:
+    def make_lanes(self) -> list[Point]:
         """One for each method."""
-        return [Lane(name) for name in self.plan.methods]
+        return [Point(name) for name in self.plan.methods]
 
-    def open(self, lanes: Sequence[Lane], seeds: Sequence[int]) -> Recording:
+    def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
         """Sessions for some methods on some seeds."""
         return _open(self.plan, self.names(lanes), list(seeds))
 
 
 def _open(plan: Plan, methods: list[str], seeds: list[int]) -> Recording:
     wanted = [learner for learner in plan.learners if learner.name in methods]
-    return Recording(open_sessions(plan.task, plan.teacher, wanted, seeds, devices=plan.devices, **plan.options))
+    return Recording(open_sessions(plan.task, plan.teacher, wanted, dataclasses.replace(plan.run, seeds=seeds)))
 
 
 def _write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool) -> list[Path]:
@@ -126,7 +126,6 @@ def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: boo
         return there
     methods = [str(name) for name in curves["method"].values]
     pair = [name for name in methods if name in ("imt", "ital")] or methods[:2]
-    options = {name: value for name, value in plan.options.items() if name != "eval_every"}
     with show_progress(f"{plan.task.name}: pictures", 100, progress) as show:
         share = 30 if wanted["moving"] else 100
         watched = seen(curves, plan.task, pair) or watch(
@@ -135,7 +134,7 @@ def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: boo
             [learners.make(name) for name in pair],
             seed=int(curves["seed"].values[0]),
             show=lambda done: show(round(share * done)),
-            **options,
+            run=plan.run,
         )
         if wanted["stills"]:
             figures.save(figures.plot_pictures(watched), folder / "pictures")

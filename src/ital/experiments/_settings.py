@@ -2,67 +2,59 @@
 
 import inspect
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from ital import _devices, learners, steps, tasks, teachers
+from ital import _devices, learners, tasks, teachers
 from ital.errors import InputError
 from ital.learners import Learner
-from ital.models import Init
-from ital.steps import Form
 from ital.tasks import Task
-from ital.teachers._base import AnyTeacher
-from ital.teaching import check_settings, situation
+from ital.teachers import AnyTeacher
+from ital.teaching import Run, situation
 
 
 @dataclass(frozen=True)
-class Settings:
-    """What to run. ``None`` stands for the task's own value."""
+class Settings(Run):
+    """What to run, as text and numbers: the names of the parts, and the numbers of a :class:`ital.teaching.Run`.
+
+    Attributes:
+        task: the task's name.
+        teacher: the teacher's.
+        methods: the learners'.
+        first_seed: the first of the ``seeds``, a number of them.
+        label_noise: the probability that a label is replaced.
+        map: a file of rewards, for task irl.
+
+    """
 
     task: str
     teacher: str = "cooperative"
     methods: tuple[str, ...] = learners.PAPER
-    seeds: int = 20
     first_seed: int = 0
-    steps: int = 2000
-    beta: float | str | None = None
-    lr: float = 1e-3
-    batch_size: int = 20
-    init: str | None = None
     label_noise: float = 0.0
     map: str | None = None
-    eval_every: int | None = None
-    step: str = "rate"
-    devices: int | str = 1
+
+    @property
+    def seed_list(self) -> list[int]:
+        """Every seed."""
+        return [self.first_seed + seed for seed in super().seed_list]
 
     def plan(self) -> "Plan":
         """Makes the parts and refuses what makes no experiment; nothing is computed or written yet."""
         task = self._task()
         teacher = teachers.make(self.teacher)
         methods = [learners.make(name) for name in self.methods]
-        plan = Plan(
-            task=task,
-            teacher=teacher,
-            learners=methods,
-            seeds=range(self.first_seed, self.first_seed + self.seeds),
-            steps=self.steps,
-            beta=self.beta,
-            lr=self.lr,
-            batch_size=self.batch_size,
-            init=task.init if self.init is None else Init.parse(self.init),
-            eval_every=task.eval_every if self.eval_every is None else self.eval_every,
-            step=steps.make(self.step),
-            devices=self.devices,
-        )
-        check_settings(
-            methods, plan.seeds, steps=plan.steps, lr=plan.lr, batch_size=plan.batch_size,
-            eval_every=plan.eval_every, beta=plan.beta,
-        )  # fmt: skip
+        numbers = {field.name: getattr(self, field.name) for field in fields(Run)}
+        run = Run(**{**numbers, "seeds": self.seed_list})
+        plan = Plan(task, teacher, methods, run)
+        run.start_on(task)
+        run.forms(len(methods))
+        run.check(task, methods)
         _devices.chosen(self.devices)
-        told = situation(task, teacher, self.beta, self.batch_size, auto_beta=lambda *asked: float("nan"))
+        told = situation(task, teacher, run, auto_beta=lambda *asked: float("nan"))
         for learner in methods:
             learner.resolve(learner, told)
         return plan
@@ -100,15 +92,12 @@ class Plan:
     task: Task
     teacher: AnyTeacher
     learners: list[Learner]
-    seeds: range
-    steps: int
-    beta: float | str | None
-    lr: float
-    batch_size: int
-    init: Init
-    eval_every: int
-    step: Form
-    devices: int | str = 1
+    run: Run
+
+    @property
+    def seeds(self) -> list[int]:
+        """Every seed."""
+        return self.run.seed_list
 
     @property
     def methods(self) -> list[str]:
@@ -118,26 +107,21 @@ class Plan:
     @property
     def identity(self) -> dict[str, Any]:
         """What tells one result from another; methods and seeds do not."""
-        told = situation(self.task, self.teacher, self.beta, self.batch_size, auto_beta=lambda *asked: None)
+        run, (form,) = self.run, self.run.forms(1)
+        told = situation(self.task, self.teacher, run, auto_beta=lambda *asked: None)
         identity = {
             "task": self.task.name,
             "teacher": self.teacher.name,
             "beta": told.beta,
             "beta_decay": told.beta_decay,
-            "lr": self.lr,
-            "init": str(self.init),
-            "steps": self.steps,
-            "batch_size": self.batch_size,
-            "eval_every": self.eval_every,
-            **({} if self.step.name == "rate" else {"step_form": self.step.name}),
+            "lr": run.lr,
+            "init": str(run.start_on(self.task)),
+            "steps": run.steps,
+            "batch_size": run.batch_size,
+            "eval_every": run.interval_on(self.task),
+            **({} if form.name == "rate" else {"step_form": form.name}),
             **self.task.settings,
             "data_version": self.task.data_version,
             "precision": str(jnp.result_type(float)),
         }
         return {name: _plain(value) for name, value in identity.items()}
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """The settings that sessions are opened with."""
-        names = ("steps", "beta", "lr", "batch_size", "init", "eval_every", "step")
-        return {name: getattr(self, name) for name in names}

@@ -14,14 +14,14 @@ import numpy as np
 from ital import tuning
 from ital.errors import InputError
 from ital.experiments import _track
-from ital.experiments._cells import Chunks, Experiment, Lane
+from ital.experiments._cells import Chunks, Experiment, Point
 from ital.experiments._complete import completed
 from ital.experiments._engines import Engine
 from ital.experiments._settings import Plan, Settings
 from ital.learners import Learner
 from ital.results import Recording
 from ital.tasks import Task
-from ital.teaching import check_settings, open_sessions, situation
+from ital.teaching import open_sessions, situation
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -138,26 +138,25 @@ class Grid(Experiment):
     def make_plan(self) -> Plan:
         """The plan of a corner of the grid; refuses one that makes no sweep."""
         plan = dataclasses.replace(self.settings, lr=self.lr[0], beta=self.beta[0]).plan()
-        checked = {name: value for name, value in plan.options.items() if name not in ("init", "step")}
         for value in self.lr:
-            check_settings(plan.learners, plan.seeds, **{**checked, "lr": value})
+            dataclasses.replace(plan.run, lr=value).check(plan.task, plan.learners)
         return dataclasses.replace(plan, task=plan.task._replace(exam=None))
 
-    def make_lanes(self) -> list[Lane]:
+    def make_lanes(self) -> list[Point]:
         """Every method at every η and, where β touches it, every β."""
         touched = {learner.name: _has_beta(self.plan, learner) for learner in self.plan.learners}
         return [
-            Lane(name, step_size, beta)
+            Point(name, step_size, beta)
             for name in self.plan.methods
             for step_size in self.lr
             for beta in (self.beta if touched[name] else (None,))
         ]
 
-    def names(self, lanes: Sequence[Lane]) -> list[str]:
+    def names(self, lanes: Sequence[Point]) -> list[str]:
         """Lanes of one method need names of their own."""
         return [str(number) for number in range(len(lanes))]
 
-    def open(self, lanes: Sequence[Lane], seeds: Sequence[int]) -> Recording:
+    def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
         """Sessions for some settings on some seeds."""
         return _open(self.plan, list(lanes), list(seeds))
 
@@ -174,7 +173,7 @@ def _version(plan: Plan, method: Learner, beta: float) -> Learner:
     def no_auto(*asked: Any) -> float:
         raise InputError(f"method {method.name!r} finds its own β for one η: try it with ital run, a sweep gives both")
 
-    told = situation(plan.task, plan.teacher, beta, plan.batch_size, auto_beta=no_auto)
+    told = situation(plan.task, plan.teacher, dataclasses.replace(plan.run, beta=beta), auto_beta=no_auto)
     return method.resolve(method, told)._replace(resolve=lambda learner, situation: learner)
 
 
@@ -184,9 +183,10 @@ def _has_beta(plan: Plan, method: Learner) -> bool:
     return not all(map(np.array_equal, one, other))
 
 
-def _open(plan: Plan, lanes: list[Lane], seeds: list[int]) -> Recording:
+def _open(plan: Plan, lanes: list[Point], seeds: list[int]) -> Recording:
     by_name = {learner.name: learner for learner in plan.learners}
     versions = [_version(plan, by_name[lane.method], 0.0 if lane.beta is None else lane.beta) for lane in lanes]
     learners = [version._replace(name=str(number)) for number, version in enumerate(versions)]
-    options = {**plan.options, "lr": [lane.lr for lane in lanes], "devices": plan.devices}
-    return Recording(open_sessions(plan.task, plan.teacher, learners, seeds, **options))
+    lrs = [lane.lr for lane in lanes if lane.lr is not None]  # in a sweep all have one
+    run = dataclasses.replace(plan.run, seeds=seeds, lr=lrs)
+    return Recording(open_sessions(plan.task, plan.teacher, learners, run))

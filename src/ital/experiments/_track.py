@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ital.errors import InputError
-from ital.experiments._cells import Experiment, Lane
+from ital.experiments._cells import Experiment, Point
 from ital.results import mean_and_error, metrics_of
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Seq
     return logged
 
 
-def _of_lane(experiment: Experiment, result: "xr.Dataset", lane: Lane) -> "xr.Dataset | None":
+def _of_lane(experiment: Experiment, result: "xr.Dataset", lane: Point) -> "xr.Dataset | None":
     """The curves of a lane, dimensions (seed, step): only the seeds that were computed; None if there are none."""
     if lane.method not in result["method"].values:
         return None
@@ -90,7 +90,7 @@ def _content(settings: dict[str, Any], curves: "xr.Dataset") -> str:
     return digest.hexdigest()[:32]
 
 
-def _run_name(experiment: Experiment, lane: Lane) -> str:
+def _run_name(experiment: Experiment, lane: Point) -> str:
     told = [f"{axis}={value:g}" for axis in experiment.axes if (value := getattr(lane, axis)) is not None]
     return " ".join([lane.method, *told])
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from ital._files import write
 from ital.errors import InputError
+from ital.figures._reward_map import draw_rewards
 from ital.gradients import add_scaled, squared_norm
 from ital.tasks import Picture, Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from ital.watching import Watched
+    from ital.teaching import Watched
 
 PANEL = 2.9  # inches
 
@@ -88,7 +89,7 @@ def settle(figure: "Figure") -> None:
 def show_learner(axis: Any, watched: "Watched", name: str, frame: int, limit: float) -> None:
     """One learner at one moment, with his distance to the target below."""
     params = jax.tree.map(lambda leaf: leaf[frame], watched.params[name])
-    picture_of(watched.task).draw(axis, params, limit)
+    draw_rewards(axis, *picture_of(watched.task).grid(params), limit)
     distance = float(np.sqrt(squared_norm(add_scaled(params, -1.0, watched.target))))
     axis.set_xlabel(f"distance {distance:.2f}", fontsize=9)
 
@@ -97,7 +98,7 @@ def show_target(axis: Any, watched: "Watched", limit: float) -> None:
     """What is taught, and the figure's own words."""
     picture = picture_of(watched.task)
     axis.set_axis_on()
-    picture.draw(axis, watched.target, limit)
+    draw_rewards(axis, *picture.grid(watched.target), limit)
     axis.set_title("target", fontsize=10, fontweight="bold")
     axis.figure.suptitle(f"{title(watched)}\n{picture.caption}", fontsize=11)
 

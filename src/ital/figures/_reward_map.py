@@ -8,7 +8,7 @@ PALETTE = "PuOr_r"  # purple below zero, orange above: told apart by colour-blin
 UP, DOWN, LEFT, RIGHT = (0, 1), (0, -1), (-1, 0), (1, 0)
 
 
-def draw(axis: Any, rewards: np.ndarray, policy: np.ndarray, limit: float) -> Any:
+def draw_rewards(axis: Any, rewards: np.ndarray, policy: np.ndarray, limit: float) -> Any:
     """Rewards (n, n) as colours and numbers; ``policy`` (4, n, n) as an arrow per cell, longer where it is surer.
 
     Returns the coloured image, for a colour bar.

@@ -15,7 +15,15 @@ from ital.learners._imt_matched import imt_matched
 from ital.learners._safe import safe
 from ital.learners._sgd import sgd
 from ital.learners._teacher_aware import teacher_aware
-from ital.learners._two_step import Literal, awareness_step, imagine, imagined_choice, in_view, literal_weights
+from ital.learners._two_step import (
+    Literal,
+    awareness_step,
+    imagine,
+    imagined_choice,
+    imagined_volumes,
+    in_view,
+    literal_weights,
+)
 
 REGISTRY: dict[str, Callable[..., Learner]] = {
     "batch": batch,
@@ -64,6 +72,7 @@ __all__ = [
     "full",
     "imagine",
     "imagined_choice",
+    "imagined_volumes",
     "imt",
     "imt_matched",
     "in_view",

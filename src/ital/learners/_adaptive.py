@@ -33,7 +33,7 @@ SCORES = 2
 WINDOW = 20  # steps over which the spread of the imagined volumes is averaged
 
 
-class Settings(NamedTuple):
+class AdaptiveNumbers(NamedTuple):
     """``beta``: |β| by the ``auto`` rule at the start; how fast κ and the teacher may change; the least trust used."""
 
     beta: Any
@@ -79,7 +79,7 @@ def first_weights() -> tuple[Array, Array]:
     return jnp.full((2, SCORES, len(TILTS)), 1 / (3 * SCORES * len(TILTS))), jnp.asarray(1 / 3)
 
 
-def weigh(memory: Memory, places: Float[Array, " S"], count: int, settings: Settings) -> tuple[Array, Array]:
+def weigh(memory: Memory, places: Float[Array, " S"], count: int, settings: AdaptiveNumbers) -> tuple[Array, Array]:
     """The weights after one more choice: κ may have changed, rarely the teacher's mind, then Bayes' rule."""
     prior, prior_indifferent = first_weights()
     total = jnp.sum(memory.partial, axis=(1, 2), keepdims=True)
@@ -98,12 +98,12 @@ def trust_of(partial: Float[Array, "2 S T"], threshold: Scalar) -> Float[Array, 
     return jnp.sign(helps - harms) * jnp.maximum(jnp.abs(helps - harms) - threshold, 0.0) / (1 - threshold)
 
 
-def init(params: Params, settings: Settings) -> Memory:
+def init(params: Params, settings: AdaptiveNumbers) -> Memory:
     """No opinion."""
     return Memory(*first_weights(), jnp.zeros(()), jnp.zeros(()))
 
 
-def update(lesson: Lesson, settings: Settings, params: Params, memory: Memory, *, volume: str) -> Update:
+def update(lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Memory, *, volume: str) -> Update:
     """ITAL's step with β = trust·|β|, no further than is safe.
 
     |β| follows the spread of the volumes he imagines, so that q stays as sharp as the ``auto`` rule made it at the
@@ -144,5 +144,5 @@ def adaptive(tilt_change: float = 0.02, mind_change: float = 0.001, threshold: f
     for name, value in (("tilt_change", tilt_change), ("mind_change", mind_change), ("threshold", threshold)):
         if not (math.isfinite(value) and 0 <= value < 1):
             raise InputError(f"{name} must lie in [0, 1), not {value!r}")
-    settings = Settings(None, tilt_change, mind_change, threshold)
+    settings = AdaptiveNumbers(None, tilt_change, mind_change, threshold)
     return Learner("ital-adaptive", "ITAL adaptive", rule("imitated"), settings, resolve)

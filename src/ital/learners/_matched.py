@@ -14,10 +14,10 @@ from ital._types import Params
 from ital.gradients import add_scaled, squared_norm
 from ital.learners._base import Learner, Lesson, Rule, Situation, Update
 from ital.learners._teacher_aware import teacher_aware
-from ital.learners._two_step import Literal, Schedule, Settings, literal_weights
+from ital.learners._two_step import AwareNumbers, Literal, Schedule, literal_weights
 
 
-def update(lesson: Lesson, settings: Settings, params: Params, memory: tuple, *, aware: Rule) -> Update:
+def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: tuple, *, aware: Rule) -> Update:
     """A step of ``aware``'s length against g = Σᵢ aᵢ gᵢ(ν), a the control's own weights; none where g = 0."""
     as_ital = settings._replace(literal=Literal(chosen=1.0))
     there = aware.update(lesson, as_ital, params, memory).params

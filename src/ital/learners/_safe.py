@@ -5,11 +5,11 @@ import functools
 from ital._types import Params
 from ital.learners._base import Learner, Lesson, Rule, Situation, Update
 from ital.learners._teacher_aware import teacher_aware
-from ital.learners._two_step import Schedule, Settings
+from ital.learners._two_step import AwareNumbers, Schedule
 from ital.steps import within_reach
 
 
-def update(lesson: Lesson, settings: Settings, params: Params, memory: tuple, *, aware: Rule) -> Update:
+def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: tuple, *, aware: Rule) -> Update:
     """The step that ``aware`` would take, no further than the mini-batch can tell."""
     wanted = aware.update(lesson, settings, params, memory)
     return wanted._replace(params=within_reach(lesson, (), params, wanted.params))

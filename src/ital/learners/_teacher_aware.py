@@ -5,7 +5,7 @@ import math
 
 from ital.errors import InputError
 from ital.learners._base import Learner
-from ital.learners._two_step import Literal, Schedule, Settings, resolve, rule
+from ital.learners._two_step import AwareNumbers, Literal, Schedule, resolve, rule
 
 
 def teacher_aware(
@@ -36,6 +36,6 @@ def teacher_aware(
         name="ital" if view is None else f"ital-{view}",
         label="ITAL" if view is None else f"ITAL {view}",
         rule=rule(volume or "imitated"),
-        settings=Settings(Literal(chosen=1.0), beta, beta_decay, view),
+        settings=AwareNumbers(Literal(chosen=1.0), beta, beta_decay, view),
         resolve=functools.partial(resolve, volume=volume),
     )

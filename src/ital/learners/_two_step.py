@@ -29,7 +29,7 @@ class Literal(NamedTuple):
     mean: float = 0.0
 
 
-class Settings(NamedTuple):
+class AwareNumbers(NamedTuple):
     """Numbers of a two-step learner. ``beta`` None: the experiment's; ``view`` None: the whole mini-batch (M = B)."""
 
     literal: Literal
@@ -97,7 +97,7 @@ def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Im
 
 
 def update(
-    lesson: Lesson, settings: Settings, params: Params, memory: tuple, *, volume: str, schedule: Schedule | None
+    lesson: Lesson, settings: AwareNumbers, params: Params, memory: tuple, *, volume: str, schedule: Schedule | None
 ) -> Update:
     """Both steps; ``volume`` says which teaching volume the learner imagines the teacher to use."""
     beta = settings.beta * jnp.exp(lesson.step * jnp.log1p(-settings.beta_decay))
@@ -139,9 +139,9 @@ def resolve(learner: Learner, situation: Situation, *, volume: str | None = None
             f"method {learner.name!r} sees {view} examples, but the batch size is {situation.batch_size}: "
             "choose a larger batch or leave the method out"
         )
-    return learner._replace(rule=rule(volume, schedule), settings=Settings(literal, beta, decay, view))
+    return learner._replace(rule=rule(volume, schedule), settings=AwareNumbers(literal, beta, decay, view))
 
 
 def naive(name: str, label: str, literal: Literal) -> Learner:
     """A learner who takes the literal step alone: β = 0."""
-    return Learner(name, label, rule("imitated"), Settings(literal, 0.0, 0.0, None), resolve)
+    return Learner(name, label, rule("imitated"), AwareNumbers(literal, 0.0, 0.0, None), resolve)

@@ -367,10 +367,10 @@ def _cells(axis: Any, mark: Mark) -> None:
 
 
 def _rewards(axis: Any, mark: Mark) -> None:
-    from ital.figures import _reward_map
+    from ital.figures import draw_rewards
 
     axis.figure.draw_without_rendering()  # the size of its text depends on that of the panel
-    _reward_map.draw(axis, np.array(mark["values"], float), np.array(mark["policy"], float), mark["limit"])
+    draw_rewards(axis, np.array(mark["values"], float), np.array(mark["policy"], float), mark["limit"])
 
 
 DRAWINGS: dict[str, Callable[[Any, Mark], None]] = {

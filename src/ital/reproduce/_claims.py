@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ital import statistics
-from ital.reproduce._data import METHODS_BY_VIEW, Data, Experiment
+from ital.reproduce._data import METHODS_BY_VIEW, Data, Evidence
 from ital.reproduce._numbers import number, rounded, share, signed
 from ital.reproduce._plan import STARTS
 from ital.statistics import p_equals
@@ -182,7 +182,7 @@ def verdict_of(checks: Sequence[Check]) -> str | None:
     return HOLDS if holding == len(checks) else FAILS if holding == 0 else IN_PART
 
 
-def closer(one: Experiment, first: str, second: str, metric: str | None = None, where: str | None = None) -> Check:
+def closer(one: Evidence, first: str, second: str, metric: str | None = None, where: str | None = None) -> Check:
     """Whether the first method ends better than the second, by a paired test."""
     found = statistics.paired(one.final(first, metric), one.final(second, metric))
     sign = -1 if one.higher_is_better(metric or one.main) else 1
@@ -194,10 +194,12 @@ def closer(one: Experiment, first: str, second: str, metric: str | None = None, 
         f"P(improvement) {improvement:.2f}"
     )
     value = means[0] / means[1] if (metric or one.main) == one.main and means[1] else float("nan")
-    return Check(where or one.cell.task, one.cell.start, found.difference < 0, numbers, value, found.p, tested=True)
+    return Check(
+        where or one.condition.task, one.condition.start, found.difference < 0, numbers, value, found.p, tested=True
+    )
 
 
-def label(one: Experiment, method: str) -> str:
+def label(one: Evidence, method: str) -> str:
     """A method's name as in legends."""
     from ital.figures import label
 
@@ -235,7 +237,7 @@ def batch_is_sgd(data: Data) -> Iterable[Check]:
             f"left of the start: Batch {left[0]:.3f}, SGD {left[1]:.3f}; "
             f"difference {signed(found.difference)}{_interval(found, 1)}"
         )
-        yield Check(one.cell.task, one.cell.start, alike, numbers, found.difference, found.p)
+        yield Check(one.condition.task, one.condition.start, alike, numbers, found.difference, found.p)
 
 
 def imt_is_better(data: Data) -> Iterable[Check]:
@@ -254,7 +256,7 @@ def ital_is_best(data: Data) -> Iterable[Check]:
         for metric in one.panels():
             judged = one.main if metric == "distance" else metric
             best = min(BASELINES, key=lambda method: float(np.mean(one.final(method, judged))))
-            yield closer(one, "ital", best, judged, where=f"{one.cell.task} {judged.replace('_', ' ')}")
+            yield closer(one, "ital", best, judged, where=f"{one.condition.task} {judged.replace('_', ' ')}")
 
 
 def ital_2_beats_imt(data: Data) -> Iterable[Check]:
@@ -270,7 +272,7 @@ def more_is_faster(data: Data) -> Iterable[Check]:
         curves = [one.curve(method)[1] for method in METHODS_BY_VIEW]
         areas = np.stack([(values / values[:, :1]).mean(axis=1) for values in curves])  # (method, seed)
         if not np.isfinite(areas).all():
-            yield Check(one.cell.task, one.cell.start, False, "a learner has diverged")
+            yield Check(one.condition.task, one.condition.start, False, "a learner has diverged")
             continue
         means = areas.mean(axis=1)
         ranks = np.argsort(np.argsort(areas, axis=0), axis=0)
@@ -282,7 +284,7 @@ def more_is_faster(data: Data) -> Iterable[Check]:
         )
         holds = ordered and found.difference < 0
         value = float(means[-1] / means[0])
-        yield Check(one.cell.task, one.cell.start, holds, falls, value, found.p, tested=True)
+        yield Check(one.condition.task, one.condition.start, holds, falls, value, found.p, tested=True)
 
 
 def ital_converges(data: Data) -> Iterable[Check]:
@@ -299,7 +301,7 @@ def ital_converges(data: Data) -> Iterable[Check]:
             f"left {left:.3f} of the start, {signed(late)} of it gained in the last quarter; "
             f"steps to 50 %, 10 %, 1 %: {', '.join(reached)}"
         )
-        yield Check(one.cell.task, one.cell.start, left <= 0.5 and abs(late) <= FLAT, numbers, left)
+        yield Check(one.condition.task, one.condition.start, left <= 0.5 and abs(late) <= FLAT, numbers, left)
 
 
 def _reach(steps: np.ndarray) -> str:
@@ -311,7 +313,7 @@ def _reach(steps: np.ndarray) -> str:
 def both_networks(data: Data) -> Iterable[Check]:
     """With the smaller and with the larger teacher's network, ITAL ends closer than IMT."""
     for name, (smaller, larger) in NETWORKS.items():
-        for start in dict.fromkeys(cell.start for cell in data.experiments):
+        for start in dict.fromkeys(condition.start for condition in data.experiments):
             pair = [data.get(start, task, "cooperative") for task in (smaller, larger)]
             ready = [one for one in pair if one is not None and one.has("ital", "imt")]
             if len(ready) == 2:
@@ -341,7 +343,7 @@ def random_teacher(data: Data) -> Iterable[Check]:
         check = closer(one, "ital", "imt")
         holds, spread = _no_gain(one.final("ital"), one.final("imt"))
         numbers = f"{check.numbers} (p {p_equals(check.p)}). {spread}"
-        yield Check(one.cell.task, one.cell.start, holds, numbers, check.value)
+        yield Check(one.condition.task, one.condition.start, holds, numbers, check.value)
     for name, arms in (data.study.random if data.study is not None else {}).items():
         aware, naive = np.array(arms["aware"]), np.array(arms["naive"])
         holds, spread = _no_gain(-aware, -naive)
@@ -400,7 +402,7 @@ def never_behind(data: Data) -> Iterable[Check]:
         naive, aware = one.curve("imt")[1], one.curve("ital")[1]
         ahead = float(np.mean(aware <= naive + 0.01 * naive[:, :1]))
         numbers = f"no further off at {share(ahead)} of all points"
-        yield Check(one.cell.task, one.cell.start, ahead >= 0.99, numbers, ahead)
+        yield Check(one.condition.task, one.condition.start, ahead >= 0.99, numbers, ahead)
 
 
 def hours(data: Data) -> Iterable[Check]:
@@ -409,7 +411,7 @@ def hours(data: Data) -> Iterable[Check]:
         if one.steps < 2000 or one.curves.sizes["seed"] < 20 or one.curves.sizes["method"] < 8:
             continue
         took = float(one.curves.attrs["seconds"])
-        yield Check(one.cell.task, one.cell.start, took < 3600 * HOURS, duration(took), took / 60)
+        yield Check(one.condition.task, one.condition.start, took < 3600 * HOURS, duration(took), took / 60)
 
 
 def duration(took: float) -> str:
@@ -427,7 +429,7 @@ def awareness_when_tuned(data: Data) -> Iterable[Check]:
     """With each method at the η and β that suit it best, the best aware one ends closer than the best naive one."""
     from ital import tuning
 
-    for cell, grid in data.sweeps.items():
+    for condition, grid in data.sweeps.items():
         found = tuning.judge(grid, int(grid["step"].values[-1]))
         if found.aware is None or found.naive is None:
             continue
@@ -439,7 +441,7 @@ def awareness_when_tuned(data: Data) -> Iterable[Check]:
             + (f"; at the end of its range: {on_edge}" if on_edge else "")
         )  # fmt: skip
         ratio = found.aware.mean / found.naive.mean if found.naive.mean else float("nan")
-        yield Check(cell.task, cell.start, test.difference < 0, numbers, ratio, test.p, tested=True)
+        yield Check(condition.task, condition.start, test.difference < 0, numbers, ratio, test.p, tested=True)
 
 
 def _words(rule: Callable[[Data], Iterable[Check]]) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ital.reproduce._plan import Cell
+from ital.reproduce._plan import Condition
 from ital.results import computed, measured, metrics_of
 from ital.tasks import Task
 
@@ -17,10 +17,10 @@ METHODS_BY_VIEW = ("ital-2", "ital-5", "ital-10", "ital-15", "ital")
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment:
+class Evidence:
     """One finished experiment."""
 
-    cell: Cell
+    condition: Condition
     task: Task
     curves: "xr.Dataset"
     _read: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False)
@@ -81,25 +81,25 @@ class Data:
 
     def __init__(
         self,
-        experiments: Iterable[Experiment],
+        experiments: Iterable[Evidence],
         theory: dict[tuple[str, str], Any] | None = None,
         study: Any = None,
-        sweeps: "dict[Cell, xr.Dataset] | None" = None,
-        beyond: Iterable[Experiment] = (),
+        sweeps: "dict[Condition, xr.Dataset] | None" = None,
+        beyond: Iterable[Evidence] = (),
     ) -> None:
-        self.experiments = {one.cell: one for one in experiments}
+        self.experiments = {one.condition: one for one in experiments}
         self.theory = theory or {}
         self.study = study
         self.sweeps = sweeps or {}
-        self.beyond = {one.cell: one for one in beyond}
+        self.beyond = {one.condition: one for one in beyond}
 
-    def every(self, teacher: str, *methods: str, tasks: Iterable[str] | None = None) -> Iterator[Experiment]:
+    def every(self, teacher: str, *methods: str, tasks: Iterable[str] | None = None) -> Iterator[Evidence]:
         """Experiments with a teacher, on some tasks, in which all these methods were run."""
         wanted = None if tasks is None else set(tasks)
-        for cell, one in self.experiments.items():
-            if cell.teacher == teacher and (wanted is None or cell.task in wanted) and one.has(*methods):
+        for condition, one in self.experiments.items():
+            if condition.teacher == teacher and (wanted is None or condition.task in wanted) and one.has(*methods):
                 yield one
 
-    def get(self, start: str, task: str, teacher: str) -> Experiment | None:
+    def get(self, start: str, task: str, teacher: str) -> Evidence | None:
         """One experiment, if it is there."""
-        return self.experiments.get(Cell(start, task, teacher))
+        return self.experiments.get(Condition(start, task, teacher))

@@ -5,11 +5,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ital.figures import in_legend_order, label, plot_curves
-from ital.figures._curves import DASHES, colours
+from ital.figures import DASHES, colours, in_legend_order, label, plot_curves
 from ital.reproduce import _charts
 from ital.reproduce._charts import Panel
-from ital.reproduce._data import Data, Experiment
+from ital.reproduce._data import Data, Evidence
 from ital.reproduce._plan import STARTS
 from ital.results import mean_and_error
 
@@ -25,16 +24,18 @@ def stamp(figure: "Figure", note: str) -> None:
         figure.suptitle(f"{figure.get_suptitle()}\n{note}", fontsize=11)
 
 
-def task_figure(one: Experiment, note: str = "") -> "Figure":
+def task_figure(one: Evidence, note: str = "") -> "Figure":
     """All panels of one task with one teacher, from one start, as a file of its own."""
     figure = plot_curves(one.curves.sel({"method": shown_methods(one)}), one.task)
     seeds = one.curves.sizes["seed"]
-    figure.suptitle(f"{one.task.title}: {one.cell.teacher} teacher, {one.cell.start} start, {seeds} seeds", fontsize=11)
+    figure.suptitle(
+        f"{one.task.title}: {one.condition.teacher} teacher, {one.condition.start} start, {seeds} seeds", fontsize=11
+    )
     stamp(figure, note)
     return figure
 
 
-def shown_methods(one: Experiment) -> list[str]:
+def shown_methods(one: Evidence) -> list[str]:
     """The methods of the paper's figures: controls have figures of their own."""
     from ital import learners
 
@@ -42,7 +43,7 @@ def shown_methods(one: Experiment) -> list[str]:
 
 
 def curves(
-    one: Experiment,
+    one: Evidence,
     metric: str,
     title: str = "",
     size: tuple[float, float] = _charts.SIZE,
@@ -80,14 +81,14 @@ def curves(
     )
 
 
-def all_panels(one: Experiment) -> list[Panel]:
+def all_panels(one: Evidence) -> list[Panel]:
     """Every metric of the task's figure."""
     return [curves(one, metric) for metric in one.panels()]
 
 
 def starts_of(data: Data) -> Sequence[str]:
     """The starts that there are experiments from."""
-    return [start for start in STARTS if any(cell.start == start for cell in data.experiments)]
+    return [start for start in STARTS if any(condition.start == start for condition in data.experiments)]
 
 
 def name(start: str) -> str:

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from ital import _processes, _progress, experiments, figures, tasks
 from ital._files import write
 from ital.reproduce import _maps, _plan, _study, _theory
-from ital.reproduce._data import Experiment
+from ital.reproduce._data import Evidence
 from ital.reproduce._figures import stamp, task_figure
-from ital.reproduce._plan import STARTS, Cell, Scale
+from ital.reproduce._plan import STARTS, Condition, Scale
 
 FEW = 4  # workers
 BEYOND = "beyond"  # the folder of what the paper does not have
@@ -25,7 +25,7 @@ class Job(NamedTuple):
     """One part of the work: what kind of thing is computed, where, and about how long that takes on a core."""
 
     kind: str
-    cell: Cell
+    condition: Condition
     title: str
     seconds: float
 
@@ -34,29 +34,34 @@ class Job(NamedTuple):
 
         Searching equations is most of the work where a GPU does the rest: there each experiment is on its own.
         """
-        if not self.cell.task.startswith("equation"):
-            return self.cell.task
-        return "equation" if workers <= FEW else f"{self.cell.task} {self.cell.teacher} {self.cell.start}"
+        if not self.condition.task.startswith("equation"):
+            return self.condition.task
+        return (
+            "equation" if workers <= FEW else f"{self.condition.task} {self.condition.teacher} {self.condition.start}"
+        )
 
     @property
     def figure(self) -> str:
         """The figure that a run leaves, within the folder for results."""
-        return str(self.cell.folder(Path()) / self.cell.task / self.cell.teacher / "curves.png")
+        return str(self.condition.folder(Path()) / self.condition.task / self.condition.teacher / "curves.png")
 
 
 def planned(names: Sequence[str], scale: Scale, *, everything: bool) -> list[Job]:
     """All jobs for these tasks; with ``everything`` also what belongs to no task of the paper."""
-    jobs = [Job("run", cell, cell.title, _plan.seconds(cell, scale)) for cell in _plan.cells(names, scale)]
-    for cell in _plan.beyond_cells(names, scale) if everything else ():
-        jobs.append(Job("beyond", cell, f"beyond the paper: {cell.title}", _plan.seconds(cell, scale)))
+    jobs = [
+        Job("run", condition, condition.title, _plan.seconds(condition, scale))
+        for condition in _plan.conditions(names, scale)
+    ]
+    for condition in _plan.beyond_conditions(names, scale) if everything else ():
+        jobs.append(Job("beyond", condition, f"beyond the paper: {condition.title}", _plan.seconds(condition, scale)))
     for task, start in itertools.product(names, STARTS):
         if task in scale.theory:
-            jobs.append(Job("theory", Cell(start, task, ""), f"theory on {task}, {start} start", THEORY_SECONDS))
-    for cell in _plan.sweep_cells(names, scale):
-        seconds = SWEEP_RUNS * _plan.seconds(cell, scale)
-        jobs.append(Job("sweep", cell, f"step sizes on {cell.task}, {cell.start} start", seconds))
+            jobs.append(Job("theory", Condition(start, task, ""), f"theory on {task}, {start} start", THEORY_SECONDS))
+    for condition in _plan.sweep_conditions(names, scale):
+        seconds = SWEEP_RUNS * _plan.seconds(condition, scale)
+        jobs.append(Job("sweep", condition, f"step sizes on {condition.task}, {condition.start} start", seconds))
     if everything and _study.is_there():
-        jobs.append(Job("study", Cell("", "study", ""), "study: simulated arms", STUDY_SECONDS))
+        jobs.append(Job("study", Condition("", "study", ""), "study: simulated arms", STUDY_SECONDS))
     return jobs
 
 
@@ -121,33 +126,33 @@ def _do(work: Work) -> None:
 def do(job: Job, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
     """One job; what is there of it already is not computed again."""
     if job.kind == "run":
-        run_one(job.cell, scale, out, say)
+        run_one(job.condition, scale, out, say)
     elif job.kind == "beyond":
-        experiments.run(_plan.beyond_settings(job.cell, scale), out / BEYOND, progress=True, draw=False, say=say)
+        experiments.run(_plan.beyond_settings(job.condition, scale), out / BEYOND, progress=True, draw=False, say=say)
     elif job.kind == "theory":
-        theory_of(job.cell.start, job.cell.task, scale, out, compute=True)
+        theory_of(job.condition.start, job.condition.task, scale, out, compute=True)
     elif job.kind == "sweep":
-        sweep(job.cell, scale, out, say)
+        sweep(job.condition, scale, out, say)
     else:
         _study.simulate(out, scale.participants, scale.note)
 
 
-def run_one(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
+def run_one(condition: Condition, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
     """One experiment with its figure, which says so if the run was a quick one."""
-    folder = cell.folder(out)
-    outcome = experiments.run(_plan.settings(cell, scale), folder, progress=True, draw=False, say=say)
+    folder = condition.folder(out)
+    outcome = experiments.run(_plan.settings(condition, scale), folder, progress=True, draw=False, say=say)
     place = outcome.files[0].parent
     if outcome.lanes_computed or not (place / "curves.pdf").exists():
-        figures.save(task_figure(Experiment(cell, outcome.task, outcome.curves), scale.note), place / "curves")
-    if (cell.start, cell.teacher) == (STARTS[0], "cooperative"):
+        figures.save(task_figure(Evidence(condition, outcome.task, outcome.curves), scale.note), place / "curves")
+    if (condition.start, condition.teacher) == (STARTS[0], "cooperative"):
         _maps.store(outcome.task, outcome.curves, out, scale.steps)
 
 
-def sweep(cell: Cell, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
+def sweep(condition: Condition, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
     """Every method at every step size, and every β of those that have one."""
-    settings = dataclasses.replace(_plan.settings(cell, scale), methods=_plan.TUNED, seeds=scale.sweep_seeds)
-    betas = [multiple * tasks.make(cell.task).beta for multiple in _plan.RATIONALITIES]
-    tuned = experiments.sweep(settings, _plan.STEP_SIZES, betas, cell.folder(out), progress=True, say=say)
+    settings = dataclasses.replace(_plan.settings(condition, scale), methods=_plan.TUNED, seeds=scale.sweep_seeds)
+    betas = [multiple * tasks.make(condition.task).beta for multiple in _plan.RATIONALITIES]
+    tuned = experiments.sweep(settings, _plan.STEP_SIZES, betas, condition.folder(out), progress=True, say=say)
     figure = tuned.plot()
     stamp(figure, f"quick run: {scale.sweep_seeds} seeds, {scale.steps} steps" if scale.quick else "")
     figures.save(figure, tuned.files[0].with_name("sweep"))

@@ -8,11 +8,11 @@ import jax
 import numpy as np
 
 from ital._files import write
-from ital.figures._pictures import extent
+from ital.figures import extent
 from ital.reproduce import _charts
 from ital.reproduce._charts import Panel
 from ital.tasks import Task
-from ital.watching import seen, watch
+from ital.teaching import seen, watch
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -22,7 +22,7 @@ SIZE = (3.1, 3.1)
 
 def store(task: Task, curves: "xr.Dataset", out: Path, steps: int) -> None:
     """Keeps the maps that a naive and an aware learner end with on the first seed; what is there already is kept."""
-    if task.picture is None or task.picture.grid is None or stored(out, task.name, steps):
+    if task.picture is None or stored(out, task.name, steps):
         return
     watched = seen(curves, task, ("imt", "ital")) or watch(task, steps=steps, frames=1)
     last = {name: jax.tree.map(lambda leaf: leaf[-1], params) for name, params in watched.params.items()}

@@ -100,7 +100,7 @@ QUICK = Scale(
 )
 
 
-class Cell(NamedTuple):
+class Condition(NamedTuple):
     """One experiment's place: where learning started, on which task, with which teacher."""
 
     start: str
@@ -117,49 +117,49 @@ class Cell(NamedTuple):
         return f"{self.task}, {self.teacher} teacher, {self.start} start"
 
 
-def cells(names: Sequence[str], scale: Scale) -> list[Cell]:
+def conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
     """All experiments on these tasks."""
-    every = [Cell(start, task, teacher) for task in names for teacher in TEACHERS for start in STARTS]
-    return every + [Cell(start, task, "random") for task in names if task in scale.random for start in STARTS]
+    every = [Condition(start, task, teacher) for task in names for teacher in TEACHERS for start in STARTS]
+    return every + [Condition(start, task, "random") for task in names if task in scale.random for start in STARTS]
 
 
-def settings(cell: Cell, scale: Scale) -> Settings:
+def settings(condition: Condition, scale: Scale) -> Settings:
     """The settings of an experiment. Controls go with the cooperative teacher, and at full scale with all."""
     methods: tuple[str, ...] = learners.PAPER
-    if cell.teacher == "cooperative" or not scale.quick:
+    if condition.teacher == "cooperative" or not scale.quick:
         methods += learners.CONTROLS
-    if cell.teacher == "random":
+    if condition.teacher == "random":
         methods = RANDOM_METHODS
     return Settings(
-        task=cell.task,
-        teacher=cell.teacher,
+        task=condition.task,
+        teacher=condition.teacher,
         methods=methods,
         seeds=scale.seeds,
         steps=scale.steps,
-        init=None if cell.start == STARTS[0] else cell.start,
-        eval_every=scale.eval_every.get(cell.task),
+        init=None if condition.start == STARTS[0] else condition.start,
+        eval_every=scale.eval_every.get(condition.task),
     )
 
 
-def beyond_cells(names: Sequence[str], scale: Scale) -> list[Cell]:
+def beyond_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
     """What the paper does not have: learners that find out about their teacher, teachers that change, a network."""
     taught = [task for task in scale.beyond if task in names or task == NEURAL]
-    return [Cell(STARTS[0], task, teacher) for task in taught for teacher in scale.beyond[task]]
+    return [Condition(STARTS[0], task, teacher) for task in taught for teacher in scale.beyond[task]]
 
 
-def beyond_settings(cell: Cell, scale: Scale) -> Settings:
+def beyond_settings(condition: Condition, scale: Scale) -> Settings:
     """As in the paper's experiments, with other methods; a network needs longer steps.
 
     A quick run has the controls with the network alone: it has them in the paper's experiments already.
     """
-    left_out = learners.CONTROLS if scale.quick and cell.task != NEURAL else ()
+    left_out = learners.CONTROLS if scale.quick and condition.task != NEURAL else ()
     methods = tuple(method for method in BEYOND if method not in left_out)
-    return replace(settings(cell, scale), methods=methods, lr=NEURAL_LR if cell.task == NEURAL else 1e-3)
+    return replace(settings(condition, scale), methods=methods, lr=NEURAL_LR if condition.task == NEURAL else 1e-3)
 
 
-def sweep_cells(names: Sequence[str], scale: Scale) -> list[Cell]:
+def sweep_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
     """The experiments in which every method is tuned: from the small start, where nothing hides how near one gets."""
-    return [Cell(STARTS[1], task, "cooperative") for task in names if task in scale.sweeps]
+    return [Condition(STARTS[1], task, "cooperative") for task in names if task in scale.sweeps]
 
 
 def chosen(names: Sequence[str]) -> list[str]:
@@ -173,9 +173,9 @@ def chosen(names: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(names or TASKS))
 
 
-def seconds(cell: Cell, scale: Scale) -> float:
+def seconds(condition: Condition, scale: Scale) -> float:
     """About how long an experiment takes on two cores, to weigh it in the progress display."""
     kinds = {"tiny": 9e-5, "irl": 6e-5, "equation": 6e-5, "mnist": 2e-5, "cifar10": 2e-5}
-    each = 4e-4 if cell.task == NEURAL else kinds.get(cell.task.partition("-")[0], 3e-6)
-    made = settings(cell, scale)
-    return 6.0 + each * made.steps * made.seeds * len(made.methods)
+    each = 4e-4 if condition.task == NEURAL else kinds.get(condition.task.partition("-")[0], 3e-6)
+    made = settings(condition, scale)
+    return 6.0 + each * made.steps * len(made.seed_list) * len(made.methods)

@@ -15,7 +15,7 @@ FIGURES = ("bars", "curves", "control")
 ABSENT = "The simulated arms of the human study are left out: this installation has no ital.study."
 
 
-class Study(NamedTuple):
+class SimulatedStudy(NamedTuple):
     """What the simulated participants brought.
 
     ``tests`` compare machine-taught ITAL with IMT on each map, ``means`` are those of every arm, map and outcome,
@@ -35,7 +35,7 @@ class Study(NamedTuple):
     paths: list[dict[str, Any]]
 
 
-NUMBERS = tuple(name for name in Study._fields if name != "participants")
+NUMBERS = tuple(name for name in SimulatedStudy._fields if name != "participants")
 
 
 def is_there() -> bool:
@@ -43,7 +43,7 @@ def is_there() -> bool:
     return importlib.util.find_spec("ital.study") is not None
 
 
-def simulate(out: Path, participants: int, note: str) -> Study:
+def simulate(out: Path, participants: int, note: str) -> SimulatedStudy:
     """Machine and random teachers in the place of people, analysed as people's data would be; kept in OUT/study.
 
     What is there from the same configuration and number of participants is not computed again.
@@ -64,7 +64,7 @@ def simulate(out: Path, participants: int, note: str) -> Study:
         content = {**made_with, **_numbers(analysed)}
         write(done, json.dumps(content).encode())
     content = json.loads(done.read_text())
-    return Study(participants, **{name: content[name] for name in NUMBERS})
+    return SimulatedStudy(participants, **{name: content[name] for name in NUMBERS})
 
 
 def _same(file: Path, made_with: dict[str, Any]) -> bool:

@@ -10,12 +10,11 @@ import numpy as np
 import ital
 from ital import _random, learners, rationality, tasks, teachers, theory, volume
 from ital._types import Array, Params, PRNGKeyArray
-from ital.gradients import Gradients, add_scaled, squared_norm
-from ital.learners import Lesson
-from ital.learners._two_step import imagined_volumes
+from ital.gradients import add_scaled, squared_norm
+from ital.learners import imagined_volumes
 from ital.models import Init
 from ital.tasks import World
-from ital.teaching import _AUTO, Drawn, Moment, Program, Session, choose, draw, key_of, meet, open_sessions
+from ital.teaching import LaneNumbers, Numbers, Program, Run, Session, at_start, draw, first_lesson, open_sessions
 
 LR, BATCH = 1e-3, 20
 MULTIPLES = (0.01, 0.1, 1.0, 3.0)  # of the task's β, for learners taught with diagnostics
@@ -26,41 +25,29 @@ SHARPNESS = tuple(float(10**power) for power in np.arange(1, 8.01, 0.25))
 def _session(name: str, start: str | None, seeds: int, *, adversarial: bool = False) -> Session:
     task = tasks.make(name)
     teacher = teachers.make("adversarial" if adversarial else "cooperative")
-    return open_sessions(
-        task, teacher, [learners.make("ital")], range(seeds), steps=1, lr=LR, batch_size=BATCH,
-        init=task.init if start is None else Init.parse(start), eval_every=1,
-    )[0]  # fmt: skip
+    run = Run(seeds=seeds, steps=1, lr=LR, batch_size=BATCH, init=start, eval_every=1)
+    return open_sessions(task, teacher, [learners.make("ital")], run)[0]
 
 
-def _lesson(program: Program, world: World, drawn: Drawn, params: Params, lr: Array, settings: Any) -> Lesson:
-    """Feedback, choice, and what the learner is then shown."""
-    rules = program.rules
-    first = rules.first_feedback(params, world) if rules.first_feedback else None
-    scene = meet(program, world, drawn, params, first)
-    moment = Moment(jnp.zeros((), int), jnp.ones((), int))
-    chosen = choose(program, world, drawn, scene, moment, params, lr, settings)
-
-    def gradients(elsewhere: Params) -> Gradients:
-        previous = scene.feedback if rules.first_feedback else None
-        return rules.gradients(elsewhere, scene.examples, rules.feedback(elsewhere, scene.examples, previous))
-
-    here = rules.gradients(params, scene.examples, scene.feedback)
-    return Lesson(jnp.zeros((), int), lr, scene.examples, here, gradients, chosen, drawn.order, drawn.bystander)
+def _only_lane(numbers: Numbers) -> Numbers:
+    """The numbers of a session with a single learner, without the axis of lanes."""
+    return numbers._replace(lanes=jax.tree.map(lambda leaf: leaf[:, 0], numbers.lanes))
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _promised(program: Program, numbers: Any, starts: Params, keys: Array, betas: Array) -> dict[str, Array]:
+def _promised(program: Program, numbers: Numbers, starts: Params, keys: Array, betas: Array) -> dict[str, Array]:
     """Theorem 1 at sampled ν between a start and ν*, one seed each: conditions, and improvement at every β.
 
     ν′ − ν̂ is written as (1−q_c) times a direction that stays of one size however small 1−q_c is, so that an
     improvement is told from none even where the step itself is below any floating-point number.
     """
 
-    def one(world: World, start: Params, key: PRNGKeyArray, lr: Array, settings: Any) -> dict[str, Array]:
+    def of_seed(world: World, start: Params, key: PRNGKeyArray, lane: LaneNumbers) -> dict[str, Array]:
         between, batch = jax.random.split(key)
         target = world.truth.target
         params = add_scaled(target, jax.random.uniform(between), add_scaled(start, -1.0, target))
-        lesson = _lesson(program, world, draw(program, world, batch), params, lr, settings)
+        lesson = first_lesson(program, world, draw(program, world, batch), numbers.last_step, params, lane)
+        lr = lane.lr
         is_chosen = jnp.arange(program.batch_size) == lesson.chosen
         naive = add_scaled(params, -lr, lesson.here.weighted_sum(is_chosen.astype(lr.dtype)))
         there = lesson.gradients(naive)
@@ -80,9 +67,9 @@ def _promised(program: Program, numbers: Any, starts: Params, keys: Array, betas
 
         return {"conditions": held.conditions, "improved": jax.vmap(improved)(betas)}
 
-    seeds = jax.vmap(one, in_axes=(numbers.world_axes(program), 0, 0, 0, 0))
-    lr, teacher = numbers.lr[:, 0], jax.tree.map(lambda leaf: leaf[:, 0], numbers.teacher)
-    return jax.lax.map(lambda key: seeds(numbers.worlds, starts, key, lr, teacher), keys)
+    seeds = jax.vmap(of_seed, in_axes=(numbers.world_axes(program), 0, 0, 0))
+    lanes = _only_lane(numbers).lanes
+    return jax.lax.map(lambda key: seeds(numbers.worlds, starts, key, lanes), keys)
 
 
 def guarantee(name: str, start: str | None, *, seeds: int, batches: int) -> dict[str, Any]:
@@ -120,27 +107,15 @@ def taught(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str,
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _at_start(program: Program, numbers: Any, starts: Params) -> tuple[Array, Array]:
+def _imagined(program: Program, numbers: Numbers, starts: Params) -> tuple[Array, Array]:
     """The volumes that aware learners imagine at ν⁰ on the mini-batches of ``beta="auto"``, and which are copies."""
-
-    def one(world: World, start: Params, seed: Array, lr: Array, settings: Any) -> tuple[Array, Array]:
-        def batch(key: PRNGKeyArray) -> tuple[Array, Array]:
-            drawn = draw(program, world, key)
-            volumes = imagined_volumes("imitated")(_lesson(program, world, drawn, start, lr, settings), start)
-            alike = [jnp.all((a[:, None] == a).reshape(*2 * a.shape[:1], -1), -1) for a in jax.tree.leaves(drawn.batch)]
-            return volumes, functools.reduce(jnp.logical_and, alike)
-
-        return jax.vmap(batch)(jax.random.split(jax.random.fold_in(key_of(seed), _AUTO), rationality.BATCHES))
-
-    seeds = jax.vmap(one, in_axes=(numbers.world_axes(program), 0, 0, 0, 0))
-    lr, teacher = numbers.lr[:, 0], jax.tree.map(lambda leaf: leaf[:, 0], numbers.teacher)
-    return seeds(numbers.worlds, starts, numbers.seeds, lr, teacher)
+    return at_start(program, imagined_volumes("imitated"), _only_lane(numbers), starts)
 
 
 def sharpness(name: str, start: str | None, *, seeds: int) -> dict[str, Any]:
     """q's sharpness at the start over β, mean over seeds; the value that ``auto`` takes, and the task's own."""
     session = _session(name, start, seeds)
-    volumes, same = (some[:seeds] for some in _at_start(session.program, session.numbers, session.starts))
+    volumes, same = (some[:seeds] for some in _imagined(session.program, session.numbers, session.starts))
     over_seeds = jax.vmap(rationality.sharpness, in_axes=(None, 0, 0))
     curve = [float(over_seeds(jnp.asarray(beta), volumes, same).mean()) for beta in SHARPNESS]
     lr, sign = jnp.asarray(LR), jnp.asarray(1.0)

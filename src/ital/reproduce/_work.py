@@ -13,8 +13,8 @@ from ital._progress import show_whole
 from ital.errors import InputError
 from ital.experiments import Damaged, Settings, load_curves
 from ital.reproduce import _claims, _jobs, _plan, _report, _study
-from ital.reproduce._data import Data, Experiment
-from ital.reproduce._plan import FULL, QUICK, STARTS, Cell, Scale
+from ital.reproduce._data import Data, Evidence
+from ital.reproduce._plan import FULL, QUICK, STARTS, Condition, Scale
 from ital.reproduce.sections import Context
 from ital.results import computed
 from ital.tasks import Task
@@ -67,7 +67,7 @@ def reproduce(
             say(f"{missing} needs features that the user builds, and is left out: {instead} stands for it.")
     jobs = _jobs.planned(wanted, scale, everything=bool(wanted) and not names)
     if workers is None:
-        workers = _processes.number_for(len({job.cell.task for job in jobs}))
+        workers = _processes.number_for(len({job.condition.task for job in jobs}))
     report = _Report(scale, out, computing=bool(jobs))
     with show_whole(sum(job.seconds for job in jobs) + REPORT_SECONDS, progress) as tell:
         left = list(jobs)
@@ -104,7 +104,7 @@ class _Report:
         with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far off
             findings = _claims.judge_all(data)
             took = time.monotonic() - self.began if self.computing else None
-            pending = tuple(dict.fromkeys(job.cell.task for job in left))
+            pending = tuple(dict.fromkeys(job.condition.task for job in left))
             context = Context(data, findings, scale, out, took, notes, pending)
             page = _report.publish(_report.build(context), out, files=not left)
         ended = time.monotonic()
@@ -120,12 +120,12 @@ class _Report:
 def collect(scale: Scale, out: Path) -> Data:
     """Everything in a folder that was made at this scale: experiments, theory, study."""
     found = [
-        _found(cell, _plan.settings(cell, scale), cell.folder(out))
-        for cell in _plan.cells((*_plan.TASKS, *_plan.STAND_INS), scale)
+        _found(condition, _plan.settings(condition, scale), condition.folder(out))
+        for condition in _plan.conditions((*_plan.TASKS, *_plan.STAND_INS), scale)
     ]
     beyond = [
-        _found(cell, _plan.beyond_settings(cell, scale), out / _jobs.BEYOND)
-        for cell in _plan.beyond_cells(_plan.TASKS, scale)
+        _found(condition, _plan.beyond_settings(condition, scale), out / _jobs.BEYOND)
+        for condition in _plan.beyond_conditions(_plan.TASKS, scale)
     ]
     panels = {
         (start, task): panel
@@ -137,9 +137,9 @@ def collect(scale: Scale, out: Path) -> Data:
     if _study.is_there() and (out / "study" / "reproduce.json").exists():
         study = _study.simulate(out, scale.participants, scale.note)
     tuned = {
-        cell: grid
-        for cell in _plan.sweep_cells(_plan.TASKS, scale)
-        if (grid := _grid(cell.folder(out) / cell.task / cell.teacher / "sweep.nc", scale)) is not None
+        condition: grid
+        for condition in _plan.sweep_conditions(_plan.TASKS, scale)
+        if (grid := _grid(condition.folder(out) / condition.task / condition.teacher / "sweep.nc", scale)) is not None
     }
     there = ([one for one in several if one is not None] for several in (found, beyond))
     return Data(next(there), panels, study, tuned, next(there))
@@ -154,19 +154,19 @@ def _grid(file: Path, scale: Scale) -> "xr.Dataset | None":
     return grid if grid.attrs.get("steps") == scale.steps else None
 
 
-def _found(cell: Cell, wanted: Settings, folder: Path) -> Experiment | None:
+def _found(condition: Condition, wanted: Settings, folder: Path) -> Evidence | None:
     """A finished experiment of these settings, cut to its methods and seeds; None if it is not there or not whole."""
-    file = folder / cell.task / cell.teacher / "curves.nc"
+    file = folder / condition.task / condition.teacher / "curves.nc"
     if not file.exists():
         return None
     try:
-        task, curves = _task(cell.task), load_curves(file)
+        task, curves = _task(condition.task), load_curves(file)
     except (Damaged, InputError):
         return None
     made_with = {
-        "task": cell.task,
-        "teacher": cell.teacher,
-        "beta": teachers.make(cell.teacher).sign * abs(task.beta),
+        "task": condition.task,
+        "teacher": condition.teacher,
+        "beta": teachers.make(condition.teacher).sign * abs(task.beta),
         "init": wanted.init or str(task.init),
         "steps": wanted.steps,
         "lr": wanted.lr,
@@ -175,11 +175,11 @@ def _found(cell: Cell, wanted: Settings, folder: Path) -> Experiment | None:
     }
     if any(curves.attrs.get(name) != value for name, value in made_with.items()):
         return None
-    seeds = list(range(wanted.seeds))
+    seeds = wanted.seed_list
     there = {str(name): computed(curves, str(name))["seed"].values.tolist() for name in curves["method"].values}
     if any(not set(seeds) <= set(there.get(method, ())) for method in wanted.methods):
         return None
-    return Experiment(cell, task, curves.sel({"method": list(wanted.methods), "seed": seeds}))
+    return Evidence(condition, task, curves.sel({"method": list(wanted.methods), "seed": seeds}))
 
 
 @functools.cache  # its data are read once

@@ -6,7 +6,7 @@ from typing import Any
 
 from ital import _registry
 from ital.errors import InputError
-from ital.tasks._base import Exam, Metric, Picture, Rules, Task, TeacherSide, Truth, World
+from ital.tasks._base import Exam, Metric, Picture, Rules, Task, TeacherSide, Truth, World, stack_worlds
 from ital.tasks._gaussian import gaussian
 from ital.tasks._images import cifar10, from_features, mnist, tiny_imagenet, tiny_imagenet_vgg
 from ital.tasks._irl import irl, irl_dense, irl_sparse, irl_tabular
@@ -67,6 +67,7 @@ __all__ = [
     "mnist_mlp",
     "regression",
     "simplification",
+    "stack_worlds",
     "tiny_imagenet",
     "tiny_imagenet_vgg",
 ]

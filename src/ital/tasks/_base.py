@@ -63,16 +63,14 @@ class Rules(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """How parameters are drawn: ``draw(axis, params, limit)`` on a matplotlib axis, colours from −limit to limit.
+    """What there is to draw of parameters: ``grid(params)`` gives the rewards (n, n) of a map and its policy (4, n, n).
 
-    It returns the coloured image. ``colours`` names what they stand for, ``caption`` explains the picture in a line.
-    ``grid(params)``, where there is one, gives the rewards (n, n) and the policy (4, n, n) that are drawn.
+    ``colours`` names what they stand for, ``caption`` explains the picture in a line.
     """
 
-    draw: Callable[[Any, Any, float], Any]
+    grid: Callable[[Any], tuple[np.ndarray, np.ndarray]]
     colours: str
     caption: str
-    grid: Callable[[Any], tuple[Any, Any]] | None = None
 
 
 class Exam(NamedTuple):

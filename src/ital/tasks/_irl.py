@@ -18,7 +18,7 @@ from ital.gradients import HIGHEST, Gradients
 from ital.models import Init
 from ital.tasks import _mdp
 from ital.tasks._base import Metric, Picture, Rules, Task, TeacherSide, Truth, World
-from ital.tasks._mdp import Dynamics, Plan, Planning
+from ital.tasks._mdp import Dynamics, Planning, Solution
 
 
 class Side(NamedTuple):
@@ -70,7 +70,7 @@ def in_encoding(encoding: Any, per_state: Array) -> Array:
     return jnp.matmul(encoding.T, per_state, precision=HIGHEST)
 
 
-def implicit_gradients(dynamics: Dynamics, planning: Planning, known: Plan, shown: Demonstrations) -> Gradients:
+def implicit_gradients(dynamics: Dynamics, planning: Planning, known: Solution, shown: Demonstrations) -> Gradients:
     """−log π(a|s) of each demonstration, and its gradients in the weights of the reward.
 
     Implicit differentiation of the fixed point: with c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under
@@ -118,17 +118,17 @@ def _rules(dynamics: Dynamics, planning: Planning) -> Rules:
     def show(side: Side, drawn: tuple[Array, Array]) -> Demonstrations:
         return Demonstrations(*drawn, *side)
 
-    def feedback(params: Array, examples: Demonstrations, previous: Plan) -> Plan:
+    def feedback(params: Array, examples: Demonstrations, previous: Solution) -> Solution:
         """The learner's estimate of every state's reward, and what follows from it: anyone could plan with it."""
         return _mdp.replan(dynamics, planning, reward_of(examples.encoding, params), previous.values)
 
-    def volumes(known: Plan, examples: Demonstrations, target: Array, lr: Scalar) -> Array:
+    def volumes(known: Solution, examples: Demonstrations, target: Array, lr: Scalar) -> Array:
         """Eq. (imit-teacher) with the loss of a demonstration, in her encoding."""
         here = implicit_gradients(dynamics, planning, known, examples)
         target_losses = -examples.log_policy[examples.actions, examples.states]
         return volume.imitated(lr, here.squared_norms, here.losses, target_losses)
 
-    def gradients(params: Array, examples: Demonstrations, known: Plan) -> Gradients:
+    def gradients(params: Array, examples: Demonstrations, known: Solution) -> Gradients:
         return implicit_gradients(dynamics, planning, known, examples)
 
     def measure(params: Array, truth: Truth) -> dict[str, Array]:
@@ -154,7 +154,7 @@ def _rules(dynamics: Dynamics, planning: Planning) -> Rules:
             lines["distance"] = {"floor": jnp.sqrt(dynamics.states) * jnp.abs(jnp.mean(start - truth.target))}
         return lines
 
-    def first_feedback(start: Array, world: World) -> Plan:
+    def first_feedback(start: Array, world: World) -> Solution:
         return plan(reward_of(world.learner.encoding, start))
 
     return Rules(start, draw, show, feedback, volumes, gradients, measure, references, first_feedback)
@@ -253,13 +253,8 @@ def on_grid(
         arrows = np.asarray(policy(jnp.asarray(params)))
         return np.reshape(params, (size, size)), arrows.reshape(4, size, size)
 
-    def draw(axis: Any, params: Any, limit: float) -> Any:
-        from ital.figures import _reward_map
-
-        return _reward_map.draw(axis, *cells(params), float(limit))
-
     caption = "Reward of entering each cell; arrows: where the policy leads, longer if surer."
-    picture = Picture(draw, "reward", caption, cells)
+    picture = Picture(cells, "reward", caption)
     return from_rewards(name, reward, dynamics, planning=planning, picture=picture, **options)
 
 

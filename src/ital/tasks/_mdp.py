@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ital._platform import on_cpu
 from ital._types import Array
 from ital.errors import InputError
 from ital.gradients import HIGHEST
@@ -64,7 +65,7 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
 
     def beside(v: Array, offset: int) -> Array:
         """v at ``cells + offset``, anything beyond the ends; on a CPU a slice is several times as fast as a gather."""
-        if jax.default_backend() != "cpu":
+        if not on_cpu():
             return v[..., np.clip(cells + offset, 0, states - 1)]
         padded = jnp.pad(v, [(0, 0)] * (v.ndim - 1) + [(size, size)])
         return padded[..., size + offset : size + offset + states]
@@ -242,7 +243,7 @@ def check(dynamics: Dynamics, planning: Planning) -> None:
         raise InputError(f"the tolerance of value iteration must be positive, not {planning.tolerance}")
 
 
-class Plan(NamedTuple):
+class Solution(NamedTuple):
     """What follows from a reward: the values V, and Q (A, S)."""
 
     reward: Array
@@ -262,12 +263,12 @@ def soft_maximum(k: float, q: Array) -> Array:
     return largest + jnp.log(functools.reduce(jnp.add, [jnp.exp(k * (action - largest)) for action in q])) / k
 
 
-def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Plan:
+def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Solution:
     """Value iteration from zero until the largest change is below the tolerance (NaN if it never is)."""
     return _sweep(dynamics, planning, reward, jnp.zeros_like(reward), blindly=23)
 
 
-def replan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> Plan:
+def replan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> Solution:
     """Value iteration from the ``values`` of a reward that was much the same.
 
     A GPU loses more time with asking whether it has converged than with sweeping. So there it sweeps as often as it
@@ -275,14 +276,14 @@ def replan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array)
     """
     rate = planning.discount * dynamics.survival
     enough = math.ceil(math.log(1 / 5000) / math.log(rate)) if rate else 1
-    if jax.default_backend() == "cpu" or enough > 16:
+    if on_cpu() or enough > 16:
         return _sweep(dynamics, planning, reward, values)
     for _ in range(enough):
         values, _ = bellman(dynamics, planning, reward, values)
-    return Plan(reward, values, bellman(dynamics, planning, reward, values)[1])
+    return Solution(reward, values, bellman(dynamics, planning, reward, values)[1])
 
 
-def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array, blindly: int = 0) -> Plan:
+def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array, blindly: int = 0) -> Solution:
     """Sweeps until converged, the first few times without asking."""
 
     def sweep(values: Array) -> Array:
@@ -303,12 +304,12 @@ def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array,
         return sweeps + 1, jnp.max(jnp.abs(better - values)), better
 
     if blindly:
-        loops_cost = jax.default_backend() != "cpu"
+        loops_cost = not on_cpu()
         values = jax.lax.fori_loop(0, blindly, lambda _, values: sweep(values), values, unroll=loops_cost)
     begun = jnp.full((), blindly), jnp.full((), jnp.inf, values.dtype), values
     _, change, values = jax.lax.while_loop(go_on, another, begun)
     values = jnp.where(change <= planning.tolerance, values, jnp.nan)
-    return Plan(reward, values, bellman(dynamics, planning, reward, values)[1])
+    return Solution(reward, values, bellman(dynamics, planning, reward, values)[1])
 
 
 def log_policy(q: Array) -> Array:
@@ -352,7 +353,7 @@ def cheapest_way(dynamics: Dynamics, rate: float, tolerance: float, rows: int) -
     launch, a table for all that is small or slow to converge, but for one vector.
     """
     terms = _terms(rate, tolerance)
-    if jax.default_backend() != "cpu":
+    if not on_cpu():
         short = rows == 1 and terms <= MOST_UNROLLED
         return "walk" if dynamics.walk and (short or dynamics.states > MOST_ON_TABLE) else "table"
     doublings, remaining = _cheapest(rate, tolerance, dynamics.states, rows)
@@ -380,7 +381,7 @@ def geometric_solve(matrix: Array, right: Array, rate: float, tolerance: float) 
 
 def _series(apply: Operator, right: Array, terms: int) -> Array:
     """The first ``terms`` of b + Ab + A²b + … = b + A(b + A(b + …)); long ones are a loop, on a CPU sooner."""
-    unroll = terms <= (6 if jax.default_backend() == "cpu" else MOST_UNROLLED)
+    unroll = terms <= (6 if on_cpu() else MOST_UNROLLED)
     return jax.lax.fori_loop(1, terms, lambda _, x: right + apply(x), right, unroll=unroll)
 
 
@@ -392,7 +393,7 @@ def _terms(rate: float, tolerance: float) -> int:
 def _cheapest(rate: float, tolerance: float, states: int, rows: int) -> tuple[int, int]:
     """How many doublings and terms reach the tolerance with the least work: rows of products, or on a GPU calls."""
     needed = _terms(rate, tolerance)
-    per_call = 0 if jax.default_backend() == "cpu" else 1000
+    per_call = 0 if on_cpu() else 1000
 
     def work(doublings: int) -> int:
         terms = math.ceil(needed / 2**doublings)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ital import models, volume
+from ital._platform import on_cpu
 from ital._types import Array, Params, PRNGKeyArray, Scalar
 from ital.errors import InputError
 from ital.gradients import HIGHEST, Gradients, add_scaled, squared_norm
@@ -211,7 +212,7 @@ def _mean_over_rows(per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_
 
 def _rows_at_once(outputs: int) -> int:
     """So many rows that their outputs fit a share of the cache (CPU), or of the memory (GPU)."""
-    return max(1, (2**13 if jax.default_backend() == "cpu" else 2**21) // outputs)
+    return max(1, (2**13 if on_cpu() else 2**21) // outputs)
 
 
 def _world(

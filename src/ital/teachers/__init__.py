@@ -30,6 +30,7 @@ def make(name: str) -> AnyTeacher:
 
 __all__ = [
     "REGISTRY",
+    "AnyTeacher",
     "LearnerView",
     "OmniscientTeacher",
     "Teacher",

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 
+from ital._platform import on_cpu
 from ital._types import Array, Int, Params, PerExample, PRNGKeyArray, Scalar
 
 
@@ -73,7 +73,7 @@ class OmniscientTeacher(NamedTuple):
 
 def first_largest(values: PerExample) -> Choice:
     """Where ``jnp.argmax`` points, NaN included. XLA's argmax is slow on a CPU, but a single kernel on a GPU."""
-    if jax.default_backend() != "cpu":
+    if not on_cpu():
         return jnp.argmax(values)
     largest = (values == jnp.max(values)) | jnp.isnan(values)
     return jnp.min(jnp.where(largest, jnp.arange(len(values)), len(values)))

@@ -159,13 +159,13 @@ def test_the_step_is_the_core_s_teaching_step(config, rules, learner):
         prepare=teacher.prepare,
         omniscient=True,
         rule=robot.rule,
-        step=form.take,
+        take=form.take,
         batch_size=10,
         diagnostics=False,
         watched=False,
         axes=(),
     )
-    numbers = (np.float32(config.lr), form.settings, robot.settings, teacher.settings)
+    numbers = teaching.LaneNumbers(np.float32(config.lr), form.settings, robot.settings, teacher.settings)
     mind = rules.mind(learner, rules.start(4, "C"))
     for arrows in rules.candidates(4, "C")[:6]:
         states, actions = np.array(arrows, np.int32).T

@@ -4,7 +4,7 @@ from ital.reproduce import _blocks, _charts, _figures
 from ital.reproduce._blocks import Block
 from ital.reproduce._charts import Panel
 from ital.reproduce._claims import label
-from ital.reproduce._data import Experiment
+from ital.reproduce._data import Evidence
 from ital.reproduce._numbers import number
 from ital.reproduce._plan import STARTS, TASKS
 from ital.reproduce.sections._context import Context
@@ -49,11 +49,12 @@ def build(context: Context) -> list[Block]:
     ]  # fmt: skip
 
 
-def table(there: list[Experiment]) -> Block:
+def table(there: list[Evidence]) -> Block:
     """What is left of the distance."""
     methods = [name for name in ("batch", "sgd", "imt", "ital-2", "ital-5", "ital") if there[0].has(name)]
     rows = [
-        (one.cell.task, one.cell.start, *(number(float(one.left(name).mean())) for name in methods)) for one in there
+        (one.condition.task, one.condition.start, *(number(float(one.left(name).mean())) for name in methods))
+        for one in there
     ]
     heads = ("task", "start", *(label(there[0], name) for name in methods))
     caption = "Share of the distance at the start that is left at the end; above 1, the learner was led away."
@@ -64,6 +65,6 @@ def panels(context: Context, start: str) -> list[Panel]:
     """All panels of all tasks, each task in a row of its own."""
     found = []
     for one in [one for task in TASKS if (one := context.data.get(start, task, "adversarial"))]:
-        row = [_figures.curves(one, metric, one.cell.task, SIZE) for metric in one.panels()]
+        row = [_figures.curves(one, metric, one.condition.task, SIZE) for metric in one.panels()]
         found += row + [_charts.blank(SIZE)] * (-len(row) % COLUMNS)
     return found

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from ital.figures._curves import colours
+from ital.figures import colours
 from ital.reproduce import _blocks, _charts, _figures
 from ital.reproduce._blocks import Block
 from ital.reproduce._claims import label
-from ital.reproduce._data import Experiment
+from ital.reproduce._data import Evidence
 from ital.reproduce._numbers import number
 from ital.reproduce.sections._context import Context
 
@@ -22,7 +22,7 @@ def build(context: Context) -> list[Block]:
         return []
     content = [_blocks.paragraph(EXPLAIN), _blocks.paragraph(found(there))]
     panels = [
-        panel([one for one in there if one.cell.start == start], f"{start} start")
+        panel([one for one in there if one.condition.start == start], f"{start} start")
         for start in _figures.starts_of(context.data)
     ]
     caption = (
@@ -47,12 +47,12 @@ WHY = (
 )
 
 
-def left(one: Experiment) -> dict[str, float]:
+def left(one: Evidence) -> dict[str, float]:
     """Per method, the mean share of the distance that is left."""
     return {method: float(one.left(method).mean()) for method in METHODS}
 
 
-def found(there: list[Experiment]) -> str:
+def found(there: list[Evidence]) -> str:
     """In how many settings the controls end closer than ITAL."""
     shares = [left(one) for one in there]
     ahead = {name: sum(own[name] < own["ital"] for own in shares) for name in METHODS[3:]}
@@ -64,7 +64,7 @@ def found(there: list[Experiment]) -> str:
     return words + (WHY if ahead["batch-matched"] else "")
 
 
-def panel(there: list[Experiment], title: str) -> _charts.Panel:
+def panel(there: list[Evidence], title: str) -> _charts.Panel:
     """A line per task, a point per method."""
     coloured = colours(METHODS)
     marks = [_charts.rule("x", 1.0)]
@@ -83,21 +83,21 @@ def panel(there: list[Experiment], title: str) -> _charts.Panel:
                 marker=MARKERS[method],
             )
         )
-    names = [one.cell.task for one in there]
+    names = [one.condition.task for one in there]
     return _charts.panel(
         title, marks, x="Distance left, of that at the start (log scale)", log="x",
         y_ticks=(range(len(there)), names), y_range=(len(there) - 0.4, -0.6), size=(4.6, 0.42 * len(there) + 0.9),
     )  # fmt: skip
 
 
-def table(there: list[Experiment]) -> Block:
+def table(there: list[Evidence]) -> Block:
     """Shares for all, and final distances of ITAL and the controls."""
     rows, best = [], []
     for i, one in enumerate(there):
         shares = left(one)
         best += [(i, 2 + j) for j, share in enumerate(shares.values()) if share == min(shares.values())]
         ends = [number(float(one.final(method).mean())) for method in METHODS[2:]]
-        rows.append((one.cell.task, one.cell.start, *(number(share) for share in shares.values()), *ends))
+        rows.append((one.condition.task, one.condition.start, *(number(share) for share in shares.values()), *ends))
     names = [label(there[0], method) for method in METHODS]
     heads = ("task", "start", *names, *(f"{name}, distance" for name in names[2:]))
     caption = "Share of the distance that is left at the end (the best in bold), then final distances."

@@ -2,13 +2,12 @@
 
 import numpy as np
 
-from ital.figures import in_legend_order
-from ital.figures._curves import colours
+from ital.figures import colours, in_legend_order
 from ital.reproduce import _blocks, _charts
 from ital.reproduce._blocks import Block
 from ital.reproduce._charts import Panel
 from ital.reproduce._claims import label
-from ital.reproduce._data import Experiment
+from ital.reproduce._data import Evidence
 from ital.reproduce.sections._context import Context
 
 
@@ -24,7 +23,7 @@ def build(context: Context) -> list[Block]:
     return _blocks.figure("random", title, panels, caption, columns=4, note=context.scale.note)
 
 
-def panel(one: Experiment) -> Panel:
+def panel(one: Evidence) -> Panel:
     """One experiment."""
     methods = in_legend_order([str(name) for name in one.curves["method"].values])
     coloured = colours(methods)
@@ -36,6 +35,6 @@ def panel(one: Experiment) -> Panel:
         marks.append(_charts.line("", _charts.INK, [i - 0.25, i + 0.25], [left.mean()] * 2, width=1.6))
     names = [label(one, method) for method in methods]
     return _charts.panel(
-        f"{one.cell.task}, {one.cell.start} start", marks, y="Distance left, of the start",
+        f"{one.condition.task}, {one.condition.start} start", marks, y="Distance left, of the start",
         x_ticks=(range(len(names)), names), x_range=(-0.5, len(names) - 0.5), size=(2.9, 2.5),
     )  # fmt: skip

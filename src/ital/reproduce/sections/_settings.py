@@ -17,8 +17,8 @@ def build(context: Context) -> list[Block]:
     """A row per task, what to know beside it, and versions."""
     data = context.data
     rows, computing = [], 0.0
-    for task in dict.fromkeys(cell.task for cell in data.experiments):
-        own = [one for one in data.experiments.values() if one.cell.task == task]
+    for task in dict.fromkeys(condition.task for condition in data.experiments):
+        own = [one for one in data.experiments.values() if one.condition.task == task]
         attrs = own[0].curves.attrs
         decay = float(attrs["beta_decay"])
         beta = f"±{abs(float(attrs['beta'])):g}" + (f"·(1 − {number(decay, 1)})ᵗ" if decay else "")

@@ -7,7 +7,7 @@ from ital.figures import in_legend_order
 from ital.reproduce import _blocks
 from ital.reproduce._blocks import Block
 from ital.reproduce._claims import label
-from ital.reproduce._data import Experiment
+from ital.reproduce._data import Evidence
 from ital.reproduce._numbers import number, signed
 from ital.reproduce.sections._context import Context
 from ital.statistics import p_value
@@ -24,13 +24,13 @@ def build(context: Context) -> list[Block]:
     """Every experiment, folded by task."""
     experiments = context.data.experiments
     content = [_blocks.paragraph(LEAD)]
-    for task in dict.fromkeys(cell.task for cell in experiments):
-        own = [table(one) for cell, one in experiments.items() if cell.task == task]
+    for task in dict.fromkeys(condition.task for condition in experiments):
+        own = [table(one) for condition, one in experiments.items() if condition.task == task]
         content += _blocks.folded(f"{task}: {len(own)} experiments", own)
     return content if len(content) > 1 else []
 
 
-def table(one: Experiment) -> Block:
+def table(one: Evidence) -> Block:
     """All methods of one experiment."""
     others = [metric for metric in one.panels() if metric != "distance"]
     rows = []
@@ -48,11 +48,11 @@ def table(one: Experiment) -> Block:
         "method", measured, "95 %", "IQM", "95 %", "minus IMT", "95 %", "p", "P(better)", "to 50 %", "to 10 %",
         "to 1 %", *(metric.replace("_", " ") for metric in others),
     )  # fmt: skip
-    caption = f"{one.cell.title}, step {one.steps}. {measured.capitalize()} at the start: {number(start)}."
+    caption = f"{one.condition.title}, step {one.steps}. {measured.capitalize()} at the start: {number(start)}."
     return _blocks.table(heads, rows, caption=caption, numbers_from=1)
 
 
-def against_imt(one: Experiment, method: str) -> tuple[str, ...]:
+def against_imt(one: Evidence, method: str) -> tuple[str, ...]:
     """The paired difference to IMT, its interval and p, and the probability of ending closer."""
     if method == "imt" or not one.has("imt"):
         return ("–",) * 4
@@ -61,7 +61,7 @@ def against_imt(one: Experiment, method: str) -> tuple[str, ...]:
     return signed(found.difference), interval(found.low, found.high), p_value(found.p), f"{better:.2f}"
 
 
-def reached(one: Experiment, method: str) -> list[str]:
+def reached(one: Evidence, method: str) -> list[str]:
     """Median steps to shares of the start."""
     steps, values = one.curve(method)
     found = [statistics.steps_to_reach(steps, values, share) for share in statistics.SHARES]

@@ -5,7 +5,7 @@ from typing import Any
 from ital.reproduce import _blocks, _figures, _maps
 from ital.reproduce._blocks import Block
 from ital.reproduce._claims import label
-from ital.reproduce._data import Experiment
+from ital.reproduce._data import Evidence
 from ital.reproduce._numbers import number
 from ital.reproduce._plan import STARTS, TASKS
 from ital.reproduce.sections._context import Context
@@ -34,15 +34,15 @@ def build(context: Context) -> list[Block]:
     return [_blocks.paragraph(LEAD), *content] if content else []
 
 
-def left(one: Experiment) -> str:
+def left(one: Evidence) -> str:
     """What is left of the distance at the end, for some methods, in words."""
     methods = [method for method in ("batch", "imt", "ital-2", "ital") if one.has(method)]
     return ", ".join(f"{label(one, method)} {number(float(one.left(method).mean()))}" for method in methods)
 
 
-def figure(one: Experiment, note: str) -> list[Block]:
+def figure(one: Evidence, note: str) -> list[Block]:
     """All panels of one experiment, with what is left of the distance in words."""
-    task, start, teacher = one.cell.task, one.cell.start, one.cell.teacher
+    task, start, teacher = one.condition.task, one.condition.start, one.condition.teacher
     caption = (
         f"{one.task.title}: {teacher} teacher, {start} start; mean over {one.curves.sizes['seed']} seeds, bands ± 1 "
         f"SE. Left of the distance at the end: {left(one)}."

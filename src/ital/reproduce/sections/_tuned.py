@@ -31,14 +31,14 @@ def build(context: Context) -> list[Block]:
     """Best settings as a table, and one map per task and start: the first in sight, the others folded."""
     rows: list[tuple[Any, ...]] = []
     maps: list[Block] = []
-    for cell, grid in context.data.sweeps.items():
+    for condition, grid in context.data.sweeps.items():
         for found in (tuning.judge(grid, step) for step in tuning.judged_steps(grid)):
             best = [f"{one} {number(one.mean)}{'*' if one.edge else ''}" for one in found.best]
-            rows.append((cell.task, cell.start, found.step, *best))
+            rows.append((condition.task, condition.start, found.step, *best))
         seeds = grid.sizes["seed"]
-        title = f"{cell.task}, {cell.start} start: step sizes and β, {seeds} seeds"
+        title = f"{condition.task}, {condition.start} start: step sizes and β, {seeds} seeds"
         shown = _blocks.figure(
-            f"sweep-{cell.task}-{_figures.name(cell.start)}", title, panels(grid), CAPTION, columns=2,
+            f"sweep-{condition.task}-{_figures.name(condition.start)}", title, panels(grid), CAPTION, columns=2,
             note=context.scale.note.replace(f"{context.scale.seeds} seeds", f"{seeds} seeds"),
         )  # fmt: skip
         maps += _blocks.folded(title, shown) if maps else shown

@@ -1,6 +1,7 @@
 """Watching learners: their parameters as they change, on one seed."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -8,11 +9,11 @@ import jax
 import numpy as np
 
 from ital.learners import Learner
-from ital.models import Init
-from ital.steps import Form
 from ital.tasks import Task
-from ital.teachers._base import AnyTeacher
-from ital.teaching import Session, check_settings, open_sessions, parts
+from ital.teachers import AnyTeacher
+from ital.teaching._lanes import open_sessions
+from ital.teaching._run import Run, make_run, parts, takes_run
+from ital.teaching._session import Session
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -43,6 +44,7 @@ class Watched(NamedTuple):
         return animate(self, Path(file), seconds=seconds)
 
 
+@takes_run("seeds", "eval_every")
 def watch(
     task: Task | str,
     teacher: AnyTeacher | str = "cooperative",
@@ -50,30 +52,37 @@ def watch(
     *,
     seed: int = 0,
     frames: int = 40,
-    steps: int = 2000,
-    beta: float | str | None = None,
-    lr: float = 1e-3,
-    batch_size: int = 20,
-    init: str | Init | None = None,
-    step: str | Form = "rate",
     show: Callable[[float], None] = lambda done: None,
+    run: Run | None = None,
+    **settings: Any,
 ) -> Watched:
-    """Teaches as :func:`ital.teach` does, on one seed, and keeps the parameters at about ``frames`` moments.
+    """Teaches as :func:`ital.teach` does, on one seed, and keeps the parameters on the way.
 
-    ``show`` is told now and then how much is done, from 0 to 1.
+    Args:
+        task: where to teach.
+        teacher: who chooses the examples.
+        learner: one learner or several.
+        seed: which seed.
+        frames: at about how many moments the parameters are kept.
+        show: told now and then how much is done, from 0 to 1.
+        run: all other numbers of the run, or
+        **settings: one by one, as in :class:`ital.teaching.Run`.
+
+    Returns:
+        The learners' parameters at these moments, to be drawn or animated.
+
     """
     task, teacher, watched = parts(task, teacher, learner)
-    every = max(1, -(-steps // max(1, frames)))
-    check_settings(watched, [seed], steps=steps, lr=lr, batch_size=batch_size, eval_every=every, beta=beta)
-    sessions = open_sessions(
-        task, teacher, watched, [seed], steps=steps, lr=lr, batch_size=batch_size,
-        init=task.init if init is None else Init.parse(init), eval_every=every, beta=beta, step=step,
-    )  # fmt: skip
+    run = make_run(settings, seeds=[seed], eval_every=None) if run is None else run
+    every = max(1, -(-run.steps // max(1, frames)))
+    run = replace(run, seeds=[seed], eval_every=every, diagnostics=False)
+    run.check(task, watched)
+    sessions = open_sessions(task, teacher, watched, run)
     params: dict[str, Any] = {}
     for number, session in enumerate(sessions):
         kept, at = [_params(session)], [0]
         while session.step < session.steps:
-            while session.step < min(at[-1] + every, steps):
+            while session.step < min(at[-1] + every, run.steps):
                 session.advance((at[-1] + every - session.step) // session.stride)
             kept.append(_params(session))
             at.append(session.step)
@@ -101,6 +110,3 @@ def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | 
 
 def _params(session: Session) -> Any:
     return jax.tree.map(lambda leaf: np.asarray(leaf[0]), session.carry.lanes.params)
-
-
-__all__ = ["Watched", "seen", "watch"]

@@ -1,0 +1,51 @@
+"""The one teaching loop: sample, feedback, choose, update, record.
+
+A run is described by :class:`Run`; :func:`open_sessions` makes sessions of parts and a run; :func:`teach` and
+:func:`watch` run them to their end. ``_step`` is Algorithm 1, ``_block`` compiles it for all lanes at once.
+"""
+
+from ital.teaching._block import BLOCK, at_start
+from ital.teaching._lanes import open_sessions, situation, version_of
+from ital.teaching._program import (
+    Carry,
+    Drawn,
+    Lane,
+    LaneNumbers,
+    Moment,
+    Numbers,
+    Program,
+    key_of,
+)
+from ital.teaching._run import Run, check_world, parts
+from ital.teaching._session import Block, Session
+from ital.teaching._step import draw, first_lesson, teaching_step
+from ital.teaching._teach import teach
+from ital.teaching._watch import Watched, seen, watch
+
+__all__ = [
+    "BLOCK",
+    "Block",
+    "Carry",
+    "Drawn",
+    "Lane",
+    "LaneNumbers",
+    "Moment",
+    "Numbers",
+    "Program",
+    "Run",
+    "Session",
+    "Watched",
+    "at_start",
+    "check_world",
+    "draw",
+    "first_lesson",
+    "key_of",
+    "open_sessions",
+    "parts",
+    "seen",
+    "situation",
+    "teach",
+    "teaching_step",
+    "version_of",
+    "watch",
+]

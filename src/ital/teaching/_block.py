@@ -1,0 +1,212 @@
+"""The compiled block: all lanes of all seeds, many steps, and a measurement after each interval.
+
+Seeds and methods are lanes of one compiled program: ``vmap`` over seeds outside (each with its world and its
+mini-batches), ``vmap`` over methods inside (each with its numbers), a loop over steps around both, in blocks that the
+host calls again with their carry. Numbers of teachers and learners, the step size, the seeds, the number of steps and
+the interval between measurements are traced: another value compiles nothing.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec
+
+from ital import rationality
+from ital._devices import EVERYWHERE, SEEDS
+from ital._platform import traced_for
+from ital._types import Array, Params, PRNGKeyArray
+from ital.errors import InputError
+from ital.learners import Lesson
+from ital.models import Init
+from ital.results import FINITE, RESERVED
+from ital.tasks import World
+from ital.teaching._program import (
+    AUTO,
+    START,
+    STEPS,
+    Carry,
+    Drawn,
+    Lane,
+    LaneNumbers,
+    Measurement,
+    Moment,
+    Numbers,
+    Program,
+    key_of,
+)
+from ital.teaching._step import draw, first_feedback, first_lesson, teaching_step
+
+BLOCK = 64  # measurements that one call of the compiled block can hold; no number depends on it
+CHUNK = 10  # steps whose random numbers are drawn at once; no number depends on it
+
+
+def _draw_all(program: Program, numbers: Numbers, step: Array) -> Drawn:
+    """The random numbers of one step of every seed."""
+
+    def of_seed(world: World, seed: Array) -> Drawn:
+        return draw(program, world, jax.random.fold_in(jax.random.fold_in(key_of(seed), STEPS), step))
+
+    return jax.vmap(of_seed, in_axes=(numbers.world_axes(program), 0))(numbers.worlds, numbers.seeds)
+
+
+def _step_all(
+    program: Program, numbers: Numbers, step: Array, drawn: Drawn, lanes: Lane
+) -> tuple[Lane, dict[str, Array]]:
+    """One step of every lane of every seed."""
+    moment = Moment(step, numbers.last_step)
+
+    def of_seed(world: World, drawn: Drawn, per_lane: LaneNumbers, lanes: Lane) -> tuple[Lane, dict[str, Array]]:
+        of_lane = functools.partial(teaching_step, program, world, drawn)
+        return jax.vmap(of_lane, in_axes=(0, None, 0))(per_lane, moment, lanes)
+
+    axes = (numbers.world_axes(program), 0, 0, 0)
+    return jax.vmap(of_seed, in_axes=axes)(numbers.worlds, drawn, numbers.lanes, lanes)
+
+
+def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, Measurement]:
+    """All lanes to their next measurement, and the measurement; with ``every`` 0 it is made at once."""
+    first, end = carry.step, jnp.minimum(carry.step + numbers.every, numbers.last_step)
+    draw_all = functools.partial(_draw_all, program, numbers)
+    step_all = jax.jit(functools.partial(_step_all, program, numbers), inline=True)  # read once, for shapes and loop
+    # A GPU loses more by asking after each step whether it is the last than by taking a whole chunk in vain.
+    whole_chunks = program.platform != "cpu"
+
+    def chunk(state: tuple[Carry, Any]) -> tuple[Carry, Any]:
+        """Up to CHUNK steps, all their random numbers drawn at once; adds the signals to the sums."""
+        begun, sums = state
+        drawn = jax.vmap(draw_all)(begun.step + jnp.arange(CHUNK))
+
+        def one_step(i: Array, state: tuple[Lane, Any]) -> tuple[Lane, Any]:
+            lanes, sums = state
+            after, signals = step_all(begun.step + i, jax.tree.map(lambda leaf: leaf[i], drawn), lanes)
+            added = jax.tree.map(jnp.add, sums, signals)
+            if not whole_chunks:
+                return after, added
+            taken = begun.step + i < end
+            return jax.tree.map(lambda new, old: jnp.where(taken, new, old), (after, added), state)
+
+        number = CHUNK if whole_chunks else jnp.minimum(CHUNK, end - begun.step)
+        lanes, sums = jax.lax.fori_loop(0, number, one_step, (begun.lanes, sums))
+        return Carry(jnp.minimum(begun.step + CHUNK, end), lanes), sums
+
+    shapes = jax.eval_shape(step_all, first, jax.eval_shape(draw_all, first), carry.lanes)[1]
+    sums = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
+    carry, sums = jax.lax.while_loop(lambda state: state[0].step < end, chunk, (carry, sums))
+
+    params = carry.lanes.params
+    measure = jax.vmap(program.rules.measure, in_axes=(0, None))
+    metrics = jax.vmap(measure, in_axes=(0, numbers.world_axes(program).truth))(params, numbers.worlds.truth)
+    taken_names = set(sums) & {*metrics, *RESERVED}
+    if taken_names:
+        raise InputError(f"a learner's signal cannot be called {sorted(taken_names)[0]!r}: that name is taken")
+    metrics[FINITE] = jax.vmap(jax.vmap(_all_finite))(params)
+    signals = jax.tree.map(lambda s: s / jnp.maximum(end - first, 1), sums)
+    watched = jax.tree.map(lambda leaf: leaf[0], params) if program.watched else ()
+    return carry, Measurement(metrics, signals, watched)
+
+
+def _all_finite(params: Params) -> Array:
+    return functools.reduce(jnp.logical_and, [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(params)])
+
+
+@functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
+def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, Measurement]:
+    """Runs ``intervals`` (≤ BLOCK) intervals of all lanes; returns the carry and one row per measurement.
+
+    Several devices each run the whole block on their own seeds: nothing ever passes between them.
+    """
+    block = functools.partial(_block, program)
+    if program.mesh is not None:
+        specs = numbers.placed(lambda leaf: EVERYWHERE, lambda leaf: SEEDS, program.axes)
+        lanes = Carry(EVERYWHERE, SEEDS)
+        rows = PartitionSpec(None, *SEEDS)
+        block = jax.shard_map(
+            block,
+            mesh=program.mesh,
+            in_specs=(specs, lanes, EVERYWHERE),
+            out_specs=(lanes, Measurement(rows, rows, rows)),
+            check_vma=False,
+        )
+    with traced_for(program.platform):
+        return block(numbers, carry, intervals)
+
+
+def _block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, Measurement]:
+    @functools.partial(jax.jit, inline=True)  # read once, for the shapes and for the loop
+    def interval(carry: Carry) -> tuple[Carry, Measurement]:
+        return _interval(program, numbers, carry)
+
+    def one(i: Array, state: tuple[Carry, Measurement]) -> tuple[Carry, Measurement]:
+        carry, rows = state
+        carry, measured = interval(carry)
+        return carry, jax.tree.map(lambda row, value: row.at[i].set(value), rows, measured)
+
+    shapes = jax.eval_shape(interval, carry)[1]
+    rows = jax.tree.map(lambda s: jnp.zeros((BLOCK, *s.shape), s.dtype), shapes)
+    return jax.lax.fori_loop(0, intervals, one, (carry, rows))
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def start(program: Program, kind: str, scale: Array, numbers: Numbers) -> Params:
+    """ν⁰ of every seed."""
+
+    def seed(world: World, seed: Array) -> Params:
+        return program.rules.start(jax.random.fold_in(key_of(seed), START), Init(kind, scale), world)
+
+    with traced_for(program.platform):
+        return jax.vmap(seed, in_axes=(numbers.world_axes(program), 0))(numbers.worlds, numbers.seeds)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any]:
+    """All lanes before the first step (the same ν⁰ for all of a seed, each its own memory), and the references."""
+
+    def seed(world: World, start: Params, settings: Any) -> tuple[Lane, Any]:
+        feedback = first_feedback(program.rules, start, world)
+
+        def lane(settings: Any) -> Lane:
+            # Steps return strong types: a memory that began with weak ones would make the block compile twice.
+            memory = jax.tree.map(
+                lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), program.rule.init(start, settings)
+            )
+            return Lane(start, memory, feedback)
+
+        lanes = jax.vmap(lane, axis_size=numbers.lanes.lr.shape[1])(settings)
+        return lanes, program.rules.references(start, world.truth)
+
+    axes = numbers.world_axes(program), 0, 0
+    with traced_for(program.platform):
+        return jax.vmap(seed, in_axes=axes)(numbers.worlds, starts, numbers.lanes.learner)
+
+
+def at_start(
+    program: Program, imagine: Callable[[Lesson, Params], Array], numbers: Numbers, starts: Params
+) -> tuple[Array, Array]:
+    """The volumes that a learner imagines at ν⁰ on 64 mini-batches of every seed after the teacher's real choices, and
+    which examples of a mini-batch are copies of one another. ``numbers`` are of one lane per seed.
+    """
+
+    def of_seed(world: World, seed: Array, start: Params, lane: LaneNumbers) -> tuple[Array, Array]:
+        def of_batch(key: PRNGKeyArray) -> tuple[Array, Array]:
+            drawn = draw(program, world, key)
+            volumes = imagine(first_lesson(program, world, drawn, numbers.last_step, start, lane), start)
+            alike = [jnp.all((a[:, None] == a).reshape(*2 * a.shape[:1], -1), -1) for a in jax.tree.leaves(drawn.batch)]
+            return volumes, functools.reduce(jnp.logical_and, alike)
+
+        return jax.vmap(of_batch)(jax.random.split(jax.random.fold_in(key_of(seed), AUTO), rationality.BATCHES))
+
+    axes = numbers.world_axes(program), 0, 0, 0
+    with traced_for(program.platform):
+        return jax.vmap(of_seed, in_axes=axes)(numbers.worlds, numbers.seeds, starts, numbers.lanes)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def auto_beta_per_seed(
+    program: Program, imagine: Callable[[Lesson, Params], Array], kind: str, scale: Array, sign: Array, numbers: Numbers
+) -> Array:
+    """``beta="auto"`` of every seed: from the volumes that the learner imagines at ν⁰."""
+    volumes, same = at_start(program, imagine, numbers, start(program, kind, scale, numbers))
+    return jax.vmap(rationality.auto_beta, in_axes=(0, None, 0, 0))(numbers.lanes.lr, sign, volumes, same)

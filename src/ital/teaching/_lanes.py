@@ -1,0 +1,113 @@
+"""From parts and a run to sessions: worlds drawn, open values filled in, lanes that share a rule side by side."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital._devices import Layout
+from ital._types import Array, Params
+from ital.learners import Learner, Lesson, Rule, Situation
+from ital.steps import Form
+from ital.tasks import Task, stack_worlds
+from ital.teachers import AnyTeacher, OmniscientTeacher
+from ital.teaching import _block, _program
+from ital.teaching._program import LaneNumbers, Numbers, Program, spread, whole
+from ital.teaching._run import Run, check_world
+from ital.teaching._session import Session
+
+
+def open_sessions(task: Task, teacher: AnyTeacher, learners: Sequence[Learner], run: Run) -> list[Session]:
+    """Draws the worlds, lets teacher and learners fill in what they left open, and opens one session per rule."""
+    seeds = run.seed_list
+    layout = Layout.of(len(seeds), run.devices)
+    init, eval_every = run.start_on(task), min(run.interval_on(task), run.steps)
+    worlds, axes = stack_worlds([task.world(seed) for seed in seeds])
+    check_world(task, teacher, worlds, diagnostics=run.diagnostics)
+    teacher_numbers = teacher.resolve(teacher.settings, task.beta)
+    forms = run.forms(len(learners))
+
+    def program(rule: Rule) -> Program:
+        return Program(
+            task.rules,
+            teacher.choose,
+            teacher.prepare,
+            isinstance(teacher, OmniscientTeacher),
+            rule,
+            forms[0].take,
+            run.batch_size,
+            run.diagnostics,
+            task.picture is not None,
+            axes,
+            layout.devices[0].platform,
+            layout.mesh,
+        )
+
+    def numbers(lr: Any, form_numbers: Any, learner_numbers: Any, shape: tuple[int, ...]) -> Numbers:
+        each_lr = np.broadcast_to(np.asarray(lr, jnp.result_type(float)), shape)
+        each_teacher = jax.tree.map(functools.partial(spread, shape=shape), teacher_numbers)
+        lanes = LaneNumbers(each_lr, form_numbers, learner_numbers, each_teacher)
+        return Numbers(worlds, np.asarray(seeds, np.uint32), lanes, whole(_stride(eval_every)), whole(run.steps))
+
+    @functools.cache
+    def auto_beta(imagine: Callable[[Lesson, Params], Array], sign: float = teacher.sign) -> np.ndarray:
+        first_form = jax.tree.map(lambda number: number[:, 0], _side_by_side(forms[:1], len(seeds)))
+        asked = numbers(run.lr, first_form, (), (len(seeds),)).placed(layout.copied, layout.spread, axes)
+        shared = program(learners[0].rule), imagine, init.kind, spread(init.scale, ()), spread(sign, ())
+        return layout.cut(np.asarray(_block.auto_beta_per_seed(*shared, asked)))
+
+    told = situation(task, teacher, run, auto_beta)
+    by_rule: dict[Rule, list[tuple[Learner, float, Form]]] = {}
+    for learner, lr, form in zip(learners, np.broadcast_to(run.lr, len(learners)), forms, strict=True):
+        resolved = learner.resolve(learner, told)
+        by_rule.setdefault(resolved.rule, []).append((resolved, lr, form))
+    sessions = []
+    for rule, lanes in by_rule.items():
+        group, lrs, own_forms = zip(*lanes, strict=True)
+        each_form, each_learner = _side_by_side(own_forms, len(seeds)), _side_by_side(group, len(seeds))
+        own_numbers = numbers(lrs, each_form, each_learner, (len(seeds), len(group)))
+        sessions.append(
+            Session(
+                program(rule),
+                own_numbers,
+                group,
+                init,
+                steps=run.steps,
+                eval_every=eval_every,
+                layout=layout,
+                exam=task.exam,
+            )
+        )
+    return sessions
+
+
+def _stride(eval_every: int) -> int:
+    """Steps of one interval: a part of ``eval_every`` that is short, so that no block takes long (if it has one)."""
+    return (
+        max((d for d in range(10, 101) if eval_every % d == 0), default=eval_every) if eval_every > 100 else eval_every
+    )
+
+
+def version_of(teacher: AnyTeacher, learner: Learner) -> str:
+    """What computes a lane: the versions of the loop, of its teacher and of its learner."""
+    return f"{_program.VERSION}.{teacher.version}.{learner.version}"
+
+
+def situation(task: Task, teacher: AnyTeacher, run: Run, auto_beta: Callable[..., Any]) -> Situation:
+    """What learners are told before they start; the task's β comes with the sign that fits the teacher."""
+    return Situation(
+        beta=teacher.sign * abs(task.beta) if run.beta is None else run.beta,
+        beta_decay=task.beta_decay if run.beta is None else 0.0,
+        batch_size=run.batch_size,
+        volume="exact" if isinstance(teacher, OmniscientTeacher) else "imitated",
+        auto_beta=auto_beta,
+    )
+
+
+def _side_by_side(parts: Sequence[Learner | Form], seeds: int) -> Any:
+    """The settings of several learners (or forms of step) as one pytree with leading axes (seed, lane)."""
+    lanes = [jax.tree.map(lambda number: spread(number, (seeds,)), part.settings) for part in parts]
+    return jax.tree.map(lambda *numbers: np.stack(numbers, axis=1), *lanes)

@@ -1,0 +1,130 @@
+"""What the loop is made of: the program, its numbers, and what it carries from step to step."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital import _random
+from ital._types import Array, Params, PRNGKeyArray
+from ital.learners import Rule
+from ital.tasks import Rules, World
+
+VERSION = 1  # of the loop: raised whenever the same seed would see other examples or take other steps
+
+# Streams of random numbers of a seed, kept apart by fold_in.
+START, STEPS, AUTO = 0, 1, 2
+
+
+class Program(NamedTuple):
+    """Everything that is code, not numbers: equal programs share one compilation."""
+
+    rules: Rules
+    teacher: Callable[..., Array]
+    prepare: Callable[[PRNGKeyArray, int], Any]  # draws what the teacher needs of chance
+    omniscient: bool
+    rule: Rule
+    take: Callable[..., Params]  # how much of a proposed update is taken
+    batch_size: int
+    diagnostics: bool
+    watched: bool  # does every row hold the parameters of the first seed?
+    axes: tuple[int | None, ...]  # of the world's arrays: 0 one per seed, None shared
+    platform: str = "cpu"  # what the devices are that run it
+    mesh: Any = None  # the devices that share the seeds, where there are several
+
+
+class LaneNumbers(NamedTuple):
+    """The numbers that differ by lane: the step size η, and those of the form of step, the learner and the teacher."""
+
+    lr: Any
+    form: Any
+    learner: Any
+    teacher: Any
+
+
+class Numbers(NamedTuple):
+    """Everything traced that stays the same over a run. Leading axes: seeds, and then lanes in ``lanes``."""
+
+    worlds: World
+    seeds: Any
+    lanes: LaneNumbers
+    every: Any
+    last_step: Any
+
+    def world_axes(self, program: Program) -> World:
+        """Where the seeds are in each array of the world."""
+        return jax.tree.unflatten(jax.tree.structure(self.worlds), program.axes)
+
+    def placed(self, shared: Any, by_seed: Any, axes: tuple[int | None, ...]) -> "Numbers":
+        """``shared`` of everything that all seeds share, ``by_seed`` of the rest."""
+        worlds, structure = jax.tree.flatten(self.worlds)
+        put = [(shared if axis is None else by_seed)(leaf) for leaf, axis in zip(worlds, axes, strict=True)]
+        seeds, lanes = jax.tree.map(by_seed, (self.seeds, self.lanes))
+        return Numbers(jax.tree.unflatten(structure, put), seeds, lanes, shared(self.every), shared(self.last_step))
+
+
+def key_of(seed: Array | int) -> PRNGKeyArray:
+    """The random key of a seed: the number of seeds, or their order, never changes it."""
+    return jax.random.fold_in(_random.key(0), seed)
+
+
+class Carry(NamedTuple):
+    """The state of a run between steps: the number of steps taken, and all lanes with leading axes (seed, lane)."""
+
+    step: Any
+    lanes: Any
+
+
+class Moment(NamedTuple):
+    """Where in the run a step is: its number from 0, and how many there will be."""
+
+    step: Array
+    steps: Array
+
+
+class Drawn(NamedTuple):
+    """The random numbers of one step of one seed, shared by all its methods."""
+
+    batch: Any
+    order: Array
+    bystander: Array
+    noise: Any
+
+
+class Scene(NamedTuple):
+    """One mini-batch in front of both players: what each sees of it, and what the learner reports."""
+
+    examples: Any
+    teacher_examples: Any
+    feedback: Any
+
+
+class Lane(NamedTuple):
+    """One learner between two steps: his parameters, his memory, and his last feedback where the task wants it."""
+
+    params: Params
+    memory: Any
+    feedback: Any
+
+
+class Measurement(NamedTuple):
+    """What one measurement finds of every lane: metrics, means of the signals since the last, and, where the run is
+    watched, the parameters of the first seed.
+    """
+
+    metrics: Any
+    signals: Any
+    watched: Any
+
+
+def whole(number: int) -> np.ndarray:
+    """A whole number for a program."""
+    return np.asarray(number, jnp.result_type(int))
+
+
+def spread(value: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """A number, or one per seed, repeated to one for each lane."""
+    value = np.asarray(value, jnp.result_type(float))  # whole numbers too: 5 and 5.0 are one program
+    return np.broadcast_to(value.reshape(value.shape + (1,) * (len(shape) - value.ndim)), shape)

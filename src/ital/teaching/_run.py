@@ -1,0 +1,161 @@
+"""The description of a run, from the command line to the compiled program, and what makes none."""
+
+import inspect
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ital import _registry, tasks, teachers
+from ital.errors import InputError
+from ital.learners import Learner
+from ital.learners import make as make_learner
+from ital.models import Init
+from ital.steps import Form
+from ital.steps import make as make_form
+from ital.tasks import Task, World
+from ital.teachers import AnyTeacher, OmniscientTeacher
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """The numbers of a run. ``None`` stands for the task's own value.
+
+    Attributes:
+        steps: teaching steps T.
+        seeds: how many seeds (0, 1, …), or which ones.
+        beta: for learners that have none of their own: a number, "auto", or None for the task's, with the sign
+            that fits the teacher.
+        lr: the step size η; in a session also one for each learner, where nobody asks for "auto".
+        batch_size: examples B in a mini-batch.
+        init: where learning starts, e.g. "uniform" or "normal:0.1".
+        eval_every: steps between measurements.
+        form: how much of a proposed update learners take: "rate" (all of it, the paper's), "length:L" or
+            "length:L:decay" (steps of one length for all methods), "safe" (no β diverges). In a session also one for
+            each learner, where the forms differ in numbers alone.
+        diagnostics: also record per interval the share of steps on which the conditions of Theorem 1 held
+            (``theorem_conditions``) and on which the learner's step beat the naive one (``theorem_improved``).
+        devices: how many local devices share the seeds, or "all".
+
+    """
+
+    steps: int = 2000
+    seeds: int | Sequence[int] = 20
+    beta: float | str | None = None
+    lr: float | Sequence[float] = 1e-3
+    batch_size: int = 20
+    init: str | Init | None = None
+    eval_every: int | None = None
+    form: str | Form | Sequence[Form] = "rate"
+    diagnostics: bool = False
+    devices: int | str = 1
+
+    @property
+    def seed_list(self) -> list[int]:
+        """Every seed."""
+        return list(range(self.seeds)) if isinstance(self.seeds, int | np.integer) else list(self.seeds)
+
+    def start_on(self, task: Task) -> Init:
+        """Where learning starts."""
+        return task.init if self.init is None else Init.parse(self.init)
+
+    def interval_on(self, task: Task) -> int:
+        """Steps between measurements."""
+        return task.eval_every if self.eval_every is None else self.eval_every
+
+    def forms(self, learners: int) -> list[Form]:
+        """The form of each learner's steps; refuses forms that make different programs."""
+        forms = [make_form(self.form)] * learners if isinstance(self.form, str | Form) else list(self.form)
+        if len({form.take for form in forms}) > 1:
+            raise InputError("steps of different forms make different programs: teach them one after the other")
+        return forms
+
+    def check(self, task: Task, learners: Sequence[Learner]) -> None:
+        """Refuses what makes no run, in one line each."""
+        names, seeds = [learner.name for learner in learners], self.seed_list
+        whole = {"steps": self.steps, "batch_size": self.batch_size, "eval_every": self.interval_on(task)}
+        for name, value in whole.items():
+            if not isinstance(value, int | np.integer) or isinstance(value, bool):
+                raise InputError(f"{name} must be a whole number, not {value!r}")
+            if not 1 <= value < 2**31:
+                raise InputError(f"{name} must be at least 1 and below 2**31, not {value}")
+        lr = self.lr
+        if not isinstance(lr, int | float | np.number) or not (math.isfinite(np.float32(lr)) and np.float32(lr) > 0):
+            raise InputError(f"lr (the step size) must be positive and finite, not {lr!r}")
+        if not seeds:
+            raise InputError("at least one seed is needed")
+        if not names:
+            raise InputError("at least one method is needed")
+        for kind, values in (("seed", seeds), ("method", names)):
+            most_common = Counter[Any](values).most_common(1)
+            if most_common[0][1] > 1:
+                raise InputError(f"{kind} {most_common[0][0]} is given twice")
+        if not all(isinstance(seed, int | np.integer) for seed in seeds):
+            raise InputError(f"seeds must be a whole number or several, not {seeds!r}")
+        if min(seeds) < 0 or max(seeds) >= 2**31:
+            raise InputError(f"seeds must lie in [0, 2**31), not {min(seeds) if min(seeds) < 0 else max(seeds)}")
+        if isinstance(self.beta, str) and self.beta != "auto":
+            raise InputError(f"beta must be a finite number or 'auto', not {self.beta!r}")
+        if self.beta is not None and not isinstance(self.beta, str) and not math.isfinite(float(self.beta)):
+            raise InputError(f"beta must be a finite number or 'auto', not {self.beta}")
+
+
+def takes_run(*fixed: str) -> Callable[[Function], Function]:
+    """Lists the settings of a :class:`Run`, but for the ``fixed``, in the signature of a function that takes them."""
+
+    def decorate(function: Function) -> Function:
+        own = inspect.signature(function)
+        parameters = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        for field in fields(Run):
+            if field.name not in fixed:
+                parameters.append(
+                    inspect.Parameter(
+                        field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
+                    )
+                )
+        function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def make_run(settings: dict[str, Any], **fixed: Any) -> Run:
+    """A run of settings given by name; refuses a name that is none."""
+    names = [field.name for field in fields(Run) if field.name not in fixed]
+    for name in settings:
+        if name not in names:
+            raise TypeError(_registry.nearest("setting", name, names))
+    return Run(**settings, **fixed)
+
+
+def parts(
+    task: Task | str, teacher: AnyTeacher | str, learner: Learner | str | Sequence[Learner | str]
+) -> tuple[Task, AnyTeacher, list[Learner]]:
+    """The parts of an experiment, made where they were named; refuses anything else."""
+    task = tasks.make(task) if isinstance(task, str) else task
+    teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
+    several: Sequence[Any] = [learner] if isinstance(learner, str | Learner) or callable(learner) else learner
+    learners = [make_learner(one) if isinstance(one, str) else one for one in several]
+    expected: list[tuple[str, Any, type | tuple[type, ...], str]] = [
+        ("task", task, Task, "ital.tasks.regression()"),
+        ("teacher", teacher, (teachers.Teacher, OmniscientTeacher), "ital.teachers.cooperative()"),
+        *(("learner", one, Learner, "ital.learners.teacher_aware()") for one in learners),
+    ]
+    for what, part, kind, example in expected:
+        if not isinstance(part, kind):
+            hint = ", but it is a function: call it" if callable(part) else ""
+            raise InputError(f"a {what} is made like {example}, or given by its name, not {part!r}{hint}")
+    return task, teacher, learners
+
+
+def check_world(task: Task, teacher: AnyTeacher, world: World, *, diagnostics: bool = False) -> None:
+    """Refuses a world that lacks what the teacher or the diagnostics need."""
+    omniscient = isinstance(teacher, OmniscientTeacher)
+    if world.truth.target is None and (omniscient or diagnostics):
+        what = "the omniscient teacher" if omniscient else "diagnostics"
+        raise InputError(f"{what} needs the learner's target, which task {task.name!r} does not have")

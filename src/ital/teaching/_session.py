@@ -1,0 +1,140 @@
+"""A session: lanes that share one program, run by the host in blocks, with exams and resuming between them."""
+
+import functools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from ital._devices import Layout
+from ital._types import Array
+from ital.learners import Learner
+from ital.models import Init
+from ital.results import FINITE, PATH, SIGNAL
+from ital.tasks import Exam
+from ital.teaching import _block
+from ital.teaching._program import Carry, Measurement, Numbers, Program, spread, whole
+
+SECONDS_PER_BLOCK = 0.5
+
+
+class Block(NamedTuple):
+    """What one call of the compiled block brought: the steps measured and a row (seed, lane) per measurement."""
+
+    steps: np.ndarray
+    rows: dict[str, np.ndarray]
+
+
+class Session:
+    """Lanes that share one program: learners of one rule, taught on the same seeds. Made by :func:`open_sessions`.
+
+    The carry between blocks is all of its state: a session given the carry of another goes on bit for bit.
+    ``state`` is the same as plain arrays, whatever the devices.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        numbers: Numbers,
+        learners: Sequence[Learner],
+        init: Init,
+        *,
+        steps: int,
+        eval_every: int,
+        layout: Layout,
+        exam: Exam | None = None,
+    ) -> None:
+        self.program, self.learners, self.layout = program, learners, layout
+        self.numbers = numbers.placed(layout.copied, layout.spread, program.axes)
+        self.steps, self.eval_every, self.exam = steps, eval_every, exam
+        self.stride = int(numbers.every)
+        self.starts = _block.start(program, init.kind, spread(init.scale, ()), self.numbers)
+        lanes, references = _block.begin(program, self.numbers, self.starts)
+        self.references = jax.tree.map(self._on_host, references)
+        self.carry = Carry(layout.copied(whole(0)), lanes)
+        self.begun = False  # has the measurement at the start been reported?
+
+    def _on_host(self, leaf: Array) -> np.ndarray:
+        return self.layout.cut(np.asarray(leaf))
+
+    @property
+    def state(self) -> Carry:
+        """The carry as plain arrays, with the seeds that were asked for and no more."""
+        return Carry(np.asarray(self.carry.step), jax.tree.map(self._on_host, self.carry.lanes))
+
+    @state.setter
+    def state(self, state: Carry) -> None:
+        self.carry = Carry(self.layout.copied(state.step), self.layout.spread(state.lanes))
+
+    @property
+    def step(self) -> int:
+        """The number of steps taken so far."""
+        return min(int(self.carry.step), self.steps)
+
+    def advance(self, intervals: int) -> Block:
+        """Runs up to ``intervals`` measurements further and waits until they are there."""
+        first = int(self.carry.step)
+        intervals = min(intervals, _block.BLOCK, -(-(self.steps - first) // self.stride))
+        measured = self._run(self.numbers, intervals)
+        ends = first + self.stride * np.arange(1, intervals + 1)
+        return Block(np.minimum(ends, self.steps), self._rows(measured, intervals))
+
+    @functools.cached_property
+    def at_start(self) -> Block:
+        """The measurement before the first step: an interval of no steps."""
+        measured = self._run(self.numbers._replace(every=self.layout.copied(whole(0))), 1)
+        return Block(np.zeros(1, int), self._rows(measured._replace(signals={}), 1))
+
+    def _run(self, numbers: Numbers, intervals: int) -> Measurement:
+        self.carry, measured = _block.run_block(self.program, numbers, self.carry, whole(intervals))
+        return measured
+
+    def _rows(self, measured: Measurement, intervals: int) -> dict[str, np.ndarray]:
+        per_lane = {**measured.metrics, **{SIGNAL + name: row for name, row in measured.signals.items()}}
+        rows = {name: np.asarray(row)[:intervals, : self.layout.seeds] for name, row in per_lane.items()}
+        path = jax.tree.leaves(measured.watched)  # of several devices, each has a first seed
+        return rows | ({PATH: np.asarray(path[0])[:intervals, : len(self.learners)]} if len(path) == 1 else {})
+
+    def blocks(self, show: Callable[[float], None] = lambda done: None) -> Iterator[Block]:
+        """Runs to the end in blocks of about half a second: the measurement at the start, if it has not been reported,
+        and then one block after the other, with exams where they are due. ``show`` is told how much of an exam is done.
+        """
+        if not self.begun:
+            assert self.step == 0
+            block = self.examined(self.at_start, show)
+            self.begun = True
+            yield block
+        intervals = 1
+        while self.step < self.steps:
+            began = time.perf_counter()
+            due = next((step for step in self.exams if step > self.step), self.steps)
+            taken = min(intervals, -(-(due - self.step) // self.stride))
+            block = self.advance(taken)
+            each = (time.perf_counter() - began) / taken
+            yield self.examined(block, show)
+            intervals = int(np.clip(SECONDS_PER_BLOCK / each, 1, 2 * intervals))
+
+    @functools.cached_property
+    def exams(self) -> list[int]:
+        """The measured steps after which there is an exam: where the task wants them, or the next measured step."""
+        if self.exam is None:
+            return []
+        measured = (-(-step // self.eval_every) * self.eval_every for step in self.exam.steps if step <= self.steps)
+        return sorted({0, self.steps, *(min(step, self.steps) for step in measured)})
+
+    def examined(self, block: Block, show: Callable[[float], None]) -> Block:
+        """The block, with the results of an exam where one is due at its end; NaN for lanes that have diverged."""
+        if self.exam is None or block.steps[-1] not in self.exams:
+            return block
+        finite = block.rows[FINITE][-1]
+        params = self.state.lanes.params
+        safe = jax.tree.map(
+            lambda leaf: np.where(finite.reshape(*finite.shape, *(1,) * (leaf.ndim - 2)), leaf, 0), params
+        )
+        rows = dict(block.rows)
+        for metric, values in self.exam.take(safe, show).items():
+            rows[metric] = np.full((len(block.steps), *values.shape), np.nan, np.float32)
+            rows[metric][-1] = np.where(finite, values, np.nan)
+        return Block(block.steps, rows)

@@ -1,0 +1,136 @@
+"""One step of one lane, as in Algorithm 1: sample, feedback, choose, update."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ital import theory, volume
+from ital._types import Array, Params, PRNGKeyArray
+from ital.errors import InputError
+from ital.gradients import Gradients, add_scaled, squared_norm
+from ital.learners import Lesson
+from ital.tasks import Rules, World
+from ital.teachers import LearnerView, TeacherView
+from ital.teaching._program import Drawn, Lane, LaneNumbers, Moment, Program, Scene
+
+
+def draw(program: Program, world: World, key: PRNGKeyArray) -> Drawn:
+    """Everything random in a step: the mini-batch, a random order of it, a random index, the teacher's noise."""
+    batch, order, bystander, teacher = jax.random.split(key, 4)
+    size = program.batch_size
+    return Drawn(
+        batch=program.rules.draw(batch, world, size),
+        order=_ranks(jax.random.bits(order, (size,))),
+        bystander=jax.random.randint(bystander, (), 0, size),
+        noise=program.prepare(teacher, size),
+    )
+
+
+def _ranks(tickets: Array) -> Array:
+    """The place of each ticket in their order, ties by index; for small batches pairs beat XLA's sort."""
+    if len(tickets) > 64:
+        return jnp.argsort(jnp.argsort(tickets))
+    index = jnp.arange(len(tickets))
+    before = (tickets < tickets[:, None]) | ((tickets == tickets[:, None]) & (index < index[:, None]))
+    return jnp.sum(before, axis=1)
+
+
+def first_feedback(rules: Rules, start: Params, world: World) -> Any:
+    """What the learner is taken to have reported before the first step, where the task wants it."""
+    return rules.first_feedback(start, world) if rules.first_feedback else None
+
+
+def meet(program: Program, world: World, drawn: Drawn, params: Params, previous: Any) -> Scene:
+    """Both look at the mini-batch, each at his own side of it, and the learner reports."""
+    rules = program.rules
+    examples = rules.show(world.learner, drawn.batch)
+    return Scene(examples, rules.show(world.teacher.examples, drawn.batch), rules.feedback(params, examples, previous))
+
+
+def _kept(rules: Rules, scene: Scene) -> Any:
+    """The feedback as the ``previous`` of the next, where the task wants it."""
+    return scene.feedback if rules.first_feedback else None
+
+
+def choose(
+    program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, params: Params, numbers: LaneNumbers
+) -> Array:
+    """The teacher scores and chooses. She is handed her side of the world and his feedback."""
+    rules, target, lr = program.rules, world.teacher.target, numbers.lr
+    volumes = rules.volumes(scene.feedback, scene.teacher_examples, target, lr)
+    view = TeacherView(volumes, scene.feedback, scene.teacher_examples, target, lr, *moment)
+    if not program.omniscient:
+        return _index(program.teacher(drawn.noise, view, numbers.teacher))
+    gradients = rules.gradients(params, scene.examples, scene.feedback)
+    progress = gradients.inner(add_scaled(params, -1.0, world.truth.target))
+    volumes = volume.exact(lr, gradients.squared_norms, progress)
+    learner = LearnerView(volumes, params, world.truth.target)
+    return _index(program.teacher(drawn.noise, view, learner, numbers.teacher))
+
+
+def _index(chosen: Any) -> Array:
+    """A teacher's choice, refused if it is not one whole number."""
+    if chosen is None or jnp.shape(chosen) != () or not jnp.issubdtype(jnp.result_type(chosen), jnp.integer):
+        raise InputError(
+            f"a teacher must choose one index of the mini-batch, a whole number, but she returned {chosen}"
+        )
+    return jnp.asarray(chosen)
+
+
+def show(
+    program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, params: Params, numbers: LaneNumbers
+) -> Lesson:
+    """She chooses, and the learner is shown her choice on his side of the world."""
+    rules = program.rules
+
+    def gradients(elsewhere: Params) -> Gradients:
+        imagined = rules.feedback(elsewhere, scene.examples, _kept(rules, scene))
+        return rules.gradients(elsewhere, scene.examples, imagined)
+
+    chosen = choose(program, world, drawn, scene, moment, params, numbers)
+    here = rules.gradients(params, scene.examples, scene.feedback)
+    lesson = Lesson(
+        moment.step, numbers.lr, scene.examples, here, gradients, chosen, drawn.order, drawn.bystander, moment.steps
+    )
+    return lesson._replace(toward=functools.partial(program.take, lesson, numbers.form))
+
+
+def first_lesson(
+    program: Program, world: World, drawn: Drawn, steps: Array, params: Params, numbers: LaneNumbers
+) -> Lesson:
+    """A lesson as if these parameters were the start of a run."""
+    scene = meet(program, world, drawn, params, first_feedback(program.rules, params, world))
+    return show(program, world, drawn, scene, Moment(jnp.zeros((), int), steps), params, numbers)
+
+
+def teaching_step(
+    program: Program, world: World, drawn: Drawn, numbers: LaneNumbers, moment: Moment, lane: Lane
+) -> tuple[Lane, dict[str, Array]]:
+    """One step of one lane: feedback, choice, update; returns the lane and the signals to record."""
+    scene = meet(program, world, drawn, lane.params, lane.feedback)
+    lesson = show(program, world, drawn, scene, moment, lane.params, numbers)
+    update = program.rule.update(lesson, numbers.learner, lane.params, lane.memory)
+    if jax.tree.map(jnp.shape, update.params) != jax.tree.map(jnp.shape, lane.params):
+        raise InputError("a learner's update must return parameters of the shape that it was given")
+    after = lesson.toward(lane.params, update.params)
+    signals = dict(update.signals)
+    if program.diagnostics:
+        signals |= _theorem(lesson, lane.params, after, world.truth.target)
+    return Lane(after, update.memory, _kept(program.rules, scene)), signals
+
+
+def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> dict[str, Array]:
+    """Theorem 1 on this step, whatever the learner: his step against the naive one."""
+    here = lesson.here
+    is_chosen = (jnp.arange(lesson.order.shape[0]) == lesson.chosen).astype(here.losses.dtype)
+    naive = add_scaled(before, -lesson.lr, here.weighted_sum(is_chosen))
+    held = theory.local_improvement(lesson.lr, lesson.chosen, here, lesson.gradients(naive), naive, after, target)
+    # Two steps that differ by rounding alone are one: a compiler may round the same sum in two ways.
+    rounding = 4 * jnp.finfo(here.losses.dtype).eps ** 2 * squared_norm(naive)
+    improved = held.improved & (squared_norm(add_scaled(after, -1.0, naive)) > rounding)
+    return {
+        "theorem_conditions": held.conditions.astype(here.losses.dtype),
+        "theorem_improved": improved.astype(here.losses.dtype),
+    }
