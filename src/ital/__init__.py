@@ -10,6 +10,7 @@ from ital._version import __version__
 
 if TYPE_CHECKING:
     from ital import (
+        equation,
         errors,
         experiments,
         features,
@@ -39,6 +40,7 @@ __all__ = [
     "Result",
     "Watched",
     "__version__",
+    "equation",
     "errors",
     "experiments",
     "features",

@@ -2,8 +2,8 @@
 
 import functools
 import hashlib
+import io
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,9 +14,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from ital._files import write
 from ital._types import Array, PRNGKeyArray
 from ital.features._formats import in_batches
-from ital.features._networks import Network
+from ital.features._networks import Classifier
 
 
 class Recipe(NamedTuple):
@@ -33,7 +34,7 @@ class Recipe(NamedTuple):
 class Trained(NamedTuple):
     """A network with the state of its layers (running means of batch norm)."""
 
-    network: Network
+    network: Classifier
     state: eqx.nn.State
 
 
@@ -120,7 +121,7 @@ def _steps_of(
 
 
 def train(
-    make: Callable[[PRNGKeyArray], Network],
+    make: Callable[[PRNGKeyArray], Classifier],
     x: np.ndarray,
     y: np.ndarray,
     recipe: Recipe,
@@ -163,13 +164,10 @@ def _digest(*arrays: np.ndarray) -> str:
 def keep(checkpoint: Path, identity: str, done: int, tree: Any) -> None:
     """Writes what so many epochs or steps led to, complete or not at all."""
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    temporary = checkpoint.with_name(f".{checkpoint.name}.part")
-    with temporary.open("wb") as stream:
-        stream.write(json.dumps({"identity": identity, "done": done}).encode() + b"\n")
-        eqx.tree_serialise_leaves(stream, tree)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, checkpoint)
+    buffer = io.BytesIO()
+    buffer.write(json.dumps({"identity": identity, "done": done}).encode() + b"\n")
+    eqx.tree_serialise_leaves(buffer, tree)
+    write(checkpoint, buffer.getvalue())
 
 
 def resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
