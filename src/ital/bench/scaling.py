@@ -21,11 +21,7 @@ from ital.errors import InputError
 from ital.tasks import Task
 from ital.teaching import BLOCK, Session
 
-TASKS: dict[str, Callable[[], Task]] = {
-    "regression": tasks.regression,
-    "gaussian": tasks.gaussian,
-    "irl-dense": tasks.irl_dense,
-}
+TASKS = {name: tasks.REGISTRY[name] for name in ("regression", "gaussian", "irl-dense")}
 LANES = (8, 64, 512, 4096, 16384)
 ROWS = (100, 1000, 10_000, 100_000, 1_000_000)
 MEMORY_ROWS = (10_000, 100_000, 1_000_000)

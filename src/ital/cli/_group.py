@@ -2,14 +2,16 @@
 
 import functools
 import re
-from importlib.metadata import EntryPoint
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ital import _plugins
 from ital.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 HEADING = "Commands of other packages"
 COMPLETION = ("install_completion", "show_completion")  # options of a whole program, not of one of its commands
@@ -19,7 +21,7 @@ class CommandGroup(TyperGroup):
     """The commands of ital, then those of other packages, which are imported only when they are called."""
 
     @functools.cached_property
-    def plugins(self) -> dict[str, EntryPoint]:
+    def plugins(self) -> "dict[str, EntryPoint]":
         """What other packages declare; the names of ital's own commands are taken."""
         entries = _plugins.entries("ital.commands")
         return {name: entry for name, entry in entries.items() if name not in self.commands}
@@ -42,14 +44,14 @@ class CommandGroup(TyperGroup):
         return name, _load(self.plugins[name]), arguments
 
 
-def _summary(entry: EntryPoint) -> str:
+def _summary(entry: "EntryPoint") -> str:
     """One line about a package's command, read without importing the package: the package's own summary."""
     metadata = (entry.dist and entry.dist.read_text("METADATA")) or ""
     summary = re.search(r"^Summary: *(\S.*)$", metadata, re.MULTILINE)
     return summary[1] if summary else f"Declared as {entry.value}."
 
 
-def _load(entry: EntryPoint) -> Any:
+def _load(entry: "EntryPoint") -> Any:
     """The command behind an entry point: a Typer app or a function."""
     try:
         plugin = entry.load()

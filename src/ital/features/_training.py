@@ -1,6 +1,5 @@
 """Training a network on arrays that fit the memory, epoch by epoch, each epoch kept."""
 
-import functools
 import hashlib
 import io
 import json
@@ -185,15 +184,13 @@ def resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
 def views(trained: Trained, x: np.ndarray, batch: int = 1000) -> np.ndarray:
     """What the last layer sees of every row, as the trained network sees it."""
     network, state = eqx.nn.inference_mode(trained.network), trained.state
-    look = _looking()
-    return np.concatenate(
-        [np.asarray(look(network, state, jnp.asarray(x[part]))) for part in in_batches(len(x), batch)]
-    )
+    parts = (jnp.asarray(x[part]) for part in in_batches(len(x), batch))
+    return np.concatenate([np.asarray(_views(network, state, part)) for part in parts])
 
 
-@functools.cache
-def _looking() -> Callable[..., Array]:
-    return eqx.filter_jit(lambda network, state, x: network.views(prepare(x), state, jax.random.key(0))[0])
+@eqx.filter_jit
+def _views(network: Classifier, state: eqx.nn.State, x: Array) -> Array:
+    return network.views(prepare(x), state, jax.random.key(0))[0]
 
 
 def last_layer(trained: Trained) -> np.ndarray:
