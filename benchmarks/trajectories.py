@@ -3,7 +3,7 @@
 import sys
 import time
 
-from ital.tasks.equation import generate_trajectories
+from ital.equation import generate_trajectories
 
 
 def main() -> None:

@@ -10,6 +10,7 @@ from ital._version import __version__
 
 if TYPE_CHECKING:
     from ital import (
+        equation,
         errors,
         experiments,
         features,
@@ -40,6 +41,7 @@ __all__ = [
     "Run",
     "Watched",
     "__version__",
+    "equation",
     "errors",
     "experiments",
     "features",

@@ -3,7 +3,7 @@
 import difflib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ital.errors import InputError
 
@@ -29,3 +29,10 @@ def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:
     except TypeError:
         raise InputError(f"{kind} {name!r} takes no argument, but {argument!r} follows its name") from None
     return registry[name](*arguments)
+
+
+def describe(make: Any) -> str:
+    """The first line of a constructor's documentation, with the arguments a registry line has bound."""
+    bound = getattr(make, "keywords", {})
+    line = ((getattr(make, "func", make).__doc__ or "").strip().splitlines() or [""])[0]
+    return line + (f" Here {', '.join(f'{key} = {value}' for key, value in bound.items())}." if bound else "")

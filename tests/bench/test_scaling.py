@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ital import figures
-from ital.bench import _limits, _scaling
+from ital.bench import _limits, scaling
 from ital.cli import main
 from tests.worlds import small_classes, small_numbers
 
@@ -16,12 +16,12 @@ LIMITS = _limits.Limits({1000: 4e9, 100_000: 2e9, 10_000_000: 1e9}, arithmetic=1
 @pytest.fixture
 def small(monkeypatch):
     """Everything of ``ital bench --scaling``, in small."""
-    monkeypatch.setattr(_scaling, "TASKS", {"gaussian": small_classes})
-    monkeypatch.setattr(_scaling, "LANES", (8, 16))
-    monkeypatch.setattr(_scaling, "ROWS", (1000,))
-    monkeypatch.setattr(_scaling, "MEMORY_ROWS", (1000,))
-    monkeypatch.setattr(_scaling, "WORKERS", (1,))
-    monkeypatch.setattr(_scaling, "ENOUGH", 0.01)
+    monkeypatch.setattr(scaling, "TASKS", {"gaussian": small_classes})
+    monkeypatch.setattr(scaling, "LANES", (8, 16))
+    monkeypatch.setattr(scaling, "ROWS", (1000,))
+    monkeypatch.setattr(scaling, "MEMORY_ROWS", (1000,))
+    monkeypatch.setattr(scaling, "WORKERS", (1,))
+    monkeypatch.setattr(scaling, "ENOUGH", 0.01)
     monkeypatch.setattr(_limits, "measure_limits", lambda: LIMITS)
 
 
@@ -44,7 +44,7 @@ def test_the_command_measures_writes_and_draws(small, capsys, tmp_path):
         assert point["steps_per_second"] == pytest.approx(point["lanes"] / point["seconds_per_step"])
         assert point["bounds"][point["bound"]] == max(point["bounds"].values())
         assert point["distance"] == pytest.approx(point["seconds_per_step"] / point["bounds"][point["bound"]])
-    _scaling._print(report)
+    scaling._print(report)
     out = capsys.readouterr().out
     assert "gaussian, 16 lanes" in out
     assert "1,000 rows" in out
@@ -52,10 +52,10 @@ def test_the_command_measures_writes_and_draws(small, capsys, tmp_path):
 
 
 def test_a_series_ends_before_a_point_that_takes_too_long(monkeypatch):
-    monkeypatch.setattr(_scaling, "LANES", (8, 80, 800))
-    monkeypatch.setattr(_scaling, "LONGEST", 20 * 0.15)
-    monkeypatch.setattr(_scaling, "_point", lambda task, lanes, *_: {"lanes": lanes, "seconds_per_step": lanes * 1e-3})
-    points = _scaling._against_lanes("small", small_numbers(), LIMITS, lambda line: None)
+    monkeypatch.setattr(scaling, "LANES", (8, 80, 800))
+    monkeypatch.setattr(scaling, "LONGEST", 20 * 0.15)
+    monkeypatch.setattr(scaling, "_point", lambda task, lanes, *_: {"lanes": lanes, "seconds_per_step": lanes * 1e-3})
+    points = scaling._against_lanes("small", small_numbers(), LIMITS, lambda line: None)
     assert [point["lanes"] for point in points] == [8, 80]
 
 
@@ -70,7 +70,7 @@ def test_the_bounds_of_a_step():
 
 def test_the_cost_of_a_step_counts_its_products():
     """Two looks at the mini-batch and two weighted sums, each B × K × (d+1) multiplications and additions."""
-    session = _scaling.session(small_numbers(), 8)
+    session = scaling.endless(small_numbers(), 8)
     one, two = (_limits.cost(session, every=every) for every in (10**9, 1))
     products = 4 * 2 * 20 * 2 * 5
     assert products <= one.flops <= 3 * products
@@ -83,7 +83,7 @@ def test_the_cost_of_a_step_counts_its_products():
 
 
 def test_the_size_of_the_pool_adds_nothing_to_what_a_step_moves():
-    small, large = (_limits.cost(_scaling.session(_scaling.pool(rows), 8), every=10**9) for rows in (200, 2000))
+    small, large = (_limits.cost(scaling.endless(scaling.pool(rows), 8), every=10**9) for rows in (200, 2000))
     assert small.bytes == pytest.approx(large.bytes)
     assert small.flops == pytest.approx(large.flops, rel=0.01)
     assert large.reach > 5 * small.reach
@@ -109,7 +109,7 @@ def test_limits_are_positive(monkeypatch):
 
 def share_of_pool(rows):
     """Peak memory above that of an almost empty run, in units of the pool (both views)."""
-    empty, full = _scaling.memory(100), _scaling.memory(rows)
+    empty, full = scaling.memory(100), scaling.memory(rows)
     assert full["pool_bytes"] == 2 * rows * 101 * 4
     return (full["peak_bytes"] - empty["peak_bytes"]) / full["pool_bytes"]
 

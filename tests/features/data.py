@@ -117,9 +117,8 @@ def write_equation_features(folder, rows=40, test=15):
     """A small feature file of equations, through networks that have learned nothing."""
     import jax
 
-    from ital import features
-    from ital.tasks import equation
-    from ital.tasks.equation._network import Network, features_of, to_weights
+    from ital import equation, features
+    from ital.equation.network import Network, features_of, to_weights
 
     states = [text for some in equation.generate_trajectories(30, seed=1) for text in some.texts]
     codes = equation.encode(list(dict.fromkeys(states))[: rows + test])

@@ -12,7 +12,7 @@ EPOCHS = 12
 
 def build(folder, out, **options):
     shown = []
-    file = _build.build(
+    file = features.build(
         "mnist", folder, out, epochs=EPOCHS, show=lambda done, text: shown.append((done, text)), **options
     )
     return features.load(file), shown
@@ -91,7 +91,9 @@ def test_another_seed_is_another_file(mnist, built, tmp_path):
 def test_cifar10_networks_are_built(tmp_path, monkeypatch):
     kind = _build.KINDS["cifar10"]
     monkeypatch.setitem(_build.KINDS, "cifar10", kind._replace(networks=("6",)))
-    file = _build.build("cifar10", data.write_cifar10(tmp_path / "data", each=8), tmp_path / "c.npz", epochs=1, rows=30)
+    file = features.build(
+        "cifar10", data.write_cifar10(tmp_path / "data", each=8), tmp_path / "c.npz", epochs=1, rows=30
+    )
     loaded = features.load(file)
     assert {name: view.shape for name, view in loaded.views.items()} == {"6": (30, 32)}
     assert np.isfinite(loaded.views["6"]).all()
@@ -118,7 +120,7 @@ def test_tiny_imagenet_is_built_from_its_folders(tmp_path, monkeypatch):
     source = lambda *arguments: _build._extracted(make, 16, *arguments)  # noqa: E731
     monkeypatch.setitem(_build.KINDS, "tiny-imagenet", kind._replace(source=source))
     folder = data.write_tiny_imagenet(tmp_path / "data")
-    loaded = features.load(_build.build("tiny-imagenet", folder, tmp_path / "t.npz", epochs=30))
+    loaded = features.load(features.build("tiny-imagenet", folder, tmp_path / "t.npz", epochs=30))
     assert made == ["lite1", "lite0", "lite2"]
     assert {view.shape for view in loaded.views.values()} == {(24, 10)}
     assert loaded.last_layers["lite0"].shape == (3, 11)
@@ -150,9 +152,9 @@ def test_features_beyond_half_precision_are_refused(tmp_path):
 
 def test_bad_seeds_and_places_are_refused_before_training(mnist, tmp_path):
     with pytest.raises(ValueError, match="seed"):
-        _build.build("mnist", mnist, tmp_path / "m.npz", seed=-1)
+        features.build("mnist", mnist, tmp_path / "m.npz", seed=-1)
     with pytest.raises(ValueError, match="is a folder"):
-        _build.build("mnist", mnist, tmp_path)
+        features.build("mnist", mnist, tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -190,7 +192,7 @@ def test_augmented_images_are_the_image_moved_and_flipped():
 def test_a_build_without_data_says_where_to_get_it(name, message, tmp_path, monkeypatch):
     monkeypatch.setenv("ITAL_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match=message):
-        _build.build(name, None, tmp_path / "out.npz")
+        features.build(name, None, tmp_path / "out.npz")
     assert not list(tmp_path.iterdir())
 
 
@@ -207,7 +209,7 @@ def test_mnist_is_fetched_into_idx_files(tmp_path, monkeypatch):
 
     x, y = openml(30, 784, 20, monkeypatch, "mnist")
     monkeypatch.setenv("ITAL_DATA", str(tmp_path))
-    assert len(_get.get("mnist")) == 4
+    assert len(features.get_data("mnist")) == 4
     images = _formats.mnist(tmp_path / "mnist")
     assert (images.train_x.reshape(20, 784) == x[:20]).all()
     assert images.test_y.tolist() == y[20:].astype(int).tolist()
@@ -217,7 +219,7 @@ def test_cifar10_is_fetched_into_python_batches(tmp_path, monkeypatch):
     from ital.features import _formats
 
     x, _ = openml(30, 3072, 20, monkeypatch, "cifar10")
-    assert len(_get.get("cifar10", tmp_path)) == 6
+    assert len(features.get_data("cifar10", tmp_path)) == 6
     images = _formats.cifar10(tmp_path)
     assert (images.train_x.transpose(0, 3, 1, 2).reshape(20, 3072) == x[:20]).all()
 
@@ -228,10 +230,10 @@ def test_without_a_network_fetching_says_so(monkeypatch, tmp_path):
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", unreachable)
     with pytest.raises(ValueError, match=r"cannot fetch mnist .*no route to host.*--data DIR"):
-        _get.get("mnist", tmp_path)
+        features.get_data("mnist", tmp_path)
     with pytest.raises(ValueError, match="cannot be fetched"):
-        _get.get("tiny-imagenet", tmp_path)
+        features.get_data("tiny-imagenet", tmp_path)
     openml(30, 5, 20, monkeypatch, "mnist")
     with pytest.raises(ValueError, match="has shape"):
-        _get.get("mnist", tmp_path)
+        features.get_data("mnist", tmp_path)
     assert not list(tmp_path.iterdir())

@@ -4,14 +4,14 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from ital import equation as eq
 from ital import features
+from ital.equation.network import Network, features_of
 from ital.errors import InputError
-from ital.features import _build, _equations
-from ital.features._equations import Pairs, Recipe
-from ital.tasks import equation as eq
-from ital.tasks.equation._network import Network, features_of
+from ital.features import _equations
+from ital.features._equations import EncodedPairs, EquationRecipe
 
-SMALL = Recipe(trajectories=5, held_out=20, rows=30, test_rows=10, fresh=1, epochs=2, batch=64)
+SMALL = EquationRecipe(trajectories=5, held_out=20, rows=30, test_rows=10, fresh=1, epochs=2, batch=64)
 loss_of = eqx.filter_jit(_equations.loss_of)
 
 
@@ -51,7 +51,7 @@ def test_accuracy_counts_pairs_by_operation(pairs):
     is_move = pairs.negative_operations == "move"
     of_moves = values[pairs.negatives[is_move, 0]] > values[pairs.negatives[is_move, 1]]
     assert report["negatives by operation"]["move"] == {"accuracy": of_moves.mean(), "pairs": is_move.sum()}
-    swapped = Pairs(pairs.codes, pairs.positives[:, ::-1], pairs.negatives[:, ::-1], *pairs[3:])
+    swapped = EncodedPairs(pairs.codes, pairs.positives[:, ::-1], pairs.negatives[:, ::-1], *pairs[3:])
     assert _equations.pair_accuracy(network, swapped)["all"] == pytest.approx(1 - report["all"], abs=0.02)
 
 
@@ -104,7 +104,7 @@ def test_training_lowers_the_loss(pairs, tmp_path):
 
 def test_data_is_refused(tmp_path):
     with pytest.raises(InputError, match="need no data"):
-        _build.build("equation", tmp_path, tmp_path / "e.npz")
+        features.build("equation", tmp_path, tmp_path / "e.npz")
 
 
 def test_the_shipped_networks_simplify_and_the_card_says_how_well():

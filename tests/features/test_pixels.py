@@ -20,8 +20,8 @@ def test_rows_are_those_of_the_features_built_with_the_same_seed(tmp_path, monke
     """One network tells the rows; its training is as long as in other tests, which so share its programs."""
     monkeypatch.setitem(_build.KINDS, "mnist", _build.KINDS["mnist"]._replace(networks=("24",)))
     folder = data.write_mnist(tmp_path / "data", train=300)
-    pixels = features.load(_build.build("mnist-pixels", folder, tmp_path / "p.npz", rows=150, seed=3))
-    networks = features.load(_build.build("mnist", folder, tmp_path / "m.npz", rows=150, seed=3, epochs=12))
+    pixels = features.load(features.build("mnist-pixels", folder, tmp_path / "p.npz", rows=150, seed=3))
+    networks = features.load(features.build("mnist", folder, tmp_path / "m.npz", rows=150, seed=3, epochs=12))
     assert (pixels.labels == networks.labels).all()
     kept = _build.kept_rows(300, 150, 3)
     images = _formats.mnist(folder)
@@ -49,7 +49,7 @@ def test_the_last_layer_is_the_nearest_class_mean():
 def test_without_data_it_says_where_to_get_it(tmp_path, monkeypatch):
     monkeypatch.setenv("ITAL_DATA", str(tmp_path / "nowhere"))
     with pytest.raises(ValueError, match=r"ital data get mnist$"):
-        _build.build("mnist-pixels", None, tmp_path / "p.npz")
+        features.build("mnist-pixels", None, tmp_path / "p.npz")
     assert not list(tmp_path.iterdir())
 
 

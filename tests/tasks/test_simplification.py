@@ -2,10 +2,9 @@ import numpy as np
 import pytest
 
 import ital
-from ital import experiments, features, tasks
+from ital import equation, experiments, features, tasks
 from ital.errors import InputError
-from ital.tasks import equation
-from ital.tasks._simplification import EXAM_SEED, learned_value
+from ital.tasks._simplification import EXAM_SEED
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +44,7 @@ def test_exams_are_taken_where_due_and_are_greedy_search(small):
     assert np.isfinite(taught.curves["distance"].values).all()
     rng = np.random.default_rng(EXAM_SEED)
     fresh = [equation.random_equation(rng) for _ in range(2)]
-    explorer, target = learned_value()
+    explorer, target = features.learned_value()
     for method, params in taught.parameters.items():
         for seed in range(2):
             right = [

@@ -4,25 +4,21 @@ import functools
 import json
 import statistics
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import jax
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ital import learners, teachers
 from ital.bench import _cases
+from ital.bench._cases import EVERY, LR
 from ital.errors import InputError
-from ital.learners import Learner
-from ital.tasks import Task
-from ital.teaching import BLOCK, Run, Session, open_sessions
+from ital.teaching import BLOCK, Session
 
-LR, EVERY = 1e-3, 20
-REPEATS, ENOUGH_SECONDS = 3, 10.0
+REPEATS, ENOUGH_SECONDS, NUMPY_SECONDS = 3, 10.0, 3.0
 
 
-def measure(lanes: int = 160, steps: int = 2000, test_rows: int = 10_000, numpy_seconds: float = 3.0) -> dict[str, Any]:
+def measure(lanes: int, steps: int, test_rows: int) -> dict[str, Any]:
     """Times all cases; a step is one lane's step, with a measurement every 20 included everywhere."""
     if test_rows < 1:
         raise InputError(f"bench needs at least one test row, not {test_rows}")
@@ -30,33 +26,30 @@ def measure(lanes: int = 160, steps: int = 2000, test_rows: int = 10_000, numpy_
         raise InputError(f"bench needs a multiple of 8 lanes and at least {EVERY} steps, not {lanes} and {steps}")
     device = jax.devices()[0]
     report: dict[str, Any] = {"device": f"{device.platform}: {device.device_kind}", "lanes": lanes, "steps": steps}
-    report["cases"] = {}
+    rows = report["cases"] = {}
     for name, case in _cases.cases(test_rows).items():
-        seeds = range(lanes // 8)
-        paper = [learners.make(method) for method in learners.PAPER]
-        ital = _time(case.task, teachers.cooperative(), paper, seeds, steps)
-        numpy = _numpy_speed(case, numpy_seconds)
-        report["cases"][name] = {
+        seconds, compile_seconds = _time(_cases.session(case.task, lanes, steps))
+        numpy = _numpy_speed(case)
+        rows[name] = {
             "numpy_steps_per_second": numpy,
-            "ital_steps_per_second": lanes * steps / ital["seconds"],
-            "ital_over_numpy": lanes * steps / ital["seconds"] / numpy,
-            "ital_seconds": ital["seconds"],
-            "compile_seconds": ital["compile_seconds"],
+            "ital_steps_per_second": lanes * steps / seconds,
+            "ital_over_numpy": lanes * steps / seconds / numpy,
+            "ital_seconds": seconds,
+            "compile_seconds": compile_seconds,
         }
         if case.pool:
             floor_task, first, products = _cases.floor(case.task)
-            copies = [products._replace(name=f"products-{i}") for i in range(len(paper))]
-            floor = _time(floor_task, first, copies, seeds, steps)
-            report["cases"][name] |= {
-                "floor_steps_per_second": lanes * steps / floor["seconds"],
-                "ital_over_floor_time": ital["seconds"] / floor["seconds"],
+            copies = [products._replace(name=f"products-{i}") for i in range(8)]
+            floor_seconds, _ = _time(_cases.session(floor_task, lanes, steps, first, copies))
+            rows[name] |= {
+                "floor_steps_per_second": lanes * steps / floor_seconds,
+                "ital_over_floor_time": seconds / floor_seconds,
             }
     return report
 
 
-def _time(task: Task, teacher: Any, methods: Sequence[Learner], seeds: range, steps: int) -> dict[str, float]:
+def _time(session: Session) -> tuple[float, float]:
     """Seconds of a whole run after compilation (median of up to three), and seconds of the compilation."""
-    (session,) = open_sessions(task, teacher, methods, Run(seeds=seeds, steps=steps, lr=LR, eval_every=EVERY))
     start = jax.tree.map(np.asarray, session.carry)
     began = time.perf_counter()
     session.advance(1)
@@ -65,22 +58,18 @@ def _time(task: Task, teacher: Any, methods: Sequence[Learner], seeds: range, st
     while len(times) < REPEATS and sum(times) < ENOUGH_SECONDS:
         session.carry = jax.block_until_ready(jax.tree.map(jax.numpy.asarray, start))
         began = time.perf_counter()
-        _to_the_end(session)
+        while session.step < session.steps:
+            session.advance(BLOCK)
         times.append(time.perf_counter() - began)
-    return {"seconds": statistics.median(times), "compile_seconds": compile_seconds}
+    return statistics.median(times), compile_seconds
 
 
-def _to_the_end(session: Session) -> None:
-    while session.step < session.steps:
-        session.advance(BLOCK)
-
-
-def _numpy_speed(case: _cases.Case, seconds: float) -> float:
+def _numpy_speed(case: _cases.Case) -> float:
     world = case.task.world(0)
     speed = functools.partial(case.numpy, world, case.task.beta, LR)
     with threadpool_limits(1):  # one lane, one core: threads only slow such small products down
         pilot = speed(100, EVERY)
-        return statistics.median(speed(max(100, int(pilot * seconds / REPEATS)), EVERY) for _ in range(REPEATS))
+        return statistics.median(speed(max(100, int(pilot * NUMPY_SECONDS / REPEATS)), EVERY) for _ in range(REPEATS))
 
 
 def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
@@ -96,16 +85,12 @@ def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
     for column in ("case", "NumPy", "ital", "floor", "÷ NumPy", "× floor", "run", "compile"):
         table.add_column(column, justify="left" if column == "case" else "right")
     for name, row in report["cases"].items():
-        table.add_row(
-            name,
-            _thousands(row["numpy_steps_per_second"]),
-            _thousands(row["ital_steps_per_second"]),
-            _thousands(row["floor_steps_per_second"]) if "floor_steps_per_second" in row else "–",
-            f"{row['ital_over_numpy']:.1f}×",
-            f"{row['ital_over_floor_time']:.2f}×" if "ital_over_floor_time" in row else "–",
-            f"{row['ital_seconds']:.3f} s",
-            f"{row['compile_seconds']:.1f} s",
-        )
+        floor = above_floor = "–"
+        if "floor_steps_per_second" in row:
+            floor, above_floor = _thousands(row["floor_steps_per_second"]), f"{row['ital_over_floor_time']:.2f}×"
+        speeds = _thousands(row["numpy_steps_per_second"]), _thousands(row["ital_steps_per_second"]), floor
+        seconds = f"{row['ital_seconds']:.3f} s", f"{row['compile_seconds']:.1f} s"
+        table.add_row(name, *speeds, f"{row['ital_over_numpy']:.1f}×", above_floor, *seconds)
     console = Console()
     console.print(table)
     console.print("Steps per second; a step is one lane's, with a measurement every 20 steps included everywhere.")

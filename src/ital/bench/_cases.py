@@ -1,18 +1,20 @@
 """What is measured: three tasks of the paper, and a pool of the size of Tiny ImageNet."""
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from ital import losses, models, tasks
+from ital import learners, losses, tasks, teachers
 from ital.bench import _numpy_irl, _numpy_loop
 from ital.learners import Learner, Rule, Update
 from ital.tasks import Task
-from ital.tasks._pool import _mean_over_rows, _rows_at_once, _rules
 from ital.teachers import Teacher
+from ital.teaching import Run, Session, open_sessions
+
+LR, EVERY = 1e-3, 20
 
 
 class Case(NamedTuple):
@@ -48,8 +50,18 @@ def cases(test_rows: int) -> dict[str, Case]:
     }
 
 
-# The floor: the same loop with a loss that costs nothing, so that the matrix products and the sampling remain.
-_NO_LOSS = losses.Loss("none", "none", lambda alpha, y: jnp.zeros(alpha.shape[:1]), lambda alpha, y: alpha, False)
+def session(
+    task: Task, lanes: int, steps: int, teacher: Teacher | None = None, methods: Sequence[Learner] = ()
+) -> Session:
+    """Eight methods, those of the paper if none are given, on as many seeds as make that many lanes."""
+    methods = methods or [learners.make(method) for method in learners.PAPER]
+    run = Run(steps=steps, seeds=lanes // 8, lr=LR, eval_every=EVERY)
+    return open_sessions(task, teacher or teachers.cooperative(), methods, run)[0]
+
+
+# The floor: the same loop with a loss that costs next to nothing, so that the matrix products and the sampling remain.
+# Its value is the sum of the outputs: the compiler must not leave out the products of a measurement.
+_NO_LOSS = losses.Loss("none", "none", lambda alpha, y: jnp.sum(alpha, axis=-1), lambda alpha, y: alpha, False)
 
 
 def _two_products_each_way(lesson: Any, settings: Any, params: Any, memory: Any) -> Update:
@@ -60,13 +72,13 @@ def _two_products_each_way(lesson: Any, settings: Any, params: Any, memory: Any)
 
 def floor(task: Task) -> tuple[Task, Teacher, Learner]:
     """The task, teacher and learner whose program makes the same matrix products on the same samples, and no more."""
-    model = models.linear(_NO_LOSS)
-    rules = _rules(model, _NO_LOSS)._replace(
+    row = np.zeros((1, 1))
+    any_pool = tasks.Pool(row, row, row, np.zeros((1, 2)), None, row, row)
+    rules = tasks.from_pool("floor", any_pool, _NO_LOSS, beta=0.0).rules
+    products_only = rules._replace(
         volumes=lambda alpha, examples, target, lr: jnp.zeros(alpha.shape[:1]),
-        measure=lambda params, truth: _mean_over_rows(
-            lambda rows: {"loss": model.outputs(params, rows.x)}, truth.test, _rows_at_once(params.shape[0])
-        ),
+        measure=lambda params, truth: rules.measure(params, truth._replace(target=None)),
     )
     products = Rule(init=lambda params, settings: (), update=_two_products_each_way)
     first = Teacher("first", lambda key, view, settings: jnp.zeros((), int))
-    return task._replace(rules=rules), first, Learner("products", "Products", products, settings=jnp.zeros(()))
+    return task._replace(rules=products_only), first, Learner("products", "Products", products, settings=jnp.zeros(()))

@@ -11,16 +11,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-SEEDS, DIM = 20, 100
+import jax
+
+from ital import tasks
+from ital.bench import scaling
+
+LANES = 8 * scaling.SEEDS
 
 
 def memory(rows: int) -> dict[str, Any]:
     """Teaches 160 lanes for a few steps on one pool of ``rows`` rows, both views float32."""
-    import jax
-
-    from ital.bench import _scaling
-
-    session = _scaling.session(_scaling.pool(rows), 8 * SEEDS)
+    session = scaling.endless(scaling.pool(rows), LANES)
     session.advance(1)
     stats = jax.devices()[0].memory_stats() or {}
     views = session.numbers.worlds.learner.x.x, session.numbers.worlds.teacher.examples.x.x
@@ -43,17 +44,14 @@ def peak_resident() -> int:
 
 def worker() -> dict[str, Any]:
     """Teaches regression for the seconds that it is told."""
-    from ital import tasks
-    from ital.bench import _scaling
-
-    session = _scaling.session(tasks.regression(), 8 * SEEDS)
+    session = scaling.endless(tasks.regression(), LANES)
     session.advance(1)
     print("ready", flush=True)
     seconds = float(sys.stdin.readline())
     began, first = time.perf_counter(), session.step
     while time.perf_counter() - began < seconds:
         session.advance(8)
-    return {"steps_per_second": (session.step - first) * 8 * SEEDS / (time.perf_counter() - began)}
+    return {"steps_per_second": (session.step - first) * LANES / (time.perf_counter() - began)}
 
 
 if __name__ == "__main__":

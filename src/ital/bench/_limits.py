@@ -98,8 +98,8 @@ def cost(session: Session, every: int) -> Cost:
     moment = Moment(jnp.zeros((), int), numbers.last_step)
 
     def seed(world: Any, drawn: Drawn, numbers: Any, lanes: Lane) -> Lane:
-        one = functools.partial(teaching_step, program, world, drawn)
-        return jax.vmap(one, in_axes=(0, None, 0))(numbers, moment, lanes)[0]
+        step = functools.partial(teaching_step, program, world, drawn)
+        return jax.vmap(step, in_axes=(0, None, 0))(numbers, moment, lanes)[0]
 
     flops, kernels = _analysed(jax.vmap(seed, in_axes=(axes, 0, 0, 0)), worlds, drawn, numbers.lanes, lanes)
     measure = jax.vmap(jax.vmap(program.rules.measure, in_axes=(0, None)), in_axes=(0, axes.truth))

@@ -71,7 +71,7 @@ def steps_per_second(world: World, beta: float, lr: float, steps: int, every: in
     rng = np.random.default_rng(0)
     nu = rng.uniform(-2, 2, s)
     nothing = Planned(np.zeros(s), np.zeros((s, s)), np.zeros((4, s)), np.zeros((4, s, s)))
-    mine = imagined = seen = plan(p, nu, nothing)
+    mine = imagined = plan(p, nu, nothing)
     seen = plan(hers, nu[in_hers], nothing)
     curve = []
     began = time.perf_counter()
@@ -88,8 +88,8 @@ def steps_per_second(world: World, beta: float, lr: float, steps: int, every: in
         losses, g = lessons(mine, states, actions)
         guess = nu - lr * g[c]
         imagined = plan(p, guess, imagined)
-        there, h = lessons(imagined, states, actions)
-        q = softmax(beta * (-(lr**2) * (g**2).sum(axis=1) + 2 * lr * (losses - there)))
+        imagined_losses, h = lessons(imagined, states, actions)
+        q = softmax(beta * (-(lr**2) * (g**2).sum(axis=1) + 2 * lr * (losses - imagined_losses)))
         nu = guess - 2 * beta * lr**2 * (h[c] - q @ h)
 
         if t % every == 0:

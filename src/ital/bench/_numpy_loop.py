@@ -11,7 +11,7 @@ from ital.tasks import World
 Array = np.ndarray
 
 
-class Loss(NamedTuple):
+class NumpyLoss(NamedTuple):
     """Value and derivative of a loss in the outputs."""
 
     value: Callable[[Array, Array], Array]
@@ -35,11 +35,11 @@ def _cross_entropy_value(alpha: Array, y: Array) -> Array:
     return largest + np.log(np.exp(alpha - largest[:, None]).sum(axis=1)) - alpha[np.arange(len(y)), y]
 
 
-squared = Loss(lambda alpha, y: 0.5 * ((alpha - y) ** 2).sum(axis=1), lambda alpha, y: alpha - y)
-cross_entropy = Loss(_cross_entropy_value, _cross_entropy_derivative)
+squared = NumpyLoss(lambda alpha, y: 0.5 * ((alpha - y) ** 2).sum(axis=1), lambda alpha, y: alpha - y)
+cross_entropy = NumpyLoss(_cross_entropy_value, _cross_entropy_derivative)
 
 
-def steps_per_second(loss: Loss, world: World, beta: float, lr: float, steps: int, every: int) -> float:
+def steps_per_second(loss: NumpyLoss, world: World, beta: float, lr: float, steps: int, every: int) -> float:
     """Teaches one ITAL learner for ``steps`` steps, measuring every ``every``; returns its speed.
 
     In NumPy's own float64, each line of Algorithm 1 computed where it stands.

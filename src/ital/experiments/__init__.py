@@ -6,6 +6,7 @@ from ital.experiments._run import Outcome, run
 from ital.experiments._settings import Settings
 from ital.experiments._store import Damaged, load_curves, save_curves
 from ital.experiments._sweep import Sweep, sweep
+from ital.experiments._table import print_failures, print_outcome, print_sweep
 
 __all__ = [
     "Damaged",
@@ -15,6 +16,9 @@ __all__ = [
     "Sweep",
     "cluster",
     "load_curves",
+    "print_failures",
+    "print_outcome",
+    "print_sweep",
     "processes",
     "run",
     "save_curves",

@@ -1,5 +1,12 @@
 """Feature files: what networks make of images, small enough to ship; building and checking them."""
 
+from ital.features._build import build
+from ital.features._check import check
 from ital.features._file import Features, accuracy, find, load, own_folder, save
+from ital.features._get import get_data
+from ital.features._learned import equation_file, explorer, learned_value
 
-__all__ = ["Features", "accuracy", "find", "load", "own_folder", "save"]
+__all__ = [
+    "Features", "accuracy", "build", "check", "equation_file", "explorer", "find", "get_data", "learned_value", "load",
+    "own_folder", "save",
+]  # fmt: skip

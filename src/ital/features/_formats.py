@@ -4,7 +4,7 @@ import gzip
 import pickle
 import struct
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -203,6 +203,3 @@ def in_batches(count: int, size: int) -> Iterator[slice]:
     """Slices of at most ``size`` that together are all."""
     for first in range(0, count, size):
         yield slice(first, min(first + size, count))
-
-
-LOADERS: dict[str, Callable[[Path], Any]] = {"mnist": mnist, "cifar10": cifar10, "tiny-imagenet": tiny_imagenet}

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ital._files import write
 from ital.errors import InputError
 
 OPENML = {"mnist": ("mnist_784", 1, 60_000), "cifar10": ("CIFAR_10", 1, 50_000)}
@@ -21,7 +22,7 @@ def data_folder(name: str) -> Path:
     return Path(os.environ.get("ITAL_DATA") or base / "ital" / "data") / name
 
 
-def get(name: str, out: Path | None = None) -> list[Path]:
+def get_data(name: str, out: Path | None = None) -> list[Path]:
     """Downloads MNIST or CIFAR-10 through scikit-learn and writes idx files or Python batches; returns them."""
     if name not in OPENML:
         raise InputError(
@@ -56,22 +57,14 @@ def _write_mnist(folder: Path, x: np.ndarray, y: np.ndarray, train: int) -> list
         images, labels = x[rows].reshape(-1, 28, 28), y[rows].astype(np.uint8)
         for kind, array in (("images-idx3", images), ("labels-idx1", labels)):
             header = bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape)
-            written.append(_write(folder / f"{split}-{kind}-ubyte.gz", gzip.compress(header + array.tobytes(), 6)))
+            written.append(folder / f"{split}-{kind}-ubyte.gz")
+            write(written[-1], gzip.compress(header + array.tobytes(), 6))
     return written
 
 
 def _write_cifar10(folder: Path, x: np.ndarray, y: np.ndarray, train: int) -> list[Path]:
-    written = []
     parts: dict[str, Any] = {f"data_batch_{i + 1}": rows for i, rows in enumerate(np.array_split(np.arange(train), 5))}
     parts["test_batch"] = np.arange(train, len(x))
     for name, rows in parts.items():
-        batch = {b"data": x[rows], b"labels": y[rows].tolist()}
-        written.append(_write(folder / name, pickle.dumps(batch)))
-    return written
-
-
-def _write(file: Path, data: bytes) -> Path:
-    temporary = file.with_name(f".{file.name}.part")
-    temporary.write_bytes(data)
-    os.replace(temporary, file)
-    return file
+        write(folder / name, pickle.dumps({b"data": x[rows], b"labels": y[rows].tolist()}))
+    return [folder / name for name in parts]

@@ -12,7 +12,7 @@ from ital._types import Array, PRNGKeyArray
 BATCH = "batch"  # the axis over which batch norm takes its means
 
 
-class Network(eqx.Module):
+class Classifier(eqx.Module):
     """A body that makes the view of one input, and a linear last layer on it."""
 
     body: eqx.nn.Sequential
@@ -21,8 +21,8 @@ class Network(eqx.Module):
     def views(self, x: Array, state: eqx.nn.State, key: PRNGKeyArray) -> tuple[Array, eqx.nn.State]:
         """Views of a batch."""
         keys = jax.random.split(key, len(x))
-        one = lambda x, state, key: self.body(x, state, key=key)  # noqa: E731
-        return jax.vmap(one, axis_name=BATCH, in_axes=(0, None, 0), out_axes=(0, None))(x, state, keys)
+        view = lambda x, state, key: self.body(x, state, key=key)  # noqa: E731
+        return jax.vmap(view, axis_name=BATCH, in_axes=(0, None, 0), out_axes=(0, None))(x, state, keys)
 
     def __call__(self, x: Array, state: eqx.nn.State, key: PRNGKeyArray) -> tuple[Array, eqx.nn.State]:
         """Outputs of a batch."""
@@ -40,11 +40,11 @@ def halve(x: Array) -> Array:
     return x.reshape(channels, height // 2, 2, width // 2, 2).max(axis=(2, 4))
 
 
-def _network(layers: Sequence[Any], width: int, classes: int, key: PRNGKeyArray) -> Network:
-    return Network(eqx.nn.Sequential(layers), eqx.nn.Linear(width, classes, key=key))
+def _network(layers: Sequence[Any], width: int, classes: int, key: PRNGKeyArray) -> Classifier:
+    return Classifier(eqx.nn.Sequential(layers), eqx.nn.Linear(width, classes, key=key))
 
 
-def mnist_cnn(width: int, key: PRNGKeyArray, side: int = 28) -> Network:
+def mnist_cnn(width: int, key: PRNGKeyArray, side: int = 28) -> Classifier:
     """Conv 64, pool, conv 32, pool, conv 32 (3 × 3, leaky ReLU), dense ``width`` (tanh), dense 10."""
     keys = jax.random.split(key, 5)
     leaky, tanh = eqx.nn.Lambda(jax.nn.leaky_relu), eqx.nn.Lambda(jnp.tanh)
@@ -57,7 +57,7 @@ def mnist_cnn(width: int, key: PRNGKeyArray, side: int = 28) -> Network:
     return _network(layers, width, 10, keys[4])
 
 
-def cifar_cnn(depth: int, key: PRNGKeyArray, side: int = 32) -> Network:
+def cifar_cnn(depth: int, key: PRNGKeyArray, side: int = 32) -> Classifier:
     """Three blocks of ``depth``/3 conv layers with 16, 32, 64 filters, batch norm, ReLU, a pool after each block;
     dense 32 (tanh), dense 10.
     """
@@ -81,7 +81,7 @@ def cifar_cnn(depth: int, key: PRNGKeyArray, side: int = 32) -> Network:
     return _network(layers, 32, 10, next(keys))
 
 
-def bottleneck_mlp(inputs: int, classes: int, key: PRNGKeyArray, dropout: float = 0.3) -> Network:
+def bottleneck_mlp(inputs: int, classes: int, key: PRNGKeyArray, dropout: float = 0.3) -> Classifier:
     """Dense 500, 250 (ReLU and dropout after each), 10 (linear), then a linear layer to the classes."""
     keys = jax.random.split(key, 4)
     relu, drop = eqx.nn.Lambda(jax.nn.relu), eqx.nn.Dropout(dropout)

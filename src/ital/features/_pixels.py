@@ -31,18 +31,10 @@ def build(folder: Path, out: Path, *, seed: int, rows: int | None = None) -> Pat
         "name": "mnist-pixels",
         "data": "MNIST, handwritten digits: pictures in bytes, each pixel the mean of four; rows as in mnist.",
         "layer": "The last layer is the nearest class mean of the training rows, a yardstick.",
-        "learner": VIEW,
-        "teachers": [],
-        "accuracy": {VIEW: {"test_top1": accuracy(test_view, layer, test_labels)}},
-        "rows": len(kept),
-        "of_rows": len(data.train_y),
-        "test_rows": len(tested),
-        "of_test_rows": len(data.test_y),
-        "side": data.train_x.shape[1] // 2,
-        "classes": data.classes,
-        "seed": seed,
-        "versions": versions(),
-    }
+        "learner": VIEW, "teachers": [], "accuracy": {VIEW: {"test_top1": accuracy(test_view, layer, test_labels)}},
+        "rows": len(kept), "of_rows": len(data.train_y), "test_rows": len(tested), "of_test_rows": len(data.test_y),
+        "side": data.train_x.shape[1] // 2, "classes": data.classes, "seed": seed, "versions": versions(),
+    }  # fmt: skip
     features = Features(
         card, labels.astype(np.uint8), {VIEW: view}, {VIEW: layer}, test_labels.astype(np.uint8), {VIEW: test_view}
     )

@@ -1,9 +1,8 @@
 """Training a network on arrays that fit the memory, epoch by epoch, each epoch kept."""
 
-import functools
 import hashlib
+import io
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,9 +13,10 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from ital._files import write
 from ital._types import Array, PRNGKeyArray
 from ital.features._formats import in_batches
-from ital.features._networks import Network
+from ital.features._networks import Classifier
 
 
 class Recipe(NamedTuple):
@@ -33,7 +33,7 @@ class Recipe(NamedTuple):
 class Trained(NamedTuple):
     """A network with the state of its layers (running means of batch norm)."""
 
-    network: Network
+    network: Classifier
     state: eqx.nn.State
 
 
@@ -120,7 +120,7 @@ def _steps_of(
 
 
 def train(
-    make: Callable[[PRNGKeyArray], Network],
+    make: Callable[[PRNGKeyArray], Classifier],
     x: np.ndarray,
     y: np.ndarray,
     recipe: Recipe,
@@ -163,13 +163,10 @@ def _digest(*arrays: np.ndarray) -> str:
 def keep(checkpoint: Path, identity: str, done: int, tree: Any) -> None:
     """Writes what so many epochs or steps led to, complete or not at all."""
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
-    temporary = checkpoint.with_name(f".{checkpoint.name}.part")
-    with temporary.open("wb") as stream:
-        stream.write(json.dumps({"identity": identity, "done": done}).encode() + b"\n")
-        eqx.tree_serialise_leaves(stream, tree)
-        stream.flush()
-        os.fsync(stream.fileno())
-    os.replace(temporary, checkpoint)
+    buffer = io.BytesIO()
+    buffer.write(json.dumps({"identity": identity, "done": done}).encode() + b"\n")
+    eqx.tree_serialise_leaves(buffer, tree)
+    write(checkpoint, buffer.getvalue())
 
 
 def resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
@@ -187,15 +184,13 @@ def resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
 def views(trained: Trained, x: np.ndarray, batch: int = 1000) -> np.ndarray:
     """What the last layer sees of every row, as the trained network sees it."""
     network, state = eqx.nn.inference_mode(trained.network), trained.state
-    look = _looking()
-    return np.concatenate(
-        [np.asarray(look(network, state, jnp.asarray(x[part]))) for part in in_batches(len(x), batch)]
-    )
+    parts = (jnp.asarray(x[part]) for part in in_batches(len(x), batch))
+    return np.concatenate([np.asarray(_views(network, state, part)) for part in parts])
 
 
-@functools.cache
-def _looking() -> Callable[..., Array]:
-    return eqx.filter_jit(lambda network, state, x: network.views(prepare(x), state, jax.random.key(0))[0])
+@eqx.filter_jit
+def _views(network: Classifier, state: eqx.nn.State, x: Array) -> Array:
+    return network.views(prepare(x), state, jax.random.key(0))[0]
 
 
 def last_layer(trained: Trained) -> np.ndarray:

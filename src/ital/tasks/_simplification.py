@@ -6,19 +6,14 @@ Greedy search with the learner's value function simplifies equations; that is hi
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ital import features, losses
+from ital import equation, features, losses
 from ital._types import Params
 from ital.errors import InputError
-from ital.tasks import equation
 from ital.tasks._base import Exam, Metric, Task
 from ital.tasks._pool import Pool, from_pool
-
-if TYPE_CHECKING:
-    from ital.tasks.equation import Explorer
 
 EXAMS = (*range(10, 101, 10), 200, 300, 400, 500, 750, 1000, 2000)
 EXAM_SEED = 20211  # of the fresh equations, the same for all seeds and methods
@@ -32,7 +27,7 @@ def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "ze
     """
     if not 1 <= equations <= 100_000:
         raise InputError(f"the number of equations must lie in [1, 100000], not {equations}")
-    file = _file()
+    file = features.equation_file()
     loaded = features.load(file)
     learner = loaded.card["learner"]
     if str(teacher) not in loaded.views:
@@ -65,31 +60,6 @@ def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "ze
     )
 
 
-def learned_value() -> "tuple[Explorer, np.ndarray]":
-    """Features of any equation, and w* of the value function over them, as they come with the package."""
-    file = _file()
-    return explorer(file, features.load(file).version)
-
-
-def _file() -> Path:
-    file = features.find("equation")
-    if file is None:
-        raise InputError("features of equations are not here: ital features build equation")
-    return file
-
-
-@functools.lru_cache(maxsize=2)
-def explorer(file: Path, version: str) -> "tuple[Explorer, np.ndarray]":
-    """Successors and features of equations through the learner's network, and its w*: shared by all tasks of a file."""
-    from ital.tasks.equation import Explorer
-    from ital.tasks.equation._network import features_of, from_weights
-
-    loaded = features.load(file)
-    name = loaded.card["learner"]
-    network = from_weights(int(name), loaded.weights, f"{name}/")
-    return Explorer(features_of(network)), np.asarray(network.value)
-
-
 @functools.lru_cache(maxsize=8)
 def _exam(file: Path, version: str, equations: int) -> Exam:
     """Greedy search from fresh equations with the value function w of every lane: the share that ends exactly where the
@@ -97,11 +67,11 @@ def _exam(file: Path, version: str, equations: int) -> Exam:
     """
     rng = np.random.default_rng(EXAM_SEED)
     fresh = [equation.random_equation(rng) for _ in range(equations)]
-    goals = [equation.simplified(one) for one in fresh]
+    goals = [equation.simplified(start) for start in fresh]
 
     def accuracy(weights: np.ndarray, show: Callable[[float], None]) -> np.ndarray:
         distinct, places = np.unique(weights, axis=0, return_inverse=True)
-        ends = equation.greedy_ends(explorer(file, version)[0], fresh, distinct, show)
+        ends = equation.greedy_ends(features.explorer(file, version)[0], fresh, distinct, show)
         right = [[end == goal for end in row] for row, goal in zip(ends, goals, strict=True)]
         return np.mean(right, axis=0)[places.reshape(-1)]
 
@@ -111,7 +81,7 @@ def _exam(file: Path, version: str, equations: int) -> Exam:
 
     @functools.cache
     def references() -> dict[str, dict[str, float]]:
-        target = explorer(file, version)[1]
+        target = features.explorer(file, version)[1]
         return {"accuracy": {"reference": float(accuracy(target[None], lambda done: None)[0])}}
 
     return Exam(EXAMS, ("accuracy",), take, references)

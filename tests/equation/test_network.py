@@ -3,9 +3,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ital.tasks import equation as eq
-from ital.tasks.equation import _network
-from ital.tasks.equation._network import Network, features_of, from_weights, halve, to_weights
+from ital import equation as eq
+from ital.equation.network import Network, features_of, from_weights, halve, to_weights
 
 TEXTS = ["+1/4x^1y^1z^1 -3/2x^1y^1z^1 = -14y^3 +1/5", "+1x^1 = 0"]
 
@@ -49,7 +48,7 @@ def test_windows_make_the_features_of_the_whole_network(network, monkeypatch):
     phi = features(codes)
     np.testing.assert_allclose(phi, network(jnp.asarray(codes)), atol=1e-6)
     np.testing.assert_array_equal(features(codes[::-1]), phi[::-1])  # all of them remembered
-    monkeypatch.setattr(_network, "MOST_WINDOWS", 10)
+    monkeypatch.setattr("ital.equation.network.MOST_WINDOWS", 10)
     np.testing.assert_array_equal(features(codes[20:]), phi[20:])  # all of them forgotten
 
 

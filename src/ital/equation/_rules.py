@@ -3,18 +3,18 @@
 import math
 from collections.abc import Iterator
 
-from ital.tasks.equation import _operations as operations
-from ital.tasks.equation._equation import Equation, Monomial
-from ital.tasks.equation._operations import Step
+from ital.equation import operations
+from ital.equation._equation import Equation, Monomial
+from ital.equation.operations import Rewrite
 
 
-def simplify(equation: Equation, *, factors_again: bool = False) -> list[Step]:
+def simplify(equation: Equation, *, factors_again: bool = False) -> list[Rewrite]:
     """The steps of the simplification; operations that would change nothing are left out.
 
     ``factors_again`` cancels common factors once more before the terms are ordered (0.16 % of random equations end
     with one otherwise).
     """
-    done: list[Step] = []
+    done: list[Rewrite] = []
     for step in _simplifying(equation, factors_again):
         if step.equation != equation:
             done.append(step)
@@ -27,12 +27,12 @@ def simplified(equation: Equation) -> Equation:
     return next((step.equation for step in reversed(simplify(equation))), equation)
 
 
-def _simplifying(equation: Equation, factors_again: bool) -> Iterator[Step]:
-    def now(operation: str, result: Equation | None) -> Iterator[Step]:
+def _simplifying(equation: Equation, factors_again: bool) -> Iterator[Rewrite]:
+    def now(operation: str, result: Equation | None) -> Iterator[Rewrite]:
         nonlocal equation
         if result is not None:
             equation = result
-            yield Step(operation, result)
+            yield Rewrite(operation, result)
 
     yield from now("cancel common factors", operations.cancel_factors(equation))
     while pair := _alike(equation):

@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ital.tasks.equation._equation import LONGEST, Equation, Term, text
+from ital.equation._equation import LONGEST, Equation, Term, text
 
 SCALES = range(2, 10)
 
 
-class Step(NamedTuple):
-    """An operation by name, and the equation it leads to."""
+class Rewrite(NamedTuple):
+    """A step of a simplification: an operation by name, and the equation it leads to."""
 
     operation: str
     equation: Equation
@@ -107,7 +107,7 @@ def merge(equation: Equation, first: int, second: int) -> Equation | None:
     return _with(rest, first, Term(*lowest(numerator, a.denominator * b.denominator), a.monomial))
 
 
-def steps(equation: Equation) -> Iterator[Step]:
+def steps(equation: Equation) -> Iterator[Rewrite]:
     """Every operation that applies, with repetitions."""
     left, right = equation
     count = len(left) + len(right)
@@ -119,23 +119,23 @@ def steps(equation: Equation) -> Iterator[Step]:
     for place in range(len(left)):
         for to in range(len(left)):
             if to != place:
-                yield Step("move", move_within_left(equation, place, to))
-        yield Step("move", move_to_right(equation, place))
+                yield Rewrite("move", move_within_left(equation, place, to))
+        yield Rewrite("move", move_to_right(equation, place))
     for place in range(len(right)):
         for to in range(len(left) + 1):
-            yield Step("move", move_to_left(equation, place, to))
+            yield Rewrite("move", move_to_left(equation, place, to))
     for second in range(count):
         for first in range(second):
             yield from _step("merge", merge(equation, first, second))
     yield from _step("cancel denominators", cancel_denominators(equation))
 
 
-def _step(operation: str, result: Equation | None) -> Iterator[Step]:
+def _step(operation: str, result: Equation | None) -> Iterator[Rewrite]:
     if result is not None:
-        yield Step(operation, result)
+        yield Rewrite(operation, result)
 
 
-def successors(equation: Equation) -> list[Step]:
+def successors(equation: Equation) -> list[Rewrite]:
     """All distinct results of one operation, without the equation itself and what is longer than the limit.
 
     Where several operations lead to one equation, the first that does is named.
@@ -143,10 +143,10 @@ def successors(equation: Equation) -> list[Step]:
     return list(successors_by_text(equation).values())
 
 
-def successors_by_text(equation: Equation) -> dict[str, Step]:
+def successors_by_text(equation: Equation) -> dict[str, Rewrite]:
     """:func:`successors`, each under its text."""
-    found: dict[str, Step] = {}
+    by_text: dict[str, Rewrite] = {}
     for step in steps(equation):
-        found.setdefault(text(step.equation), step)
-    found.pop(text(equation), None)
-    return {written: step for written, step in found.items() if len(written) <= LONGEST}
+        by_text.setdefault(text(step.equation), step)
+    by_text.pop(text(equation), None)
+    return {written: step for written, step in by_text.items() if len(written) <= LONGEST}

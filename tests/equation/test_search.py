@@ -6,9 +6,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from ital.tasks import equation as eq
-from ital.tasks.equation import _search
-from ital.tasks.equation._network import Network, features_of
+from ital import equation as eq
+from ital.equation import _search
+from ital.equation.network import Network, features_of
 
 
 def counts(codes):

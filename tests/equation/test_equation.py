@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ital.tasks import equation as eq
-from ital.tasks.equation import Equation, Term
+from ital import equation as eq
+from ital.equation import Equation, Term
 
 TERMS = st.builds(
     lambda sign, numerator, denominator, monomial: Term(sign * numerator, denominator, monomial),

@@ -2,8 +2,8 @@
 
 import re
 
+from ital.equation._equation import DEGREE, LONGEST, Equation, Monomial, Term, text
 from ital.errors import InputError
-from ital.tasks.equation._equation import DEGREE, LONGEST, Equation, Monomial, Term, text
 
 _PLAIN = str.maketrans({"−": "-", "–": "-", "·": "*", "×": "*", "²": "2", "³": "3", "⁴": "4"})
 _COEFFICIENT = re.compile(r"(\d+)(?:\s*/\s*(\d+))?")

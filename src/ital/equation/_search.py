@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ital.tasks.equation._equation import Equation, text
-from ital.tasks.equation._operations import Step, successors_by_text
-from ital.tasks.equation._pairs import encode
+from ital.equation._equation import Equation, text
+from ital.equation._pairs import encode
+from ital.equation.operations import Rewrite, successors_by_text
 
 MOST_STEPS = 30
 MOST_TEXTS = 4_000_000  # remembered between steps of a search, about 2 GB
@@ -16,7 +16,7 @@ MOST_TEXTS = 4_000_000  # remembered between steps of a search, about 2 GB
 class Expanded(NamedTuple):
     """A state's successors, and the rows of features of the state itself (first) and of each successor."""
 
-    steps: list[Step]
+    steps: list[Rewrite]
     rows: np.ndarray
 
 
@@ -71,9 +71,9 @@ class Explorer:
         self._rows.update(zip(unknown, range(first, first + len(unknown)), strict=True))
 
 
-def greedy(explorer: Explorer, weights: np.ndarray, equation: Equation) -> list[Step]:
+def greedy(explorer: Explorer, weights: np.ndarray, equation: Equation) -> list[Rewrite]:
     """The steps of one search with one value function w (d,), at most 30."""
-    path: list[Step] = []
+    path: list[Rewrite] = []
     while len(path) < MOST_STEPS:
         ((steps, rows),) = explorer.expand([path[-1].equation if path else equation])
         best = int(np.argmax(explorer.phi(rows) @ weights))  # the first of equals: the state itself
@@ -97,11 +97,11 @@ def greedy_ends(
             break
         if explorer.texts > MOST_TEXTS:
             explorer.forget()
-        there: dict[Equation, list[tuple[int, int]]] = {}  # who is at which state
+        searches_at: dict[Equation, list[tuple[int, int]]] = {}
         for number, lane in searching:
-            there.setdefault(ends[number][lane], []).append((number, lane))
+            searches_at.setdefault(ends[number][lane], []).append((number, lane))
         searching = []
-        for searches, (steps, rows) in zip(there.values(), explorer.expand(there), strict=True):
+        for searches, (steps, rows) in zip(searches_at.values(), explorer.expand(searches_at), strict=True):
             best = np.argmax(explorer.phi(rows) @ weights[[lane for _, lane in searches]].T, axis=0)
             for (number, lane), i in zip(searches, best.tolist(), strict=True):
                 if i:

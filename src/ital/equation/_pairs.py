@@ -8,9 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ital.tasks.equation._equation import LONGEST, text
-from ital.tasks.equation._operations import successors
-from ital.tasks.equation._random import random_equation, trajectory
+from ital.equation._equation import LONGEST, text
+from ital.equation._random import random_equation, trajectory
+from ital.equation.operations import successors
 
 CHUNK = 1000
 SYMBOLS = " +-/0123456789=^xyz"  # 19; 0 is padding, symbol i has the code i + 1

@@ -2,8 +2,8 @@ import itertools
 
 import numpy as np
 
-from ital.tasks import equation as eq
-from ital.tasks.equation import _pairs
+from ital import equation as eq
+from ital.equation import _pairs
 
 
 def test_encoding_is_read_back():

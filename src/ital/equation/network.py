@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 
 from ital._types import Array, PRNGKeyArray
-from ital.tasks.equation._equation import LONGEST
-from ital.tasks.equation._pairs import SYMBOLS
+from ital.equation._equation import LONGEST
+from ital.equation._pairs import SYMBOLS
 
 EMBEDDING = 30
 LAYERS = ((5, 64), (5, 64), (3, 32), (3, 32), (3, 32), (3, 32))  # width and channels; a pool after every second
@@ -171,9 +171,9 @@ def features_of(network: Network) -> Callable[[np.ndarray], np.ndarray]:
 
             def look(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                 chosen = windows[np.unravel_index(somewhere[new], windows.shape[:2])]  # noqa: B023
-                known = inside[chosen]  # noqa: B023
-                rows = _in_parts(functools.partial(_two_layers, first, second), table, chosen, known)  # noqa: B023
-                return rows, known[:, window // 2 - 1]  # noqa: B023
+                in_text = inside[chosen]  # noqa: B023
+                rows = _in_parts(functools.partial(_two_layers, first, second), table, chosen, in_text)  # noqa: B023
+                return rows, in_text[:, window // 2 - 1]  # noqa: B023
 
             places = seen.numbers_of(distinct, look)[number].reshape(windows.shape[:2])
             table, inside = seen.table, seen.inside

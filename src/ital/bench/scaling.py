@@ -1,5 +1,6 @@
 """``ital bench --scaling``: speed against lanes, rows of the pool and processes; memory; and what bounds each."""
 
+import functools
 import json
 import os
 import subprocess
@@ -12,23 +13,20 @@ from typing import Any
 import jax
 import numpy as np
 
-from ital import learners, losses, tasks, teachers
+from ital import losses, tasks
 from ital._devices import named
-from ital.bench import _limits
+from ital.bench import _cases, _limits, _thousands
+from ital.bench._cases import EVERY
 from ital.errors import InputError
 from ital.tasks import Task
-from ital.teaching import BLOCK, Run, Session, open_sessions
+from ital.teaching import BLOCK, Session
 
-TASKS: dict[str, Callable[[], Task]] = {
-    "regression": tasks.regression,
-    "gaussian": tasks.gaussian,
-    "irl-dense": tasks.irl_dense,
-}
+TASKS = {name: tasks.REGISTRY[name] for name in ("regression", "gaussian", "irl-dense")}
 LANES = (8, 64, 512, 4096, 16384)
 ROWS = (100, 1000, 10_000, 100_000, 1_000_000)
 MEMORY_ROWS = (10_000, 100_000, 1_000_000)
 WORKERS = (1, 2)
-SEEDS, DIM, EVERY, LR = 20, 100, 20, 1e-3
+SEEDS, DIM = 20, 100
 LONGEST = 3.0  # seconds of 20 steps beyond which a point is left out
 ENOUGH = 0.4  # seconds of timing for a point
 WORLDS = 32  # different worlds; more seeds than that teach on copies of them
@@ -75,14 +73,8 @@ def _against_lanes(name: str, task: Task, limits: _limits.Limits, say: Callable[
 
 def _few_worlds(task: Task) -> Task:
     """The same task with few different worlds: drawing thousands takes longer than teaching on them."""
-    worlds: dict[int, Any] = {}
-
-    def world(seed: int) -> Any:
-        if seed % WORLDS not in worlds:
-            worlds[seed % WORLDS] = task.world(seed % WORLDS)
-        return worlds[seed % WORLDS]
-
-    return task._replace(world=world)
+    world = functools.cache(task.world)
+    return task._replace(world=lambda seed: world(seed % WORLDS))
 
 
 def pool(rows: int) -> Task:
@@ -98,19 +90,17 @@ def pool(rows: int) -> Task:
     return tasks.from_pool("pool", made(), losses.squared, beta=100.0)
 
 
-def session(task: Task, lanes: int) -> Session:
-    """The eight methods of the paper on as many seeds as make that many lanes, without an end in sight."""
-    methods = [learners.make(method) for method in learners.PAPER]
-    run = Run(seeds=range(lanes // 8), steps=2**30, lr=LR, eval_every=EVERY)
-    return open_sessions(task, teachers.cooperative(), methods, run)[0]
+def endless(task: Task, lanes: int) -> Session:
+    """The eight methods of the paper on that many lanes, without an end in sight."""
+    return _cases.session(task, lanes, steps=2**30)
 
 
 def _point(task: Task, lanes: int, limits: _limits.Limits, first: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Speed of so many lanes, and its bounds; what a step of one lane costs is taken over from the ``first`` point."""
-    one = session(task, lanes)
-    lanes = one.numbers.lanes.lr.size  # with those that fill up the program
-    cost = _limits.Cost(**first["cost"]) if first else _limits.cost(one, EVERY)
-    seconds = _seconds_per_step(one)
+    session = endless(task, lanes)
+    lanes = session.numbers.lanes.lr.size  # with those that fill up the program
+    cost = _limits.Cost(**first["cost"]) if first else _limits.cost(session, EVERY)
+    seconds = _seconds_per_step(session)
     bounds = _limits.bounds(limits, cost, lanes)
     nearest = max(bounds, key=lambda reason: bounds[reason])
     return {
@@ -124,13 +114,13 @@ def _point(task: Task, lanes: int, limits: _limits.Limits, first: Mapping[str, A
     }
 
 
-def _seconds_per_step(one: Session) -> float:
+def _seconds_per_step(session: Session) -> float:
     """Seconds of one step of all lanes, after compilation: the least of a few blocks."""
-    one.advance(1)
+    session.advance(1)
     intervals, best, total = 1, np.inf, 0.0
     while total < ENOUGH:
         began = time.perf_counter()
-        one.advance(intervals)
+        session.advance(intervals)
         took = time.perf_counter() - began
         best, total = min(best, took / intervals), total + took
         intervals = int(np.clip(ENOUGH / 3 / took * intervals, 1, BLOCK))
@@ -214,8 +204,6 @@ def _print(report: Mapping[str, Any]) -> None:
     """The report as tables."""
     from rich.console import Console
     from rich.table import Table
-
-    from ital.bench import _thousands
 
     console = Console()
     table = Table(title=f"Scaling on {report['device']}", title_justify="left")

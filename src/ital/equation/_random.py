@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from ital.tasks.equation._equation import MONOMIALS, Equation, Term
-from ital.tasks.equation._operations import Step, lowest
-from ital.tasks.equation._rules import simplify
+from ital.equation._equation import MONOMIALS, Equation, Term
+from ital.equation._rules import simplify
+from ital.equation.operations import Rewrite, lowest
 
 COEFFICIENTS = tuple(sorted({lowest(i, j) for i in range(1, 21) for j in range(1, 6)}))
 
@@ -27,6 +27,6 @@ def _side(rng: np.random.Generator) -> tuple[Term, ...]:
     )
 
 
-def trajectory(equation: Equation) -> list[Step]:
+def trajectory(equation: Equation) -> list[Rewrite]:
     """The equation (its operation: "start") and every state of its simplification."""
-    return [Step("start", equation), *simplify(equation)]
+    return [Rewrite("start", equation), *simplify(equation)]

@@ -1,0 +1,71 @@
+"""The command line. Nothing heavy is imported before a command needs it, so that ``ital --help`` is quick."""
+
+import signal
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from ital import _interrupts
+from ital._registry import describe
+from ital._version import __version__
+from ital.cli import _bench, _features, _list, _reproduce, _run, _simplify, _study
+from ital.cli._group import CommandGroup
+from ital.errors import Incomplete, InputError
+
+app = typer.Typer(
+    name="ital", cls=CommandGroup, help="Machine teaching with learners that know they are being taught.",
+    epilog="Example: ital run regression --methods imt,ital",
+    no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False,
+)  # fmt: skip
+
+
+@app.callback(invoke_without_command=True)
+def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+    if version:
+        print(f"ital {__version__}")
+        raise typer.Exit
+
+
+for family in (_list, _run, _reproduce, _simplify, _features, _study, _bench):  # in the order of ``ital --help``
+    family.register(app)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Runs the command line: status 2 and one line for bad input, 130 after Ctrl-C."""
+    _interrupts.raise_and_note()
+    try:
+        status = typer.main.get_command(app)(arguments, prog_name="ital", standalone_mode=False)
+    except InputError as error:
+        _fail(str(error), 2)
+    except Incomplete as error:
+        from ital.experiments import print_failures
+
+        print_failures(error)
+        _fail(str(error), 1)
+    except KeyboardInterrupt:
+        status = 130
+    except OSError as error:
+        _fail(f"{error.filename or 'file'}: {error.strerror or error}", 1)
+    except Exception as error:
+        # Typer's own errors differ in class between its versions, but all know their message and their status.
+        if type(error).__name__ == "Abort":  # Ctrl-C in some versions of Typer; others return 130
+            status = 130
+        elif hasattr(error, "format_message"):
+            _fail(error.format_message(), 2)
+        else:
+            raise
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is written: nothing is left to interrupt
+    if status == 130:
+        _fail("interrupted; what is finished is kept, and the same command goes on from there", 130)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _fail(message: str, status: int) -> NoReturn:
+    """One line on standard error, then out; without a message, help has been printed already."""
+    if message:
+        print(f"ital: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(status)
+
+
+__all__ = ["app", "describe", "main"]

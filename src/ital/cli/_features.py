@@ -1,0 +1,73 @@
+"""``ital features`` and ``ital data``."""
+
+import contextlib
+import functools
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ital._platform import set_up_jax
+from ital.cli._options import PLATFORM
+
+FILES = ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "tiny-imagenet-vgg")
+
+
+def register(app: typer.Typer) -> None:
+    """Adds both groups of commands."""
+    features = typer.Typer(
+        help="Feature files of the image and equation tasks: build them anew, check them.", no_args_is_help=True
+    )
+    features.command(epilog="Example: ital features build mnist --data ~/mnist --out mnist.npz")(build)
+    features.command(epilog="Example: ital features check mnist")(check)
+    app.add_typer(features, name="features")
+    data = typer.Typer(help="Data sets to build feature files from.", no_args_is_help=True)
+    data.command(epilog="Example: ital data get mnist")(get)
+    app.add_typer(data, name="data")
+
+
+def build(
+    name: Annotated[str, typer.Argument(help=f"{', '.join(FILES)} or equation.", show_default=False)],
+    data: Annotated[Path | None, typer.Option(help="Folder of the data (default: where ital data get put it).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write (default: in the user's data folder, where tasks find it).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
+    device: PLATFORM = None,
+) -> None:
+    """Train the networks of a task, and keep what they make of the data. Interrupted builds go on."""
+    set_up_jax(device)
+    from ital import features
+    from ital._progress import show_progress
+
+    with contextlib.ExitStack() as stack:
+        begin = functools.cache(lambda: stack.enter_context(show_progress(f"{name}: features", 1000)))
+        file = features.build(
+            name, data, out, seed=seed, show=lambda done, text: begin()(round(1000 * done), f"features of {text}")
+        )
+    for line in features.check(file):
+        print(line)
+
+
+def check(
+    name: Annotated[
+        str | None, typer.Argument(help="A feature file, or its name (default: all that come with ital).")
+    ] = None,
+) -> None:
+    """Evaluate the last layers again on the rows that a feature file holds, and compare with its data card."""
+    from ital import features
+
+    for wanted in ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "equation") if name is None else (name,):
+        for line in features.check(features.find(wanted) or Path(wanted)):
+            print(line)
+
+
+def get(
+    name: Annotated[str, typer.Argument(help="mnist or cifar10.", show_default=False)],
+    out: Annotated[Path | None, typer.Option(help="Folder (default: in the user's data folder).")] = None,
+) -> None:
+    """Download a data set through scikit-learn, into the files in which it is usually passed around."""
+    from ital import features
+
+    for file in features.get_data(name, out):
+        print(file)

@@ -1,0 +1,66 @@
+"""Commands of other packages beside those of ital: entry points of the group ``ital.commands``."""
+
+import functools
+import re
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from ital import _plugins
+from ital.errors import InputError
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+HEADING = "Commands of other packages"
+COMPLETION = ("install_completion", "show_completion")  # options of a whole program, not of one of its commands
+
+
+class CommandGroup(TyperGroup):
+    """The commands of ital, then those of other packages, which are imported only when they are called."""
+
+    @functools.cached_property
+    def plugins(self) -> "dict[str, EntryPoint]":
+        """What other packages declare; the names of ital's own commands are taken."""
+        entries = _plugins.entries("ital.commands")
+        return {name: entry for name, entry in entries.items() if name not in self.commands}
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names in the order of ``ital --help``."""
+        return [*self.commands, *self.plugins]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """A command of ital; of another package, what help shows of it."""
+        if cmd_name in self.commands or cmd_name not in self.plugins:
+            return self.commands.get(cmd_name)
+        return TyperCommand(cmd_name, help=_summary(self.plugins[cmd_name]), rich_help_panel=HEADING)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command to run and its arguments."""
+        name, command, arguments = super().resolve_command(ctx, args)
+        if name is None or name in self.commands:
+            return name, command, arguments
+        return name, _load(self.plugins[name]), arguments
+
+
+def _summary(entry: "EntryPoint") -> str:
+    """One line about a package's command, read without importing the package: the package's own summary."""
+    metadata = (entry.dist and entry.dist.read_text("METADATA")) or ""
+    summary = re.search(r"^Summary: *(\S.*)$", metadata, re.MULTILINE)
+    return summary[1] if summary else f"Declared as {entry.value}."
+
+
+def _load(entry: "EntryPoint") -> Any:
+    """The command behind an entry point: a Typer app or a function."""
+    try:
+        plugin = entry.load()
+        if not isinstance(plugin, typer.Typer):
+            function, plugin = plugin, typer.Typer()
+            plugin.command(entry.name)(function)
+        command = typer.main.get_command(plugin)
+    except Exception as error:
+        reason = f"{type(error).__name__}: {error}"
+        raise InputError(f"command {entry.name!r} of another package ({entry.value}) is broken: {reason}") from error
+    command.params = [parameter for parameter in command.params if parameter.name not in COMPLETION]
+    return command

@@ -1,0 +1,159 @@
+"""``ital run`` and ``ital sweep``."""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ital._platform import set_up_jax
+from ital.cli import _options as options
+from ital.cli._options import parse_beta, parse_devices, parse_numbers, split
+from ital.errors import Incomplete, InputError
+
+LARGE_SWEEP = 2**21  # lane steps from which a sweep uses all cores of itself: a worker takes seconds to start
+
+
+def register(app: typer.Typer) -> None:
+    """Adds both commands."""
+    app.command(epilog="Example: ital run regression --teacher adversarial --methods imt,ital --seeds 10")(run)
+    grid = "--lr 0.001,0.01,0.1 --beta 0,500,5000"
+    app.command(epilog=f"Example: ital sweep regression {grid} --methods imt,ital --seeds 5")(sweep)
+
+
+def run(
+    task: options.TASK,
+    teacher: options.TEACHER = "cooperative",
+    methods: Annotated[
+        str | None, typer.Option(help="Learners, separated by commas (default: the eight of the paper).")
+    ] = None,
+    seeds: options.SEEDS = 20,
+    first_seed: options.FIRST_SEED = 0,
+    steps: options.STEPS = 2000,
+    beta: Annotated[
+        str | None,
+        typer.Option(help="How rational aware learners think the teacher: auto or a number (default: the task's)."),
+    ] = None,
+    lr: Annotated[float, typer.Option(help="The learner's step size.")] = 1e-3,
+    batch_size: options.BATCH_SIZE = 20,
+    init: options.INIT = None,
+    label_noise: options.LABEL_NOISE = 0.0,
+    map: options.MAP = None,
+    eval_every: options.EVAL_EVERY = None,
+    step: options.STEP = "rate",
+    platform: options.PLATFORM = None,
+    devices: options.DEVICES = "1",
+    animate: Annotated[
+        bool, typer.Option("--animate", help="Also draw what is learned as it changes, where a task can be drawn.")
+    ] = False,
+    overwrite: options.OVERWRITE = False,
+    workers: options.WORKERS = None,
+    scheduler: options.SCHEDULER = None,
+    resource: options.RESOURCE = None,
+    seeds_per_cell: options.SEEDS_PER_CELL = None,
+    mlflow: options.MLFLOW = None,
+    out: options.OUT = Path("results"),
+) -> None:
+    """Teach on one task: curves, a summary table and figures in OUT/TASK/TEACHER/. Interrupted runs go on."""
+    engine = engine_of(workers, scheduler, resource, platform)
+    from ital import experiments
+
+    settings = experiments.Settings(
+        task=task, teacher=teacher, seeds=seeds, first_seed=first_seed, steps=steps, beta=parse_beta(beta), lr=lr,
+        batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
+        eval_every=eval_every, form=step, devices=parse_devices(devices),
+        **({} if methods is None else {"methods": split(methods)}),
+    )  # fmt: skip
+    with shown(experiments.print_outcome) as say:
+        outcome = experiments.run(
+            settings, out, animate=animate, progress=True, say=say,
+            overwrite=overwrite, engine=engine, mlflow=mlflow, seeds_per_cell=seeds_per_cell,
+        )  # fmt: skip
+        experiments.print_outcome(outcome)
+
+
+def sweep(
+    task: options.TASK,
+    lr: Annotated[str, typer.Option(help="Step sizes, separated by commas.", show_default=False)],
+    beta: Annotated[
+        str,
+        typer.Option(help="How rational aware learners think the teacher: numbers, as they stand.", show_default=False),
+    ],
+    teacher: options.TEACHER = "cooperative",
+    methods: Annotated[str, typer.Option(help="Learners, separated by commas.")] = "batch,sgd,imt,ital",
+    seeds: options.SEEDS = 20,
+    first_seed: options.FIRST_SEED = 0,
+    steps: options.STEPS = 2000,
+    batch_size: options.BATCH_SIZE = 20,
+    init: options.INIT = None,
+    label_noise: options.LABEL_NOISE = 0.0,
+    map: options.MAP = None,
+    eval_every: options.EVAL_EVERY = None,
+    step: options.STEP = "rate",
+    platform: options.PLATFORM = None,
+    devices: options.DEVICES = "1",
+    overwrite: options.OVERWRITE = False,
+    workers: options.WORKERS = None,
+    scheduler: options.SCHEDULER = None,
+    resource: options.RESOURCE = None,
+    seeds_per_cell: options.SEEDS_PER_CELL = None,
+    points_per_cell: Annotated[
+        int | None, typer.Option(help="Points (a method at an η and a β) computed together (default: all).")
+    ] = None,
+    mlflow: options.MLFLOW = None,
+    out: options.OUT = Path("results"),
+) -> None:
+    """Every method with every η and β: who is best when all are tuned? Maps and sweep.nc in OUT/TASK/TEACHER/.
+
+    The whole grid is one compiled program. Methods without β are computed once per η. Interrupted sweeps go on.
+    """
+    lrs, betas = parse_numbers("lr", lr), parse_numbers("beta", beta)
+    from ital import _processes
+
+    large = len(split(methods)) * len(lrs) * len(betas) * seeds * steps >= LARGE_SWEEP
+    beside = _processes.number_for(seeds) if large and workers is None and scheduler is None and devices == "1" else 0
+    engine = engine_of(workers, scheduler, resource, platform, beside)
+    from ital import experiments
+
+    settings = experiments.Settings(
+        task=task, teacher=teacher, methods=split(methods), seeds=seeds, first_seed=first_seed, steps=steps,
+        batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
+        eval_every=eval_every, form=step, devices=parse_devices(devices),
+    )  # fmt: skip
+    with shown(experiments.print_sweep) as say:
+        swept = experiments.sweep(
+            settings, lrs, betas, out, progress=True, say=say, overwrite=overwrite, engine=engine, mlflow=mlflow,
+            seeds_per_cell=seeds_per_cell, points_per_cell=points_per_cell,
+        )  # fmt: skip
+        experiments.print_sweep(swept)
+
+
+def engine_of(
+    workers: int | None, scheduler: str | None, resource: str | None, platform: str | None, beside: int = 0
+) -> Any:
+    """Who computes: None for this process, which then is set up for it. ``beside`` is the number of processes that
+    do where nothing was said.
+    """
+    if workers and scheduler is not None:
+        raise InputError("--workers starts a cluster, --scheduler joins one: choose one of them")
+    on_cluster = bool(workers) or scheduler is not None
+    if resource is not None and not on_cluster:
+        raise InputError("--resource is for workers: say --workers or --scheduler too")
+    set_up_jax("cpu" if on_cluster else platform)  # the platform is for the workers: a GPU is theirs
+    from ital import experiments
+
+    if on_cluster:
+        return experiments.cluster(workers=workers, scheduler=scheduler, resource=resource, platform=platform)
+    return experiments.processes(beside, platform) if beside else None
+
+
+@contextlib.contextmanager
+def shown(show: Callable[[Any], None]) -> Iterator[Callable[[str], None]]:
+    """Yields where lines go; if cells fail, shows what there is without them."""
+    try:
+        yield options.say_once()
+    except Incomplete as incomplete:
+        if incomplete.result is not None:
+            show(incomplete.result)
+        raise

@@ -1,0 +1,35 @@
+"""The value function of equations that comes with a feature file: its network, and w*."""
+
+import functools
+from pathlib import Path
+
+import numpy as np
+
+from ital.equation import Explorer
+from ital.errors import InputError
+from ital.features._file import find, load
+
+
+def equation_file() -> Path:
+    """The feature file of the equation tasks; refuses if there is none."""
+    file = find("equation")
+    if file is None:
+        raise InputError("features of equations are not here: ital features build equation")
+    return file
+
+
+def learned_value() -> tuple[Explorer, np.ndarray]:
+    """Features of any equation, and w* of the value function over them, as they come with the package."""
+    file = equation_file()
+    return explorer(file, load(file).version)
+
+
+@functools.lru_cache(maxsize=2)
+def explorer(file: Path, version: str) -> tuple[Explorer, np.ndarray]:
+    """Successors and features of equations through the learner's network, and its w*: shared by all tasks of a file."""
+    from ital.equation.network import features_of, from_weights
+
+    loaded = load(file)
+    name = loaded.card["learner"]
+    network = from_weights(int(name), loaded.weights, f"{name}/")
+    return Explorer(features_of(network)), np.asarray(network.value)

@@ -1,0 +1,140 @@
+"""Commands of other packages: a made-up package on the path declares entry points."""
+
+import sys
+
+import pytest
+
+from ital import _plugins
+from ital.cli import main
+
+CODE = '''
+import typer
+
+app = typer.Typer()
+
+
+@app.command()
+def hello(name: str):
+    """Greet."""
+    print(f"hello {name}")
+
+
+@app.command()
+def bye():
+    """Leave."""
+
+
+only = typer.Typer()
+
+
+@only.command()
+def alone(loud: bool = False):
+    """The one command of an app."""
+    print("ALONE" if loud else "alone")
+
+
+def add(a: int, b: int = 1):
+    """Add two numbers."""
+    print(a + b)
+
+
+number = 5
+'''
+ENTRIES = """[ital.commands]
+greet = made_up:app
+add = made_up:add
+alone = made_up:only
+lost = made_up:nothing
+gone = made_up_elsewhere:app
+number = made_up:number
+run = made_up:add
+
+[other.group]
+add = made_up:add
+"""
+
+
+@pytest.fixture(autouse=True)
+def made_up(tmp_path, monkeypatch):
+    folder = tmp_path / "made_up-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: made-up\nVersion: 1.0\nSummary: Made-up commands.\n")
+    (folder / "entry_points.txt").write_text(ENTRIES)
+    (tmp_path / "made_up.py").write_text(CODE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield folder
+    sys.modules.pop("made_up", None)
+
+
+def ital(capsys, *arguments):
+    with pytest.raises(SystemExit) as stop:
+        main(list(arguments))
+    captured = capsys.readouterr()
+    return stop.value.code, captured.out, captured.err
+
+
+def test_entries_are_found_by_group_and_name(tmp_path, monkeypatch):
+    assert list(_plugins.entries("ital.commands")) == ["add", "alone", "gone", "greet", "lost", "number", "run"]
+    assert _plugins.entries("ital.nothing") == {}
+    first = tmp_path / "first" / "other-1.0.dist-info"
+    first.mkdir(parents=True)
+    (first / "entry_points.txt").write_text("[ital.commands]\nadd = other:add\n")
+    monkeypatch.syspath_prepend(first.parent)
+    assert _plugins.entries("ital.commands")["add"].value == "other:add"
+
+
+def test_help_lists_commands_of_other_packages_without_importing_them(capsys, made_up):
+    status, out, err = ital(capsys, "--help")
+    assert (status, err) == (0, "")
+    own, _, others = out.partition("Commands of other packages")
+    assert "sweep" in own
+    assert "greet" not in own
+    for name in ("greet", "add", "alone", "lost", "gone"):
+        assert name in others
+    assert "Made-up commands." in others
+    assert "│ run" not in others
+    assert "made_up" not in sys.modules
+    (made_up / "METADATA").unlink()
+    assert "Declared as made_up:app." in ital(capsys, "--help")[1]
+
+
+def test_apps_and_functions_are_commands(capsys):
+    assert ital(capsys, "greet", "hello", "you") == (0, "hello you\n", "")
+    assert ital(capsys, "add", "2", "--b", "3") == (0, "5\n", "")
+    assert ital(capsys, "alone", "--loud") == (0, "ALONE\n", "")
+    status, out, _ = ital(capsys, "alone", "--help")
+    assert status == 0
+    assert "Usage: ital alone [OPTIONS]" in out
+    assert "completion" not in out
+    status, _, err = ital(capsys, "add", "two")
+    assert status == 2
+    assert "valid integer" in err
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("lost", "(made_up:nothing) is broken: AttributeError"),
+        ("gone", "(made_up_elsewhere:app) is broken: ModuleNotFoundError"),
+        ("number", "(made_up:number) is broken: TypeError"),
+    ],
+)
+def test_a_broken_command_is_named_in_one_line_and_stops_no_other(capsys, name, reason):
+    status, out, err = ital(capsys, name)
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert err.startswith(f"ital: command '{name}' of another package {reason}")
+    assert ital(capsys, "add", "1")[:2] == (0, "2\n")
+
+
+def test_own_commands_keep_their_names_and_look_for_no_others(capsys, monkeypatch):
+    monkeypatch.setattr(_plugins, "entries", lambda group: pytest.fail("own commands need no entry points"))
+    status, out, _ = ital(capsys, "run", "--help")
+    assert status == 0
+    assert "--label-noise" in out
+
+
+def test_an_unknown_command_is_refused(capsys):
+    status, _, err = ital(capsys, "rum")
+    assert status == 2
+    assert "No such command 'rum'" in err
