@@ -10,8 +10,8 @@ from ital.errors import InputError
 from ital.study import _arms
 from ital.study._arms import MATCHED
 from ital.study._config import ADAPTIVE, Config
-from ital.study._rules import Rules
-from ital.study._table import MEASURES, Study, check_unique
+from ital.study._rules import StudyRules
+from ital.study._table import MEASURES, StudyData, check_unique
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ class Analysis(NamedTuple):
     notes: list[str]
 
 
-def analyze(study: Study, mode: str | None = None, show: Callable[[int], None] = lambda done: None) -> Analysis:
+def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], None] = lambda done: None) -> Analysis:
     """Analyses a study. ``mode`` says whose data: by default people's if there are any, else simulated ones.
 
     The machine and random arms that the table lacks, and the matched-step control, are simulated here on the same
@@ -81,7 +81,7 @@ def analyze(study: Study, mode: str | None = None, show: Callable[[int], None] =
     mode, steps, notes = _whose(steps, mode)
     steps, left_out = complete(config, steps)
     notes += left_out
-    rules = Rules(config)
+    rules = StudyRules(config)
     numbers = sorted(int(number) for number in steps["participant"].unique())
     there = list(dict.fromkeys(steps["teacher"]))
     replayed, paths, replay_error = _replays(config, rules, steps)
@@ -162,7 +162,7 @@ def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", lis
     return kept, notes
 
 
-def _replays(config: Config, rules: Rules, steps: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame", float]:
+def _replays(config: Config, rules: StudyRules, steps: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame", float]:
     """Every choice shown again to the robot it was made for, as a check; people's choices to the control as well.
 
     The control gets what people chose for the aware robot: nobody has taught the control itself.

@@ -43,7 +43,7 @@ class Physics:
 
 
 @dataclass(frozen=True)
-class Consent:
+class ConsentForm:
     """What participants agree to. A new text wants a new version."""
 
     version: str
@@ -85,7 +85,7 @@ class Config:
     seed: int
     maps: tuple[Map, ...]
     warm_up_map: Map
-    consent: Consent
+    consent: ConsentForm
     instructions: tuple[Instruction, ...]
     check: tuple[Question, ...]
     debriefing: str
@@ -210,7 +210,7 @@ def _config(content: Mapping[str, Any]) -> Config:
         seed=read.whole("seed", 0, 2**32 - 1),
         maps=maps,
         warm_up_map=warm_up_map,
-        consent=_consent(_Section("consent.", consent, Consent)),
+        consent=_consent(_Section("consent.", consent, ConsentForm)),
         instructions=tuple(
             _instruction(_Section(f"instructions[{i + 1}].", one, Instruction))
             for i, one in enumerate(read.tables("instructions"))
@@ -252,8 +252,8 @@ def _map(read: "_Section") -> Map:
     return Map(name, tuple(tuple(float(cell) for cell in row) for row in rows))
 
 
-def _consent(read: "_Section") -> Consent:
-    return Consent(read.text("version", most=40), read.text("text"))
+def _consent(read: "_Section") -> ConsentForm:
+    return ConsentForm(read.text("version", most=40), read.text("text"))
 
 
 def _instruction(read: "_Section") -> Instruction:

@@ -95,7 +95,7 @@ def needed_for_all_maps(
 
 def simulated_effects(
     config: Config,
-    teachers: Sequence[_arms.Teacher],
+    teachers: Sequence[_arms.ArmTeacher],
     *,
     pool: int = 100,
     outcome: str = "distance_last",
