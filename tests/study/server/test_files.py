@@ -252,8 +252,8 @@ def test_a_backup_under_load_is_one_moment(url, another, served, tmp_path):
             thread.start()
         try:
             with open_store(url) as store:
-                backups = [tmp_path / f"{i}.backup" for i in range(4)]
-                for file in backups:
+                files = [tmp_path / f"{i}.backup" for i in range(4)]
+                for file in files:
                     wait_for_more(store)
                     backups.backup(store, file)
         finally:
@@ -261,7 +261,7 @@ def test_a_backup_under_load_is_one_moment(url, another, served, tmp_path):
             for thread in threads:
                 thread.join()
     sizes = []
-    for file in backups:
+    for file in files:
         sizes.append(backups.restore(file, another, replace=True)["steps"])
         with open_store(another) as store:
             report = verify(store)  # every participant's steps are whole, counted, and replay
