@@ -201,14 +201,14 @@ def power(
     _power.check(power=chance, alpha=alpha, tests=tests)
     level = f"power {chance:g}, α = {alpha:g} two-sided" + (f", {tests} tests (Bonferroni)" if tests > 1 else "")
     if effect is not None and participants is not None:
-        found = _power.power_of(participants, effect, alpha, tests)
-        print(f"{participants} participants find d = {effect:g} with probability {found:.3f} (α = {alpha:g} two-sided)")
+        share = _power.power_of(participants, effect, alpha, tests)
+        print(f"{participants} participants find d = {effect:g} with probability {share:.3f} (α = {alpha:g} two-sided)")
     elif effect is not None:
         needed = _power.participants_needed(effect, chance, alpha, tests)
         print(f"d = {effect:g} needs {needed} participants ({level})")
     elif participants is not None:
-        found = _power.smallest_effect(participants, chance, alpha, tests)
-        print(f"{participants} participants find d = {found:.3f} or more ({level})")
+        smallest = _power.smallest_effect(participants, chance, alpha, tests)
+        print(f"{participants} participants find d = {smallest:.3f} or more ({level})")
     else:
         _power_of_simulated(config, rationality, pool, outcome, (robot, against), chance, alpha)
 
@@ -228,7 +228,7 @@ def _power_of_simulated(
     from ital.study._config import load_config
 
     read, (robot, against) = load_config(config), robots
-    values = [str(one) for one in _power.RATIONALITIES] if rationality is None else rationality.split(",")
+    values = [str(rho) for rho in _power.RATIONALITIES] if rationality is None else rationality.split(",")
     names = ["random", *(f"boltzmann:{value.strip()}" for value in values), "machine"]
     teachers = [_arms.teacher(name, default=read.beta) for name in names]
     with show_progress(f"{pool} simulated participants, {len(teachers)} teachers", pool) as show:

@@ -96,9 +96,9 @@ def _load(serializer: URLSafeTimedSerializer, cookie: str | None, age: int) -> s
     return value if isinstance(value, str) else None
 
 
-def same(one: str | None, other: str | None) -> bool:
+def same(first: str | None, second: str | None) -> bool:
     """Whether two secrets are the same, in a time that does not tell how much of them is."""
-    return bool(one) and bool(other) and hmac.compare_digest(_fold(str(one)), _fold(str(other)))
+    return bool(first) and bool(second) and hmac.compare_digest(_fold(str(first)), _fold(str(second)))
 
 
 def _fold(text: str) -> bytes:
