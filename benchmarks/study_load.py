@@ -24,7 +24,7 @@ from ital import study
 from ital.study import _arms, _orders, _participants
 from ital.study._cli_server import listen
 from ital.study.store import open_store
-from ital.study.store._verify import verify
+from ital.study.store.verification import verify
 
 
 def main():
@@ -93,7 +93,7 @@ def balance(url, config):
     with open_store(url) as store:
         report = verify(store)
         with store.reading() as connection:
-            from ital.study.store._operations import taken_orders
+            from ital.study.store.operations import taken_orders
 
             taken = taken_orders(connection, "simulated", config.hash, since=0)
     times = Counter({order: taken[order] for order in _orders.orders(len(config.maps), config.learners)}).values()

@@ -58,7 +58,7 @@ def simulate(out: Path, participants: int, note: str) -> SimulatedStudy:
     if not _same(done, made_with) or not all((folder / f"{name}.png").exists() for name in FIGURES):
         teachers = [arms.teacher(name, default=settings.beta) for name in ("machine", "random")]
         with jax.default_device(jax.devices("cpu")[0]):  # thousands of tiny steps: a GPU takes ten times as long
-            analysed = analysis.analyze(table.Study(settings, arms.simulate(settings, participants, teachers)))
+            analysed = analysis.analyze(table.StudyData(settings, arms.simulate(settings, participants, teachers)))
         folder.mkdir(parents=True, exist_ok=True)
         _draw(analysed, folder, note)
         content = {**made_with, **_numbers(analysed)}

@@ -9,20 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ital.study._config import Config, Map, load_config, parse_config
-    from ital.study._rules import Arrow, Mind, Picture, Rules
+    from ital.study._rules import Arrow, Mind, RobotPicture, StudyRules
 
-_FROM = {
-    "Arrow": "_rules",
-    "Config": "_config",
-    "Map": "_config",
-    "Mind": "_rules",
-    "Picture": "_rules",
-    "Rules": "_rules",
-    "load_config": "_config",
-    "parse_config": "_config",
-}
+_FROM = dict.fromkeys(("Arrow", "Mind", "RobotPicture", "StudyRules"), "_rules") | dict.fromkeys(
+    ("Config", "Map", "load_config", "parse_config"), "_config"
+)
 
-__all__ = ["Arrow", "Config", "Map", "Mind", "Picture", "Rules", "load_config", "parse_config"]
+__all__ = ["Arrow", "Config", "Map", "Mind", "RobotPicture", "StudyRules", "load_config", "parse_config"]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,8 +10,8 @@ from ital.errors import InputError
 from ital.study import _arms
 from ital.study._arms import MATCHED
 from ital.study._config import ADAPTIVE, Config
-from ital.study._rules import Rules
-from ital.study._table import MEASURES, Study, check_unique
+from ital.study._rules import StudyRules
+from ital.study._table import MEASURES, StudyData, check_unique
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,14 +33,14 @@ class Measure(NamedTuple):
 def measures(steps: int) -> dict[str, Measure]:
     """The outcomes of a robot: decreases of distances after the first and the last step, final reward and its gain."""
     names = {"distance": "distance", "policy_tv": "policy total variation", "policy_gap": "policy gap"}
-    found = {
+    outcomes = {
         f"{name}_{when}": Measure(f"Decrease of the {text} after {after}", f"{text}, {after}")
         for name, text in names.items()
         for when, after in (("first", "1 step"), ("last", f"{steps} steps"))
     }
-    found["reward"] = Measure(f"Expected reward after {steps} steps", "final reward")
-    found["reward_gain"] = Measure(f"Gain in expected reward after {steps} steps", "gain in reward")
-    return found
+    outcomes["reward"] = Measure(f"Expected reward after {steps} steps", "final reward")
+    outcomes["reward_gain"] = Measure(f"Gain in expected reward after {steps} steps", "gain in reward")
+    return outcomes
 
 
 class Analysis(NamedTuple):
@@ -68,7 +68,7 @@ class Analysis(NamedTuple):
     notes: list[str]
 
 
-def analyze(study: Study, mode: str | None = None, show: Callable[[int], None] = lambda done: None) -> Analysis:
+def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], None] = lambda done: None) -> Analysis:
     """Analyses a study. ``mode`` says whose data: by default people's if there are any, else simulated ones.
 
     The machine and random arms that the table lacks, and the matched-step control, are simulated here on the same
@@ -81,11 +81,11 @@ def analyze(study: Study, mode: str | None = None, show: Callable[[int], None] =
     mode, steps, notes = _whose(steps, mode)
     steps, left_out = complete(config, steps)
     notes += left_out
-    rules = Rules(config)
+    rules = StudyRules(config)
     numbers = sorted(int(number) for number in steps["participant"].unique())
-    there = list(dict.fromkeys(steps["teacher"]))
+    taught_by = list(dict.fromkeys(steps["teacher"]))
     replayed, paths, replay_error = _replays(config, rules, steps)
-    machines = [name for name in dict.fromkeys(["machine", "random", *there]) if name != "human"]
+    machines = [name for name in dict.fromkeys(["machine", "random", *taught_by]) if name != "human"]
     teachers = [_arms.teacher(name, default=config.beta) for name in machines]
     ran = _arms.run(config, numbers, teachers, (*config.learners, MATCHED), rules=rules, show=show)
     simulated = _arms.table(config, ran)
@@ -93,7 +93,7 @@ def analyze(study: Study, mode: str | None = None, show: Callable[[int], None] =
     more = _paths_of(ran)
     paths = pd.concat([paths, more[_lacking(more, steps)]], ignore_index=True)
     outcomes = outcomes_of(config, table)
-    kind = "human" if "human" in there else "simulated"
+    kind = "human" if "human" in taught_by else "simulated"
     if not replay_error < 0.01:
         notes.append(
             f"Stored beliefs differ from a replay of the choices, by up to {replay_error:.2g} in distance: these data "
@@ -101,7 +101,7 @@ def analyze(study: Study, mode: str | None = None, show: Callable[[int], None] =
         )
     if kind == "simulated":
         notes.insert(0, "No person took part: programs chose every arrow. The human arms are empty.")
-    if "human" in there:
+    if "human" in taught_by:
         notes.append(
             "The machine and random arms are simulated on the same maps, starts and arrows that the participants had. "
             "The control of the human arm gets the arrows that people chose for the aware robot."
@@ -110,13 +110,13 @@ def analyze(study: Study, mode: str | None = None, show: Callable[[int], None] =
         config=config,
         kind=kind,
         mode=mode,
-        participants={name: int(steps[steps["teacher"] == name]["participant"].nunique()) for name in there},
+        participants={name: int(steps[steps["teacher"] == name]["participant"].nunique()) for name in taught_by},
         agreement=agreement_of(steps),
         outcomes=outcomes,
         summary=summarise(outcomes, list(measures(config.steps))),
         tests=compare(outcomes, list(measures(config.steps))),
         curves=curves_of(table),
-        references={one.name: rules.measures(one.name, rules.truth(one.name).target)["reward"] for one in config.maps},
+        references={on.name: rules.measures(on.name, rules.truth(on.name).target)["reward"] for on in config.maps},
         paths=paths,
         replay_error=replay_error,
         notes=notes,
@@ -125,13 +125,13 @@ def analyze(study: Study, mode: str | None = None, show: Callable[[int], None] =
 
 def _whose(steps: "pd.DataFrame", mode: str | None) -> tuple[str, "pd.DataFrame", list[str]]:
     """The rows of one mode, and a note on those of others."""
-    there = list(dict.fromkeys(steps["mode"]))
+    modes = list(dict.fromkeys(steps["mode"]))
     if mode is None:
-        mode = next((one for one in ("live", "simulated") if one in there), None)
-    if mode not in there or mode is None:
-        found = f"there are {', '.join(there)}" if there else "the table is empty"
-        raise InputError(f"no steps of mode {mode or 'live or simulated'} in this study: {found}")
-    others = [one for one in there if one != mode]
+        mode = next((each for each in ("live", "simulated") if each in modes), None)
+    if mode not in modes or mode is None:
+        present = f"there are {', '.join(modes)}" if modes else "the table is empty"
+        raise InputError(f"no steps of mode {mode or 'live or simulated'} in this study: {present}")
+    others = [each for each in modes if each != mode]
     notes = [f"Rows of other modes ({', '.join(others)}) are left out."] if others else []
     if mode in ("pilot", "preview"):
         notes.append(f"These are {mode} runs. They do not count as data of the study.")
@@ -143,7 +143,7 @@ def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", lis
     notes = []
     everyone = steps.groupby(["participant", "teacher"]).ngroups
     usable = steps[steps["usable"] & steps["learner"].isin(config.learners)]
-    names = [one.name for one in config.maps]
+    names = [on.name for on in config.maps]
     usable = usable[usable["map"].isin(names) & (usable["step"] <= config.steps)]
     whole = len(names) * len(config.learners) * config.steps
     kept = usable[usable.groupby(["participant", "teacher"])["step"].transform("size") == whole]
@@ -162,7 +162,7 @@ def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", lis
     return kept, notes
 
 
-def _replays(config: Config, rules: Rules, steps: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame", float]:
+def _replays(config: Config, rules: StudyRules, steps: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame", float]:
     """Every choice shown again to the robot it was made for, as a check; people's choices to the control as well.
 
     The control gets what people chose for the aware robot: nobody has taught the control itself.
@@ -185,7 +185,7 @@ def _replays(config: Config, rules: Rules, steps: "pd.DataFrame") -> tuple["pd.D
         paths.append(_paths(heads, learner, again.length))
         by_people = (heads["teacher"] == "human").to_numpy()
         if learner == "aware" and by_people.any():
-            other = _arms.replay(rules, [one for one, human in zip(taught, by_people, strict=True) if human], MATCHED)
+            other = _arms.replay(rules, [each for each, human in zip(taught, by_people, strict=True) if human], MATCHED)
             paths.append(_paths(heads[by_people], MATCHED, other.length))
             after = {name: values[:, 1:].ravel() for name, values in other.measures.items()}
             before = {f"{name}_before": values[:, :-1].ravel() for name, values in other.measures.items()}
@@ -205,9 +205,9 @@ def _lacking(simulated: "pd.DataFrame", steps: "pd.DataFrame") -> "pd.Series":
     import pandas as pd
 
     took_part = {(who, int(number)) for who, number in zip(steps["teacher"], steps["participant"], strict=True)}
-    there = {who for who, _ in took_part}
+    taught_by = {who for who, _ in took_part}
     lacking = [
-        who not in there or (learner == MATCHED and (who, number) in took_part)
+        who not in taught_by or (learner == MATCHED and (who, number) in took_part)
         for who, number, learner in zip(
             simulated["teacher"], simulated["participant"], simulated["learner"], strict=True
         )
@@ -246,16 +246,16 @@ def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":
     key = ["teacher", "learner", "map", "participant"]
     first = steps[steps["step"] == 1].set_index(key)
     last = steps[steps["step"] == config.steps].set_index(key).loc[first.index]
-    found = {}
+    learned = {}
     for name in ("distance", "policy_tv", "policy_gap"):
-        found[f"{name}_first"] = first[f"{name}_before"] - first[name]
-        found[f"{name}_last"] = first[f"{name}_before"] - last[name]
-    found["reward"] = last["reward"]
-    found["reward_gain"] = last["reward"] - first["reward_before"]
-    per_map = pd.DataFrame(found).reset_index()
+        learned[f"{name}_first"] = first[f"{name}_before"] - first[name]
+        learned[f"{name}_last"] = first[f"{name}_before"] - last[name]
+    learned["reward"] = last["reward"]
+    learned["reward_gain"] = last["reward"] - first["reward_before"]
+    per_map = pd.DataFrame(learned).reset_index()
     over_maps = per_map.groupby(["teacher", "learner", "participant"], sort=False).mean(numeric_only=True).reset_index()
     table = pd.concat([per_map, over_maps.assign(map=ALL_MAPS)], ignore_index=True)
-    return table[[*key, *found]]
+    return table[[*key, *learned]]
 
 
 def summarise(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
@@ -271,7 +271,7 @@ def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
     control, adaptive ones with naive and aware ones; then the aware, and the adaptive, robots of every teacher with
     those of the machine and of the random teacher.
     """
-    within = [((who, one), (who, other)) for who in teachers for one, other in CONTRASTS]
+    within = [((who, first), (who, second)) for who in teachers for first, second in CONTRASTS]
     order = teachers_in_order(teachers)
     others = [name for name in ("machine", "random") if name in order]
     return within + [
@@ -298,10 +298,10 @@ def compare(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
         if one not in of_arm or other not in of_arm:
             continue
         both = of_arm[one][list(names)].join(of_arm[other][list(names)].add_suffix("|"), how="inner")
-        there = [where for where in places if where in both.index.get_level_values("map")]
+        shared = [where for where in places if where in both.index.get_level_values("map")]
         for name in names:
             family = []
-            for where in there:
+            for where in shared:
                 first, second = (both[column].xs(where, level="map").to_numpy() for column in (name, f"{name}|"))
                 arms = {"teacher": one[0], "first": one[1], "second_teacher": other[0], "second": other[1]}
                 means = {"mean_first": float(first.mean()), "mean_second": float(second.mean())}

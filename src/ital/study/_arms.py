@@ -22,7 +22,7 @@ from ital.gradients import add_scaled
 from ital.learners import Learner
 from ital.study import _orders, _world
 from ital.study._config import ADAPTIVE, LEARNERS, Config, Map
-from ital.study._rules import Rules
+from ital.study._rules import StudyRules
 from ital.study._table import frame
 from ital.study._world import METRICS, Arrows, Game
 
@@ -36,7 +36,7 @@ LANES = 128  # lanes side by side; always so many, so that no number depends on 
 _TEACHER = 2  # stream of random numbers beside those of the world
 
 
-class Teacher(NamedTuple):
+class ArmTeacher(NamedTuple):
     """A simulated participant's way to choose: ``rationality`` ρ and whether there is ``noise``."""
 
     name: str
@@ -44,7 +44,7 @@ class Teacher(NamedTuple):
     noise: float
 
 
-def teacher(name: str, rationality: float | None = None, *, default: float) -> Teacher:
+def teacher(name: str, rationality: float | None = None, *, default: float) -> ArmTeacher:
     """The teacher called ``machine``, ``random`` or ``boltzmann[:RHO]``; ρ may be given apart."""
     kind, _, rho = name.partition(":")
     if kind not in ("machine", "random", "boltzmann") or (rho and kind != "boltzmann"):
@@ -58,13 +58,13 @@ def teacher(name: str, rationality: float | None = None, *, default: float) -> T
     if not math.isfinite(value):
         raise InputError(f"the rationality of a boltzmann teacher must be a finite number, not {rho or rationality!r}")
     if kind == "machine":
-        return Teacher(kind, 1.0, 0.0)
+        return ArmTeacher(kind, 1.0, 0.0)
     if kind == "random":
-        return Teacher(kind, 0.0, 1.0)
-    return Teacher(f"boltzmann:{repr(value).removesuffix('.0')}", value, 1.0)
+        return ArmTeacher(kind, 0.0, 1.0)
+    return ArmTeacher(f"boltzmann:{repr(value).removesuffix('.0')}", value, 1.0)
 
 
-class Lane(NamedTuple):
+class ArmLane(NamedTuple):
     """The numbers of one participant on one map in one arm: whose draws, which map, which teacher, which learner."""
 
     number: Any
@@ -95,8 +95,8 @@ def choose(key: Array, volumes: Array, rationality: Array, noise: Array) -> Arra
 
 
 def step(
-    game: Game, rule: Any, lr: Array, lane: Lane, mind: tuple[Array, Any], number: Array, arrows: Arrows, given: Array,
-    key: Array,
+    game: Game, rule: Any, lr: Array, lane: ArmLane, mind: tuple[Array, Any], number: Array, arrows: Arrows,
+    given: Array, key: Array,
 ) -> tuple[tuple[Array, Any], tuple[Array, ...]]:  # fmt: skip
     """One step of one lane: score, choose, learn. Returns belief and memory; the choice, the machine's, the length."""
     belief, memory = mind
@@ -112,7 +112,7 @@ def step(
     return (jnp.where(lane.matched, control, after), memory), (lesson.chosen, jnp.argmax(scores), length)
 
 
-def run_lanes(game: Game, rule: Any, steps: int, count: int, lr: Any, scale: Any, seed: Any, lanes: Lane) -> Trace:
+def run_lanes(game: Game, rule: Any, steps: int, count: int, lr: Any, scale: Any, seed: Any, lanes: ArmLane) -> Trace:
     """All lanes side by side, ``steps`` steps with ``count`` candidates each.
 
     The program is that of one step, so that studies of any length share it.
@@ -135,32 +135,32 @@ def run_lanes(game: Game, rule: Any, steps: int, count: int, lr: Any, scale: Any
 def _draw_lanes(
     game: Game, count: int, seed: Array, numbers: Array, codes: Array, cumulative: Array, first: Array, used: Array
 ) -> tuple[Array, Arrows]:
-    def one(number: Array, code: Array, cumulative: Array, used: Array) -> tuple[Array, Arrows]:
+    def draw(number: Array, code: Array, cumulative: Array, used: Array) -> tuple[Array, Arrows]:
         return _world.draw_arrows(game, count, _world.key_of(seed, number, code), cumulative, first, used)
 
-    return jax.vmap(one)(numbers, codes, cumulative, used)
+    return jax.vmap(draw)(numbers, codes, cumulative, used)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _first_minds(game: Game, rule: Any, scale: Array, seed: Array, lanes: Lane) -> tuple[Array, Any]:
-    def one(lane: Lane) -> tuple[Array, Any]:
+def _first_minds(game: Game, rule: Any, scale: Array, seed: Array, lanes: ArmLane) -> tuple[Array, Any]:
+    def first_mind(lane: ArmLane) -> tuple[Array, Any]:
         start = _world.first_belief(game, _world.key_of(seed, lane.number, lane.code), scale)
         return start, rule.init(start, lane.settings)
 
-    return jax.vmap(one)(lanes)
+    return jax.vmap(first_mind)(lanes)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _step_lanes(
-    game: Game, rule: Any, lr: Array, seed: Array, number: Array, lanes: Lane, arrows: Arrows, given: Array,
+    game: Game, rule: Any, lr: Array, seed: Array, number: Array, lanes: ArmLane, arrows: Arrows, given: Array,
     minds: tuple[Array, Any],
 ) -> tuple[tuple[Array, Any], tuple[Array, ...]]:  # fmt: skip
-    def one(lane: Lane, arrows: Arrows, given: Array, mind: tuple[Array, Any]) -> Any:
+    def step_lane(lane: ArmLane, arrows: Arrows, given: Array, mind: tuple[Array, Any]) -> Any:
         key = _world.key_of(seed, lane.number, lane.code)
         stream = jax.random.fold_in(jax.random.fold_in(key, _TEACHER), lane.stream)
         return step(game, rule, lr, lane, mind, number, arrows, given, jax.random.fold_in(stream, number))
 
-    return jax.vmap(one)(lanes, arrows, given, minds)
+    return jax.vmap(step_lane)(lanes, arrows, given, minds)
 
 
 class Run(NamedTuple):
@@ -176,10 +176,10 @@ class Run(NamedTuple):
 def run(
     config: Config,
     participants: int | Sequence[int],
-    teachers: Sequence[Teacher],
+    teachers: Sequence[ArmTeacher],
     learners: Sequence[str] | None = None,
     *,
-    rules: Rules | None = None,
+    rules: StudyRules | None = None,
     show: Callable[[int], None] = lambda done: None,
 ) -> Run:
     """Every participant teaches every learner on every map, once for each teacher.
@@ -187,27 +187,27 @@ def run(
     ``participants`` is how many (1, 2, …) or which numbers. ``learners`` are the study's, or any others and
     :data:`MATCHED`. ``show`` is told how many participants are done.
     """
-    rules = rules or Rules(config)
+    rules = rules or StudyRules(config)
     learners = config.learners if learners is None else learners
     numbers = list(range(1, participants + 1)) if isinstance(participants, int) else list(participants)
     if not numbers:
         raise InputError("at least one participant is needed")
     arms = [(teacher, learner) for teacher in teachers for learner in learners]
     each = list(itertools.product(numbers, config.maps, arms))
-    every = [_lane(rules, *one) for one in each]
+    every = [_lane(rules, number, on, arm) for number, on, arm in each]
     kinds = [learner for _, _, (_, learner) in each]
     trace = _run_all(rules, every, kinds, lambda lanes: show(lanes * len(numbers) // len(every)))
     shape = (len(numbers), len(config.maps), len(arms))
     trace = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), trace)
-    measured = [rules.measures_many(one.name, trace.beliefs[:, i]) for i, one in enumerate(config.maps)]
+    measured = [rules.measures_many(on.name, trace.beliefs[:, i]) for i, on in enumerate(config.maps)]
     beliefs = (len(numbers), len(arms), config.steps + 1)
     measures = {name: np.stack([m[name].reshape(beliefs) for m in measured], axis=1) for name in METRICS}
     names = [(teacher.name, learner) for teacher, learner in arms]
-    return Run(numbers, [one.name for one in config.maps], names, trace, measures)
+    return Run(numbers, [on.name for on in config.maps], names, trace, measures)
 
 
 def _run_all(
-    rules: Rules, every: Sequence[Lane], learners: Sequence[str], show: Callable[[int], None] = lambda lanes: None
+    rules: StudyRules, every: Sequence[ArmLane], learners: Sequence[str], show: Callable[[int], None] = lambda n: None
 ) -> Trace:
     """The compiled programs on all lanes, one for each rule that learners share; traces in the order of the lanes."""
     of_rule: dict[Any, list[int]] = {}
@@ -224,7 +224,7 @@ def _run_all(
     return jax.tree.map(lambda *each: np.concatenate(each)[back], *traces)
 
 
-def _run_some(rules: Rules, rule: Any, lanes: Sequence[Lane]) -> Trace:
+def _run_some(rules: StudyRules, rule: Any, lanes: Sequence[ArmLane]) -> Trace:
     """The compiled program on a few lanes, filled up and cut back."""
     config = rules.config
     settled = (np.float32(config.lr), np.float32(config.start), np.uint32(config.seed))
@@ -234,17 +234,19 @@ def _run_some(rules: Rules, rule: Any, lanes: Sequence[Lane]) -> Trace:
     return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(lanes)], trace)
 
 
-def _robot(rules: Rules, learner: str) -> Learner:
+def _robot(rules: StudyRules, learner: str) -> Learner:
     """The robot that a learner's steps come from: the control's are as long as the aware one's."""
     if learner != MATCHED and learner not in rules.robots:
         raise InputError(f"there is no learner {learner!r}: there are {', '.join(rules.robots)} and {MATCHED}")
     return rules.robots["aware" if learner == MATCHED else learner]
 
 
-def _lane(rules: Rules, number: int, on: Map, arm: tuple[Teacher, str], given: Sequence[int] | None = None) -> Lane:
+def _lane(
+    rules: StudyRules, number: int, on: Map, arm: tuple[ArmTeacher, str], given: Sequence[int] | None = None
+) -> ArmLane:
     teacher, learner = arm
     truth = rules.truth(on.name)
-    return Lane(
+    return ArmLane(
         number=np.uint32(number),
         code=np.uint32(_world.map_code(on.name)),
         target=truth.target,
@@ -274,21 +276,21 @@ class Replayed(NamedTuple):
     measures: dict[str, np.ndarray]
 
 
-def replay(rules: Rules, taught: Sequence[Taught], learner: str) -> Replayed:
+def replay(rules: StudyRules, taught: Sequence[Taught], learner: str) -> Replayed:
     """The choices of people shown to a learner, who may be another one than they were made for, or the control."""
-    nobody = Teacher("nobody", 0.0, 0.0)
-    lanes = [_lane(rules, one.number, rules.map(one.map), (nobody, learner), one.choices) for one in taught]
+    nobody = ArmTeacher("nobody", 0.0, 0.0)
+    lanes = [_lane(rules, each.number, rules.map(each.map), (nobody, learner), each.choices) for each in taught]
     trace = _run_all(rules, lanes, [learner] * len(lanes))
     measures = {name: np.empty(trace.beliefs.shape[:2]) for name in METRICS}
-    for name in {one.map for one in taught}:
-        rows = [i for i, one in enumerate(taught) if one.map == name]
+    for name in {each.map for each in taught}:
+        rows = [i for i, each in enumerate(taught) if each.map == name]
         for metric, values in rules.measures_many(name, trace.beliefs[rows]).items():
             measures[metric][rows] = values.reshape(len(rows), -1)
     return Replayed(trace.length, measures)
 
 
 def simulate(
-    config: Config, participants: int | Sequence[int], teachers: Sequence[Teacher], **options: Any
+    config: Config, participants: int | Sequence[int], teachers: Sequence[ArmTeacher], **options: Any
 ) -> "pd.DataFrame":
     """The step table of simulated participants; arguments are those of :func:`run`."""
     return table(config, run(config, participants, teachers, **options))
@@ -299,14 +301,13 @@ def table(config: Config, run: Run) -> "pd.DataFrame":
     import pandas as pd
 
     numbers, maps, arms, trace, measures = run
-    shape = trace.choice.shape
+    shape, taught = trace.choice.shape, [learner for _, learner in arms]
     # A robot that the study itself does not have is simulated as if it had.
-    there = {*config.learners, *(learner for _, learner in arms)}
-    learners = [one for one in (*LEARNERS, ADAPTIVE) if one in there]
+    learners = [learner for learner in (*LEARNERS, ADAPTIVE) if learner in (*config.learners, *taught)]
     orders = [order_of(number, len(maps), learners) for number in numbers]
     arrows = np.stack([trace.arrows.cells, trace.arrows.actions], axis=-1)
     chosen = np.take_along_axis(arrows, trace.choice[..., None, None], axis=-2)[..., 0, :]
-    robot = [[_places(order, i, learners, [one for _, one in arms]) for i in range(shape[1])] for order in orders]
+    robot = [[_places(order, i, learners, taught) for i in range(shape[1])] for order in orders]
 
     def along(values: Sequence[Any], *axes: int) -> np.ndarray:
         """Values that differ along some axes, as a column."""
@@ -323,7 +324,7 @@ def table(config: Config, run: Run) -> "pd.DataFrame":
                 "code_version": __version__,
                 "order": along(orders, 0),
                 "map": along(maps, 1),
-                "learner": along([learner for _, learner in arms], 2),
+                "learner": along(taught, 2),
                 "robot": along(robot, 0, 1, 2),
                 "step": along(range(1, shape[3] + 1), 3),
                 "usable": True,
@@ -349,8 +350,8 @@ def table(config: Config, run: Run) -> "pd.DataFrame":
 
 def _places(order: str, map_index: int, learners: Sequence[str], which: Sequence[str]) -> list[int]:
     """Which robot each of these is on a map; the control, which nobody teaches in a study, counts as the last."""
-    places = {one: i for i, one in enumerate(_orders.robots(order, map_index, learners), start=1)}
-    return [places.get(one, len(learners)) for one in which]
+    places = {learner: i for i, learner in enumerate(_orders.robots(order, map_index, learners), start=1)}
+    return [places.get(learner, len(learners)) for learner in which]
 
 
 def order_of(number: int, maps: int, learners: Sequence[str] = LEARNERS) -> str:

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ital.errors import InputError
+from ital.study._cli_server import CONFIG, need_extra
 
 if TYPE_CHECKING:
-    from ital.study._arms import Teacher
+    from ital.study._arms import ArmTeacher
     from ital.study._config import Config
-    from ital.study._table import Study
+    from ital.study._table import StudyData
 
 KEY = "ITAL_STUDY_SIMULATION_KEY"
-CONFIG = Annotated[str | None, typer.Option(help="The study: a TOML file, or short (default: the paper's study).")]
 TEACHER = Annotated[str, typer.Option(help="How they choose: machine (the best arrow), boltzmann or random.")]
 RATIONALITY = Annotated[
     float | None, typer.Option(help="Of boltzmann teachers: the larger, the more like the machine (default: β).")
@@ -62,7 +62,7 @@ def simulate(
         _simulate_there(read, participants, teachers[0], url, options)
 
 
-def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple["Config", list["Teacher"]]:
+def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple["Config", list["ArmTeacher"]]:
     _set_up_jax()
     from ital.study import _arms
     from ital.study._config import load_config
@@ -77,7 +77,7 @@ def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple
     return read, [_arms.teacher(name, rho, default=read.beta) for name, rho in zip(names, fits, strict=True)]
 
 
-def _simulate_here(config: "Config", participants: int, teachers: list["Teacher"], out: Path) -> None:
+def _simulate_here(config: "Config", participants: int, teachers: list["ArmTeacher"], out: Path) -> None:
     from ital._progress import show_progress
     from ital.study import _arms, _table
 
@@ -89,15 +89,15 @@ def _simulate_here(config: "Config", participants: int, teachers: list["Teacher"
         print(file)
 
 
-def _simulate_there(config: "Config", participants: int, teacher: "Teacher", url: str, options: dict[str, Any]) -> None:
+def _simulate_there(config: "Config", count: int, teacher: "ArmTeacher", url: str, options: dict[str, Any]) -> None:
     from ital._progress import show_progress
     from ital.study import _participants
 
     key = os.environ.get(KEY, "")
     if not key:
         raise InputError(f"simulated participants need the key of the server in the environment: set {KEY}")
-    total = participants * (config.warm_up_steps + len(config.maps) * len(config.learners) * config.steps)
-    with show_progress(f"{participants} simulated participants, {teacher.name}", total) as show:
+    total = count * (config.warm_up_steps + len(config.maps) * len(config.learners) * config.steps)
+    with show_progress(f"{count} simulated participants, {teacher.name}", total) as show:
         told = time.monotonic()
 
         def tell(steps: int) -> None:
@@ -106,11 +106,11 @@ def _simulate_there(config: "Config", participants: int, teacher: "Teacher", url
                 told = time.monotonic()
                 show(steps)
 
-        running = _participants.take_part(url, config, teacher, participants, key=key, show=tell, **options)
+        running = _participants.take_part(url, config, teacher, count, key=key, show=tell, **options)
         outcome = asyncio.run(running)
         show(len(outcome.latencies))
     summary = outcome.summary()
-    print(f"{summary['finished']:.0f} of {participants} finished (simulated, {teacher.name} teacher)")
+    print(f"{summary['finished']:.0f} of {count} finished (simulated, {teacher.name} teacher)")
     print(
         f"{summary['steps']:.0f} steps in {summary['seconds']:.1f} s, {summary['steps_per_second']:.1f} per second; "
         f"a step took {summary['median_ms']:.1f} ms (median), {summary['p95_ms']:.1f} (95th percentile), "
@@ -149,7 +149,7 @@ def analyze(
     print(f"report: {next(file for file in files if file.suffix == '.html')}")
 
 
-def read_source(source: str, mode: str | None) -> tuple["Study", Path]:
+def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
     """The study behind a folder, a database file or a database's URL, and where its analysis goes by default."""
     from ital.study import _table
 
@@ -160,8 +160,6 @@ def read_source(source: str, mode: str | None) -> tuple["Study", Path]:
         return _table.read_study(path), path / "analysis"
     if "://" not in source and not path.exists():
         raise InputError(f"there is no folder or database {source}")
-    from ital.study._cli_server import need_extra
-
     need_extra()
     import pandas as pd
 
@@ -169,11 +167,11 @@ def read_source(source: str, mode: str | None) -> tuple["Study", Path]:
 
     with open_store(str(path / "study.db") if path.is_dir() else source) as store:
         config = store.config()
-        tables = [store.steps_table(one) for one in ([mode] if mode else ["live", "simulated"])]
-    there = [table for table in tables if len(table)]
-    if not there:
+        tables = [store.steps_table(each) for each in ([mode] if mode else ["live", "simulated"])]
+    tables = [table for table in tables if len(table)]
+    if not tables:
         raise InputError(f"no participant of {source} has taught yet: there is nothing to analyse")
-    return _table.Study(config, _table.frame(pd.concat(there, ignore_index=True))), Path("analysis")
+    return _table.StudyData(config, _table.frame(pd.concat(tables, ignore_index=True))), Path("analysis")
 
 
 def power(
@@ -203,14 +201,14 @@ def power(
     _power.check(power=chance, alpha=alpha, tests=tests)
     level = f"power {chance:g}, α = {alpha:g} two-sided" + (f", {tests} tests (Bonferroni)" if tests > 1 else "")
     if effect is not None and participants is not None:
-        found = _power.power_of(participants, effect, alpha, tests)
-        print(f"{participants} participants find d = {effect:g} with probability {found:.3f} (α = {alpha:g} two-sided)")
+        share = _power.power_of(participants, effect, alpha, tests)
+        print(f"{participants} participants find d = {effect:g} with probability {share:.3f} (α = {alpha:g} two-sided)")
     elif effect is not None:
         needed = _power.participants_needed(effect, chance, alpha, tests)
         print(f"d = {effect:g} needs {needed} participants ({level})")
     elif participants is not None:
-        found = _power.smallest_effect(participants, chance, alpha, tests)
-        print(f"{participants} participants find d = {found:.3f} or more ({level})")
+        smallest = _power.smallest_effect(participants, chance, alpha, tests)
+        print(f"{participants} participants find d = {smallest:.3f} or more ({level})")
     else:
         _power_of_simulated(config, rationality, pool, outcome, (robot, against), chance, alpha)
 
@@ -230,7 +228,7 @@ def _power_of_simulated(
     from ital.study._config import load_config
 
     read, (robot, against) = load_config(config), robots
-    values = [str(one) for one in _power.RATIONALITIES] if rationality is None else rationality.split(",")
+    values = [str(rho) for rho in _power.RATIONALITIES] if rationality is None else rationality.split(",")
     names = ["random", *(f"boltzmann:{value.strip()}" for value in values), "machine"]
     teachers = [_arms.teacher(name, default=read.beta) for name in names]
     with show_progress(f"{pool} simulated participants, {len(teachers)} teachers", pool) as show:

@@ -55,8 +55,7 @@ def serve(
     """
     need_extra()
     from ital import study
-    from ital.study.server import create_app, from_environment
-    from ital.study.server._settings import password_of
+    from ital.study.server import create_app, from_environment, password_of
     from ital.study.store import open_store
 
     # All that can be wrong is found before the first page is served, and before anything is written.
@@ -96,10 +95,10 @@ def export(
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("export"),
 ) -> None:
     """Write the data: one tidy row per step as CSV and Parquet, the full log, a codebook, the configuration."""
-    from ital.study.store import _export
+    from ital.study.store.export import export_study
 
     with _open(source) as store:
-        for file in _export.export(store, out, mode):
+        for file in export_study(store, out, mode):
             print(file)
         versions = store.steps_configs(mode)
     if versions > 1:
@@ -112,10 +111,11 @@ def import_folder(
 ) -> None:
     """Put exported data into a database, for instance to look at them in the dashboard."""
     need_extra()
-    from ital.study.store import _export, open_store
+    from ital.study.store import open_store
+    from ital.study.store.export import import_study
 
     with open_store(database, create=True) as store:
-        count = _export.import_study(store, folder)
+        count = import_study(store, folder)
     print(f"{count} participants")
 
 
@@ -124,11 +124,11 @@ def backup(
     out: Annotated[Path | None, typer.Option(help="File to write (default: study-TIME.backup).")] = None,
 ) -> None:
     """Write everything to one file, while the study runs. Restores into SQLite and PostgreSQL alike."""
-    from ital.study.store import _portable
+    from ital.study.store import backups
 
     file = out or Path(time.strftime("study-%Y%m%d-%H%M%S.backup"))
     with _open(database) as store:
-        counts = _portable.backup(store, file)
+        counts = backups.backup(store, file)
         key_file = store.key_file
     print(f"{file}: {counts['participants']} participants, {counts['steps']} steps, {counts['events']} events")
     if key_file.exists():
@@ -145,22 +145,22 @@ def restore(
 ) -> None:
     """Put a backup into a database. Whoever was deleted since stays deleted. Stop the server first."""
     need_extra()
-    from ital.study.store import _portable, _store
+    from ital.study.store import backups, read_tombstones
 
     if tombstones is not None and not tombstones.is_file():
         raise InputError(f"there is no file {tombstones}")
-    more = [] if tombstones is None else _store.read_tombstones(tombstones)
-    counts = _portable.restore(file, database, replace=replace, more_tombstones=more)
+    more = [] if tombstones is None else read_tombstones(tombstones)
+    counts = backups.restore(file, database, replace=replace, more_tombstones=more)
     print(f"{counts['participants']} participants, {counts['steps']} steps; {counts['erased']} erased again")
 
 
 def verify(database: DATABASE = FILE) -> None:
     """Replay every choice, and compare with the robots' beliefs that were stored."""
-    from ital.study.store import _verify
+    from ital.study.store import verification
 
     _set_up_jax()
     with _open(database) as store:
-        report = _verify.verify(store)
+        report = verification.verify(store)
     print(f"{report.participants} participants, {report.steps} steps replayed, {len(report.problems)} problems")
     for problem in report.problems[:20]:
         print(f"  {problem}")

@@ -43,7 +43,7 @@ class Physics:
 
 
 @dataclass(frozen=True)
-class Consent:
+class ConsentForm:
     """What participants agree to. A new text wants a new version."""
 
     version: str
@@ -85,7 +85,7 @@ class Config:
     seed: int
     maps: tuple[Map, ...]
     warm_up_map: Map
-    consent: Consent
+    consent: ConsentForm
     instructions: tuple[Instruction, ...]
     check: tuple[Question, ...]
     debriefing: str
@@ -188,17 +188,17 @@ def parse_config(text: str, name: str = "study.toml") -> Config:
 def _config(content: Mapping[str, Any]) -> Config:
     """Checks every key and puts them together."""
     read = _Section("", content, Config)
-    maps = tuple(_map(_Section(f"maps[{i + 1}].", one, Map)) for i, one in enumerate(read.tables("maps")))
+    maps = tuple(_map(_Section(f"maps[{i + 1}].", table, Map)) for i, table in enumerate(read.tables("maps")))
     warm_up_map = _map(_Section("warm_up_map.", read.table("warm_up_map"), Map))
     every = (*maps, warm_up_map)
     size = len(warm_up_map.rewards)
-    for one in every:
-        if len(one.rewards) != size:
+    for each in every:
+        if len(each.rewards) != size:
             raise InputError(
-                f"maps must all have one size, but {one.name!r} has {len(one.rewards)} rows "
+                f"maps must all have one size, but {each.name!r} has {len(each.rewards)} rows "
                 f"and {warm_up_map.name!r} has {size}"
             )
-    names = [one.name for one in every]
+    names = [each.name for each in every]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"maps and warm_up_map must have names of their own, but {twice!r} is there twice")
@@ -210,13 +210,13 @@ def _config(content: Mapping[str, Any]) -> Config:
         seed=read.whole("seed", 0, 2**32 - 1),
         maps=maps,
         warm_up_map=warm_up_map,
-        consent=_consent(_Section("consent.", consent, Consent)),
+        consent=_consent(_Section("consent.", consent, ConsentForm)),
         instructions=tuple(
-            _instruction(_Section(f"instructions[{i + 1}].", one, Instruction))
-            for i, one in enumerate(read.tables("instructions"))
+            _instruction(_Section(f"instructions[{i + 1}].", table, Instruction))
+            for i, table in enumerate(read.tables("instructions"))
         ),
         check=tuple(
-            _question(_Section(f"check[{i + 1}].", one, Question)) for i, one in enumerate(read.tables("check"))
+            _question(_Section(f"check[{i + 1}].", table, Question)) for i, table in enumerate(read.tables("check"))
         ),
         debriefing=read.text("debriefing"),
         completion=_completion(_Section("completion.", completion, Completion)),
@@ -252,8 +252,8 @@ def _map(read: "_Section") -> Map:
     return Map(name, tuple(tuple(float(cell) for cell in row) for row in rows))
 
 
-def _consent(read: "_Section") -> Consent:
-    return Consent(read.text("version", most=40), read.text("text"))
+def _consent(read: "_Section") -> ConsentForm:
+    return ConsentForm(read.text("version", most=40), read.text("text"))
 
 
 def _instruction(read: "_Section") -> Instruction:
@@ -375,8 +375,8 @@ def _short(value: Any) -> str:
 def _plain(value: Any) -> Any:
     """Tuples as lists, and no keys without a value."""
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items() if one is not None}
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: _plain(item) for key, item in value.items() if item is not None}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _toml(content: Mapping[str, Any], prefix: str = "") -> str:
@@ -386,7 +386,7 @@ def _toml(content: Mapping[str, Any], prefix: str = "") -> str:
         if isinstance(value, dict):
             tables.append(f"\n[{prefix}{key}]\n{_toml(value, f'{prefix}{key}.')}")
         elif isinstance(value, list) and value and isinstance(value[0], dict):
-            tables += [f"\n[[{prefix}{key}]]\n{_toml(one, f'{prefix}{key}.')}" for one in value]
+            tables += [f"\n[[{prefix}{key}]]\n{_toml(item, f'{prefix}{key}.')}" for item in value]
         else:
             lines.append(f"{key} = {_toml_value(value)}\n")
     return "".join(lines + tables)
@@ -394,7 +394,7 @@ def _toml(content: Mapping[str, Any], prefix: str = "") -> str:
 
 def _toml_value(value: Any) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(_toml_value(one) for one in value)}]"
+        return f"[{', '.join(_toml_value(item) for item in value)}]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
     return repr(value).lower() if isinstance(value, bool) else repr(value)

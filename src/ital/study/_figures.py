@@ -78,14 +78,14 @@ def _bars(axis: Any, analysis: Analysis, outcome: str, learners: tuple[str, ...]
     """One group per map, a bar per arm with ±1 standard error; stars compare with naive robots."""
     teachers = teachers_in_order(analysis.summary["teacher"].tolist())
     arms = [(teacher, learner) for teacher in teachers for learner in learners]
-    maps = [one.name for one in analysis.config.maps]
+    maps = [on.name for on in analysis.config.maps]
     rows = analysis.summary[analysis.summary["outcome"] == outcome].set_index(["teacher", "learner", "map"])
     width = 0.84 / len(arms)
     tops: dict[tuple[str, str], float] = {}
     for i, (teacher, learner) in enumerate(arms):
-        found = rows.loc[[(teacher, learner, name) for name in maps]]
+        own = rows.loc[[(teacher, learner, name) for name in maps]]
         where = np.arange(len(maps)) + (i - (len(arms) - 1) / 2) * width
-        mean, error = found["mean"].to_numpy(), found["sem"].fillna(0).to_numpy()
+        mean, error = own["mean"].to_numpy(), own["sem"].fillna(0).to_numpy()
         axis.bar(
             where, mean, 0.92 * width, yerr=error, label=arm(teacher, learner), color=colour(teacher, learner),
             hatch=HATCHES.get(teacher.partition(":")[0]), edgecolor="white", linewidth=0.4,
@@ -107,7 +107,7 @@ def _bars(axis: Any, analysis: Analysis, outcome: str, learners: tuple[str, ...]
     for (teacher, name), high in tops.items():
         middle = teachers.index(teacher) * len(learners) + (len(learners) - 1) / 2
         centre = maps.index(name) + (middle - (len(arms) - 1) / 2) * width
-        for row, first in enumerate(one for one in learners if one != "naive"):  # one above the other
+        for row, first in enumerate(learner for learner in learners if learner != "naive"):  # one above the other
             mark = tests.loc[(teacher, name, first), "stars"] if (teacher, name, first) in tests.index else ""
             if mark:
                 axis.annotate(
@@ -124,8 +124,8 @@ def bars(figure: Any, analysis: Analysis) -> None:
     for axis, outcome in zip(axes.flat, panels, strict=True):
         _bars(axis, analysis, outcome, robots(analysis.config))
         axis.set_title(titles[outcome].title, fontsize=10)
-    for i, one in enumerate(analysis.config.maps):
-        reference = analysis.references[one.name]
+    for i, on in enumerate(analysis.config.maps):
+        reference = analysis.references[on.name]
         axes[1, 2].plot([i - 0.45, i + 0.45], [reference] * 2, color="0.35", ls="--", lw=1, zorder=1)
     axes[1, 2].plot([], [], color="0.35", ls="--", lw=1, label="true policy")
     handles, labels = axes[1, 2].get_legend_handles_labels()
@@ -137,7 +137,7 @@ def bars(figure: Any, analysis: Analysis) -> None:
 
 def curves(figure: Any, analysis: Analysis) -> None:
     """Distance, policy distance and reward at every step, a column per map, bands of ±1 standard error."""
-    maps = [one.name for one in analysis.config.maps]
+    maps = [on.name for on in analysis.config.maps]
     axes = figure.subplots(len(CURVES), len(maps), squeeze=False, sharex=True, sharey="row")
     table = analysis.curves.set_index(["teacher", "learner", "map"])
     for column, name in enumerate(maps):
@@ -200,7 +200,7 @@ def control(figure: Any, analysis: Analysis) -> None:
         va="bottom", color="0.3",
     )  # fmt: skip
     right.set_ylim(-0.6, len(arms) + 0.3)
-    right.set_yticks(range(len(arms)), [arm(*one) for one in reversed(arms)], fontsize=8)
+    right.set_yticks(range(len(arms)), [arm(*each) for each in reversed(arms)], fontsize=8)
     right.set_title(f"Path of {steps} steps, added up", fontsize=10)
     right.margins(x=0.12)
     right.spines[["top", "right"]].set_visible(False)

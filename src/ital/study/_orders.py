@@ -20,7 +20,7 @@ def _orders(maps: int, learners: tuple[str, ...]) -> tuple[str, ...]:
     patterns = itertools.product(learners, repeat=min(maps, LONGEST))
 
     def repeats(pattern: tuple[str, ...]) -> int:
-        return sum(one == other for one, other in itertools.pairwise(pattern))
+        return sum(first == second for first, second in itertools.pairwise(pattern))
 
     return tuple("-".join((pattern * maps)[:maps]) for pattern in sorted(patterns, key=repeats))
 
@@ -42,7 +42,7 @@ def turns(order: str, learners: Sequence[str] = LEARNERS) -> list[str]:
 @functools.lru_cache(maxsize=4096)
 def _turns(order: str, learners: tuple[str, ...]) -> tuple[str, ...]:
     maps = range(order.count("-") + 1)
-    return tuple("-".join(each) for each in zip(*(robots(order, one, learners) for one in maps), strict=True))
+    return tuple("-".join(each) for each in zip(*(robots(order, i, learners) for i in maps), strict=True))
 
 
 def firsts(counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEARNERS) -> list[dict[str, int]]:
@@ -67,14 +67,14 @@ def next_order(counted: Mapping[str, int], maps: int, learners: Sequence[str] = 
     def least(among: Sequence[str], cost: Callable[[str], int]) -> list[str]:
         costs = [cost(order) for order in among]
         lowest = min(costs)
-        return [order for order, one in zip(among, costs, strict=True) if one == lowest]
+        return [order for order, each in zip(among, costs, strict=True) if each == lowest]
 
     even = least(
         orders(maps, learners),
         lambda order: sum(row[first] for row, first in zip(table, order.split("-"), strict=True)),
     )
     rare = least(even, lambda order: taken[order])
-    return least(rare, lambda order: -sum(taken[one] for one in _turns(order, tuple(learners))))[0]
+    return least(rare, lambda order: -sum(taken[turn] for turn in _turns(order, tuple(learners))))[0]
 
 
 __all__ = ["firsts", "next_order", "orders", "robots", "turns"]

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ital.errors import InputError
-from ital.study._arms import Teacher
+from ital.study._arms import ArmTeacher
 from ital.study._config import Config
-from ital.study._rules import Arrow, Rules
+from ital.study._rules import Arrow, StudyRules
 
 if TYPE_CHECKING:
     import httpx
@@ -37,7 +37,7 @@ class Acknowledged(NamedTuple):
 
 
 @dataclass
-class Outcome:
+class CrowdOutcome:
     """What a run of simulated participants brought."""
 
     participants: int
@@ -65,7 +65,7 @@ class Outcome:
         return summary
 
 
-class Refused(InputError):
+class ServerRefused(InputError):
     """The server refused, and asking again would not help."""
 
 
@@ -73,15 +73,15 @@ class _Crowd:
     """What the participants of one run share: the connection, the rules, the settings, the outcome."""
 
     def __init__(
-        self, config: Config, teacher: Teacher, client: "httpx.AsyncClient", key: str, think: float, patience: float
+        self, config: Config, teacher: ArmTeacher, client: "httpx.AsyncClient", key: str, think: float, patience: float
     ) -> None:
-        self.rules, self.version = Rules(config), config.hash
-        self.answers = {one.question: one.answer for one in config.check}
+        self.rules, self.version = StudyRules(config), config.hash
+        self.answers = {asked.question: asked.answer for asked in config.check}
         self.teacher, self.client, self.key, self.think, self.patience = teacher, client, key, think, patience
 
     def choose(self, scene: Mapping[str, Any], rng: np.random.Generator) -> int:
         """The choice of the teacher, from what is on the screen."""
-        arrows = [Arrow(one["cell"], one["action"]) for one in scene["arrows"]]
+        arrows = [Arrow(arrow["cell"], arrow["action"]) for arrow in scene["arrows"]]
         scores = np.zeros(len(arrows))
         if self.teacher.rationality:
             scores = self.rules.volumes_toward(np.asarray(scene["truth"]), np.asarray(scene["belief"]), arrows)
@@ -92,7 +92,7 @@ class _Crowd:
 class _Participant:
     """One participant: a cookie, the state on the screen, and a way to choose."""
 
-    def __init__(self, crowd: _Crowd, name: str, rng: np.random.Generator, outcome: Outcome) -> None:
+    def __init__(self, crowd: _Crowd, name: str, rng: np.random.Generator, outcome: CrowdOutcome) -> None:
         self.crowd, self.name, self.rng, self.outcome = crowd, name, rng, outcome
         self.cookies: dict[str, str] = {}
         self.state: Json = {}
@@ -118,7 +118,7 @@ class _Participant:
         await self.send("/api/join", body)
         version = self.state.get("study", {}).get("version", self.crowd.version)
         if version != self.crowd.version:
-            raise Refused(
+            raise ServerRefused(
                 f"the server runs another configuration ({version[:12]}…, not {self.crowd.version[:12]}…): "
                 "give the one that it runs with --config"
             )
@@ -132,15 +132,15 @@ class _Participant:
             case "instructions":
                 await self.send("/api/instructions", {})
             case "check":
-                questions = [one["question"] for one in state["check"]["questions"]]
-                await self.send("/api/check", {"answers": [self.crowd.answers.get(one, 0) for one in questions]})
+                questions = [asked["question"] for asked in state["check"]["questions"]]
+                await self.send("/api/check", {"answers": [self.crowd.answers.get(text, 0) for text in questions]})
             case "warm_up" | "teach":
                 await self.teach(state["scene"])
                 show()
             case "comments":
                 await self.send("/api/comments", {"text": ""})
             case stage:
-                raise Refused(f"a simulated participant does not know what to do at stage {stage!r}")
+                raise ServerRefused(f"a simulated participant does not know what to do at stage {stage!r}")
 
     async def teach(self, scene: Json) -> None:
         """One step: think, choose, confirm."""
@@ -183,7 +183,7 @@ class _Participant:
             if not lost:
                 break
             if time.monotonic() > given_up:
-                raise Refused(f"no answer from the server for {self.crowd.patience:g} s ({lost})")
+                raise ServerRefused(f"no answer from the server for {self.crowd.patience:g} s ({lost})")
             self.outcome.retries += 1
             await asyncio.sleep(pause * (1 + self.rng.random()))
             pause = min(2 * pause, 2.0)
@@ -202,7 +202,7 @@ class _Participant:
             await self.join()
             return False
         reason = content.get("error") or content.get("detail") or answer.reason_phrase
-        raise Refused(f"the server refused {path}: {reason} (status {answer.status_code})")
+        raise ServerRefused(f"the server refused {path}: {reason} (status {answer.status_code})")
 
 
 def _json(answer: "httpx.Response") -> Json:
@@ -213,14 +213,14 @@ def _json(answer: "httpx.Response") -> Json:
     if isinstance(content, dict) and (not answer.is_success or "stage" in content):
         return content
     if answer.is_success:
-        raise Refused(f"{answer.request.url} is not a study: its answer has no stage")
+        raise ServerRefused(f"{answer.request.url} is not a study: its answer has no stage")
     return {}
 
 
 async def take_part(
     url: str,
     config: Config,
-    teacher: Teacher,
+    teacher: ArmTeacher,
     participants: int,
     *,
     key: str,
@@ -233,7 +233,7 @@ async def take_part(
     names: Sequence[str] | None = None,
     show: Callable[[int], None] = lambda steps: None,
     transport: "httpx.AsyncBaseTransport | None" = None,
-) -> Outcome:
+) -> CrowdOutcome:
     """Sends simulated participants through the study at ``url``.
 
     ``think``: mean of the exponential time before each choice, in seconds. ``at_once``: how many at a time.
@@ -241,7 +241,7 @@ async def take_part(
     are. ``patience``: how long to wait for a server that does not answer. ``names``: IDs to come back with, one per
     participant. ``show`` is told how many steps are stored.
     """
-    outcome = Outcome(participants)
+    outcome = CrowdOutcome(participants)
     rngs = [np.random.default_rng((seed, i)) for i in range(participants)]
     run = secrets.token_hex(8)
     names = names or [f"simulated-{run}-{i}" for i in range(participants)]
@@ -250,7 +250,7 @@ async def take_part(
     async with _client(url, at_once or participants, transport) as client:
         crowd = _Crowd(config, teacher, client, key, think, patience)
 
-        async def one(i: int) -> None:
+        async def send_in(i: int) -> None:
             async with places:
                 await asyncio.sleep(rngs[i].uniform(0, ramp) if ramp else 0)
                 participant = _Participant(crowd, names[i], rngs[i], outcome)
@@ -260,7 +260,7 @@ async def take_part(
         try:
             async with asyncio.timeout(limit), asyncio.TaskGroup() as group:
                 for i in range(participants):
-                    group.create_task(one(i))
+                    group.create_task(send_in(i))
         except TimeoutError:
             pass  # the limit: a load test is over
         except ExceptionGroup as several:

@@ -30,9 +30,9 @@ def power_of(n: int, effect: float, alpha: float = 0.05, tests: int = 1) -> floa
         return 0.0
     away = abs(effect) * math.sqrt(n)
     limit = stats.t.ppf(1 - alpha / tests / 2, n - 1)
-    found = stats.nct.sf(limit, n - 1, away) + stats.nct.cdf(-limit, n - 1, away)
+    chance = stats.nct.sf(limit, n - 1, away) + stats.nct.cdf(-limit, n - 1, away)
     # Far out, SciPy's noncentral t has no digits left; the chance is then 1 to all of ours.
-    return float(found) if np.isfinite(found) else 1.0
+    return float(chance) if np.isfinite(chance) else 1.0
 
 
 def participants_needed(effect: float, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> int:
@@ -95,7 +95,7 @@ def needed_for_all_maps(
 
 def simulated_effects(
     config: Config,
-    teachers: Sequence[_arms.Teacher],
+    teachers: Sequence[_arms.ArmTeacher],
     *,
     pool: int = 100,
     outcome: str = "distance_last",
@@ -116,9 +116,9 @@ def simulated_effects(
     import pandas as pd
 
     check(power=power, alpha=alpha)
-    known = _analysis.measures(config.steps)
-    if outcome not in known:
-        raise InputError(f"outcome must be one of {', '.join(known)}, not {outcome!r}")
+    allowed = _analysis.measures(config.steps)
+    if outcome not in allowed:
+        raise InputError(f"outcome must be one of {', '.join(allowed)}, not {outcome!r}")
     if robot not in ("aware", ADAPTIVE):
         raise InputError(f"robot must be aware or {ADAPTIVE}, not {robot!r}")
     if against not in ("naive", _arms.MATCHED):

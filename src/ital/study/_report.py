@@ -27,7 +27,7 @@ MAIN = ("distance_last", "policy_tv_last", "reward")  # outcomes in the report; 
 def write(analysis: Analysis, out: Path) -> list[Path]:
     """Writes tables, figures and the report into a folder, each file wholly or not at all; returns them."""
     from ital._files import write as put
-    from ital.figures._curves import save
+    from ital.figures import save
 
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)

@@ -25,7 +25,7 @@ class Arrow(NamedTuple):
     action: int
 
 
-class Picture(NamedTuple):
+class RobotPicture(NamedTuple):
     """What a participant sees of a robot: its belief of every cell, and its most probable action there."""
 
     belief: list[float]
@@ -40,7 +40,7 @@ class Mind(NamedTuple):
     step: int = 0
 
 
-class Rules:
+class StudyRules:
     """A study's world: starts, candidates, the robots' updates, pictures and measures.
 
     All is a function of the configuration and the arguments. Objects are safe to share between threads. Beliefs are
@@ -51,9 +51,9 @@ class Rules:
         self.config = config
         self.game = _world.game(config)
         self.robots = _world.robots(config)
-        self._maps = {one.name: one for one in config.all_maps}
+        self._maps = {on.name: on for on in config.all_maps}
         self._truths = {
-            name: _world.truths(self.game, np.asarray(one.rewards), config.arrows) for name, one in self._maps.items()
+            name: _world.truths(self.game, np.asarray(on.rewards), config.arrows) for name, on in self._maps.items()
         }
         self._arrows = functools.lru_cache(maxsize=512)(self._draw)
         self._lr = np.float32(config.lr)
@@ -88,12 +88,12 @@ class Rules:
         if not 0 <= number < 2**32:
             raise InputError(f"a participant's number must lie in [0, 2**32), not {number}")
         numbers = (self.config.seed, number, _world.map_code(self.map(map_name).name))
-        return _key(*(np.uint32(one) for one in numbers))
+        return _key(*map(np.uint32, numbers))
 
     def _draw(self, number: int, map_name: str) -> tuple[tuple[Arrow, ...], ...]:
-        known = self.game, self.config.candidates, self._key(number, map_name), self.truth(map_name).cumulative
+        settled = self.game, self.config.candidates, self._key(number, map_name), self.truth(map_name).cumulative
         nowhere = np.zeros(self.config.size**2, bool)
-        drawn = _world.all_arrows(functools.partial(_draw_arrows, *known), nowhere, self.steps(map_name))
+        drawn = _world.all_arrows(functools.partial(_draw_arrows, *settled), nowhere, self.steps(map_name))
         cells, actions = (part.tolist() for part in drawn)
         return tuple(tuple(map(Arrow, *step)) for step in zip(cells, actions, strict=True))
 
@@ -130,10 +130,10 @@ class Rules:
             raise InputError(f"{len(choices)} choices on map {map_name!r}, which has {len(minds) - 1} steps")
         return minds
 
-    def picture(self, w: np.ndarray) -> Picture:
+    def picture(self, w: np.ndarray) -> RobotPicture:
         """What the participant sees of a belief."""
         belief = _belief(w)
-        return Picture(belief.tolist(), np.asarray(_best_action(self.game, belief)).tolist())
+        return RobotPicture(belief.tolist(), np.asarray(_best_action(self.game, belief)).tolist())
 
     def volumes(self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> np.ndarray:
         """The exact teaching volume of every arrow: how far it would bring a naive robot toward the truth."""
@@ -166,13 +166,13 @@ class Rules:
 
     def warm_up(self) -> None:
         """Compiles everything, so that no participant waits for it."""
-        for one in (self.config.maps[0], self.config.warm_up_map):
-            w, arrows = self.start(0, one.name), self.candidates(0, one.name)[0]
+        for name in (self.config.maps[0].name, self.config.warm_up_map.name):
+            w, arrows = self.start(0, name), self.candidates(0, name)[0]
             for learner in self.config.learners:
-                self.update(one.name, learner, self.mind(learner, w), arrows, 0)
-            self.best(one.name, w, arrows)
+                self.update(name, learner, self.mind(learner, w), arrows, 0)
+            self.best(name, w, arrows)
             self.picture(w)
-            self.measures(one.name, w)
+            self.measures(name, w)
 
 
 def _belief(w: Any) -> np.ndarray:

@@ -63,7 +63,7 @@ KEY = ("participant", "teacher", "map", "learner", "step")
 _DTYPES: dict[str, Any] = {"whole": "int64", "number": "float64", "yes-no": "bool"}
 
 
-class Study(NamedTuple):
+class StudyData(NamedTuple):
     """A study folder: the configuration as used, and the step table."""
 
     config: Config
@@ -166,7 +166,7 @@ def parquet_bytes(table: "pd.DataFrame") -> bytes:
     return buffer.getvalue()
 
 
-def read_study(folder: Path) -> Study:
+def read_study(folder: Path) -> StudyData:
     """Reads a study folder; refuses one that lacks the table or the configuration, or holds a step twice."""
     folder = Path(folder)
     if not folder.is_dir():
@@ -176,7 +176,7 @@ def read_study(folder: Path) -> Study:
             raise InputError(f"{folder} is not a study folder: it has no {name}")
     steps = read_csv(folder / "steps.csv")
     check_unique(steps)
-    return Study(load_config(folder / "study.toml"), steps)
+    return StudyData(load_config(folder / "study.toml"), steps)
 
 
 def check_unique(steps: "pd.DataFrame", key: Sequence[str] = KEY) -> None:

@@ -18,7 +18,7 @@ playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright f
 import uvicorn  # noqa: E402
 
 from ital import study  # noqa: E402
-from ital.study.server import Settings, create_app, create_play_app  # noqa: E402
+from ital.study.server import ServerSettings, create_app, create_play_app  # noqa: E402
 from tests.study.server.people import cheap_hash  # noqa: E402
 
 playwright_api.expect.set_options(timeout=20_000)  # the machine may be busy
@@ -54,7 +54,7 @@ def study_config(**changes):
 
 
 def study_app(folder, config):
-    settings = Settings(cheap_hash(PASSWORD), b"s" * 32, joins_per_minute=600, log_ins_per_minute=100)
+    settings = ServerSettings(cheap_hash(PASSWORD), b"s" * 32, joins_per_minute=600, log_ins_per_minute=100)
     return create_app(config, str(folder / "study.db"), settings)
 
 

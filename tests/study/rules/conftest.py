@@ -13,7 +13,7 @@ def config():
 
 @pytest.fixture(scope="session")
 def rules(config):
-    return study.Rules(config)
+    return study.StudyRules(config)
 
 
 @pytest.fixture(scope="session")
@@ -36,11 +36,11 @@ def steps(config, ran):
 
 @pytest.fixture(scope="session")
 def analysis(config, steps):
-    return _analysis.analyze(_table.Study(config, steps))
+    return _analysis.analyze(_table.StudyData(config, steps))
 
 
 @pytest.fixture(scope="session")
 def of_three(config, teachers):
     """The analysis of six simulated participants of a study with the third robot, two maps."""
     three = dataclasses.replace(config, adaptive=True, maps=config.maps[:2])
-    return _analysis.analyze(_table.Study(three, _arms.simulate(three, 6, teachers)))
+    return _analysis.analyze(_table.StudyData(three, _arms.simulate(three, 6, teachers)))

@@ -13,7 +13,7 @@ class FakeServer:
     """Answers like the study server; with ``trouble`` it loses requests and answers now and then."""
 
     def __init__(self, config, *, trouble=0.0, seed=0):
-        self.config, self.rules = config, study.Rules(config)
+        self.config, self.rules = config, study.StudyRules(config)
         self.rng, self.trouble = random.Random(seed), trouble
         self.people, self.stored, self.requests = {}, [], 0
         self.plan = [("w", config.warm_up_map.name, config.warm_up_learner, config.warm_up_steps)]

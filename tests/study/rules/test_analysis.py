@@ -8,7 +8,7 @@ from ital.errors import InputError
 from ital.study import _analysis, _arms, _table
 from ital.study._analysis import ALL_MAPS, analyze
 from ital.study._arms import MATCHED
-from ital.study._table import Study
+from ital.study._table import StudyData
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +21,7 @@ def as_if_live(config, rules):
 @pytest.fixture(scope="module")
 def found(config, as_if_live):
     """The analysis of those rows."""
-    return analyze(Study(config, as_if_live))
+    return analyze(StudyData(config, as_if_live))
 
 
 def test_simulated_data_are_called_so(analysis):
@@ -168,7 +168,7 @@ def test_people_are_compared_with_machines_in_their_place(rules, as_if_live, fou
 
 def test_every_arm_of_a_teacher_has_the_same_participants(config, steps):
     apart = steps[(steps["teacher"] == "machine") == (steps["participant"] <= 2)]
-    found = analyze(Study(config, apart[apart["participant"] <= 4].reset_index(drop=True)))
+    found = analyze(StudyData(config, apart[apart["participant"] <= 4].reset_index(drop=True)))
     assert found.participants == {"machine": 2, "random": 2}
     assert (found.summary["n"] == 2).all()
     assert (found.tests["second_teacher"] == found.tests["teacher"]).all()  # nobody had both teachers
@@ -177,12 +177,12 @@ def test_every_arm_of_a_teacher_has_the_same_participants(config, steps):
 
 def test_live_data_come_before_simulated_ones_and_are_never_mixed(config, as_if_live, steps):
     both = pd.concat([steps[steps["participant"] > 18], as_if_live], ignore_index=True)
-    found = analyze(Study(config, both))
+    found = analyze(StudyData(config, both))
     assert found.participants == {"human": 3}
     assert "Rows of other modes (simulated) are left out." in found.notes
-    assert analyze(Study(config, both), "simulated").participants == {"machine": 2, "random": 2}
+    assert analyze(StudyData(config, both), "simulated").participants == {"machine": 2, "random": 2}
     with pytest.raises(InputError, match="no steps of mode pilot in this study: there are simulated, live"):
-        analyze(Study(config, both), "pilot")
+        analyze(StudyData(config, both), "pilot")
 
 
 def test_whoever_did_not_finish_is_left_out_and_counted(config, as_if_live):
@@ -201,7 +201,7 @@ def test_whoever_did_not_finish_is_left_out_and_counted(config, as_if_live):
 
 def test_a_table_that_was_changed_is_noticed(config, as_if_live):
     forged = as_if_live.assign(distance=as_if_live["distance"].where(as_if_live["step"] != 30, 1.0))
-    found = analyze(Study(config, forged))
+    found = analyze(StudyData(config, forged))
     assert found.replay_error > 1
     assert any("differ from a replay" in note for note in found.notes)
 

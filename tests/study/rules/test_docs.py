@@ -24,7 +24,7 @@ def test_every_key_of_the_configuration_is_explained():
     for part in (
         _config.Physics,
         _config.Map,
-        _config.Consent,
+        _config.ConsentForm,
         _config.Instruction,
         _config.Question,
         _config.Completion,

@@ -225,7 +225,7 @@ def test_arrows_are_draws_of_the_true_policy(rules, reference):
 
 
 def test_optimal_arrows(config, rules, reference):
-    optimal = study.Rules(dataclasses.replace(config, arrows="optimal"))
+    optimal = study.StudyRules(dataclasses.replace(config, arrows="optimal"))
     policy = reference.policy(optimal.truth("C").target.astype(float))
     drawn = optimal.candidates(1, "C")
     for step, drawn_before in zip(drawn, rules.candidates(1, "C"), strict=True):
@@ -234,9 +234,9 @@ def test_optimal_arrows(config, rules, reference):
 
 
 def test_a_longer_study_begins_like_a_shorter_one(config, rules):
-    shorter = study.Rules(dataclasses.replace(config, steps=10))
+    shorter = study.StudyRules(dataclasses.replace(config, steps=10))
     assert shorter.candidates(2, "B") == rules.candidates(2, "B")[:10]
-    other = study.Rules(dataclasses.replace(config, seed=1))
+    other = study.StudyRules(dataclasses.replace(config, seed=1))
     assert other.candidates(2, "B") != rules.candidates(2, "B")
 
 

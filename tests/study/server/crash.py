@@ -11,19 +11,19 @@ from typing import NamedTuple
 import httpx
 import sqlalchemy as sa
 
-from ital.study import Rules, _arms, _participants
+from ital.study import StudyRules, _arms, _participants
 from ital.study._cli_server import listen
 from ital.study.server import _flow
 from ital.study.server._security import Keys
 from ital.study.store import open_store
-from ital.study.store._tables import participants as participants_table
-from ital.study.store._tables import steps as steps_table
-from ital.study.store._verify import verify
+from ital.study.store.tables import participants as participants_table
+from ital.study.store.tables import steps as steps_table
+from ital.study.store.verification import verify
 from tests.study.server.people import PASSWORD, SECRET, SIMULATION_KEY, cheap_hash
 
 
 class Survived(NamedTuple):
-    outcome: _participants.Outcome
+    outcome: _participants.CrowdOutcome
     kills: int
     stored_at_kills: list[int]
 
@@ -64,7 +64,7 @@ class Server:
         }
         self.told = arguments, environment, str(folder / "server.log")
         self.process = None
-        Rules(config).warm_up()  # compiled here, where it is kept for all
+        StudyRules(config).warm_up()  # compiled here, where it is kept for all
 
     async def start(self, most=120.0):
         self.process = READY.Process(target=_serve, args=self.told)

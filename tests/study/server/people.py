@@ -7,7 +7,7 @@ import json
 from argon2 import PasswordHasher
 
 from ital import study
-from ital.study.server import Settings
+from ital.study.server import ServerSettings
 
 PASSWORD = "a password for tests"
 SIMULATION_KEY = "a simulation key for tests"
@@ -26,7 +26,7 @@ def cheap_hash(password):
 
 @functools.cache
 def _settings():
-    return Settings(cheap_hash(PASSWORD), SECRET, SIMULATION_KEY, joins_per_minute=10_000, log_ins_per_minute=100)
+    return ServerSettings(cheap_hash(PASSWORD), SECRET, SIMULATION_KEY, joins_per_minute=10_000, log_ins_per_minute=100)
 
 
 @functools.cache

@@ -10,9 +10,8 @@ from itsdangerous import URLSafeTimedSerializer
 from ital.study.server import _security
 from ital.study.server._security import Keys, RateLimit, is_own_origin
 from ital.study.server._settings import hash_password
-from ital.study.store import _operations as operations
-from ital.study.store import open_store
-from ital.study.store._tables import ALL
+from ital.study.store import open_store, operations
+from ital.study.store.tables import ALL
 from tests.study.server.people import PASSWORD, SECRET, SIMULATION_KEY, Person, Refusal, Researcher, tiny
 
 POSTS = {
@@ -335,7 +334,7 @@ def test_an_error_of_ours_shows_nothing_of_the_inside(url, served, monkeypatch):
         def breaks(*_):
             raise RuntimeError("a secret of the inside")
 
-        monkeypatch.setattr(_study.Study, "look", breaks)
+        monkeypatch.setattr(_study.LiveStudy, "look", breaks)
         answer = one.request("GET", "/api/state")
     assert answer.status_code == 500
     assert set(answer.json()) == {"error", "code"}

@@ -7,10 +7,11 @@ import subprocess
 import sys
 
 import pytest
+import typer
 
 from ital.cli import main
 from ital.errors import InputError
-from ital.study import _cli_server
+from ital.study import _cli_server, commands
 from ital.study.store import open_store
 from tests.study.server.conftest import running
 from tests.study.server.people import Person, tiny
@@ -52,6 +53,15 @@ def started(monkeypatch):
 
     monkeypatch.setattr(_cli_server, "run", run)
     return calls
+
+
+def test_one_door_for_all_commands():
+    top = typer.Typer()
+    commands.register(top)
+    click = typer.main.get_command(top)
+    assert set(click.commands) == {"play", "study"}
+    served = {"serve", "export", "import", "backup", "restore", "verify"}
+    assert set(click.commands["study"].commands) == served | {"simulate", "analyze", "power"}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ital.study import Rules, _table
+from ital.study import StudyRules, _table
 from tests.study.server.conftest import serve
 from tests.study.server.people import Person, Refusal, tiny
 
@@ -54,7 +54,7 @@ def test_the_overview(crowd, researcher):
 def test_curves_are_those_of_the_rules(crowd, researcher):
     curves = researcher.overview("simulated")["curves"]
     config = tiny()
-    rules = Rules(config)
+    rules = StudyRules(config)
     assert set(curves) == {one.name for one in config.maps}
     for name, by_learner in curves.items():
         for learner, curve in by_learner.items():

@@ -12,9 +12,9 @@ import sqlalchemy as sa
 from ital.errors import InputError
 from ital.study import _analysis, _table
 from ital.study._cli_analysis import read_source
-from ital.study.store import _export, _portable, open_store
-from ital.study.store._tables import steps
-from ital.study.store._verify import verify
+from ital.study.store import backups, export, open_store, operations
+from ital.study.store.tables import steps
+from ital.study.store.verification import verify
 from tests.study.server import postgres
 from tests.study.server.conftest import serve
 from tests.study.server.people import Person, tiny
@@ -52,13 +52,13 @@ def another(url, request, tmp_path):
 
 def test_export_import_and_export_again_is_the_same_bit_for_bit(studied, another, tmp_path):
     with open_store(studied) as store:
-        files = _export.export(store, tmp_path / "first", "live")
+        files = export.export_study(store, tmp_path / "first", "live")
         table = store.steps_table("live")
     assert {file.name for file in files} == {"steps.csv", "steps.parquet", "events.jsonl", "codebook.md", "study.toml"}
     with open_store(another, create=True) as store:
-        assert _export.import_study(store, tmp_path / "first") == 3
+        assert export.import_study(store, tmp_path / "first") == 3
         again = store.steps_table("live")
-        for file in _export.export(store, tmp_path / "second", "live"):
+        for file in export.export_study(store, tmp_path / "second", "live"):
             if file.name != "steps.parquet":
                 assert file.read_bytes() == (tmp_path / "first" / file.name).read_bytes(), file.name
         assert verify(store).problems == []
@@ -74,9 +74,9 @@ def test_the_analysis_of_an_export_an_import_and_the_database_gives_the_same_num
         for _ in range(2):
             Person(client, tiny()).join().begin().finish()
     with open_store(sqlite_url) as store:
-        _export.export(store, tmp_path / "out", "live")
+        export.export_study(store, tmp_path / "out", "live")
     with open_store(str(tmp_path / "copy.db"), create=True) as store:
-        _export.import_study(store, tmp_path / "out")
+        export.import_study(store, tmp_path / "out")
     sources = (sqlite_url, str(tmp_path / "copy.db"), str(tmp_path / "out"))
     first, *others = [_analysis.analyze(read_source(source, "live")[0], "live") for source in sources]
     assert "human" in set(first.outcomes["teacher"])
@@ -87,9 +87,9 @@ def test_the_analysis_of_an_export_an_import_and_the_database_gives_the_same_num
 
 def test_exports_hold_no_external_ids_no_codes_and_nobody_who_was_deleted(studied, tmp_path):
     with open_store(studied) as store:
-        _export.export(store, tmp_path / "out", "live")
+        export.export_study(store, tmp_path / "out", "live")
     with open_store(studied) as store, store.reading() as connection:
-        everyone = _export._participants(connection, "live")
+        everyone = operations.everyone(connection, mode="live")
     text = "".join(file.read_text() for file in (tmp_path / "out").iterdir() if file.suffix != ".parquet")
     for one in everyone:
         for private in (one.uid, one.external_hash, one.resume_hash):
@@ -101,9 +101,9 @@ def test_exports_hold_no_external_ids_no_codes_and_nobody_who_was_deleted(studie
 
 def test_importing_twice_or_rubbish_is_refused_and_changes_nothing(studied, another, tmp_path):
     with open_store(studied) as store:
-        _export.export(store, tmp_path / "out", "live")
+        export.export_study(store, tmp_path / "out", "live")
     with open_store(another, create=True) as store:
-        _export.import_study(store, tmp_path / "out")
+        export.import_study(store, tmp_path / "out")
     before = everything(another)
     lines = (tmp_path / "out" / "events.jsonl").read_text().splitlines()
     taken = [line for line in lines if '"record": "step"' in line]
@@ -117,17 +117,17 @@ def test_importing_twice_or_rubbish_is_refused_and_changes_nothing(studied, anot
         (tmp_path / name).mkdir()
         (tmp_path / name / "events.jsonl").write_text(text + "\n")
         with open_store(another) as store, pytest.raises(InputError, match=said):
-            _export.import_study(store, tmp_path / name)
+            export.import_study(store, tmp_path / name)
     with open_store(another) as store, pytest.raises(InputError, match=r"no events\.jsonl"):
-        _export.import_study(store, tmp_path / "nowhere")
+        export.import_study(store, tmp_path / "nowhere")
     assert everything(another) == before
 
 
 def test_a_backup_restores_into_the_other_database(studied, another, tmp_path):
     with open_store(studied) as store:
-        counts = _portable.backup(store, tmp_path / "b.backup")
+        counts = backups.backup(store, tmp_path / "b.backup")
     assert (tmp_path / "b.backup").stat().st_mode & 0o077 == 0
-    assert _portable.restore(tmp_path / "b.backup", another) == {**counts, "erased": 0}
+    assert backups.restore(tmp_path / "b.backup", another) == {**counts, "erased": 0}
     was, restored = everything(studied), everything(another)
     assert restored.pop("audit")[:-1] == was.pop("audit")
     assert restored == was
@@ -137,8 +137,8 @@ def test_a_backup_restores_into_the_other_database(studied, another, tmp_path):
 
 def test_a_restored_study_goes_on(studied, another, tmp_path, served):
     with open_store(studied) as store:
-        _portable.backup(store, tmp_path / "b.backup")
-    _portable.restore(tmp_path / "b.backup", another)
+        backups.backup(store, tmp_path / "b.backup")
+    backups.restore(tmp_path / "b.backup", another)
     with served(another) as client:
         one = Person(client, tiny()).join(ids={"id": "external-2"})
         assert one.state["progress"]["done"] == 7
@@ -150,14 +150,14 @@ def test_a_restored_study_goes_on(studied, another, tmp_path, served):
 
 def test_whoever_was_deleted_after_the_backup_stays_deleted(studied, tmp_path, served):
     with open_store(studied) as store:
-        _portable.backup(store, tmp_path / "b.backup")
+        backups.backup(store, tmp_path / "b.backup")
     with served(studied) as client:
         Person(client, tiny()).join(ids={"id": "external-0"}).do("/api/leave", {"keep": False})
         late = Person(client, tiny()).join().begin()
         late.do("/api/leave", {"keep": False})  # came and went after the backup: number 6
     with pytest.raises(InputError, match="--replace"):
-        _portable.restore(tmp_path / "b.backup", studied)
-    assert _portable.restore(tmp_path / "b.backup", studied, replace=True)["erased"] == 1
+        backups.restore(tmp_path / "b.backup", studied)
+    assert backups.restore(tmp_path / "b.backup", studied, replace=True)["erased"] == 1
     rows = everything(studied)
     assert [row.number for row in rows["participants"]] == [2, 3, 5]
     assert {row.participant for row in rows["steps"]} == {2, 3, 5}
@@ -169,13 +169,13 @@ def test_whoever_was_deleted_after_the_backup_stays_deleted(studied, tmp_path, s
 
 def test_deletions_travel_to_another_machine_by_file(studied, another, tmp_path, served):
     with open_store(studied) as store:
-        _portable.backup(store, tmp_path / "b.backup")
+        backups.backup(store, tmp_path / "b.backup")
         old_file = store.tombstone_file
     with served(studied) as client:
         Person(client, tiny()).join(ids={"id": "external-0"}).do("/api/leave", {"keep": False})
-    from ital.study.store._store import read_tombstones
+    from ital.study.store import read_tombstones
 
-    counts = _portable.restore(tmp_path / "b.backup", another, more_tombstones=read_tombstones(old_file))
+    counts = backups.restore(tmp_path / "b.backup", another, more_tombstones=read_tombstones(old_file))
     assert counts["erased"] == 1
     assert [row.number for row in everything(another)["participants"]] == [2, 3, 5]
 
@@ -183,7 +183,7 @@ def test_deletions_travel_to_another_machine_by_file(studied, another, tmp_path,
 def test_damaged_backups_are_refused_and_change_nothing(studied, tmp_path):
     file = tmp_path / "b.backup"
     with open_store(studied) as store:
-        _portable.backup(store, file)
+        backups.backup(store, file)
     before, good = everything(studied), file.read_bytes()
     text = gzip.decompress(good)
     lines = text.splitlines(keepends=True)
@@ -200,27 +200,27 @@ def test_damaged_backups_are_refused_and_change_nothing(studied, tmp_path):
     for content in bad.values():
         file.write_bytes(content)
         with pytest.raises(InputError, match="damaged"):
-            _portable.restore(file, studied, replace=True)
+            backups.restore(file, studied, replace=True)
     with pytest.raises(InputError, match="there is no backup"):
-        _portable.restore(tmp_path / "none", studied, replace=True)
+        backups.restore(tmp_path / "none", studied, replace=True)
     assert everything(studied) == before
 
 
 def test_a_backup_from_the_future_is_refused(studied, tmp_path, monkeypatch):
     with open_store(studied) as store:
-        _portable.backup(store, tmp_path / "b.backup")
-    monkeypatch.setattr(_portable._engine, "known_revisions", lambda: ["0000"])
+        backups.backup(store, tmp_path / "b.backup")
+    monkeypatch.setattr(backups._engine, "known_revisions", lambda: ["0000"])
     with pytest.raises(InputError, match="newer version of ital"):
-        _portable.restore(tmp_path / "b.backup", studied, replace=True)
+        backups.restore(tmp_path / "b.backup", studied, replace=True)
 
 
 def test_a_running_study_is_not_restored_over(url, served, tmp_path):
     with served(url) as client:
         Person(client, tiny()).join()
         with open_store(url) as store:
-            _portable.backup(store, tmp_path / "b.backup")
+            backups.backup(store, tmp_path / "b.backup")
         with pytest.raises(InputError, match="in use by a running server"):
-            _portable.restore(tmp_path / "b.backup", url, replace=True)
+            backups.restore(tmp_path / "b.backup", url, replace=True)
 
 
 def wait_for_more(store):
@@ -252,17 +252,17 @@ def test_a_backup_under_load_is_one_moment(url, another, served, tmp_path):
             thread.start()
         try:
             with open_store(url) as store:
-                backups = [tmp_path / f"{i}.backup" for i in range(4)]
-                for file in backups:
+                files = [tmp_path / f"{i}.backup" for i in range(4)]
+                for file in files:
                     wait_for_more(store)
-                    _portable.backup(store, file)
+                    backups.backup(store, file)
         finally:
             stop.set()
             for thread in threads:
                 thread.join()
     sizes = []
-    for file in backups:
-        sizes.append(_portable.restore(file, another, replace=True)["steps"])
+    for file in files:
+        sizes.append(backups.restore(file, another, replace=True)["steps"])
         with open_store(another) as store:
             report = verify(store)  # every participant's steps are whole, counted, and replay
         assert report.problems == []

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from ital.study import Rules
+from ital.study import StudyRules
 from ital.study.store import open_store
-from ital.study.store._tables import events, participants, steps
-from ital.study.store._verify import verify
+from ital.study.store.tables import events, participants, steps
+from ital.study.store.verification import verify
 from tests.study.server.people import SIMULATION_KEY, Person, Refusal, tiny
 
 
@@ -81,7 +81,7 @@ def test_both_robots_of_a_map_start_alike_and_get_the_same_arrows(person):
 def test_beliefs_are_those_of_the_rules(url, person):
     one = person().join().begin().teach()
     assert one.state["stage"] == "comments"
-    rules = Rules(tiny())
+    rules = StudyRules(tiny())
     with open_store(url) as store:
         report = verify(store)
         assert (report.participants, report.steps, report.problems) == (1, 14, [])
@@ -112,7 +112,7 @@ def test_the_hint_is_the_machine_teachers_pick_and_off_by_default(url, served):
     with served(url, config) as client:
         one = Person(client, config).join().begin()
         scene = one.state["scene"]
-        rules = Rules(config)
+        rules = StudyRules(config)
         arrows = rules.candidates(1, config.warm_up_map.name)[0]
         expected = rules.best(config.warm_up_map.name, np.asarray(scene["belief"], np.float32), arrows)
         one.step(choice=(expected + 1) % 10)

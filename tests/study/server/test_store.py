@@ -9,11 +9,9 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from ital.errors import InputError
-from ital.study.store import NotStored, _engine, open_store
-from ital.study.store import _operations as operations
-from ital.study.store._operations import Closed, Event, Moved, Step
-from ital.study.store._store import read_tombstones
-from ital.study.store._tables import ALL, audit, metadata, participants, steps, tombstones
+from ital.study.store import NotStored, _engine, open_store, operations, read_tombstones
+from ital.study.store.operations import Closed, Event, Moved, StoredStep
+from ital.study.store.tables import ALL, audit, metadata, participants, steps, tombstones
 from tests.study.server.people import tiny
 
 
@@ -30,7 +28,7 @@ def add(store, config=None, **changes):
 
 
 def step(t=1, choice=0, on="A"):
-    return Step(on, "naive", t, 1, choice, bytes(100), "{}", operations.now())
+    return StoredStep(on, "naive", t, 1, choice, bytes(100), "{}", operations.now())
 
 
 def move(store, known, **changes):

@@ -5,11 +5,10 @@ import io
 import numpy as np
 import pytest
 
-from ital.study import Arrow, Rules, _orders, _table
+from ital.study import Arrow, StudyRules, _orders, _table
 from ital.study._analysis import analyze
-from ital.study.store import _operations as operations
-from ital.study.store import open_store
-from ital.study.store._verify import problems_of, verify
+from ital.study.store import open_store, operations
+from ital.study.store.verification import problems_of, verify
 from tests.study.server.people import Person, Researcher, tiny
 
 STEPS = 14
@@ -34,7 +33,7 @@ def round_of(config, order, learner, on=0):
 
 def test_the_whole_way_with_a_restart_in_the_middle_of_the_adaptive_robot(url, served, config):
     """Beliefs are those of an unbroken run, bit for bit, so the memory came back with the belief."""
-    rules = Rules(config)
+    rules = StudyRules(config)
     with served(url, config) as client:
         one = Person(client, config).join().begin()
         assert one.state["study"]["robots"] == 3
@@ -98,7 +97,7 @@ def test_verify_notices_a_robot_in_the_wrong_place(sqlite_url, served, config):
         assert verify(store).problems == []
         one, taken = operations.find(connection, number=1), operations.steps_of(connection, 1)
     moved = [step._replace(robot=1 + step.robot % 3) for step in taken]
-    found = problems_of(Rules(config), one, moved)
+    found = problems_of(StudyRules(config), one, moved)
     assert len(found) == 6
     assert all("not the robot that the order says" in text for text in found)
 
@@ -117,7 +116,7 @@ def test_the_analysis_has_the_third_arm(sqlite_url, served, config):
         for _ in range(2):
             Person(client, config).join().begin().finish()
     with open_store(sqlite_url) as store:
-        found = analyze(_table.Study(store.config(), store.steps_table("live")))
+        found = analyze(_table.StudyData(store.config(), store.steps_table("live")))
     assert found.participants == {"human": 2}
     assert found.replay_error < 1e-3
     arms = {(row["teacher"], row["learner"]) for row in found.summary.to_dict("records")}

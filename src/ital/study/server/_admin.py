@@ -4,20 +4,18 @@ import asyncio
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Cookie, Query, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import iterate_in_threadpool
 
-from ital.errors import InputError
 from ital.study.server import _messages as messages
 from ital.study.server import _overview, _security
 from ital.study.server._app_state import AppState, address_of, app_state
-from ital.study.server._participants import ERRORS, CsrfToken, drop_cookie, set_cookie
-from ital.study.server._study import Refused
-from ital.study.store import _operations as operations
+from ital.study.server._participants import ERRORS, CsrfToken, ResearcherCookie, drop_cookie, set_cookie
+from ital.study.server._plain import Refused
+from ital.study.store import operations
 
 router = APIRouter(prefix="/api/admin", tags=["researcher"])
-ResearcherCookie = Annotated[str | None, Cookie(alias=_security.RESEARCHER_COOKIE)]
 Mode = Annotated[Literal["live", "pilot", "preview", "simulated"], Query()]
 Answer = dict[str, Any]
 
@@ -89,9 +87,9 @@ async def release(
     """Gives the slot of somebody who will not come back to somebody else."""
     app = app_state(request)
     entitled(app, cookie, token)
-    known = await _participant(app, body.number)
+    participant = await _participant(app, body.number)
     await asyncio.to_thread(app.store.write, lambda connection: operations.release(connection, body.number))
-    app.study.drop(known.uid)
+    app.study.drop(participant.uid)
     return {"number": body.number}
 
 
@@ -104,22 +102,18 @@ async def delete(
     entitled(app, cookie, token)
     if body.number != body.confirm:
         raise Refused(422, "invalid", "Please type the number of the participant once more.")
-    known = await _participant(app, body.number)
-    await asyncio.to_thread(app.store.erase, known, "researcher")
-    app.study.drop(known.uid)
+    participant = await _participant(app, body.number)
+    await asyncio.to_thread(app.store.erase, participant, "researcher")
+    app.study.drop(participant.uid)
     app.dashboard.forget()
     return {"number": body.number}
 
 
 async def _participant(app: AppState, number: int) -> operations.Participant:
-    def find() -> operations.Participant:
-        with app.store.reading() as connection:
-            return operations.require(connection, number)
-
-    try:
-        return await asyncio.to_thread(find)
-    except InputError:
-        raise Refused(404, "not_found", "There is no such participant.") from None
+    participant = await asyncio.to_thread(app.study.find, number=number)
+    if participant is None:
+        raise Refused(404, "not_found", "There is no such participant.")
+    return participant
 
 
 @router.get("/audit", responses=ERRORS)
@@ -146,11 +140,11 @@ async def export(
     mode: Mode = "live",
 ) -> StreamingResponse:
     """The data of one mode, streamed."""
-    from ital.study.store import _export
+    from ital.study.store.export import stream
 
     app = app_state(request)
     logged_in(app, cookie)
-    content: Iterator[bytes] = _export.stream(app.store, file, mode)
+    content: Iterator[bytes] = stream(app.store, file, mode)
     name = f'attachment; filename="{app.study.config.name}-{mode}-{file}"'
     return StreamingResponse(
         iterate_in_threadpool(content), media_type=FILES[file], headers={"Content-Disposition": name}

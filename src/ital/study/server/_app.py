@@ -14,18 +14,18 @@ from starlette.exceptions import HTTPException
 
 from ital._version import __version__
 from ital.study._config import Config
-from ital.study._rules import Rules
+from ital.study._rules import StudyRules
 from ital.study.server import _admin, _pages, _participants, _play, _security
 from ital.study.server._app_state import AppState
-from ital.study.server._plain import SENTENCES, TRY_AGAIN, plain
-from ital.study.server._settings import Settings
-from ital.study.server._study import Refused, Study
+from ital.study.server._plain import SENTENCES, TRY_AGAIN, Refused, plain
+from ital.study.server._settings import ServerSettings
+from ital.study.server._study import LiveStudy
 from ital.study.store import NotStored, Store, open_store
 
 LOG = logging.getLogger("ital.study")
 
 
-def create_app(config: Config, store_url: str, settings: Settings) -> FastAPI:
+def create_app(config: Config, store_url: str, settings: ServerSettings) -> FastAPI:
     """The server of a study: its configuration, its database, its secrets."""
 
     @contextlib.asynccontextmanager
@@ -33,7 +33,7 @@ def create_app(config: Config, store_url: str, settings: Settings) -> FastAPI:
         store = await asyncio.to_thread(open_store, store_url, create=True)
         try:
             with store.claimed():
-                study = Study(config, store, settings)
+                study = LiveStudy(config, store, settings)
                 await asyncio.to_thread(study.start)
                 app.state.ital = AppState(study, store, settings)
                 tidying = asyncio.create_task(_tidy(store))
@@ -63,7 +63,7 @@ def create_play_app(config: Config) -> FastAPI:
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
-        rules = Rules(config)
+        rules = StudyRules(config)
         await asyncio.to_thread(rules.warm_up)
         app.state.rules = rules
         yield

@@ -8,15 +8,16 @@ from fastapi import Request
 
 from ital.study.server import _security
 from ital.study.server._overview import Dashboard
-from ital.study.server._settings import Settings
-from ital.study.server._study import Refused, Study
+from ital.study.server._plain import Refused
+from ital.study.server._settings import ServerSettings
+from ital.study.server._study import LiveStudy
 from ital.study.store import Store
 
 
 class AppState:
     """The study, its limits, and the researchers who are logged in."""
 
-    def __init__(self, study: Study, store: Store, settings: Settings) -> None:
+    def __init__(self, study: LiveStudy, store: Store, settings: ServerSettings) -> None:
         self.study, self.store, self.settings = study, store, settings
         self.dashboard = Dashboard(store, study.config)
         self.joins = _security.RateLimit(settings.joins_per_minute)
@@ -34,7 +35,7 @@ class AppState:
     def log_in(self) -> str:
         """A new researcher's session."""
         now = time.monotonic()
-        self._researchers = {one: until for one, until in self._researchers.items() if until > now}
+        self._researchers = {session: until for session, until in self._researchers.items() if until > now}
         session = secrets.token_hex(16)
         self._researchers[session] = now + _security.RESEARCHER_AGE
         return session

@@ -28,21 +28,21 @@ def total_steps(config: Config) -> int:
 
 def rounds(config: Config, order: str | None) -> list[Round]:
     """The warm-up, and, once an order is given, all robots on every map."""
-    found = [Round("w", config.warm_up_map.name, 0, config.warm_up_learner, 1, config.warm_up_steps, 0)]
+    settled = [Round("w", config.warm_up_map.name, 0, config.warm_up_learner, 1, config.warm_up_steps, 0)]
     if order is None:
-        return found
-    for i, one in enumerate(config.maps):
+        return settled
+    for i, on in enumerate(config.maps):
         for robot, learner in enumerate(_orders.robots(order, i, config.learners), start=1):
-            first = found[-1].first + found[-1].steps
-            found.append(Round(f"{i + 1}-{robot}", one.name, i + 1, learner, robot, config.steps, first))
-    return found
+            first = settled[-1].first + settled[-1].steps
+            settled.append(Round(f"{i + 1}-{robot}", on.name, i + 1, learner, robot, config.steps, first))
+    return settled
 
 
-def where(found: Sequence[Round], done: int) -> tuple[Round, int] | None:
+def where(settled: Sequence[Round], done: int) -> tuple[Round, int] | None:
     """The round and the step in it (from 0) that come after ``done`` steps; None when all are done."""
-    for one in found:
-        if done < one.first + one.steps:
-            return one, done - one.first
+    for current in settled:
+        if done < current.first + current.steps:
+            return current, done - current.first
     return None
 
 

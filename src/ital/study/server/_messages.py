@@ -54,7 +54,7 @@ class Nothing(Message):
     """Only that it happened."""
 
 
-class Check(Message):
+class CheckAnswers(Message):
     """Answers to the questions, by index; ``tries_left`` as the page had it, so that a double click counts once."""
 
     answers: Annotated[list[Choice], Field(max_length=100)]

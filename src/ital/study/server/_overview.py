@@ -11,13 +11,13 @@ import sqlalchemy as sa
 
 from ital.study import _orders
 from ital.study._config import Config
+from ital.study._table import MODES
 from ital.study.server import _flow
-from ital.study.server._study import study_facts
-from ital.study.store import Store
-from ital.study.store import _operations as operations
-from ital.study.store._operations import Participant
-from ital.study.store._tables import audit, participants, steps
-from ital.study.store._times import iso
+from ital.study.server._page_state import study_facts
+from ital.study.store import Store, operations
+from ital.study.store.operations import Participant
+from ital.study.store.tables import audit, participants, steps
+from ital.study.store.times import iso
 
 MOST_LISTED = 2000  # participants on the dashboard; the export has all
 
@@ -35,24 +35,24 @@ class Dashboard:
         config = self._config
         since = operations.now() - operations.release_after(config)
         with self._store.reading() as connection:
-            everyone = [Participant(*row) for row in connection.execute(sa.select(participants).order_by("number"))]
+            everyone = operations.everyone(connection)
             paused = operations.is_paused(connection)
         pace, curves = self._of_steps(mode)
-        listed = [one for one in everyone if one.mode == mode]
-        mine = [one for one in listed if one.config == config.hash]
-        open_now = [one for one in mine if is_open(one, since)]
-        taken = Counter(one.order for one in [*(p for p in mine if p.usable), *open_now] if one.order)
+        listed = [each for each in everyone if each.mode == mode]
+        mine = [each for each in listed if each.config == config.hash]
+        open_now = [each for each in mine if is_open(each, since)]
+        taken = Counter(each.order for each in [*(p for p in mine if p.usable), *open_now] if each.order)
         firsts = _orders.firsts(taken, len(config.maps), config.learners)
         return {
             "study": study_facts(config.public()) | {"name": config.name},
             "mode": mode,
             "paused": paused,
-            "counts": dict(Counter(one.stage for one in listed)),
-            "modes": {name: sum(one.mode == name for one in everyone) for name in operations.MODES},
-            "intake": {"max": config.intake, "joined": len(mine), "usable": sum(one.usable for one in mine)},
+            "counts": dict(Counter(each.stage for each in listed)),
+            "modes": {name: sum(each.mode == name for each in everyone) for name in MODES},
+            "intake": {"max": config.intake, "joined": len(mine), "usable": sum(each.usable for each in mine)},
             "orders": _orders_table(mine, open_now),
-            "firsts": {one.name: row for one, row in zip(config.maps, firsts, strict=True)},
-            "participants": [_listed(one, pace, config, since) for one in listed[-MOST_LISTED:]],
+            "firsts": {on.name: row for on, row in zip(config.maps, firsts, strict=True)},
+            "participants": [_listed(each, pace, config, since) for each in listed[-MOST_LISTED:]],
             "dropouts": _drop_outs(listed, since),
             "curves": curves,
             "warnings": _warnings(listed, config),
@@ -77,9 +77,9 @@ class Dashboard:
             self._kept.clear()
 
 
-def is_open(one: Participant, since: int) -> bool:
+def is_open(participant: Participant, since: int) -> bool:
     """Whether a participant is on the way: not at an end, not released, seen not too long ago."""
-    return one.stage in operations.OPEN and not one.released and one.seen_at > since
+    return participant.stage in operations.OPEN and not participant.released and participant.seen_at > since
 
 
 def _pace(mode: str) -> Any:
@@ -101,29 +101,29 @@ def _pace(mode: str) -> Any:
     return sa.select(per_round.c.participant, seconds).group_by(per_round.c.participant).having(gaps > 0)
 
 
-def _listed(one: Participant, pace: dict[int, float], config: Config, since: int) -> dict[str, Any]:
-    seconds = pace.get(one.number)
+def _listed(participant: Participant, pace: dict[int, float], config: Config, since: int) -> dict[str, Any]:
+    seconds = pace.get(participant.number)
     return {
-        "number": one.number,
-        "mode": one.mode,
-        "teacher": one.teacher,
-        "stage": one.stage,
-        "done": one.done,
+        "number": participant.number,
+        "mode": participant.mode,
+        "teacher": participant.teacher,
+        "stage": participant.stage,
+        "done": participant.done,
         "total": _flow.total_steps(config),
-        "order": one.order,
-        "started": iso(one.joined_at),
-        "last_seen": iso(one.seen_at),
+        "order": participant.order,
+        "started": iso(participant.joined_at),
+        "last_seen": iso(participant.seen_at),
         "seconds_per_step": None if seconds is None else round(float(seconds), 2),
-        "usable": one.usable,
-        "released": one.released,
-        "open": is_open(one, since),
-        "current_version": one.config == config.hash,
+        "usable": participant.usable,
+        "released": participant.released,
+        "open": is_open(participant, since),
+        "current_version": participant.config == config.hash,
     }
 
 
 def _orders_table(mine: Sequence[Participant], open_now: Sequence[Participant]) -> list[dict[str, Any]]:
-    usable = Counter(one.order for one in mine if one.usable)
-    on_the_way = Counter(one.order for one in open_now)
+    usable = Counter(each.order for each in mine if each.usable)
+    on_the_way = Counter(each.order for each in open_now)
     seen = sorted({order for order in (*usable, *on_the_way) if order})
     return [{"order": order, "usable": usable[order], "open": on_the_way[order]} for order in seen]
 
@@ -131,10 +131,10 @@ def _orders_table(mine: Sequence[Participant], open_now: Sequence[Participant]) 
 def _drop_outs(listed: Sequence[Participant], since: int) -> list[dict[str, Any]]:
     """Where those stopped who will not finish: abandoned, left, declined, failed."""
     gone = Counter(
-        one.stage
-        for one in listed
-        if one.stage in ("declined", "failed_check", "left")
-        or (one.stage in operations.OPEN and not is_open(one, since))
+        each.stage
+        for each in listed
+        if each.stage in ("declined", "failed_check", "left")
+        or (each.stage in operations.OPEN and not is_open(each, since))
     )
     return [{"stage": stage, "n": n} for stage, n in gone.items()]
 
@@ -147,7 +147,7 @@ def _curves(connection: sa.Connection, config: Config, mode: str) -> dict[str, A
         .join(participants, participants.c.number == s.participant)
         .where(participants.c.mode == mode, participants.c.config == config.hash)
     )
-    truths = {one.name: np.asarray(one.rewards, np.float32).ravel() for one in config.maps}
+    truths = {on.name: np.asarray(on.rewards, np.float32).ravel() for on in config.maps}
     beliefs: dict[tuple[str, str, int], list[bytes]] = defaultdict(list)
     for name, learner, step, state in connection.execute(query):
         if name in truths:
@@ -156,14 +156,14 @@ def _curves(connection: sa.Connection, config: Config, mode: str) -> dict[str, A
     for name, truth in truths.items():
         curves[name] = {}
         for learner in config.learners:
-            found = [t for t in range(1, config.steps + 1) if beliefs.get((name, learner, t))]
-            stacked = [np.frombuffer(b"".join(beliefs[name, learner, t]), "<f4").reshape(-1, truth.size) for t in found]
-            distances = [np.linalg.norm(one - truth, axis=1) for one in stacked]
+            taken = [t for t in range(1, config.steps + 1) if beliefs.get((name, learner, t))]
+            stacked = [np.frombuffer(b"".join(beliefs[name, learner, t]), "<f4").reshape(-1, truth.size) for t in taken]
+            distances = [np.linalg.norm(each - truth, axis=1) for each in stacked]
             curves[name][learner] = {
-                "step": found,
-                "distance_mean": [round(float(one.mean()), 4) for one in distances],
+                "step": taken,
+                "distance_mean": [round(float(at.mean()), 4) for at in distances],
                 "distance_sem": [
-                    round(float(one.std(ddof=1) / np.sqrt(len(one))), 4) if len(one) > 1 else None for one in distances
+                    round(float(at.std(ddof=1) / np.sqrt(len(at))), 4) if len(at) > 1 else None for at in distances
                 ],
                 "n": len(distances[0]) if distances else 0,
             }
@@ -171,7 +171,7 @@ def _curves(connection: sa.Connection, config: Config, mode: str) -> dict[str, A
 
 
 def _warnings(listed: Sequence[Participant], config: Config) -> list[str]:
-    others = sum(one.config != config.hash for one in listed)
+    others = sum(each.config != config.hash for each in listed)
     if not others:
         return []
     return [

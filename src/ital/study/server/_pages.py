@@ -2,15 +2,15 @@
 
 import importlib.resources
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Cookie, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
-from ital.study.server import _security
 from ital.study.server._app_state import app_state
+from ital.study.server._participants import ResearcherCookie
 
 FOLDER = Path(str(importlib.resources.files("ital.study") / "pages"))
 # Not left to the machine: its table of types may be wrong, and with nosniff a script of another type does not run.
@@ -40,9 +40,7 @@ async def participant_page() -> Response:
 
 
 @router.get("/preview")
-async def preview_page(
-    request: Request, cookie: Annotated[str | None, Cookie(alias=_security.RESEARCHER_COOKIE)] = None
-) -> Response:
+async def preview_page(request: Request, cookie: ResearcherCookie = None) -> Response:
     """The same for the researcher."""
     if app_state(request).researcher(cookie) is None:
         return RedirectResponse("/dashboard", 303)

@@ -7,8 +7,8 @@ from fastapi import APIRouter, Cookie, Header, Request, Response
 from ital.study.server import _messages as messages
 from ital.study.server import _security
 from ital.study.server._app_state import AppState, address_of, app_state
-from ital.study.server._study import Refused
-from ital.study.store._operations import Closed, Event
+from ital.study.server._plain import Refused
+from ital.study.store.operations import Closed, Event
 
 router = APIRouter(prefix="/api", tags=["participant"])
 
@@ -70,7 +70,7 @@ async def join(
 async def state(request: Request, cookie: ParticipantCookie = None) -> State:
     """Where the participant is."""
     app = app_state(request)
-    return await app.study.look(known(app, cookie))
+    return await app.study.look(uid_of(app, cookie))
 
 
 @router.post("/consent", responses=ERRORS)
@@ -100,7 +100,7 @@ async def instructions(
 
 @router.post("/check", responses=ERRORS)
 async def check(
-    request: Request, body: messages.Check, cookie: ParticipantCookie = None, token: CsrfToken = None
+    request: Request, body: messages.CheckAnswers, cookie: ParticipantCookie = None, token: CsrfToken = None
 ) -> State:
     """Answers of the comprehension check."""
     app = app_state(request)
@@ -123,7 +123,7 @@ async def events(
 ) -> dict[str, int]:
     """What the page noticed: focus lost and regained, changes of choice."""
     app = app_state(request)
-    happened = [Event(one.kind, one.data, "client", None if one.at is None else round(one.at)) for one in body.events]
+    happened = [Event(new.kind, new.data, "client", None if new.at is None else round(new.at)) for new in body.events]
     return await app.study.events(entitled(app, cookie, token), happened)
 
 
@@ -152,7 +152,7 @@ async def leave(
     return state
 
 
-def known(app: AppState, cookie: str | None) -> str:
+def uid_of(app: AppState, cookie: str | None) -> str:
     """The participant of a cookie."""
     uid = app.study.keys.participant_of(cookie)
     if uid is None:
@@ -162,7 +162,7 @@ def known(app: AppState, cookie: str | None) -> str:
 
 def entitled(app: AppState, cookie: str | None, token: str | None) -> str:
     """The participant of a cookie whose page sent the right token along."""
-    uid = known(app, cookie)
+    uid = uid_of(app, cookie)
     if not _security.same(token, app.study.keys.csrf(uid)):
         raise Refused(403, "forbidden", "This page is out of date. Please reload it.")
     return uid

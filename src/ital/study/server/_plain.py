@@ -17,6 +17,14 @@ SENTENCES = {
 TRY_AGAIN = "We could not store this just now. Please try again."
 
 
+class Refused(Exception):
+    """A request that is answered with an error; ``state`` helps a page to catch up."""
+
+    def __init__(self, status: int, code: str, error: str, state: dict[str, Any] | None = None) -> None:
+        super().__init__(error)
+        self.status, self.code, self.error, self.state = status, code, error, state
+
+
 def plain(path: str, status: int, code: str, error: str, **more: Any) -> tuple[bytes, str]:
     """The content of an error and its type."""
     if path.startswith("/api/"):

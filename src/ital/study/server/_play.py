@@ -8,10 +8,10 @@ import numpy as np
 from fastapi import APIRouter, Request
 
 from ital.study._config import LEARNERS
-from ital.study._rules import Mind, Rules
+from ital.study._rules import Mind, StudyRules
 from ital.study.server import _messages as messages
 from ital.study.server._participants import ERRORS
-from ital.study.server._study import Refused
+from ital.study.server._plain import Refused
 
 router = APIRouter(prefix="/api/play", tags=["play"])
 
@@ -19,7 +19,7 @@ router = APIRouter(prefix="/api/play", tags=["play"])
 @router.post("/new", responses=ERRORS)
 async def new(request: Request, body: messages.PlayNew) -> dict[str, Any]:
     """Two robots who know nothing yet."""
-    rules: Rules = request.app.state.rules
+    rules: StudyRules = request.app.state.rules
     seed = secrets.randbelow(2**31) if body.seed is None else body.seed
     return scene(rules, body.map or rules.config.maps[0].name, seed, [])
 
@@ -30,10 +30,10 @@ async def step(request: Request, body: messages.PlayStep) -> dict[str, Any]:
     return scene(request.app.state.rules, body.map, body.seed, body.choices)
 
 
-def scene(rules: Rules, name: str, seed: int, choices: list[int]) -> dict[str, Any]:
+def scene(rules: StudyRules, name: str, seed: int, choices: list[int]) -> dict[str, Any]:
     """Both robots after the same choices, and the arrows that come next."""
     config = rules.config
-    if name not in [one.name for one in config.maps]:
+    if name not in [on.name for on in config.maps]:
         raise Refused(422, "invalid", "There is no such map.")
     arrows = rules.candidates(seed, name)
     if len(choices) > len(arrows) or any(choice >= config.candidates for choice in choices):
@@ -42,7 +42,7 @@ def scene(rules: Rules, name: str, seed: int, choices: list[int]) -> dict[str, A
     here = arrows[len(choices)] if len(choices) < len(arrows) else None
     return {
         "map": name,
-        "maps": [one.name for one in config.maps],
+        "maps": [on.name for on in config.maps],
         "seed": seed,
         "size": config.size,
         "step": len(choices),
@@ -50,18 +50,18 @@ def scene(rules: Rules, name: str, seed: int, choices: list[int]) -> dict[str, A
         "palette": config.palette,
         "truth": [cell for row in rules.map(name).rewards for cell in row],
         "arrows": None if here is None else [arrow._asdict() for arrow in here],
-        "best": None if here is None else {one: rules.best(name, w, here) for one, w in beliefs.items()},
+        "best": None if here is None else {kind: rules.best(name, w, here) for kind, w in beliefs.items()},
         "best_reward": best_reward(rules, name),
-        **{one: rules.picture(w)._asdict() | {"measures": rules.measures(name, w)} for one, w in beliefs.items()},
+        **{kind: rules.picture(w)._asdict() | {"measures": rules.measures(name, w)} for kind, w in beliefs.items()},
     }
 
 
-def best_reward(rules: Rules, name: str) -> float:
+def best_reward(rules: StudyRules, name: str) -> float:
     """What a robot would earn who knows the map."""
     return rules.measures(name, np.asarray(rules.truth(name).target))["reward"]
 
 
-def _replayed(rules: Rules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> np.ndarray:
+def _replayed(rules: StudyRules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> np.ndarray:
     """The belief after these choices: most often only the last one is new."""
     for i in range(len(choices)):  # the shorter ones first, so that each finds the one before it
         _after(rules, seed, name, learner, choices[:i])
@@ -69,7 +69,7 @@ def _replayed(rules: Rules, seed: int, name: str, learner: str, choices: tuple[i
 
 
 @functools.lru_cache(maxsize=4096)
-def _after(rules: Rules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> Mind:
+def _after(rules: StudyRules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> Mind:
     if not choices:
         return rules.mind(learner, rules.start(seed, name))
     arrows = rules.candidates(seed, name)[len(choices) - 1]

@@ -96,9 +96,9 @@ def _load(serializer: URLSafeTimedSerializer, cookie: str | None, age: int) -> s
     return value if isinstance(value, str) else None
 
 
-def same(one: str | None, other: str | None) -> bool:
+def same(first: str | None, second: str | None) -> bool:
     """Whether two secrets are the same, in a time that does not tell how much of them is."""
-    return bool(one) and bool(other) and hmac.compare_digest(_fold(str(one)), _fold(str(other)))
+    return bool(first) and bool(second) and hmac.compare_digest(_fold(str(first)), _fold(str(second)))
 
 
 def _fold(text: str) -> bytes:
@@ -126,7 +126,7 @@ class RateLimit:
             return 1 + int((cost - left) * 60 / self._most)
         self._seen[address] = (left - cost, now)
         if len(self._seen) > 10_000:
-            self._seen = {one: seen for one, seen in self._seen.items() if now - seen[1] < 60}
+            self._seen = {address: seen for address, seen in self._seen.items() if now - seen[1] < 60}
         return 0
 
 
@@ -197,8 +197,8 @@ def _with_defaults(given: Any, https: bool) -> list[tuple[bytes, bytes]]:
     own = {**HEADERS, "Cache-Control": "no-store"}
     if https:
         own["Strict-Transport-Security"] = "max-age=31536000"
-    there = {name.lower() for name, _ in given}
-    new = [(name.encode(), value.encode()) for name, value in own.items() if name.lower().encode() not in there]
+    present = {name.lower() for name, _ in given}
+    new = [(name.encode(), value.encode()) for name, value in own.items() if name.lower().encode() not in present]
     return [*given, *new]
 
 

@@ -13,7 +13,7 @@ SHORTEST_PASSWORD = 8
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """Secrets and limits of a server."""
 
     password: str = field(repr=False)  # as an argon2 hash
@@ -24,11 +24,11 @@ class Settings:
     origin: str | None = None  # the address participants see, where a proxy changes the Host header
 
 
-def from_environment(key_file: Path, environment: Mapping[str, str] = os.environ) -> Settings:
+def from_environment(key_file: Path, environment: Mapping[str, str] = os.environ) -> ServerSettings:
     """Reads the settings; refuses without a password. A secret that is nowhere is drawn once, into ``key_file``."""
     password = password_of(environment)
     secret = _value(environment, "ITAL_STUDY_SECRET")
-    return Settings(
+    return ServerSettings(
         password=password,
         secret=own_secret(key_file) if secret is None else _strong(secret),
         simulation_key=_value(environment, "ITAL_STUDY_SIMULATION_KEY"),

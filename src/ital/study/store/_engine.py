@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ital.errors import InputError
-from ital.study.store._tables import metadata
+from ital.study.store.tables import metadata
 
 PRAGMAS = (
     "journal_mode = WAL",  # readers never wait for the writer

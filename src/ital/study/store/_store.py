@@ -12,9 +12,9 @@ import sqlalchemy as sa
 
 from ital.errors import InputError
 from ital.study._config import Config, parse_config
-from ital.study.store import _engine, _operations
-from ital.study.store._tables import configurations, participants, tombstones
-from ital.study.store._writer import Job, NotStored, Writer
+from ital.study.store import _engine, operations
+from ital.study.store._writer import Job, Writer
+from ital.study.store.tables import configurations, participants, tombstones
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,11 +50,11 @@ class Store:
         """Runs a job and waits until it is committed."""
         return self.submit(job).result()
 
-    def erase(self, known: _operations.Participant, by: str) -> None:
+    def erase(self, participant: operations.Participant, by: str) -> None:
         """Deletes a participant. The tombstone is first put beside the database, where a restored backup meets it."""
-        tombstone = _operations.tombstone_of(known, by)
+        tombstone = operations.tombstone_of(participant, by)
         keep_tombstones(self.tombstone_file, [tombstone])
-        self.write(lambda connection: _operations.erase(connection, tombstone))
+        self.write(lambda connection: operations.erase(connection, tombstone))
         self.forget()
 
     def forget(self) -> None:
@@ -127,7 +127,7 @@ class Store:
 
     def steps_table(self, mode: str = "live") -> "pd.DataFrame":
         """The tidy table of all steps of a mode: one row per step."""
-        from ital.study.store._export import steps_table
+        from ital.study.store.export import steps_table
 
         return steps_table(self, mode)
 
@@ -202,7 +202,7 @@ def _make_private(file: Path) -> None:
 
 def keep_tombstones(file: Path, new: Iterable[dict[str, Any]]) -> None:
     """Adds tombstones to the file beside the database, on the disk before this returns."""
-    lines = "".join(json.dumps(one, sort_keys=True) + "\n" for one in new)
+    lines = "".join(json.dumps(tombstone, sort_keys=True) + "\n" for tombstone in new)
     handle = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     try:
         os.write(handle, lines.encode())
@@ -215,31 +215,26 @@ def read_tombstones(file: Path) -> list[dict[str, Any]]:
     """The tombstones of a file, none where there is no file; a last line cut short by a power cut does not count."""
     if not file.exists():
         return []
-    found = []
+    read = []
     for line in file.read_text(encoding="utf-8").splitlines():
         with contextlib.suppress(ValueError, TypeError, KeyError):
-            one = json.loads(line)
-            found.append(
-                {"uid": str(one["uid"]), "number": int(one["number"])}
-                | {"deleted_at": int(one["deleted_at"]), "by": str(one["by"])[:16]}
+            row = json.loads(line)
+            read.append(
+                {"uid": str(row["uid"]), "number": int(row["number"])}
+                | {"deleted_at": int(row["deleted_at"]), "by": str(row["by"])[:16]}
             )
-    return found
+    return read
 
 
-def apply_tombstones(store: Store, found: Iterable[dict[str, Any]]) -> int:
+def apply_tombstones(store: Store, kept: Iterable[dict[str, Any]]) -> int:
     """Erases whoever has a tombstone; returns how many were still there."""
 
     def job(connection: sa.Connection) -> int:
-        known = set(connection.execute(sa.select(tombstones.c.uid)).scalars())
-        there = set(connection.execute(sa.select(participants.c.uid)).scalars())
-        return sum(
-            _operations.erase(connection, one) for one in found if one["uid"] not in known or one["uid"] in there
-        )
+        applied = set(connection.execute(sa.select(tombstones.c.uid)).scalars())
+        present = set(connection.execute(sa.select(participants.c.uid)).scalars())
+        return sum(operations.erase(connection, row) for row in kept if row["uid"] not in applied - present)
 
-    applied = store.write(job)
-    if applied:
+    erased = store.write(job)
+    if erased:
         store.forget()
-    return applied
-
-
-__all__ = ["NotStored", "Store", "open_store"]
+    return erased

@@ -57,7 +57,7 @@ class Writer:
             while len(batch) < MOST and batch[-1] is not None and not self._queue.empty():
                 batch.append(self._queue.get())
             last = batch[-1] is None
-            self._commit([one for one in batch if one is not None])
+            self._commit([each for each in batch if each is not None])
             if last:
                 return
 

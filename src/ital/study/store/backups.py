@@ -15,9 +15,9 @@ import sqlalchemy as sa
 
 from ital._version import __version__
 from ital.errors import InputError
-from ital.study.store import _engine, _operations, _store
-from ital.study.store._tables import ALL, participants, tombstones
-from ital.study.store._times import iso
+from ital.study.store import _engine, _store, operations
+from ital.study.store.tables import ALL, participants, tombstones
+from ital.study.store.times import iso
 
 FORMAT = "ital study backup 1"
 
@@ -35,7 +35,7 @@ def backup(store: "_store.Store", file: Path) -> dict[str, int]:
             out.write(line)
 
         revision = _engine.current_revision(connection)
-        put({"format": FORMAT, "ital": __version__, "revision": revision, "made_at": _operations.now()})
+        put({"format": FORMAT, "ital": __version__, "revision": revision, "made_at": operations.now()})
         for table in ALL:
             for row in connection.execute(sa.select(table).order_by(*table.primary_key)):
                 put({"table": table.name, "row": [_packed(value) for value in row]})
@@ -130,8 +130,8 @@ def restore(
             _engine.migrate(connection, facts["revision"])
             _insert(connection, file, facts["columns"])
             _engine.migrate(connection)
-            erased = sum(_operations.erase(connection, one) for one in {one["uid"]: one for one in kept}.values())
-            _operations.note(connection, "restored", detail=f"backup of {iso(facts['made_at'])}")
+            erased = sum(operations.erase(connection, row) for row in {row["uid"]: row for row in kept}.values())
+            operations.note(connection, "restored", detail=f"backup of {iso(facts['made_at'])}")
             return erased
 
         erased = store.write(job)
@@ -142,7 +142,7 @@ def restore(
 
 def _missing(store: "_store.Store") -> list[dict[str, Any]]:
     """Tombstones of the database that are not yet in the file beside it."""
-    kept = {one["uid"] for one in _store.read_tombstones(store.tombstone_file)}
+    kept = {row["uid"] for row in _store.read_tombstones(store.tombstone_file)}
     with store.reading() as connection:
         rows = [dict(row._mapping) for row in connection.execute(sa.select(tombstones))]
     return [row for row in rows if row["uid"] not in kept]
@@ -150,22 +150,22 @@ def _missing(store: "_store.Store") -> list[dict[str, Any]]:
 
 def _empty(connection: sa.Connection) -> None:
     """Drops every table: the triggers that guard rows go with them."""
-    there = sa.MetaData()
-    there.reflect(connection)
-    there.drop_all(connection)
+    schema = sa.MetaData()
+    schema.reflect(connection)
+    schema.drop_all(connection)
 
 
 def _insert(connection: sa.Connection, file: Path, columns: dict[str, list[str]]) -> None:
     """The rows of a backup into the tables of its own revision."""
-    there = sa.MetaData()
-    there.reflect(connection)
-    connection.execute(there.tables["intake"].delete())
+    schema = sa.MetaData()
+    schema.reflect(connection)
+    connection.execute(schema.tables["intake"].delete())
     waiting: list[dict[str, Any]] = []
     name = ""
 
     def flush() -> None:
         if waiting:
-            connection.execute(there.tables[name].insert(), waiting)
+            connection.execute(schema.tables[name].insert(), waiting)
             waiting.clear()
 
     for line in _lines(file):

@@ -12,12 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import sqlalchemy as sa
 
-from ital.errors import InputError
 from ital.study import _orders
 from ital.study._config import Config
-from ital.study.store._tables import audit, configurations, events, intake, participants, steps, tombstones
+from ital.study.store.tables import audit, configurations, events, intake, participants, steps, tombstones
 
-MODES = ("live", "pilot", "preview", "simulated")
 OPEN = ("consent", "instructions", "check", "warm_up", "teach")  # stages of those who are on their way
 ENDED = ("finished", "declined", "failed_check", "left")
 MOST_EVENTS = 20_000  # of one participant
@@ -53,7 +51,7 @@ class Participant(NamedTuple):
     seen_at: int
 
 
-class Step(NamedTuple):
+class StoredStep(NamedTuple):
     """One choice and the belief after it; ``step`` counts from 1."""
 
     map: str
@@ -95,17 +93,23 @@ def as_state(stored: bytes) -> np.ndarray:
 
 def find(connection: sa.Connection, **wanted: Any) -> Participant | None:
     """The participant whose columns have these values, if there is one."""
+    return next(iter(everyone(connection, **wanted)), None)
+
+
+def everyone(connection: sa.Connection, **wanted: Any) -> list[Participant]:
+    """The participants whose columns have these values, by number."""
     where = [participants.c[name] == value for name, value in wanted.items()]
-    row = connection.execute(sa.select(participants).where(*where)).one_or_none()
-    return None if row is None else Participant(*row)
+    query = sa.select(participants).where(*where).order_by(participants.c.number)
+    return [Participant(*row) for row in connection.execute(query)]
 
 
-def steps_of(connection: sa.Connection, number: int, **wanted: Any) -> list[Step]:
+def steps_of(connection: sa.Connection, number: int, **wanted: Any) -> list[StoredStep]:
     """Stored steps of a participant in the order in which they were taken, with these values in their columns."""
-    columns = [steps.c[name] for name in Step._fields]
+    columns = [steps.c[name] for name in StoredStep._fields]
     where = [steps.c[name] == value for name, value in wanted.items()]
     query = sa.select(*columns).where(steps.c.participant == number, *where)
-    return [Step(*row) for row in connection.execute(query.order_by(steps.c.stored_at, steps.c.robot, steps.c.step))]
+    in_order = query.order_by(steps.c.stored_at, steps.c.robot, steps.c.step)
+    return [StoredStep(*row) for row in connection.execute(in_order)]
 
 
 def config_text(connection: sa.Connection, config: str) -> str:
@@ -212,17 +216,20 @@ _MOVE = (
 _ADD_STEP, _ADD_EVENT = steps.insert(), events.insert()
 
 
-def move(connection: sa.Connection, known: Participant, happened: Sequence[Event] = (), **changes: Any) -> Participant:
-    """Changes a participant who is still where ``known`` says, and notes what happened. Raises Moved if not."""
-    changed = known._replace(events=known.events + len(happened), seen_at=max(now(), known.seen_at), **changes)
-    old = {f"was_{name}": getattr(known, name) for name in _STILL}
+def move(
+    connection: sa.Connection, participant: Participant, happened: Sequence[Event] = (), **changes: Any
+) -> Participant:
+    """Changes a participant who is still where ``participant`` says, and notes what happened. Raises Moved if not."""
+    count, seen_at = participant.events + len(happened), max(now(), participant.seen_at)
+    changed = participant._replace(events=count, seen_at=seen_at, **changes)
+    old = {f"was_{name}": getattr(participant, name) for name in _STILL}
     new = {f"new_{name}": getattr(changed, name) for name in _CHANGING}
     if connection.execute(_MOVE, old | new).rowcount != 1:
         raise Moved
     rows = [
         {
-            "participant": known.number,
-            "number": known.events + i,
+            "participant": participant.number,
+            "number": participant.events + i,
             "kind": event.kind,
             "source": event.source,
             "at": changed.seen_at,
@@ -237,24 +244,28 @@ def move(connection: sa.Connection, known: Participant, happened: Sequence[Event
 
 
 def add_step(
-    connection: sa.Connection, known: Participant, step: Step, happened: Sequence[Event] = (), **changes: Any
+    connection: sa.Connection,
+    participant: Participant,
+    step: StoredStep,
+    happened: Sequence[Event] = (),
+    **changes: Any,
 ) -> Participant:
     """Stores a step and moves the participant on, both or neither."""
-    changed = move(connection, known, happened, done=known.done + 1, **changes)
-    connection.execute(_ADD_STEP, {"participant": known.number, **step._asdict()})
+    changed = move(connection, participant, happened, done=participant.done + 1, **changes)
+    connection.execute(_ADD_STEP, {"participant": participant.number, **step._asdict()})
     return changed
 
 
-def assign_order(connection: sa.Connection, known: Participant, config: Config) -> str:
+def assign_order(connection: sa.Connection, participant: Participant, config: Config) -> str:
     """The order that balances usable completions and those on their way; nobody else is given one meanwhile."""
     _lock(connection)
-    taken = taken_orders(connection, known.mode, known.config, now() - release_after(config))
+    taken = taken_orders(connection, participant.mode, participant.config, now() - release_after(config))
     return _orders.next_order(taken, len(config.maps), config.learners)
 
 
-def decline(connection: sa.Connection, known: Participant) -> Participant:
+def decline(connection: sa.Connection, participant: Participant) -> Participant:
     """Keeps the fact that somebody declined, and nothing that could tell who."""
-    return move(connection, known, stage="declined", external_hash=None, resume_hash=None)
+    return move(connection, participant, stage="declined", external_hash=None, resume_hash=None)
 
 
 def release(connection: sa.Connection, number: int) -> None:
@@ -274,9 +285,9 @@ def note(connection: sa.Connection, action: str, number: int | None = None, deta
     connection.execute(audit.insert().values(at=now(), action=action, number=number, detail=detail))
 
 
-def tombstone_of(known: Participant, by: str) -> dict[str, Any]:
+def tombstone_of(participant: Participant, by: str) -> dict[str, Any]:
     """What stays of a deleted participant: that there was one."""
-    return {"uid": known.uid, "number": known.number, "deleted_at": now(), "by": by}
+    return {"uid": participant.uid, "number": participant.number, "deleted_at": now(), "by": by}
 
 
 def erase(connection: sa.Connection, tombstone: Mapping[str, Any]) -> bool:
@@ -284,22 +295,14 @@ def erase(connection: sa.Connection, tombstone: Mapping[str, Any]) -> bool:
     uid, number = tombstone["uid"], tombstone["number"]
     if connection.execute(sa.select(tombstones.c.uid).where(tombstones.c.uid == uid)).first() is None:
         connection.execute(tombstones.insert().values(dict(tombstone)))
-    known = find(connection, uid=uid)
-    if known is not None:
-        connection.execute(events.delete().where(events.c.participant == known.number))
-        connection.execute(steps.delete().where(steps.c.participant == known.number))
-        connection.execute(participants.delete().where(participants.c.number == known.number))
-        note(connection, "withdrawn" if tombstone["by"] == "participant" else "deleted", known.number)
+    participant = find(connection, uid=uid)
+    if participant is not None:
+        connection.execute(events.delete().where(events.c.participant == participant.number))
+        connection.execute(steps.delete().where(steps.c.participant == participant.number))
+        connection.execute(participants.delete().where(participants.c.number == participant.number))
+        note(connection, "withdrawn" if tombstone["by"] == "participant" else "deleted", participant.number)
     # Numbers are never given twice, also not when the participant came after the backup that was restored.
     free = connection.execute(sa.select(intake.c.next_number)).scalar_one()
     if free <= number:
         connection.execute(intake.update().values(next_number=number + 1))
-    return known is not None
-
-
-def require(connection: sa.Connection, number: int) -> Participant:
-    """The participant of that number; refuses where there is none."""
-    known = find(connection, number=number)
-    if known is None:
-        raise InputError(f"there is no participant {number}")
-    return known
+    return participant is not None

@@ -1,10 +1,11 @@
 """The data as files: the tidy table of steps, the full log, and back again."""
 
+import functools
 import json
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,11 @@ import sqlalchemy as sa
 from ital.errors import InputError
 from ital.study import _table
 from ital.study._config import Config, parse_config
-from ital.study._rules import Rules
-from ital.study.store import _operations as operations
-from ital.study.store._operations import Participant, Step
-from ital.study.store._tables import configurations, events, intake, participants, steps, tombstones
-from ital.study.store._times import from_iso, iso
+from ital.study._rules import StudyRules
+from ital.study.store import operations
+from ital.study.store.operations import Participant, StoredStep
+from ital.study.store.tables import configurations, events, intake, participants, steps, tombstones
+from ital.study.store.times import from_iso, iso
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,67 +32,54 @@ BLOCK = 1 << 16
 # The table of steps
 
 
-class Measured:
-    """Rules by configuration, made once for an export."""
-
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
-        self._rules: dict[str, Rules] = {}
-
-    def __call__(self, config: str) -> Rules:
-        """The rules under which a participant came."""
-        if config not in self._rules:
-            self._rules[config] = Rules(parse_config(operations.config_text(self._connection, config)))
-        return self._rules[config]
+def rules_of(connection: sa.Connection) -> Callable[[str], StudyRules]:
+    """The rules by the hash of their configuration, each made once."""
+    return functools.cache(lambda config: StudyRules(parse_config(operations.config_text(connection, config))))
 
 
 def blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
     """The table of steps, a participant at a time; one block without rows where there are none."""
-    rules, some = Measured(connection), False
-    for one in _participants(connection, mode):
-        found = rows_of(rules(one.config), one, operations.steps_of(connection, one.number))
-        if found:
+    rules, some = rules_of(connection), False
+    for participant in operations.everyone(connection, mode=mode):
+        taken = operations.steps_of(connection, participant.number)
+        rows = rows_of(rules(participant.config), participant, taken)
+        if rows:
             some = True
-            yield _table.frame(found)
+            yield _table.frame(rows)
     if not some:
         yield _table.frame([])
 
 
-def _participants(connection: sa.Connection, mode: str) -> list[Participant]:
-    query = sa.select(participants).where(participants.c.mode == mode).order_by(participants.c.number)
-    return [Participant(*row) for row in connection.execute(query)]
-
-
-def rows_of(rules: Rules, one: Participant, taken: Iterable[Step]) -> list[dict[str, Any]]:
+def rows_of(rules: StudyRules, participant: Participant, taken: Iterable[StoredStep]) -> list[dict[str, Any]]:
     """A participant's steps as rows of the table; the warm-up does not count."""
     maps = [each.name for each in rules.config.maps]
-    by_round: dict[tuple[int, int], list[Step]] = {}
+    by_round: dict[tuple[int, int], list[StoredStep]] = {}
     for step in taken:
         if step.map in maps:
             by_round.setdefault((maps.index(step.map), step.robot), []).append(step)
-    return [row for _, found in sorted(by_round.items()) for row in _rows_of_round(rules, one, found)]
+    return [row for _, own in sorted(by_round.items()) for row in _rows_of_round(rules, participant, own)]
 
 
-def _rows_of_round(rules: Rules, one: Participant, taken: list[Step]) -> Iterator[dict[str, Any]]:
+def _rows_of_round(rules: StudyRules, participant: Participant, taken: list[StoredStep]) -> Iterator[dict[str, Any]]:
     taken = sorted(taken, key=lambda step: step.step)
     name = taken[0].map
-    beliefs = np.stack([rules.start(one.number, name), *(operations.as_state(step.state) for step in taken)])
+    beliefs = np.stack([rules.start(participant.number, name), *(operations.as_state(step.state) for step in taken)])
     measured = rules.measures_many(name, beliefs)
-    candidates = rules.candidates(one.number, name)
+    candidates = rules.candidates(participant.number, name)
     for i, step in enumerate(taken):
         arrows = candidates[step.step - 1]
         yield {
-            "participant": one.number,
-            "mode": one.mode,
-            "teacher": one.teacher,
-            "config": one.config,
-            "code_version": one.code_version,
-            "order": one.order,
+            "participant": participant.number,
+            "mode": participant.mode,
+            "teacher": participant.teacher,
+            "config": participant.config,
+            "code_version": participant.code_version,
+            "order": participant.order,
             "map": name,
             "learner": step.learner,
             "robot": step.robot,
             "step": step.step,
-            "usable": one.usable,
+            "usable": participant.usable,
             "choice": step.choice,
             "cell": arrows[step.choice].cell,
             "action": arrows[step.choice].action,
@@ -136,8 +124,8 @@ def steps_table(store: "Store", mode: str = "live") -> "pd.DataFrame":
 
 
 def _check_mode(mode: str) -> None:
-    if mode not in operations.MODES:
-        raise InputError(f"the mode must be one of {', '.join(operations.MODES)}, not {mode!r}")
+    if mode not in _table.MODES:
+        raise InputError(f"the mode must be one of {', '.join(_table.MODES)}, not {mode!r}")
 
 
 # The log
@@ -148,19 +136,20 @@ def log(connection: sa.Connection, mode: str) -> Iterator[dict[str, Any]]:
 
     Hashes of external IDs and resume codes stay where they are.
     """
-    everyone = _participants(connection, mode)
-    used = {one.config for one in everyone}
+    everyone = operations.everyone(connection, mode=mode)
+    used = {participant.config for participant in everyone}
     for row in connection.execute(sa.select(configurations).order_by(configurations.c.added_at)):
         if row.hash in used:
             told = {"hash": row.hash, "name": row.name, "added_at": iso(row.added_at), "toml": row.text}
             yield {"record": "configuration", **told}
-    for one in everyone:
-        known = one._asdict() | {"joined_at": iso(one.joined_at), "seen_at": iso(one.seen_at)}
+    for participant in everyone:
+        times = {"joined_at": iso(participant.joined_at), "seen_at": iso(participant.seen_at)}
+        columns, number = participant._asdict() | times, participant.number
         private = ("uid", "external_hash", "resume_hash", "number", "events")
-        yield {"record": "participant", "participant": one.number} | {
-            name: value for name, value in known.items() if name not in private
+        yield {"record": "participant", "participant": number} | {
+            name: value for name, value in columns.items() if name not in private
         }
-        yield from sorted(_happened(connection, one.number), key=lambda record: (record["at"], record["record"]))
+        yield from sorted(_happened(connection, number), key=lambda record: (record["at"], record["record"]))
     for row in connection.execute(sa.select(tombstones).order_by(tombstones.c.deleted_at, tombstones.c.number)):
         yield {"record": "deleted", "participant": row.number, "at": iso(row.deleted_at), "by": row.by}
 
@@ -243,7 +232,7 @@ def newest_config(connection: sa.Connection, mode: str) -> Config:
     return parse_config(text, "the stored configuration")
 
 
-def export(store: "Store", folder: Path, mode: str = "live") -> list[Path]:
+def export_study(store: "Store", folder: Path, mode: str = "live") -> list[Path]:
     """Writes a study folder: steps.csv, steps.parquet, events.jsonl, codebook.md and study.toml.
 
     The files are made beside their place and put there when all are whole.
@@ -300,10 +289,10 @@ def _put(connection: sa.Connection, record: dict[str, Any]) -> int:
     elif kind == "participant":
         if operations.find(connection, number=number) is not None:
             raise InputError(f"participant {number} is in the database already: import into one without")
-        known = {name: record[name] for name in Participant._fields if name in record}
+        told = {name: record[name] for name in Participant._fields if name in record}
         times = {name: from_iso(record[name]) for name in ("joined_at", "seen_at")}
         own = {"number": number, "uid": secrets.token_hex(16), "external_hash": None, "resume_hash": None, "events": 0}
-        connection.execute(participants.insert().values(known | times | own))
+        connection.execute(participants.insert().values(told | times | own))
         _count_on(connection, int(record["participant"]))
         return 1
     elif kind == "step":
@@ -329,8 +318,8 @@ def _put(connection: sa.Connection, record: dict[str, Any]) -> int:
 def _put_configuration(connection: sa.Connection, record: Mapping[str, Any]) -> None:
     if parse_config(record["toml"], "the configuration in events.jsonl").hash != record["hash"]:
         raise InputError("the configuration in events.jsonl is not the one that its hash names")
-    known = connection.execute(sa.select(configurations).where(configurations.c.hash == record["hash"])).first()
-    if known is None:
+    stored = connection.execute(sa.select(configurations).where(configurations.c.hash == record["hash"])).first()
+    if stored is None:
         row = {"hash": record["hash"], "name": record["name"], "text": record["toml"]}
         connection.execute(configurations.insert().values(row | {"added_at": from_iso(record["added_at"])}))
 

@@ -1,0 +1,16 @@
+"""The commands of the study: ``ital study …`` and ``ital play``."""
+
+import typer
+
+from ital.study import _cli_analysis, _cli_server
+
+
+def register(top: typer.Typer) -> None:
+    """Adds ``study`` with its commands, and ``play``, to the commands of ital."""
+    study = typer.Typer(help="The human study: people teach robots in the browser.", no_args_is_help=True)
+    top.add_typer(study, name="study")
+    _cli_server.register(study, top)
+    _cli_analysis.register(study)
+
+
+__all__ = ["register"]

@@ -1,0 +1,76 @@
+"""What pages are told: where a participant is, and all that the page needs; never the kind of a robot."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ital.study._config import Config
+from ital.study.server import _flow
+from ital.study.server._security import Keys
+from ital.study.server._session import ParticipantSession
+
+PageState = dict[str, Any]
+
+
+def page_state(session: ParticipantSession, keys: Keys) -> PageState:
+    """Where a participant is."""
+    participant, config = session.participant, session.config
+    stage, teaching = participant.stage, participant.stage in ("warm_up", "teach")
+    state: PageState = {
+        "stage": stage,
+        "csrf": keys.csrf(participant.uid),
+        "resume_code": keys.resume_code(participant.uid),
+        "mode": participant.mode,
+        "study": study_facts(session.public),
+        "progress": {"done": participant.done, "total": _flow.total_steps(config)},
+        "after": session.after if teaching or stage == "comments" else None,
+    }
+    if stage == "consent":
+        state["consent"] = session.public["consent"]
+    if stage in ("instructions", "check"):
+        state["instructions"] = session.public["instructions"]
+    if stage == "check":
+        state["check"] = {"questions": session.public["check"], "tries_left": _flow.TRIES - participant.tries}
+    if teaching:
+        state["scene"] = _scene(session)
+    if stage == "finished":
+        completion = config.completion
+        told = {"code": completion.code, "redirect": completion.redirect, "steps_stored": participant.done}
+        state |= {"debriefing": config.debriefing, "completion": told}
+    return state
+
+
+def _scene(session: ParticipantSession) -> dict[str, Any]:
+    here, picture, config = session.place, session.picture, session.config
+    assert here is not None
+    assert picture is not None
+    current, t = here
+    last = session.after if session.after is not None and session.after["round"] == current.id else None
+    return {
+        "round": current.id,
+        "map": current.map_number,
+        "maps": len(config.maps),
+        "robot": current.robot,
+        "step": t,
+        "steps": current.steps,
+        "size": config.size,
+        "truth": [cell for row in session.rules.map(current.map).rewards for cell in row],
+        **picture._asdict(),
+        "arrows": [arrow._asdict() for arrow in session.arrows[t]],
+        "first_of_round": t == 0,
+        "last": None if last is None else {"choice": last["choice"], "hint": last["hint"]},
+    }
+
+
+def over_state(stage: str, config: Config, mode: str) -> PageState:
+    """What somebody sees of whom nothing is kept in memory: declined, deleted, or not taken."""
+    return {"stage": stage, "csrf": "", "resume_code": None, "mode": mode} | {
+        "study": study_facts(config.public()),
+        "progress": {"done": 0, "total": _flow.total_steps(config)},
+        "after": None,
+    }
+
+
+def study_facts(public: Mapping[str, Any]) -> dict[str, Any]:
+    """What every page may know of the study."""
+    names = ("title", "palette", "numbers", "hint", "maps", "robots", "steps", "warm_up_steps", "version")
+    return {name: public[name] for name in names}

@@ -1,0 +1,86 @@
+"""A participant in memory: the row, and the robot being taught now, rebuilt from what is stored."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ital.study._rules import Arrow, Mind, RobotPicture, StudyRules
+from ital.study.server import _flow
+from ital.study.server._flow import Round
+from ital.study.store.operations import Participant, StoredStep, as_state
+
+LOG = logging.getLogger("ital.study")
+TOLERANCE = 1e-3  # between a replay and a belief that was stored on another machine
+
+
+class ParticipantSession:
+    """A participant, the step that comes next, and what the last one did. ``stored`` are the steps so far."""
+
+    def __init__(self, participant: Participant, rules: StudyRules, stored: Sequence[StoredStep]) -> None:
+        self.participant, self.rules, self.config = participant, rules, rules.config
+        self.public = rules.config.public()
+        self.lock = asyncio.Lock()
+        self.stale = False
+        self.mind: Mind | None = None
+        self.picture: RobotPicture | None = None
+        self.arrows: Sequence[Sequence[Arrow]] = ()
+        self.after: dict[str, Any] | None = None  # what the last step did
+        self.enter(self._replayed(stored))
+
+    @property
+    def rounds(self) -> list[Round]:
+        """The rounds that are settled by now."""
+        return _flow.rounds(self.config, self.participant.order)
+
+    @property
+    def place(self) -> tuple[Round, int] | None:
+        """The round and the step that come next; None outside the teaching."""
+        if self.participant.stage not in ("warm_up", "teach"):
+            return None
+        return _flow.where(self.rounds, self.participant.done)
+
+    def _replayed(self, stored: Sequence[StoredStep]) -> Mind | None:
+        """The robot after the last stored step: a replay of the choices."""
+        number, done = self.participant.number, self.participant.done
+        last = _flow.where(self.rounds, done - 1) if done else None
+        if last is None:
+            return None
+        current, t = last
+        by_step = {(step.map, step.learner, step.step): step for step in stored}
+        steps = [by_step[current.map, current.learner, i + 1] for i in range(t + 1)]
+        minds = self.rules.replay(number, current.map, current.learner, [step.choice for step in steps])
+        # What the participant saw is what was stored; a replay on another machine may round otherwise. What a
+        # robot remembers beside its belief is not stored: that is the replay's.
+        beliefs = [minds[0].belief, *(as_state(step.state) for step in steps)]
+        if not np.allclose([mind.belief for mind in minds], beliefs, rtol=TOLERANCE, atol=TOLERANCE):
+            LOG.error("participant %d, map %s: the replay differs from what is stored", number, current.map)
+        self.look_back(current, steps[-1], beliefs[-2])
+        return minds[-1]._replace(belief=beliefs[-1])
+
+    def enter(self, mind: Mind | None = None) -> None:
+        """Gets ready for the step that comes next, with a robot that goes on or a fresh one."""
+        here, number = self.place, self.participant.number
+        if here is None:
+            self.mind, self.picture, self.arrows = None, None, ()
+            return
+        current, t = here
+        if t == 0 or not self.arrows:
+            self.arrows = self.rules.candidates(number, current.map)
+        if mind is None or t == 0:
+            mind = self.rules.mind(current.learner, self.rules.start(number, current.map))
+        self.mind, self.picture = mind, self.rules.picture(mind.belief)
+
+    def look_back(
+        self, current: Round, step: StoredStep, before: np.ndarray, picture: RobotPicture | None = None
+    ) -> None:
+        """Keeps what the last step did, for the page to show."""
+        shown = picture or self.rules.picture(as_state(step.state))
+        hint = None
+        if self.config.hint:
+            arrows = self.rules.candidates(self.participant.number, current.map)[step.step - 1]
+            hint = self.rules.best(current.map, before, arrows)
+        told = {"round": current.id, "step": step.step - 1, "choice": step.choice, "hint": hint}
+        self.after = told | shown._asdict()

@@ -1,0 +1,63 @@
+"""Is what is stored what the rules give? Every choice is replayed."""
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ital.study import _orders
+from ital.study._rules import StudyRules
+from ital.study.store import operations
+from ital.study.store.export import rules_of
+from ital.study.store.operations import Participant, StoredStep
+
+if TYPE_CHECKING:
+    from ital.study.store._store import Store
+
+TOLERANCE = 1e-3  # between machines
+
+
+class Report(NamedTuple):
+    """What was looked at, and what is wrong with it."""
+
+    participants: int
+    steps: int
+    problems: list[str]
+
+
+def verify(store: "Store") -> Report:
+    """Replays every participant's choices: beliefs, numbers of steps, and their order must be as stored."""
+    count, problems = 0, []
+    with store.reading() as connection:
+        rules, everyone = rules_of(connection), operations.everyone(connection)
+        for participant in everyone:
+            steps = operations.steps_of(connection, participant.number)
+            count += len(steps)
+            wrong = problems_of(rules(participant.config), participant, steps)
+            problems += [f"participant {participant.number}: {text}" for text in wrong]
+    return Report(len(everyone), count, problems)
+
+
+def problems_of(rules: StudyRules, participant: Participant, taken: list[StoredStep]) -> list[str]:
+    """What is wrong with the steps of one participant."""
+    number, order, problems = participant.number, participant.order, []
+    if len(taken) != participant.done:
+        problems.append(f"{len(taken)} steps are stored, but {participant.done} were counted")
+    by_round: dict[tuple[str, str], list[StoredStep]] = {}
+    for step in sorted(taken, key=lambda step: step.step):
+        by_round.setdefault((step.map, step.learner), []).append(step)
+    maps = [each.name for each in rules.config.maps]
+    for (name, learner), steps in by_round.items():
+        if [step.step for step in steps] != list(range(1, len(steps) + 1)):
+            problems.append(f"map {name}, {learner}: a step is missing")
+            continue
+        if name in maps and order and steps[0].robot != _robot(rules, order, maps.index(name), learner):
+            problems.append(f"map {name}, {learner}: not the robot that the order says")
+        replayed = rules.replay(number, name, learner, [step.choice for step in steps])[1:]
+        stored = [operations.as_state(step.state) for step in steps]
+        if not np.allclose([mind.belief for mind in replayed], stored, rtol=TOLERANCE, atol=TOLERANCE):
+            problems.append(f"map {name}, {learner}: the replay differs from what is stored")
+    return problems
+
+
+def _robot(rules: StudyRules, order: str, map_index: int, learner: str) -> int:
+    return 1 + _orders.robots(order, map_index, rules.config.learners).index(learner)
