@@ -94,15 +94,15 @@ GUARDS = {
         "the_teachers_volumes_are_their_formula",
         "the_floor_is_what_no_method_moves",
     ),
-    "tasks/_mdp.py": named(
-        "tasks/test_mdp.py",
+    "mdp/": named(
+        "test_mdp.py",
         "survival_is_the_largest_anywhere",
         "a_backup_is_its_formula",
         "grid_moves_as_the_paper_says",
         "where_nobody_dies_the_return_is_discounted",
         "expected_return_is_that_of_rollouts",
     ),
-    "tasks/_irl.py": named(
+    "tasks/_irl": named(
         "tasks/test_irl.py",
         "the_teacher_sees_the_same_world_in_another_order",
         "measurements_are_their_definitions",
@@ -198,18 +198,18 @@ MUTANTS = (
     Mutant("tasks/_pool.py", "(labelled > before)", "(labelled >= before)"),
     Mutant("tasks/_pool.py", "jnp.sqrt(start.shape[0] * squared_norm(gap))", "jnp.sqrt(squared_norm(gap))"),
     # γ, sharpness, death
-    Mutant("tasks/_mdp.py", "reward + planning.discount * values", "planning.discount * (reward + values)"),
-    Mutant("tasks/_mdp.py", "jnp.exp(k * (action - largest))", "jnp.exp(action - largest)"),
-    Mutant("tasks/_mdp.py", "1.0 if dynamics.survival < 1 else planning.discount", "planning.discount"),
-    Mutant("tasks/_mdp.py", "float(rows.max()) if", "float(rows.min()) if"),
-    Mutant("tasks/_mdp.py", "bool(np.ptp(rows) < 1e-6)", "True"),
-    Mutant("tasks/_mdp.py", "own_way = 1.0 - death - 3 * slip", "own_way = 1.0 - 3 * slip"),
+    Mutant("mdp/_planning.py", "reward + planning.discount * values", "planning.discount * (reward + values)"),
+    Mutant("mdp/_planning.py", "jnp.exp(k * (action - largest))", "jnp.exp(action - largest)"),
+    Mutant("mdp/_planning.py", "1.0 if dynamics.survival < 1 else planning.discount", "planning.discount"),
+    Mutant("mdp/_dynamics.py", "float(rows.max()) if", "float(rows.min()) if"),
+    Mutant("mdp/_dynamics.py", "bool(np.ptp(rows) < 1e-6)", "True"),
+    Mutant("mdp/_dynamics.py", "own_way = 1.0 - death - 3 * slip", "own_way = 1.0 - 3 * slip"),
     # transposed solves, whose reward, whose policy
-    Mutant("tasks/_irl.py", "softmax(planning.sharpness * known.q", "softmax(known.q"),
-    Mutant("tasks/_irl.py", "gradients = onward.back(sources)", "gradients = onward.ahead(sources)"),
-    Mutant("tasks/_irl.py", "target_losses = -examples.log_policy", "target_losses = examples.log_policy"),
-    Mutant("tasks/_irl.py", "jnp.mean(0.5 * jnp.sum(differences", "jnp.mean(jnp.sum(differences"),
-    Mutant("tasks/_irl.py", "planning, own.q, world.reward)", "planning, own.q, reward)"),
+    Mutant("tasks/_irl_rules.py", "softmax(planning.sharpness * known.q", "softmax(known.q"),
+    Mutant("tasks/_irl_rules.py", "gradients = onward.back(sources)", "gradients = onward.ahead(sources)"),
+    Mutant("tasks/_irl_rules.py", "target_losses = -examples.log_policy", "target_losses = examples.log_policy"),
+    Mutant("tasks/_irl_rules.py", "jnp.mean(0.5 * jnp.sum(differences", "jnp.mean(jnp.sum(differences"),
+    Mutant("tasks/_irl_rules.py", "planning, own.q, world.reward)", "planning, own.q, reward)"),
     Mutant("tasks/_irl.py", "her_target[order] = target", "her_target[:] = target[order]"),
 )  # fmt: skip
 

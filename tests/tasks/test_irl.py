@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax, logsumexp
 
 import ital
-from ital import tasks
-from ital.tasks import _irl, _mdp
-from ital.tasks._irl import Demonstrations
-from ital.tasks._mdp import Planning, grid, tabular
-from tests.tasks.test_mdp import dense, random_transitions
+from ital import mdp, tasks
+from ital.mdp import Planning, grid, tabular
+from ital.tasks import Demonstrations, _irl, _irl_rules
+from tests.test_mdp import dense, random_transitions
 
 SEEDS = st.integers(0, 2**31)
 
@@ -21,7 +20,7 @@ SEEDS = st.integers(0, 2**31)
 class World(NamedTuple):
     """A grid, or a table with shuffled one-hot or real features."""
 
-    dynamics: _mdp.Dynamics
+    dynamics: mdp.Dynamics
     planning: Planning
     encoding: jax.Array | None
     parameters: int
@@ -42,11 +41,11 @@ def world_of(kind, discount, sharpness):
 
 
 def losses_by_unrolling(weights, world, shown, sweeps=150):
-    reward = _irl.reward_of(world.encoding, weights)
-    sweep = lambda _, values: _mdp.bellman(world.dynamics, world.planning, reward, values)[0]  # noqa: E731
+    reward = _irl_rules.reward_of(world.encoding, weights)
+    sweep = lambda _, values: mdp.bellman(world.dynamics, world.planning, reward, values)[0]  # noqa: E731
     values = jax.lax.fori_loop(0, sweeps, sweep, jnp.zeros_like(reward))
-    _, q = _mdp.bellman(world.dynamics, world.planning, reward, values)
-    return -_mdp.log_policy(q)[shown.actions, shown.states]
+    _, q = mdp.bellman(world.dynamics, world.planning, reward, values)
+    return -mdp.log_policy(q)[shown.actions, shown.states]
 
 
 @pytest.mark.parametrize(("discount", "sharpness"), [(0.0, 1.0), (0.8, 3.0), (0.5, 30.0)])
@@ -60,12 +59,12 @@ def test_gradients_are_those_of_an_unrolled_iteration_and_of_central_differences
         shown = Demonstrations(states, actions, world.encoding, None)
 
         def planned(weights):
-            return _mdp.plan(world.dynamics, world.planning, _irl.reward_of(world.encoding, weights))
+            return mdp.plan(world.dynamics, world.planning, _irl_rules.reward_of(world.encoding, weights))
 
         def losses(weights):
-            return -_mdp.log_policy(planned(weights).q)[shown.actions, shown.states]
+            return -mdp.log_policy(planned(weights).q)[shown.actions, shown.states]
 
-        ours = _irl.implicit_gradients(world.dynamics, world.planning, planned(weights), shown)
+        ours = _irl_rules.implicit_gradients(world.dynamics, world.planning, planned(weights), shown)
         gradients = jax.jacrev(losses_by_unrolling)(weights, world, shown)
         central = (losses(weights + step * direction) - losses(weights - step * direction)) / (2 * step)
         return (

@@ -63,7 +63,7 @@ def run(
         task=task, teacher=teacher, seeds=seeds, first_seed=first_seed, steps=steps, beta=parse_beta(beta), lr=lr,
         batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
         eval_every=eval_every, form=step, devices=parse_devices(devices),
-        **({} if methods is None else {"methods": split(methods)}),
+        methods=experiments.Settings.methods if methods is None else split(methods),
     )  # fmt: skip
     with shown(experiments.print_outcome) as say:
         outcome = experiments.run(

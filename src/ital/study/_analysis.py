@@ -215,7 +215,7 @@ def _lacking(simulated: "pd.DataFrame", steps: "pd.DataFrame") -> "pd.Series":
     return pd.Series(lacking, index=simulated.index, dtype=bool)
 
 
-def _paths_of(ran: _arms.Run) -> "pd.DataFrame":
+def _paths_of(ran: _arms.ArmsRun) -> "pd.DataFrame":
     import pandas as pd
 
     rows = [

@@ -163,7 +163,7 @@ def _step_lanes(
     return jax.vmap(step_lane)(lanes, arrows, given, minds)
 
 
-class Run(NamedTuple):
+class ArmsRun(NamedTuple):
     """Simulated participants: axes participant, map, arm, then step; ``measures`` begin with step 0."""
 
     numbers: list[int]
@@ -181,7 +181,7 @@ def run(
     *,
     rules: StudyRules | None = None,
     show: Callable[[int], None] = lambda done: None,
-) -> Run:
+) -> ArmsRun:
     """Every participant teaches every learner on every map, once for each teacher.
 
     ``participants`` is how many (1, 2, …) or which numbers. ``learners`` are the study's, or any others and
@@ -203,7 +203,7 @@ def run(
     beliefs = (len(numbers), len(arms), config.steps + 1)
     measures = {name: np.stack([m[name].reshape(beliefs) for m in measured], axis=1) for name in METRICS}
     names = [(teacher.name, learner) for teacher, learner in arms]
-    return Run(numbers, [on.name for on in config.maps], names, trace, measures)
+    return ArmsRun(numbers, [on.name for on in config.maps], names, trace, measures)
 
 
 def _run_all(
@@ -296,7 +296,7 @@ def simulate(
     return table(config, run(config, participants, teachers, **options))
 
 
-def table(config: Config, run: Run) -> "pd.DataFrame":
+def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
     """The rows of simulated participants, sorted by participant, map, arm and step."""
     import pandas as pd
 

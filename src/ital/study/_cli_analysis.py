@@ -1,6 +1,5 @@
 """``ital study simulate``, ``analyze`` and ``power``."""
 
-import asyncio
 import dataclasses
 import os
 import time
@@ -90,6 +89,8 @@ def _simulate_here(config: "Config", participants: int, teachers: list["ArmTeach
 
 
 def _simulate_there(config: "Config", count: int, teacher: "ArmTeacher", url: str, options: dict[str, Any]) -> None:
+    import asyncio
+
     from ital._progress import show_progress
     from ital.study import _participants
 

@@ -13,14 +13,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ital import _random, learners, volume
+from ital import _random, learners, mdp, volume
 from ital._types import Array, Float, Int, PRNGKeyArray
 from ital.gradients import add_scaled
 from ital.learners import Learner, Lesson, Situation
+from ital.mdp import Dynamics, Planning
 from ital.study._config import ADAPTIVE, Config
-from ital.tasks import _irl, _mdp
-from ital.tasks._base import Truth
-from ital.tasks._mdp import Dynamics, Planning
+from ital.tasks import Demonstrations, TrueWorld, Truth, implicit_gradients, irl_rules
 
 CORE_ACTION = np.array([0, 3, 1, 2])  # up, right, down, left among the core's up, down, left, right
 METRICS = ("distance", "distance_centred", "policy_tv", "policy_gap", "reward")
@@ -62,7 +61,7 @@ def game(config: Config) -> Game:
     """The physics of a study."""
     physics = config.world
     return Game(
-        _mdp.grid(config.size, physics.slip, physics.death),
+        mdp.grid(config.size, physics.slip, physics.death),
         Planning(physics.discount, physics.sharpness),
     )
 
@@ -135,11 +134,11 @@ def lesson(
     game: Game, lr: Array, belief: Belief, arrows: Arrows, choice: Int[Array, ""], step: Int[Array, ""]
 ) -> Lesson:
     """What a robot sees of one step (from 0): the arrows, and which one was shown to it."""
-    shown = _irl.Demonstrations(arrows.cells, jnp.asarray(CORE_ACTION)[arrows.actions], None, None)
+    shown = Demonstrations(arrows.cells, jnp.asarray(CORE_ACTION)[arrows.actions], None, None)
 
     def gradients(elsewhere: Belief) -> Any:
-        known = _mdp.plan(game.dynamics, game.lenient, elsewhere)
-        return _irl.implicit_gradients(game.dynamics, game.planning, known, shown)
+        known = mdp.plan(game.dynamics, game.lenient, elsewhere)
+        return implicit_gradients(game.dynamics, game.planning, known, shown)
 
     count = arrows.cells.shape[0]
     bystander = jnp.zeros((), jnp.int32)
@@ -154,13 +153,13 @@ def volumes(lesson: Lesson, belief: Belief, target: Belief) -> Float[Array, " B"
 
 def measure(game: Game, belief: Belief, truth: Truths) -> dict[str, Array]:
     """Distances to the truth, and the reward of acting on the belief: the metrics of online IRL."""
-    world = Truth(truth.target, _irl.TrueWorld(truth.target, truth.log_policy, None))
-    return _irl._rules(game.dynamics, game.lenient).measure(belief, world)
+    world = Truth(truth.target, TrueWorld(truth.target, truth.log_policy, None))
+    return irl_rules(game.dynamics, game.lenient).measure(belief, world)
 
 
 def best_action(game: Game, belief: Belief) -> Int[Array, " S"]:
     """The most probable action in every cell; ties take the lowest index."""
-    return jnp.argmax(_mdp.plan(game.dynamics, game.lenient, belief).q[CORE_ACTION], axis=0)
+    return jnp.argmax(mdp.plan(game.dynamics, game.lenient, belief).q[CORE_ACTION], axis=0)
 
 
 def truths(game: Game, rewards: np.ndarray, arrows: str) -> Truths:
@@ -176,4 +175,4 @@ def truths(game: Game, rewards: np.ndarray, arrows: str) -> Truths:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _true_log_policy(game: Game, target: Array) -> Array:
-    return _mdp.log_policy(_mdp.plan(game.dynamics, game.lenient, target).q)
+    return mdp.log_policy(mdp.plan(game.dynamics, game.lenient, target).q)

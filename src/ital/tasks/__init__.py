@@ -10,6 +10,7 @@ from ital.tasks._base import Exam, Metric, Picture, Rules, Task, TeacherSide, Tr
 from ital.tasks._gaussian import gaussian
 from ital.tasks._images import cifar10, from_features, mnist, tiny_imagenet, tiny_imagenet_vgg
 from ital.tasks._irl import irl, irl_dense, irl_sparse, irl_tabular
+from ital.tasks._irl_rules import Demonstrations, TrueWorld, implicit_gradients, irl_rules
 from ital.tasks._neural import mlp, mnist_mlp
 from ital.tasks._pool import Pool, from_pool
 from ital.tasks._regression import regression
@@ -44,6 +45,7 @@ def make(name: str, **options: Any) -> Task:
 
 __all__ = [
     "REGISTRY",
+    "Demonstrations",
     "Exam",
     "Metric",
     "Picture",
@@ -51,14 +53,17 @@ __all__ = [
     "Rules",
     "Task",
     "TeacherSide",
+    "TrueWorld",
     "Truth",
     "World",
     "cifar10",
     "from_features",
     "from_pool",
     "gaussian",
+    "implicit_gradients",
     "irl",
     "irl_dense",
+    "irl_rules",
     "irl_sparse",
     "irl_tabular",
     "make",

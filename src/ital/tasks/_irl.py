@@ -1,163 +1,22 @@
 """Online inverse reinforcement learning: the reward of every state, from demonstrated actions."""
 
-import functools
 import hashlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ital import volume
-from ital._types import Array, PRNGKeyArray, Scalar
+from ital import mdp
+from ital._types import Array
 from ital.errors import InputError
-from ital.gradients import HIGHEST, Gradients
+from ital.mdp import Dynamics, Planning
 from ital.models import Init
-from ital.tasks import _mdp
-from ital.tasks._base import Metric, Picture, Rules, Task, TeacherSide, Truth, World
-from ital.tasks._mdp import Dynamics, Planning, Solution
-
-
-class Side(NamedTuple):
-    """What a player knows: his encoding of the states, and log π* (A, S) if he is the teacher.
-
-    An encoding is a matrix of features (S, d); for one-hot features the place of each state in the weights (S,),
-    or None if they are in order.
-    """
-
-    encoding: Any
-    log_policy: Any = None
-
-
-class TrueWorld(NamedTuple):
-    """What measurements need: the reward of every state, log π* (A, S), and the learner's encoding."""
-
-    reward: Any
-    log_policy: Any
-    encoding: Any
-
-
-class Demonstrations(NamedTuple):
-    """A mini-batch: states, the actions shown there, and what the player knows of the world."""
-
-    states: Array
-    actions: Array
-    encoding: Any
-    log_policy: Any
-
-
-def one_hot(encoding: Any) -> bool:
-    """Whether weights are rewards, in some order."""
-    return encoding is None or encoding.ndim == 1
-
-
-def reward_of(encoding: Any, params: Array) -> Array:
-    """r(s) = features(s)·w."""
-    if encoding is None:
-        return params
-    return params[encoding] if encoding.ndim == 1 else jnp.matmul(encoding, params, precision=HIGHEST)
-
-
-def in_encoding(encoding: Any, per_state: Array) -> Array:
-    """The transpose of :func:`reward_of`."""
-    if encoding is None:
-        return per_state
-    if encoding.ndim == 1:
-        return jnp.zeros_like(per_state).at[encoding].set(per_state)
-    return jnp.matmul(encoding.T, per_state, precision=HIGHEST)
-
-
-def implicit_gradients(dynamics: Dynamics, planning: Planning, known: Solution, shown: Demonstrations) -> Gradients:
-    """−log π(a|s) of each demonstration, and its gradients in the weights of the reward.
-
-    Implicit differentiation of the fixed point: with c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under
-    μ = softmax(kQ), the gradient of −log π(a|s) in the rewards is −(I − γP_μᵀ)⁻¹c (docs/irl.md derives it).
-    """
-    log_pi = _mdp.log_policy(known.q)
-    soft_greedy = jax.nn.softmax(planning.sharpness * known.q, axis=0)
-    onward = _mdp.onward(dynamics, planning, soft_greedy)
-
-    def surprise(state: Array, action: Array) -> Array:
-        """−c."""
-        return dynamics.leave(state, jnp.exp(log_pi[:, state]) - (jnp.arange(dynamics.actions) == action))
-
-    sources = jax.vmap(surprise)(shown.states, shown.actions)  # (B, S)
-
-    def squared_norms() -> Array:
-        gradients = onward.back(sources)
-        if not one_hot(shown.encoding):
-            gradients = jnp.matmul(gradients, shown.encoding, precision=HIGHEST)
-        return jnp.sum(gradients**2, axis=1)
-
-    def inner(v: Array) -> Array:
-        return jnp.matmul(sources, onward.ahead(reward_of(shown.encoding, v)), precision=HIGHEST)
-
-    def weighted_sum(weights: Array) -> Array:
-        return in_encoding(shown.encoding, onward.back(jnp.matmul(weights, sources, precision=HIGHEST)))
-
-    return Gradients(-log_pi[shown.actions, shown.states], squared_norms(), inner, weighted_sum)
-
-
-@functools.cache
-def _rules(dynamics: Dynamics, planning: Planning) -> Rules:
-    plan = functools.partial(_mdp.plan, dynamics, planning)
-
-    def start(key: PRNGKeyArray, init: Init, world: World) -> Array:
-        return init.draw(key, world.truth.target.shape)
-
-    def draw(key: PRNGKeyArray, world: World, batch_size: int) -> tuple[Array, Array]:
-        """States uniform with replacement, each with an action of the teacher's policy."""
-        where, what = jax.random.split(key)
-        states = jax.random.randint(where, (batch_size,), 0, dynamics.states)
-        actions = jax.random.categorical(what, world.teacher.examples.log_policy[:, states], axis=0)
-        return states, actions
-
-    def show(side: Side, drawn: tuple[Array, Array]) -> Demonstrations:
-        return Demonstrations(*drawn, *side)
-
-    def feedback(params: Array, examples: Demonstrations, previous: Solution) -> Solution:
-        """The learner's estimate of every state's reward, and what follows from it: anyone could plan with it."""
-        return _mdp.replan(dynamics, planning, reward_of(examples.encoding, params), previous.values)
-
-    def volumes(known: Solution, examples: Demonstrations, target: Array, lr: Scalar) -> Array:
-        """Eq. (imit-teacher) with the loss of a demonstration, in her encoding."""
-        here = implicit_gradients(dynamics, planning, known, examples)
-        target_losses = -examples.log_policy[examples.actions, examples.states]
-        return volume.imitated(lr, here.squared_norms, here.losses, target_losses)
-
-    def gradients(params: Array, examples: Demonstrations, known: Solution) -> Gradients:
-        return implicit_gradients(dynamics, planning, known, examples)
-
-    def measure(params: Array, truth: Truth) -> dict[str, Array]:
-        world = truth.test
-        reward = reward_of(world.encoding, params)
-        own = plan(reward)
-        gap = reward - world.reward
-        differences = jnp.abs(jnp.exp(_mdp.log_policy(own.q)) - jnp.exp(world.log_policy))
-        return {
-            "distance": jnp.linalg.norm(params - truth.target),
-            "distance_centred": jnp.linalg.norm(gap - jnp.mean(gap)),
-            "policy_tv": jnp.mean(0.5 * jnp.sum(differences, axis=0)),
-            "policy_gap": jnp.mean(jnp.max(differences, axis=0)),
-            "reward": _mdp.expected_return(dynamics, planning, own.q, world.reward),
-        }
-
-    def references(start: Array, truth: Truth) -> dict[str, dict[str, Array]]:
-        reward = truth.test.reward
-        own = plan(reward)
-        best = _mdp.expected_return(dynamics, planning, own.q, reward)
-        lines = {"reward": {"reference": best}}
-        if dynamics.even and one_hot(truth.test.encoding):  # demonstrations say nothing of the mean reward
-            lines["distance"] = {"floor": jnp.sqrt(dynamics.states) * jnp.abs(jnp.mean(start - truth.target))}
-        return lines
-
-    def first_feedback(start: Array, world: World) -> Solution:
-        return plan(reward_of(world.learner.encoding, start))
-
-    return Rules(start, draw, show, feedback, volumes, gradients, measure, references, first_feedback)
+from ital.tasks._base import Metric, Picture, Task, TeacherSide, Truth, World
+from ital.tasks._irl_rules import Side, TrueWorld, irl_rules, reward_of
 
 
 def from_rewards(
@@ -178,14 +37,14 @@ def from_rewards(
     order of her own.
     """
     try:
-        _mdp.check(dynamics, planning)
+        mdp.check(dynamics, planning)
     except InputError as error:
         raise InputError(f"task {name!r}: {error}") from None
-    rules = _rules(dynamics, planning)
+    rules = irl_rules(dynamics, planning)
 
     @jax.jit
     def policy_of(reward: Array) -> Array:
-        return _mdp.log_policy(_mdp.plan(dynamics, planning, reward).q)
+        return mdp.log_policy(mdp.plan(dynamics, planning, reward).q)
 
     def world(seed: int) -> World:
         rng = np.random.default_rng(seed)
@@ -200,7 +59,7 @@ def from_rewards(
         if not np.isfinite(log_pi).all():
             raise InputError(
                 f"task {name!r}: value iteration did not come to tolerance {planning.tolerance:g} in "
-                f"{_mdp.MOST_SWEEPS} sweeps; raise the tolerance or lower the discount"
+                f"{mdp.MOST_SWEEPS} sweeps; raise the tolerance or lower the discount"
             )
         return World(
             learner=Side(own),
@@ -243,11 +102,11 @@ def on_grid(
     **options: Any,
 ) -> Task:
     """A task of online IRL on a grid, which can be drawn as a map of rewards with the policy in arrows."""
-    dynamics = _mdp.grid(size, slip, death)
+    dynamics = mdp.grid(size, slip, death)
 
     @jax.jit
     def policy(reward: Array) -> Array:
-        return jnp.exp(_mdp.log_policy(_mdp.plan(dynamics, planning, reward).q))
+        return jnp.exp(mdp.log_policy(mdp.plan(dynamics, planning, reward).q))
 
     def cells(params: Any) -> tuple[np.ndarray, np.ndarray]:
         arrows = np.asarray(policy(jnp.asarray(params)))
@@ -303,9 +162,7 @@ def irl(
     """Online IRL on a square map of one's own, a file or an array of rewards (--map FILE). β = 25000."""
     if rewards is None:
         raise InputError("task 'irl' needs a map of rewards: --map FILE, a text or CSV file with a line per row")
-    cells = (
-        read_map(rewards) if isinstance(rewards, Path | str) else check_map("the map", _mdp.real("the map", rewards))
-    )
+    cells = read_map(rewards) if isinstance(rewards, Path | str) else check_map("the map", mdp.real("the map", rewards))
     size = len(cells)
     return on_grid(
         "irl",
@@ -335,9 +192,9 @@ def irl_tabular(
 
     Without features there is one weight per state. What a row of transitions lacks to 1 is the chance to die.
     """
-    dynamics = _mdp.tabular(transitions)
-    target = _mdp.real("weights", weights)
-    encoded = None if features is None else _mdp.real("features", features)
+    dynamics = mdp.tabular(transitions)
+    target = mdp.real("weights", weights)
+    encoded = None if features is None else mdp.real("features", features)
     expected = (dynamics.states,) if encoded is None else encoded.shape[1:]
     if encoded is not None and (encoded.ndim != 2 or len(encoded) != dynamics.states or encoded.shape[1] == 0):
         raise InputError(f"task {name!r}: features have shape {encoded.shape}, expected ({dynamics.states}, d)")

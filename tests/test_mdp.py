@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import logsumexp
 
-from ital.tasks import _mdp
-from ital.tasks._mdp import Planning, grid, tabular
+from ital import mdp
+from ital.mdp import Planning, _planning, grid, tabular
 
 SEEDS = st.integers(0, 2**31)
 
@@ -47,7 +47,7 @@ def test_leaving_a_state_is_the_transpose_of_expecting(seed):
     for dynamics in (grid(3), tabular(random_transitions(rng, 3, 5))):
         u, policy = rng.normal(size=dynamics.states), rng.normal(size=(dynamics.actions, dynamics.states))
         expected = jnp.sum(dynamics.expect(jnp.asarray(u)) * policy, axis=0)
-        np.testing.assert_allclose(_mdp.following(dynamics, jnp.asarray(policy)) @ u, expected, atol=1e-12)
+        np.testing.assert_allclose(mdp.following(dynamics, jnp.asarray(policy)) @ u, expected, atol=1e-12)
 
 
 @given(seed=SEEDS, size=st.sampled_from([1, 2, 3, 5]))
@@ -57,7 +57,7 @@ def test_walking_from_neighbour_to_neighbour_is_the_table_of_a_policy(seed, size
     rng = np.random.default_rng(seed)
     v, weights = jnp.asarray(rng.normal(size=size * size)), jnp.asarray(rng.normal(size=(4, size * size)))
     ahead, back = grid(size).walk(weights)
-    table = _mdp.following(grid(size), weights)
+    table = mdp.following(grid(size), weights)
     np.testing.assert_allclose(ahead(v), table @ v, atol=1e-12)
     np.testing.assert_allclose(back(v), v @ table, atol=1e-12)
 
@@ -71,8 +71,8 @@ def test_all_that_follows_is_a_solve_on_every_device(monkeypatch, backend, disco
     v, several = jnp.asarray(rng.normal(size=25)), jnp.asarray(rng.normal(size=(3, 25)))
     policy = jnp.asarray(rng.dirichlet(np.ones(4), size=25).T)
     for dynamics in (grid(5), tabular(dense(grid(5)))):
-        onward = _mdp.onward(dynamics, Planning(discount, tolerance=1e-8), policy)
-        inverse = np.linalg.inv(np.eye(25) - discount * _mdp.following(dynamics, policy))
+        onward = mdp.onward(dynamics, Planning(discount, tolerance=1e-8), policy)
+        inverse = np.linalg.inv(np.eye(25) - discount * mdp.following(dynamics, policy))
         np.testing.assert_allclose(onward.ahead(v), inverse @ v, atol=1e-6)
         np.testing.assert_allclose(onward.back(v), v @ inverse, atol=1e-6)
         np.testing.assert_allclose(onward.back(several), several @ inverse, atol=1e-6)
@@ -85,7 +85,7 @@ def test_elimination_is_a_dense_solve(size, slip, death):
     several = jnp.asarray(rng.normal(size=(3, size * size)))
     policy = jnp.asarray(rng.dirichlet(np.full(4, 0.1), size=size * size).T)
     for discount in (0.5, 0.99, 1.0):
-        matrix = np.eye(size * size) - discount * _mdp.following(dynamics, policy)
+        matrix = np.eye(size * size) - discount * mdp.following(dynamics, policy)
         ahead, back = dynamics.eliminate(discount * policy)
         np.testing.assert_allclose(ahead(several[0]), jnp.linalg.solve(matrix, several[0]), rtol=1e-6)
         np.testing.assert_allclose(back(several), jnp.linalg.solve(matrix.T, several.T).T, rtol=1e-6)
@@ -96,10 +96,10 @@ def test_elimination_is_a_dense_solve(size, slip, death):
     [(8, 0.5, 20, "eliminate"), (8, 0.5, 1, "walk"), (8, 0.99, 1, "eliminate"), (60, 0.5, 20, "walk")],
 )
 def test_the_way_to_solve_follows_from_the_numbers(monkeypatch, size, discount, rows, way):
-    assert _mdp.cheapest_way(grid(size), 0.98 * discount, 1e-6, rows) == way
+    assert _planning.cheapest_way(grid(size), 0.98 * discount, 1e-6, rows) == way
     monkeypatch.setattr("jax.default_backend", lambda: "gpu")
     on_accelerator = "walk" if size == 60 or (rows == 1 and discount == 0.5) else "table"
-    assert _mdp.cheapest_way(grid(size), 0.98 * discount, 1e-6, rows) == on_accelerator
+    assert _planning.cheapest_way(grid(size), 0.98 * discount, 1e-6, rows) == on_accelerator
 
 
 @pytest.mark.usefixtures("x64")
@@ -120,7 +120,7 @@ def test_a_large_sparse_table_is_the_table():
 def test_a_backup_is_its_formula():
     rng = np.random.default_rng(0)
     p, reward, values = random_transitions(rng, 3, 5), *rng.normal(size=(2, 5))
-    ours = _mdp.bellman(tabular(p), Planning(0.6, 4.0), jnp.asarray(reward), jnp.asarray(values))
+    ours = mdp.bellman(tabular(p), Planning(0.6, 4.0), jnp.asarray(reward), jnp.asarray(values))
     q = np.einsum("ast,t->as", p, reward + 0.6 * values)
     np.testing.assert_allclose(ours[1], q, rtol=1e-12)
     np.testing.assert_allclose(ours[0], logsumexp(4.0 * q, axis=0) / 4.0, rtol=1e-12)
@@ -129,7 +129,7 @@ def test_a_backup_is_its_formula():
 @pytest.mark.usefixtures("x64")
 def test_a_table_of_the_grid_is_the_grid():
     reward = jnp.asarray(np.random.default_rng(0).uniform(-2, 2, 16))
-    planned = [_mdp.plan(dynamics, Planning(), reward) for dynamics in (grid(4), tabular(dense(grid(4))))]
+    planned = [mdp.plan(dynamics, Planning(), reward) for dynamics in (grid(4), tabular(dense(grid(4))))]
     np.testing.assert_allclose(planned[0].q, planned[1].q, atol=1e-12)
 
 
@@ -138,10 +138,10 @@ def test_planning_again_from_near_values_is_planning_from_zero():
     planning = Planning(tolerance=1e-10)
     rng = np.random.default_rng(0)
     reward = jnp.asarray(rng.uniform(-2, 2, 25))
-    before = _mdp.plan(grid(5), planning, reward)
+    before = mdp.plan(grid(5), planning, reward)
     moved = reward + 0.01 * rng.normal(size=25)
-    again = _mdp.replan(grid(5), planning, moved, before.values)
-    np.testing.assert_allclose(again.q, _mdp.plan(grid(5), planning, moved).q, atol=1e-9)
+    again = mdp.replan(grid(5), planning, moved, before.values)
+    np.testing.assert_allclose(again.q, mdp.plan(grid(5), planning, moved).q, atol=1e-9)
 
 
 @pytest.mark.usefixtures("x64")
@@ -153,9 +153,9 @@ def test_planning_on_an_accelerator_leaves_next_to_nothing_to_change(monkeypatch
     monkeypatch.setattr("jax.default_backend", lambda: "gpu")
     for discount in (0.1, 0.5, 0.9, 0.99):
         planning = Planning(discount)
-        before = _mdp.plan(grid(8), planning, reward)
-        blindly = _mdp.replan(grid(8), planning, moved, before.values)
-        once_more, _ = _mdp.bellman(grid(8), planning, moved, blindly.values)
+        before = mdp.plan(grid(8), planning, reward)
+        blindly = mdp.replan(grid(8), planning, moved, before.values)
+        once_more, _ = mdp.bellman(grid(8), planning, moved, blindly.values)
         assert float(jnp.max(jnp.abs(once_more - blindly.values))) < 1.1e-6, discount
 
 
@@ -168,16 +168,16 @@ def test_geometric_solve_is_a_solve(seed, rate, rows):
     matrix *= rate / matrix.sum(axis=1, keepdims=True)
     right = rng.normal(size=(rows, 12) if rows else 12)
     exact = np.linalg.solve(np.eye(12) - matrix.T, right.T).T
-    ours = _mdp.geometric_solve(jnp.asarray(matrix), jnp.asarray(right), rate, 1e-9)
+    ours = _planning.geometric_solve(jnp.asarray(matrix), jnp.asarray(right), rate, 1e-9)
     np.testing.assert_allclose(ours, exact, atol=1e-7)
 
 
 def test_no_dense_table_is_made_of_a_grid():
     import jax
 
-    text = str(jax.make_jaxpr(functools.partial(_mdp.plan, grid(8), Planning()))(jnp.zeros(64)))
+    text = str(jax.make_jaxpr(functools.partial(mdp.plan, grid(8), Planning()))(jnp.zeros(64)))
     assert "64,64" not in text
-    text = str(jax.make_jaxpr(lambda pi: _mdp.following(grid(8), pi))(jnp.zeros((4, 64))))
+    text = str(jax.make_jaxpr(lambda pi: mdp.following(grid(8), pi))(jnp.zeros((4, 64))))
     assert "[64,64]" in text
     assert "[64,4,64]" not in text
     assert "[4,64,64]" not in text
@@ -192,7 +192,7 @@ def test_sharp_planning_is_policy_iteration_with_the_hard_maximum():
         chosen = p[policy, np.arange(16)]
         values = np.linalg.solve(np.eye(16) - 0.5 * chosen, chosen @ reward)
         policy = np.argmax(p @ (reward + 0.5 * values), axis=0)
-    soft = _mdp.plan(dynamics, Planning(sharpness=1e5, tolerance=1e-12), jnp.asarray(reward))
+    soft = mdp.plan(dynamics, Planning(sharpness=1e5, tolerance=1e-12), jnp.asarray(reward))
     np.testing.assert_allclose(soft.values, values, atol=1e-4)
     assert (np.argmax(soft.q, axis=0) == policy).all()
 
@@ -201,7 +201,7 @@ def test_sharp_planning_is_policy_iteration_with_the_hard_maximum():
 def test_expected_return_is_that_of_rollouts():
     dynamics, rng = grid(4), np.random.default_rng(1)
     reward, q = rng.uniform(-1, 1, 16), rng.normal(size=(4, 16))
-    exact = float(_mdp.expected_return(dynamics, Planning(), jnp.asarray(q), jnp.asarray(reward)))
+    exact = float(mdp.expected_return(dynamics, Planning(), jnp.asarray(q), jnp.asarray(reward)))
     chosen = dense(dynamics)[np.argmax(q, axis=0), np.arange(16)]
     solved = np.linalg.solve(np.eye(16) - chosen, chosen @ reward).mean()
     assert exact == pytest.approx(solved, abs=1e-4)
@@ -219,7 +219,7 @@ def test_expected_return_is_that_of_rollouts():
 @pytest.mark.usefixtures("x64")
 def test_where_nobody_dies_the_return_is_discounted():
     p = np.array([[[0.0, 1.0], [1.0, 0.0]]])
-    ours = _mdp.expected_return(tabular(p), Planning(discount=0.5), jnp.zeros((1, 2)), jnp.asarray([1.0, 3.0]))
+    ours = mdp.expected_return(tabular(p), Planning(discount=0.5), jnp.zeros((1, 2)), jnp.asarray([1.0, 3.0]))
     assert float(ours) == pytest.approx(((3 + 0.5 * 1) / 0.75 + (1 + 0.5 * 3) / 0.75) / 2, abs=1e-5)
 
 
@@ -234,7 +234,7 @@ def test_survival_is_the_largest_anywhere():
 def test_rows_that_miss_one_by_rounding_mean_that_nobody_dies(states):
     dynamics = tabular(np.full((2, states, states), 1 / states))
     assert dynamics.survival == 1
-    ours = _mdp.expected_return(dynamics, Planning(0.5), jnp.zeros((2, states)), jnp.ones(states))
+    ours = mdp.expected_return(dynamics, Planning(0.5), jnp.zeros((2, states)), jnp.ones(states))
     assert float(ours) == pytest.approx(2, rel=1e-4)
 
 

@@ -1,0 +1,207 @@
+"""Planning: what follows from a reward, how a policy does, and the linear systems behind both."""
+
+import functools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ital._platform import on_cpu
+from ital._types import Array
+from ital.errors import InputError
+from ital.gradients import HIGHEST
+from ital.mdp._dynamics import Dynamics, Operator, following
+
+MOST_SWEEPS = 10_000
+MOST_UNROLLED = 24
+MOST_ON_TABLE = 512  # states; an estimate from the launches and the arithmetic of a GPU
+
+
+class Planning(NamedTuple):
+    """How everybody plans: discount γ, sharpness k of the soft maximum, and when value iteration stops."""
+
+    discount: float = 0.5
+    sharpness: float = 220.0
+    tolerance: float = 1e-6
+
+
+def check(dynamics: Dynamics, planning: Planning) -> None:
+    """Refuses worlds in which planning has no end."""
+    if not (planning.sharpness > 0 and math.isfinite(planning.sharpness)):
+        raise InputError(f"the sharpness k must be positive, not {planning.sharpness}")
+    if not (planning.discount >= 0 and planning.discount * dynamics.survival < 1):
+        raise InputError(f"the discount must be below 1 where not every step can end in death, not {planning.discount}")
+    if not planning.tolerance > 0:
+        raise InputError(f"the tolerance of value iteration must be positive, not {planning.tolerance}")
+
+
+class Solution(NamedTuple):
+    """What follows from a reward: the values V, and Q (A, S)."""
+
+    reward: Array
+    values: Array
+    q: Array
+
+
+def bellman(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> tuple[Array, Array]:
+    """Soft Bellman backup: Q(s,a) = Σ P(s′|s,a)[r(s′)+γV(s′)], V(s) = (1/k) log Σₐ exp(kQ(s,a)); returns V, Q."""
+    q = dynamics.expect(reward + planning.discount * values)
+    return soft_maximum(planning.sharpness, q), q
+
+
+def soft_maximum(k: float, q: Array) -> Array:
+    """(1/k) log Σₐ exp(kQ(·,a)), action by action: the compiler then makes one pass of a whole sweep."""
+    largest = functools.reduce(jnp.maximum, q)
+    return largest + jnp.log(functools.reduce(jnp.add, [jnp.exp(k * (action - largest)) for action in q])) / k
+
+
+def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Solution:
+    """Value iteration from zero until the largest change is below the tolerance (NaN if it never is)."""
+    return _sweep(dynamics, planning, reward, jnp.zeros_like(reward), blindly=23)
+
+
+def replan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> Solution:
+    """Value iteration from the ``values`` of a reward that was much the same.
+
+    A GPU loses more time with asking whether it has converged than with sweeping. So there it sweeps as often as it
+    takes to make any change 5000 times smaller (12 times at γ = 0.5) and does not ask, if that is not too often.
+    """
+    rate = planning.discount * dynamics.survival
+    enough = math.ceil(math.log(1 / 5000) / math.log(rate)) if rate else 1
+    if on_cpu() or enough > 16:
+        return _sweep(dynamics, planning, reward, values)
+    for _ in range(enough):
+        values, _ = bellman(dynamics, planning, reward, values)
+    return Solution(reward, values, bellman(dynamics, planning, reward, values)[1])
+
+
+def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array, blindly: int = 0) -> Solution:
+    """Sweeps until converged, the first few times without asking."""
+
+    def sweep(values: Array) -> Array:
+        return bellman(dynamics, planning, reward, values)[0]
+
+    # What has not converged when any change should be 10³⁰ times smaller never will: its values are too large to
+    # stand still in this precision.
+    rate = planning.discount * dynamics.survival
+    most = min(MOST_SWEEPS, blindly + 1 + math.ceil(-30 / math.log10(rate))) if 0 < rate < 1 else MOST_SWEEPS
+
+    def go_on(state: tuple[Array, Array, Array]) -> Array:
+        sweeps, change, _ = state
+        return (change > planning.tolerance) & (sweeps < most)
+
+    def another(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        sweeps, _, values = state
+        better = sweep(values)
+        return sweeps + 1, jnp.max(jnp.abs(better - values)), better
+
+    if blindly:
+        loops_cost = not on_cpu()
+        values = jax.lax.fori_loop(0, blindly, lambda _, values: sweep(values), values, unroll=loops_cost)
+    begun = jnp.full((), blindly), jnp.full((), jnp.inf, values.dtype), values
+    _, change, values = jax.lax.while_loop(go_on, another, begun)
+    values = jnp.where(change <= planning.tolerance, values, jnp.nan)
+    return Solution(reward, values, bellman(dynamics, planning, reward, values)[1])
+
+
+def log_policy(q: Array) -> Array:
+    """log π(a|s), π ∝ exp Q: the policy of everyone."""
+    return jax.nn.log_softmax(q, axis=0)
+
+
+class Onward(NamedTuple):
+    """All that follows, discounted: ``ahead(v)`` is (I − γP_π)⁻¹v and ``back(v)`` is v(I − γP_π)⁻¹, also of rows."""
+
+    ahead: Operator
+    back: Operator
+
+
+def onward(dynamics: Dynamics, planning: Planning, policy: Array) -> Onward:
+    """Everything that follows from the actions of a policy (A, S), discounted by γ."""
+    return solver(dynamics, planning.discount * policy, planning.discount * dynamics.survival, planning.tolerance)
+
+
+def solver(dynamics: Dynamics, weights: Array, rate: float, tolerance: float) -> Onward:
+    """Solves with I − P_w, where actions count ``weights`` and ‖P_w‖ ≤ ``rate``: by :func:`cheapest_way`."""
+    terms = _terms(rate, tolerance)
+
+    def solve(v: Array, back: bool) -> Array:
+        way = cheapest_way(dynamics, rate, tolerance, v.size // dynamics.states)
+        if way == "walk" and dynamics.walk:
+            return _series(dynamics.walk(weights)[back], v, terms)
+        if way == "eliminate" and dynamics.eliminate:
+            return dynamics.eliminate(weights)[back](v)
+        table = following(dynamics, weights)
+        return geometric_solve(table if back else table.T, v, rate, tolerance)
+
+    return Onward(functools.partial(solve, back=False), functools.partial(solve, back=True))
+
+
+def cheapest_way(dynamics: Dynamics, rate: float, tolerance: float, rows: int) -> str:
+    """How to solve for ``rows`` right-hand sides: ``walk`` along the series, ``eliminate``, or a ``table``.
+
+    On a CPU the way with the least work; the two numbers are the cost of a multiplication in a walk and in an
+    elimination, measured in those of a matrix product (docs/performance.md). On a GPU, where every round costs a
+    launch, a table for all that is small or slow to converge, but for one vector.
+    """
+    terms = _terms(rate, tolerance)
+    if not on_cpu():
+        short = rows == 1 and terms <= MOST_UNROLLED
+        return "walk" if dynamics.walk and (short or dynamics.states > MOST_ON_TABLE) else "table"
+    doublings, remaining = _cheapest(rate, tolerance, dynamics.states, rows)
+    size = math.isqrt(dynamics.states)
+    work = {"table": dynamics.states * (doublings * (dynamics.states + rows) + (remaining - 1) * rows)}
+    if dynamics.walk:
+        work["walk"] = 6 * dynamics.degree * terms * rows
+    if dynamics.eliminate:
+        work["eliminate"] = 16 * (size**2 + 2 * size * rows)
+    return min(work, key=lambda way: work[way])
+
+
+def geometric_solve(matrix: Array, right: Array, rate: float, tolerance: float) -> Array:
+    """b(I − A)⁻¹ = b + bA + bA² + … for ‖A‖ ≤ rate < 1, by matrix products alone; b is a row or several.
+
+    A few doublings, b ← b + bA and A ← A², then as many terms of what is left as it takes.
+    """
+    product = functools.partial(jnp.matmul, precision=HIGHEST)
+    doublings, terms = _cheapest(rate, tolerance, len(matrix), right.size // len(matrix))
+    for _ in range(doublings):
+        right = right + product(right, matrix)
+        matrix = product(matrix, matrix)
+    return _series(lambda solution: product(solution, matrix), right, terms)
+
+
+def _series(apply: Operator, right: Array, terms: int) -> Array:
+    """The first ``terms`` of b + Ab + A²b + … = b + A(b + A(b + …)); long ones are a loop, on a CPU sooner."""
+    unroll = terms <= (6 if on_cpu() else MOST_UNROLLED)
+    return jax.lax.fori_loop(1, terms, lambda _, x: right + apply(x), right, unroll=unroll)
+
+
+def _terms(rate: float, tolerance: float) -> int:
+    """How many terms of the series leave less than the tolerance."""
+    return math.ceil(max(1.0, math.log(tolerance) / math.log(rate))) if rate else 1
+
+
+def _cheapest(rate: float, tolerance: float, states: int, rows: int) -> tuple[int, int]:
+    """How many doublings and terms reach the tolerance with the least work: rows of products, or on a GPU calls."""
+    needed = _terms(rate, tolerance)
+    per_call = 0 if on_cpu() else 1000
+
+    def work(doublings: int) -> int:
+        terms = math.ceil(needed / 2**doublings)
+        return doublings * (states + rows + 2 * per_call) + (terms - 1) * (rows + per_call)
+
+    best = min(range(math.ceil(math.log2(needed)) + 1), key=work)
+    return best, math.ceil(needed / 2**best)
+
+
+def expected_return(dynamics: Dynamics, planning: Planning, q: Array, reward: Array) -> Array:
+    """The exact return until death of the policy greedy in Q, from a uniform start: a linear solve.
+
+    Undiscounted, but where nobody need die, and the sum would have no end, discounted by γ.
+    """
+    greedy = (jnp.arange(q.shape[0])[:, None] == jnp.argmax(q, axis=0)).astype(reward.dtype)
+    first = jnp.sum(greedy * dynamics.expect(reward), axis=0)
+    discount = 1.0 if dynamics.survival < 1 else planning.discount
+    return jnp.mean(solver(dynamics, discount * greedy, discount * dynamics.survival, 1e-9).ahead(first))
