@@ -1,6 +1,10 @@
-"""Commands of other packages: a made-up package on the path declares entry points."""
+"""Commands and parts of other packages: a made-up package on the path declares entry points."""
 
+import json
+import os
+import subprocess
 import sys
+from unittest import mock
 
 import pytest
 
@@ -39,6 +43,44 @@ def add(a: int, b: int = 1):
 
 
 number = 5
+
+
+def contrary(rationality="-1e9"):
+    """Chooses what helps least, and is called contrary."""
+    from ital import teachers
+
+    return teachers.boltzmann(float(rationality))._replace(name="contrary")
+
+
+def timid():
+    """ITAL with a small β."""
+    from ital import learners
+
+    return learners.teacher_aware(3.0)
+
+
+def tiny(points=30):
+    """A small regression."""
+    from ital import tasks
+
+    return tasks.regression(dim=3, points=points)._replace(name="tiny")
+
+
+def remarks(context):
+    """A section of the report."""
+    return [{"kind": "paragraph", "words": "remarked elsewhere"}]
+
+
+def section():
+    from ital.reproduce.sections import Section
+
+    return Section("Remarks", "remarks", remarks)
+
+
+def __getattr__(name):
+    if name == "declared":
+        return section()
+    raise AttributeError(name)
 '''
 ENTRIES = """[ital.commands]
 greet = made_up:app
@@ -48,6 +90,21 @@ lost = made_up:nothing
 gone = made_up_elsewhere:app
 number = made_up:number
 run = made_up:add
+
+[ital.teachers]
+contrary = made_up:contrary
+cooperative = made_up:contrary
+lost = made_up:nothing
+
+[ital.learners]
+timid = made_up:timid
+
+[ital.tasks]
+tiny = made_up:tiny
+
+[ital.sections]
+remarks = made_up:declared
+lost = made_up:nothing
 
 [other.group]
 add = made_up:add
@@ -138,3 +195,53 @@ def test_an_unknown_command_is_refused(capsys):
     status, _, err = ital(capsys, "rum")
     assert status == 2
     assert "No such command 'rum'" in err
+
+
+# Registries are filled when ital is first imported, so that these have a process of their own.
+WITH_PARTS = """
+import json, sys
+from ital import learners, tasks, teachers, teach
+from ital.cli import main
+from ital.reproduce.sections import SECTIONS, all_sections
+
+early = "made_up" in sys.modules
+curves = teach("tiny", "contrary", ["imt", "timid"], steps=20, seeds=2).curves
+print(json.dumps({
+    "imported early": early,
+    "own": teachers.make("cooperative").name,
+    "argument": teachers.make("contrary:-5").name,
+    "methods": curves["method"].values.tolist(),
+    "beta": float(curves["beta"].sel({"method": "timid"})[0]),
+    "sections": [[one.title, one.build(None)[0]["words"]] for one in all_sections()[len(SECTIONS):]],
+}))
+try:
+    main(["list"])
+except SystemExit:
+    pass
+main("run tiny --teacher lost --steps 10".split())
+"""
+
+
+def test_parts_of_other_packages_are_parts(tmp_path):
+    """A teacher, a learner, a task and a section, in one installed package and without a line changed here."""
+    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path}
+    command = [sys.executable, "-c", WITH_PARTS]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, text=True, capture_output=True, check=False)
+    assert done.returncode == 2, done.stderr
+    found, _, listed = done.stdout.partition("\n")
+    broken = "'lost' of another package (made_up:nothing) is broken: AttributeError: "
+    assert json.loads(found) == {
+        "imported early": False,
+        "own": "cooperative",
+        "argument": "contrary",
+        "methods": ["imt", "timid"],
+        "beta": 3.0,
+        "sections": [["lost", mock.ANY], ["Remarks", "remarked elsewhere"]],
+    }
+    assert json.loads(found)["sections"][0][1].startswith(broken)
+    assert "contrary             Chooses what helps least, and is called contrary.\n" in listed
+    assert "tiny                 A small regression.\n" in listed
+    assert f"lost                 {broken}" in listed
+    assert done.stderr.splitlines()[-1].startswith(f"ital: {broken}")
+    assert not (tmp_path / "results").exists()

@@ -1,6 +1,10 @@
 """What other packages add to ital: the entry points that they declare."""
 
-from typing import TYPE_CHECKING
+import inspect
+from collections.abc import Container
+from typing import TYPE_CHECKING, Any
+
+from ital.errors import InputError
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -15,3 +19,40 @@ def entries(group: str) -> "dict[str, EntryPoint]":
 
     last_first = reversed(tuple(entry_points(group=group)))
     return dict(sorted({entry.name: entry for entry in last_first}.items()))
+
+
+class Part:
+    """A constructor that another package declares. It is imported when it is called, or asked what it takes."""
+
+    def __init__(self, entry: "EntryPoint") -> None:
+        self.entry = entry
+
+    def load(self) -> Any:
+        """What the entry point names; refuses in a line what cannot be imported."""
+        try:
+            return self.entry.load()
+        except Exception as error:
+            problem = f"{type(error).__name__}: {error}"
+            raise InputError(
+                f"{self.entry.name!r} of another package ({self.entry.value}) is broken: {problem}"
+            ) from None
+
+    def __call__(self, *arguments: Any, **options: Any) -> Any:
+        return self.load()(*arguments, **options)
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        return inspect.signature(self.load())
+
+    @property
+    def __doc__(self) -> str:  # type: ignore[override]
+        """The constructor's, for ``ital list``."""
+        try:
+            return self.load().__doc__ or ""
+        except InputError as error:
+            return str(error)
+
+
+def parts(group: str, own: Container[str]) -> dict[str, Part]:
+    """What other packages declare for a registry, e.g. in ``ital.teachers``; ital's own names are taken."""
+    return {name: Part(entry) for name, entry in entries(group).items() if name not in own}

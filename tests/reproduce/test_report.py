@@ -64,7 +64,7 @@ def test_signs_in_numbers_are_no_marks_of_the_page(page):
 def test_a_section_is_one_line_in_a_list_and_an_empty_one_is_left_out(tmp_path, monkeypatch):
     more = Section("Beyond", "beyond", lambda context: [_blocks.paragraph("More <than> before.")])
     empty = Section("Nothing", "nothing", lambda context: [])
-    monkeypatch.setattr(_report, "SECTIONS", (*sections.SECTIONS, more, empty))
+    monkeypatch.setattr(_report, "all_sections", lambda: [*sections.SECTIONS, more, empty])
     page = _html.page(report(tmp_path))
     assert '<section id="beyond"><h2>Beyond</h2><p>More &lt;than&gt; before.</p></section>' in page
     assert "Nothing</h2>" not in page

@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 
-from ital import _registry
+from ital import _plugins, _registry
 from ital.errors import InputError
 from ital.learners._adaptive import adaptive
 from ital.learners._base import Learner, Lesson, Rule, Situation, Update
@@ -40,6 +40,7 @@ REGISTRY: dict[str, Callable[..., Learner]] = {
     "ital-safe": safe,
     "ital-adaptive": adaptive,
 }
+REGISTRY |= _plugins.parts("ital.learners", REGISTRY)
 
 PAPER = ("batch", "sgd", "imt", "ital", "ital-2", "ital-5", "ital-10", "ital-15")
 """The eight methods of the paper, in the order of its legends."""

@@ -13,7 +13,7 @@ from ital.reproduce import _charts, _html
 from ital.reproduce._blocks import figures_in
 from ital.reproduce._numbers import number
 from ital.reproduce._plan import STARTS, Scale
-from ital.reproduce.sections import SECTIONS, Context
+from ital.reproduce.sections import Context, all_sections
 
 FORMAT = 1
 FILES = ("main", "controls", "theorem", "sharpness", "random")  # figures that are written as files, too
@@ -21,7 +21,7 @@ FILES = ("main", "controls", "theorem", "sharpness", "random")  # figures that a
 
 def build(context: Context) -> dict[str, Any]:
     """Every section that has something to show."""
-    sections = [{"title": one.title, "id": one.id, "blocks": one.build(context)} for one in SECTIONS]
+    sections = [{"title": one.title, "id": one.id, "blocks": one.build(context)} for one in all_sections()]
     return {
         "format": FORMAT,
         "version": __version__,

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ital import _registry
+from ital import _plugins, _registry
 from ital.errors import InputError
 from ital.tasks._base import Exam, Metric, Picture, Rules, Task, TeacherSide, Truth, World, stack_worlds
 from ital.tasks._gaussian import gaussian
@@ -34,6 +34,7 @@ REGISTRY: dict[str, Callable[..., Task]] = {
     "irl-sparse": irl_sparse,
     "irl": irl,
 }
+REGISTRY |= _plugins.parts("ital.tasks", REGISTRY)
 
 
 def make(name: str, **options: Any) -> Task:

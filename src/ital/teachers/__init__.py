@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from ital import _registry
+from ital import _plugins, _registry
 from ital.teachers._adversarial import adversarial
 from ital.teachers._base import AnyTeacher, LearnerView, OmniscientTeacher, Teacher, TeacherView
 from ital.teachers._boltzmann import boltzmann
@@ -21,6 +21,7 @@ REGISTRY: dict[str, Callable[..., AnyTeacher]] = {
     "switching": switching,
     "mixture": mixture,
 }
+REGISTRY |= _plugins.parts("ital.teachers", REGISTRY)
 
 
 def make(name: str) -> AnyTeacher:

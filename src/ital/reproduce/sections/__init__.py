@@ -1,13 +1,15 @@
 """The report's sections, one file each: what a section shows is made of plain blocks by one function.
 
 To add one, write a file with a function ``build(context)`` that returns blocks (an empty list: no section), and name
-it in ``SECTIONS``, at the place where it shall stand.
+it in ``SECTIONS``, at the place where it shall stand. Another package declares a :class:`Section` as entry point.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
-from ital.reproduce._blocks import Block
+from ital import _plugins
+from ital.errors import InputError
+from ital.reproduce._blocks import Block, paragraph
 from ital.reproduce.sections import (
     _adversary,
     _again,
@@ -50,4 +52,19 @@ SECTIONS = (
     Section("Run it again", "again", _again.build),
 )
 
-__all__ = ["SECTIONS", "Context", "Section"]
+
+def all_sections() -> list[Section]:
+    """The report's own sections, and behind them those that other packages declare in ``ital.sections``."""
+    return [*SECTIONS, *(_declared(name, part) for name, part in _plugins.parts("ital.sections", ()).items())]
+
+
+def _declared(name: str, part: _plugins.Part) -> Section:
+    """A section of another package; one that is broken says so in the report, which has taken long to compute."""
+    try:
+        return part.load()
+    except InputError as error:
+        message = paragraph(str(error))
+        return Section(name, name, lambda context: [message])
+
+
+__all__ = ["SECTIONS", "Context", "Section", "all_sections"]
