@@ -41,6 +41,7 @@ tools:
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy

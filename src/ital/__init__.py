@@ -31,10 +31,9 @@ if TYPE_CHECKING:
         tuning,
         volume,
     )
-    from ital.results import Result
-    from ital.teaching import Run, Watched, teach, watch
+    from ital.teaching import Result, Run, Watched, teach, watch
 
-_FROM = {"Result": "ital.results"} | dict.fromkeys(("Run", "Watched", "teach", "watch"), "ital.teaching")
+_FROM = dict.fromkeys(("Result", "Run", "Watched", "teach", "watch"), "ital.teaching")
 
 __all__ = [
     "Result",

@@ -1,17 +1,13 @@
 """What a run leaves behind: learning curves as one xarray Dataset, with summaries and pictures of it."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ital.tasks import Task
-
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
-    from matplotlib.figure import Figure
 
     from ital.teaching import Block, Session
 
@@ -130,25 +126,6 @@ def _per_seed(number: Any, seeds: int) -> np.ndarray:
     return np.broadcast_to(np.asarray(number, float), (seeds,))
 
 
-@dataclass(frozen=True)
-class Result:
-    """What :func:`ital.teach` returns. ``parameters[method]`` are the final ones, with a leading axis of seeds."""
-
-    curves: "xr.Dataset"
-    task: Task
-    parameters: Mapping[str, Any] = field(repr=False)
-
-    def plot(self, metrics: Sequence[str] | None = None) -> "Figure":
-        """A matplotlib figure: one panel per metric, mean over seeds with a band of ±1 standard error."""
-        from ital.figures import plot_curves
-
-        return plot_curves(self.curves, self.task, metrics)
-
-    def summary(self) -> "pd.DataFrame":
-        """Mean and standard error over seeds per method and metric, at five steps of the run."""
-        return summarise(self.curves)
-
-
 def measured(curves: "xr.Dataset", metric: str) -> np.ndarray:
     """At which of the steps a metric was measured: where any lane has a value, or none is left that could."""
     lanes = curves["computed"].values == 1
@@ -208,7 +185,6 @@ def divergence(curves: "xr.Dataset", method: str) -> tuple[int, int] | None:
 
 __all__ = [
     "Recording",
-    "Result",
     "computed",
     "divergence",
     "mean_and_error",

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from ital.reproduce import _claims
-from ital.reproduce._claims import FAILS, HOLDS, IN_PART, NEEDS_PEOPLE, NO_DATA
+from ital.reproduce import _claims, _judging
 from ital.reproduce._data import Data, Evidence
+from ital.reproduce._judging import FAILS, HOLDS, IN_PART, NEEDS_PEOPLE, NO_DATA
 from ital.reproduce._plan import STARTS, Condition
 from tests.reproduce.made_up import both_starts, experiment, theory
 
@@ -150,10 +150,10 @@ def test_an_experiment_that_lacks_a_method_is_not_judged_by_it():
 
 
 def test_p_values_are_adjusted_within_a_claim():
-    checks = [_claims.Check("here", "", True, "", p=p, tested=True) for p in (0.02, 0.03)]
-    assert [check.holds for check in _claims.adjusted(checks)] == [True, True]
-    checks = [_claims.Check("here", "", True, "", p=p, tested=True) for p in (0.03, 0.04)]
-    assert [check.holds for check in _claims.adjusted(checks)] == [False, False]
+    checks = [_judging.Check("here", "", True, "", p=p, tested=True) for p in (0.02, 0.03)]
+    assert [check.holds for check in _judging.adjusted(checks)] == [True, True]
+    checks = [_judging.Check("here", "", True, "", p=p, tested=True) for p in (0.03, 0.04)]
+    assert [check.holds for check in _judging.adjusted(checks)] == [False, False]
 
 
 def test_the_summary_names_where_a_claim_fails():

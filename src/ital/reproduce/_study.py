@@ -1,6 +1,5 @@
 """The simulated arms of the human study: bars and curves, labelled as what they are."""
 
-import importlib
 import importlib.util
 import json
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Any, NamedTuple
 
 import jax
 
+from ital import study
 from ital._files import write
 from ital.reproduce._numbers import rounded
 
@@ -48,17 +48,15 @@ def simulate(out: Path, participants: int, note: str) -> SimulatedStudy:
 
     What is there from the same configuration and number of participants is not computed again.
     """
-    arms, analysis, config, table = (
-        importlib.import_module(f"ital.study.{name}") for name in ("_arms", "_analysis", "_config", "_table")
-    )
-    settings = config.load_config()
+    settings = study.load_config()
     folder = out / "study"
     made_with = {"config": settings.hash, "participants": participants, "note": note}
     done = folder / "reproduce.json"
     if not _same(done, made_with) or not all((folder / f"{name}.png").exists() for name in FIGURES):
-        teachers = [arms.teacher(name, default=settings.beta) for name in ("machine", "random")]
+        teachers = [study.teacher(name, default=settings.beta) for name in ("machine", "random")]
         with jax.default_device(jax.devices("cpu")[0]):  # thousands of tiny steps: a GPU takes ten times as long
-            analysed = analysis.analyze(table.StudyData(settings, arms.simulate(settings, participants, teachers)))
+            table = study.simulate(settings, participants, teachers)
+            analysed = study.analyze(study.StudyData(settings, table))
         folder.mkdir(parents=True, exist_ok=True)
         _draw(analysed, folder, note)
         content = {**made_with, **_numbers(analysed)}
@@ -79,9 +77,8 @@ def _draw(analysed: Any, folder: Path, note: str) -> None:
     from ital.figures import save
     from ital.reproduce._figures import stamp
 
-    figures = importlib.import_module("ital.study._figures")
     for name in FIGURES:
-        figure = figures.draw(name, analysed)
+        figure = study.draw(name, analysed)
         stamp(figure, note)
         save(figure, folder / name)
 
@@ -95,14 +92,13 @@ def _numbers(analysed: Any) -> dict[str, Any]:
     columns = ["map", "mean_first", "mean_second", "difference", "p"]
     with_dice = analysed.outcomes[(analysed.outcomes["teacher"] == "random") & (analysed.outcomes["map"] != "all")]
     over_maps = matched[matched["map"] == "all"][columns]
-    measures = importlib.import_module("ital.study._analysis").measures
     per_map = means[means["map"] != "all"][["teacher", "learner", "map", "outcome", "mean", "sem"]]
     paths = analysed.paths.groupby(["teacher", "learner"])[["path", "start"]]
     lines = analysed.curves.groupby(["teacher", "learner", "map"], sort=False)
     return {
         "tests": naive[naive["map"] != "all"][columns].to_dict("records"),
         "means": per_map.to_dict("records"),
-        "titles": {name: one.title for name, one in measures(analysed.config.steps).items()},
+        "titles": {name: one.title for name, one in study.measures(analysed.config.steps).items()},
         "random": {
             str(name): {
                 learner: rows[rows["learner"] == learner].sort_values("participant")["distance_last"].tolist()

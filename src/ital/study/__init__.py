@@ -8,14 +8,32 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ital.study._analysis import analyze, measures
+    from ital.study._arms import simulate, teacher
     from ital.study._config import Config, Map, load_config, parse_config
+    from ital.study._figures import draw
     from ital.study._rules import Arrow, Mind, RobotPicture, StudyRules
+    from ital.study._table import StudyData
 
-_FROM = dict.fromkeys(("Arrow", "Mind", "RobotPicture", "StudyRules"), "_rules") | dict.fromkeys(
-    ("Config", "Map", "load_config", "parse_config"), "_config"
-)
-
-__all__ = ["Arrow", "Config", "Map", "Mind", "RobotPicture", "StudyRules", "load_config", "parse_config"]
+__all__ = [
+    "Arrow",
+    "Config",
+    "Map",
+    "Mind",
+    "RobotPicture",
+    "StudyData",
+    "StudyRules",
+    "analyze",
+    "draw",
+    "load_config",
+    "measures",
+    "parse_config",
+    "simulate",
+    "teacher",
+]
+_FROM = dict.fromkeys(("Config", "Map", "load_config", "parse_config"), "_config")
+_FROM |= dict.fromkeys(("analyze", "measures"), "_analysis") | dict.fromkeys(("simulate", "teacher"), "_arms")
+_FROM |= {name: "_rules" for name in __all__ if name not in _FROM} | {"StudyData": "_table", "draw": "_figures"}
 
 
 def __getattr__(name: str) -> Any:

@@ -19,7 +19,7 @@ from ital.teaching._program import (
 from ital.teaching._run import Run, check_world, parts
 from ital.teaching._session import Block, Session
 from ital.teaching._step import draw, first_lesson, teaching_step
-from ital.teaching._teach import teach
+from ital.teaching._teach import Result, teach
 from ital.teaching._watch import Watched, seen, watch
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "Moment",
     "Numbers",
     "Program",
+    "Result",
     "Run",
     "Session",
     "Watched",

@@ -1,17 +1,42 @@
 """Teaching: learners on seeds, and their curves."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import jax
 
 from ital._progress import show_progress
 from ital.learners import Learner
-from ital.results import Recording, Result
+from ital.results import Recording, summarise
 from ital.tasks import Task
 from ital.teachers import AnyTeacher
 from ital.teaching._lanes import open_sessions
 from ital.teaching._run import make_run, parts, takes_run
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Result:
+    """What :func:`ital.teach` returns. ``parameters[method]`` are the final ones, with a leading axis of seeds."""
+
+    curves: "xr.Dataset"
+    task: Task
+    parameters: Mapping[str, Any] = field(repr=False)
+
+    def plot(self, metrics: Sequence[str] | None = None) -> "Figure":
+        """A matplotlib figure: one panel per metric, mean over seeds with a band of ±1 standard error."""
+        from ital.figures import plot_curves
+
+        return plot_curves(self.curves, self.task, metrics)
+
+    def summary(self) -> "pd.DataFrame":
+        """Mean and standard error over seeds per method and metric, at five steps of the run."""
+        return summarise(self.curves)
 
 
 @takes_run()

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import NamedTuple
 
-from ital.reproduce._claims import Finding
 from ital.reproduce._data import Data
+from ital.reproduce._judging import Finding
 from ital.reproduce._plan import Scale
 
 

@@ -1,0 +1,85 @@
+"""How the house is built: doors between packages, one name for one thing, files that fit in one's head.
+
+``lint-imports`` (pyproject.toml) checks the layers.
+"""
+
+import ast
+import collections
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parents[1] / "src"
+TREES = {
+    ".".join(file.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__"): (file, ast.parse(file.read_text()))
+    for file in sorted(SRC.rglob("*.py"))
+}
+PACKAGES = {name for name, (file, _) in TREES.items() if file.name == "__init__.py"}
+
+
+def package_of(module):
+    """The package that a module is in, or is."""
+    return module if module in PACKAGES else module.rpartition(".")[0]
+
+
+def imports(module):
+    """Every module or name that a module imports, wherever in it: (the package it is of, its dotted name)."""
+    for node in ast.walk(TREES[module][1]):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "ital":
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.startswith("ital."))
+
+
+def foreign_and_private(module):
+    """Imports of what another package keeps to itself. The modules of ``ital`` itself are the house's tools."""
+    own = package_of(module)
+    for name in imports(module):
+        parts = name.split(".")
+        for i in range(2, len(parts)):
+            holder = ".".join(parts[:i])
+            inside = own == holder or own.startswith(f"{holder}.")
+            if holder in PACKAGES and parts[i].startswith("_") and not parts[i].startswith("__") and not inside:
+                yield name
+        holder = ".".join(parts[:-1])
+        if parts[-1].startswith("_") and holder in TREES and holder not in PACKAGES and parts[-1] != "__version__":
+            yield name
+
+
+@pytest.mark.parametrize("module", TREES)
+def test_nobody_goes_through_the_walls(module):
+    assert not list(foreign_and_private(module))
+
+
+def test_a_hole_would_be_seen():
+    TREES["ital.made_up"] = (
+        SRC / "ital" / "made_up.py",
+        ast.parse("from ital.tasks._irl import irl\nfrom ital.tasks import _irl, irl\nfrom ital.volume import _a"),
+    )
+    try:
+        assert list(foreign_and_private("ital.made_up")) == ["ital.tasks._irl.irl", "ital.tasks._irl", "ital.volume._a"]
+    finally:
+        del TREES["ital.made_up"]
+
+
+def test_imports_are_not_hidden_in_strings():
+    private = [
+        (module, node.value)
+        for module, (_, tree) in TREES.items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("ital.")
+        if "._" in node.value and package_of(module) != package_of(node.value)
+    ]
+    assert not private
+
+
+def test_a_class_has_a_name_of_its_own():
+    names = [node.name for _, tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef)]
+    assert [name for name, count in collections.Counter(names).items() if count > 1] == []
+
+
+def test_files_fit_in_ones_head():
+    lines = {name: len(file.read_text().splitlines()) for name, (file, _) in TREES.items()}
+    assert {name: count for name, count in lines.items() if count > 400} == {}
+    assert max(count for name, count in lines.items() if package_of(name) == "ital.teaching") <= 250
