@@ -9,7 +9,7 @@ from latex2mathml.converter import convert
 
 from ital import __version__
 
-sys.path.append(str(Path(__file__).parent))  # for stored_run.py
+sys.path.append(str(Path(__file__).parent))  # for layers.py and stored_run.py
 
 project = "ital"
 author = "The ital developers"
@@ -21,6 +21,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
+    "layers",
     "stored_run",
 ]
 exclude_patterns = ["_build"]
