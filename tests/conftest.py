@@ -1,3 +1,4 @@
+import gc
 import os
 from pathlib import Path
 
@@ -10,12 +11,16 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
 import matplotlib as mpl
+import matplotlib.figure
 import pytest
 from hypothesis import Phase, settings
 from jaxtyping import install_import_hook
 
-# Shapes written in the annotations are checked in every call that the tests make.
-install_import_hook("ital", "beartype.beartype")
+# Shapes written in the annotations are checked in every call that the tests make, where there are shapes.
+SHAPED = ("gradients", "learners", "losses", "mdp", "models", "rationality", "steps", "tasks", "teachers", "theory")
+install_import_hook([f"ital.{name}" for name in (*SHAPED, "volume", "teaching")], "beartype.beartype")
+# Tracing makes many objects that live long: to look through them all again and again takes a tenth of the time.
+gc.set_threshold(100_000, 50, 100)
 
 import jax  # noqa: E402
 
@@ -83,9 +88,18 @@ def optimised(monkeypatch):
 
 @pytest.fixture
 def undrawn(request, monkeypatch):
-    """Figures are files with nothing in them, except in tests marked ``drawn``: drawing takes longer than teaching."""
-    if "drawn" not in request.keywords:
-        monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda figure, file, **options: file.write(b"figure"))
+    """Figures are files with nothing in them, except in tests marked ``drawn``: drawing takes longer than teaching.
+
+    The SVG of pages is drawn.
+    """
+    if "drawn" in request.keywords:
+        return
+    drawn = mpl.figure.Figure.savefig
+
+    def savefig(figure, file, format, **options):
+        return drawn(figure, file, format=format, **options) if format == "svg" else file.write(b"%PDF")
+
+    monkeypatch.setattr(mpl.figure.Figure, "savefig", savefig)
 
 
 @pytest.fixture(autouse=True, scope="module")

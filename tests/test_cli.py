@@ -235,10 +235,16 @@ def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path, arguments, messa
     assert sorted(set(os.listdir(tmp_path)) - {"cache"}) == ["file"]
 
 
-# The command with a checkpoint after every block, so that a short run has some.
-HASTY = (
-    "from ital.experiments import _resume; _resume.SECONDS_BETWEEN_CHECKPOINTS = 0.0; from ital.cli import main; main()"
-)
+# The command with a checkpoint after every block, so that a short run has some, and without figures.
+HASTY = """
+import matplotlib.figure
+from ital.cli import main
+from ital.experiments import _resume
+
+_resume.SECONDS_BETWEEN_CHECKPOINTS = 0.0
+matplotlib.figure.Figure.savefig = lambda figure, file, **options: file.write(b"figure")
+main()
+"""
 
 
 def command(*arguments, cwd):
@@ -261,7 +267,7 @@ def checkpoints(folder):
 
 def test_interrupting_and_killing_lose_nothing(tmp_path):
     """Ctrl-C and kill −9 while it teaches; the same command then ends with the same arrays."""
-    run = ["run", "regression", "--methods", "imt,ital", "--seeds", "6", "--steps", "20000", "--eval-every", "500"]
+    run = ["run", "regression", "--methods", "imt,ital", "--seeds", "6", "--steps", "8000", "--eval-every", "200"]
     whole = command(*run, "--out", "whole", cwd=tmp_path)
     _, err = whole.communicate(timeout=300)
     assert whole.returncode == 0, err

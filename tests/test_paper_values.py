@@ -57,8 +57,7 @@ def test_final_distances(task, init, teacher):
 )
 def test_final_distances_of_irl(task, teacher):
     expected = IRL[task, teacher]
-    seeds = 20 if (task, teacher) == ("irl-dense", "cooperative") else 10
-    curves = ital.teach(task, teacher, list(expected), seeds=seeds, eval_every=2000).curves.mean("seed")
+    curves = ital.teach(task, teacher, list(expected), seeds=10, eval_every=2000).curves.mean("seed")
     end = curves.isel(step=-1)
     for name, (low, high) in expected.items():
         assert low <= float(end["distance"].sel({"method": name})) <= high, name
@@ -71,7 +70,7 @@ def test_final_distances_of_irl(task, teacher):
 
 
 def test_aware_learners_gain_nothing_from_a_random_teacher_in_irl():
-    distance = ital.teach("irl-dense", "random", ["imt", "ital"], seeds=20, eval_every=2000).curves["distance"]
+    distance = ital.teach("irl-dense", "random", ["imt", "ital"], seeds=10, eval_every=2000).curves["distance"]
     gain = 1 - distance.isel(step=-1) / distance.isel(step=0)
     assert abs(float(gain.sel({"method": "ital"}).mean())) < 0.02
     assert float(gain.sel({"method": "ital"}).std()) > float(gain.sel({"method": "imt"}).std())

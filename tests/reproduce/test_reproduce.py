@@ -8,6 +8,7 @@ from ital.reproduce import _jobs, _plan, _study, _work, reproduce
 from ital.reproduce._plan import QUICK, STARTS, Condition
 from ital.reproduce.sections import Context, _beyond
 
+pytestmark = pytest.mark.usefixtures("undrawn")
 SMALL = QUICK._replace(seeds=2, steps=20, theory=("regression",), theory_steps=40, theory_seeds=2, sweep_seeds=1)
 
 

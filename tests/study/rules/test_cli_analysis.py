@@ -8,6 +8,8 @@ from ital.errors import InputError
 from ital.study import _cli_analysis, _participants, _table
 from tests.study.rules.fake_server import FakeServer
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 def run(*arguments):
     app = typer.Typer()
