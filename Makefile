@@ -12,7 +12,7 @@ AXE := build/node/node_modules/axe-core/axe.min.js
 CORE := tests/test_volume.py tests/test_gradients.py tests/test_losses.py tests/test_rationality.py tests/test_random.py \
   tests/test_teaching.py tests/test_public.py tests/teachers tests/learners/test_two_step.py tests/test_mutants.py
 
-.PHONY: run check test test-all tools lint types docs figures bench wheel clean
+.PHONY: run check test test-all tools lint types docs docs-check figures bench wheel clean
 
 run: $(VENV)/.installed
 	@$(BIN)/ital reproduce --quick
@@ -21,10 +21,10 @@ check: lint types
 	$(BIN)/python -m pytest -n 2 -q $(CORE)
 
 test: $(VENV)/.installed-dev
-	@$(MAKE) --no-print-directory -j2 lint types docs tools
+	@$(MAKE) --no-print-directory -j2 types docs-check lint tools
 	$(BIN)/python -m pytest -n 3 --dist worksteal --durations 30 --programs 30
 
-test-all: lint types docs tools
+test-all: lint types docs-check tools
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
 
 # What the study's tests need beside Python: a browser, PostgreSQL, axe-core. Where one cannot be had, its tests are skipped and say so.
@@ -45,6 +45,9 @@ lint: $(VENV)/.installed-dev
 
 types: $(VENV)/.installed-dev
 	$(BIN)/mypy
+
+docs-check: $(VENV)/.installed-dev
+	$(BIN)/sphinx-build -q -W --keep-going -b dummy docs docs/_build/dummy
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

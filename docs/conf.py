@@ -68,7 +68,14 @@ def display_math(translator, node):
     raise nodes.SkipNode
 
 
+def check_math(app, doctree, docname):
+    """Formulas are read even where no page is written (``make docs-check``)."""
+    for node in doctree.findall(lambda node: isinstance(node, nodes.math | nodes.math_block)):
+        convert(node.astext())
+
+
 def setup(app):
+    app.connect("doctree-resolved", check_math)
     # Formulas become MathML when the pages are built: they need no script and no network.
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     app.connect("autodoc-process-docstring", escape_bars)

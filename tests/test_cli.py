@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 import xarray as xr
@@ -16,6 +17,7 @@ from tests.features import data
 from tests.worlds import small_classes
 
 pytestmark = pytest.mark.usefixtures("undrawn")
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -235,12 +237,15 @@ def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path, arguments, messa
     assert sorted(set(os.listdir(tmp_path)) - {"cache"}) == ["file"]
 
 
-# The command with a checkpoint after every block, so that a short run has some, and without figures.
+# The command with a small task, a checkpoint after every block, so that a short run has some, and without figures.
 HASTY = """
 import matplotlib.figure
+from ital import tasks
 from ital.cli import main
 from ital.experiments import _resume
+from tests.worlds import small_classes
 
+tasks.REGISTRY["small"] = lambda **options: small_classes(**options)._replace(name="small")
 _resume.SECONDS_BETWEEN_CHECKPOINTS = 0.0
 matplotlib.figure.Figure.savefig = lambda figure, file, **options: file.write(b"figure")
 main()
@@ -248,12 +253,8 @@ main()
 
 
 def command(*arguments, cwd):
-    environment = {
-        **os.environ,
-        "JAX_COMPILATION_CACHE_DIR": str(cwd / "cache"),
-        "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": "",
-    }
+    path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
+    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(cwd / "cache"), "PYTHONPATH": path}
     return subprocess.Popen(
         [sys.executable, "-c", HASTY, *arguments], cwd=cwd, env=environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -267,11 +268,11 @@ def checkpoints(folder):
 
 def test_interrupting_and_killing_lose_nothing(tmp_path):
     """Ctrl-C and kill −9 while it teaches; the same command then ends with the same arrays."""
-    run = ["run", "regression", "--methods", "imt,ital", "--seeds", "6", "--steps", "8000", "--eval-every", "200"]
+    run = ["run", "small", "--methods", "imt,ital", "--seeds", "6", "--steps", "4000", "--eval-every", "100"]
     whole = command(*run, "--out", "whole", cwd=tmp_path)
     _, err = whole.communicate(timeout=300)
     assert whole.returncode == 0, err
-    expected = xr.load_dataset(tmp_path / "whole/regression/cooperative/curves.nc")
+    expected = xr.load_dataset(tmp_path / "whole/small/cooperative/curves.nc")
     for stop in (signal.SIGKILL, signal.SIGINT):
         before = checkpoints(tmp_path / "cut")
         cut = command(*run, "--out", "cut", cwd=tmp_path)
@@ -287,9 +288,9 @@ def test_interrupting_and_killing_lose_nothing(tmp_path):
     _, err = last.communicate(timeout=300)
     assert last.returncode == 0, err
     assert "going on with an interrupted run" in err
-    resumed = xr.load_dataset(tmp_path / "cut/regression/cooperative/curves.nc")
+    resumed = xr.load_dataset(tmp_path / "cut/small/cooperative/curves.nc")
     xr.testing.assert_identical(resumed.drop_attrs(deep=False), expected.drop_attrs(deep=False))
-    assert not list((tmp_path / "cut/regression/cooperative").glob(".*"))
+    assert not list((tmp_path / "cut/small/cooperative").glob(".*"))
 
 
 def test_bench_reports_json(capsys, monkeypatch):
