@@ -27,7 +27,7 @@ def words(name: str) -> str:
     """The first line of a package's or module's docstring."""
     place = ROOT / "src" / "ital" / name
     file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-    return (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n")[0]
+    return (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n")[0].replace("``", "")
 
 
 def picture(rows: list[list[str]]) -> str:

@@ -1,4 +1,4 @@
-"""What a run leaves behind: learning curves as one xarray Dataset, with summaries and pictures of it."""
+"""What a run leaves behind: learning curves as one xarray Dataset, and summaries of them."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
