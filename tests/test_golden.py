@@ -13,7 +13,7 @@ def test_curves_of_the_papers_tasks_are_what_they_were(task):
     """See golden/tasks.py, which compares bit by bit; other machines and flags round otherwise."""
     expected = json.loads(tasks.FILE.read_text())[task]
     for teacher in tasks.TEACHERS:
-        methods = ("ital", "ital-5") if teacher == "omniscient" else tasks.METHODS  # hers are programs of their own
+        methods = ("ital", "ital-5") if teacher == "omniscient" else tasks.METHODS  # one rule, one program
         found = tasks.curves(task, teacher, methods)
         for metric, by_method in expected[teacher].items():
             for method in methods:

@@ -16,7 +16,7 @@ FILES = ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "tiny-imagenet-vgg
 def register(app: typer.Typer) -> None:
     """Adds both groups of commands."""
     features = typer.Typer(
-        help="Feature files of the image and equation tasks: build them anew, check them.", no_args_is_help=True
+        help="Feature files of the image and equation tasks: build and check them.", no_args_is_help=True
     )
     features.command(epilog="Example: ital features build mnist --data ~/mnist --out mnist.npz")(build)
     features.command(epilog="Example: ital features check mnist")(check)
@@ -35,7 +35,7 @@ def build(
     seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
     device: PLATFORM = None,
 ) -> None:
-    """Train the networks of a task, and keep what they make of the data. Interrupted builds go on."""
+    """Train the networks of a task and store the features they compute. Interrupted builds resume."""
     set_up_jax(device)
     from ital import features
     from ital._progress import show_progress

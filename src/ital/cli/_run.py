@@ -55,7 +55,7 @@ def run(
     mlflow: options.MLFLOW = None,
     out: options.OUT = Path("results"),
 ) -> None:
-    """Teach on one task: curves, a summary table and figures in OUT/TASK/TEACHER/. Interrupted runs go on."""
+    """Teach on one task: curves, a summary table and figures in OUT/TASK/TEACHER/. Interrupted runs resume."""
     engine = engine_of(workers, scheduler, resource, platform)
     from ital import experiments
 
@@ -106,7 +106,7 @@ def sweep(
 ) -> None:
     """Every method with every η and β: who is best when all are tuned? Maps and sweep.nc in OUT/TASK/TEACHER/.
 
-    The whole grid is one compiled program. Methods without β are computed once per η. Interrupted sweeps go on.
+    The whole grid is one compiled program. Methods without β are computed once per η. Interrupted sweeps resume.
     """
     lrs, betas = parse_numbers("lr", lr), parse_numbers("beta", beta)
     from ital import _processes

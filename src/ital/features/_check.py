@@ -1,4 +1,4 @@
-"""``ital features check``: the data card of a feature file, with accuracies computed anew."""
+"""``ital features check``: the data card of a feature file, with accuracies recomputed."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -85,7 +85,7 @@ def open_sessions(task: Task, teacher: AnyTeacher, learners: Sequence[Learner], 
 
 
 def _stride(eval_every: int) -> int:
-    """Steps of one interval: a part of ``eval_every`` that is short, so that no block takes long (if it has one)."""
+    """Steps of one interval: above 100, the largest divisor of ``eval_every`` in [10, 100], if there is one."""
     return (
         max((d for d in range(10, 101) if eval_every % d == 0), default=eval_every) if eval_every > 100 else eval_every
     )

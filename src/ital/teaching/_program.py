@@ -102,7 +102,7 @@ class Scene(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """One learner between two steps: his parameters, his memory, and his last feedback where the task wants it."""
+    """One learner between two steps: parameters, memory, and the last feedback where the task needs it."""
 
     params: Params
     memory: Any

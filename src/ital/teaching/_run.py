@@ -72,7 +72,7 @@ class Run:
         """The form of each learner's steps; refuses forms that make different programs."""
         forms = [make_form(self.form)] * learners if isinstance(self.form, str | Form) else list(self.form)
         if len({form.take for form in forms}) > 1:
-            raise InputError("steps of different forms make different programs: teach them one after the other")
+            raise InputError("all learners of one call must share a form of step; they may differ in its numbers")
         return forms
 
     def check(self, task: Task, learners: Sequence[Learner]) -> None:

@@ -30,7 +30,7 @@ class Block(NamedTuple):
 class Session:
     """Lanes that share one program: learners of one rule, taught on the same seeds. Made by :func:`open_sessions`.
 
-    The carry between blocks is all of its state: a session given the carry of another goes on bit for bit.
+    The carry between blocks is all of its state: a session given the carry of another resumes it bit for bit.
     ``state`` is the same as plain arrays, whatever the devices.
     """
 

@@ -43,7 +43,7 @@ def first_feedback(rules: Rules, start: Params, world: World) -> Any:
 
 
 def meet(program: Program, world: World, drawn: Drawn, params: Params, previous: Any) -> Scene:
-    """Both look at the mini-batch, each at his own side of it, and the learner reports."""
+    """Shows both players their own side of the mini-batch, and returns it with the learner's feedback."""
     rules = program.rules
     examples = rules.show(world.learner, drawn.batch)
     return Scene(examples, rules.show(world.teacher.examples, drawn.batch), rules.feedback(params, examples, previous))
@@ -57,7 +57,7 @@ def _kept(rules: Rules, scene: Scene) -> Any:
 def choose(
     program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, params: Params, numbers: LaneNumbers
 ) -> Array:
-    """The teacher scores and chooses. She is handed her side of the world and his feedback."""
+    """The index that the teacher chooses, given the teacher's side of the world and the feedback."""
     rules, target, lr = program.rules, world.teacher.target, numbers.lr
     volumes = rules.volumes(scene.feedback, scene.teacher_examples, target, lr)
     view = TeacherView(volumes, scene.feedback, scene.teacher_examples, target, lr, *moment)
@@ -73,16 +73,14 @@ def choose(
 def _index(chosen: Any) -> Array:
     """A teacher's choice, refused if it is not one whole number."""
     if chosen is None or jnp.shape(chosen) != () or not jnp.issubdtype(jnp.result_type(chosen), jnp.integer):
-        raise InputError(
-            f"a teacher must choose one index of the mini-batch, a whole number, but she returned {chosen}"
-        )
+        raise InputError(f"a teacher must choose one index of the mini-batch, a whole number, not {chosen}")
     return jnp.asarray(chosen)
 
 
 def show(
     program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, params: Params, numbers: LaneNumbers
 ) -> Lesson:
-    """She chooses, and the learner is shown her choice on his side of the world."""
+    """The lesson: the teacher's choice, with the learner's own view of the mini-batch."""
     rules = program.rules
 
     def gradients(elsewhere: Params) -> Gradients:
@@ -122,7 +120,7 @@ def teaching_step(
 
 
 def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> dict[str, Array]:
-    """Theorem 1 on this step, whatever the learner: his step against the naive one."""
+    """Theorem 1 on this step, for any learner: the step taken against the naive one."""
     here = lesson.here
     is_chosen = (jnp.arange(lesson.order.shape[0]) == lesson.chosen).astype(here.losses.dtype)
     naive = add_scaled(before, -lesson.lr, here.weighted_sum(is_chosen))
