@@ -30,7 +30,7 @@ class Form(NamedTuple):
     settings: Any = ()
 
 
-def as_wanted(lesson: "Lesson", settings: tuple, params: Params, wanted: Params) -> Params:
+def as_wanted(lesson: "Lesson", settings: Any, params: Params, wanted: Params) -> Params:
     """The paper's form: the step size η is all that limits a step."""
     return wanted
 
@@ -48,7 +48,7 @@ def equal_length(lesson: "Lesson", settings: Length, params: Params, wanted: Par
     return _scaled(params, wanted, length, shorten_only=False)
 
 
-def within_reach(lesson: "Lesson", settings: tuple, params: Params, wanted: Params) -> Params:
+def within_reach(lesson: "Lesson", settings: Any, params: Params, wanted: Params) -> Params:
     """No further than the mini-batch can tell, and only where it is not worse off.
 
     An example whose loss is quadratic along its gradient has none left at the distance 2l/‖g‖: beyond the largest of

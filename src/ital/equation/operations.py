@@ -1,7 +1,7 @@
 """What may be done to an equation. Every operation keeps its solutions: left − right changes by a constant factor."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from ital.equation._equation import LONGEST, Equation, Term, text
@@ -57,8 +57,7 @@ def cancel_factors(equation: Equation) -> Equation | None:
     common = math.gcd(*(term.numerator for term in _terms(equation)))
     if common <= 1:
         return None
-    divide = lambda side: tuple(Term(t.numerator // common, t.denominator, t.monomial) for t in side)  # noqa: E731
-    return Equation(divide(equation.left), divide(equation.right))
+    return _each(equation, lambda term: Term(term.numerator // common, term.denominator, term.monomial))
 
 
 def cancel_denominators(equation: Equation) -> Equation | None:
@@ -66,8 +65,11 @@ def cancel_denominators(equation: Equation) -> Equation | None:
     common = math.lcm(*(term.denominator for term in _terms(equation)))
     if common <= 1:
         return None
-    times = lambda side: tuple(Term(t.numerator * common // t.denominator, 1, t.monomial) for t in side)  # noqa: E731
-    return Equation(times(equation.left), times(equation.right))
+    return _each(equation, lambda term: Term(term.numerator * common // term.denominator, 1, term.monomial))
+
+
+def _each(equation: Equation, change: Callable[[Term], Term]) -> Equation:
+    return Equation(tuple(map(change, equation.left)), tuple(map(change, equation.right)))
 
 
 def move_within_left(equation: Equation, place: int, to: int) -> Equation:

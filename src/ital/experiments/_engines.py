@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from ital import _processes
 from ital._files import Unwritable, write
@@ -35,9 +35,25 @@ class Failure(NamedTuple):
 
 
 Finished = Iterator[tuple[Cell, Failure | None]]
-# Computes cells for a folder and yields each as it is finished, with its failure if it has failed for good. The first
-# function is told how much is done, in lanes, and the words for it; the second a line now and then.
-RunCells = Callable[[Sequence[Cell], Path, Callable[..., None], Callable[[str], None]], Finished]
+
+
+class RunCells(Protocol):
+    """What an engine provides: it computes cells in some order, here or elsewhere."""
+
+    def __call__(
+        self, cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None], /
+    ) -> Finished:
+        """Compute the cells and yield each as it is finished, with its failure if it has failed for good.
+
+        Args:
+            cells: the cells to compute.
+            folder: the folder that gets their results.
+            show: is told how many lanes are done, and the words for it.
+            say: is told in a line what happens.
+
+        """
+
+
 Engine = AbstractContextManager[RunCells]
 
 

@@ -68,7 +68,10 @@ def load(file: Path) -> Features:
         raise InputError(f"{file} is not a whole feature file ({error}): build it again") from None
     if checksum(card, arrays) != stored_checksum:
         raise InputError(f"{file} is damaged: its checksum does not fit its content; build it again")
-    split = lambda prefix: {n.removeprefix(prefix): a for n, a in arrays.items() if n.startswith(prefix)}  # noqa: E731
+
+    def split(prefix: str) -> dict[str, np.ndarray]:
+        return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
     return Features(
         card, arrays["labels"], split("view/"), split("last/"), arrays["test_labels"], split("test/"), split("net/")
     )

@@ -21,7 +21,10 @@ class Classifier(eqx.Module):
     def views(self, x: Array, state: eqx.nn.State, key: PRNGKeyArray) -> tuple[Array, eqx.nn.State]:
         """Views of a batch."""
         keys = jax.random.split(key, len(x))
-        view = lambda x, state, key: self.body(x, state, key=key)  # noqa: E731
+
+        def view(x: Array, state: eqx.nn.State, key: PRNGKeyArray) -> Any:
+            return self.body(x, state, key=key)
+
         return jax.vmap(view, axis_name=BATCH, in_axes=(0, None, 0), out_axes=(0, None))(x, state, keys)
 
     def __call__(self, x: Array, state: eqx.nn.State, key: PRNGKeyArray) -> tuple[Array, eqx.nn.State]:

@@ -50,8 +50,7 @@ def augmented(x: Array, key: PRNGKeyArray, margin: int = 4) -> Array:
     x = jnp.where(jax.random.bernoulli(flip, 0.5, (len(x), 1, 1, 1)), x[..., ::-1], x)
     padded = jnp.pad(x, ((0, 0), (0, 0), (margin, margin), (margin, margin)))
     corners = jax.random.randint(move, (len(x), 2), 0, 2 * margin + 1)
-    cut = lambda image, corner: jax.lax.dynamic_slice(image, (0, corner[0], corner[1]), x.shape[1:])  # noqa: E731
-    return jax.vmap(cut)(padded, corners)
+    return jax.vmap(lambda image, corner: jax.lax.dynamic_slice(image, (0, *corner), x.shape[1:]))(padded, corners)
 
 
 def _optimiser(recipe: Recipe, steps: int) -> optax.GradientTransformation:

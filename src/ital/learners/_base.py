@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from ital._types import Array, Int, Params, Scalar
 from ital.gradients import Gradients
+from ital.learners.protocols import AutoBetaFn, InitFn, ResolveLearnerFn, UpdateFn
 
 
 class Lesson(NamedTuple):
@@ -43,8 +44,8 @@ class Rule(NamedTuple):
     ``init(params, settings) -> memory``; ``update(lesson, settings, params, memory) -> Update``.
     """
 
-    init: Callable[[Params, Any], Any]
-    update: Callable[[Lesson, Any, Params, Any], Update]
+    init: InitFn
+    update: UpdateFn
 
 
 class Situation(NamedTuple):
@@ -59,7 +60,7 @@ class Situation(NamedTuple):
     beta_decay: float
     batch_size: int
     volume: str
-    auto_beta: Callable[..., Any]
+    auto_beta: AutoBetaFn
 
 
 class Learner(NamedTuple):
@@ -72,5 +73,5 @@ class Learner(NamedTuple):
     label: str
     rule: Rule
     settings: Any = ()
-    resolve: Callable[["Learner", Situation], "Learner"] = lambda learner, situation: learner
+    resolve: ResolveLearnerFn = lambda learner, situation: learner
     version: int = 1

@@ -7,6 +7,7 @@ what the direction is worth.
 """
 
 import functools
+from typing import Any
 
 import jax.numpy as jnp
 
@@ -17,7 +18,7 @@ from ital.learners._teacher_aware import teacher_aware
 from ital.learners._two_step import AwareNumbers, Literal, Schedule, literal_weights
 
 
-def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: tuple, *, aware: Rule) -> Update:
+def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule) -> Update:
     """A step of ``aware``'s length against g = Σᵢ aᵢ gᵢ(ν), a the control's own weights; none where g = 0."""
     as_ital = settings._replace(literal=Literal(chosen=1.0))
     there = aware.update(lesson, as_ital, params, memory).params

@@ -1,6 +1,7 @@
 """ITAL whose steps no β can make too long."""
 
 import functools
+from typing import Any
 
 from ital._types import Params
 from ital.learners._base import Learner, Lesson, Rule, Situation, Update
@@ -9,7 +10,7 @@ from ital.learners._two_step import AwareNumbers, Schedule
 from ital.steps import within_reach
 
 
-def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: tuple, *, aware: Rule) -> Update:
+def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule) -> Update:
     """The step that ``aware`` would take, no further than the mini-batch can tell."""
     wanted = aware.update(lesson, settings, params, memory)
     return wanted._replace(params=within_reach(lesson, (), params, wanted.params))

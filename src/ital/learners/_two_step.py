@@ -97,7 +97,7 @@ def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Im
 
 
 def update(
-    lesson: Lesson, settings: AwareNumbers, params: Params, memory: tuple, *, volume: str, schedule: Schedule | None
+    lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, volume: str, schedule: Schedule | None
 ) -> Update:
     """Both steps; ``volume`` says which teaching volume the learner imagines the teacher to use."""
     beta = settings.beta * jnp.exp(lesson.step * jnp.log1p(-settings.beta_decay))

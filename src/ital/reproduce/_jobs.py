@@ -42,7 +42,7 @@ class Job(NamedTuple):
 
     @property
     def searches(self) -> bool:
-        """Does it simplify equations, by a search that stays on the CPU?"""
+        """Whether it simplifies equations, by a search that stays on the CPU."""
         return self.condition.task.startswith("equation")
 
     @property

@@ -7,9 +7,20 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ital._types import Array, Params, PRNGKeyArray
-from ital.gradients import Gradients
+from ital._types import Params
 from ital.models import Init
+from ital.tasks.protocols import (
+    DrawFn,
+    FeedbackFn,
+    FirstFeedbackFn,
+    GradientsFn,
+    MeasureFn,
+    ReferencesFn,
+    ShowFn,
+    StartFn,
+    VolumesFn,
+    WorldFn,
+)
 
 
 class TeacherSide(NamedTuple):
@@ -51,15 +62,15 @@ class Rules(NamedTuple):
     next one: a place to start from for what is found by iteration. Without it ``previous`` is None.
     """
 
-    start: Callable[[PRNGKeyArray, Init, World], Params]
-    draw: Callable[[PRNGKeyArray, World, int], Any]
-    show: Callable[[Any, Any], Any]
-    feedback: Callable[[Params, Any, Any], Any]
-    volumes: Callable[[Any, Any, Params, Array], Array]
-    gradients: Callable[[Params, Any, Any], Gradients]
-    measure: Callable[[Params, Truth], dict[str, Array]]
-    references: Callable[[Params, Truth], dict[str, dict[str, Array]]] = lambda start, truth: {}
-    first_feedback: Callable[[Params, World], Any] | None = None
+    start: StartFn
+    draw: DrawFn
+    show: ShowFn
+    feedback: FeedbackFn
+    volumes: VolumesFn
+    gradients: GradientsFn
+    measure: MeasureFn
+    references: ReferencesFn = lambda start, truth: {}
+    first_feedback: FirstFeedbackFn | None = None
 
 
 class Picture(NamedTuple):
@@ -105,7 +116,7 @@ class Task(NamedTuple):
 
     name: str
     title: str
-    world: Callable[[int], World]
+    world: WorldFn
     rules: Rules
     beta: float
     metrics: Mapping[str, Metric]

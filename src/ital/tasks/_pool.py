@@ -87,12 +87,12 @@ def from_pool(
         handed = [check(name, pool, loss)]
         del pool  # so that a view which the caller has let go of makes room for its rows
         shared = _world(handed.pop(), loss, model, teacher_loss, put=_to_device)
-        clean = lambda seed: shared  # noqa: E731
+        draw: Callable[[int], World] = lambda seed: shared  # noqa: E731
     else:
-        clean = lambda seed: _world(check(name, pool(seed), loss), loss, model, teacher_loss)  # noqa: E731
+        draw = lambda seed: _world(check(name, pool(seed), loss), loss, model, teacher_loss)  # noqa: E731
 
     def world(seed: int) -> World:
-        return _with_noise(clean(seed), loss, label_noise, seed, teacher_loss) if label_noise else clean(seed)
+        return _with_noise(draw(seed), loss, label_noise, seed, teacher_loss) if label_noise else draw(seed)
 
     metrics = {
         "distance": Metric("Distance to the target"),

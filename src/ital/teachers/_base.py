@@ -1,12 +1,12 @@
 """What a teacher is, and what she may see."""
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
 from ital._platform import on_cpu
 from ital._types import Array, Int, Params, PerExample, PRNGKeyArray, Scalar
+from ital.teachers.protocols import ChooseFn, ChooseKnowingFn, PrepareFn, ResolveFn
 
 
 class TeacherView(NamedTuple):
@@ -51,11 +51,11 @@ class Teacher(NamedTuple):
     """
 
     name: str
-    choose: Callable[[Any, TeacherView, Any], Choice]
+    choose: ChooseFn
     settings: Any = ()
     sign: float = 1.0
-    resolve: Callable[[Any, float], Any] = lambda settings, beta: settings
-    prepare: Callable[[PRNGKeyArray, int], Any] = the_key
+    resolve: ResolveFn = lambda settings, beta: settings
+    prepare: PrepareFn = the_key
     version: int = 1
 
 
@@ -63,11 +63,11 @@ class OmniscientTeacher(NamedTuple):
     """A teacher who sees the learner's mind as well: ``choose(key, view, learner, settings) -> index``."""
 
     name: str
-    choose: Callable[[Any, TeacherView, LearnerView, Any], Choice]
+    choose: ChooseKnowingFn
     settings: Any = ()
     sign: float = 1.0
-    resolve: Callable[[Any, float], Any] = lambda settings, beta: settings
-    prepare: Callable[[PRNGKeyArray, int], Any] = the_key
+    resolve: ResolveFn = lambda settings, beta: settings
+    prepare: PrepareFn = the_key
     version: int = 1
 
 

@@ -27,7 +27,7 @@ class Writer:
 
     def __init__(self, engine: sa.Engine) -> None:
         self._engine = engine.execution_options(write=True)
-        self._queue: queue.SimpleQueue[tuple[Job, Future] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[tuple[Job[Any], Future[Any]] | None] = queue.SimpleQueue()
         self._closed = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._run, name="ital-study-writer", daemon=True)
@@ -61,10 +61,10 @@ class Writer:
             if last:
                 return
 
-    def _commit(self, batch: list[tuple[Job, Future]]) -> None:
+    def _commit(self, batch: list[tuple[Job[Any], Future[Any]]]) -> None:
         if not batch:
             return
-        outcomes: list[tuple[Future, Any, Exception | None]] = []
+        outcomes: list[tuple[Future[Any], Any, Exception | None]] = []
         try:
             with self._engine.begin() as connection:
                 for job, future in batch:

@@ -1,0 +1,75 @@
+"""The functions that a learner is made of."""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ital._types import Params, PerExample
+
+if TYPE_CHECKING:
+    from ital.learners._base import Learner, Lesson, Situation, Update
+
+
+class InitFn(Protocol):
+    """Makes a learner's memory before the first step."""
+
+    def __call__(self, params: Params, settings: Any, /) -> Any:
+        """Return the memory: a pytree of arrays, ``()`` for none.
+
+        Args:
+            params: the parameters ν⁰ at the start.
+            settings: the learner's numbers, traced.
+
+        """
+
+
+class UpdateFn(Protocol):
+    """Takes one step."""
+
+    def __call__(self, lesson: "Lesson", settings: Any, params: Params, memory: Any, /) -> "Update":
+        """Return the parameters that the learner wants, its memory, and signals to record.
+
+        Args:
+            lesson: all that the learner sees of the step.
+            settings: the learner's numbers, traced.
+            params: the parameters ν before the step.
+            memory: what the step before returned, or what ``init`` made.
+
+        """
+
+
+class ResolveLearnerFn(Protocol):
+    """Fills in settings that depend on the experiment."""
+
+    def __call__(self, learner: "Learner", situation: "Situation", /) -> "Learner":
+        """Return the learner with nothing left open.
+
+        Args:
+            learner: the learner as the user gave it.
+            situation: what the experiment decides: β, its decay, the mini-batch, the volume.
+
+        """
+
+
+class ImagineFn(Protocol):
+    """Imagines the teacher's volumes."""
+
+    def __call__(self, lesson: "Lesson", params: Params, /) -> PerExample:
+        """Return the teaching volumes of the mini-batch as a learner imagines them, shape (B,).
+
+        Args:
+            lesson: a lesson at the start.
+            params: the parameters ν⁰.
+
+        """
+
+
+class AutoBetaFn(Protocol):
+    """Finds a rationality β for every seed from the volumes that a learner imagines."""
+
+    def __call__(self, volumes: ImagineFn, sign: float = ..., /) -> Any:
+        """Return β, one number per seed.
+
+        Args:
+            volumes: imagines the teacher's volumes.
+            sign: the sign of β; the teacher's if it is left out.
+
+        """

@@ -1,0 +1,145 @@
+"""The functions that a task is made of. All but :class:`WorldFn` are pure and can be compiled."""
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ital._types import Array, Params, PRNGKeyArray
+from ital.gradients import Gradients
+from ital.models import Init
+
+if TYPE_CHECKING:
+    from ital.tasks._base import Truth, World
+
+
+class WorldFn(Protocol):
+    """Makes the world of a seed."""
+
+    def __call__(self, seed: int, /) -> "World":
+        """Return the world of this seed: both sides and the truth.
+
+        Args:
+            seed: a whole number; the same one always makes the same world.
+
+        """
+
+
+class StartFn(Protocol):
+    """Draws the learner's start."""
+
+    def __call__(self, key: PRNGKeyArray, init: Init, world: "World", /) -> Params:
+        """Return the parameters ν⁰.
+
+        Args:
+            key: a random key of the seed.
+            init: the distribution to draw from.
+            world: the world of the seed.
+
+        """
+
+
+class DrawFn(Protocol):
+    """Draws a mini-batch."""
+
+    def __call__(self, key: PRNGKeyArray, world: "World", batch_size: int, /) -> Any:
+        """Return a pytree of small arrays (rows, states, …), B long, equal where examples are equal.
+
+        Args:
+            key: a random key of the step.
+            world: the world of the seed.
+            batch_size: the number B of examples.
+
+        """
+
+
+class ShowFn(Protocol):
+    """Looks a mini-batch up on one side of the world."""
+
+    def __call__(self, side: Any, drawn: Any, /) -> Any:
+        """Return the examples as that player sees them.
+
+        Args:
+            side: ``world.learner`` or ``world.teacher.examples``.
+            drawn: what ``draw`` returned.
+
+        """
+
+
+class FeedbackFn(Protocol):
+    """Reports the learner's state to the teacher."""
+
+    def __call__(self, params: Params, examples: Any, previous: Any, /) -> Any:
+        """Return the learner's feedback, with whatever follows from it alone.
+
+        Args:
+            params: the learner's parameters ν.
+            examples: the mini-batch as the learner sees it.
+            previous: the feedback of the step before, where the task has ``first_feedback``; else None.
+
+        """
+
+
+class VolumesFn(Protocol):
+    """Computes the teacher's imitated teaching volumes."""
+
+    def __call__(self, feedback: Any, examples: Any, target: Params, lr: Array, /) -> Array:
+        """Return one teaching volume per example, shape (B,).
+
+        Args:
+            feedback: what the learner reported.
+            examples: the mini-batch as the teacher sees it.
+            target: the teacher's optimum ω*.
+            lr: the step size η.
+
+        """
+
+
+class GradientsFn(Protocol):
+    """Computes the learner's losses and gradients."""
+
+    def __call__(self, params: Params, examples: Any, feedback: Any, /) -> Gradients:
+        """Return the losses of the mini-batch and three operations on its gradients.
+
+        Args:
+            params: the parameters ν to take them at.
+            examples: the mini-batch as the learner sees it.
+            feedback: the learner's feedback at these parameters.
+
+        """
+
+
+class MeasureFn(Protocol):
+    """Measures a learner."""
+
+    def __call__(self, params: Params, truth: "Truth", /) -> dict[str, Array]:
+        """Return a number for each metric.
+
+        Args:
+            params: the learner's parameters ν.
+            truth: the learner's optimum ν* and the test set.
+
+        """
+
+
+class ReferencesFn(Protocol):
+    """Computes constants to compare a seed's curves with."""
+
+    def __call__(self, start: Params, truth: "Truth", /) -> dict[str, dict[str, Array]]:
+        """Return numbers by metric and kind: a "floor" that no method can pass, a "reference" line.
+
+        Args:
+            start: the parameters ν⁰.
+            truth: the learner's optimum ν* and the test set.
+
+        """
+
+
+class FirstFeedbackFn(Protocol):
+    """Computes the feedback that precedes the first step, as a place to begin for what is found by iteration."""
+
+    def __call__(self, start: Params, world: "World", /) -> Any:
+        """Return the ``previous`` of the first step.
+
+        Args:
+            start: the parameters ν⁰.
+            world: the world of the seed.
+
+        """
