@@ -82,7 +82,7 @@ def teaching_monotonicity(
             examples = task.rules.show(world.learner, task.rules.draw(key, world, batch_size))
 
             def at(p: Params) -> Gradients:
-                first = task.rules.first_feedback(p, world) if task.rules.first_feedback else None
+                first = task.rules.first_previous(p, world) if task.rules.first_previous else None
                 return task.rules.gradients(p, examples, task.rules.feedback(p, examples, first))
 
             at_target = at(target).losses

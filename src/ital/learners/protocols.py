@@ -1,6 +1,6 @@
 """The functions that a learner is made of."""
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ital._types import Params, PerExample
 
@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ital.learners._base import Learner, Lesson, Situation, Update
 
 
+@runtime_checkable
 class InitFn(Protocol):
     """Makes a learner's memory before the first step."""
 
@@ -21,6 +22,7 @@ class InitFn(Protocol):
         """
 
 
+@runtime_checkable
 class UpdateFn(Protocol):
     """Takes one step."""
 
@@ -36,6 +38,7 @@ class UpdateFn(Protocol):
         """
 
 
+@runtime_checkable
 class ResolveLearnerFn(Protocol):
     """Fills in settings that depend on the experiment."""
 
@@ -49,6 +52,7 @@ class ResolveLearnerFn(Protocol):
         """
 
 
+@runtime_checkable
 class ImagineFn(Protocol):
     """Imagines the teacher's volumes."""
 
@@ -62,6 +66,7 @@ class ImagineFn(Protocol):
         """
 
 
+@runtime_checkable
 class AutoBetaFn(Protocol):
     """Finds a rationality β for every seed from the volumes that a learner imagines."""
 

@@ -73,7 +73,8 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
         return [(own_way - slip) * way + anywhere for way in straight]
 
     def expect(u: Array) -> Array:
-        return jnp.stack(slipping([u[to] for to in towards]))
+        ways = zip(bumps, offsets, strict=True)
+        return jnp.stack(slipping([jnp.where(bump, u, beside(u, offset)) for bump, offset in ways]))
 
     def leave(state: Array, weights: Array) -> Array:
         ways = zip(jnp.asarray(towards), slipping(weights), strict=True)

@@ -12,8 +12,9 @@ from ital.models import Init
 from ital.tasks.protocols import (
     DrawFn,
     FeedbackFn,
-    FirstFeedbackFn,
+    FirstPreviousFn,
     GradientsFn,
+    KeepFn,
     MeasureFn,
     ReferencesFn,
     ShowFn,
@@ -58,8 +59,8 @@ class Rules(NamedTuple):
     ``gradients(ν, examples, feedback)`` the learner's losses and gradients, given his feedback at that ν;
     ``measure(ν, truth)`` the recorded metrics; ``references(ν⁰, truth)`` constants of a seed, by metric and kind
     (a "floor" that no method can go below, a "reference" line);
-    ``first_feedback(ν⁰, world)``, where given, is the ``previous`` of the first step, and each feedback is that of the
-    next one: a place to start from for what is found by iteration. Without it ``previous`` is None.
+    ``first_previous(ν⁰, world)``, where given, is the ``previous`` of the first step, and ``keep(feedback)`` that of
+    the next one: a place to begin for what is found by iteration. Without it ``previous`` is None.
     """
 
     start: StartFn
@@ -70,7 +71,8 @@ class Rules(NamedTuple):
     gradients: GradientsFn
     measure: MeasureFn
     references: ReferencesFn = lambda start, truth: {}
-    first_feedback: FirstFeedbackFn | None = None
+    first_previous: FirstPreviousFn | None = None
+    keep: KeepFn = lambda feedback: None
 
 
 class Picture(NamedTuple):

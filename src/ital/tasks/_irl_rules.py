@@ -63,14 +63,33 @@ def in_encoding(encoding: Any, per_state: Array) -> Array:
     return jnp.matmul(encoding.T, per_state, precision=HIGHEST)
 
 
-def implicit_gradients(dynamics: Dynamics, planning: Planning, known: Solution, shown: Demonstrations) -> Gradients:
-    """−log π(a|s) of each demonstration, and its gradients in the weights of the reward.
+class Report(NamedTuple):
+    """The learner's feedback: its estimate of every state's reward, and what follows from it for everyone.
 
-    Implicit differentiation of the fixed point: with c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under
-    μ = softmax(kQ), the gradient of −log π(a|s) in the rewards is −(I − γP_μᵀ)⁻¹c (docs/irl.md derives it).
+    Attributes:
+        reward: the estimate (S,).
+        values: the values V (S,) that follow.
+        q: Q (A, S).
+        losses: −log π(a|s) of each demonstration (B,).
+        gradients: the gradients (B, S) of the losses in the rewards.
+
     """
-    log_pi = mdp.log_policy(known.q)
-    soft_greedy = jax.nn.softmax(planning.sharpness * known.q, axis=0)
+
+    reward: Array
+    values: Array
+    q: Array
+    losses: Array
+    gradients: Array
+
+
+def report(dynamics: Dynamics, planning: Planning, solution: Solution, shown: Demonstrations) -> Report:
+    """Losses of demonstrations and their gradients, by implicit differentiation of the fixed point.
+
+    With c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under μ = softmax(kQ), the gradient of −log π(a|s)
+    in the rewards is −(I − γP_μᵀ)⁻¹c (docs/irl.md derives it).
+    """
+    log_pi = mdp.log_policy(solution.q)
+    soft_greedy = jax.nn.softmax(planning.sharpness * solution.q, axis=0)
     onward = mdp.onward(dynamics, planning, soft_greedy)
 
     def surprise(state: Array, action: Array) -> Array:
@@ -78,20 +97,37 @@ def implicit_gradients(dynamics: Dynamics, planning: Planning, known: Solution, 
         return dynamics.leave(state, jnp.exp(log_pi[:, state]) - (jnp.arange(dynamics.actions) == action))
 
     sources = jax.vmap(surprise)(shown.states, shown.actions)  # (B, S)
+    return Report(*solution, -log_pi[shown.actions, shown.states], onward.back(sources))
 
-    def squared_norms() -> Array:
-        gradients = onward.back(sources)
-        if not one_hot(shown.encoding):
-            gradients = jnp.matmul(gradients, shown.encoding, precision=HIGHEST)
-        return jnp.sum(gradients**2, axis=1)
+
+def in_weights(reported: Report, encoding: Any) -> Gradients:
+    """The losses of a report, and their gradients in the weights of a player's encoding."""
+    gradients = reported.gradients
+    own = gradients if one_hot(encoding) else jnp.matmul(gradients, encoding, precision=HIGHEST)
 
     def inner(v: Array) -> Array:
-        return jnp.matmul(sources, onward.ahead(reward_of(shown.encoding, v)), precision=HIGHEST)
+        return jnp.matmul(gradients, reward_of(encoding, v), precision=HIGHEST)
 
     def weighted_sum(weights: Array) -> Array:
-        return in_encoding(shown.encoding, onward.back(jnp.matmul(weights, sources, precision=HIGHEST)))
+        return in_encoding(encoding, jnp.matmul(weights, gradients, precision=HIGHEST))
 
-    return Gradients(-log_pi[shown.actions, shown.states], squared_norms(), inner, weighted_sum)
+    return Gradients(reported.losses, jnp.sum(own**2, axis=1), inner, weighted_sum)
+
+
+def implicit_gradients(dynamics: Dynamics, planning: Planning, solution: Solution, shown: Demonstrations) -> Gradients:
+    """−log π(a|s) of each demonstration, and its gradients in the weights of the reward.
+
+    Args:
+        dynamics: where actions lead.
+        planning: how everybody plans.
+        solution: what follows from the reward.
+        shown: the demonstrations, with the encoding of the weights.
+
+    Returns:
+        The losses and three operations on their gradients.
+
+    """
+    return in_weights(report(dynamics, planning, solution, shown), shown.encoding)
 
 
 @functools.cache
@@ -111,18 +147,18 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
     def show(side: Side, drawn: tuple[Array, Array]) -> Demonstrations:
         return Demonstrations(*drawn, *side)
 
-    def feedback(params: Array, examples: Demonstrations, previous: Solution) -> Solution:
-        """The learner's estimate of every state's reward, and what follows from it: anyone could plan with it."""
-        return mdp.replan(dynamics, planning, reward_of(examples.encoding, params), previous.values)
+    def feedback(params: Array, examples: Demonstrations, previous: Array) -> Report:
+        solution = mdp.replan(dynamics, planning, reward_of(examples.encoding, params), previous)
+        return report(dynamics, planning, solution, examples)
 
-    def volumes(known: Solution, examples: Demonstrations, target: Array, lr: Scalar) -> Array:
-        """Eq. (imit-teacher) with the loss of a demonstration, in her encoding."""
-        here = implicit_gradients(dynamics, planning, known, examples)
+    def volumes(reported: Report, examples: Demonstrations, target: Array, lr: Scalar) -> Array:
+        """Eq. (imit-teacher) with the loss of a demonstration, in the teacher's encoding."""
         target_losses = -examples.log_policy[examples.actions, examples.states]
+        here = in_weights(reported, examples.encoding)
         return volume.imitated(lr, here.squared_norms, here.losses, target_losses)
 
-    def gradients(params: Array, examples: Demonstrations, known: Solution) -> Gradients:
-        return implicit_gradients(dynamics, planning, known, examples)
+    def gradients(params: Array, examples: Demonstrations, reported: Report) -> Gradients:
+        return in_weights(reported, examples.encoding)
 
     def measure(params: Array, truth: Truth) -> dict[str, Array]:
         world = truth.test
@@ -147,7 +183,10 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
             lines["distance"] = {"floor": jnp.sqrt(dynamics.states) * jnp.abs(jnp.mean(start - truth.target))}
         return lines
 
-    def first_feedback(start: Array, world: World) -> Solution:
-        return plan(reward_of(world.learner.encoding, start))
+    def first_values(start: Array, world: World) -> Array:
+        return plan(reward_of(world.learner.encoding, start)).values
 
-    return Rules(start, draw, show, feedback, volumes, gradients, measure, references, first_feedback)
+    def values(reported: Report) -> Array:
+        return reported.values
+
+    return Rules(start, draw, show, feedback, volumes, gradients, measure, references, first_values, values)

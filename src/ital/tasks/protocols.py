@@ -1,6 +1,6 @@
 """The functions that a task is made of. All but :class:`WorldFn` are pure and can be compiled."""
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ital._types import Array, Params, PRNGKeyArray
 from ital.gradients import Gradients
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ital.tasks._base import Truth, World
 
 
+@runtime_checkable
 class WorldFn(Protocol):
     """Makes the world of a seed."""
 
@@ -22,6 +23,7 @@ class WorldFn(Protocol):
         """
 
 
+@runtime_checkable
 class StartFn(Protocol):
     """Draws the learner's start."""
 
@@ -36,6 +38,7 @@ class StartFn(Protocol):
         """
 
 
+@runtime_checkable
 class DrawFn(Protocol):
     """Draws a mini-batch."""
 
@@ -50,6 +53,7 @@ class DrawFn(Protocol):
         """
 
 
+@runtime_checkable
 class ShowFn(Protocol):
     """Looks a mini-batch up on one side of the world."""
 
@@ -63,6 +67,7 @@ class ShowFn(Protocol):
         """
 
 
+@runtime_checkable
 class FeedbackFn(Protocol):
     """Reports the learner's state to the teacher."""
 
@@ -72,11 +77,12 @@ class FeedbackFn(Protocol):
         Args:
             params: the learner's parameters ν.
             examples: the mini-batch as the learner sees it.
-            previous: the feedback of the step before, where the task has ``first_feedback``; else None.
+            previous: what the task keeps of the step before, where it has ``first_previous``; else None.
 
         """
 
 
+@runtime_checkable
 class VolumesFn(Protocol):
     """Computes the teacher's imitated teaching volumes."""
 
@@ -92,6 +98,7 @@ class VolumesFn(Protocol):
         """
 
 
+@runtime_checkable
 class GradientsFn(Protocol):
     """Computes the learner's losses and gradients."""
 
@@ -106,6 +113,7 @@ class GradientsFn(Protocol):
         """
 
 
+@runtime_checkable
 class MeasureFn(Protocol):
     """Measures a learner."""
 
@@ -119,6 +127,7 @@ class MeasureFn(Protocol):
         """
 
 
+@runtime_checkable
 class ReferencesFn(Protocol):
     """Computes constants to compare a seed's curves with."""
 
@@ -132,8 +141,9 @@ class ReferencesFn(Protocol):
         """
 
 
-class FirstFeedbackFn(Protocol):
-    """Computes the feedback that precedes the first step, as a place to begin for what is found by iteration."""
+@runtime_checkable
+class FirstPreviousFn(Protocol):
+    """Computes what the first step begins from, where feedback is found by iteration."""
 
     def __call__(self, start: Params, world: "World", /) -> Any:
         """Return the ``previous`` of the first step.
@@ -141,5 +151,18 @@ class FirstFeedbackFn(Protocol):
         Args:
             start: the parameters ν⁰.
             world: the world of the seed.
+
+        """
+
+
+@runtime_checkable
+class KeepFn(Protocol):
+    """Takes from a feedback what the next one begins from."""
+
+    def __call__(self, feedback: Any, /) -> Any:
+        """Return the ``previous`` of the next step.
+
+        Args:
+            feedback: the feedback of this step.
 
         """

@@ -1,6 +1,6 @@
 """The functions that a teacher is made of."""
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ital._types import Array, Int, PRNGKeyArray
 
@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from ital.teachers._base import LearnerView, TeacherView
 
 
+@runtime_checkable
 class ChooseFn(Protocol):
     """Chooses an example of the mini-batch."""
 
@@ -22,6 +23,7 @@ class ChooseFn(Protocol):
         """
 
 
+@runtime_checkable
 class ChooseKnowingFn(Protocol):
     """Chooses an example of the mini-batch, knowing the learner."""
 
@@ -37,6 +39,7 @@ class ChooseKnowingFn(Protocol):
         """
 
 
+@runtime_checkable
 class PrepareFn(Protocol):
     """Draws what is random in a choice."""
 
@@ -50,6 +53,7 @@ class PrepareFn(Protocol):
         """
 
 
+@runtime_checkable
 class ResolveFn(Protocol):
     """Fills in settings that depend on the task."""
 

@@ -37,7 +37,7 @@ from ital.teaching._program import (
     Program,
     key_of,
 )
-from ital.teaching._step import draw, first_feedback, first_lesson, teaching_step
+from ital.teaching._step import draw, first_lesson, first_previous, teaching_step
 
 BLOCK = 64  # measurements that one call of the compiled block can hold; no number depends on it
 CHUNK = 10  # steps whose random numbers are drawn at once; no number depends on it
@@ -165,14 +165,14 @@ def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any
     """All lanes before the first step (the same ν⁰ for all of a seed, each its own memory), and the references."""
 
     def seed(world: World, start: Params, settings: Any) -> tuple[Lane, Any]:
-        feedback = first_feedback(program.rules, start, world)
+        previous = first_previous(program.rules, start, world)
 
         def lane(settings: Any) -> Lane:
             # Steps return strong types: a memory that began with weak ones would make the block compile twice.
             memory = jax.tree.map(
                 lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), program.rule.init(start, settings)
             )
-            return Lane(start, memory, feedback)
+            return Lane(start, memory, previous)
 
         lanes = jax.vmap(lane, axis_size=numbers.lanes.lr.shape[1])(settings)
         return lanes, program.rules.references(start, world.truth)

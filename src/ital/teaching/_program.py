@@ -102,11 +102,11 @@ class Scene(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """One learner between two steps: parameters, memory, and the last feedback where the task needs it."""
+    """One learner between two steps: parameters, memory, and what its next feedback begins from."""
 
     params: Params
     memory: Any
-    feedback: Any
+    previous: Any
 
 
 class Measurement(NamedTuple):

@@ -37,9 +37,9 @@ def _ranks(tickets: Array) -> Array:
     return jnp.sum(before, axis=1)
 
 
-def first_feedback(rules: Rules, start: Params, world: World) -> Any:
-    """What the learner is taken to have reported before the first step, where the task wants it."""
-    return rules.first_feedback(start, world) if rules.first_feedback else None
+def first_previous(rules: Rules, start: Params, world: World) -> Any:
+    """What the first feedback begins from, where the task wants it."""
+    return rules.first_previous(start, world) if rules.first_previous else None
 
 
 def meet(program: Program, world: World, drawn: Drawn, params: Params, previous: Any) -> Scene:
@@ -47,11 +47,6 @@ def meet(program: Program, world: World, drawn: Drawn, params: Params, previous:
     rules = program.rules
     examples = rules.show(world.learner, drawn.batch)
     return Scene(examples, rules.show(world.teacher.examples, drawn.batch), rules.feedback(params, examples, previous))
-
-
-def _kept(rules: Rules, scene: Scene) -> Any:
-    """The feedback as the ``previous`` of the next, where the task wants it."""
-    return scene.feedback if rules.first_feedback else None
 
 
 def choose(
@@ -84,7 +79,7 @@ def show(
     rules = program.rules
 
     def gradients(elsewhere: Params) -> Gradients:
-        imagined = rules.feedback(elsewhere, scene.examples, _kept(rules, scene))
+        imagined = rules.feedback(elsewhere, scene.examples, rules.keep(scene.feedback))
         return rules.gradients(elsewhere, scene.examples, imagined)
 
     chosen = choose(program, world, drawn, scene, moment, params, numbers)
@@ -99,7 +94,7 @@ def first_lesson(
     program: Program, world: World, drawn: Drawn, steps: Array, params: Params, numbers: LaneNumbers
 ) -> Lesson:
     """A lesson as if these parameters were the start of a run."""
-    scene = meet(program, world, drawn, params, first_feedback(program.rules, params, world))
+    scene = meet(program, world, drawn, params, first_previous(program.rules, params, world))
     return show(program, world, drawn, scene, Moment(jnp.zeros((), int), steps), params, numbers)
 
 
@@ -107,7 +102,7 @@ def teaching_step(
     program: Program, world: World, drawn: Drawn, numbers: LaneNumbers, moment: Moment, lane: Lane
 ) -> tuple[Lane, dict[str, Array]]:
     """One step of one lane: feedback, choice, update; returns the lane and the signals to record."""
-    scene = meet(program, world, drawn, lane.params, lane.feedback)
+    scene = meet(program, world, drawn, lane.params, lane.previous)
     lesson = show(program, world, drawn, scene, moment, lane.params, numbers)
     update = program.rule.update(lesson, numbers.learner, lane.params, lane.memory)
     if jax.tree.map(jnp.shape, update.params) != jax.tree.map(jnp.shape, lane.params):
@@ -116,7 +111,7 @@ def teaching_step(
     signals = dict(update.signals)
     if program.diagnostics:
         signals |= _theorem(lesson, lane.params, after, world.truth.target)
-    return Lane(after, update.memory, _kept(program.rules, scene)), signals
+    return Lane(after, update.memory, program.rules.keep(scene.feedback)), signals
 
 
 def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> dict[str, Array]:

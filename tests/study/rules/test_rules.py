@@ -142,7 +142,7 @@ def test_the_picture_shows_the_most_probable_actions(rules, reference):
 def core_step(program, world, states, actions, numbers, mind):
     """One step of the core's loop on a given mini-batch."""
     drawn = Drawn((states, actions), jnp.arange(10), jnp.zeros((), int), program.prepare(jax.random.key(0), 10))
-    lane = Lane(mind.belief, mind.memory, program.rules.first_feedback(mind.belief, world))
+    lane = Lane(mind.belief, mind.memory, program.rules.first_previous(mind.belief, world))
     moment = Moment(jnp.asarray(mind.step), jnp.asarray(30))
     after = teaching.teaching_step(program, world, drawn, numbers, moment, lane)[0]
     return after.params, after.memory
