@@ -79,15 +79,12 @@ def _few_worlds(task: Task) -> Task:
 
 def pool(rows: int) -> Task:
     """A regression task on one shared pool of random rows; the two views are different arrays."""
-
-    def made() -> tasks.Pool:
-        rng = np.random.default_rng(0)
-        x, z = (rng.random((rows, DIM), dtype=np.float32) for _ in range(2))
-        target = rng.random((1, DIM + 1), dtype=np.float32)
-        y = x @ target[:, :-1].T + target[:, -1]
-        return tasks.Pool(x, z, y, target, target, x[:100].copy(), y[:100].copy())
-
-    return tasks.from_pool("pool", made(), losses.squared, beta=100.0)
+    rng = np.random.default_rng(0)
+    x, z = (rng.random((rows, DIM), dtype=np.float32) for _ in range(2))
+    target = rng.random((1, DIM + 1), dtype=np.float32)
+    y = x @ target[:, :-1].T + target[:, -1]
+    data = tasks.Pool(x, z, y, target, target, x[:100].copy(), y[:100].copy())
+    return tasks.from_pool("pool", data, losses.squared, beta=100.0)
 
 
 def endless(task: Task, lanes: int) -> Session:

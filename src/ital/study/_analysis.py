@@ -204,15 +204,9 @@ def _lacking(simulated: "pd.DataFrame", steps: "pd.DataFrame") -> "pd.Series":
     """Which simulated rows a table lacks: teachers who are not in it, and the control of each who is."""
     import pandas as pd
 
-    took_part = {(who, int(number)) for who, number in zip(steps["teacher"], steps["participant"], strict=True)}
-    taught_by = {who for who, _ in took_part}
-    lacking = [
-        who not in taught_by or (learner == MATCHED and (who, number) in took_part)
-        for who, number, learner in zip(
-            simulated["teacher"], simulated["participant"], simulated["learner"], strict=True
-        )
-    ]
-    return pd.Series(lacking, index=simulated.index, dtype=bool)
+    key = ["teacher", "participant"]
+    took_part = pd.MultiIndex.from_frame(simulated[key]).isin(pd.MultiIndex.from_frame(steps[key]))
+    return ~simulated["teacher"].isin(steps["teacher"]) | ((simulated["learner"] == MATCHED) & took_part)
 
 
 def _paths_of(ran: _arms.ArmsRun) -> "pd.DataFrame":

@@ -303,7 +303,7 @@ def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
     numbers, maps, arms, trace, measures = run
     shape, taught = trace.choice.shape, [learner for _, learner in arms]
     # A robot that the study itself does not have is simulated as if it had.
-    learners = [learner for learner in (*LEARNERS, ADAPTIVE) if learner in (*config.learners, *taught)]
+    learners = tuple(learner for learner in (*LEARNERS, ADAPTIVE) if learner in (*config.learners, *taught))
     orders = [order_of(number, len(maps), learners) for number in numbers]
     arrows = np.stack([trace.arrows.cells, trace.arrows.actions], axis=-1)
     chosen = np.take_along_axis(arrows, trace.choice[..., None, None], axis=-2)[..., 0, :]
@@ -354,7 +354,7 @@ def _places(order: str, map_index: int, learners: Sequence[str], which: Sequence
     return [places.get(learner, len(learners)) for learner in which]
 
 
-def order_of(number: int, maps: int, learners: Sequence[str] = LEARNERS) -> str:
+def order_of(number: int, maps: int, learners: tuple[str, ...] = LEARNERS) -> str:
     """The order of a simulated participant: all orders in turn."""
     every = _orders.orders(maps, learners)
     return every[(number - 1) % len(every)]

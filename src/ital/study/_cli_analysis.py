@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ital._platform import set_up_jax
 from ital.errors import InputError
 from ital.study._cli_server import CONFIG, need_extra
 
@@ -62,7 +63,7 @@ def simulate(
 
 
 def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple["Config", list["ArmTeacher"]]:
-    _set_up_jax()
+    set_up_jax("cpu")  # steps of a study are far too small for a GPU
     from ital.study import _arms
     from ital.study._config import load_config
 
@@ -99,15 +100,15 @@ def _simulate_there(config: "Config", count: int, teacher: "ArmTeacher", url: st
         raise InputError(f"simulated participants need the key of the server in the environment: set {KEY}")
     total = count * (config.warm_up_steps + len(config.maps) * len(config.learners) * config.steps)
     with show_progress(f"{count} simulated participants, {teacher.name}", total) as show:
-        told = time.monotonic()
+        shown_at = time.monotonic()
 
-        def tell(steps: int) -> None:
-            nonlocal told
-            if time.monotonic() - told > 0.2:
-                told = time.monotonic()
+        def show_at_times(steps: int) -> None:
+            nonlocal shown_at
+            if time.monotonic() - shown_at > 0.2:
+                shown_at = time.monotonic()
                 show(steps)
 
-        running = _participants.take_part(url, config, teacher, count, key=key, show=tell, **options)
+        running = _participants.take_part(url, config, teacher, count, key=key, show=show_at_times, **options)
         outcome = asyncio.run(running)
         show(len(outcome.latencies))
     summary = outcome.summary()
@@ -131,7 +132,7 @@ def analyze(
     ] = None,
 ) -> None:
     """Arms, tests, bars, curves and a one-page report, from people's or simulated data; it says which."""
-    _set_up_jax()
+    set_up_jax("cpu")
     from ital._progress import show_progress
     from ital.study import _analysis, _figures, _report
 
@@ -223,7 +224,7 @@ def _power_of_simulated(
     chance: float,
     alpha: float,
 ) -> None:
-    _set_up_jax()
+    set_up_jax("cpu")
     from ital._progress import show_progress
     from ital.study import _arms, _power
     from ital.study._config import load_config
@@ -241,9 +242,3 @@ def _power_of_simulated(
     print(f"{outcome}, {robot} against {against}; participants needed for power {chance:g}, α = {alpha:g}:")
     counts = {name: table[name].map(str).where(table[name].notna(), "more") for name in ("needed", "needed_all_maps")}
     print(table.assign(**counts).to_string(index=False, float_format=lambda value: f"{value:.2f}"))
-
-
-def _set_up_jax() -> None:
-    from ital._platform import set_up_jax
-
-    set_up_jax("cpu")  # steps of a study are far too small for a GPU

@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import hashlib
 import json
-import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ital.errors import InputError
+from ital.study._toml import TomlTable
 
 LEARNERS = ("naive", "aware")  # of every study
 ADAPTIVE = "adaptive"  # the third, where the key of that name is true
@@ -148,7 +148,7 @@ class Config:
             "version": self.hash,
             "consent": dataclasses.asdict(self.consent),
             "instructions": [_plain(dataclasses.asdict(page)) for page in self.instructions],
-            "check": [{"question": one.question, "options": list(one.options)} for one in self.check],
+            "check": [{"question": asked.question, "options": list(asked.options)} for asked in self.check],
         }
 
     def to_toml(self) -> str:
@@ -187,22 +187,20 @@ def parse_config(text: str, name: str = "study.toml") -> Config:
 
 def _config(content: Mapping[str, Any]) -> Config:
     """Checks every key and puts them together."""
-    read = _Section("", content, Config)
-    maps = tuple(_map(_Section(f"maps[{i + 1}].", table, Map)) for i, table in enumerate(read.tables("maps")))
-    warm_up_map = _map(_Section("warm_up_map.", read.table("warm_up_map"), Map))
-    every = (*maps, warm_up_map)
-    size = len(warm_up_map.rewards)
-    for each in every:
+    read = TomlTable("", content, Config)
+    maps = tuple(_map(each) for each in read.sections("maps", Map))
+    warm_up_map = _map(read.section("warm_up_map", Map))
+    size, names = len(warm_up_map.rewards), [each.name for each in (*maps, warm_up_map)]
+    for each in maps:
         if len(each.rewards) != size:
             raise InputError(
                 f"maps must all have one size, but {each.name!r} has {len(each.rewards)} rows "
                 f"and {warm_up_map.name!r} has {size}"
             )
-    names = [each.name for each in every]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"maps and warm_up_map must have names of their own, but {twice!r} is there twice")
-    consent, completion = (read.table(name) for name in ("consent", "completion"))
+    consent = read.section("consent", ConsentForm)
     adaptive = read.yes_or_no("adaptive")
     return Config(
         name=read.slug("name"),
@@ -210,16 +208,11 @@ def _config(content: Mapping[str, Any]) -> Config:
         seed=read.whole("seed", 0, 2**32 - 1),
         maps=maps,
         warm_up_map=warm_up_map,
-        consent=_consent(_Section("consent.", consent, ConsentForm)),
-        instructions=tuple(
-            _instruction(_Section(f"instructions[{i + 1}].", table, Instruction))
-            for i, table in enumerate(read.tables("instructions"))
-        ),
-        check=tuple(
-            _question(_Section(f"check[{i + 1}].", table, Question)) for i, table in enumerate(read.tables("check"))
-        ),
+        consent=ConsentForm(consent.text("version", most=40), consent.text("text")),
+        instructions=tuple(_instruction(each) for each in read.sections("instructions", Instruction)),
+        check=tuple(_question(each) for each in read.sections("check", Question)),
         debriefing=read.text("debriefing"),
-        completion=_completion(_Section("completion.", completion, Completion)),
+        completion=_completion(read.section("completion", Completion)),
         steps=read.whole("steps", 1, 1000),
         warm_up_steps=read.whole("warm_up_steps", 1, 1000),
         warm_up_learner=read.one_of("warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS),
@@ -235,11 +228,11 @@ def _config(content: Mapping[str, Any]) -> Config:
         release_after_minutes=read.number("release_after_minutes", above=0.0, most=1e6),
         intake=read.whole("intake", 1, 10**6) if "intake" in content else None,
         adaptive=adaptive,
-        world=_physics(_Section("world.", read.table("world", {}), Physics)),
+        world=_physics(read.section("world", Physics)),
     )
 
 
-def _map(read: "_Section") -> Map:
+def _map(read: TomlTable) -> Map:
     rows = read.get("rewards")
     name = read.text("name", most=40)
     square = isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(rows) for row in rows)
@@ -247,129 +240,36 @@ def _map(read: "_Section") -> Map:
         raise InputError(f"{read.prefix}rewards must be a square of numbers, 3 to 8 rows of as many")
     for row in rows:
         for cell in row:
-            if isinstance(cell, bool) or not isinstance(cell, int | float) or not abs(cell) <= 100:
+            if type(cell) not in (int, float) or not abs(cell) <= 100:
                 raise InputError(f"{read.prefix}rewards must be numbers from -100 to 100, not {cell!r}")
     return Map(name, tuple(tuple(float(cell) for cell in row) for row in rows))
 
 
-def _consent(read: "_Section") -> ConsentForm:
-    return ConsentForm(read.text("version", most=40), read.text("text"))
-
-
-def _instruction(read: "_Section") -> Instruction:
-    picture = read.one_of("picture", PICTURES) if read.has("picture") else None
+def _instruction(read: TomlTable) -> Instruction:
+    picture = read.one_of("picture", PICTURES) if "picture" in read.content else None
     return Instruction(read.text("title", most=200), read.text("text"), picture)
 
 
-def _question(read: "_Section") -> Question:
+def _question(read: TomlTable) -> Question:
     options = read.get("options")
     if not isinstance(options, list) or len(options) < 2 or not all(isinstance(o, str) and o.strip() for o in options):
         raise InputError(f"{read.prefix}options must be a list of two answers at least, each a text")
     return Question(read.text("question"), tuple(options), read.whole("answer", 0, len(options) - 1))
 
 
-def _completion(read: "_Section") -> Completion:
-    redirect = read.text("redirect") if read.has("redirect") else None
+def _completion(read: TomlTable) -> Completion:
+    redirect = read.text("redirect") if "redirect" in read.content else None
     if redirect is not None and not re.fullmatch(r"https?://[^\s]+", redirect):
         raise InputError(f"{read.prefix}redirect must be an address that begins with https://, not {redirect!r}")
     return Completion(read.text("code", most=100), redirect)
 
 
-def _physics(read: "_Section") -> Physics:
+def _physics(read: TomlTable) -> Physics:
     slip, death = read.number("slip", least=0.0, most=1.0), read.number("death", above=0.0, most=1.0)
     if death + 3 * slip > 1:
         raise InputError(f"{read.prefix}slip and death must be probabilities with death + 3·slip at most 1")
     discount = read.number("discount", least=0.0, most=0.99)
     return Physics(slip, death, discount, read.number("sharpness", above=0.0, most=1e4))
-
-
-class _Section:
-    """A table of the file: reads its keys one by one, and refuses those that the dataclass ``like`` does not know."""
-
-    def __init__(self, prefix: str, content: Any, like: type) -> None:
-        if not isinstance(content, dict):
-            raise InputError(f"{prefix.removesuffix('.')} must be a table of keys, not {content!r}")
-        self.prefix, self.content = prefix, content
-        fields = dataclasses.fields(like)
-        self.defaults = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
-        unknown = [key for key in content if key not in {field.name for field in fields}]
-        if unknown:
-            allowed = ", ".join(field.name for field in fields)
-            raise InputError(f"unknown key {prefix}{unknown[0]}: the keys here are {allowed}")
-
-    def has(self, key: str) -> bool:
-        """Whether the file sets the key."""
-        return key in self.content
-
-    def get(self, key: str) -> Any:
-        """The value as it stands, or the default."""
-        if key not in self.content and key not in self.defaults:
-            raise InputError(f"the key {self.prefix}{key} is missing")
-        return self.content.get(key, self.defaults.get(key))
-
-    def text(self, key: str, most: int = 20_000) -> str:
-        """A text that is not empty; blanks around it do not count."""
-        value = self.get(key)
-        if not isinstance(value, str) or not value.strip() or len(value) > most:
-            raise InputError(f"{self.prefix}{key} must be a text of 1 to {most} characters, not {_short(value)}")
-        return value.strip()
-
-    def slug(self, key: str) -> str:
-        """A short name that is fit for a file."""
-        value = self.text(key, most=60)
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", value):
-            raise InputError(f"{self.prefix}{key} may hold letters, digits, - and _ only, not {value!r}")
-        return value
-
-    def whole(self, key: str, least: int, most: int) -> int:
-        """A whole number in a range."""
-        value = self.get(key)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise InputError(f"{self.prefix}{key} must be a whole number from {least} to {most}, not {_short(value)}")
-        return value
-
-    def number(self, key: str, *, above: float = -math.inf, least: float = -math.inf, most: float) -> float:
-        """A finite number in a range."""
-        value = self.get(key)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-            or not (above < value and least <= value <= most)
-        ):
-            lower = f"above {above:g}" if above > -math.inf else f"at least {least:g}"
-            raise InputError(f"{self.prefix}{key} must be a number {lower}, at most {most:g}, not {_short(value)}")
-        return float(value)
-
-    def one_of(self, key: str, allowed: tuple[str, ...]) -> str:
-        """One of a few words."""
-        value = self.get(key)
-        if value not in allowed:
-            raise InputError(f"{self.prefix}{key} must be one of {', '.join(allowed)}, not {_short(value)}")
-        return value
-
-    def yes_or_no(self, key: str) -> bool:
-        """True or false."""
-        value = self.get(key)
-        if not isinstance(value, bool):
-            raise InputError(f"{self.prefix}{key} must be true or false, not {_short(value)}")
-        return value
-
-    def table(self, key: str, default: Any = None) -> Any:
-        """A table, ``default`` if there is none."""
-        return self.content.get(key, default) if default is not None else self.get(key)
-
-    def tables(self, key: str) -> list[Any]:
-        """A list of tables, one at least."""
-        value = self.get(key)
-        if not isinstance(value, list) or not value:
-            raise InputError(f"{self.prefix}{key} must be written as one or more tables [[{key}]]")
-        return value
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
 
 
 def _plain(value: Any) -> Any:

@@ -10,13 +10,9 @@ from ital.study._config import LEARNERS
 LONGEST = 6  # beyond so many maps the pattern of who comes first repeats: 64 orders are enough to balance
 
 
-def orders(maps: int, learners: Sequence[str] = LEARNERS) -> list[str]:
-    """Every order: the learner that is robot 1 on each map, joined by hyphens; those that change often come first."""
-    return list(_orders(maps, tuple(learners)))
-
-
 @functools.lru_cache(maxsize=16)
-def _orders(maps: int, learners: tuple[str, ...]) -> tuple[str, ...]:
+def orders(maps: int, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
+    """Every order: the learner that is robot 1 on each map, joined by hyphens; those that change often come first."""
     patterns = itertools.product(learners, repeat=min(maps, LONGEST))
 
     def repeats(pattern: tuple[str, ...]) -> int:
@@ -34,13 +30,9 @@ def robots(order: str, map_index: int, learners: Sequence[str] = LEARNERS) -> tu
     return (*learners[first:], *learners[:first])
 
 
-def turns(order: str, learners: Sequence[str] = LEARNERS) -> list[str]:
-    """The orders in which every map's first robot is so many places further on, this one first; for two: opposites."""
-    return list(_turns(order, tuple(learners)))
-
-
 @functools.lru_cache(maxsize=4096)
-def _turns(order: str, learners: tuple[str, ...]) -> tuple[str, ...]:
+def turns(order: str, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
+    """The orders in which every map's first robot is so many places further on, this one first; for two: opposites."""
     maps = range(order.count("-") + 1)
     return tuple("-".join(each) for each in zip(*(robots(order, i, learners) for i in maps), strict=True))
 
@@ -54,7 +46,7 @@ def firsts(counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEAR
     return table
 
 
-def next_order(counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEARNERS) -> str:
+def next_order(counted: Mapping[str, int], maps: int, learners: tuple[str, ...] = LEARNERS) -> str:
     """The order that balances best: on every map the learner that came first least often, then the rarest order.
 
     ``counted`` says how often each order is taken. Without drop-outs an order comes together with its turns, so the
@@ -74,7 +66,7 @@ def next_order(counted: Mapping[str, int], maps: int, learners: Sequence[str] = 
         lambda order: sum(row[first] for row, first in zip(table, order.split("-"), strict=True)),
     )
     rare = least(even, lambda order: taken[order])
-    return least(rare, lambda order: -sum(taken[turn] for turn in _turns(order, tuple(learners))))[0]
+    return least(rare, lambda order: -sum(taken[turn] for turn in turns(order, learners)))[0]
 
 
 __all__ = ["firsts", "next_order", "orders", "robots", "turns"]

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -169,7 +170,7 @@ class _Participant:
         """
         import httpx
 
-        pause, given_up = 0.05, time.monotonic() + self.crowd.patience
+        pause, give_up_at = 0.05, time.monotonic() + self.crowd.patience
         while True:
             began = time.perf_counter()
             try:
@@ -182,7 +183,7 @@ class _Participant:
                 lost = str(error) or type(error).__name__
             if not lost:
                 break
-            if time.monotonic() > given_up:
+            if time.monotonic() > give_up_at:
                 raise ServerRefused(f"no answer from the server for {self.crowd.patience:g} s ({lost})")
             self.outcome.retries += 1
             await asyncio.sleep(pause * (1 + self.rng.random()))
@@ -263,18 +264,14 @@ async def take_part(
                     group.create_task(send_in(i))
         except TimeoutError:
             pass  # the limit: a load test is over
-        except ExceptionGroup as several:
-            raise _first(several) from several
+        except ExceptionGroup as group_of_errors:
+            error: Exception = group_of_errors
+            while isinstance(error, ExceptionGroup):
+                error = error.exceptions[0]
+            raise error from group_of_errors
         finally:
             outcome.seconds = time.perf_counter() - began
     return outcome
-
-
-def _first(error: Exception) -> Exception:
-    """The first error of a group."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 @asynccontextmanager
@@ -292,12 +289,5 @@ async def _client(
     async with httpx.AsyncClient(
         base_url=url.rstrip("/"), timeout=httpx.Timeout(30.0, pool=None), limits=limits, transport=transport
     ) as client:
-        client.cookies.jar.set_policy(_no_shared_cookies())
+        client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # the shared client keeps no cookie
         yield client
-
-
-def _no_shared_cookies() -> Any:
-    """A policy by which the shared client keeps no cookie: each participant has his own."""
-    from http.cookiejar import DefaultCookiePolicy
-
-    return DefaultCookiePolicy(allowed_domains=[])

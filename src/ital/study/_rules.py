@@ -188,21 +188,11 @@ def _arrays(arrows: Sequence[Arrow]) -> Arrows:
 # share them.
 
 
-@jax.jit
-def _key(seed: Array, number: Array, code: Array) -> Array:
-    return _world.key_of(seed, number, code)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _first_belief(game: Game, key: Array, scale: Array) -> Array:
-    return _world.first_belief(game, key, scale)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _draw_arrows(
-    game: Game, count: int, key: Array, cumulative: Array, first: Array, used: Array
-) -> tuple[Array, Arrows]:
-    return _world.draw_arrows(game, count, key, cumulative, first, used)
+_key = jax.jit(_world.key_of)
+_first_belief = jax.jit(_world.first_belief, static_argnums=0)
+_draw_arrows = jax.jit(_world.draw_arrows, static_argnums=(0, 1))
+_best_action = jax.jit(_world.best_action, static_argnums=0)
+_measure = jax.jit(_world.measure, static_argnums=0)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -219,16 +209,6 @@ def _update(
 def _volumes(game: Game, lr: Array, belief: Array, arrows: Arrows, target: Array) -> Array:
     anything = jnp.int32(0)  # volumes depend neither on a choice nor on the step
     return _world.volumes(_world.lesson(game, lr, belief, arrows, anything, anything), belief, target)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _best_action(game: Game, belief: Array) -> Array:
-    return _world.best_action(game, belief)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _measure(game: Game, belief: Array, truth: _world.Truths) -> dict[str, Array]:
-    return _world.measure(game, belief, truth)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -3,7 +3,7 @@
 import importlib.util
 import io
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -179,9 +179,9 @@ def read_study(folder: Path) -> StudyData:
     return StudyData(load_config(folder / "study.toml"), steps)
 
 
-def check_unique(steps: "pd.DataFrame", key: Sequence[str] = KEY) -> None:
+def check_unique(steps: "pd.DataFrame") -> None:
     """Refuses a table in which a step stands twice."""
-    twice = steps.duplicated(list(key))
+    twice = steps.duplicated(list(KEY))
     if twice.any():
         row = steps[twice].iloc[0]
         raise InputError(

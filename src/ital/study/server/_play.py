@@ -51,14 +51,9 @@ def scene(rules: StudyRules, name: str, seed: int, choices: list[int]) -> dict[s
         "truth": [cell for row in rules.map(name).rewards for cell in row],
         "arrows": None if here is None else [arrow._asdict() for arrow in here],
         "best": None if here is None else {kind: rules.best(name, w, here) for kind, w in beliefs.items()},
-        "best_reward": best_reward(rules, name),
+        "best_reward": rules.measures(name, np.asarray(rules.truth(name).target))["reward"],
         **{kind: rules.picture(w)._asdict() | {"measures": rules.measures(name, w)} for kind, w in beliefs.items()},
     }
-
-
-def best_reward(rules: StudyRules, name: str) -> float:
-    """What a robot would earn who knows the map."""
-    return rules.measures(name, np.asarray(rules.truth(name).target))["reward"]
 
 
 def _replayed(rules: StudyRules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> np.ndarray:

@@ -1,7 +1,6 @@
 """The study as it runs: who is where, what comes next, and nothing acknowledged before it is stored."""
 
 import asyncio
-import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -97,7 +96,11 @@ class LiveStudy:
     async def _move(self, session: ParticipantSession, happened: Sequence[Event] = (), **changes: Any) -> PageState:
         """Moves a participant on and answers where they are then."""
         participant = session.participant
-        session.participant = await self._store(lambda c: operations.move(c, participant, happened, **changes))
+        return await self._change(session, lambda c: operations.move(c, participant, happened, **changes))
+
+    async def _change(self, session: ParticipantSession, job: Callable[[sa.Connection], Participant]) -> PageState:
+        """Runs a job that moves a participant, and answers where they are then."""
+        session.participant = await self._store(job)
         session.enter()
         return page_state(session, self.keys)
 
@@ -198,9 +201,7 @@ class LiveStudy:
                 happened = [event, Event("order", {"order": order})]
                 return operations.move(connection, participant, happened, stage="warm_up", tries=tries, order=order)
 
-            session.participant = await self._store(job)
-            session.enter()
-            return page_state(session, self.keys)
+            return await self._change(session, job)
 
         return await self._with(uid, act)
 
@@ -232,7 +233,7 @@ class LiveStudy:
             robot=current.robot,
             choice=choice,
             state=operations.as_bytes(mind.belief),
-            timing=json.dumps(dict(timing), allow_nan=False, separators=(",", ":")),
+            timing=operations.as_json(dict(timing)),
             stored_at=operations.now(),
         )
         stage = _flow.stage_after(session.config, participant.done + 1)
@@ -249,9 +250,9 @@ class LiveStudy:
         rounds = {each.id: each for each in session.rounds}
         if round_id not in rounds:
             return None
-        wanted = {"map": rounds[round_id].map, "learner": rounds[round_id].learner, "step": t + 1}
+        columns = {"map": rounds[round_id].map, "learner": rounds[round_id].learner, "step": t + 1}
         with self.store.reading() as connection:
-            steps = operations.steps_of(connection, session.participant.number, **wanted)
+            steps = operations.steps_of(connection, session.participant.number, **columns)
         return steps[0].choice if steps else None
 
     async def events(self, uid: str, happened: Sequence[Event]) -> PageState:

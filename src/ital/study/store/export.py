@@ -298,12 +298,12 @@ def _put(connection: sa.Connection, record: dict[str, Any]) -> int:
     elif kind == "step":
         state = operations.as_bytes(np.asarray(record["state"], np.float32))
         told = {name: record[name] for name in ("participant", "map", "learner", "robot", "step", "choice")}
-        stored = {"state": state, "timing": _plain(record["timing"]), "stored_at": from_iso(record["at"])}
+        stored = {"state": state, "timing": operations.as_json(record["timing"]), "stored_at": from_iso(record["at"])}
         connection.execute(steps.insert().values(told | stored))
     elif kind == "event":
         told = {name: record[name] for name in ("participant", "number", "kind", "source")}
         at = {"at": from_iso(record["at"]), "client_at": from_iso(record["client_at"])}
-        connection.execute(events.insert().values(told | at | {"data": _plain(record["data"])}))
+        connection.execute(events.insert().values(told | at | {"data": operations.as_json(record["data"])}))
         p = participants.c
         connection.execute(participants.update().where(p.number == number).values(events=p.events + 1))
     elif kind == "deleted":
@@ -328,7 +328,3 @@ def _count_on(connection: sa.Connection, number: int) -> None:
     """Numbers that were given are not given again."""
     free = intake.c.next_number
     connection.execute(intake.update().where(free <= number).values(next_number=number + 1))
-
-
-def _plain(value: Any) -> str:
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))

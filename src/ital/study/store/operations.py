@@ -83,6 +83,11 @@ def as_bytes(state: np.ndarray) -> bytes:
     return np.asarray(state, "<f4").tobytes()
 
 
+def as_json(value: Any) -> str:
+    """Data of an event or the times of a step, as they are stored."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
 def as_state(stored: bytes) -> np.ndarray:
     """A stored belief."""
     return np.frombuffer(stored, "<f4").astype(np.float32)
@@ -119,15 +124,16 @@ def config_text(connection: sa.Connection, config: str) -> str:
 
 def taken_orders(connection: sa.Connection, mode: str, config: str, since: int) -> Counter[str]:
     """How often each order is taken: usable completions, and participants on their way seen after ``since``."""
+    order = participants.c.order
+    query = sa.select(order, sa.func.count()).where(order.is_not(None), *_takes_slot(mode, config, since))
+    return Counter({row[0]: row[1] for row in connection.execute(query.group_by(order))})
+
+
+def _takes_slot(mode: str, config: str, since: int) -> list[Any]:
+    """Conditions on a participant who counts: usable, or on the way and seen after ``since``."""
     p = participants.c
     on_the_way = sa.and_(p.stage.in_(OPEN), ~p.released, p.seen_at > since)
-    query = (
-        sa.select(p.order, sa.func.count())
-        .where(p.mode == mode, p.config == config, p.order.is_not(None), sa.or_(p.usable, on_the_way))
-        .group_by(p.order)
-    )
-    rows = connection.execute(query).all()
-    return Counter({row[0]: row[1] for row in rows})
+    return [p.mode == mode, p.config == config, sa.or_(p.usable, on_the_way)]
 
 
 def is_paused(connection: sa.Connection) -> bool:
@@ -194,10 +200,8 @@ def _lock(connection: sa.Connection) -> Any:
 def _is_full(connection: sa.Connection, config: Config) -> bool:
     if config.intake is None:
         return False
-    p = participants.c
-    on_the_way = sa.and_(p.stage.in_(OPEN), ~p.released, p.seen_at > now() - release_after(config))
-    query = sa.select(sa.func.count()).where(p.mode == "live", p.config == config.hash, sa.or_(p.usable, on_the_way))
-    return connection.execute(query).scalar_one() >= config.intake
+    holders = _takes_slot("live", config.hash, now() - release_after(config))
+    return connection.execute(sa.select(sa.func.count()).where(*holders)).scalar_one() >= config.intake
 
 
 def release_after(config: Config) -> int:
@@ -234,7 +238,7 @@ def move(
             "source": event.source,
             "at": changed.seen_at,
             "client_at": event.client_at,
-            "data": json.dumps(dict(event.data), allow_nan=False, separators=(",", ":")),
+            "data": as_json(dict(event.data)),
         }
         for i, event in enumerate(happened)
     ]
