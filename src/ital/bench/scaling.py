@@ -33,7 +33,14 @@ WORLDS = 32  # different worlds; more seeds than that teach on copies of them
 
 
 def measure(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """All series; ``say`` is told what is being measured."""
+    """Measure all series: speed against lanes, rows and processes, and memory.
+
+    Args:
+        say: Called with a line on what is being measured.
+
+    Returns:
+        The limits of the machine and, for each series, its points with what bounds them.
+    """
     busy = [os.getloadavg()[0]]
     say("limits of the machine")
     limits = _limits.measure_limits()
@@ -78,7 +85,14 @@ def _few_worlds(task: Task) -> Task:
 
 
 def pool(rows: int) -> Task:
-    """A regression task on one shared pool of random rows; the two views are different arrays."""
+    """A regression task on one shared pool of random rows; the two views are different arrays.
+
+    Args:
+        rows: Number of rows.
+
+    Returns:
+        The task.
+    """
     rng = np.random.default_rng(0)
     x, z = (rng.random((rows, DIM), dtype=np.float32) for _ in range(2))
     target = rng.random((1, DIM + 1), dtype=np.float32)
@@ -88,7 +102,15 @@ def pool(rows: int) -> Task:
 
 
 def endless(task: Task, lanes: int) -> Session:
-    """The eight methods of the paper on that many lanes, without an end in sight."""
+    """The eight methods of the paper on many lanes, without an end in sight.
+
+    Args:
+        task: The task.
+        lanes: Number of lanes, a multiple of 8.
+
+    Returns:
+        A session before its first step.
+    """
     return _cases.session(task, lanes, steps=2**30)
 
 
@@ -157,7 +179,17 @@ def _together(workers: int, seconds: float = 2.0) -> float:
 
 
 def memory(rows: int) -> dict[str, Any]:
-    """Peaks of the memory of a fresh process that teaches 160 lanes on a pool of so many rows × 100."""
+    """Peaks of the memory of a fresh process that teaches 160 lanes on a pool.
+
+    Args:
+        rows: Number of rows of the pool.
+
+    Returns:
+        Bytes of the pool, of the process and, on a GPU, of the device.
+
+    Raises:
+        InputError: The process failed.
+    """
     child = _start("memory", str(rows))
     out, _ = child.communicate()
     if child.returncode:
@@ -174,7 +206,15 @@ def _above(empty: Mapping[str, Any], full: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main(as_json: bool, out: Path | None) -> None:
-    """Measures, writes ``scaling.json`` and the figure if there is a folder for them, and prints."""
+    """Measure, write ``scaling.json`` and the figure if there is a folder for them, and print.
+
+    Args:
+        as_json: Whether to print JSON instead of tables.
+        out: Folder for the files; None: no files.
+
+    Raises:
+        InputError: The folder cannot be made, or a process failed.
+    """
     if out is not None:
         try:
             out.mkdir(parents=True, exist_ok=True)

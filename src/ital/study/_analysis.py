@@ -24,14 +24,26 @@ CONTRASTS = (("aware", "naive"), ("aware", MATCHED), (ADAPTIVE, "naive"), (ADAPT
 
 
 class Measure(NamedTuple):
-    """How an outcome is shown. For all of them more is better."""
+    """How an outcome is shown. For all of them more is better.
+
+    Attributes:
+        title: Title of a figure.
+        short: Heading of a column.
+    """
 
     title: str
     short: str
 
 
 def measures(steps: int) -> dict[str, Measure]:
-    """The outcomes of a robot: decreases of distances after the first and the last step, final reward and its gain."""
+    """The outcomes of a robot: decreases of distances after the first and the last step, final reward and its gain.
+
+    Args:
+        steps: Number of steps of a robot on a map.
+
+    Returns:
+        How each outcome is shown, by its name.
+    """
     names = {"distance": "distance", "policy_tv": "policy total variation", "policy_gap": "policy gap"}
     outcomes = {
         f"{name}_{when}": Measure(f"Decrease of the {text} after {after}", f"{text}, {after}")
@@ -46,11 +58,20 @@ def measures(steps: int) -> dict[str, Measure]:
 class Analysis(NamedTuple):
     """All numbers of a report.
 
-    ``kind`` is "human" or "simulated"; ``agreement`` is the share of steps on which participants chose the machine's
-    pick, per teacher and learner; ``outcomes`` has a row per participant, map and arm; ``summary`` their means;
-    ``tests`` the paired tests; ``curves`` means and standard errors per step; ``references`` the reward of the true
-    policy on each map; ``paths`` how far robots went in all; ``replay_error`` the largest difference between stored
-    distances and those of a replay; ``notes`` what a reader must know.
+    Attributes:
+        config: The study.
+        kind: ``human`` or ``simulated``.
+        mode: Mode of the participants.
+        participants: Number of participants by teacher.
+        agreement: Share of steps on which participants chose the machine's pick, by teacher and learner.
+        outcomes: A row per participant, map and arm.
+        summary: Means of the outcomes.
+        tests: Paired tests.
+        curves: Means and standard errors per step.
+        references: Reward of the true policy by map.
+        paths: Length of all steps of a robot together.
+        replay_error: Largest difference between stored distances and those of a replay.
+        notes: What a reader must know.
     """
 
     config: Config
@@ -69,10 +90,21 @@ class Analysis(NamedTuple):
 
 
 def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], None] = lambda done: None) -> Analysis:
-    """Analyses a study. ``mode`` says whose data: by default people's if there are any, else simulated ones.
+    """Analyse a study.
 
-    The machine and random arms that the table lacks, and the matched-step control, are simulated here on the same
-    maps, starts and arrows that the participants had.
+    The machine and random arms that the table lacks, and the matched-step control, are simulated on the same maps,
+    starts and arrows that the participants had.
+
+    Args:
+        study: Configuration and step table.
+        mode: Mode of the participants; None: ``live`` if there are any, else ``simulated``.
+        show: Called with the number of simulated participants that are done.
+
+    Returns:
+        Arms, outcomes, tests and curves.
+
+    Raises:
+        InputError: There are no steps of that mode, a step is in the table twice, or nobody has finished.
     """
     import pandas as pd
 
@@ -139,7 +171,18 @@ def _whose(steps: "pd.DataFrame", mode: str | None) -> tuple[str, "pd.DataFrame"
 
 
 def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
-    """The rows of usable participants who taught every robot all steps of every map, and notes on the others."""
+    """The rows of usable participants who taught every robot all steps of every map.
+
+    Args:
+        config: The study.
+        steps: The step table.
+
+    Returns:
+        The rows, and notes on those that are left out.
+
+    Raises:
+        InputError: Nobody has finished.
+    """
     notes = []
     everyone = steps.groupby(["participant", "teacher"]).ngroups
     usable = steps[steps["usable"] & steps["learner"].isin(config.learners)]

@@ -26,7 +26,12 @@ Rows = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class Map:
-    """A named square of rewards, first row at the top."""
+    """A named square of rewards.
+
+    Attributes:
+        name: Name of the map; its draws depend on it, not on its place in the file.
+        rewards: Rewards of the cells, row by row from the top.
+    """
 
     name: str
     rewards: Rows
@@ -34,7 +39,14 @@ class Map:
 
 @dataclass(frozen=True)
 class Physics:
-    """How the robot moves and plans: section ``[world]``."""
+    """How the robot moves and plans: section ``[world]``.
+
+    Attributes:
+        slip: Probability of each direction that the robot did not choose.
+        death: Probability that a walk ends with a step.
+        discount: Weight of the value of the next cell.
+        sharpness: Sharpness of the soft maximum over actions in planning.
+    """
 
     slip: float = 0.06
     death: float = 0.02
@@ -44,7 +56,12 @@ class Physics:
 
 @dataclass(frozen=True)
 class ConsentForm:
-    """What participants agree to. A new text wants a new version."""
+    """What participants agree to.
+
+    Attributes:
+        version: Version of the text; a new text needs a new one.
+        text: The text.
+    """
 
     version: str
     text: str
@@ -52,7 +69,13 @@ class ConsentForm:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One page of instructions, with the name of a drawing where there is one."""
+    """One page of instructions.
+
+    Attributes:
+        title: Heading of the page.
+        text: Its text.
+        picture: Name of the drawing on it; None: none.
+    """
 
     title: str
     text: str
@@ -61,7 +84,13 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Question:
-    """A question of the comprehension check; ``answer`` is the index of the right option, from 0."""
+    """A question of the comprehension check.
+
+    Attributes:
+        question: The question.
+        options: The possible answers.
+        answer: Index of the right answer, from 0.
+    """
 
     question: str
     options: tuple[str, ...]
@@ -70,7 +99,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Completion:
-    """What a participant gets at the end: a code, and where to send them, if anywhere."""
+    """What a participant gets at the end.
+
+    Attributes:
+        code: Code that proves the participation.
+        redirect: Address of the page to send the participant to; None: nowhere.
+    """
 
     code: str
     redirect: str | None = None
@@ -78,7 +112,35 @@ class Completion:
 
 @dataclass(frozen=True)
 class Config:
-    """A study. Made by :func:`load_config`; ``docs/study.md`` explains every key."""
+    """A study. Made by :func:`load_config`; ``docs/study.md`` explains every key.
+
+    Attributes:
+        name: Short name, fit for files.
+        title: Title that participants see.
+        seed: Seed of all draws.
+        maps: Maps on which participants teach.
+        warm_up_map: Map of the warm-up.
+        consent: What participants agree to.
+        instructions: Pages of instructions.
+        check: Questions of the comprehension check.
+        debriefing: Text at the end.
+        completion: Code and address at the end.
+        steps: Number of steps of each robot on a map.
+        warm_up_steps: Number of steps of the warm-up.
+        warm_up_learner: Kind of robot in the warm-up.
+        candidates: Number of arrows to choose from in a step.
+        lr: Step size η of the robots.
+        beta: Rationality β that the aware robot assumes.
+        start: Largest absolute reward of the first belief.
+        arrows: Directions of arrows: ``boltzmann``, drawn from the true policy, or ``optimal``, its best ones.
+        palette: Colours of the maps: ``safe`` or ``paper``.
+        numbers: Whether maps show numbers.
+        hint: Whether pages show the machine's pick after a step.
+        release_after_minutes: Minutes without a sign of life after which a slot is free again.
+        intake: Largest number of live participants; None: no limit.
+        adaptive: Whether there is an adaptive robot on every map.
+        world: How the robot moves and plans.
+    """
 
     name: str
     title: str
@@ -127,14 +189,22 @@ class Config:
         return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()
 
     def as_dict(self) -> dict[str, Any]:
-        """The content as plain lists, dictionaries, text and numbers, without keys that are not set."""
+        """The content as plain lists, dictionaries, text and numbers.
+
+        Returns:
+            The keys of the TOML file with their values, without keys that are not set.
+        """
         content = dataclasses.asdict(self)
         if not self.adaptive:
             del content["adaptive"]  # studies that began before there was this key keep their hash
         return _plain(content)
 
     def public(self) -> dict[str, Any]:
-        """What a participant's browser may know: no answers, no kinds of learner, no seed, nothing of the end."""
+        """What a participant's browser may know.
+
+        Returns:
+            Texts and sizes for the pages: no answers, no kinds of learner, no seed, nothing of the end.
+        """
         return {
             "title": self.title,
             "palette": self.palette,
@@ -152,14 +222,25 @@ class Config:
         }
 
     def to_toml(self) -> str:
-        """The content as a file that :func:`load_config` reads back to the same hash."""
+        """The content as a TOML file.
+
+        Returns:
+            Text that :func:`parse_config` reads back to the same hash.
+        """
         return _toml(self.as_dict())
 
 
 def load_config(path: str | Path | None = None) -> Config:
-    """Reads a study from a TOML file, or the one of its name that comes with ital; None is the paper's.
+    """Read a study from a TOML file.
 
-    Refuses with one line that names the file and the key.
+    Args:
+        path: A file, or ``paper`` or ``short``, which come with ital; None: ``paper``.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        InputError: The file cannot be read, or a key is wrong; the line names the file and the key.
     """
     shipped = "paper" if path is None else str(path)
     if shipped in ("paper", "short"):
@@ -174,7 +255,18 @@ def load_config(path: str | Path | None = None) -> Config:
 
 
 def parse_config(text: str, name: str = "study.toml") -> Config:
-    """Reads a study from the text of a TOML file; ``name`` is the file's name in messages."""
+    """Read a study from the text of a TOML file.
+
+    Args:
+        text: The text.
+        name: Name of the file in messages.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        InputError: The text is not TOML, or a key is wrong; the line names the file and the key.
+    """
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

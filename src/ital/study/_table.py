@@ -64,14 +64,29 @@ _DTYPES: dict[str, Any] = {"whole": "int64", "number": "float64", "yes-no": "boo
 
 
 class StudyData(NamedTuple):
-    """A study folder: the configuration as used, and the step table."""
+    """A study folder.
+
+    Attributes:
+        config: The configuration as used.
+        steps: The step table, one row per step; :data:`CODEBOOK` explains its columns.
+    """
 
     config: Config
     steps: "pd.DataFrame"
 
 
 def frame(rows: "Iterable[dict[str, Any]] | pd.DataFrame") -> "pd.DataFrame":
-    """Rows as a table with all columns in their order and of their kind; refuses what does not fit."""
+    """Rows as a step table, with all columns in their order and of their kind.
+
+    Args:
+        rows: Dictionaries from column to value, or a table.
+
+    Returns:
+        The table.
+
+    Raises:
+        InputError: A column is missing, or a value is of the wrong kind.
+    """
     import pandas as pd
 
     table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=list(COLUMNS))
@@ -135,7 +150,17 @@ def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
 def write_study(
     folder: Path, config: Config, steps: "pd.DataFrame", events: Iterable[dict[str, Any]] = ()
 ) -> list[Path]:
-    """Writes a study folder, each file wholly or not at all; returns the files."""
+    """Write a study folder, each file wholly or not at all.
+
+    Args:
+        folder: Folder to write to; made if there is none.
+        config: The configuration.
+        steps: The step table.
+        events: Records of the log.
+
+    Returns:
+        The files; ``steps.parquet`` is among them where pyarrow is installed.
+    """
     from ital._files import write
 
     folder = Path(folder)
@@ -167,7 +192,17 @@ def parquet_bytes(table: "pd.DataFrame") -> bytes:
 
 
 def read_study(folder: Path) -> StudyData:
-    """Reads a study folder; refuses one that lacks the table or the configuration, or holds a step twice."""
+    """Read a study folder.
+
+    Args:
+        folder: A folder that :func:`write_study` or ``ital study export`` wrote.
+
+    Returns:
+        The configuration and the step table.
+
+    Raises:
+        InputError: The table or the configuration is missing or wrong, or a step is in the table twice.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}: make one with ital study simulate or ital study export")

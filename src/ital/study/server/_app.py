@@ -26,7 +26,16 @@ LOG = logging.getLogger("ital.study")
 
 
 def create_app(config: Config, store_url: str, settings: ServerSettings) -> FastAPI:
-    """The server of a study: its configuration, its database, its secrets."""
+    """The server of a study.
+
+    Args:
+        config: The study that new participants join.
+        store_url: A file for SQLite, or the address of a PostgreSQL database.
+        settings: Secrets and limits.
+
+    Returns:
+        An ASGI application; it opens the database when it starts.
+    """
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -55,7 +64,14 @@ async def _tidy(store: Store) -> None:
 
 
 def create_play_app(config: Config) -> FastAPI:
-    """The server of ``ital play``: two robots side by side, nothing stored."""
+    """The server of ``ital play``: two robots side by side, nothing stored.
+
+    Args:
+        config: The study whose maps are played.
+
+    Returns:
+        An ASGI application.
+    """
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
