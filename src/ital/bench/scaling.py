@@ -151,8 +151,7 @@ def _start(*arguments: str) -> "subprocess.Popen[str]":
 
     Each compiles for itself: a program found on disk would make its peak look smaller beside that of another.
     """
-    alone = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    environment = {**os.environ, **alone}
+    environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_ENABLE_COMPILATION_CACHE": "false"}
     if jax.default_backend() == "cpu":
         environment["JAX_PLATFORMS"] = "cpu"
     command = [sys.executable, "-m", "ital.bench._child", *arguments]
@@ -247,11 +246,11 @@ def _print(report: Mapping[str, Any]) -> None:
     for column in ("", "steps/s", "a step of all", "nearest bound", "distance"):
         table.add_column(column, justify="left" if column in ("", "nearest bound") else "right")
 
-    def add(title: str, points: Iterable[Mapping[str, Any]], what: Callable[[Mapping[str, Any]], str]) -> None:
+    def add(title: str, points: Iterable[Mapping[str, Any]], describe: Callable[[Mapping[str, Any]], str]) -> None:
         for point in points:
             step = f"{1e6 * point['seconds_per_step']:,.0f} µs"
             speed = _thousands(point["steps_per_second"])
-            table.add_row(f"{title}, {what(point)}", speed, step, point["bound"], f"{point['distance']:.1f}×")
+            table.add_row(f"{title}, {describe(point)}", speed, step, point["bound"], f"{point['distance']:.1f}×")
         table.add_section()
 
     for name, points in report["lanes"].items():
@@ -259,8 +258,8 @@ def _print(report: Mapping[str, Any]) -> None:
     add("pool, 160 lanes", report["rows"], lambda point: f"{point['rows']:,} rows")
     console.print(table)
     for point in report["workers"]:
-        several = "es" if point["workers"] > 1 else ""
-        console.print(f"{point['workers']} process{several}: {_thousands(point['steps_per_second'])} steps/s together")
+        plural = "es" if point["workers"] > 1 else ""
+        console.print(f"{point['workers']} process{plural}: {_thousands(point['steps_per_second'])} steps/s together")
     for point in report["memory"]:
         share = point["above_empty_bytes"] / point["pool_bytes"]
         line = f"{point['rows']:,} rows × {DIM}, both views {point['pool_bytes'] / 2**20:,.0f} MiB: peak {share:.2f}×"

@@ -127,10 +127,10 @@ def run(
     if not numbers:
         raise InputError("at least one participant is needed")
     arms = [(teacher, learner) for teacher in teachers for learner in learners]
-    each = list(itertools.product(numbers, config.maps, arms))
-    every = [_lane(rules, number, on, arm) for number, on, arm in each]
-    kinds = [learner for _, _, (_, learner) in each]
-    trace = _run_all(rules, every, kinds, lambda lanes: show(lanes * len(numbers) // len(every)))
+    combinations = list(itertools.product(numbers, config.maps, arms))
+    lanes = [_lane(rules, number, on, arm) for number, on, arm in combinations]
+    kinds = [learner for _, _, (_, learner) in combinations]
+    trace = _run_all(rules, lanes, kinds, lambda done: show(done * len(numbers) // len(lanes)))
     shape = (len(numbers), len(config.maps), len(arms))
     trace = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), trace)
     measured = [rules.measures_many(on.name, trace.beliefs[:, i]) for i, on in enumerate(config.maps)]
@@ -141,7 +141,7 @@ def run(
 
 
 def _run_all(
-    rules: StudyRules, every: Sequence[ArmLane], learners: Sequence[str], show: Callable[[int], None] = lambda n: None
+    rules: StudyRules, lanes: Sequence[ArmLane], learners: Sequence[str], show: Callable[[int], None] = lambda n: None
 ) -> Trace:
     """The compiled programs on all lanes, one for each rule that learners share; traces in the order of the lanes."""
     of_rule: dict[Any, list[int]] = {}
@@ -150,9 +150,9 @@ def _run_all(
     traces, done = [], 0
     for rule, places in of_rule.items():
         for first in range(0, len(places), LANES):
-            lanes = [every[i] for i in places[first : first + LANES]]
-            traces.append(_run_some(rules, rule, lanes))
-            done += len(lanes)
+            block = [lanes[i] for i in places[first : first + LANES]]
+            traces.append(_run_some(rules, rule, block))
+            done += len(block)
             show(done)
     back = np.argsort(np.concatenate([np.asarray(places) for places in of_rule.values()]))
     return jax.tree.map(lambda *each: np.concatenate(each)[back], *traces)
@@ -161,10 +161,10 @@ def _run_all(
 def _run_some(rules: StudyRules, rule: Any, lanes: Sequence[ArmLane]) -> Trace:
     """The compiled program on a few lanes, filled up and cut back."""
     config = rules.config
-    settled = (np.float32(config.lr), np.float32(config.start), np.uint32(config.seed))
+    numbers = (np.float32(config.lr), np.float32(config.start), np.uint32(config.seed))
     padded = [*lanes, *itertools.repeat(lanes[-1], LANES - len(lanes))]
     stacked = jax.tree.map(lambda *each: np.stack(each), *padded)
-    trace = run_lanes(rules.game, rule, config.steps, config.candidates, *settled, stacked)
+    trace = run_lanes(rules.game, rule, config.steps, config.candidates, *numbers, stacked)
     return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(lanes)], trace)
 
 
@@ -312,13 +312,13 @@ def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
     )
 
 
-def _places(order: str, map_index: int, learners: Sequence[str], which: Sequence[str]) -> list[int]:
+def _places(order: str, map_index: int, learners: Sequence[str], taught: Sequence[str]) -> list[int]:
     """Which robot each of these is on a map; the control, which nobody teaches in a study, counts as the last."""
     places = {learner: i for i, learner in enumerate(_orders.robots(order, map_index, learners), start=1)}
-    return [places.get(learner, len(learners)) for learner in which]
+    return [places.get(learner, len(learners)) for learner in taught]
 
 
 def order_of(number: int, maps: int, learners: tuple[str, ...] = LEARNERS) -> str:
     """The order of a simulated participant: all orders in turn."""
-    every = _orders.orders(maps, learners)
-    return every[(number - 1) % len(every)]
+    all_orders = _orders.orders(maps, learners)
+    return all_orders[(number - 1) % len(all_orders)]

@@ -18,10 +18,6 @@ if TYPE_CHECKING:
     from ital.study._table import StudyData
 
 KEY = "ITAL_STUDY_SIMULATION_KEY"
-TEACHER = Annotated[str, typer.Option(help="How they choose: machine (the best arrow), boltzmann or random.")]
-RATIONALITY = Annotated[
-    float | None, typer.Option(help="Of boltzmann teachers: the larger, the more like the machine (default: β).")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -33,8 +29,12 @@ def register(app: typer.Typer) -> None:
 
 def simulate(
     participants: Annotated[int, typer.Option(help="How many.", min=1, show_default=False)],
-    teacher: TEACHER = "machine",
-    rationality: RATIONALITY = None,
+    teacher: Annotated[
+        str, typer.Option(help="How they choose: machine (the best arrow), boltzmann or random.")
+    ] = "machine",
+    rationality: Annotated[
+        float | None, typer.Option(help="Of boltzmann teachers: the larger, the more like the machine (default: β).")
+    ] = None,
     config: CONFIG = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the data: simulate here, without a server.")] = None,
     url: Annotated[str | None, typer.Option(help="A running study: go through its pages as people do.")] = None,
@@ -52,14 +52,14 @@ def simulate(
         raise InputError(
             "--adaptive goes with --out: with --url the server's configuration says which robots there are"
         )
-    read, teachers = _parts(config, teacher, rationality)
+    study, teachers = _parts(config, teacher, rationality)
     if out is not None:
-        _simulate_here(dataclasses.replace(read, adaptive=read.adaptive or adaptive), participants, teachers, out)
+        _simulate_here(dataclasses.replace(study, adaptive=study.adaptive or adaptive), participants, teachers, out)
     elif url is not None:
         if len(teachers) > 1:
             raise InputError("with --url one teacher at a time")
         options = {"think": think, "at_once": at_once, "ramp": ramp, "limit": limit, "seed": seed}
-        _simulate_there(read, participants, teachers[0], url, options)
+        _simulate_there(study, participants, teachers[0], url, options)
 
 
 def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple["Config", list["ArmTeacher"]]:
@@ -67,14 +67,14 @@ def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple
     from ital.study import _arms
     from ital.study._config import load_config
 
-    read = load_config(config)
+    study = load_config(config)
     names = [name.strip() for name in teacher.split(",") if name.strip()]
     if not names or len(set(names)) < len(names):
         raise InputError(f"teacher must be machine, random, boltzmann or several of them, not {teacher!r}")
-    fits = [rationality if name == "boltzmann" else None for name in names]
     if rationality is not None and "boltzmann" not in names:
         raise InputError("--rationality goes with --teacher boltzmann alone")
-    return read, [_arms.teacher(name, rho, default=read.beta) for name, rho in zip(names, fits, strict=True)]
+    rho = {"boltzmann": rationality}  # of the others, one that is in the name
+    return study, [_arms.teacher(name, rho.get(name), default=study.beta) for name in names]
 
 
 def _simulate_here(config: "Config", participants: int, teachers: list["ArmTeacher"], out: Path) -> None:
@@ -169,7 +169,7 @@ def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
 
     with open_store(str(path / "study.db") if path.is_dir() else source) as store:
         config = store.config()
-        tables = [store.steps_table(each) for each in ([mode] if mode else ["live", "simulated"])]
+        tables = [store.steps_table(name) for name in ([mode] if mode else ["live", "simulated"])]
     tables = [table for table in tables if len(table)]
     if not tables:
         raise InputError(f"no participant of {source} has taught yet: there is nothing to analyse")
@@ -229,13 +229,13 @@ def _power_of_simulated(
     from ital.study import _arms, _power
     from ital.study._config import load_config
 
-    read, (robot, against) = load_config(config), robots
+    study, (robot, against) = load_config(config), robots
     values = [str(rho) for rho in _power.RATIONALITIES] if rationality is None else rationality.split(",")
     names = ["random", *(f"boltzmann:{value.strip()}" for value in values), "machine"]
-    teachers = [_arms.teacher(name, default=read.beta) for name in names]
+    teachers = [_arms.teacher(name, default=study.beta) for name in names]
     with show_progress(f"{pool} simulated participants, {len(teachers)} teachers", pool) as show:
         table = _power.simulated_effects(
-            read, teachers, pool=pool, outcome=outcome, robot=robot, against=against, power=chance, alpha=alpha,
+            study, teachers, pool=pool, outcome=outcome, robot=robot, against=against, power=chance, alpha=alpha,
             show=show,
         )  # fmt: skip
     print("SIMULATED teachers: where people lie between them is not known before people have taken part.")

@@ -268,20 +268,18 @@ def parse_config(text: str, name: str = "study.toml") -> Config:
         InputError: The text is not TOML, or a key is wrong; the line names the file and the key.
     """
     try:
-        content = tomllib.loads(text)
+        return _config(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{name} is not TOML: {error}") from None
-    try:
-        return _config(content)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
 
 
 def _config(content: Mapping[str, Any]) -> Config:
     """Checks every key and puts them together."""
-    read = TomlTable("", content, Config)
-    maps = tuple(_map(each) for each in read.sections("maps", Map))
-    warm_up_map = _map(read.section("warm_up_map", Map))
+    table = TomlTable("", content, Config)
+    maps = tuple(_map(each) for each in table.sections("maps", Map))
+    warm_up_map = _map(table.section("warm_up_map", Map))
     size, names = len(warm_up_map.rewards), [each.name for each in (*maps, warm_up_map)]
     for each in maps:
         if len(each.rewards) != size:
@@ -292,76 +290,76 @@ def _config(content: Mapping[str, Any]) -> Config:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"maps and warm_up_map must have names of their own, but {twice!r} is there twice")
-    consent = read.section("consent", ConsentForm)
-    adaptive = read.yes_or_no("adaptive")
+    consent = table.section("consent", ConsentForm)
+    adaptive = table.yes_or_no("adaptive")
     return Config(
-        name=read.slug("name"),
-        title=read.text("title"),
-        seed=read.whole("seed", 0, 2**32 - 1),
+        name=table.slug("name"),
+        title=table.text("title"),
+        seed=table.whole("seed", 0, 2**32 - 1),
         maps=maps,
         warm_up_map=warm_up_map,
         consent=ConsentForm(consent.text("version", most=40), consent.text("text")),
-        instructions=tuple(_instruction(each) for each in read.sections("instructions", Instruction)),
-        check=tuple(_question(each) for each in read.sections("check", Question)),
-        debriefing=read.text("debriefing"),
-        completion=_completion(read.section("completion", Completion)),
-        steps=read.whole("steps", 1, 1000),
-        warm_up_steps=read.whole("warm_up_steps", 1, 1000),
-        warm_up_learner=read.one_of("warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS),
+        instructions=tuple(_instruction(each) for each in table.sections("instructions", Instruction)),
+        check=tuple(_question(each) for each in table.sections("check", Question)),
+        debriefing=table.text("debriefing"),
+        completion=_completion(table.section("completion", Completion)),
+        steps=table.whole("steps", 1, 1000),
+        warm_up_steps=table.whole("warm_up_steps", 1, 1000),
+        warm_up_learner=table.one_of("warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS),
         # No cell may come twice in a row, so two steps must fit into the map.
-        candidates=read.whole("candidates", 2, size * size // 2),
-        lr=read.number("lr", above=0.0, most=1.0),
-        beta=read.number("beta", least=0.0, most=1e9),
-        start=read.number("start", above=0.0, most=1e3),
-        arrows=read.one_of("arrows", ARROWS),
-        palette=read.one_of("palette", PALETTES),
-        numbers=read.yes_or_no("numbers"),
-        hint=read.yes_or_no("hint"),
-        release_after_minutes=read.number("release_after_minutes", above=0.0, most=1e6),
-        intake=read.whole("intake", 1, 10**6) if "intake" in content else None,
+        candidates=table.whole("candidates", 2, size * size // 2),
+        lr=table.number("lr", above=0.0, most=1.0),
+        beta=table.number("beta", least=0.0, most=1e9),
+        start=table.number("start", above=0.0, most=1e3),
+        arrows=table.one_of("arrows", ARROWS),
+        palette=table.one_of("palette", PALETTES),
+        numbers=table.yes_or_no("numbers"),
+        hint=table.yes_or_no("hint"),
+        release_after_minutes=table.number("release_after_minutes", above=0.0, most=1e6),
+        intake=table.whole("intake", 1, 10**6) if "intake" in content else None,
         adaptive=adaptive,
-        world=_physics(read.section("world", Physics)),
+        world=_physics(table.section("world", Physics)),
     )
 
 
-def _map(read: TomlTable) -> Map:
-    rows = read.get("rewards")
-    name = read.text("name", most=40)
+def _map(table: TomlTable) -> Map:
+    rows = table.get("rewards")
+    name = table.text("name", most=40)
     square = isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(rows) for row in rows)
     if not square or not 3 <= len(rows) <= 8:
-        raise InputError(f"{read.prefix}rewards must be a square of numbers, 3 to 8 rows of as many")
+        raise InputError(f"{table.prefix}rewards must be a square of numbers, 3 to 8 rows of as many")
     for row in rows:
         for cell in row:
             if type(cell) not in (int, float) or not abs(cell) <= 100:
-                raise InputError(f"{read.prefix}rewards must be numbers from -100 to 100, not {cell!r}")
+                raise InputError(f"{table.prefix}rewards must be numbers from -100 to 100, not {cell!r}")
     return Map(name, tuple(tuple(float(cell) for cell in row) for row in rows))
 
 
-def _instruction(read: TomlTable) -> Instruction:
-    picture = read.one_of("picture", PICTURES) if "picture" in read.content else None
-    return Instruction(read.text("title", most=200), read.text("text"), picture)
+def _instruction(table: TomlTable) -> Instruction:
+    picture = table.one_of("picture", PICTURES) if "picture" in table.content else None
+    return Instruction(table.text("title", most=200), table.text("text"), picture)
 
 
-def _question(read: TomlTable) -> Question:
-    options = read.get("options")
+def _question(table: TomlTable) -> Question:
+    options = table.get("options")
     if not isinstance(options, list) or len(options) < 2 or not all(isinstance(o, str) and o.strip() for o in options):
-        raise InputError(f"{read.prefix}options must be a list of two answers at least, each a text")
-    return Question(read.text("question"), tuple(options), read.whole("answer", 0, len(options) - 1))
+        raise InputError(f"{table.prefix}options must be a list of two answers at least, each a text")
+    return Question(table.text("question"), tuple(options), table.whole("answer", 0, len(options) - 1))
 
 
-def _completion(read: TomlTable) -> Completion:
-    redirect = read.text("redirect") if "redirect" in read.content else None
+def _completion(table: TomlTable) -> Completion:
+    redirect = table.text("redirect") if "redirect" in table.content else None
     if redirect is not None and not re.fullmatch(r"https?://[^\s]+", redirect):
-        raise InputError(f"{read.prefix}redirect must be an address that begins with https://, not {redirect!r}")
-    return Completion(read.text("code", most=100), redirect)
+        raise InputError(f"{table.prefix}redirect must be an address that begins with https://, not {redirect!r}")
+    return Completion(table.text("code", most=100), redirect)
 
 
-def _physics(read: TomlTable) -> Physics:
-    slip, death = read.number("slip", least=0.0, most=1.0), read.number("death", above=0.0, most=1.0)
+def _physics(table: TomlTable) -> Physics:
+    slip, death = table.number("slip", least=0.0, most=1.0), table.number("death", above=0.0, most=1.0)
     if death + 3 * slip > 1:
-        raise InputError(f"{read.prefix}slip and death must be probabilities with death + 3·slip at most 1")
-    discount = read.number("discount", least=0.0, most=0.99)
-    return Physics(slip, death, discount, read.number("sharpness", above=0.0, most=1e4))
+        raise InputError(f"{table.prefix}slip and death must be probabilities with death + 3·slip at most 1")
+    discount = table.number("discount", least=0.0, most=0.99)
+    return Physics(slip, death, discount, table.number("sharpness", above=0.0, most=1e4))
 
 
 def _plain(value: Any) -> Any:

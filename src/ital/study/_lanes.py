@@ -70,15 +70,15 @@ def run_lanes(game: Game, rule: Any, steps: int, count: int, lr: Any, scale: Any
     """
     given, lanes = lanes.given, jax.device_put(lanes._replace(given=()))
     nowhere = np.zeros((len(given), game.dynamics.states), bool)
-    whose = seed, lanes.number, lanes.code, lanes.cumulative
-    arrows = _world.all_arrows(functools.partial(_draw_lanes, game, count, *whose), nowhere, steps)
+    draws_of = seed, lanes.number, lanes.code, lanes.cumulative
+    arrows = _world.all_arrows(functools.partial(_draw_lanes, game, count, *draws_of), nowhere, steps)
     minds = jax.tree.map(np.asarray, _first_minds(game, rule, scale, seed, lanes))  # of settled types, as after a step
     start, done = minds[0], []
     for t in range(steps):
         shown = Arrows(arrows.cells[:, t], arrows.actions[:, t]), given[:, t]
-        minds, did = _step_lanes(game, rule, lr, seed, np.int32(t), lanes, *shown, minds)
-        done.append((*did, minds[0]))
-    choice, machine_choice, length, beliefs = (np.stack(each, axis=1) for each in zip(*done, strict=True))
+        minds, outcome = _step_lanes(game, rule, lr, seed, np.int32(t), lanes, *shown, minds)
+        done.append((*outcome, minds[0]))
+    choice, machine_choice, length, beliefs = (np.stack(column, axis=1) for column in zip(*done, strict=True))
     return Trace(arrows, choice, machine_choice, length, np.concatenate([start[:, None], beliefs], axis=1))
 
 

@@ -99,7 +99,7 @@ def next_order(counted: Mapping[str, int], maps: int, learners: tuple[str, ...] 
     def least(among: Sequence[str], cost: Callable[[str], int]) -> list[str]:
         costs = [cost(order) for order in among]
         lowest = min(costs)
-        return [order for order, each in zip(among, costs, strict=True) if each == lowest]
+        return [order for order, cost_of_order in zip(among, costs, strict=True) if cost_of_order == lowest]
 
     even = least(
         orders(maps, learners),

@@ -156,9 +156,9 @@ class StudyRules:
         return _key(*map(np.uint32, numbers))
 
     def _draw(self, number: int, map_name: str) -> tuple[tuple[Arrow, ...], ...]:
-        settled = self.game, self.config.candidates, self._key(number, map_name), self.truth(map_name).cumulative
+        fixed = self.game, self.config.candidates, self._key(number, map_name), self.truth(map_name).cumulative
         nowhere = np.zeros(self.config.size**2, bool)
-        drawn = _world.all_arrows(functools.partial(_draw_arrows, *settled), nowhere, self.steps(map_name))
+        drawn = _world.all_arrows(functools.partial(_draw_arrows, *fixed), nowhere, self.steps(map_name))
         cells, actions = (part.tolist() for part in drawn)
         return tuple(tuple(map(Arrow, *step)) for step in zip(cells, actions, strict=True))
 

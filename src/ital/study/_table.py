@@ -2,7 +2,6 @@
 
 import importlib.util
 import io
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -147,16 +146,13 @@ def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_study(
-    folder: Path, config: Config, steps: "pd.DataFrame", events: Iterable[dict[str, Any]] = ()
-) -> list[Path]:
-    """Write a study folder, each file wholly or not at all.
+def write_study(folder: Path, config: Config, steps: "pd.DataFrame") -> list[Path]:
+    """Write a study folder for steps without a server, each file wholly or not at all.
 
     Args:
         folder: Folder to write to; made if there is none.
         config: The configuration.
         steps: The step table.
-        events: Records of the log.
 
     Returns:
         The files; ``steps.parquet`` is among them where pyarrow is installed.
@@ -168,7 +164,7 @@ def write_study(
     steps = frame(steps)
     files = {
         "steps.csv": csv_text(steps).encode(),
-        "events.jsonl": "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events).encode(),
+        "events.jsonl": b"",  # there was no server to log any
         "codebook.md": codebook(config, steps["mode"].unique()).encode(),
         "study.toml": config.to_toml().encode(),
     }

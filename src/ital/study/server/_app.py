@@ -97,8 +97,8 @@ def _application(
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _not_valid)
-    for gone in (NotStored, sa.exc.OperationalError, sa.exc.InterfaceError):
-        app.add_exception_handler(gone, _database_gone)
+    for error in (NotStored, sa.exc.OperationalError, sa.exc.InterfaceError):
+        app.add_exception_handler(error, _database_gone)
     for router in routers:
         app.include_router(router)
     _pages.mount_static(app)
@@ -106,8 +106,8 @@ def _application(
     return app
 
 
-def _problem(request: Request, status: int, code: str, error: str, **more: Any) -> Response:
-    content, kind = plain(request.url.path, status, code, error, **more)
+def _problem(request: Request, status: int, code: str, error: str, **details: Any) -> Response:
+    content, kind = plain(request.url.path, status, code, error, **details)
     return Response(content, status, media_type=kind)
 
 

@@ -67,9 +67,8 @@ async def join(
     if not simulation:
         # A resume code that is not known costs more: nobody shall try many.
         app.limit(app.joins, address_of(request))
-    external = ("prolific", body.ids.PROLIFIC_PID) if body.ids.PROLIFIC_PID else None
-    if external is None and body.ids.id:
-        external = ("id", body.ids.id)
+    ids = {"prolific": body.ids.PROLIFIC_PID, "id": body.ids.id}
+    external = next(((kind, value) for kind, value in ids.items() if value), None)
     teacher = (body.teacher or "machine") if body.mode == "simulated" else "human"
     uid = app.study.keys.participant_of(cookie)
     try:

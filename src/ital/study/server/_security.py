@@ -193,13 +193,13 @@ def is_own_origin(headers: Mapping[str, str], origin: str | None = None) -> bool
     return said.partition("://")[2] == headers.get("host")
 
 
-def _with_defaults(given: Any, https: bool) -> list[tuple[bytes, bytes]]:
-    own = {**HEADERS, "Cache-Control": "no-store"}
+def _with_defaults(headers: Any, https: bool) -> list[tuple[bytes, bytes]]:
+    ours = {**HEADERS, "Cache-Control": "no-store"}
     if https:
-        own["Strict-Transport-Security"] = "max-age=31536000"
-    present = {name.lower() for name, _ in given}
-    new = [(name.encode(), value.encode()) for name, value in own.items() if name.lower().encode() not in present]
-    return [*given, *new]
+        ours["Strict-Transport-Security"] = "max-age=31536000"
+    present = {name.lower() for name, _ in headers}
+    added = [(name.encode(), value.encode()) for name, value in ours.items() if name.lower().encode() not in present]
+    return [*headers, *added]
 
 
 async def _body(receive: Receive, announced: str | None) -> bytes | None:

@@ -94,10 +94,10 @@ def own_secret(file: Path) -> bytes:
         handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
         return _strong(_read(file))
-    with os.fdopen(handle, "w") as new:
-        new.write(secrets.token_hex(32) + "\n")
-        new.flush()
-        os.fsync(new.fileno())
+    with os.fdopen(handle, "w") as new_file:
+        new_file.write(secrets.token_hex(32) + "\n")
+        new_file.flush()
+        os.fsync(new_file.fileno())
     return _strong(_read(file))
 
 
@@ -109,9 +109,9 @@ def _strong(secret: str) -> bytes:
 
 def _value(environment: Mapping[str, str], name: str) -> str | None:
     """A secret from the variable itself, or from the file that NAME_FILE names."""
-    given, file = environment.get(name), environment.get(f"{name}_FILE")
-    if given:
-        return given
+    value, file = environment.get(name), environment.get(f"{name}_FILE")
+    if value:
+        return value
     return _read(Path(file)) if file else None
 
 

@@ -120,18 +120,18 @@ class LiveStudy:
             if visitor is not None and visitor.mode == mode and visitor.stage not in operations.ENDED:
                 return uid, await self.look(uid)
         digest = None if external is None else self.keys.external_hash(*external)
-        new = _security.new_uid()
+        new_uid = _security.new_uid()
 
         def job(connection: sa.Connection) -> Participant:
             returning = None if digest is None else operations.find(connection, mode=mode, external_hash=digest)
             return returning or operations.add_participant(
                 connection,
                 self.config,
-                uid=new,
+                uid=new_uid,
                 mode=mode,
                 teacher=teacher,
                 code_version=__version__,
-                resume_hash=self.keys.resume_hash(self.keys.resume_code(new)),
+                resume_hash=self.keys.resume_hash(self.keys.resume_code(new_uid)),
                 external_hash=digest,
             )
 
@@ -141,10 +141,10 @@ class LiveStudy:
             raise Refused(503, "try_again", TRY_AGAIN) from None
         return joined.uid, await self.look(joined.uid)
 
-    def find(self, **wanted: Any) -> Participant | None:
+    def find(self, **columns: Any) -> Participant | None:
         """The participant whose columns have these values, if there is one."""
         with self.store.reading() as connection:
-            return operations.find(connection, **wanted)
+            return operations.find(connection, **columns)
 
     async def look(self, uid: str) -> PageState:
         """Where a participant is."""
@@ -189,7 +189,7 @@ class LiveStudy:
                 return page_state(session, self.keys)  # the same answers once more
             if len(answers) != len(questions):
                 raise Refused(422, "invalid", f"There are {len(questions)} questions to answer.")
-            passed = all(given == question.answer for given, question in zip(answers, questions, strict=True))
+            passed = all(answer == question.answer for answer, question in zip(answers, questions, strict=True))
             event = Event("check", {"answers": list(answers), "passed": passed})
             tries = participant.tries + 1
             if not passed:
@@ -209,9 +209,9 @@ class LiveStudy:
         """Takes one step: stored, then acknowledged. The same step again changes nothing."""
 
         async def act(session: ParticipantSession) -> PageState:
-            here = session.place
-            if here is not None and (here[0].id, here[1]) == (round_id, t):
-                return await self._take(session, here[0], t, choice, timing)
+            place = session.place
+            if place is not None and (place[0].id, place[1]) == (round_id, t):
+                return await self._take(session, place[0], t, choice, timing)
             if await asyncio.to_thread(self._stored_choice, session, round_id, t) == choice:
                 return page_state(session, self.keys)
             raise self._out_of_order(session)
@@ -247,7 +247,7 @@ class LiveStudy:
         return page_state(session, self.keys)
 
     def _stored_choice(self, session: ParticipantSession, round_id: str, t: int) -> int | None:
-        rounds = {each.id: each for each in session.rounds}
+        rounds = {settled_round.id: settled_round for settled_round in session.rounds}
         if round_id not in rounds:
             return None
         columns = {"map": rounds[round_id].map, "learner": rounds[round_id].learner, "step": t + 1}

@@ -277,9 +277,9 @@ def _make_private(file: Path) -> None:
         os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
 
 
-def keep_tombstones(file: Path, new: Iterable[dict[str, Any]]) -> None:
+def keep_tombstones(file: Path, tombstones: Iterable[dict[str, Any]]) -> None:
     """Adds tombstones to the file beside the database, on the disk before this returns."""
-    lines = "".join(json.dumps(tombstone, sort_keys=True) + "\n" for tombstone in new)
+    lines = "".join(json.dumps(tombstone, sort_keys=True) + "\n" for tombstone in tombstones)
     handle = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     try:
         os.write(handle, lines.encode())
@@ -299,24 +299,24 @@ def read_tombstones(file: Path) -> list[dict[str, Any]]:
     """
     if not file.exists():
         return []
-    read = []
+    tombstones = []
     for line in file.read_text(encoding="utf-8").splitlines():
         with contextlib.suppress(ValueError, TypeError, KeyError):
             row = json.loads(line)
-            read.append(
+            tombstones.append(
                 {"uid": str(row["uid"]), "number": int(row["number"])}
                 | {"deleted_at": int(row["deleted_at"]), "by": str(row["by"])[:16]}
             )
-    return read
+    return tombstones
 
 
-def apply_tombstones(store: Store, kept: Iterable[dict[str, Any]]) -> int:
+def apply_tombstones(store: Store, kept_tombstones: Iterable[dict[str, Any]]) -> int:
     """Erases whoever has a tombstone; returns how many were still there."""
 
     def job(connection: sa.Connection) -> int:
         applied = set(connection.execute(sa.select(tombstones.c.uid)).scalars())
         present = set(connection.execute(sa.select(participants.c.uid)).scalars())
-        return sum(operations.erase(connection, row) for row in kept if row["uid"] not in applied - present)
+        return sum(operations.erase(connection, row) for row in kept_tombstones if row["uid"] not in applied - present)
 
     erased = store.write(job)
     if erased:

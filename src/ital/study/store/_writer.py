@@ -56,8 +56,8 @@ class Writer:
     def close(self) -> None:
         """Finish the jobs that were handed over, then stop."""
         with self._lock:
-            already, self._closed = self._closed, True
-        if not already:
+            was_closed, self._closed = self._closed, True
+        if not was_closed:
             self._queue.put(None)
         self._thread.join()
 
@@ -67,7 +67,7 @@ class Writer:
             while len(batch) < MOST and batch[-1] is not None and not self._queue.empty():
                 batch.append(self._queue.get())
             last = batch[-1] is None
-            self._commit([each for each in batch if each is not None])
+            self._commit([item for item in batch if item is not None])
             if last:
                 return
 

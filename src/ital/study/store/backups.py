@@ -77,27 +77,24 @@ def _unpacked(value: Any) -> Any:
 
 def check(file: Path) -> dict[str, Any]:
     """Reads a backup through and returns its first and last record; refuses one that is damaged."""
-    damaged = InputError(f"{file} is not a backup of a study, or it is damaged: nothing was restored")
     digest, first, last = hashlib.sha256(), None, None
     try:
         for line in _lines(file):
             record = json.loads(line)
             if "sha256" in record:
-                if last is None or first is None or record["sha256"] != digest.hexdigest():
-                    raise damaged
-                return first | last
+                if first is not None and last is not None and record["sha256"] == digest.hexdigest():
+                    return first | last
+                break
             digest.update(line)
             first = first or record
             last = record if "end" in record else None
             if first.get("format") != FORMAT:
-                raise damaged
-    except (OSError, EOFError, ValueError, AttributeError, zlib.error) as error:
-        if isinstance(error, InputError):
-            raise
-        if isinstance(error, FileNotFoundError):
-            raise InputError(f"there is no backup {file}") from None
-        raise damaged from None
-    raise damaged
+                break
+    except FileNotFoundError:
+        raise InputError(f"there is no backup {file}") from None
+    except (OSError, EOFError, ValueError, AttributeError, zlib.error):
+        pass  # damaged
+    raise InputError(f"{file} is not a backup of a study, or it is damaged: nothing was restored")
 
 
 def _lines(file: Path) -> Iterator[bytes]:
@@ -117,20 +114,20 @@ def restore(
     if facts["revision"] not in _engine.known_revisions():
         raise InputError(f"{file} was made by a newer version of ital ({facts['ital']}): update ital")
     with _store.open_store(url, create=True) as store, store.claimed():
-        kept = [*_store.read_tombstones(store.tombstone_file), *more_tombstones]
+        deletions = [*_store.read_tombstones(store.tombstone_file), *more_tombstones]
 
         def job(connection: sa.Connection) -> int:
-            old = connection.execute(sa.select(participants.c.number)).first()
-            if old is not None and not replace:
+            someone = connection.execute(sa.select(participants.c.number)).first()
+            if someone is not None and not replace:
                 raise InputError(
                     f"{store.name} holds participants already: say --replace to put the backup in their place"
                 )
-            kept.extend(dict(row._mapping) for row in connection.execute(sa.select(tombstones)))
+            deletions.extend(dict(row._mapping) for row in connection.execute(sa.select(tombstones)))
             _empty(connection)
             _engine.migrate(connection, facts["revision"])
             _insert(connection, file, facts["columns"])
             _engine.migrate(connection)
-            erased = sum(operations.erase(connection, row) for row in {row["uid"]: row for row in kept}.values())
+            erased = sum(operations.erase(connection, row) for row in {row["uid"]: row for row in deletions}.values())
             operations.note(connection, "restored", detail=f"backup of {iso(facts['made_at'])}")
             return erased
 
@@ -142,10 +139,10 @@ def restore(
 
 def _missing(store: "_store.Store") -> list[dict[str, Any]]:
     """Tombstones of the database that are not yet in the file beside it."""
-    kept = {row["uid"] for row in _store.read_tombstones(store.tombstone_file)}
+    in_file = {row["uid"] for row in _store.read_tombstones(store.tombstone_file)}
     with store.reading() as connection:
         rows = [dict(row._mapping) for row in connection.execute(sa.select(tombstones))]
-    return [row for row in rows if row["uid"] not in kept]
+    return [row for row in rows if row["uid"] not in in_file]
 
 
 def _empty(connection: sa.Connection) -> None:

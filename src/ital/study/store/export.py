@@ -39,48 +39,40 @@ def rules_of(connection: sa.Connection) -> Callable[[str], StudyRules]:
 
 def blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
     """The table of steps, a participant at a time; one block without rows where there are none."""
-    rules, some = rules_of(connection), False
+    rules, has_rows = rules_of(connection), False
     for participant in operations.everyone(connection, mode=mode):
-        taken = operations.steps_of(connection, participant.number)
-        rows = rows_of(rules(participant.config), participant, taken)
+        stored = operations.steps_of(connection, participant.number)
+        rows = rows_of(rules(participant.config), participant, stored)
         if rows:
-            some = True
+            has_rows = True
             yield _table.frame(rows)
-    if not some:
+    if not has_rows:
         yield _table.frame([])
 
 
-def rows_of(rules: StudyRules, participant: Participant, taken: Iterable[StoredStep]) -> list[dict[str, Any]]:
+def rows_of(rules: StudyRules, participant: Participant, stored: Iterable[StoredStep]) -> list[dict[str, Any]]:
     """A participant's steps as rows of the table; the warm-up does not count."""
-    maps = [each.name for each in rules.config.maps]
+    maps = [on.name for on in rules.config.maps]
     by_round: dict[tuple[int, int], list[StoredStep]] = {}
-    for step in taken:
+    for step in stored:
         if step.map in maps:
             by_round.setdefault((maps.index(step.map), step.robot), []).append(step)
-    return [row for _, own in sorted(by_round.items()) for row in _rows_of_round(rules, participant, own)]
+    return [row for _, steps in sorted(by_round.items()) for row in _rows_of_round(rules, participant, steps)]
 
 
-def _rows_of_round(rules: StudyRules, participant: Participant, taken: list[StoredStep]) -> Iterator[dict[str, Any]]:
-    taken = sorted(taken, key=lambda step: step.step)
-    name = taken[0].map
-    beliefs = np.stack([rules.start(participant.number, name), *(operations.as_state(step.state) for step in taken)])
+def _rows_of_round(rules: StudyRules, participant: Participant, stored: list[StoredStep]) -> Iterator[dict[str, Any]]:
+    stored = sorted(stored, key=lambda step: step.step)
+    name = stored[0].map
+    beliefs = np.stack([rules.start(participant.number, name), *(operations.as_state(step.state) for step in stored)])
     measured = rules.measures_many(name, beliefs)
     candidates = rules.candidates(participant.number, name)
-    for i, step in enumerate(taken):
+    for i, step in enumerate(stored):
         arrows = candidates[step.step - 1]
         yield {
             "participant": participant.number,
-            "mode": participant.mode,
-            "teacher": participant.teacher,
-            "config": participant.config,
-            "code_version": participant.code_version,
-            "order": participant.order,
-            "map": name,
-            "learner": step.learner,
-            "robot": step.robot,
-            "step": step.step,
-            "usable": participant.usable,
-            "choice": step.choice,
+            **{column: getattr(participant, column) for column in ("mode", "teacher", "config", "code_version")},
+            **{column: getattr(participant, column) for column in ("order", "usable")},
+            **{column: getattr(step, column) for column in ("map", "learner", "robot", "step", "choice")},
             "cell": arrows[step.choice].cell,
             "action": arrows[step.choice].action,
             "machine_choice": rules.best(name, beliefs[i], arrows),
@@ -96,22 +88,18 @@ def _times(timing: Mapping[str, Any]) -> dict[str, Any]:
     """Times of a step as they stand in the table; durations from the page's own steady clock where it told them."""
     shown = timing.get("shown_at")
 
-    def seconds(told: str, until: str) -> float:
-        if told in timing:
-            return float(timing[told])
+    def seconds(name: str, until: str) -> float:
+        if name in timing:
+            return float(timing[name])
         return (timing[until] - shown) / 1000 if shown is not None and until in timing else float("nan")
 
     return {
-        **{name: iso(_whole(timing.get(name))) for name in ("shown_at", "chosen_at", "confirmed_at")},
+        **{name: iso(timing.get(name)) for name in ("shown_at", "chosen_at", "confirmed_at")},
         "seconds_to_choice": seconds("seconds_to_choice", "chosen_at"),
         "seconds_to_confirm": seconds("seconds_to_confirm", "confirmed_at"),
         "choice_changes": timing.get("choice_changes", 0),
         "focus_losses": timing.get("focus_losses", 0),
     }
-
-
-def _whole(milliseconds: float | None) -> int | None:
-    return None if milliseconds is None else round(milliseconds)
 
 
 def steps_table(store: "Store", mode: str = "live") -> "pd.DataFrame":
@@ -140,8 +128,8 @@ def log(connection: sa.Connection, mode: str) -> Iterator[dict[str, Any]]:
     used = {participant.config for participant in everyone}
     for row in connection.execute(sa.select(configurations).order_by(configurations.c.added_at)):
         if row.hash in used:
-            told = {"hash": row.hash, "name": row.name, "added_at": iso(row.added_at), "toml": row.text}
-            yield {"record": "configuration", **told}
+            facts = {"hash": row.hash, "name": row.name, "added_at": iso(row.added_at), "toml": row.text}
+            yield {"record": "configuration", **facts}
     for participant in everyone:
         times = {"joined_at": iso(participant.joined_at), "seen_at": iso(participant.seen_at)}
         columns, number = participant._asdict() | times, participant.number
@@ -194,16 +182,16 @@ def stream(store: "Store", file: str, mode: str) -> Iterator[bytes]:
         elif file == "codebook.md":
             yield _table.codebook(newest_config(connection, mode), [mode]).encode()
         elif file == "steps.parquet":
-            with tempfile.TemporaryFile() as made:
-                _write_parquet(connection, mode, made)
-                made.seek(0)
-                while content := made.read(BLOCK):
+            with tempfile.TemporaryFile() as parquet:
+                _write_parquet(connection, mode, parquet)
+                parquet.seek(0)
+                while content := parquet.read(BLOCK):
                     yield content
         else:
             raise InputError(f"there is no file {file!r} in an export")
 
 
-def _write_parquet(connection: sa.Connection, mode: str, made: Any) -> None:
+def _write_parquet(connection: sa.Connection, mode: str, file: Any) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -214,7 +202,7 @@ def _write_parquet(connection: sa.Connection, mode: str, made: Any) -> None:
             if not len(block):  # without rows, texts would have no type
                 kinds = {"whole": pa.int64(), "number": pa.float64(), "yes-no": pa.bool_(), "text": pa.string()}
                 table = table.cast(pa.schema([(name, kinds[kind]) for name, (kind, _) in _table.CODEBOOK.items()]))
-            writer = writer or pq.ParquetWriter(made, table.schema)
+            writer = writer or pq.ParquetWriter(file, table.schema)
             writer.write_table(table)
     finally:
         if writer is not None:
@@ -289,26 +277,26 @@ def _put(connection: sa.Connection, record: dict[str, Any]) -> int:
     elif kind == "participant":
         if operations.find(connection, number=number) is not None:
             raise InputError(f"participant {number} is in the database already: import into one without")
-        told = {name: record[name] for name in Participant._fields if name in record}
+        copied = {name: record[name] for name in Participant._fields if name in record}
         times = {name: from_iso(record[name]) for name in ("joined_at", "seen_at")}
-        own = {"number": number, "uid": secrets.token_hex(16), "external_hash": None, "resume_hash": None, "events": 0}
-        connection.execute(participants.insert().values(told | times | own))
+        new = {"number": number, "uid": secrets.token_hex(16), "external_hash": None, "resume_hash": None, "events": 0}
+        connection.execute(participants.insert().values(copied | times | new))
         _count_on(connection, int(record["participant"]))
         return 1
     elif kind == "step":
         state = operations.as_bytes(np.asarray(record["state"], np.float32))
-        told = {name: record[name] for name in ("participant", "map", "learner", "robot", "step", "choice")}
+        copied = {name: record[name] for name in ("participant", "map", "learner", "robot", "step", "choice")}
         stored = {"state": state, "timing": operations.as_json(record["timing"]), "stored_at": from_iso(record["at"])}
-        connection.execute(steps.insert().values(told | stored))
+        connection.execute(steps.insert().values(copied | stored))
     elif kind == "event":
-        told = {name: record[name] for name in ("participant", "number", "kind", "source")}
+        copied = {name: record[name] for name in ("participant", "number", "kind", "source")}
         at = {"at": from_iso(record["at"]), "client_at": from_iso(record["client_at"])}
-        connection.execute(events.insert().values(told | at | {"data": operations.as_json(record["data"])}))
+        connection.execute(events.insert().values(copied | at | {"data": operations.as_json(record["data"])}))
         p = participants.c
         connection.execute(participants.update().where(p.number == number).values(events=p.events + 1))
     elif kind == "deleted":
-        told = {"number": number, "by": record["by"], "deleted_at": from_iso(record["at"])}
-        connection.execute(tombstones.insert().values(uid=secrets.token_hex(16), **told))
+        copied = {"number": number, "by": record["by"], "deleted_at": from_iso(record["at"])}
+        connection.execute(tombstones.insert().values(uid=secrets.token_hex(16), **copied))
         _count_on(connection, int(record["participant"]))
     else:
         raise ValueError(kind)

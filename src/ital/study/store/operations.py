@@ -96,22 +96,22 @@ def as_state(stored: bytes) -> np.ndarray:
 # Reading
 
 
-def find(connection: sa.Connection, **wanted: Any) -> Participant | None:
+def find(connection: sa.Connection, **columns: Any) -> Participant | None:
     """The participant whose columns have these values, if there is one."""
-    return next(iter(everyone(connection, **wanted)), None)
+    return next(iter(everyone(connection, **columns)), None)
 
 
-def everyone(connection: sa.Connection, **wanted: Any) -> list[Participant]:
+def everyone(connection: sa.Connection, **columns: Any) -> list[Participant]:
     """The participants whose columns have these values, by number."""
-    where = [participants.c[name] == value for name, value in wanted.items()]
+    where = [participants.c[name] == value for name, value in columns.items()]
     query = sa.select(participants).where(*where).order_by(participants.c.number)
     return [Participant(*row) for row in connection.execute(query)]
 
 
-def steps_of(connection: sa.Connection, number: int, **wanted: Any) -> list[StoredStep]:
+def steps_of(connection: sa.Connection, number: int, **values: Any) -> list[StoredStep]:
     """Stored steps of a participant in the order in which they were taken, with these values in their columns."""
     columns = [steps.c[name] for name in StoredStep._fields]
-    where = [steps.c[name] == value for name, value in wanted.items()]
+    where = [steps.c[name] == value for name, value in values.items()]
     query = sa.select(*columns).where(steps.c.participant == number, *where)
     in_order = query.order_by(steps.c.stored_at, steps.c.robot, steps.c.step)
     return [StoredStep(*row) for row in connection.execute(in_order)]
@@ -168,7 +168,7 @@ def add_participant(
         raise Closed
     connection.execute(intake.update().values(next_number=number + 1))
     at = now()
-    new = Participant(
+    participant = Participant(
         number=number,
         uid=uid,
         mode=mode,
@@ -187,8 +187,8 @@ def add_participant(
         joined_at=at,
         seen_at=at,
     )
-    connection.execute(participants.insert().values(new._asdict()))
-    return new
+    connection.execute(participants.insert().values(participant._asdict()))
+    return participant
 
 
 def _lock(connection: sa.Connection) -> Any:

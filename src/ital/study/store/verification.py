@@ -37,15 +37,15 @@ def verify(store: "Store") -> Report:
     return Report(len(everyone), count, problems)
 
 
-def problems_of(rules: StudyRules, participant: Participant, taken: list[StoredStep]) -> list[str]:
+def problems_of(rules: StudyRules, participant: Participant, stored_steps: list[StoredStep]) -> list[str]:
     """What is wrong with the steps of one participant."""
     number, order, problems = participant.number, participant.order, []
-    if len(taken) != participant.done:
-        problems.append(f"{len(taken)} steps are stored, but {participant.done} were counted")
+    if len(stored_steps) != participant.done:
+        problems.append(f"{len(stored_steps)} steps are stored, but {participant.done} were counted")
     by_round: dict[tuple[str, str], list[StoredStep]] = {}
-    for step in sorted(taken, key=lambda step: step.step):
+    for step in sorted(stored_steps, key=lambda step: step.step):
         by_round.setdefault((step.map, step.learner), []).append(step)
-    maps = [each.name for each in rules.config.maps]
+    maps = [on.name for on in rules.config.maps]
     for (name, learner), steps in by_round.items():
         if [step.step for step in steps] != list(range(1, len(steps) + 1)):
             problems.append(f"map {name}, {learner}: a step is missing")
