@@ -64,22 +64,22 @@ def steps_per_second(world: World, beta: float, lr: float, steps: int, every: in
     log_pi, order = np.asarray(side.log_policy, float), side.encoding
     s = len(truth)
     p = transitions(round(s**0.5))
-    in_hers = np.empty(s, int)
-    in_hers[order] = np.arange(s)
-    hers = p[:, in_hers][:, :, in_hers]
+    in_teachers = np.empty(s, int)
+    in_teachers[order] = np.arange(s)
+    teachers_p = p[:, in_teachers][:, :, in_teachers]
     cumulative = np.exp(log_pi).cumsum(axis=0)
     rng = np.random.default_rng(0)
     nu = rng.uniform(-2, 2, s)
     nothing = Planned(np.zeros(s), np.zeros((s, s)), np.zeros((4, s)), np.zeros((4, s, s)))
     planned = imagined = plan(p, nu, nothing)
-    teachers_plan = plan(hers, nu[in_hers], nothing)
+    teachers_plan = plan(teachers_p, nu[in_teachers], nothing)
     curve = []
     began = time.perf_counter()
     for t in range(1, steps + 1):
         states = rng.integers(0, s, 20)
         actions = (rng.random(20) > cumulative[:, states]).sum(axis=0).clip(max=3)
 
-        teachers_plan = plan(hers, nu[in_hers], teachers_plan)  # the teacher, on the reported rewards in her order
+        teachers_plan = plan(teachers_p, nu[in_teachers], teachers_plan)  # on the reported rewards, in its order
         losses, g = lessons(teachers_plan, order[states], actions)
         volumes = -(lr**2) * (g**2).sum(axis=1) + 2 * lr * (losses + log_pi[actions, states])
         c = np.argmax(volumes)

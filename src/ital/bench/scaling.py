@@ -115,7 +115,7 @@ def endless(task: Task, lanes: int) -> Session:
 
 
 def _point(task: Task, lanes: int, limits: _limits.Limits, first: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Speed of so many lanes, and its bounds; what a step of one lane costs is taken over from the ``first`` point."""
+    """Speed of a number of lanes, and its bounds; what a step of one lane costs is taken from the ``first`` point."""
     session = endless(task, lanes)
     lanes = session.numbers.lanes.lr.size  # with those that fill up the program
     cost = _limits.Cost(**first["cost"]) if first else _limits.cost(session, EVERY)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MATCHED = "imt-matched"
 """The control: steps along the naive robot's gradient that are as long as the aware robot's would be."""
 
-LANES = 128  # lanes side by side; always so many, so that no number depends on how many there are
+LANES = 128  # lanes side by side; a fixed number, so that no result depends on how many there are
 
 
 class ArmTeacher(NamedTuple):
@@ -187,7 +187,7 @@ def _lane(
         cumulative=truth.cumulative,
         rationality=np.float32(teacher.rationality),
         noise=np.float32(teacher.noise),
-        # Robots are taught apart, so a teacher who throws dice throws them anew for each.
+        # Robots are taught apart: a random teacher draws for each by itself.
         stream=np.uint32(_world.map_code(f"{teacher.name} {learner}")),
         settings=_robot(rules, learner).settings,
         matched=np.bool_(learner == MATCHED),

@@ -40,8 +40,8 @@ def simulate(
     url: Annotated[str | None, typer.Option(help="A running study: go through its pages as people do.")] = None,
     think: Annotated[float, typer.Option(help="With --url: mean seconds before each choice.", min=0)] = 0.0,
     at_once: Annotated[int | None, typer.Option(help="With --url: how many at a time (default: all).", min=1)] = None,
-    ramp: Annotated[float, typer.Option(help="With --url: begin within so many seconds.", min=0)] = 0.0,
-    limit: Annotated[float | None, typer.Option(help="With --url: stop after so many seconds.", min=0)] = None,
+    ramp: Annotated[float, typer.Option(help="With --url: seconds within which all begin.", min=0)] = 0.0,
+    limit: Annotated[float | None, typer.Option(help="With --url: seconds after which all stop.", min=0)] = None,
     seed: Annotated[int, typer.Option(help="With --url: seed of their dice.", min=0)] = 0,
     adaptive: Annotated[bool, typer.Option("--adaptive", help="With --out: teach the adaptive robot as well.")] = False,
 ) -> None:
@@ -181,7 +181,7 @@ def power(
         float | None, typer.Option(help="Cohen's d of the paired difference: say how many people it needs.")
     ] = None,
     participants: Annotated[
-        int | None, typer.Option(help="Say instead which effect so many people can find.", min=2)
+        int | None, typer.Option(help="Number of people: say which effect they can find.", min=2)
     ] = None,
     chance: Annotated[float, typer.Option("--power", help="Chance to find the effect.")] = 0.8,
     alpha: Annotated[float, typer.Option(help="Level of significance, two-sided.")] = 0.05,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ital.study._config import LEARNERS
 
-LONGEST = 6  # beyond so many maps the pattern of who comes first repeats: 64 orders are enough to balance
+LONGEST = 6  # beyond this number of maps the pattern of who comes first repeats: 64 orders are enough to balance
 
 
 @functools.lru_cache(maxsize=16)

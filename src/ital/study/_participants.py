@@ -235,12 +235,29 @@ async def take_part(
     show: Callable[[int], None] = lambda steps: None,
     transport: "httpx.AsyncBaseTransport | None" = None,
 ) -> CrowdOutcome:
-    """Sends simulated participants through the study at ``url``.
+    """Send simulated participants through the study at an address.
 
-    ``think``: mean of the exponential time before each choice, in seconds. ``at_once``: how many at a time.
-    ``ramp``: they begin at random moments within so many seconds. ``limit``: stop after so many seconds, wherever they
-    are. ``patience``: how long to wait for a server that does not answer. ``names``: IDs to come back with, one per
-    participant. ``show`` is told how many steps are stored.
+    Args:
+        url: Address of the study.
+        config: Its configuration, so that they pass the comprehension check.
+        teacher: How they choose.
+        participants: Number of participants.
+        key: Key that lets simulated participants join.
+        think: Mean of the exponential time before each choice, in seconds.
+        at_once: Number of participants at a time; None: all.
+        ramp: They begin at random moments within this number of seconds.
+        limit: Seconds after which all stop, wherever they are; None: no limit.
+        patience: Seconds to wait for a server that does not answer.
+        seed: Seed of their choices and pauses.
+        names: IDs to come back with, one per participant.
+        show: Called with the number of stored steps.
+        transport: Transport of the HTTP client, for tests.
+
+    Returns:
+        Counts, latencies and the steps that the server acknowledged.
+
+    Raises:
+        InputError: The address is not one, httpx is missing, or the server refused.
     """
     outcome = CrowdOutcome(participants)
     rngs = [np.random.default_rng((seed, i)) for i in range(participants)]

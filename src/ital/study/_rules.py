@@ -15,7 +15,7 @@ from ital.study import _world
 from ital.study._config import Config, Map
 from ital.study._world import Arrows, Game
 
-BLOCK = 256  # beliefs that are measured side by side; always so many, so that no number depends on how many there are
+BLOCK = 256  # beliefs that are measured side by side; a fixed number, so that no result depends on how many there are
 
 
 class Arrow(NamedTuple):

@@ -108,7 +108,7 @@ def _column(values: "pd.Series", kind: str) -> "pd.Series":
 
 
 def csv_text(table: "pd.DataFrame", *, header: bool = True) -> str:
-    """Rows as CSV with every digit of every number; without ``header`` they go on where others ended."""
+    """Rows as CSV with every digit of every number; without ``header`` they follow other rows."""
     return table.to_csv(index=False, header=header, lineterminator="\n")
 
 

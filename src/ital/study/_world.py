@@ -24,7 +24,7 @@ from ital.tasks import Demonstrations, TrueWorld, Truth, implicit_gradients, irl
 CORE_ACTION = np.array([0, 3, 1, 2])  # up, right, down, left among the core's up, down, left, right
 METRICS = ("distance", "distance_centred", "policy_tv", "policy_gap", "reward")
 
-DRAWN = 32  # steps whose arrows are drawn at once; always so many, so that studies of any length share one program
+DRAWN = 32  # steps whose arrows are drawn at once; a fixed number, so that studies of any length share one program
 _START, _ARROWS = 0, 1  # streams of random numbers, kept apart by fold_in
 
 Belief = Float[Array, " S"]

@@ -91,7 +91,7 @@ async def overview(request: Request, cookie: ResearcherCookie = None, mode: Mode
 
 @router.post("/pause", responses=ERRORS)
 async def pause(page: ByPage, body: messages.Pause) -> Answer:
-    """Stops taking new participants, or goes on; whoever is on the way goes on in any case."""
+    """Stops or resumes taking new participants; whoever is on the way continues in any case."""
     app, _ = page.entitled()
     await asyncio.to_thread(app.store.write, lambda connection: operations.pause(connection, body.paused))
     return {"paused": body.paused}

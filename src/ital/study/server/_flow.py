@@ -1,4 +1,4 @@
-"""The way through the study, as plain functions: rounds, and where so many steps lead."""
+"""The way through the study, as plain functions: rounds, and where a number of steps leads."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -47,7 +47,7 @@ def where(all_rounds: Sequence[Round], done: int) -> tuple[Round, int] | None:
 
 
 def stage_after(config: Config, done: int) -> str:
-    """Where a participant is who has stored so many steps."""
+    """The stage of a participant who has stored ``done`` steps."""
     if done < config.warm_up_steps:
         return "warm_up"
     return "teach" if done < total_steps(config) else "comments"

@@ -31,7 +31,7 @@ def page(name: str) -> Response:
 
 @router.get("/")
 async def participant_page() -> Response:
-    """Where participants begin, and go on."""
+    """Where participants begin, and resume."""
     return page("participant.html")
 
 

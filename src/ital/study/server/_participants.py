@@ -57,7 +57,7 @@ async def join(
     cookie: ParticipantCookie = None,
     researcher: ResearcherCookie = None,
 ) -> State:
-    """Begins the study, or goes on where this ID, resume code or cookie left it."""
+    """Begins the study, or resumes it where this ID, resume code or cookie left it."""
     app = app_state(request)
     simulation = _security.same(body.key, app.settings.simulation_key)
     if body.mode != "live" and not simulation and app.researcher(researcher) is None:

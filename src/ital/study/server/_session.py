@@ -61,7 +61,7 @@ class ParticipantSession:
         return minds[-1]._replace(belief=beliefs[-1])
 
     def enter(self, mind: Mind | None = None) -> None:
-        """Gets ready for the step that comes next, with a robot that goes on or a fresh one."""
+        """Gets ready for the step that comes next, with the same robot or a fresh one."""
         place, number = self.place, self.participant.number
         if place is None:
             self.mind, self.picture, self.arrows = None, None, ()

@@ -23,7 +23,15 @@ FORMAT = "ital study backup 1"
 
 
 def backup(store: "_store.Store", file: Path) -> dict[str, int]:
-    """Writes all rows of one moment to a file, which is there when it is whole; returns the rows of each table."""
+    """Write all rows of one moment to a file, which is there when it is whole.
+
+    Args:
+        store: The database.
+        file: File to write.
+
+    Returns:
+        Number of rows by table.
+    """
     temporary = file.with_name(f".{file.name}.part")
     counts = {table.name: 0 for table in ALL}
     digest = hashlib.sha256()
@@ -76,7 +84,17 @@ def _unpacked(value: Any) -> Any:
 
 
 def check(file: Path) -> dict[str, Any]:
-    """Reads a backup through and returns its first and last record; refuses one that is damaged."""
+    """Read a backup through.
+
+    Args:
+        file: The backup.
+
+    Returns:
+        Its first and its last record, as one.
+
+    Raises:
+        InputError: There is no such file, or it is damaged.
+    """
     digest, first, last = hashlib.sha256(), None, None
     try:
         for line in _lines(file):
@@ -105,10 +123,22 @@ def _lines(file: Path) -> Iterator[bytes]:
 def restore(
     file: Path, url: str, *, replace: bool = False, more_tombstones: Iterable[dict[str, Any]] = ()
 ) -> dict[str, int]:
-    """Puts a backup into a database, all or nothing; returns the rows of each table, and how many were erased again.
+    """Put a backup into a database, all or nothing.
 
     Whoever was deleted since the backup stays deleted: tombstones of the database, of the file beside it, and
     ``more_tombstones`` are applied.
+
+    Args:
+        file: The backup.
+        url: The database, as for ``open_store``; made if there is none.
+        replace: Whether to replace participants that are in the database.
+        more_tombstones: Further deletions to apply.
+
+    Returns:
+        Number of rows by table, and under ``erased`` how many participants were erased again.
+
+    Raises:
+        InputError: The backup is damaged or of a newer ital, or the database is in use or holds participants.
     """
     facts = check(file)
     if facts["revision"] not in _engine.known_revisions():

@@ -38,7 +38,15 @@ def rules_of(connection: sa.Connection) -> Callable[[str], StudyRules]:
 
 
 def blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
-    """The table of steps, a participant at a time; one block without rows where there are none."""
+    """The table of steps, a participant at a time.
+
+    Args:
+        connection: The transaction.
+        mode: Mode of the participants.
+
+    Yields:
+        A table of each participant; one without rows where there are none.
+    """
     rules, has_rows = rules_of(connection), False
     for participant in operations.everyone(connection, mode=mode):
         stored = operations.steps_of(connection, participant.number)
@@ -51,7 +59,16 @@ def blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
 
 
 def rows_of(rules: StudyRules, participant: Participant, stored: Iterable[StoredStep]) -> list[dict[str, Any]]:
-    """A participant's steps as rows of the table; the warm-up does not count."""
+    """A participant's steps as rows of the table; the warm-up does not count.
+
+    Args:
+        rules: Rules of the participant's configuration.
+        participant: The participant.
+        stored: The stored steps.
+
+    Returns:
+        Rows by map and robot.
+    """
     maps = [on.name for on in rules.config.maps]
     by_round: dict[tuple[int, int], list[StoredStep]] = {}
     for step in stored:
@@ -103,7 +120,18 @@ def _times(timing: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def steps_table(store: "Store", mode: str = "live") -> "pd.DataFrame":
-    """The tidy table of all steps of a mode."""
+    """The tidy table of all steps of a mode.
+
+    Args:
+        store: The database.
+        mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
+
+    Returns:
+        One row per step.
+
+    Raises:
+        InputError: There is no such mode.
+    """
     import pandas as pd
 
     _check_mode(mode)
@@ -122,7 +150,14 @@ def _check_mode(mode: str) -> None:
 def log(connection: sa.Connection, mode: str) -> Iterator[dict[str, Any]]:
     """Everything of a mode as records: configurations, participants, their steps and events, and who was deleted.
 
-    Hashes of external IDs and resume codes stay where they are.
+    Hashes of external IDs and resume codes are left out.
+
+    Args:
+        connection: The transaction.
+        mode: Mode of the participants.
+
+    Yields:
+        Dictionaries that are fit for JSON.
     """
     everyone = operations.everyone(connection, mode=mode)
     used = {participant.config for participant in everyone}
@@ -170,7 +205,19 @@ def _happened(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]
 
 
 def stream(store: "Store", file: str, mode: str) -> Iterator[bytes]:
-    """The content of a file of the export, bit by bit; memory holds one participant at a time."""
+    """The content of a file of the export; memory holds one participant at a time.
+
+    Args:
+        store: The database.
+        file: ``steps.csv``, ``steps.parquet``, ``events.jsonl`` or ``codebook.md``.
+        mode: Mode of the participants.
+
+    Yields:
+        The content, piece by piece.
+
+    Raises:
+        InputError: There is no such file or mode.
+    """
     _check_mode(mode)
     with store.reading() as connection:
         if file == "steps.csv":
@@ -210,7 +257,18 @@ def _write_parquet(connection: sa.Connection, mode: str, file: Any) -> None:
 
 
 def newest_config(connection: sa.Connection, mode: str) -> Config:
-    """The newest configuration that participants of a mode came under, or the newest of all."""
+    """The newest configuration that participants of a mode came under, or the newest of all.
+
+    Args:
+        connection: The transaction.
+        mode: Mode of the participants.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        InputError: The database holds no study yet.
+    """
     query = sa.select(configurations.c.text).order_by(configurations.c.added_at.desc())
     used = sa.select(participants.c.config).where(participants.c.mode == mode)
     text = connection.execute(query.where(configurations.c.hash.in_(used))).scalars().first()
@@ -221,9 +279,20 @@ def newest_config(connection: sa.Connection, mode: str) -> Config:
 
 
 def export_study(store: "Store", folder: Path, mode: str = "live") -> list[Path]:
-    """Writes a study folder: steps.csv, steps.parquet, events.jsonl, codebook.md and study.toml.
+    """Write a study folder: steps.csv, steps.parquet, events.jsonl, codebook.md and study.toml.
 
     The files are made beside their place and put there when all are whole.
+
+    Args:
+        store: The database.
+        folder: Folder for the files; made if there is none.
+        mode: Mode of the participants.
+
+    Returns:
+        The files.
+
+    Raises:
+        InputError: There is no such mode, or no study.
     """
     _check_mode(mode)
     folder.mkdir(parents=True, exist_ok=True)
@@ -241,10 +310,20 @@ def export_study(store: "Store", folder: Path, mode: str = "live") -> list[Path]
 
 
 def import_study(store: "Store", folder: Path) -> int:
-    """Puts an exported folder into a database, all or nothing; returns the number of participants.
+    """Put an exported folder into a database, all or nothing.
 
-    Their numbers stay as they were, for their arrows follow from them. Who they are is in no export, so they cannot
-    go on with the study.
+    Participants keep their numbers, from which their arrows follow. Who they are is in no export, so they cannot resume
+    the study.
+
+    Args:
+        store: The database.
+        folder: A folder that :func:`export_study` wrote.
+
+    Returns:
+        Number of participants.
+
+    Raises:
+        InputError: The folder is not an export, or a participant is in the database already.
     """
     file = folder / "events.jsonl"
     if not file.is_file():

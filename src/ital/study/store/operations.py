@@ -30,7 +30,27 @@ class Closed(Exception):
 
 
 class Participant(NamedTuple):
-    """A row of the table of participants."""
+    """A row of the table of participants.
+
+    Attributes:
+        number: Number in this study, from which starts and arrows follow.
+        uid: Secret name of the participant.
+        mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
+        teacher: ``human``, or the name of a simulated teacher.
+        external_hash: Keyed hash of an ID from outside.
+        resume_hash: Keyed hash of the resume code.
+        config: Hash of the configuration that the participant came under.
+        code_version: Version of ital at that time.
+        stage: Where the participant is.
+        order: The learner that is robot 1 on each map; None before it is assigned.
+        done: Number of stored steps.
+        tries: Number of attempts at the comprehension check.
+        usable: Whether all steps are stored.
+        released: Whether the slot was given to somebody else.
+        events: Number of stored events.
+        joined_at: Time of joining.
+        seen_at: Time of the last sign of life.
+    """
 
     number: int
     uid: str
@@ -52,7 +72,18 @@ class Participant(NamedTuple):
 
 
 class StoredStep(NamedTuple):
-    """One choice and the belief after it; ``step`` counts from 1."""
+    """One choice and the belief after it.
+
+    Attributes:
+        map: Name of the map.
+        learner: Kind of the robot.
+        step: Number of the step, from 1.
+        robot: 1 for the first robot on the map, 2 for the second, …
+        choice: Index of the chosen arrow.
+        state: Belief after the step, from :func:`as_bytes`.
+        timing: Times on the participant's clock, as JSON.
+        stored_at: Time of storing.
+    """
 
     map: str
     learner: str
@@ -65,7 +96,14 @@ class StoredStep(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that happened, beside steps; ``client_at`` is the time on the participant's own clock."""
+    """Something that happened, beside steps.
+
+    Attributes:
+        kind: What happened.
+        data: Details.
+        source: ``server`` or ``client``.
+        client_at: Time on the participant's own clock.
+    """
 
     kind: str
     data: Mapping[str, Any] = {}
@@ -162,7 +200,24 @@ def add_participant(
     resume_hash: str,
     external_hash: str | None = None,
 ) -> Participant:
-    """A new participant with the next number, at consent. Raises Closed where no more are taken."""
+    """Add a participant with the next number, at consent.
+
+    Args:
+        connection: The transaction.
+        config: The configuration that the participant comes under.
+        uid: Secret name.
+        mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
+        teacher: ``human``, or the name of a simulated teacher.
+        code_version: Version of ital.
+        resume_hash: Keyed hash of the resume code.
+        external_hash: Keyed hash of an ID from outside.
+
+    Returns:
+        The participant.
+
+    Raises:
+        Closed: No more participants are taken.
+    """
     number = _lock(connection).next_number
     if mode == "live" and (is_paused(connection) or _is_full(connection, config)):
         raise Closed
@@ -223,7 +278,20 @@ _ADD_STEP, _ADD_EVENT = steps.insert(), events.insert()
 def move(
     connection: sa.Connection, participant: Participant, happened: Sequence[Event] = (), **changes: Any
 ) -> Participant:
-    """Changes a participant who is still where ``participant`` says, and notes what happened. Raises Moved if not."""
+    """Change a participant, and note what happened.
+
+    Args:
+        connection: The transaction.
+        participant: The participant as the caller knows them.
+        happened: Events to store.
+        **changes: New values by column.
+
+    Returns:
+        The changed participant.
+
+    Raises:
+        Moved: The participant is no longer as the caller knows them.
+    """
     count, seen_at = participant.events + len(happened), max(now(), participant.seen_at)
     changed = participant._replace(events=count, seen_at=seen_at, **changes)
     old = {f"was_{name}": getattr(participant, name) for name in _STILL}
@@ -279,7 +347,7 @@ def release(connection: sa.Connection, number: int) -> None:
 
 
 def pause(connection: sa.Connection, paused: bool) -> None:
-    """Stops taking new participants, or goes on."""
+    """Stop taking new participants, or resume."""
     connection.execute(intake.update().values(paused=paused))
     note(connection, "paused" if paused else "resumed")
 

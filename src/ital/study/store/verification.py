@@ -17,7 +17,13 @@ TOLERANCE = 1e-3  # between machines
 
 
 class Report(NamedTuple):
-    """What was looked at, and what is wrong with it."""
+    """What was looked at, and what is wrong with it.
+
+    Attributes:
+        participants: Number of participants.
+        steps: Number of replayed steps.
+        problems: A line for each problem.
+    """
 
     participants: int
     steps: int
@@ -25,7 +31,14 @@ class Report(NamedTuple):
 
 
 def verify(store: "Store") -> Report:
-    """Replays every participant's choices: beliefs, numbers of steps, and their order must be as stored."""
+    """Replay every participant's choices: beliefs, numbers of steps, and their order must be as stored.
+
+    Args:
+        store: The database.
+
+    Returns:
+        Counts, and the problems.
+    """
     count, problems = 0, []
     with store.reading() as connection:
         rules, everyone = rules_of(connection), operations.everyone(connection)
@@ -38,7 +51,16 @@ def verify(store: "Store") -> Report:
 
 
 def problems_of(rules: StudyRules, participant: Participant, stored_steps: list[StoredStep]) -> list[str]:
-    """What is wrong with the steps of one participant."""
+    """What is wrong with the steps of one participant.
+
+    Args:
+        rules: Rules of the participant's configuration.
+        participant: The participant.
+        stored_steps: The stored steps.
+
+    Returns:
+        A line for each problem.
+    """
     number, order, problems = participant.number, participant.order, []
     if len(stored_steps) != participant.done:
         problems.append(f"{len(stored_steps)} steps are stored, but {participant.done} were counted")
