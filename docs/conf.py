@@ -9,7 +9,7 @@ from latex2mathml.converter import convert
 
 from ital import __version__
 
-sys.path.append(str(Path(__file__).parent))  # for layers.py and stored_run.py
+sys.path.append(str(Path(__file__).parent))  # for layers.py, registries.py and stored_run.py
 
 project = "ital"
 author = "The ital developers"
@@ -22,6 +22,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "layers",
+    "registries",
     "stored_run",
 ]
 exclude_patterns = ["_build"]

@@ -2,8 +2,10 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from ital import _plugins
 from ital.cli import main
 
+ROOT = Path(__file__).parents[1]
 CODE = '''
 import typer
 
@@ -222,12 +225,39 @@ main("run tiny --teacher lost --steps 10".split())
 """
 
 
+def with_package(tmp_path, *arguments):
+    """Python in a process of its own, with the made-up package and the tests on its path."""
+    path = os.pathsep.join([str(tmp_path), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+    environment = {**os.environ, "PYTHONPATH": path}
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, env=environment, cwd=tmp_path, text=True, capture_output=True, check=False)
+
+
+def test_contract_tests_run_over_parts_of_other_packages(tmp_path):
+    options = ["-n", "0", "-q", "--collect-only", "-m", "slow or not slow", "-p", "no:cacheprovider"]
+    done = with_package(tmp_path, "-m", "pytest", *options, str(ROOT / "tests" / "test_contracts.py"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    sampled = re.findall(r"test_parts_work_together\[(.+)\]", done.stdout)
+    for name in ("tiny", "contrary", "timid"):
+        assert any(name in combination for combination in sampled), name
+    assert "test_all_parts_work_together[tiny-contrary-timid]" in done.stdout
+    assert "test_worlds_are_of_float64[tiny]" in done.stdout
+    assert "test_teachers_choose_an_index_under_jit_and_vmap[contrary]" in done.stdout
+
+
+def test_the_documentation_lists_parts_and_commands_of_other_packages(tmp_path):
+    pytest.importorskip("sphinx", reason="needs the extra docs")
+    code = "from docs import registries as r; print(r.parts('teachers'), r.constructors('tasks'), r.commands())"
+    done = with_package(tmp_path, "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert "('contrary', 'Chooses what helps least, and is called contrary.')" in done.stdout
+    assert "'made_up.tiny'" in done.stdout
+    assert "('ital greet', 'Made-up commands.')" in done.stdout
+
+
 def test_parts_of_other_packages_are_parts(tmp_path):
     """A teacher, a learner, a task and a section, in one installed package and without a line changed here."""
-    path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path}
-    command = [sys.executable, "-c", WITH_PARTS]
-    done = subprocess.run(command, env=environment, cwd=tmp_path, text=True, capture_output=True, check=False)
+    done = with_package(tmp_path, "-c", WITH_PARTS)
     assert done.returncode == 2, done.stderr
     found, _, listed = done.stdout.partition("\n")
     broken = "'lost' of another package (made_up:nothing) is broken: AttributeError: "

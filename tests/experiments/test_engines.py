@@ -272,6 +272,18 @@ def test_a_sweep_shows_what_is_left_of_it(tmp_path, monkeypatch):
     assert all(file.exists() for file in rest.files)
 
 
+def test_a_large_sweep_is_shared_by_processes_unless_told_otherwise(monkeypatch):
+    monkeypatch.setattr(_engines, "processes", lambda number, platform: ("processes", number, platform))
+    monkeypatch.setattr(_engines, "cluster", lambda **options: ("cluster", options["workers"], options["scheduler"]))
+    monkeypatch.setattr(_engines._processes, "number_for", lambda seeds: min(seeds, 4))
+    large = {"seeds": 20, "lane_steps": experiments.LARGE_SWEEP}
+    assert experiments.engine_for(**large, platform="cpu") == ("processes", 4, "cpu")
+    assert experiments.engine_for(**large, workers=0) is None
+    assert experiments.engine_for(seeds=20, lane_steps=experiments.LARGE_SWEEP - 1) is None
+    assert experiments.engine_for(**large, workers=2) == ("cluster", 2, None)
+    assert experiments.engine_for(**large, scheduler="tcp://host:8786") == ("cluster", None, "tcp://host:8786")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

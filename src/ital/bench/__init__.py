@@ -19,7 +19,19 @@ REPEATS, ENOUGH_SECONDS, NUMPY_SECONDS = 3, 10.0, 3.0
 
 
 def measure(lanes: int, steps: int, test_rows: int) -> dict[str, Any]:
-    """Times all cases; a step is one lane's step, with a measurement every 20 included everywhere."""
+    """Time all cases. A step is one lane's step; a measurement every 20 steps is included everywhere.
+
+    Args:
+        lanes: Number of lanes, a multiple of 8: eight methods on each seed.
+        steps: Number of steps of each lane.
+        test_rows: Number of test rows of the 200-class pool.
+
+    Returns:
+        The device and, by the name of each case, steps per second of NumPy, of ital and of its floor.
+
+    Raises:
+        InputError: A number is too small, or ``lanes`` is not a multiple of 8.
+    """
     if test_rows < 1:
         raise InputError(f"bench needs at least one test row, not {test_rows}")
     if lanes < 8 or lanes % 8 or steps < EVERY:
@@ -73,7 +85,14 @@ def _numpy_speed(case: _cases.Case) -> float:
 
 
 def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
-    """Measures and prints."""
+    """Measure and print.
+
+    Args:
+        lanes: Number of lanes, a multiple of 8.
+        steps: Number of steps of each lane.
+        test_rows: Number of test rows of the 200-class pool.
+        as_json: Whether to print JSON instead of a table.
+    """
     report = measure(lanes, steps, test_rows)
     if as_json:
         print(json.dumps(report, indent=2))

@@ -69,8 +69,8 @@ def _seconds(function: Callable[..., Any], *arguments: Any) -> float:
 def _copy(size: int) -> float:
     """Bytes read and written a second when an array of that size is changed again and again."""
     rounds = min(2000, 2**32 // size)
-    again = jax.jit(lambda x: jax.lax.fori_loop(0, rounds, lambda i, x: x + 1.0, x))
-    return 2 * size * rounds / _seconds(again, jnp.zeros(size // 4, jnp.float32))
+    changed = jax.jit(lambda x: jax.lax.fori_loop(0, rounds, lambda i, x: x + 1.0, x))
+    return 2 * size * rounds / _seconds(changed, jnp.zeros(size // 4, jnp.float32))
 
 
 def _loop(links: int, rounds: int = 2000) -> tuple[float, int]:

@@ -43,9 +43,9 @@ def plan(p: Array, reward: Array, last: Planned) -> Planned:
         largest = q.max(axis=0)
         e = np.exp(SHARPNESS * (q - largest))
         total = e.sum(axis=0)
-        new = largest + np.log(total) / SHARPNESS
+        new_v = largest + np.log(total) / SHARPNESS
         dv = np.einsum("as,ast->st", e / total, dq)
-        change, v = np.abs(new - v).max(), new
+        change, v = np.abs(new_v - v).max(), new_v
         if change <= TOLERANCE:
             return Planned(v, dv, q, dq)
 
@@ -64,28 +64,28 @@ def steps_per_second(world: World, beta: float, lr: float, steps: int, every: in
     log_pi, order = np.asarray(side.log_policy, float), side.encoding
     s = len(truth)
     p = transitions(round(s**0.5))
-    in_hers = np.empty(s, int)
-    in_hers[order] = np.arange(s)
-    hers = p[:, in_hers][:, :, in_hers]
+    in_teachers = np.empty(s, int)
+    in_teachers[order] = np.arange(s)
+    teachers_p = p[:, in_teachers][:, :, in_teachers]
     cumulative = np.exp(log_pi).cumsum(axis=0)
     rng = np.random.default_rng(0)
     nu = rng.uniform(-2, 2, s)
     nothing = Planned(np.zeros(s), np.zeros((s, s)), np.zeros((4, s)), np.zeros((4, s, s)))
-    mine = imagined = plan(p, nu, nothing)
-    seen = plan(hers, nu[in_hers], nothing)
+    planned = imagined = plan(p, nu, nothing)
+    teachers_plan = plan(teachers_p, nu[in_teachers], nothing)
     curve = []
     began = time.perf_counter()
     for t in range(1, steps + 1):
         states = rng.integers(0, s, 20)
         actions = (rng.random(20) > cumulative[:, states]).sum(axis=0).clip(max=3)
 
-        seen = plan(hers, nu[in_hers], seen)  # the teacher, on the reported rewards in her order
-        losses, g = lessons(seen, order[states], actions)
+        teachers_plan = plan(teachers_p, nu[in_teachers], teachers_plan)  # on the reported rewards, in its order
+        losses, g = lessons(teachers_plan, order[states], actions)
         volumes = -(lr**2) * (g**2).sum(axis=1) + 2 * lr * (losses + log_pi[actions, states])
         c = np.argmax(volumes)
 
-        mine = plan(p, nu, mine)
-        losses, g = lessons(mine, states, actions)
+        planned = plan(p, nu, planned)
+        losses, g = lessons(planned, states, actions)
         guess = nu - lr * g[c]
         imagined = plan(p, guess, imagined)
         imagined_losses, h = lessons(imagined, states, actions)
@@ -93,7 +93,7 @@ def steps_per_second(world: World, beta: float, lr: float, steps: int, every: in
         nu = guess - 2 * beta * lr**2 * (h[c] - q @ h)
 
         if t % every == 0:
-            pi = softmax(plan(p, nu, mine).q.T).T
+            pi = softmax(plan(p, nu, planned).q.T).T
             chosen = p[np.argmax(pi, axis=0), np.arange(s)]
             curve.append(
                 (

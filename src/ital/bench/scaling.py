@@ -33,7 +33,14 @@ WORLDS = 32  # different worlds; more seeds than that teach on copies of them
 
 
 def measure(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """All series; ``say`` is told what is being measured."""
+    """Measure all series: speed against lanes, rows and processes, and memory.
+
+    Args:
+        say: Called with a line on what is being measured.
+
+    Returns:
+        The limits of the machine and, for each series, its points with what bounds them.
+    """
     busy = [os.getloadavg()[0]]
     say("limits of the machine")
     limits = _limits.measure_limits()
@@ -78,25 +85,37 @@ def _few_worlds(task: Task) -> Task:
 
 
 def pool(rows: int) -> Task:
-    """A regression task on one shared pool of random rows; the two views are different arrays."""
+    """A regression task on one shared pool of random rows; the two views are different arrays.
 
-    def made() -> tasks.Pool:
-        rng = np.random.default_rng(0)
-        x, z = (rng.random((rows, DIM), dtype=np.float32) for _ in range(2))
-        target = rng.random((1, DIM + 1), dtype=np.float32)
-        y = x @ target[:, :-1].T + target[:, -1]
-        return tasks.Pool(x, z, y, target, target, x[:100].copy(), y[:100].copy())
+    Args:
+        rows: Number of rows.
 
-    return tasks.from_pool("pool", made(), losses.squared, beta=100.0)
+    Returns:
+        The task.
+    """
+    rng = np.random.default_rng(0)
+    x, z = (rng.random((rows, DIM), dtype=np.float32) for _ in range(2))
+    target = rng.random((1, DIM + 1), dtype=np.float32)
+    y = x @ target[:, :-1].T + target[:, -1]
+    data = tasks.Pool(x, z, y, target, target, x[:100].copy(), y[:100].copy())
+    return tasks.from_pool("pool", data, losses.squared, beta=100.0)
 
 
 def endless(task: Task, lanes: int) -> Session:
-    """The eight methods of the paper on that many lanes, without an end in sight."""
+    """The eight methods of the paper on many lanes, without an end in sight.
+
+    Args:
+        task: The task.
+        lanes: Number of lanes, a multiple of 8.
+
+    Returns:
+        A session before its first step.
+    """
     return _cases.session(task, lanes, steps=2**30)
 
 
 def _point(task: Task, lanes: int, limits: _limits.Limits, first: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Speed of so many lanes, and its bounds; what a step of one lane costs is taken over from the ``first`` point."""
+    """Speed of a number of lanes, and its bounds; what a step of one lane costs is taken from the ``first`` point."""
     session = endless(task, lanes)
     lanes = session.numbers.lanes.lr.size  # with those that fill up the program
     cost = _limits.Cost(**first["cost"]) if first else _limits.cost(session, EVERY)
@@ -132,8 +151,7 @@ def _start(*arguments: str) -> "subprocess.Popen[str]":
 
     Each compiles for itself: a program found on disk would make its peak look smaller beside that of another.
     """
-    alone = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_ENABLE_COMPILATION_CACHE": "false"}
-    environment = {**os.environ, **alone}
+    environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_ENABLE_COMPILATION_CACHE": "false"}
     if jax.default_backend() == "cpu":
         environment["JAX_PLATFORMS"] = "cpu"
     command = [sys.executable, "-m", "ital.bench._child", *arguments]
@@ -160,7 +178,17 @@ def _together(workers: int, seconds: float = 2.0) -> float:
 
 
 def memory(rows: int) -> dict[str, Any]:
-    """Peaks of the memory of a fresh process that teaches 160 lanes on a pool of so many rows × 100."""
+    """Peaks of the memory of a fresh process that teaches 160 lanes on a pool.
+
+    Args:
+        rows: Number of rows of the pool.
+
+    Returns:
+        Bytes of the pool, of the process and, on a GPU, of the device.
+
+    Raises:
+        InputError: The process failed.
+    """
     child = _start("memory", str(rows))
     out, _ = child.communicate()
     if child.returncode:
@@ -177,7 +205,15 @@ def _above(empty: Mapping[str, Any], full: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main(as_json: bool, out: Path | None) -> None:
-    """Measures, writes ``scaling.json`` and the figure if there is a folder for them, and prints."""
+    """Measure, write ``scaling.json`` and the figure if there is a folder for them, and print.
+
+    Args:
+        as_json: Whether to print JSON instead of tables.
+        out: Folder for the files; None: no files.
+
+    Raises:
+        InputError: The folder cannot be made, or a process failed.
+    """
     if out is not None:
         try:
             out.mkdir(parents=True, exist_ok=True)
@@ -210,11 +246,11 @@ def _print(report: Mapping[str, Any]) -> None:
     for column in ("", "steps/s", "a step of all", "nearest bound", "distance"):
         table.add_column(column, justify="left" if column in ("", "nearest bound") else "right")
 
-    def add(title: str, points: Iterable[Mapping[str, Any]], what: Callable[[Mapping[str, Any]], str]) -> None:
+    def add(title: str, points: Iterable[Mapping[str, Any]], describe: Callable[[Mapping[str, Any]], str]) -> None:
         for point in points:
             step = f"{1e6 * point['seconds_per_step']:,.0f} µs"
             speed = _thousands(point["steps_per_second"])
-            table.add_row(f"{title}, {what(point)}", speed, step, point["bound"], f"{point['distance']:.1f}×")
+            table.add_row(f"{title}, {describe(point)}", speed, step, point["bound"], f"{point['distance']:.1f}×")
         table.add_section()
 
     for name, points in report["lanes"].items():
@@ -222,8 +258,8 @@ def _print(report: Mapping[str, Any]) -> None:
     add("pool, 160 lanes", report["rows"], lambda point: f"{point['rows']:,} rows")
     console.print(table)
     for point in report["workers"]:
-        several = "es" if point["workers"] > 1 else ""
-        console.print(f"{point['workers']} process{several}: {_thousands(point['steps_per_second'])} steps/s together")
+        plural = "es" if point["workers"] > 1 else ""
+        console.print(f"{point['workers']} process{plural}: {_thousands(point['steps_per_second'])} steps/s together")
     for point in report["memory"]:
         share = point["above_empty_bytes"] / point["pool_bytes"]
         line = f"{point['rows']:,} rows × {DIM}, both views {point['pool_bytes'] / 2**20:,.0f} MiB: peak {share:.2f}×"

@@ -33,7 +33,14 @@ for family in (_list, _run, _reproduce, _simplify, _features, study, _bench):  #
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Runs the command line: status 2 and one line for bad input, 130 after Ctrl-C."""
+    """Run the command line, and exit: status 2 and one line for bad input, 1 for files, 130 after Ctrl-C.
+
+    Args:
+        arguments: What follows ``ital``; None: the arguments of the process.
+
+    Raises:
+        SystemExit: Always, with the status.
+    """
     _interrupts.raise_and_note()
     try:
         status = typer.main.get_command(app)(arguments, prog_name="ital", standalone_mode=False)

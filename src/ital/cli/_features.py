@@ -57,8 +57,8 @@ def check(
     """Evaluate the last layers again on the rows that a feature file holds, and compare with its data card."""
     from ital import features
 
-    for wanted in ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "equation") if name is None else (name,):
-        for line in features.check(features.find(wanted) or Path(wanted)):
+    for file in ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "equation") if name is None else (name,):
+        for line in features.check(features.find(file) or Path(file)):
             print(line)
 
 

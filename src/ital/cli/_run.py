@@ -12,8 +12,6 @@ from ital.cli import _options as options
 from ital.cli._options import parse_beta, parse_devices, parse_numbers, split
 from ital.errors import Incomplete, InputError
 
-LARGE_SWEEP = 2**21  # lane steps from which a sweep uses all cores of itself: a worker takes seconds to start
-
 
 def register(app: typer.Typer) -> None:
     """Adds both commands."""
@@ -109,11 +107,8 @@ def sweep(
     The whole grid is one compiled program. Methods without β are computed once per η. Interrupted sweeps resume.
     """
     lrs, betas = parse_numbers("lr", lr), parse_numbers("beta", beta)
-    from ital import _processes
-
-    large = len(split(methods)) * len(lrs) * len(betas) * seeds * steps >= LARGE_SWEEP
-    beside = _processes.number_for(seeds) if large and workers is None and scheduler is None and devices == "1" else 0
-    engine = engine_of(workers, scheduler, resource, platform, beside)
+    lane_steps = len(split(methods)) * len(lrs) * len(betas) * seeds * steps if devices == "1" else 0
+    engine = engine_of(workers, scheduler, resource, platform, seeds=seeds, lane_steps=lane_steps)
     from ital import experiments
 
     settings = experiments.Settings(
@@ -130,11 +125,9 @@ def sweep(
 
 
 def engine_of(
-    workers: int | None, scheduler: str | None, resource: str | None, platform: str | None, beside: int = 0
+    workers: int | None, scheduler: str | None, resource: str | None, platform: str | None, **size: int
 ) -> Any:
-    """Who computes: None for this process, which then is set up for it. ``beside`` is the number of processes that
-    do where nothing was said.
-    """
+    """The engine that the options name, after JAX is set up for it; ``size`` as in ``experiments.engine_for``."""
     if workers and scheduler is not None:
         raise InputError("--workers starts a cluster, --scheduler joins one: choose one of them")
     on_cluster = bool(workers) or scheduler is not None
@@ -143,9 +136,7 @@ def engine_of(
     set_up_jax("cpu" if on_cluster else platform)  # the platform is for the workers: a GPU is theirs
     from ital import experiments
 
-    if on_cluster:
-        return experiments.cluster(workers=workers, scheduler=scheduler, resource=resource, platform=platform)
-    return experiments.processes(beside, platform) if beside else None
+    return experiments.engine_for(workers=workers, scheduler=scheduler, resource=resource, platform=platform, **size)
 
 
 @contextlib.contextmanager

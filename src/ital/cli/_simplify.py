@@ -37,10 +37,10 @@ def simplify(
         set_up_jax(None)
         from ital import features
 
-        taken = equations.greedy(*features.learned_value(), start)
+        rewrites = equations.greedy(*features.learned_value(), start)
     else:
-        taken = equations.simplify(start)
-    done = [equations.Rewrite("", start), *taken]
+        rewrites = equations.simplify(start)
+    done = [equations.Rewrite("", start), *rewrites]
     for step in done if steps else done[-1:]:
         print(f"{step.operation:<22} {write(step.equation)}" if steps else write(step.equation))
     goal = equations.simplified(start)

@@ -24,6 +24,7 @@ from ital.experiments._cells import CELLS, Cell, compute_cell, read
 ATTEMPTS = 3  # after so many a cell is left out
 TOKEN = ".token"  # proves to a worker that it sees the same folder
 FATAL = (InputError, Unwritable)  # not the fault of one cell: the others would meet it too
+LARGE_SWEEP = 2**21  # lane steps from which a sweep uses all cores by default: a worker takes seconds to start
 
 
 class Failure(NamedTuple):
@@ -158,6 +159,34 @@ def cluster(
                 clear(folder)
 
         yield run_cells
+
+
+def engine_for(
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    resource: str | None = None,
+    platform: str | None = None,
+    seeds: int = 1,
+    lane_steps: int = 0,
+) -> Engine | None:
+    """The engine that fits a sweep: a cluster if one is named, processes of this machine if the sweep is large.
+
+    Args:
+        workers: Number of Dask workers to start; 0: compute in this process; None: decide by the size of the sweep.
+        scheduler: Address of a Dask scheduler whose workers compute.
+        resource: Resource that a worker of the cluster must declare.
+        platform: ``cpu`` or ``gpu`` for the workers; None: JAX's choice.
+        seeds: Number of seeds, at most one process each.
+        lane_steps: Number of steps of all lanes together; from ``LARGE_SWEEP`` on, processes share the seeds.
+
+    Returns:
+        An engine for :func:`run` or :func:`sweep`, which checks its arguments when it is entered; None: this process.
+    """
+    if workers or scheduler is not None:
+        return cluster(workers=workers, scheduler=scheduler, resource=resource, platform=platform)
+    number = _processes.number_for(seeds) if workers is None and lane_steps >= LARGE_SWEEP else 0
+    return processes(number, platform) if number else None
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """The analysis of a study: arms, what was learned in each, tests of robots against each other, learning curves."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,14 +25,26 @@ CONTRASTS = (("aware", "naive"), ("aware", MATCHED), (ADAPTIVE, "naive"), (ADAPT
 
 
 class Measure(NamedTuple):
-    """How an outcome is shown. For all of them more is better."""
+    """How an outcome is shown. For all of them more is better.
+
+    Attributes:
+        title: Title of a figure.
+        short: Heading of a column.
+    """
 
     title: str
     short: str
 
 
 def measures(steps: int) -> dict[str, Measure]:
-    """The outcomes of a robot: decreases of distances after the first and the last step, final reward and its gain."""
+    """The outcomes of a robot: decreases of distances after the first and the last step, final reward and its gain.
+
+    Args:
+        steps: Number of steps of a robot on a map.
+
+    Returns:
+        How each outcome is shown, by its name.
+    """
     names = {"distance": "distance", "policy_tv": "policy total variation", "policy_gap": "policy gap"}
     outcomes = {
         f"{name}_{when}": Measure(f"Decrease of the {text} after {after}", f"{text}, {after}")
@@ -46,11 +59,20 @@ def measures(steps: int) -> dict[str, Measure]:
 class Analysis(NamedTuple):
     """All numbers of a report.
 
-    ``kind`` is "human" or "simulated"; ``agreement`` is the share of steps on which participants chose the machine's
-    pick, per teacher and learner; ``outcomes`` has a row per participant, map and arm; ``summary`` their means;
-    ``tests`` the paired tests; ``curves`` means and standard errors per step; ``references`` the reward of the true
-    policy on each map; ``paths`` how far robots went in all; ``replay_error`` the largest difference between stored
-    distances and those of a replay; ``notes`` what a reader must know.
+    Attributes:
+        config: The study.
+        kind: ``human`` or ``simulated``.
+        mode: Mode of the participants.
+        participants: Number of participants by teacher.
+        agreement: Share of steps on which participants chose the machine's pick, by teacher and learner.
+        outcomes: A row per participant, map and arm.
+        summary: Means of the outcomes.
+        tests: Paired tests.
+        curves: Means and standard errors per step.
+        references: Reward of the true policy by map.
+        paths: Length of all steps of a robot together.
+        replay_error: Largest difference between stored distances and those of a replay.
+        notes: What a reader must know.
     """
 
     config: Config
@@ -69,10 +91,21 @@ class Analysis(NamedTuple):
 
 
 def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], None] = lambda done: None) -> Analysis:
-    """Analyses a study. ``mode`` says whose data: by default people's if there are any, else simulated ones.
+    """Analyse a study.
 
-    The machine and random arms that the table lacks, and the matched-step control, are simulated here on the same
-    maps, starts and arrows that the participants had.
+    The machine and random arms that the table lacks, and the matched-step control, are simulated on the same maps,
+    starts and arrows that the participants had.
+
+    Args:
+        study: Configuration and step table.
+        mode: Mode of the participants; None: ``live`` if there are any, else ``simulated``.
+        show: Called with the number of simulated participants that are done.
+
+    Returns:
+        Arms, outcomes, tests and curves.
+
+    Raises:
+        InputError: There are no steps of that mode, a step is in the table twice, or nobody has finished.
     """
     import pandas as pd
 
@@ -87,11 +120,11 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
     replayed, paths, replay_error = _replays(config, rules, steps)
     machines = [name for name in dict.fromkeys(["machine", "random", *taught_by]) if name != "human"]
     teachers = [_arms.teacher(name, default=config.beta) for name in machines]
-    ran = _arms.run(config, numbers, teachers, (*config.learners, MATCHED), rules=rules, show=show)
-    simulated = _arms.table(config, ran)
+    arms_run = _arms.run(config, numbers, teachers, (*config.learners, MATCHED), rules=rules, show=show)
+    simulated = _arms.table(config, arms_run)
     table = pd.concat([steps, replayed, simulated[_lacking(simulated, steps)]], ignore_index=True)
-    more = _paths_of(ran)
-    paths = pd.concat([paths, more[_lacking(more, steps)]], ignore_index=True)
+    simulated_paths = _paths_of(arms_run)
+    paths = pd.concat([paths, simulated_paths[_lacking(simulated_paths, steps)]], ignore_index=True)
     outcomes = outcomes_of(config, table)
     kind = "human" if "human" in taught_by else "simulated"
     if not replay_error < 0.01:
@@ -127,11 +160,11 @@ def _whose(steps: "pd.DataFrame", mode: str | None) -> tuple[str, "pd.DataFrame"
     """The rows of one mode, and a note on those of others."""
     modes = list(dict.fromkeys(steps["mode"]))
     if mode is None:
-        mode = next((each for each in ("live", "simulated") if each in modes), None)
+        mode = next((name for name in ("live", "simulated") if name in modes), None)
     if mode not in modes or mode is None:
         present = f"there are {', '.join(modes)}" if modes else "the table is empty"
         raise InputError(f"no steps of mode {mode or 'live or simulated'} in this study: {present}")
-    others = [each for each in modes if each != mode]
+    others = [name for name in modes if name != mode]
     notes = [f"Rows of other modes ({', '.join(others)}) are left out."] if others else []
     if mode in ("pilot", "preview"):
         notes.append(f"These are {mode} runs. They do not count as data of the study.")
@@ -139,27 +172,38 @@ def _whose(steps: "pd.DataFrame", mode: str | None) -> tuple[str, "pd.DataFrame"
 
 
 def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
-    """The rows of usable participants who taught every robot all steps of every map, and notes on the others."""
+    """The rows of usable participants who taught every robot all steps of every map.
+
+    Args:
+        config: The study.
+        steps: The step table.
+
+    Returns:
+        The rows, and notes on those that are left out.
+
+    Raises:
+        InputError: Nobody has finished.
+    """
     notes = []
     everyone = steps.groupby(["participant", "teacher"]).ngroups
     usable = steps[steps["usable"] & steps["learner"].isin(config.learners)]
     names = [on.name for on in config.maps]
     usable = usable[usable["map"].isin(names) & (usable["step"] <= config.steps)]
-    whole = len(names) * len(config.learners) * config.steps
-    kept = usable[usable.groupby(["participant", "teacher"])["step"].transform("size") == whole]
-    count = kept.groupby(["participant", "teacher"]).ngroups
+    rows_each = len(names) * len(config.learners) * config.steps
+    rows = usable[usable.groupby(["participant", "teacher"])["step"].transform("size") == rows_each]
+    count = rows.groupby(["participant", "teacher"]).ngroups
     if count < everyone:
         notes.append(
             f"{everyone - count} of {everyone} participants did not finish or are not usable, and are left out."
         )
     if not count:
         raise InputError("no participant of this study has finished all steps: there is nothing to analyse yet")
-    versions = kept["config"].nunique()
-    if versions > 1 or kept["config"].iloc[0] != config.hash:
+    versions = rows["config"].nunique()
+    if versions > 1 or rows["config"].iloc[0] != config.hash:
         notes.append(
             f"The data come from {versions} version(s) of the configuration, not only from the one in study.toml."
         )
-    return kept, notes
+    return rows, notes
 
 
 def _replays(config: Config, rules: StudyRules, steps: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame", float]:
@@ -169,7 +213,7 @@ def _replays(config: Config, rules: StudyRules, steps: "pd.DataFrame") -> tuple[
     """
     import pandas as pd
 
-    control: list[pd.DataFrame] = []
+    of_control: list[pd.DataFrame] = []
     paths, worst = [], 0.0
     for learner in config.learners:
         rows = steps[steps["learner"] == learner].sort_values(["teacher", "participant", "map", "step"], kind="stable")
@@ -179,57 +223,45 @@ def _replays(config: Config, rules: StudyRules, steps: "pd.DataFrame") -> tuple[
             for _, group in each
         ]
         heads = rows[rows["step"] == 1]
-        again = _arms.replay(rules, taught, learner)
+        replayed = _arms.replay(rules, taught, learner)
         stored = rows["distance"].to_numpy().reshape(-1, config.steps)
-        worst = max(worst, float(np.abs(again.measures["distance"][:, 1:] - stored).max()))
-        paths.append(_paths(heads, learner, again.length))
+        worst = max(worst, float(np.abs(replayed.measures["distance"][:, 1:] - stored).max()))
+        paths.append(_paths(heads, learner, replayed.length))
         by_people = (heads["teacher"] == "human").to_numpy()
         if learner == "aware" and by_people.any():
-            other = _arms.replay(rules, [each for each, human in zip(taught, by_people, strict=True) if human], MATCHED)
-            paths.append(_paths(heads[by_people], MATCHED, other.length))
-            after = {name: values[:, 1:].ravel() for name, values in other.measures.items()}
-            before = {f"{name}_before": values[:, :-1].ravel() for name, values in other.measures.items()}
-            control = [rows[rows["teacher"] == "human"].assign(learner=MATCHED, **after, **before)]
-    return pd.concat([steps.head(0), *control], ignore_index=True), pd.concat(paths, ignore_index=True), worst
+            by_hand = [each for each, human in zip(taught, by_people, strict=True) if human]
+            control_run = _arms.replay(rules, by_hand, MATCHED)
+            paths.append(_paths(heads[by_people], MATCHED, control_run.length))
+            after = {name: values[:, 1:].ravel() for name, values in control_run.measures.items()}
+            before = {f"{name}_before": values[:, :-1].ravel() for name, values in control_run.measures.items()}
+            of_control = [rows[rows["teacher"] == "human"].assign(learner=MATCHED, **after, **before)]
+    return pd.concat([steps.head(0), *of_control], ignore_index=True), pd.concat(paths, ignore_index=True), worst
 
 
 def _paths(heads: "pd.DataFrame", learner: str, length: np.ndarray) -> "pd.DataFrame":
     """How far each robot went in all, step lengths added up."""
     start = heads["distance_before"].to_numpy()
-    kept = heads[["teacher", "map", "participant"]].reset_index(drop=True)
-    return kept.assign(learner=learner, path=length.sum(axis=-1, dtype=float), start=start)
+    robots = heads[["teacher", "map", "participant"]].reset_index(drop=True)
+    return robots.assign(learner=learner, path=length.sum(axis=-1, dtype=float), start=start)
 
 
 def _lacking(simulated: "pd.DataFrame", steps: "pd.DataFrame") -> "pd.Series":
     """Which simulated rows a table lacks: teachers who are not in it, and the control of each who is."""
     import pandas as pd
 
-    took_part = {(who, int(number)) for who, number in zip(steps["teacher"], steps["participant"], strict=True)}
-    taught_by = {who for who, _ in took_part}
-    lacking = [
-        who not in taught_by or (learner == MATCHED and (who, number) in took_part)
-        for who, number, learner in zip(
-            simulated["teacher"], simulated["participant"], simulated["learner"], strict=True
-        )
-    ]
-    return pd.Series(lacking, index=simulated.index, dtype=bool)
+    key = ["teacher", "participant"]
+    took_part = pd.MultiIndex.from_frame(simulated[key]).isin(pd.MultiIndex.from_frame(steps[key]))
+    return ~simulated["teacher"].isin(steps["teacher"]) | ((simulated["learner"] == MATCHED) & took_part)
 
 
 def _paths_of(ran: _arms.ArmsRun) -> "pd.DataFrame":
     import pandas as pd
 
-    rows = [
-        {"teacher": teacher, "learner": learner, "participant": number, "path": path, "start": start, "map": where}
-        for a, (teacher, learner) in enumerate(ran.arms)
-        for p, number in enumerate(ran.numbers)
-        for where, path, start in zip(
-            ran.maps,
-            ran.trace.length[p, :, a].sum(axis=-1, dtype=float),
-            ran.measures["distance"][p, :, a, 0],
-            strict=True,
-        )
-    ]
-    return pd.DataFrame(rows, columns=["teacher", "map", "participant", "learner", "path", "start"])
+    rows = itertools.product(ran.arms, ran.numbers, ran.maps)
+    columns = ["teacher", "map", "participant", "learner"]
+    table = pd.DataFrame([(who, where, number, robot) for (who, robot), number, where in rows], columns=columns)
+    path, start = ran.trace.length.sum(axis=-1, dtype=float), ran.measures["distance"][..., 0]
+    return table.assign(path=np.moveaxis(path, -1, 0).ravel(), start=np.moveaxis(start, -1, 0).ravel())
 
 
 def agreement_of(steps: "pd.DataFrame") -> dict[Arm, float]:
@@ -271,15 +303,15 @@ def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
     control, adaptive ones with naive and aware ones; then the aware, and the adaptive, robots of every teacher with
     those of the machine and of the random teacher.
     """
-    within = [((who, first), (who, second)) for who in teachers for first, second in CONTRASTS]
+    within = [((teacher, first), (teacher, second)) for teacher in teachers for first, second in CONTRASTS]
     order = teachers_in_order(teachers)
-    others = [name for name in ("machine", "random") if name in order]
+    references = [name for name in ("machine", "random") if name in order]
     return within + [
-        ((who, learner), (other, learner))
+        ((teacher, learner), (reference, learner))
         for learner in ("aware", ADAPTIVE)
-        for who in order
-        for other in others
-        if order.index(other) > order.index(who)
+        for teacher in order
+        for reference in references
+        if order.index(reference) > order.index(teacher)
     ]
 
 
@@ -294,16 +326,16 @@ def compare(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
     places = list(dict.fromkeys(outcomes["map"]))
     of_arm = {key: rows.set_index(["map", "participant"]) for key, rows in outcomes.groupby(["teacher", "learner"])}
     rows = []
-    for one, other in contrasts(list(dict.fromkeys(outcomes["teacher"]))):
-        if one not in of_arm or other not in of_arm:
+    for left, right in contrasts(list(dict.fromkeys(outcomes["teacher"]))):
+        if left not in of_arm or right not in of_arm:
             continue
-        both = of_arm[one][list(names)].join(of_arm[other][list(names)].add_suffix("|"), how="inner")
+        both = of_arm[left][list(names)].join(of_arm[right][list(names)].add_suffix("|"), how="inner")
         shared = [where for where in places if where in both.index.get_level_values("map")]
         for name in names:
             family = []
             for where in shared:
                 first, second = (both[column].xs(where, level="map").to_numpy() for column in (name, f"{name}|"))
-                arms = {"teacher": one[0], "first": one[1], "second_teacher": other[0], "second": other[1]}
+                arms = {"teacher": left[0], "first": left[1], "second_teacher": right[0], "second": right[1]}
                 means = {"mean_first": float(first.mean()), "mean_second": float(second.mean())}
                 family.append({**arms, "outcome": name, "map": where, **means, **_tested(first, second)})
             adjusted = iter(statistics.holm(np.array([row["p"] for row in family if row["map"] != ALL_MAPS])))
@@ -341,8 +373,8 @@ def robots(config: Config) -> tuple[str, ...]:
 
 def arm(teacher: str, learner: str) -> str:
     """An arm as the paper calls it, such as Human ITAL or Machine IMT."""
-    who = teacher.partition(":")
-    name = who[0].capitalize() + (f" {who[2]}" if who[2] else "")
+    parts = teacher.partition(":")
+    name = parts[0].capitalize() + (f" {parts[2]}" if parts[2] else "")
     return f"{name} {LABELS.get(learner, learner)}"
 
 

@@ -4,7 +4,6 @@ An arm is a teacher with a learner. Teachers are numbers: the choice is argmax�
 machine's pick for ρ = 1 without noise, a draw ∝ exp(ρ·TV) with noise, and a random arrow for ρ = 0.
 """
 
-import functools
 import itertools
 import json
 import math
@@ -12,19 +11,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from ital import __version__
-from ital._types import Array
 from ital.errors import InputError
-from ital.gradients import add_scaled
 from ital.learners import Learner
 from ital.study import _orders, _world
 from ital.study._config import ADAPTIVE, LEARNERS, Config, Map
+from ital.study._lanes import ArmLane, Trace, run_lanes
 from ital.study._rules import StudyRules
 from ital.study._table import frame
-from ital.study._world import METRICS, Arrows, Game
+from ital.study._world import METRICS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,12 +29,17 @@ if TYPE_CHECKING:
 MATCHED = "imt-matched"
 """The control: steps along the naive robot's gradient that are as long as the aware robot's would be."""
 
-LANES = 128  # lanes side by side; always so many, so that no number depends on how many there are
-_TEACHER = 2  # stream of random numbers beside those of the world
+LANES = 128  # lanes side by side; a fixed number, so that no result depends on how many there are
 
 
 class ArmTeacher(NamedTuple):
-    """A simulated participant's way to choose: ``rationality`` ρ and whether there is ``noise``."""
+    """A simulated participant's way to choose: argmaxᵢ(ρ·TVᵢ + noise·Gumbelᵢ).
+
+    Attributes:
+        name: Name of the teacher in tables.
+        rationality: ρ.
+        noise: 1 for a random choice, 0 for a certain one.
+    """
 
     name: str
     rationality: float
@@ -45,7 +47,19 @@ class ArmTeacher(NamedTuple):
 
 
 def teacher(name: str, rationality: float | None = None, *, default: float) -> ArmTeacher:
-    """The teacher called ``machine``, ``random`` or ``boltzmann[:RHO]``; ρ may be given apart."""
+    """A simulated participant by name.
+
+    Args:
+        name: ``machine``, ``random``, ``boltzmann`` or ``boltzmann:RHO``.
+        rationality: ρ of ``boltzmann``, instead of ``RHO`` in the name.
+        default: ρ of ``boltzmann`` where neither is given.
+
+    Returns:
+        The teacher.
+
+    Raises:
+        InputError: There is no such teacher, or ρ is not a finite number or goes with another teacher.
+    """
     kind, _, rho = name.partition(":")
     if kind not in ("machine", "random", "boltzmann") or (rho and kind != "boltzmann"):
         raise InputError(f"teacher must be machine, random, boltzmann or boltzmann:RHO, not {name!r}")
@@ -64,107 +78,16 @@ def teacher(name: str, rationality: float | None = None, *, default: float) -> A
     return ArmTeacher(f"boltzmann:{repr(value).removesuffix('.0')}", value, 1.0)
 
 
-class ArmLane(NamedTuple):
-    """The numbers of one participant on one map in one arm: whose draws, which map, which teacher, which learner."""
-
-    number: Any
-    code: Any
-    target: Any
-    cumulative: Any
-    rationality: Any
-    noise: Any
-    stream: Any
-    settings: Any
-    matched: Any
-    given: Any  # the choices of all steps that were made already, −1 where the teacher is to choose
-
-
-class Trace(NamedTuple):
-    """What happened in a lane: the candidates, the choices, the machine's picks, the lengths of the steps, w⁰ … w^T."""
-
-    arrows: Any
-    choice: Any
-    machine_choice: Any
-    length: Any
-    beliefs: Any
-
-
-def choose(key: Array, volumes: Array, rationality: Array, noise: Array) -> Array:
-    """argmax of ρ·TV + noise·Gumbel; ties take the lowest index."""
-    return jnp.argmax(rationality * volumes + noise * jax.random.gumbel(key, volumes.shape, volumes.dtype))
-
-
-def step(
-    game: Game, rule: Any, lr: Array, lane: ArmLane, mind: tuple[Array, Any], number: Array, arrows: Arrows,
-    given: Array, key: Array,
-) -> tuple[tuple[Array, Any], tuple[Array, ...]]:  # fmt: skip
-    """One step of one lane: score, choose, learn. Returns belief and memory; the choice, the machine's, the length."""
-    belief, memory = mind
-    lesson = _world.lesson(game, lr, belief, arrows, jnp.zeros((), jnp.int32), number)
-    scores = _world.volumes(lesson, belief, lane.target)
-    chosen = jnp.where(given < 0, choose(key, scores, lane.rationality, lane.noise), given)
-    lesson = lesson._replace(chosen=chosen)
-    after, memory, _ = rule.update(lesson, lane.settings, belief, memory)
-    length = jnp.linalg.norm(after - belief)
-    along = lesson.here.weighted_sum((jnp.arange(scores.shape[0]) == lesson.chosen).astype(scores.dtype))
-    steepness = jnp.linalg.norm(along)
-    control = add_scaled(belief, -length / jnp.where(steepness > 0, steepness, jnp.inf), along)
-    return (jnp.where(lane.matched, control, after), memory), (lesson.chosen, jnp.argmax(scores), length)
-
-
-def run_lanes(game: Game, rule: Any, steps: int, count: int, lr: Any, scale: Any, seed: Any, lanes: ArmLane) -> Trace:
-    """All lanes side by side, ``steps`` steps with ``count`` candidates each.
-
-    The program is that of one step, so that studies of any length share it.
-    """
-    given, lanes = lanes.given, jax.device_put(lanes._replace(given=()))
-    nowhere = np.zeros((len(given), game.dynamics.states), bool)
-    whose = seed, lanes.number, lanes.code, lanes.cumulative
-    arrows = _world.all_arrows(functools.partial(_draw_lanes, game, count, *whose), nowhere, steps)
-    minds = jax.tree.map(np.asarray, _first_minds(game, rule, scale, seed, lanes))  # of settled types, as after a step
-    start, done = minds[0], []
-    for t in range(steps):
-        shown = Arrows(arrows.cells[:, t], arrows.actions[:, t]), given[:, t]
-        minds, did = _step_lanes(game, rule, lr, seed, np.int32(t), lanes, *shown, minds)
-        done.append((*did, minds[0]))
-    choice, machine_choice, length, beliefs = (np.stack(each, axis=1) for each in zip(*done, strict=True))
-    return Trace(arrows, choice, machine_choice, length, np.concatenate([start[:, None], beliefs], axis=1))
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _draw_lanes(
-    game: Game, count: int, seed: Array, numbers: Array, codes: Array, cumulative: Array, first: Array, used: Array
-) -> tuple[Array, Arrows]:
-    def draw(number: Array, code: Array, cumulative: Array, used: Array) -> tuple[Array, Arrows]:
-        return _world.draw_arrows(game, count, _world.key_of(seed, number, code), cumulative, first, used)
-
-    return jax.vmap(draw)(numbers, codes, cumulative, used)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _first_minds(game: Game, rule: Any, scale: Array, seed: Array, lanes: ArmLane) -> tuple[Array, Any]:
-    def first_mind(lane: ArmLane) -> tuple[Array, Any]:
-        start = _world.first_belief(game, _world.key_of(seed, lane.number, lane.code), scale)
-        return start, rule.init(start, lane.settings)
-
-    return jax.vmap(first_mind)(lanes)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _step_lanes(
-    game: Game, rule: Any, lr: Array, seed: Array, number: Array, lanes: ArmLane, arrows: Arrows, given: Array,
-    minds: tuple[Array, Any],
-) -> tuple[tuple[Array, Any], tuple[Array, ...]]:  # fmt: skip
-    def step_lane(lane: ArmLane, arrows: Arrows, given: Array, mind: tuple[Array, Any]) -> Any:
-        key = _world.key_of(seed, lane.number, lane.code)
-        stream = jax.random.fold_in(jax.random.fold_in(key, _TEACHER), lane.stream)
-        return step(game, rule, lr, lane, mind, number, arrows, given, jax.random.fold_in(stream, number))
-
-    return jax.vmap(step_lane)(lanes, arrows, given, minds)
-
-
 class ArmsRun(NamedTuple):
-    """Simulated participants: axes participant, map, arm, then step; ``measures`` begin with step 0."""
+    """Simulated participants: axes participant, map, arm, then step.
+
+    Attributes:
+        numbers: Numbers of the participants.
+        maps: Names of the maps.
+        arms: Teacher and learner of each arm.
+        trace: Arrows, choices, lengths of steps and beliefs.
+        measures: Values by the names of the measures; they begin with step 0.
+    """
 
     numbers: list[int]
     maps: list[str]
@@ -182,10 +105,21 @@ def run(
     rules: StudyRules | None = None,
     show: Callable[[int], None] = lambda done: None,
 ) -> ArmsRun:
-    """Every participant teaches every learner on every map, once for each teacher.
+    """Let every participant teach every learner on every map, once for each teacher.
 
-    ``participants`` is how many (1, 2, …) or which numbers. ``learners`` are the study's, or any others and
-    :data:`MATCHED`. ``show`` is told how many participants are done.
+    Args:
+        config: The study.
+        participants: Number of participants (1, 2, …), or their numbers.
+        teachers: How they choose.
+        learners: The study's learners if None; any others and :data:`MATCHED` are allowed.
+        rules: Rules of the study, if they are made already.
+        show: Called with the number of participants that are done.
+
+    Returns:
+        Choices, beliefs and measures of all arms.
+
+    Raises:
+        InputError: There is no participant, or no such learner.
     """
     rules = rules or StudyRules(config)
     learners = config.learners if learners is None else learners
@@ -193,10 +127,10 @@ def run(
     if not numbers:
         raise InputError("at least one participant is needed")
     arms = [(teacher, learner) for teacher in teachers for learner in learners]
-    each = list(itertools.product(numbers, config.maps, arms))
-    every = [_lane(rules, number, on, arm) for number, on, arm in each]
-    kinds = [learner for _, _, (_, learner) in each]
-    trace = _run_all(rules, every, kinds, lambda lanes: show(lanes * len(numbers) // len(every)))
+    combinations = list(itertools.product(numbers, config.maps, arms))
+    lanes = [_lane(rules, number, on, arm) for number, on, arm in combinations]
+    kinds = [learner for _, _, (_, learner) in combinations]
+    trace = _run_all(rules, lanes, kinds, lambda done: show(done * len(numbers) // len(lanes)))
     shape = (len(numbers), len(config.maps), len(arms))
     trace = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), trace)
     measured = [rules.measures_many(on.name, trace.beliefs[:, i]) for i, on in enumerate(config.maps)]
@@ -207,7 +141,7 @@ def run(
 
 
 def _run_all(
-    rules: StudyRules, every: Sequence[ArmLane], learners: Sequence[str], show: Callable[[int], None] = lambda n: None
+    rules: StudyRules, lanes: Sequence[ArmLane], learners: Sequence[str], show: Callable[[int], None] = lambda n: None
 ) -> Trace:
     """The compiled programs on all lanes, one for each rule that learners share; traces in the order of the lanes."""
     of_rule: dict[Any, list[int]] = {}
@@ -216,9 +150,9 @@ def _run_all(
     traces, done = [], 0
     for rule, places in of_rule.items():
         for first in range(0, len(places), LANES):
-            lanes = [every[i] for i in places[first : first + LANES]]
-            traces.append(_run_some(rules, rule, lanes))
-            done += len(lanes)
+            block = [lanes[i] for i in places[first : first + LANES]]
+            traces.append(_run_some(rules, rule, block))
+            done += len(block)
             show(done)
     back = np.argsort(np.concatenate([np.asarray(places) for places in of_rule.values()]))
     return jax.tree.map(lambda *each: np.concatenate(each)[back], *traces)
@@ -227,10 +161,10 @@ def _run_all(
 def _run_some(rules: StudyRules, rule: Any, lanes: Sequence[ArmLane]) -> Trace:
     """The compiled program on a few lanes, filled up and cut back."""
     config = rules.config
-    settled = (np.float32(config.lr), np.float32(config.start), np.uint32(config.seed))
+    numbers = (np.float32(config.lr), np.float32(config.start), np.uint32(config.seed))
     padded = [*lanes, *itertools.repeat(lanes[-1], LANES - len(lanes))]
     stacked = jax.tree.map(lambda *each: np.stack(each), *padded)
-    trace = run_lanes(rules.game, rule, config.steps, config.candidates, *settled, stacked)
+    trace = run_lanes(rules.game, rule, config.steps, config.candidates, *numbers, stacked)
     return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(lanes)], trace)
 
 
@@ -253,7 +187,7 @@ def _lane(
         cumulative=truth.cumulative,
         rationality=np.float32(teacher.rationality),
         noise=np.float32(teacher.noise),
-        # Robots are taught apart, so a teacher who throws dice throws them anew for each.
+        # Robots are taught apart: a random teacher draws for each by itself.
         stream=np.uint32(_world.map_code(f"{teacher.name} {learner}")),
         settings=_robot(rules, learner).settings,
         matched=np.bool_(learner == MATCHED),
@@ -277,7 +211,16 @@ class Replayed(NamedTuple):
 
 
 def replay(rules: StudyRules, taught: Sequence[Taught], learner: str) -> Replayed:
-    """The choices of people shown to a learner, who may be another one than they were made for, or the control."""
+    """Show the choices of people to a learner.
+
+    Args:
+        rules: Rules of the study.
+        taught: The choices.
+        learner: Any learner, also another than the choices were made for, or :data:`MATCHED`.
+
+    Returns:
+        Lengths of the steps, and measures after each.
+    """
     nobody = ArmTeacher("nobody", 0.0, 0.0)
     lanes = [_lane(rules, each.number, rules.map(each.map), (nobody, learner), each.choices) for each in taught]
     trace = _run_all(rules, lanes, [learner] * len(lanes))
@@ -292,18 +235,39 @@ def replay(rules: StudyRules, taught: Sequence[Taught], learner: str) -> Replaye
 def simulate(
     config: Config, participants: int | Sequence[int], teachers: Sequence[ArmTeacher], **options: Any
 ) -> "pd.DataFrame":
-    """The step table of simulated participants; arguments are those of :func:`run`."""
+    """The step table of simulated participants.
+
+    Args:
+        config: The study.
+        participants: Number of participants (1, 2, …), or their numbers.
+        teachers: How they choose, from :func:`teacher`.
+        **options: Further arguments of :func:`run`: ``learners``, ``rules``, ``show``.
+
+    Returns:
+        One row per step; :data:`~ital.study._table.CODEBOOK` explains its columns.
+
+    Raises:
+        InputError: There is no participant, or no such learner.
+    """
     return table(config, run(config, participants, teachers, **options))
 
 
 def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
-    """The rows of simulated participants, sorted by participant, map, arm and step."""
+    """The rows of simulated participants.
+
+    Args:
+        config: The study.
+        run: What the participants did.
+
+    Returns:
+        The step table, sorted by participant, map, arm and step.
+    """
     import pandas as pd
 
     numbers, maps, arms, trace, measures = run
     shape, taught = trace.choice.shape, [learner for _, learner in arms]
     # A robot that the study itself does not have is simulated as if it had.
-    learners = [learner for learner in (*LEARNERS, ADAPTIVE) if learner in (*config.learners, *taught)]
+    learners = tuple(learner for learner in (*LEARNERS, ADAPTIVE) if learner in (*config.learners, *taught))
     orders = [order_of(number, len(maps), learners) for number in numbers]
     arrows = np.stack([trace.arrows.cells, trace.arrows.actions], axis=-1)
     chosen = np.take_along_axis(arrows, trace.choice[..., None, None], axis=-2)[..., 0, :]
@@ -348,13 +312,13 @@ def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
     )
 
 
-def _places(order: str, map_index: int, learners: Sequence[str], which: Sequence[str]) -> list[int]:
+def _places(order: str, map_index: int, learners: Sequence[str], taught: Sequence[str]) -> list[int]:
     """Which robot each of these is on a map; the control, which nobody teaches in a study, counts as the last."""
     places = {learner: i for i, learner in enumerate(_orders.robots(order, map_index, learners), start=1)}
-    return [places.get(learner, len(learners)) for learner in which]
+    return [places.get(learner, len(learners)) for learner in taught]
 
 
-def order_of(number: int, maps: int, learners: Sequence[str] = LEARNERS) -> str:
+def order_of(number: int, maps: int, learners: tuple[str, ...] = LEARNERS) -> str:
     """The order of a simulated participant: all orders in turn."""
-    every = _orders.orders(maps, learners)
-    return every[(number - 1) % len(every)]
+    all_orders = _orders.orders(maps, learners)
+    return all_orders[(number - 1) % len(all_orders)]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ital._platform import set_up_jax
 from ital.errors import InputError
 from ital.study._cli_server import CONFIG, need_extra
 
@@ -17,10 +18,6 @@ if TYPE_CHECKING:
     from ital.study._table import StudyData
 
 KEY = "ITAL_STUDY_SIMULATION_KEY"
-TEACHER = Annotated[str, typer.Option(help="How they choose: machine (the best arrow), boltzmann or random.")]
-RATIONALITY = Annotated[
-    float | None, typer.Option(help="Of boltzmann teachers: the larger, the more like the machine (default: β).")
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -32,15 +29,19 @@ def register(app: typer.Typer) -> None:
 
 def simulate(
     participants: Annotated[int, typer.Option(help="How many.", min=1, show_default=False)],
-    teacher: TEACHER = "machine",
-    rationality: RATIONALITY = None,
+    teacher: Annotated[
+        str, typer.Option(help="How they choose: machine (the best arrow), boltzmann or random.")
+    ] = "machine",
+    rationality: Annotated[
+        float | None, typer.Option(help="Of boltzmann teachers: the larger, the more like the machine (default: β).")
+    ] = None,
     config: CONFIG = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the data: simulate here, without a server.")] = None,
     url: Annotated[str | None, typer.Option(help="A running study: go through its pages as people do.")] = None,
     think: Annotated[float, typer.Option(help="With --url: mean seconds before each choice.", min=0)] = 0.0,
     at_once: Annotated[int | None, typer.Option(help="With --url: how many at a time (default: all).", min=1)] = None,
-    ramp: Annotated[float, typer.Option(help="With --url: begin within so many seconds.", min=0)] = 0.0,
-    limit: Annotated[float | None, typer.Option(help="With --url: stop after so many seconds.", min=0)] = None,
+    ramp: Annotated[float, typer.Option(help="With --url: seconds within which all begin.", min=0)] = 0.0,
+    limit: Annotated[float | None, typer.Option(help="With --url: seconds after which all stop.", min=0)] = None,
     seed: Annotated[int, typer.Option(help="With --url: seed of their dice.", min=0)] = 0,
     adaptive: Annotated[bool, typer.Option("--adaptive", help="With --out: teach the adaptive robot as well.")] = False,
 ) -> None:
@@ -51,29 +52,29 @@ def simulate(
         raise InputError(
             "--adaptive goes with --out: with --url the server's configuration says which robots there are"
         )
-    read, teachers = _parts(config, teacher, rationality)
+    study, teachers = _parts(config, teacher, rationality)
     if out is not None:
-        _simulate_here(dataclasses.replace(read, adaptive=read.adaptive or adaptive), participants, teachers, out)
+        _simulate_here(dataclasses.replace(study, adaptive=study.adaptive or adaptive), participants, teachers, out)
     elif url is not None:
         if len(teachers) > 1:
             raise InputError("with --url one teacher at a time")
         options = {"think": think, "at_once": at_once, "ramp": ramp, "limit": limit, "seed": seed}
-        _simulate_there(read, participants, teachers[0], url, options)
+        _simulate_there(study, participants, teachers[0], url, options)
 
 
 def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple["Config", list["ArmTeacher"]]:
-    _set_up_jax()
+    set_up_jax("cpu")  # steps of a study are far too small for a GPU
     from ital.study import _arms
     from ital.study._config import load_config
 
-    read = load_config(config)
+    study = load_config(config)
     names = [name.strip() for name in teacher.split(",") if name.strip()]
     if not names or len(set(names)) < len(names):
         raise InputError(f"teacher must be machine, random, boltzmann or several of them, not {teacher!r}")
-    fits = [rationality if name == "boltzmann" else None for name in names]
     if rationality is not None and "boltzmann" not in names:
         raise InputError("--rationality goes with --teacher boltzmann alone")
-    return read, [_arms.teacher(name, rho, default=read.beta) for name, rho in zip(names, fits, strict=True)]
+    rho = {"boltzmann": rationality}  # of the others, one that is in the name
+    return study, [_arms.teacher(name, rho.get(name), default=study.beta) for name in names]
 
 
 def _simulate_here(config: "Config", participants: int, teachers: list["ArmTeacher"], out: Path) -> None:
@@ -99,15 +100,15 @@ def _simulate_there(config: "Config", count: int, teacher: "ArmTeacher", url: st
         raise InputError(f"simulated participants need the key of the server in the environment: set {KEY}")
     total = count * (config.warm_up_steps + len(config.maps) * len(config.learners) * config.steps)
     with show_progress(f"{count} simulated participants, {teacher.name}", total) as show:
-        told = time.monotonic()
+        shown_at = time.monotonic()
 
-        def tell(steps: int) -> None:
-            nonlocal told
-            if time.monotonic() - told > 0.2:
-                told = time.monotonic()
+        def show_at_times(steps: int) -> None:
+            nonlocal shown_at
+            if time.monotonic() - shown_at > 0.2:
+                shown_at = time.monotonic()
                 show(steps)
 
-        running = _participants.take_part(url, config, teacher, count, key=key, show=tell, **options)
+        running = _participants.take_part(url, config, teacher, count, key=key, show=show_at_times, **options)
         outcome = asyncio.run(running)
         show(len(outcome.latencies))
     summary = outcome.summary()
@@ -131,7 +132,7 @@ def analyze(
     ] = None,
 ) -> None:
     """Arms, tests, bars, curves and a one-page report, from people's or simulated data; it says which."""
-    _set_up_jax()
+    set_up_jax("cpu")
     from ital._progress import show_progress
     from ital.study import _analysis, _figures, _report
 
@@ -168,7 +169,7 @@ def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
 
     with open_store(str(path / "study.db") if path.is_dir() else source) as store:
         config = store.config()
-        tables = [store.steps_table(each) for each in ([mode] if mode else ["live", "simulated"])]
+        tables = [store.steps_table(name) for name in ([mode] if mode else ["live", "simulated"])]
     tables = [table for table in tables if len(table)]
     if not tables:
         raise InputError(f"no participant of {source} has taught yet: there is nothing to analyse")
@@ -180,7 +181,7 @@ def power(
         float | None, typer.Option(help="Cohen's d of the paired difference: say how many people it needs.")
     ] = None,
     participants: Annotated[
-        int | None, typer.Option(help="Say instead which effect so many people can find.", min=2)
+        int | None, typer.Option(help="Number of people: say which effect they can find.", min=2)
     ] = None,
     chance: Annotated[float, typer.Option("--power", help="Chance to find the effect.")] = 0.8,
     alpha: Annotated[float, typer.Option(help="Level of significance, two-sided.")] = 0.05,
@@ -223,27 +224,21 @@ def _power_of_simulated(
     chance: float,
     alpha: float,
 ) -> None:
-    _set_up_jax()
+    set_up_jax("cpu")
     from ital._progress import show_progress
     from ital.study import _arms, _power
     from ital.study._config import load_config
 
-    read, (robot, against) = load_config(config), robots
+    study, (robot, against) = load_config(config), robots
     values = [str(rho) for rho in _power.RATIONALITIES] if rationality is None else rationality.split(",")
     names = ["random", *(f"boltzmann:{value.strip()}" for value in values), "machine"]
-    teachers = [_arms.teacher(name, default=read.beta) for name in names]
+    teachers = [_arms.teacher(name, default=study.beta) for name in names]
     with show_progress(f"{pool} simulated participants, {len(teachers)} teachers", pool) as show:
         table = _power.simulated_effects(
-            read, teachers, pool=pool, outcome=outcome, robot=robot, against=against, power=chance, alpha=alpha,
+            study, teachers, pool=pool, outcome=outcome, robot=robot, against=against, power=chance, alpha=alpha,
             show=show,
         )  # fmt: skip
     print("SIMULATED teachers: where people lie between them is not known before people have taken part.")
     print(f"{outcome}, {robot} against {against}; participants needed for power {chance:g}, α = {alpha:g}:")
     counts = {name: table[name].map(str).where(table[name].notna(), "more") for name in ("needed", "needed_all_maps")}
     print(table.assign(**counts).to_string(index=False, float_format=lambda value: f"{value:.2f}"))
-
-
-def _set_up_jax() -> None:
-    from ital._platform import set_up_jax
-
-    set_up_jax("cpu")  # steps of a study are far too small for a GPU

@@ -59,15 +59,15 @@ def serve(
     from ital.study.store import open_store
 
     # All that can be wrong is found before the first page is served, and before anything is written.
-    read = study.load_config(config)
+    parsed = study.load_config(config)
     password_of(os.environ)
     with open_store(database, create=True) as store, store.claimed():
         settings = from_environment(store.key_file)
         name = store.name
     listening, address = listen(host, port)
     _set_up_jax()
-    say(f"study {read.name} (version {read.hash[:12]}), data in {name}")
-    run(create_app(read, database, settings), listening, f"participants {address}/   dashboard {address}/dashboard")
+    say(f"study {parsed.name} (version {parsed.hash[:12]}), data in {name}")
+    run(create_app(parsed, database, settings), listening, f"participants {address}/   dashboard {address}/dashboard")
 
 
 def play(
@@ -81,12 +81,12 @@ def play(
     from ital import study
     from ital.study.server import create_play_app
 
-    read = study.load_config(config)
+    parsed = study.load_config(config)
     listening, address = listen(host, port)
     _set_up_jax()
     page = f"{address}/play"
     opened = page if browser and _has_screen() else None
-    run(create_play_app(read), listening, f"{page}   (Ctrl-C ends it; nothing is stored)", opened)
+    run(create_play_app(parsed), listening, f"{page}   (Ctrl-C ends it; nothing is stored)", opened)
 
 
 def export(
@@ -149,8 +149,8 @@ def restore(
 
     if tombstones is not None and not tombstones.is_file():
         raise InputError(f"there is no file {tombstones}")
-    more = [] if tombstones is None else read_tombstones(tombstones)
-    counts = backups.restore(file, database, replace=replace, more_tombstones=more)
+    more_tombstones = [] if tombstones is None else read_tombstones(tombstones)
+    counts = backups.restore(file, database, replace=replace, more_tombstones=more_tombstones)
     print(f"{counts['participants']} participants, {counts['steps']} steps; {counts['erased']} erased again")
 
 

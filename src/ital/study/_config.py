@@ -4,7 +4,6 @@ import dataclasses
 import functools
 import hashlib
 import json
-import math
 import re
 import tomllib
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ital.errors import InputError
+from ital.study._toml import TomlTable
 
 LEARNERS = ("naive", "aware")  # of every study
 ADAPTIVE = "adaptive"  # the third, where the key of that name is true
@@ -26,7 +26,12 @@ Rows = tuple[tuple[float, ...], ...]
 
 @dataclass(frozen=True)
 class Map:
-    """A named square of rewards, first row at the top."""
+    """A named square of rewards.
+
+    Attributes:
+        name: Name of the map; its draws depend on it, not on its place in the file.
+        rewards: Rewards of the cells, row by row from the top.
+    """
 
     name: str
     rewards: Rows
@@ -34,7 +39,14 @@ class Map:
 
 @dataclass(frozen=True)
 class Physics:
-    """How the robot moves and plans: section ``[world]``."""
+    """How the robot moves and plans: section ``[world]``.
+
+    Attributes:
+        slip: Probability of each direction that the robot did not choose.
+        death: Probability that a walk ends with a step.
+        discount: Weight of the value of the next cell.
+        sharpness: Sharpness of the soft maximum over actions in planning.
+    """
 
     slip: float = 0.06
     death: float = 0.02
@@ -44,7 +56,12 @@ class Physics:
 
 @dataclass(frozen=True)
 class ConsentForm:
-    """What participants agree to. A new text wants a new version."""
+    """What participants agree to.
+
+    Attributes:
+        version: Version of the text; a new text needs a new one.
+        text: The text.
+    """
 
     version: str
     text: str
@@ -52,7 +69,13 @@ class ConsentForm:
 
 @dataclass(frozen=True)
 class Instruction:
-    """One page of instructions, with the name of a drawing where there is one."""
+    """One page of instructions.
+
+    Attributes:
+        title: Heading of the page.
+        text: Its text.
+        picture: Name of the drawing on it; None: none.
+    """
 
     title: str
     text: str
@@ -61,7 +84,13 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Question:
-    """A question of the comprehension check; ``answer`` is the index of the right option, from 0."""
+    """A question of the comprehension check.
+
+    Attributes:
+        question: The question.
+        options: The possible answers.
+        answer: Index of the right answer, from 0.
+    """
 
     question: str
     options: tuple[str, ...]
@@ -70,7 +99,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Completion:
-    """What a participant gets at the end: a code, and where to send them, if anywhere."""
+    """What a participant gets at the end.
+
+    Attributes:
+        code: Code that proves the participation.
+        redirect: Address of the page to send the participant to; None: nowhere.
+    """
 
     code: str
     redirect: str | None = None
@@ -78,7 +112,35 @@ class Completion:
 
 @dataclass(frozen=True)
 class Config:
-    """A study. Made by :func:`load_config`; ``docs/study.md`` explains every key."""
+    """A study. Made by :func:`load_config`; ``docs/study.md`` explains every key.
+
+    Attributes:
+        name: Short name, fit for files.
+        title: Title that participants see.
+        seed: Seed of all draws.
+        maps: Maps on which participants teach.
+        warm_up_map: Map of the warm-up.
+        consent: What participants agree to.
+        instructions: Pages of instructions.
+        check: Questions of the comprehension check.
+        debriefing: Text at the end.
+        completion: Code and address at the end.
+        steps: Number of steps of each robot on a map.
+        warm_up_steps: Number of steps of the warm-up.
+        warm_up_learner: Kind of robot in the warm-up.
+        candidates: Number of arrows to choose from in a step.
+        lr: Step size η of the robots.
+        beta: Rationality β that the aware robot assumes.
+        start: Largest absolute reward of the first belief.
+        arrows: Directions of arrows: ``boltzmann``, drawn from the true policy, or ``optimal``, its best ones.
+        palette: Colours of the maps: ``safe`` or ``paper``.
+        numbers: Whether maps show numbers.
+        hint: Whether pages show the machine's pick after a step.
+        release_after_minutes: Minutes without a sign of life after which a slot is free again.
+        intake: Largest number of live participants; None: no limit.
+        adaptive: Whether there is an adaptive robot on every map.
+        world: How the robot moves and plans.
+    """
 
     name: str
     title: str
@@ -127,14 +189,22 @@ class Config:
         return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()
 
     def as_dict(self) -> dict[str, Any]:
-        """The content as plain lists, dictionaries, text and numbers, without keys that are not set."""
+        """The content as plain lists, dictionaries, text and numbers.
+
+        Returns:
+            The keys of the TOML file with their values, without keys that are not set.
+        """
         content = dataclasses.asdict(self)
         if not self.adaptive:
             del content["adaptive"]  # studies that began before there was this key keep their hash
         return _plain(content)
 
     def public(self) -> dict[str, Any]:
-        """What a participant's browser may know: no answers, no kinds of learner, no seed, nothing of the end."""
+        """What a participant's browser may know.
+
+        Returns:
+            Texts and sizes for the pages: no answers, no kinds of learner, no seed, nothing of the end.
+        """
         return {
             "title": self.title,
             "palette": self.palette,
@@ -148,18 +218,29 @@ class Config:
             "version": self.hash,
             "consent": dataclasses.asdict(self.consent),
             "instructions": [_plain(dataclasses.asdict(page)) for page in self.instructions],
-            "check": [{"question": one.question, "options": list(one.options)} for one in self.check],
+            "check": [{"question": asked.question, "options": list(asked.options)} for asked in self.check],
         }
 
     def to_toml(self) -> str:
-        """The content as a file that :func:`load_config` reads back to the same hash."""
+        """The content as a TOML file.
+
+        Returns:
+            Text that :func:`parse_config` reads back to the same hash.
+        """
         return _toml(self.as_dict())
 
 
 def load_config(path: str | Path | None = None) -> Config:
-    """Reads a study from a TOML file, or the one of its name that comes with ital; None is the paper's.
+    """Read a study from a TOML file.
 
-    Refuses with one line that names the file and the key.
+    Args:
+        path: A file, or ``paper`` or ``short``, which come with ital; None: ``paper``.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        InputError: The file cannot be read, or a key is wrong; the line names the file and the key.
     """
     shipped = "paper" if path is None else str(path)
     if shipped in ("paper", "short"):
@@ -174,202 +255,111 @@ def load_config(path: str | Path | None = None) -> Config:
 
 
 def parse_config(text: str, name: str = "study.toml") -> Config:
-    """Reads a study from the text of a TOML file; ``name`` is the file's name in messages."""
+    """Read a study from the text of a TOML file.
+
+    Args:
+        text: The text.
+        name: Name of the file in messages.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        InputError: The text is not TOML, or a key is wrong; the line names the file and the key.
+    """
     try:
-        content = tomllib.loads(text)
+        return _config(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{name} is not TOML: {error}") from None
-    try:
-        return _config(content)
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
 
 
 def _config(content: Mapping[str, Any]) -> Config:
     """Checks every key and puts them together."""
-    read = _Section("", content, Config)
-    maps = tuple(_map(_Section(f"maps[{i + 1}].", table, Map)) for i, table in enumerate(read.tables("maps")))
-    warm_up_map = _map(_Section("warm_up_map.", read.table("warm_up_map"), Map))
-    every = (*maps, warm_up_map)
-    size = len(warm_up_map.rewards)
-    for each in every:
+    table = TomlTable("", content, Config)
+    maps = tuple(_map(each) for each in table.sections("maps", Map))
+    warm_up_map = _map(table.section("warm_up_map", Map))
+    size, names = len(warm_up_map.rewards), [each.name for each in (*maps, warm_up_map)]
+    for each in maps:
         if len(each.rewards) != size:
             raise InputError(
                 f"maps must all have one size, but {each.name!r} has {len(each.rewards)} rows "
                 f"and {warm_up_map.name!r} has {size}"
             )
-    names = [each.name for each in every]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"maps and warm_up_map must have names of their own, but {twice!r} is there twice")
-    consent, completion = (read.table(name) for name in ("consent", "completion"))
-    adaptive = read.yes_or_no("adaptive")
+    consent = table.section("consent", ConsentForm)
+    adaptive = table.yes_or_no("adaptive")
     return Config(
-        name=read.slug("name"),
-        title=read.text("title"),
-        seed=read.whole("seed", 0, 2**32 - 1),
+        name=table.slug("name"),
+        title=table.text("title"),
+        seed=table.whole("seed", 0, 2**32 - 1),
         maps=maps,
         warm_up_map=warm_up_map,
-        consent=_consent(_Section("consent.", consent, ConsentForm)),
-        instructions=tuple(
-            _instruction(_Section(f"instructions[{i + 1}].", table, Instruction))
-            for i, table in enumerate(read.tables("instructions"))
-        ),
-        check=tuple(
-            _question(_Section(f"check[{i + 1}].", table, Question)) for i, table in enumerate(read.tables("check"))
-        ),
-        debriefing=read.text("debriefing"),
-        completion=_completion(_Section("completion.", completion, Completion)),
-        steps=read.whole("steps", 1, 1000),
-        warm_up_steps=read.whole("warm_up_steps", 1, 1000),
-        warm_up_learner=read.one_of("warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS),
+        consent=ConsentForm(consent.text("version", most=40), consent.text("text")),
+        instructions=tuple(_instruction(each) for each in table.sections("instructions", Instruction)),
+        check=tuple(_question(each) for each in table.sections("check", Question)),
+        debriefing=table.text("debriefing"),
+        completion=_completion(table.section("completion", Completion)),
+        steps=table.whole("steps", 1, 1000),
+        warm_up_steps=table.whole("warm_up_steps", 1, 1000),
+        warm_up_learner=table.one_of("warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS),
         # No cell may come twice in a row, so two steps must fit into the map.
-        candidates=read.whole("candidates", 2, size * size // 2),
-        lr=read.number("lr", above=0.0, most=1.0),
-        beta=read.number("beta", least=0.0, most=1e9),
-        start=read.number("start", above=0.0, most=1e3),
-        arrows=read.one_of("arrows", ARROWS),
-        palette=read.one_of("palette", PALETTES),
-        numbers=read.yes_or_no("numbers"),
-        hint=read.yes_or_no("hint"),
-        release_after_minutes=read.number("release_after_minutes", above=0.0, most=1e6),
-        intake=read.whole("intake", 1, 10**6) if "intake" in content else None,
+        candidates=table.whole("candidates", 2, size * size // 2),
+        lr=table.number("lr", above=0.0, most=1.0),
+        beta=table.number("beta", least=0.0, most=1e9),
+        start=table.number("start", above=0.0, most=1e3),
+        arrows=table.one_of("arrows", ARROWS),
+        palette=table.one_of("palette", PALETTES),
+        numbers=table.yes_or_no("numbers"),
+        hint=table.yes_or_no("hint"),
+        release_after_minutes=table.number("release_after_minutes", above=0.0, most=1e6),
+        intake=table.whole("intake", 1, 10**6) if "intake" in content else None,
         adaptive=adaptive,
-        world=_physics(_Section("world.", read.table("world", {}), Physics)),
+        world=_physics(table.section("world", Physics)),
     )
 
 
-def _map(read: "_Section") -> Map:
-    rows = read.get("rewards")
-    name = read.text("name", most=40)
+def _map(table: TomlTable) -> Map:
+    rows = table.get("rewards")
+    name = table.text("name", most=40)
     square = isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(rows) for row in rows)
     if not square or not 3 <= len(rows) <= 8:
-        raise InputError(f"{read.prefix}rewards must be a square of numbers, 3 to 8 rows of as many")
+        raise InputError(f"{table.prefix}rewards must be a square of numbers, 3 to 8 rows of as many")
     for row in rows:
         for cell in row:
-            if isinstance(cell, bool) or not isinstance(cell, int | float) or not abs(cell) <= 100:
-                raise InputError(f"{read.prefix}rewards must be numbers from -100 to 100, not {cell!r}")
+            if type(cell) not in (int, float) or not abs(cell) <= 100:
+                raise InputError(f"{table.prefix}rewards must be numbers from -100 to 100, not {cell!r}")
     return Map(name, tuple(tuple(float(cell) for cell in row) for row in rows))
 
 
-def _consent(read: "_Section") -> ConsentForm:
-    return ConsentForm(read.text("version", most=40), read.text("text"))
+def _instruction(table: TomlTable) -> Instruction:
+    picture = table.one_of("picture", PICTURES) if "picture" in table.content else None
+    return Instruction(table.text("title", most=200), table.text("text"), picture)
 
 
-def _instruction(read: "_Section") -> Instruction:
-    picture = read.one_of("picture", PICTURES) if read.has("picture") else None
-    return Instruction(read.text("title", most=200), read.text("text"), picture)
-
-
-def _question(read: "_Section") -> Question:
-    options = read.get("options")
+def _question(table: TomlTable) -> Question:
+    options = table.get("options")
     if not isinstance(options, list) or len(options) < 2 or not all(isinstance(o, str) and o.strip() for o in options):
-        raise InputError(f"{read.prefix}options must be a list of two answers at least, each a text")
-    return Question(read.text("question"), tuple(options), read.whole("answer", 0, len(options) - 1))
+        raise InputError(f"{table.prefix}options must be a list of two answers at least, each a text")
+    return Question(table.text("question"), tuple(options), table.whole("answer", 0, len(options) - 1))
 
 
-def _completion(read: "_Section") -> Completion:
-    redirect = read.text("redirect") if read.has("redirect") else None
+def _completion(table: TomlTable) -> Completion:
+    redirect = table.text("redirect") if "redirect" in table.content else None
     if redirect is not None and not re.fullmatch(r"https?://[^\s]+", redirect):
-        raise InputError(f"{read.prefix}redirect must be an address that begins with https://, not {redirect!r}")
-    return Completion(read.text("code", most=100), redirect)
+        raise InputError(f"{table.prefix}redirect must be an address that begins with https://, not {redirect!r}")
+    return Completion(table.text("code", most=100), redirect)
 
 
-def _physics(read: "_Section") -> Physics:
-    slip, death = read.number("slip", least=0.0, most=1.0), read.number("death", above=0.0, most=1.0)
+def _physics(table: TomlTable) -> Physics:
+    slip, death = table.number("slip", least=0.0, most=1.0), table.number("death", above=0.0, most=1.0)
     if death + 3 * slip > 1:
-        raise InputError(f"{read.prefix}slip and death must be probabilities with death + 3·slip at most 1")
-    discount = read.number("discount", least=0.0, most=0.99)
-    return Physics(slip, death, discount, read.number("sharpness", above=0.0, most=1e4))
-
-
-class _Section:
-    """A table of the file: reads its keys one by one, and refuses those that the dataclass ``like`` does not know."""
-
-    def __init__(self, prefix: str, content: Any, like: type) -> None:
-        if not isinstance(content, dict):
-            raise InputError(f"{prefix.removesuffix('.')} must be a table of keys, not {content!r}")
-        self.prefix, self.content = prefix, content
-        fields = dataclasses.fields(like)
-        self.defaults = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
-        unknown = [key for key in content if key not in {field.name for field in fields}]
-        if unknown:
-            allowed = ", ".join(field.name for field in fields)
-            raise InputError(f"unknown key {prefix}{unknown[0]}: the keys here are {allowed}")
-
-    def has(self, key: str) -> bool:
-        """Whether the file sets the key."""
-        return key in self.content
-
-    def get(self, key: str) -> Any:
-        """The value as it stands, or the default."""
-        if key not in self.content and key not in self.defaults:
-            raise InputError(f"the key {self.prefix}{key} is missing")
-        return self.content.get(key, self.defaults.get(key))
-
-    def text(self, key: str, most: int = 20_000) -> str:
-        """A text that is not empty; blanks around it do not count."""
-        value = self.get(key)
-        if not isinstance(value, str) or not value.strip() or len(value) > most:
-            raise InputError(f"{self.prefix}{key} must be a text of 1 to {most} characters, not {_short(value)}")
-        return value.strip()
-
-    def slug(self, key: str) -> str:
-        """A short name that is fit for a file."""
-        value = self.text(key, most=60)
-        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", value):
-            raise InputError(f"{self.prefix}{key} may hold letters, digits, - and _ only, not {value!r}")
-        return value
-
-    def whole(self, key: str, least: int, most: int) -> int:
-        """A whole number in a range."""
-        value = self.get(key)
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise InputError(f"{self.prefix}{key} must be a whole number from {least} to {most}, not {_short(value)}")
-        return value
-
-    def number(self, key: str, *, above: float = -math.inf, least: float = -math.inf, most: float) -> float:
-        """A finite number in a range."""
-        value = self.get(key)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-            or not (above < value and least <= value <= most)
-        ):
-            lower = f"above {above:g}" if above > -math.inf else f"at least {least:g}"
-            raise InputError(f"{self.prefix}{key} must be a number {lower}, at most {most:g}, not {_short(value)}")
-        return float(value)
-
-    def one_of(self, key: str, allowed: tuple[str, ...]) -> str:
-        """One of a few words."""
-        value = self.get(key)
-        if value not in allowed:
-            raise InputError(f"{self.prefix}{key} must be one of {', '.join(allowed)}, not {_short(value)}")
-        return value
-
-    def yes_or_no(self, key: str) -> bool:
-        """True or false."""
-        value = self.get(key)
-        if not isinstance(value, bool):
-            raise InputError(f"{self.prefix}{key} must be true or false, not {_short(value)}")
-        return value
-
-    def table(self, key: str, default: Any = None) -> Any:
-        """A table, ``default`` if there is none."""
-        return self.content.get(key, default) if default is not None else self.get(key)
-
-    def tables(self, key: str) -> list[Any]:
-        """A list of tables, one at least."""
-        value = self.get(key)
-        if not isinstance(value, list) or not value:
-            raise InputError(f"{self.prefix}{key} must be written as one or more tables [[{key}]]")
-        return value
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else text[:57] + "…"
+        raise InputError(f"{table.prefix}slip and death must be probabilities with death + 3·slip at most 1")
+    discount = table.number("discount", least=0.0, most=0.99)
+    return Physics(slip, death, discount, table.number("sharpness", above=0.0, most=1e4))
 
 
 def _plain(value: Any) -> Any:

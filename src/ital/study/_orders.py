@@ -7,16 +7,20 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ital.study._config import LEARNERS
 
-LONGEST = 6  # beyond so many maps the pattern of who comes first repeats: 64 orders are enough to balance
-
-
-def orders(maps: int, learners: Sequence[str] = LEARNERS) -> list[str]:
-    """Every order: the learner that is robot 1 on each map, joined by hyphens; those that change often come first."""
-    return list(_orders(maps, tuple(learners)))
+LONGEST = 6  # beyond this number of maps the pattern of who comes first repeats: 64 orders are enough to balance
 
 
 @functools.lru_cache(maxsize=16)
-def _orders(maps: int, learners: tuple[str, ...]) -> tuple[str, ...]:
+def orders(maps: int, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
+    """Every order of robots over the maps of a study.
+
+    Args:
+        maps: Number of maps.
+        learners: Kinds of robot on every map.
+
+    Returns:
+        For each order the learner that is robot 1 on each map, joined by hyphens. Orders that change often come first.
+    """
     patterns = itertools.product(learners, repeat=min(maps, LONGEST))
 
     def repeats(pattern: tuple[str, ...]) -> int:
@@ -26,27 +30,48 @@ def _orders(maps: int, learners: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def robots(order: str, map_index: int, learners: Sequence[str] = LEARNERS) -> tuple[str, ...]:
-    """The learners behind robot 1, robot 2, … on a map: from the first on, in their own order, round and round.
+    """The learners behind robot 1, robot 2, … on a map: a cyclic Latin square.
 
-    So whoever is first equally often is second, and third, equally often as well: a cyclic Latin square.
+    Whoever is first equally often is second, and third, equally often as well.
+
+    Args:
+        order: An order from :func:`orders`.
+        map_index: Index of the map, from 0.
+        learners: Kinds of robot on every map.
+
+    Returns:
+        The learners, beginning with the one that the order names; the others follow in turn.
     """
     first = learners.index(order.split("-")[map_index])
     return (*learners[first:], *learners[:first])
 
 
-def turns(order: str, learners: Sequence[str] = LEARNERS) -> list[str]:
-    """The orders in which every map's first robot is so many places further on, this one first; for two: opposites."""
-    return list(_turns(order, tuple(learners)))
-
-
 @functools.lru_cache(maxsize=4096)
-def _turns(order: str, learners: tuple[str, ...]) -> tuple[str, ...]:
+def turns(order: str, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
+    """The orders in which the first robot of every map is 0, 1, … places further on.
+
+    Args:
+        order: An order from :func:`orders`.
+        learners: Kinds of robot on every map.
+
+    Returns:
+        As many orders as there are learners, ``order`` first. For two learners: an order and its opposite.
+    """
     maps = range(order.count("-") + 1)
     return tuple("-".join(each) for each in zip(*(robots(order, i, learners) for i in maps), strict=True))
 
 
 def firsts(counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEARNERS) -> list[dict[str, int]]:
-    """For each map, how often each learner came first."""
+    """How often each learner came first on each map.
+
+    Args:
+        counted: Number of participants by order.
+        maps: Number of maps.
+        learners: Kinds of robot on every map.
+
+    Returns:
+        For each map a dictionary from learner to count.
+    """
     table = [dict.fromkeys(learners, 0) for _ in range(maps)]
     for order, times in counted.items():
         for row, first in zip(table, order.split("-"), strict=True):
@@ -54,12 +79,19 @@ def firsts(counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEAR
     return table
 
 
-def next_order(counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEARNERS) -> str:
+def next_order(counted: Mapping[str, int], maps: int, learners: tuple[str, ...] = LEARNERS) -> str:
     """The order that balances best: on every map the learner that came first least often, then the rarest order.
 
-    ``counted`` says how often each order is taken. Without drop-outs an order comes together with its turns, so the
-    counts of all orders, and of who came first on any map, never differ by more than one. After drop-outs the maps are
-    brought back into balance first.
+    Without drop-outs an order comes together with its turns, so the counts of all orders, and of who came first on any
+    map, never differ by more than one. After drop-outs the maps are brought back into balance first.
+
+    Args:
+        counted: Number of participants by order.
+        maps: Number of maps.
+        learners: Kinds of robot on every map.
+
+    Returns:
+        The order for the next participant.
     """
     table = firsts(counted, maps, learners)
     taken = Counter(counted)
@@ -67,14 +99,14 @@ def next_order(counted: Mapping[str, int], maps: int, learners: Sequence[str] = 
     def least(among: Sequence[str], cost: Callable[[str], int]) -> list[str]:
         costs = [cost(order) for order in among]
         lowest = min(costs)
-        return [order for order, each in zip(among, costs, strict=True) if each == lowest]
+        return [order for order, cost_of_order in zip(among, costs, strict=True) if cost_of_order == lowest]
 
     even = least(
         orders(maps, learners),
         lambda order: sum(row[first] for row, first in zip(table, order.split("-"), strict=True)),
     )
     rare = least(even, lambda order: taken[order])
-    return least(rare, lambda order: -sum(taken[turn] for turn in _turns(order, tuple(learners))))[0]
+    return least(rare, lambda order: -sum(taken[turn] for turn in turns(order, learners)))[0]
 
 
 __all__ = ["firsts", "next_order", "orders", "robots", "turns"]

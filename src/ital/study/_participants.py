@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from http.cookiejar import DefaultCookiePolicy
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -169,7 +170,7 @@ class _Participant:
         """
         import httpx
 
-        pause, given_up = 0.05, time.monotonic() + self.crowd.patience
+        pause, give_up_at = 0.05, time.monotonic() + self.crowd.patience
         while True:
             began = time.perf_counter()
             try:
@@ -182,7 +183,7 @@ class _Participant:
                 lost = str(error) or type(error).__name__
             if not lost:
                 break
-            if time.monotonic() > given_up:
+            if time.monotonic() > give_up_at:
                 raise ServerRefused(f"no answer from the server for {self.crowd.patience:g} s ({lost})")
             self.outcome.retries += 1
             await asyncio.sleep(pause * (1 + self.rng.random()))
@@ -234,12 +235,29 @@ async def take_part(
     show: Callable[[int], None] = lambda steps: None,
     transport: "httpx.AsyncBaseTransport | None" = None,
 ) -> CrowdOutcome:
-    """Sends simulated participants through the study at ``url``.
+    """Send simulated participants through the study at an address.
 
-    ``think``: mean of the exponential time before each choice, in seconds. ``at_once``: how many at a time.
-    ``ramp``: they begin at random moments within so many seconds. ``limit``: stop after so many seconds, wherever they
-    are. ``patience``: how long to wait for a server that does not answer. ``names``: IDs to come back with, one per
-    participant. ``show`` is told how many steps are stored.
+    Args:
+        url: Address of the study.
+        config: Its configuration, so that they pass the comprehension check.
+        teacher: How they choose.
+        participants: Number of participants.
+        key: Key that lets simulated participants join.
+        think: Mean of the exponential time before each choice, in seconds.
+        at_once: Number of participants at a time; None: all.
+        ramp: They begin at random moments within this number of seconds.
+        limit: Seconds after which all stop, wherever they are; None: no limit.
+        patience: Seconds to wait for a server that does not answer.
+        seed: Seed of their choices and pauses.
+        names: IDs to come back with, one per participant.
+        show: Called with the number of stored steps.
+        transport: Transport of the HTTP client, for tests.
+
+    Returns:
+        Counts, latencies and the steps that the server acknowledged.
+
+    Raises:
+        InputError: The address is not one, httpx is missing, or the server refused.
     """
     outcome = CrowdOutcome(participants)
     rngs = [np.random.default_rng((seed, i)) for i in range(participants)]
@@ -263,18 +281,14 @@ async def take_part(
                     group.create_task(send_in(i))
         except TimeoutError:
             pass  # the limit: a load test is over
-        except ExceptionGroup as several:
-            raise _first(several) from several
+        except ExceptionGroup as group_of_errors:
+            error: Exception = group_of_errors
+            while isinstance(error, ExceptionGroup):
+                error = error.exceptions[0]
+            raise error from group_of_errors
         finally:
             outcome.seconds = time.perf_counter() - began
     return outcome
-
-
-def _first(error: Exception) -> Exception:
-    """The first error of a group."""
-    while isinstance(error, ExceptionGroup):
-        error = error.exceptions[0]
-    return error
 
 
 @asynccontextmanager
@@ -292,12 +306,5 @@ async def _client(
     async with httpx.AsyncClient(
         base_url=url.rstrip("/"), timeout=httpx.Timeout(30.0, pool=None), limits=limits, transport=transport
     ) as client:
-        client.cookies.jar.set_policy(_no_shared_cookies())
+        client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # the shared client keeps no cookie
         yield client
-
-
-def _no_shared_cookies() -> Any:
-    """A policy by which the shared client keeps no cookie: each participant has his own."""
-    from http.cookiejar import DefaultCookiePolicy
-
-    return DefaultCookiePolicy(allowed_domains=[])

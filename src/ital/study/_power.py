@@ -127,24 +127,24 @@ def simulated_effects(
         raise InputError(f"{_arms.MATCHED} takes steps as long as the aware robot's: compare it with robot aware")
     if pool < 10:
         raise InputError(f"a pool of simulated participants needs 10 at least, not {pool}")
-    ran = _arms.run(config, pool, teachers, (robot, against), show=show)
-    outcomes = _analysis.outcomes_of(config, _arms.table(config, ran))
+    arms_run = _arms.run(config, pool, teachers, (robot, against), show=show)
+    outcomes = _analysis.outcomes_of(config, _arms.table(config, arms_run))
     rows = []
     for i, teacher in enumerate(teachers):
-        own = outcomes[(outcomes["teacher"] == teacher.name) & (outcomes["map"] != _analysis.ALL_MAPS)]
-        wide = own.pivot_table(index="participant", columns=["learner", "map"], values=outcome, sort=False)
-        apart = (wide[robot] - wide[against]).to_numpy()
-        over_maps, per_map = _effect(apart.mean(axis=1)), [_effect(column) for column in apart.T]
-        agree = (ran.trace.choice == ran.trace.machine_choice)[:, :, 2 * i]
+        per_map_outcomes = outcomes[(outcomes["teacher"] == teacher.name) & (outcomes["map"] != _analysis.ALL_MAPS)]
+        wide = per_map_outcomes.pivot_table(index="participant", columns=["learner", "map"], values=outcome, sort=False)
+        differences = (wide[robot] - wide[against]).to_numpy()
+        over_maps, per_map = _effect(differences.mean(axis=1)), [_effect(column) for column in differences.T]
+        agree = (arms_run.trace.choice == arms_run.trace.machine_choice)[:, :, 2 * i]
         rows.append(
             {
                 "teacher": teacher.name,
                 "agrees": float(agree.mean()),
-                "difference": float(apart.mean()),
+                "difference": float(differences.mean()),
                 "d": over_maps,
                 "smallest_d": min(per_map, key=abs),
                 "needed": _needed(over_maps, power, alpha),
-                "needed_all_maps": needed_for_all_maps(apart, power, alpha),
+                "needed_all_maps": needed_for_all_maps(differences, power, alpha),
             }
         )
     return pd.DataFrame(rows).astype({"needed": "Int64", "needed_all_maps": "Int64"})

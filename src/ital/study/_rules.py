@@ -15,25 +15,41 @@ from ital.study import _world
 from ital.study._config import Config, Map
 from ital.study._world import Arrows, Game
 
-BLOCK = 256  # beliefs that are measured side by side; always so many, so that no number depends on how many there are
+BLOCK = 256  # beliefs that are measured side by side; a fixed number, so that no result depends on how many there are
 
 
 class Arrow(NamedTuple):
-    """A candidate: "if you were in this cell, go this way"; cells count row by row, 0 up, 1 right, 2 down, 3 left."""
+    """A candidate: "if you were in this cell, go this way".
+
+    Attributes:
+        cell: Number of the cell, row by row from the top left, from 0.
+        action: Direction: 0 up, 1 right, 2 down, 3 left.
+    """
 
     cell: int
     action: int
 
 
 class RobotPicture(NamedTuple):
-    """What a participant sees of a robot: its belief of every cell, and its most probable action there."""
+    """What a participant sees of a robot.
+
+    Attributes:
+        belief: Reward that the robot believes each cell to have.
+        policy: Its most probable action in each cell.
+    """
 
     belief: list[float]
     policy: list[int]
 
 
 class Mind(NamedTuple):
-    """A robot between two steps: its belief, a float32 array; a memory of its own, if it has any; the steps so far."""
+    """A robot between two steps.
+
+    Attributes:
+        belief: Its belief, a float32 array, one number per cell.
+        memory: What its learner remembers beside the belief; () if nothing.
+        step: Number of steps so far.
+    """
 
     belief: np.ndarray
     memory: Any = ()
@@ -45,6 +61,9 @@ class StudyRules:
 
     All is a function of the configuration and the arguments. Objects are safe to share between threads. Beliefs are
     float32 arrays, one number per cell.
+
+    Args:
+        config: The study.
     """
 
     def __init__(self, config: Config) -> None:
@@ -59,7 +78,17 @@ class StudyRules:
         self._lr = np.float32(config.lr)
 
     def map(self, name: str) -> Map:
-        """The map of that name, the warm-up's included."""
+        """The map of that name, the warm-up's included.
+
+        Args:
+            name: Name of the map.
+
+        Returns:
+            The map.
+
+        Raises:
+            InputError: The study has no such map.
+        """
         if name not in self._maps:
             raise InputError(
                 f"there is no map {name!r} in study {self.config.name!r}: there are {', '.join(self._maps)}"
@@ -67,21 +96,57 @@ class StudyRules:
         return self._maps[name]
 
     def truth(self, map_name: str) -> _world.Truths:
-        """The rewards w* of a map and what follows from them."""
+        """The rewards w* of a map and what follows from them.
+
+        Args:
+            map_name: Name of the map.
+
+        Returns:
+            w*, the true policy and the distribution of arrows.
+        """
         return self._truths[self.map(map_name).name]
 
     def steps(self, map_name: str) -> int:
-        """How many steps a robot gets on a map."""
+        """Number of steps of a robot on a map.
+
+        Args:
+            map_name: Name of the map.
+
+        Returns:
+            The number, that of the warm-up on its map.
+        """
         warm_up = self.map(map_name) is self.config.warm_up_map
         return self.config.warm_up_steps if warm_up else self.config.steps
 
     def start(self, number: int, map_name: str) -> np.ndarray:
-        """w⁰ of a participant on a map, the same for all robots."""
+        """First belief w⁰ of a participant's robots on a map, the same for all robots.
+
+        Args:
+            number: Number of the participant.
+            map_name: Name of the map.
+
+        Returns:
+            The belief.
+
+        Raises:
+            InputError: The number is not in [0, 2**32).
+        """
         key = self._key(number, map_name)
         return np.array(_first_belief(self.game, key, np.float32(self.config.start)))
 
     def candidates(self, number: int, map_name: str) -> list[list[Arrow]]:
-        """The arrows of every step of a participant on a map, the same for all robots."""
+        """The arrows of every step of a participant on a map, the same for all robots.
+
+        Args:
+            number: Number of the participant.
+            map_name: Name of the map.
+
+        Returns:
+            A list of arrows for each step.
+
+        Raises:
+            InputError: The number is not in [0, 2**32).
+        """
         return [list(step) for step in self._arrows(number, map_name)]
 
     def _key(self, number: int, map_name: str) -> Array:
@@ -91,25 +156,58 @@ class StudyRules:
         return _key(*map(np.uint32, numbers))
 
     def _draw(self, number: int, map_name: str) -> tuple[tuple[Arrow, ...], ...]:
-        settled = self.game, self.config.candidates, self._key(number, map_name), self.truth(map_name).cumulative
+        fixed = self.game, self.config.candidates, self._key(number, map_name), self.truth(map_name).cumulative
         nowhere = np.zeros(self.config.size**2, bool)
-        drawn = _world.all_arrows(functools.partial(_draw_arrows, *settled), nowhere, self.steps(map_name))
+        drawn = _world.all_arrows(functools.partial(_draw_arrows, *fixed), nowhere, self.steps(map_name))
         cells, actions = (part.tolist() for part in drawn)
         return tuple(tuple(map(Arrow, *step)) for step in zip(cells, actions, strict=True))
 
     def robot(self, learner: str) -> Learner:
-        """The learner of that name, as the core knows it."""
+        """The learner of that name, as the core knows it.
+
+        Args:
+            learner: ``naive``, ``aware`` or ``adaptive``.
+
+        Returns:
+            The learner with the numbers of the study.
+
+        Raises:
+            InputError: There is no such learner.
+        """
         if learner not in self.robots:
             raise InputError(f"there is no learner {learner!r}: there are {', '.join(self.robots)}")
         return self.robots[learner]
 
     def mind(self, learner: str, w: np.ndarray) -> Mind:
-        """A robot of that kind who believes w and has seen nothing yet."""
+        """A robot that believes w and has seen nothing yet.
+
+        Args:
+            learner: Kind of the robot.
+            w: Its belief.
+
+        Returns:
+            The robot.
+        """
         robot, belief = self.robot(learner), _belief(w)
         return Mind(belief, jax.tree.map(np.asarray, robot.rule.init(belief, robot.settings)))
 
     def update(self, map_name: str, learner: str, mind: Mind, candidates_of_step: Sequence[Arrow], choice: int) -> Mind:
-        """The robot after one arrow: the core's update for this kind of learner."""
+        """The robot after one arrow: the core's update for this kind of learner.
+
+        Args:
+            map_name: Name of the map.
+            learner: Kind of the robot.
+            mind: The robot before the step.
+            candidates_of_step: The arrows of the step.
+            choice: Index of the arrow that is shown to the robot.
+
+        Returns:
+            The robot after the step.
+
+        Raises:
+            InputError: The choice is not among the arrows.
+            FloatingPointError: The new belief is not finite.
+        """
         self.map(map_name)
         robot = self.robot(learner)
         if not 0 <= choice < len(candidates_of_step):
@@ -122,7 +220,20 @@ class StudyRules:
         return Mind(belief, memory, mind.step + 1)
 
     def replay(self, number: int, map_name: str, learner: str, choices: Sequence[int]) -> list[Mind]:
-        """The robot before the first step and after each: what successive updates gave, bit for bit on one machine."""
+        """The robot before the first step and after each.
+
+        Args:
+            number: Number of the participant.
+            map_name: Name of the map.
+            learner: Kind of the robot.
+            choices: Index of the chosen arrow of each step so far.
+
+        Returns:
+            One robot more than choices: what successive updates gave, bit for bit on one machine.
+
+        Raises:
+            InputError: There are more choices than steps.
+        """
         minds = [self.mind(learner, self.start(number, map_name))]
         for arrows, choice in zip(self._arrows(number, map_name), choices, strict=False):
             minds.append(self.update(map_name, learner, minds[-1], arrows, choice))
@@ -131,30 +242,80 @@ class StudyRules:
         return minds
 
     def picture(self, w: np.ndarray) -> RobotPicture:
-        """What the participant sees of a belief."""
+        """What the participant sees of a belief.
+
+        Args:
+            w: The belief.
+
+        Returns:
+            The belief and the policy, as plain lists.
+        """
         belief = _belief(w)
         return RobotPicture(belief.tolist(), np.asarray(_best_action(self.game, belief)).tolist())
 
     def volumes(self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> np.ndarray:
-        """The exact teaching volume of every arrow: how far it would bring a naive robot toward the truth."""
+        """The exact teaching volume of every arrow: how far it would bring a naive robot toward the truth.
+
+        Args:
+            map_name: Name of the map.
+            w: The robot's belief.
+            candidates_of_step: The arrows.
+
+        Returns:
+            One number per arrow.
+        """
         return self.volumes_toward(self.truth(map_name).target, w, candidates_of_step)
 
     def volumes_toward(self, target: np.ndarray, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> np.ndarray:
-        """The exact teaching volumes for any target, such as the map that a participant sees."""
+        """The exact teaching volumes for any target, such as the map that a participant sees.
+
+        Args:
+            target: Rewards to teach.
+            w: The robot's belief.
+            candidates_of_step: The arrows.
+
+        Returns:
+            One number per arrow.
+        """
         arrows = _arrays(candidates_of_step)
         return np.array(_volumes(self.game, self._lr, _belief(w), arrows, _belief(target)))
 
     def best(self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> int:
-        """The machine teacher's pick: the largest exact volume, ties take the lowest index."""
+        """The machine teacher's pick: the largest exact volume, ties take the lowest index.
+
+        Args:
+            map_name: Name of the map.
+            w: The robot's belief.
+            candidates_of_step: The arrows.
+
+        Returns:
+            Index of the arrow.
+        """
         return int(np.argmax(self.volumes(map_name, w, candidates_of_step)))
 
     def measures(self, map_name: str, w: np.ndarray) -> dict[str, float]:
-        """Distance, centred distance, policy distances and expected reward of a belief."""
+        """Distance, centred distance, policy distances and expected reward of a belief.
+
+        Args:
+            map_name: Name of the map.
+            w: The belief.
+
+        Returns:
+            Values by the names of the measures.
+        """
         measured = _measure(self.game, _belief(w), self.truth(map_name))
         return {name: float(measured[name]) for name in _world.METRICS}
 
     def measures_many(self, map_name: str, ws: np.ndarray) -> dict[str, np.ndarray]:
-        """The measures of many beliefs (n, cells) on one map, an array (n,) each."""
+        """The measures of many beliefs on one map.
+
+        Args:
+            map_name: Name of the map.
+            ws: Beliefs; the last axis are cells.
+
+        Returns:
+            An array by the name of each measure, one value per belief.
+        """
         ws = _belief(ws).reshape(-1, self.config.size**2)
         truth, blocks = self.truth(map_name), []
         for first in range(0, len(ws), BLOCK):
@@ -165,7 +326,7 @@ class StudyRules:
         return {name: np.concatenate([np.empty(0), *(block[name] for block in blocks)]) for name in _world.METRICS}
 
     def warm_up(self) -> None:
-        """Compiles everything, so that no participant waits for it."""
+        """Compile everything, so that no participant waits for it."""
         for name in (self.config.maps[0].name, self.config.warm_up_map.name):
             w, arrows = self.start(0, name), self.candidates(0, name)[0]
             for learner in self.config.learners:
@@ -188,21 +349,11 @@ def _arrays(arrows: Sequence[Arrow]) -> Arrows:
 # share them.
 
 
-@jax.jit
-def _key(seed: Array, number: Array, code: Array) -> Array:
-    return _world.key_of(seed, number, code)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _first_belief(game: Game, key: Array, scale: Array) -> Array:
-    return _world.first_belief(game, key, scale)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _draw_arrows(
-    game: Game, count: int, key: Array, cumulative: Array, first: Array, used: Array
-) -> tuple[Array, Arrows]:
-    return _world.draw_arrows(game, count, key, cumulative, first, used)
+_key = jax.jit(_world.key_of)
+_first_belief = jax.jit(_world.first_belief, static_argnums=0)
+_draw_arrows = jax.jit(_world.draw_arrows, static_argnums=(0, 1))
+_best_action = jax.jit(_world.best_action, static_argnums=0)
+_measure = jax.jit(_world.measure, static_argnums=0)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -219,16 +370,6 @@ def _update(
 def _volumes(game: Game, lr: Array, belief: Array, arrows: Arrows, target: Array) -> Array:
     anything = jnp.int32(0)  # volumes depend neither on a choice nor on the step
     return _world.volumes(_world.lesson(game, lr, belief, arrows, anything, anything), belief, target)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _best_action(game: Game, belief: Array) -> Array:
-    return _world.best_action(game, belief)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def _measure(game: Game, belief: Array, truth: _world.Truths) -> dict[str, Array]:
-    return _world.measure(game, belief, truth)
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -2,8 +2,7 @@
 
 import importlib.util
 import io
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -64,14 +63,29 @@ _DTYPES: dict[str, Any] = {"whole": "int64", "number": "float64", "yes-no": "boo
 
 
 class StudyData(NamedTuple):
-    """A study folder: the configuration as used, and the step table."""
+    """A study folder.
+
+    Attributes:
+        config: The configuration as used.
+        steps: The step table, one row per step; :data:`CODEBOOK` explains its columns.
+    """
 
     config: Config
     steps: "pd.DataFrame"
 
 
 def frame(rows: "Iterable[dict[str, Any]] | pd.DataFrame") -> "pd.DataFrame":
-    """Rows as a table with all columns in their order and of their kind; refuses what does not fit."""
+    """Rows as a step table, with all columns in their order and of their kind.
+
+    Args:
+        rows: Dictionaries from column to value, or a table.
+
+    Returns:
+        The table.
+
+    Raises:
+        InputError: A column is missing, or a value is of the wrong kind.
+    """
     import pandas as pd
 
     table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=list(COLUMNS))
@@ -94,7 +108,7 @@ def _column(values: "pd.Series", kind: str) -> "pd.Series":
 
 
 def csv_text(table: "pd.DataFrame", *, header: bool = True) -> str:
-    """Rows as CSV with every digit of every number; without ``header`` they go on where others ended."""
+    """Rows as CSV with every digit of every number; without ``header`` they follow other rows."""
     return table.to_csv(index=False, header=header, lineterminator="\n")
 
 
@@ -132,10 +146,17 @@ def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
     return "\n".join(lines) + "\n"
 
 
-def write_study(
-    folder: Path, config: Config, steps: "pd.DataFrame", events: Iterable[dict[str, Any]] = ()
-) -> list[Path]:
-    """Writes a study folder, each file wholly or not at all; returns the files."""
+def write_study(folder: Path, config: Config, steps: "pd.DataFrame") -> list[Path]:
+    """Write a study folder for steps without a server, each file wholly or not at all.
+
+    Args:
+        folder: Folder to write to; made if there is none.
+        config: The configuration.
+        steps: The step table.
+
+    Returns:
+        The files; ``steps.parquet`` is among them where pyarrow is installed.
+    """
     from ital._files import write
 
     folder = Path(folder)
@@ -143,7 +164,7 @@ def write_study(
     steps = frame(steps)
     files = {
         "steps.csv": csv_text(steps).encode(),
-        "events.jsonl": "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in events).encode(),
+        "events.jsonl": b"",  # there was no server to log any
         "codebook.md": codebook(config, steps["mode"].unique()).encode(),
         "study.toml": config.to_toml().encode(),
     }
@@ -167,7 +188,17 @@ def parquet_bytes(table: "pd.DataFrame") -> bytes:
 
 
 def read_study(folder: Path) -> StudyData:
-    """Reads a study folder; refuses one that lacks the table or the configuration, or holds a step twice."""
+    """Read a study folder.
+
+    Args:
+        folder: A folder that :func:`write_study` or ``ital study export`` wrote.
+
+    Returns:
+        The configuration and the step table.
+
+    Raises:
+        InputError: The table or the configuration is missing or wrong, or a step is in the table twice.
+    """
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"there is no folder {folder}: make one with ital study simulate or ital study export")
@@ -179,9 +210,9 @@ def read_study(folder: Path) -> StudyData:
     return StudyData(load_config(folder / "study.toml"), steps)
 
 
-def check_unique(steps: "pd.DataFrame", key: Sequence[str] = KEY) -> None:
+def check_unique(steps: "pd.DataFrame") -> None:
     """Refuses a table in which a step stands twice."""
-    twice = steps.duplicated(list(key))
+    twice = steps.duplicated(list(KEY))
     if twice.any():
         row = steps[twice].iloc[0]
         raise InputError(

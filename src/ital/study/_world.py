@@ -24,7 +24,7 @@ from ital.tasks import Demonstrations, TrueWorld, Truth, implicit_gradients, irl
 CORE_ACTION = np.array([0, 3, 1, 2])  # up, right, down, left among the core's up, down, left, right
 METRICS = ("distance", "distance_centred", "policy_tv", "policy_gap", "reward")
 
-DRAWN = 32  # steps whose arrows are drawn at once; always so many, so that studies of any length share one program
+DRAWN = 32  # steps whose arrows are drawn at once; a fixed number, so that studies of any length share one program
 _START, _ARROWS = 0, 1  # streams of random numbers, kept apart by fold_in
 
 Belief = Float[Array, " S"]
@@ -60,10 +60,7 @@ class Arrows(NamedTuple):
 def game(config: Config) -> Game:
     """The physics of a study."""
     physics = config.world
-    return Game(
-        mdp.grid(config.size, physics.slip, physics.death),
-        Planning(physics.discount, physics.sharpness),
-    )
+    return Game(mdp.grid(config.size, physics.slip, physics.death), Planning(physics.discount, physics.sharpness))
 
 
 def robots(config: Config) -> dict[str, Learner]:
@@ -71,15 +68,15 @@ def robots(config: Config) -> dict[str, Learner]:
 
     The adaptive one is there whether or not the study has it: simulations may ask for it. It is told |β| alone.
     """
-    told = Situation(config.beta, 0.0, config.candidates, "exact", lambda imagine, sign=1.0: sign * config.beta)
+    situation = Situation(config.beta, 0.0, config.candidates, "exact", lambda imagine, sign=1.0: sign * config.beta)
     kinds = {
         "naive": learners.imt(),
         "aware": learners.teacher_aware(beta=config.beta, volume="exact"),
         ADAPTIVE: learners.adaptive(),
     }
-    resolved = {kind: learner.resolve(learner, told) for kind, learner in kinds.items()}
+    resolved = {kind: learner.resolve(learner, situation) for kind, learner in kinds.items()}
     as_float = lambda number: np.asarray(number, np.float32)  # noqa: E731
-    return {kind: one._replace(settings=jax.tree.map(as_float, one.settings)) for kind, one in resolved.items()}
+    return {kind: robot._replace(settings=jax.tree.map(as_float, robot.settings)) for kind, robot in resolved.items()}
 
 
 def key_of(seed: Any, number: Any, code: Any) -> PRNGKeyArray:
@@ -107,7 +104,7 @@ def draw_arrows(
     """
     stream = jax.random.fold_in(key, _ARROWS)
 
-    def one(used: Array, step: Array) -> tuple[Array, Arrows]:
+    def draw_step(used: Array, step: Array) -> tuple[Array, Arrows]:
         where, which_way = jax.random.split(jax.random.fold_in(stream, step))
         tickets = jax.random.bits(where, used.shape, jnp.uint32) >> 1
         order = jnp.argsort(jnp.where(used, tickets | jnp.uint32(2**31), tickets))
@@ -116,7 +113,7 @@ def draw_arrows(
         actions = jnp.sum(chance[:, None] >= cumulative[cells, :-1], axis=1).astype(jnp.int32)
         return jnp.zeros_like(used).at[cells].set(True), Arrows(cells, actions)
 
-    return jax.lax.scan(one, used, first + jnp.arange(DRAWN))
+    return jax.lax.scan(draw_step, used, first + jnp.arange(DRAWN))
 
 
 def all_arrows(draw: Callable[[Any, Any], tuple[Any, Arrows]], used: np.ndarray, steps: int) -> Arrows:
@@ -137,8 +134,8 @@ def lesson(
     shown = Demonstrations(arrows.cells, jnp.asarray(CORE_ACTION)[arrows.actions], None, None)
 
     def gradients(elsewhere: Belief) -> Any:
-        known = mdp.plan(game.dynamics, game.lenient, elsewhere)
-        return implicit_gradients(game.dynamics, game.planning, known, shown)
+        solution = mdp.plan(game.dynamics, game.lenient, elsewhere)
+        return implicit_gradients(game.dynamics, game.planning, solution, shown)
 
     count = arrows.cells.shape[0]
     bystander = jnp.zeros((), jnp.int32)

@@ -6,7 +6,11 @@ from ital.study import _cli_analysis, _cli_server
 
 
 def register(top: typer.Typer) -> None:
-    """Adds ``study`` with its commands, and ``play``, to the commands of ital."""
+    """Add ``study`` with its commands, and ``play``, to the commands of ital.
+
+    Args:
+        top: The app of ital.
+    """
     study = typer.Typer(help="The human study: people teach robots in the browser.", no_args_is_help=True)
     top.add_typer(study, name="study")
     _cli_server.register(study, top)

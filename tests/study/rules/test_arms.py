@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from ital.errors import InputError
-from ital.study import Mind, _arms
+from ital.study import Mind, _arms, _lanes
 from ital.study._arms import MATCHED
 from ital.study._table import MEASURES
 
@@ -96,7 +96,7 @@ def test_boltzmann_choices_have_the_probabilities_of_a_softmax():
     import jax
 
     volumes, rho, noise = jax.numpy.array([0.0, 0.1, 0.3, -0.2]), jax.numpy.float32(5), jax.numpy.float32(1)
-    draw = jax.jit(jax.vmap(lambda key: _arms.choose(key, volumes, rho, noise)))
+    draw = jax.jit(jax.vmap(lambda key: _lanes.choose(key, volumes, rho, noise)))
     drawn = np.bincount(np.asarray(draw(jax.random.split(jax.random.key(1), 20_000))), minlength=4) / 20_000
     expected = np.exp(rho * volumes) / np.exp(rho * volumes).sum()
     np.testing.assert_allclose(drawn, expected, atol=0.015)

@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 from ital import study
-from ital.study import _cli_analysis, _config
+from ital.study import _config
 
 PAGE = (Path(__file__).parents[3] / "docs" / "study.md").read_text(encoding="utf-8")
 
@@ -41,10 +41,3 @@ def test_defaults_on_the_page_are_the_defaults():
     assert defaults["adaptive"] is False
     for name in ("steps", "warm_up_steps", "candidates", "lr", "beta", "release_after_minutes"):
         assert f"| `{name}` | {defaults[name]:g} |" in PAGE
-
-
-def test_every_option_of_simulate_is_explained():
-    import inspect
-
-    for name in inspect.signature(_cli_analysis.simulate).parameters:
-        assert f"`--{name.replace('_', '-')}`" in PAGE, name

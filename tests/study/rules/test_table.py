@@ -29,7 +29,7 @@ def test_csv_in_blocks_is_csv(few):
 
 
 def test_a_study_folder(few, config, tmp_path):
-    files = _table.write_study(tmp_path / "out", config, few, [{"kind": "joined", "at": 1}])
+    files = _table.write_study(tmp_path / "out", config, few)
     assert {file.name for file in files} == {"steps.csv", "steps.parquet", "events.jsonl", "codebook.md", "study.toml"}
     again = _table.read_study(tmp_path / "out")
     assert again.config.hash == config.hash

@@ -47,7 +47,7 @@ def test_the_two_robots_of_a_map_are_of_both_kinds():
     assert _orders.robots("naive-aware", 1) == ("aware", "naive")
     assert len(set(_orders.orders(5))) == 32
     assert len(_orders.orders(8)[0].split("-")) == 8
-    assert _orders.turns("naive-aware-aware") == ["naive-aware-aware", "aware-naive-naive"]
+    assert _orders.turns("naive-aware-aware") == ("naive-aware-aware", "aware-naive-naive")
 
 
 def test_three_robots_come_in_turn():
@@ -55,7 +55,7 @@ def test_three_robots_come_in_turn():
     assert _orders.robots(order, 0, THREE) == ("aware", "adaptive", "naive")
     assert _orders.robots(order, 1, THREE) == ("adaptive", "naive", "aware")
     assert _orders.robots(order, 2, THREE) == THREE
-    assert _orders.turns(order, THREE) == [order, "adaptive-naive-aware", "naive-aware-adaptive"]
+    assert _orders.turns(order, THREE) == (order, "adaptive-naive-aware", "naive-aware-adaptive")
     assert len(set(_orders.orders(5, THREE))) == 3**5
 
 

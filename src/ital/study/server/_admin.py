@@ -1,23 +1,50 @@
 """The researcher's part of the interface."""
 
 import asyncio
-from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import iterate_in_threadpool
 
 from ital.study.server import _messages as messages
 from ital.study.server import _overview, _security
 from ital.study.server._app_state import AppState, address_of, app_state
-from ital.study.server._participants import ERRORS, CsrfToken, ResearcherCookie, drop_cookie, set_cookie
+from ital.study.server._participants import ERRORS, CsrfToken, ResearcherCookie, check_token, drop_cookie, set_cookie
 from ital.study.server._plain import Refused
 from ital.study.store import operations
 
 router = APIRouter(prefix="/api/admin", tags=["researcher"])
 Mode = Annotated[Literal["live", "pilot", "preview", "simulated"], Query()]
 Answer = dict[str, Any]
+
+
+def logged_in(app: AppState, cookie: str | None) -> str:
+    """The researcher's session."""
+    session = app.researcher(cookie)
+    if session is None:
+        raise Refused(401, "log_in", "Please log in first.")
+    return session
+
+
+@dataclass
+class ResearcherPage:
+    """The dashboard's page that sent a request: the request, the cookie and the token that came with it."""
+
+    request: Request
+    cookie: ResearcherCookie = None
+    token: CsrfToken = None
+
+    def entitled(self) -> tuple[AppState, str]:
+        """The application and the researcher's session; refuses a page that did not send the right token."""
+        app = app_state(self.request)
+        session = logged_in(app, self.cookie)
+        check_token(self.token, app.study.keys.csrf(session))
+        return app, session
+
+
+ByPage = Annotated[ResearcherPage, Depends()]
 
 
 @router.post("/login", responses=ERRORS)
@@ -46,17 +73,11 @@ def is_password(hashed: str, password: str) -> bool:
 
 
 @router.post("/logout", responses=ERRORS)
-async def log_out(
-    request: Request,
-    response: Response,
-    body: messages.Nothing,
-    cookie: ResearcherCookie = None,
-    token: CsrfToken = None,
-) -> Answer:
+async def log_out(page: ByPage, response: Response, body: messages.Nothing) -> Answer:
     """Closes the dashboard again."""
-    app = app_state(request)
-    app.log_out(entitled(app, cookie, token))
-    drop_cookie(request, response, _security.RESEARCHER_COOKIE)
+    app, session = page.entitled()
+    app.log_out(session)
+    drop_cookie(page.request, response, _security.RESEARCHER_COOKIE)
     return {}
 
 
@@ -65,28 +86,21 @@ async def overview(request: Request, cookie: ResearcherCookie = None, mode: Mode
     """Everything that the dashboard shows, of one mode."""
     app = app_state(request)
     session = logged_in(app, cookie)
-    told = await asyncio.to_thread(app.dashboard.overview, mode)
-    return {"csrf": app.study.keys.csrf(session), **told}
+    return {"csrf": app.study.keys.csrf(session), **await asyncio.to_thread(app.dashboard.overview, mode)}
 
 
 @router.post("/pause", responses=ERRORS)
-async def pause(
-    request: Request, body: messages.Pause, cookie: ResearcherCookie = None, token: CsrfToken = None
-) -> Answer:
-    """Stops taking new participants, or goes on; whoever is on the way goes on in any case."""
-    app = app_state(request)
-    entitled(app, cookie, token)
+async def pause(page: ByPage, body: messages.Pause) -> Answer:
+    """Stops or resumes taking new participants; whoever is on the way continues in any case."""
+    app, _ = page.entitled()
     await asyncio.to_thread(app.store.write, lambda connection: operations.pause(connection, body.paused))
     return {"paused": body.paused}
 
 
 @router.post("/release", responses={**ERRORS, 404: {"model": messages.Problem}})
-async def release(
-    request: Request, body: messages.Release, cookie: ResearcherCookie = None, token: CsrfToken = None
-) -> Answer:
+async def release(page: ByPage, body: messages.Release) -> Answer:
     """Gives the slot of somebody who will not come back to somebody else."""
-    app = app_state(request)
-    entitled(app, cookie, token)
+    app, _ = page.entitled()
     participant = await _participant(app, body.number)
     await asyncio.to_thread(app.store.write, lambda connection: operations.release(connection, body.number))
     app.study.drop(participant.uid)
@@ -94,12 +108,9 @@ async def release(
 
 
 @router.post("/delete", responses={**ERRORS, 404: {"model": messages.Problem}})
-async def delete(
-    request: Request, body: messages.Delete, cookie: ResearcherCookie = None, token: CsrfToken = None
-) -> Answer:
+async def delete(page: ByPage, body: messages.Delete) -> Answer:
     """Erases a participant; a tombstone and an audit record stay."""
-    app = app_state(request)
-    entitled(app, cookie, token)
+    app, _ = page.entitled()
     if body.number != body.confirm:
         raise Refused(422, "invalid", "Please type the number of the participant once more.")
     participant = await _participant(app, body.number)
@@ -144,24 +155,6 @@ async def export(
 
     app = app_state(request)
     logged_in(app, cookie)
-    content: Iterator[bytes] = stream(app.store, file, mode)
-    name = f'attachment; filename="{app.study.config.name}-{mode}-{file}"'
-    return StreamingResponse(
-        iterate_in_threadpool(content), media_type=FILES[file], headers={"Content-Disposition": name}
-    )
-
-
-def logged_in(app: AppState, cookie: str | None) -> str:
-    """The researcher's session."""
-    session = app.researcher(cookie)
-    if session is None:
-        raise Refused(401, "log_in", "Please log in first.")
-    return session
-
-
-def entitled(app: AppState, cookie: str | None, token: str | None) -> str:
-    """The researcher's session, whose page sent the right token along."""
-    session = logged_in(app, cookie)
-    if not _security.same(token, app.study.keys.csrf(session)):
-        raise Refused(403, "forbidden", "This page is out of date. Please reload it.")
-    return session
+    content = iterate_in_threadpool(stream(app.store, file, mode))
+    headers = {"Content-Disposition": f'attachment; filename="{app.study.config.name}-{mode}-{file}"'}
+    return StreamingResponse(content, media_type=FILES[file], headers=headers)

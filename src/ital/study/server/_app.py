@@ -3,11 +3,11 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
@@ -26,7 +26,16 @@ LOG = logging.getLogger("ital.study")
 
 
 def create_app(config: Config, store_url: str, settings: ServerSettings) -> FastAPI:
-    """The server of a study: its configuration, its database, its secrets."""
+    """The server of a study.
+
+    Args:
+        config: The study that new participants join.
+        store_url: A file for SQLite, or the address of a PostgreSQL database.
+        settings: Secrets and limits.
+
+    Returns:
+        An ASGI application; it opens the database when it starts.
+    """
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -42,13 +51,9 @@ def create_app(config: Config, store_url: str, settings: ServerSettings) -> Fast
         finally:
             await asyncio.to_thread(store.close)
 
-    app = _bare("ital study", life)
     # Not /play: it names the two kinds of robot, and participants are not to know them.
-    for router in (_participants.router, _admin.router, _pages.router):
-        app.include_router(router)
-    _pages.mount_static(app)
-    app.add_middleware(_security.Guard, origin=settings.origin)
-    return app
+    routers = (_participants.router, _admin.router, _pages.router)
+    return _application("ital study", life, routers, settings.origin)
 
 
 async def _tidy(store: Store) -> None:
@@ -59,7 +64,14 @@ async def _tidy(store: Store) -> None:
 
 
 def create_play_app(config: Config) -> FastAPI:
-    """The server of ``ital play``: two robots side by side, nothing stored."""
+    """The server of ``ital play``: two robots side by side, nothing stored.
+
+    Args:
+        config: The study whose maps are played.
+
+    Returns:
+        An ASGI application.
+    """
 
     @contextlib.asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
@@ -68,15 +80,12 @@ def create_play_app(config: Config) -> FastAPI:
         app.state.rules = rules
         yield
 
-    app = _bare("ital play", life)
-    for router in (_play.router, _pages.play_router):
-        app.include_router(router)
-    _pages.mount_static(app)
-    app.add_middleware(_security.Guard)
-    return app
+    return _application("ital play", life, (_play.router, _pages.play_router))
 
 
-def _bare(title: str, life: Callable[[FastAPI], Any]) -> FastAPI:
+def _application(
+    title: str, life: Callable[[FastAPI], Any], routers: Sequence[APIRouter], origin: str | None = None
+) -> FastAPI:
     app = FastAPI(
         title=title,
         version=__version__,
@@ -88,13 +97,17 @@ def _bare(title: str, life: Callable[[FastAPI], Any]) -> FastAPI:
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _not_valid)
-    for gone in (NotStored, sa.exc.OperationalError, sa.exc.InterfaceError):
-        app.add_exception_handler(gone, _database_gone)
+    for error in (NotStored, sa.exc.OperationalError, sa.exc.InterfaceError):
+        app.add_exception_handler(error, _database_gone)
+    for router in routers:
+        app.include_router(router)
+    _pages.mount_static(app)
+    app.add_middleware(_security.Guard, origin=origin)
     return app
 
 
-def _problem(request: Request, status: int, code: str, error: str, **more: Any) -> Response:
-    content, kind = plain(request.url.path, status, code, error, **more)
+def _problem(request: Request, status: int, code: str, error: str, **details: Any) -> Response:
+    content, kind = plain(request.url.path, status, code, error, **details)
     return Response(content, status, media_type=kind)
 
 

@@ -1,4 +1,4 @@
-"""The way through the study, as plain functions: rounds, and where so many steps lead."""
+"""The way through the study, as plain functions: rounds, and where a number of steps leads."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -28,26 +28,26 @@ def total_steps(config: Config) -> int:
 
 def rounds(config: Config, order: str | None) -> list[Round]:
     """The warm-up, and, once an order is given, all robots on every map."""
-    settled = [Round("w", config.warm_up_map.name, 0, config.warm_up_learner, 1, config.warm_up_steps, 0)]
+    rounds_so_far = [Round("w", config.warm_up_map.name, 0, config.warm_up_learner, 1, config.warm_up_steps, 0)]
     if order is None:
-        return settled
+        return rounds_so_far
     for i, on in enumerate(config.maps):
         for robot, learner in enumerate(_orders.robots(order, i, config.learners), start=1):
-            first = settled[-1].first + settled[-1].steps
-            settled.append(Round(f"{i + 1}-{robot}", on.name, i + 1, learner, robot, config.steps, first))
-    return settled
+            first = rounds_so_far[-1].first + rounds_so_far[-1].steps
+            rounds_so_far.append(Round(f"{i + 1}-{robot}", on.name, i + 1, learner, robot, config.steps, first))
+    return rounds_so_far
 
 
-def where(settled: Sequence[Round], done: int) -> tuple[Round, int] | None:
+def where(all_rounds: Sequence[Round], done: int) -> tuple[Round, int] | None:
     """The round and the step in it (from 0) that come after ``done`` steps; None when all are done."""
-    for current in settled:
+    for current in all_rounds:
         if done < current.first + current.steps:
             return current, done - current.first
     return None
 
 
 def stage_after(config: Config, done: int) -> str:
-    """Where a participant is who has stored so many steps."""
+    """The stage of a participant who has stored ``done`` steps."""
     if done < config.warm_up_steps:
         return "warm_up"
     return "teach" if done < total_steps(config) else "comments"

@@ -34,7 +34,7 @@ class Ids(Message):
 
 
 class Join(Message):
-    """Begin, or go on with an ID or a resume code."""
+    """Begin, or resume with an ID or a resume code."""
 
     ids: Ids = Ids()
     resume: Annotated[str, Field(min_length=1, max_length=40)] | None = None
@@ -117,7 +117,7 @@ class LogIn(Message):
 
 
 class Pause(Message):
-    """Stop or go on taking new participants."""
+    """Stop or resume taking new participants."""
 
     paused: bool
 

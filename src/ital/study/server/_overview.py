@@ -39,18 +39,18 @@ class Dashboard:
             paused = operations.is_paused(connection)
         pace, curves = self._of_steps(mode)
         listed = [each for each in everyone if each.mode == mode]
-        mine = [each for each in listed if each.config == config.hash]
-        open_now = [each for each in mine if is_open(each, since)]
-        taken = Counter(each.order for each in [*(p for p in mine if p.usable), *open_now] if each.order)
-        firsts = _orders.firsts(taken, len(config.maps), config.learners)
+        current = [each for each in listed if each.config == config.hash]
+        open_now = [each for each in current if is_open(each, since)]
+        orders = Counter(each.order for each in [*(p for p in current if p.usable), *open_now] if each.order)
+        firsts = _orders.firsts(orders, len(config.maps), config.learners)
         return {
             "study": study_facts(config.public()) | {"name": config.name},
             "mode": mode,
             "paused": paused,
             "counts": dict(Counter(each.stage for each in listed)),
             "modes": {name: sum(each.mode == name for each in everyone) for name in MODES},
-            "intake": {"max": config.intake, "joined": len(mine), "usable": sum(each.usable for each in mine)},
-            "orders": _orders_table(mine, open_now),
+            "intake": {"max": config.intake, "joined": len(current), "usable": sum(each.usable for each in current)},
+            "orders": _orders_table(current, open_now),
             "firsts": {on.name: row for on, row in zip(config.maps, firsts, strict=True)},
             "participants": [_listed(each, pace, config, since) for each in listed[-MOST_LISTED:]],
             "dropouts": _drop_outs(listed, since),
@@ -61,15 +61,15 @@ class Dashboard:
     def _of_steps(self, mode: str) -> tuple[dict[int, float], dict[str, Any]]:
         """Pace and curves, which read every step: kept for a while, the longer the more work they are."""
         with self._lock:
-            until, kept = self._kept.get(mode, (0.0, ({}, {})))
+            until, pace_and_curves = self._kept.get(mode, (0.0, ({}, {})))
             began = time.monotonic()
             if began > until:
                 with self._store.reading() as connection:
                     pace = {row[0]: row[1] for row in connection.execute(_pace(mode))}
-                    kept = pace, _curves(connection, self._config, mode)
+                    pace_and_curves = pace, _curves(connection, self._config, mode)
                 ended = time.monotonic()
-                self._kept[mode] = ended + 20 * (ended - began), kept
-            return kept
+                self._kept[mode] = ended + 20 * (ended - began), pace_and_curves
+            return pace_and_curves
 
     def forget(self) -> None:
         """Reads every step again next time: somebody was deleted."""
@@ -103,40 +103,33 @@ def _pace(mode: str) -> Any:
 
 def _listed(participant: Participant, pace: dict[int, float], config: Config, since: int) -> dict[str, Any]:
     seconds = pace.get(participant.number)
-    return {
-        "number": participant.number,
-        "mode": participant.mode,
-        "teacher": participant.teacher,
-        "stage": participant.stage,
-        "done": participant.done,
+    columns = ("number", "mode", "teacher", "stage", "done", "order", "usable", "released")
+    return {name: getattr(participant, name) for name in columns} | {
         "total": _flow.total_steps(config),
-        "order": participant.order,
         "started": iso(participant.joined_at),
         "last_seen": iso(participant.seen_at),
         "seconds_per_step": None if seconds is None else round(float(seconds), 2),
-        "usable": participant.usable,
-        "released": participant.released,
         "open": is_open(participant, since),
         "current_version": participant.config == config.hash,
     }
 
 
-def _orders_table(mine: Sequence[Participant], open_now: Sequence[Participant]) -> list[dict[str, Any]]:
-    usable = Counter(each.order for each in mine if each.usable)
+def _orders_table(current: Sequence[Participant], open_now: Sequence[Participant]) -> list[dict[str, Any]]:
+    usable = Counter(each.order for each in current if each.usable)
     on_the_way = Counter(each.order for each in open_now)
-    seen = sorted({order for order in (*usable, *on_the_way) if order})
-    return [{"order": order, "usable": usable[order], "open": on_the_way[order]} for order in seen]
+    orders = sorted({order for order in (*usable, *on_the_way) if order})
+    return [{"order": order, "usable": usable[order], "open": on_the_way[order]} for order in orders]
 
 
 def _drop_outs(listed: Sequence[Participant], since: int) -> list[dict[str, Any]]:
     """Where those stopped who will not finish: abandoned, left, declined, failed."""
-    gone = Counter(
+    stages = Counter(
         each.stage
         for each in listed
         if each.stage in ("declined", "failed_check", "left")
         or (each.stage in operations.OPEN and not is_open(each, since))
     )
-    return [{"stage": stage, "n": n} for stage, n in gone.items()]
+    return [{"stage": stage, "n": n} for stage, n in stages.items()]
 
 
 def _curves(connection: sa.Connection, config: Config, mode: str) -> dict[str, Any]:

@@ -34,16 +34,16 @@ def page_state(session: ParticipantSession, keys: Keys) -> PageState:
         state["scene"] = _scene(session)
     if stage == "finished":
         completion = config.completion
-        told = {"code": completion.code, "redirect": completion.redirect, "steps_stored": participant.done}
-        state |= {"debriefing": config.debriefing, "completion": told}
+        at_the_end = {"code": completion.code, "redirect": completion.redirect, "steps_stored": participant.done}
+        state |= {"debriefing": config.debriefing, "completion": at_the_end}
     return state
 
 
 def _scene(session: ParticipantSession) -> dict[str, Any]:
-    here, picture, config = session.place, session.picture, session.config
-    assert here is not None
+    place, picture, config = session.place, session.picture, session.config
+    assert place is not None
     assert picture is not None
-    current, t = here
+    current, t = place
     last = session.after if session.after is not None and session.after["round"] == current.id else None
     return {
         "round": current.id,

@@ -6,7 +6,6 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response
-from starlette.exceptions import HTTPException
 from starlette.staticfiles import StaticFiles
 
 from ital.study.server._app_state import app_state
@@ -18,10 +17,7 @@ TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
-    ".json": "application/json",
-    ".png": "image/png",
     ".svg": "image/svg+xml",
-    ".woff2": "font/woff2",
 }
 
 router = APIRouter(include_in_schema=False)
@@ -35,7 +31,7 @@ def page(name: str) -> Response:
 
 @router.get("/")
 async def participant_page() -> Response:
-    """Where participants begin, and go on."""
+    """Where participants begin, and resume."""
     return page("participant.html")
 
 
@@ -63,10 +59,8 @@ async def play_page() -> Response:
 @play_router.get("/favicon.ico")
 async def icon() -> Response:
     """The page's icon."""
-    file = FOLDER / "static" / "favicon.svg"
-    if not file.exists():
-        raise HTTPException(404)
-    return FileResponse(file, media_type=TYPES[".svg"], headers={"Cache-Control": "max-age=3600"})
+    headers = {"Cache-Control": "max-age=3600"}
+    return FileResponse(FOLDER / "static" / "favicon.svg", media_type=TYPES[".svg"], headers=headers)
 
 
 @play_router.get("/")

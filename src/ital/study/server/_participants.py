@@ -1,13 +1,15 @@
 """The participants' part of the interface."""
 
+from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Cookie, Header, Request, Response
+from fastapi import APIRouter, Cookie, Depends, Header, Request, Response
 
 from ital.study.server import _messages as messages
 from ital.study.server import _security
 from ital.study.server._app_state import AppState, address_of, app_state
 from ital.study.server._plain import Refused
+from ital.study.server._study import LiveStudy
 from ital.study.store.operations import Closed, Event
 
 router = APIRouter(prefix="/api", tags=["participant"])
@@ -23,6 +25,30 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 
+@dataclass
+class Page:
+    """The participant's page that sent a request: the request, the cookie and the token that came with it."""
+
+    request: Request
+    cookie: ParticipantCookie = None
+    token: CsrfToken = None
+
+    @property
+    def study(self) -> LiveStudy:
+        """The study that the page belongs to."""
+        return app_state(self.request).study
+
+    @property
+    def uid(self) -> str:
+        """The participant of the cookie; refuses a page that did not send the right token."""
+        uid = uid_of(app_state(self.request), self.cookie)
+        check_token(self.token, self.study.keys.csrf(uid))
+        return uid
+
+
+ByPage = Annotated[Page, Depends()]
+
+
 @router.post("/join", responses={**ERRORS, 404: {"model": messages.Problem}})
 async def join(
     request: Request,
@@ -31,7 +57,7 @@ async def join(
     cookie: ParticipantCookie = None,
     researcher: ResearcherCookie = None,
 ) -> State:
-    """Begins the study, or goes on where this ID, resume code or cookie left it."""
+    """Begins the study, or resumes it where this ID, resume code or cookie left it."""
     app = app_state(request)
     simulation = _security.same(body.key, app.settings.simulation_key)
     if body.mode != "live" and not simulation and app.researcher(researcher) is None:
@@ -41,9 +67,8 @@ async def join(
     if not simulation:
         # A resume code that is not known costs more: nobody shall try many.
         app.limit(app.joins, address_of(request))
-    external = ("prolific", body.ids.PROLIFIC_PID) if body.ids.PROLIFIC_PID else None
-    if external is None and body.ids.id:
-        external = ("id", body.ids.id)
+    ids = {"prolific": body.ids.PROLIFIC_PID, "id": body.ids.id}
+    external = next(((kind, value) for kind, value in ids.items() if value), None)
     teacher = (body.teacher or "machine") if body.mode == "simulated" else "human"
     uid = app.study.keys.participant_of(cookie)
     try:
@@ -56,13 +81,8 @@ async def join(
         if refused.code == "unknown_code":
             app.limit(app.codes, address_of(request))
         raise
-    set_cookie(
-        request,
-        response,
-        _security.PARTICIPANT_COOKIE,
-        app.study.keys.participant_cookie(joined),
-        _security.PARTICIPANT_AGE,
-    )
+    signed = app.study.keys.participant_cookie(joined)
+    set_cookie(request, response, _security.PARTICIPANT_COOKIE, signed, _security.PARTICIPANT_AGE)
     return state
 
 
@@ -74,81 +94,52 @@ async def state(request: Request, cookie: ParticipantCookie = None) -> State:
 
 
 @router.post("/consent", responses=ERRORS)
-async def consent(
-    request: Request,
-    response: Response,
-    body: messages.Consent,
-    cookie: ParticipantCookie = None,
-    token: CsrfToken = None,
-) -> State:
+async def consent(page: ByPage, response: Response, body: messages.Consent) -> State:
     """Accepts or declines the consent."""
-    app = app_state(request)
-    state = await app.study.consent(entitled(app, cookie, token), body.accepted, body.version)
+    state = await page.study.consent(page.uid, body.accepted, body.version)
     if state["stage"] == "declined":
-        drop_cookie(request, response, _security.PARTICIPANT_COOKIE)
+        drop_cookie(page.request, response, _security.PARTICIPANT_COOKIE)
     return state
 
 
 @router.post("/instructions", responses=ERRORS)
-async def instructions(
-    request: Request, body: messages.Nothing, cookie: ParticipantCookie = None, token: CsrfToken = None
-) -> State:
+async def instructions(page: ByPage, body: messages.Nothing) -> State:
     """The instructions have been read."""
-    app = app_state(request)
-    return await app.study.instructions(entitled(app, cookie, token))
+    return await page.study.instructions(page.uid)
 
 
 @router.post("/check", responses=ERRORS)
-async def check(
-    request: Request, body: messages.CheckAnswers, cookie: ParticipantCookie = None, token: CsrfToken = None
-) -> State:
+async def check(page: ByPage, body: messages.CheckAnswers) -> State:
     """Answers of the comprehension check."""
-    app = app_state(request)
-    return await app.study.check(entitled(app, cookie, token), body.answers, body.tries_left)
+    return await page.study.check(page.uid, body.answers, body.tries_left)
 
 
 @router.post("/steps", responses=ERRORS)
-async def steps(
-    request: Request, body: messages.TakeStep, cookie: ParticipantCookie = None, token: CsrfToken = None
-) -> State:
+async def steps(page: ByPage, body: messages.TakeStep) -> State:
     """One choice; the answer comes when it is stored. The same once more changes nothing."""
-    app = app_state(request)
     timing = body.timing.model_dump(exclude_none=True)
-    return await app.study.step(entitled(app, cookie, token), body.round, body.step, body.choice, timing)
+    return await page.study.step(page.uid, body.round, body.step, body.choice, timing)
 
 
 @router.post("/events", responses=ERRORS)
-async def events(
-    request: Request, body: messages.Events, cookie: ParticipantCookie = None, token: CsrfToken = None
-) -> dict[str, int]:
+async def events(page: ByPage, body: messages.Events) -> dict[str, int]:
     """What the page noticed: focus lost and regained, changes of choice."""
-    app = app_state(request)
     happened = [Event(new.kind, new.data, "client", None if new.at is None else round(new.at)) for new in body.events]
-    return await app.study.events(entitled(app, cookie, token), happened)
+    return await page.study.events(page.uid, happened)
 
 
 @router.post("/comments", responses=ERRORS)
-async def comments(
-    request: Request, body: messages.Comments, cookie: ParticipantCookie = None, token: CsrfToken = None
-) -> State:
+async def comments(page: ByPage, body: messages.Comments) -> State:
     """Comments, maybe empty; then the study is finished."""
-    app = app_state(request)
-    return await app.study.comments(entitled(app, cookie, token), body.text)
+    return await page.study.comments(page.uid, body.text)
 
 
 @router.post("/leave", responses=ERRORS)
-async def leave(
-    request: Request,
-    response: Response,
-    body: messages.Leave,
-    cookie: ParticipantCookie = None,
-    token: CsrfToken = None,
-) -> State:
+async def leave(page: ByPage, response: Response, body: messages.Leave) -> State:
     """Leaves the study; the data are kept or deleted."""
-    app = app_state(request)
-    state = await app.study.leave(entitled(app, cookie, token), body.keep)
+    state = await page.study.leave(page.uid, body.keep)
     if not body.keep:
-        drop_cookie(request, response, _security.PARTICIPANT_COOKIE)
+        drop_cookie(page.request, response, _security.PARTICIPANT_COOKIE)
     return state
 
 
@@ -160,12 +151,10 @@ def uid_of(app: AppState, cookie: str | None) -> str:
     return uid
 
 
-def entitled(app: AppState, cookie: str | None, token: str | None) -> str:
-    """The participant of a cookie whose page sent the right token along."""
-    uid = uid_of(app, cookie)
-    if not _security.same(token, app.study.keys.csrf(uid)):
+def check_token(token: str | None, expected: str) -> None:
+    """Refuses a page that did not send the right token along."""
+    if not _security.same(token, expected):
         raise Refused(403, "forbidden", "This page is out of date. Please reload it.")
-    return uid
 
 
 def set_cookie(request: Request, response: Response, name: str, value: str, age: int) -> None:

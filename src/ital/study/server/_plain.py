@@ -25,10 +25,10 @@ class Refused(Exception):
         self.status, self.code, self.error, self.state = status, code, error, state
 
 
-def plain(path: str, status: int, code: str, error: str, **more: Any) -> tuple[bytes, str]:
+def plain(path: str, status: int, code: str, error: str, **details: Any) -> tuple[bytes, str]:
     """The content of an error and its type."""
     if path.startswith("/api/"):
-        return json.dumps({"error": error, "code": code, **more}).encode(), "application/json"
+        return json.dumps({"error": error, "code": code, **details}).encode(), "application/json"
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{status}</title></head>'
         f"<body><main><h1>{html.escape(error)}</h1></main></body></html>"

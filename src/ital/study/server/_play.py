@@ -39,7 +39,7 @@ def scene(rules: StudyRules, name: str, seed: int, choices: list[int]) -> dict[s
     if len(choices) > len(arrows) or any(choice >= config.candidates for choice in choices):
         raise Refused(422, "invalid", "There is no such arrow.")
     beliefs = {learner: _replayed(rules, seed, name, learner, tuple(choices)) for learner in LEARNERS}
-    here = arrows[len(choices)] if len(choices) < len(arrows) else None
+    shown = arrows[len(choices)] if len(choices) < len(arrows) else None
     return {
         "map": name,
         "maps": [on.name for on in config.maps],
@@ -49,16 +49,11 @@ def scene(rules: StudyRules, name: str, seed: int, choices: list[int]) -> dict[s
         "steps": len(arrows),
         "palette": config.palette,
         "truth": [cell for row in rules.map(name).rewards for cell in row],
-        "arrows": None if here is None else [arrow._asdict() for arrow in here],
-        "best": None if here is None else {kind: rules.best(name, w, here) for kind, w in beliefs.items()},
-        "best_reward": best_reward(rules, name),
+        "arrows": None if shown is None else [arrow._asdict() for arrow in shown],
+        "best": None if shown is None else {kind: rules.best(name, w, shown) for kind, w in beliefs.items()},
+        "best_reward": rules.measures(name, np.asarray(rules.truth(name).target))["reward"],
         **{kind: rules.picture(w)._asdict() | {"measures": rules.measures(name, w)} for kind, w in beliefs.items()},
     }
-
-
-def best_reward(rules: StudyRules, name: str) -> float:
-    """What a robot would earn who knows the map."""
-    return rules.measures(name, np.asarray(rules.truth(name).target))["reward"]
 
 
 def _replayed(rules: StudyRules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> np.ndarray:

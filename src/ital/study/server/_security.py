@@ -53,7 +53,7 @@ class Keys:
         return self._digest("external", json.dumps([kind, external])).hex()
 
     def resume_code(self, uid: str) -> str:
-        """The code that a participant may note down: 60 bits, made anew from the secret whenever it is shown."""
+        """The code that a participant may note down: 60 bits, made from the secret whenever it is shown."""
         number = int.from_bytes(self._digest("resume", uid), "big")
         letters = [CODE_ALPHABET[(number >> (5 * i)) & 31] for i in range(12)]
         return "-".join("".join(letters[i : i + 4]) for i in (0, 4, 8))
@@ -118,7 +118,7 @@ class RateLimit:
         self._seen: dict[str, tuple[float, float]] = {}
 
     def wait(self, address: str, cost: float = 1.0) -> int:
-        """Counts one; returns 0 if it may go on, or the seconds to wait."""
+        """Counts one; returns 0 if it is allowed, else the seconds to wait."""
         now = self._clock()
         left, at = self._seen.get(address, (float(self._most), now))
         left = min(float(self._most), left + (now - at) * self._most / 60)
@@ -193,13 +193,13 @@ def is_own_origin(headers: Mapping[str, str], origin: str | None = None) -> bool
     return said.partition("://")[2] == headers.get("host")
 
 
-def _with_defaults(given: Any, https: bool) -> list[tuple[bytes, bytes]]:
-    own = {**HEADERS, "Cache-Control": "no-store"}
+def _with_defaults(headers: Any, https: bool) -> list[tuple[bytes, bytes]]:
+    ours = {**HEADERS, "Cache-Control": "no-store"}
     if https:
-        own["Strict-Transport-Security"] = "max-age=31536000"
-    present = {name.lower() for name, _ in given}
-    new = [(name.encode(), value.encode()) for name, value in own.items() if name.lower().encode() not in present]
-    return [*given, *new]
+        ours["Strict-Transport-Security"] = "max-age=31536000"
+    present = {name.lower() for name, _ in headers}
+    added = [(name.encode(), value.encode()) for name, value in ours.items() if name.lower().encode() not in present]
+    return [*headers, *added]
 
 
 async def _body(receive: Receive, announced: str | None) -> bytes | None:

@@ -61,12 +61,12 @@ class ParticipantSession:
         return minds[-1]._replace(belief=beliefs[-1])
 
     def enter(self, mind: Mind | None = None) -> None:
-        """Gets ready for the step that comes next, with a robot that goes on or a fresh one."""
-        here, number = self.place, self.participant.number
-        if here is None:
+        """Gets ready for the step that comes next, with the same robot or a fresh one."""
+        place, number = self.place, self.participant.number
+        if place is None:
             self.mind, self.picture, self.arrows = None, None, ()
             return
-        current, t = here
+        current, t = place
         if t == 0 or not self.arrows:
             self.arrows = self.rules.candidates(number, current.map)
         if mind is None or t == 0:
@@ -82,5 +82,5 @@ class ParticipantSession:
         if self.config.hint:
             arrows = self.rules.candidates(self.participant.number, current.map)[step.step - 1]
             hint = self.rules.best(current.map, before, arrows)
-        told = {"round": current.id, "step": step.step - 1, "choice": step.choice, "hint": hint}
-        self.after = told | shown._asdict()
+        step_facts = {"round": current.id, "step": step.step - 1, "choice": step.choice, "hint": hint}
+        self.after = step_facts | shown._asdict()

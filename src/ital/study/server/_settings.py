@@ -14,7 +14,16 @@ SHORTEST_PASSWORD = 8
 
 @dataclass(frozen=True)
 class ServerSettings:
-    """Secrets and limits of a server."""
+    """Secrets and limits of a server.
+
+    Attributes:
+        password: The researcher's password, as an Argon2 hash.
+        secret: Secret from which all keys of the server are made.
+        simulation_key: Key of simulated participants; None: none may join.
+        joins_per_minute: Number of participants that may join from one address in a minute.
+        log_ins_per_minute: Number of attempts to log in from one address in a minute.
+        origin: The address that participants see, where a proxy changes the Host header; None: the Host header.
+    """
 
     password: str = field(repr=False)  # as an argon2 hash
     secret: bytes = field(repr=False)
@@ -25,7 +34,18 @@ class ServerSettings:
 
 
 def from_environment(key_file: Path, environment: Mapping[str, str] = os.environ) -> ServerSettings:
-    """Reads the settings; refuses without a password. A secret that is nowhere is drawn once, into ``key_file``."""
+    """Read the settings from the environment. A secret that is not there is drawn once, into ``key_file``.
+
+    Args:
+        key_file: File of the secret, beside the database.
+        environment: Variables, by default those of the process.
+
+    Returns:
+        The settings.
+
+    Raises:
+        InputError: There is no password, a secret is too short or readable by others, or a number is wrong.
+    """
     password = password_of(environment)
     secret = _value(environment, "ITAL_STUDY_SECRET")
     return ServerSettings(
@@ -38,7 +58,17 @@ def from_environment(key_file: Path, environment: Mapping[str, str] = os.environ
 
 
 def password_of(environment: Mapping[str, str] = os.environ) -> str:
-    """The researcher's password, hashed; refuses where there is none."""
+    """The researcher's password, hashed.
+
+    Args:
+        environment: Variables, by default those of the process.
+
+    Returns:
+        An Argon2 hash.
+
+    Raises:
+        InputError: There is no password, or it is too short.
+    """
     password = _value(environment, "ITAL_STUDY_PASSWORD")
     if password is None:
         raise InputError(
@@ -64,10 +94,10 @@ def own_secret(file: Path) -> bytes:
         handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
         return _strong(_read(file))
-    with os.fdopen(handle, "w") as new:
-        new.write(secrets.token_hex(32) + "\n")
-        new.flush()
-        os.fsync(new.fileno())
+    with os.fdopen(handle, "w") as new_file:
+        new_file.write(secrets.token_hex(32) + "\n")
+        new_file.flush()
+        os.fsync(new_file.fileno())
     return _strong(_read(file))
 
 
@@ -79,9 +109,9 @@ def _strong(secret: str) -> bytes:
 
 def _value(environment: Mapping[str, str], name: str) -> str | None:
     """A secret from the variable itself, or from the file that NAME_FILE names."""
-    given, file = environment.get(name), environment.get(f"{name}_FILE")
-    if given:
-        return given
+    value, file = environment.get(name), environment.get(f"{name}_FILE")
+    if value:
+        return value
     return _read(Path(file)) if file else None
 
 

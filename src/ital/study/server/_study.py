@@ -1,7 +1,6 @@
 """The study as it runs: who is where, what comes next, and nothing acknowledged before it is stored."""
 
 import asyncio
-import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -97,7 +96,11 @@ class LiveStudy:
     async def _move(self, session: ParticipantSession, happened: Sequence[Event] = (), **changes: Any) -> PageState:
         """Moves a participant on and answers where they are then."""
         participant = session.participant
-        session.participant = await self._store(lambda c: operations.move(c, participant, happened, **changes))
+        return await self._change(session, lambda c: operations.move(c, participant, happened, **changes))
+
+    async def _change(self, session: ParticipantSession, job: Callable[[sa.Connection], Participant]) -> PageState:
+        """Runs a job that moves a participant, and answers where they are then."""
+        session.participant = await self._store(job)
         session.enter()
         return page_state(session, self.keys)
 
@@ -117,18 +120,18 @@ class LiveStudy:
             if visitor is not None and visitor.mode == mode and visitor.stage not in operations.ENDED:
                 return uid, await self.look(uid)
         digest = None if external is None else self.keys.external_hash(*external)
-        new = _security.new_uid()
+        new_uid = _security.new_uid()
 
         def job(connection: sa.Connection) -> Participant:
             returning = None if digest is None else operations.find(connection, mode=mode, external_hash=digest)
             return returning or operations.add_participant(
                 connection,
                 self.config,
-                uid=new,
+                uid=new_uid,
                 mode=mode,
                 teacher=teacher,
                 code_version=__version__,
-                resume_hash=self.keys.resume_hash(self.keys.resume_code(new)),
+                resume_hash=self.keys.resume_hash(self.keys.resume_code(new_uid)),
                 external_hash=digest,
             )
 
@@ -138,10 +141,10 @@ class LiveStudy:
             raise Refused(503, "try_again", TRY_AGAIN) from None
         return joined.uid, await self.look(joined.uid)
 
-    def find(self, **wanted: Any) -> Participant | None:
+    def find(self, **columns: Any) -> Participant | None:
         """The participant whose columns have these values, if there is one."""
         with self.store.reading() as connection:
-            return operations.find(connection, **wanted)
+            return operations.find(connection, **columns)
 
     async def look(self, uid: str) -> PageState:
         """Where a participant is."""
@@ -186,7 +189,7 @@ class LiveStudy:
                 return page_state(session, self.keys)  # the same answers once more
             if len(answers) != len(questions):
                 raise Refused(422, "invalid", f"There are {len(questions)} questions to answer.")
-            passed = all(given == question.answer for given, question in zip(answers, questions, strict=True))
+            passed = all(answer == question.answer for answer, question in zip(answers, questions, strict=True))
             event = Event("check", {"answers": list(answers), "passed": passed})
             tries = participant.tries + 1
             if not passed:
@@ -198,9 +201,7 @@ class LiveStudy:
                 happened = [event, Event("order", {"order": order})]
                 return operations.move(connection, participant, happened, stage="warm_up", tries=tries, order=order)
 
-            session.participant = await self._store(job)
-            session.enter()
-            return page_state(session, self.keys)
+            return await self._change(session, job)
 
         return await self._with(uid, act)
 
@@ -208,9 +209,9 @@ class LiveStudy:
         """Takes one step: stored, then acknowledged. The same step again changes nothing."""
 
         async def act(session: ParticipantSession) -> PageState:
-            here = session.place
-            if here is not None and (here[0].id, here[1]) == (round_id, t):
-                return await self._take(session, here[0], t, choice, timing)
+            place = session.place
+            if place is not None and (place[0].id, place[1]) == (round_id, t):
+                return await self._take(session, place[0], t, choice, timing)
             if await asyncio.to_thread(self._stored_choice, session, round_id, t) == choice:
                 return page_state(session, self.keys)
             raise self._out_of_order(session)
@@ -232,7 +233,7 @@ class LiveStudy:
             robot=current.robot,
             choice=choice,
             state=operations.as_bytes(mind.belief),
-            timing=json.dumps(dict(timing), allow_nan=False, separators=(",", ":")),
+            timing=operations.as_json(dict(timing)),
             stored_at=operations.now(),
         )
         stage = _flow.stage_after(session.config, participant.done + 1)
@@ -246,12 +247,12 @@ class LiveStudy:
         return page_state(session, self.keys)
 
     def _stored_choice(self, session: ParticipantSession, round_id: str, t: int) -> int | None:
-        rounds = {each.id: each for each in session.rounds}
+        rounds = {settled_round.id: settled_round for settled_round in session.rounds}
         if round_id not in rounds:
             return None
-        wanted = {"map": rounds[round_id].map, "learner": rounds[round_id].learner, "step": t + 1}
+        columns = {"map": rounds[round_id].map, "learner": rounds[round_id].learner, "step": t + 1}
         with self.store.reading() as connection:
-            steps = operations.steps_of(connection, session.participant.number, **wanted)
+            steps = operations.steps_of(connection, session.participant.number, **columns)
         return steps[0].choice if steps else None
 
     async def events(self, uid: str, happened: Sequence[Event]) -> PageState:

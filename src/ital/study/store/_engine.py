@@ -16,6 +16,7 @@ PRAGMAS = (
     "busy_timeout = 30000",
     "secure_delete = ON",  # what is deleted is overwritten
 )
+MIGRATIONS = Path(__file__).with_name("migrations")
 
 
 def parse_url(text: str) -> sa.URL:
@@ -85,18 +86,14 @@ def known_revisions() -> list[str]:
     """The revisions that this version of ital can bring up to date."""
     from alembic.script import ScriptDirectory
 
-    return [script.revision for script in ScriptDirectory(str(_folder())).walk_revisions()]
-
-
-def _folder() -> Path:
-    return Path(__file__).with_name("migrations")
+    return [script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()]
 
 
 def _alembic(connection: sa.Connection) -> Any:
     from alembic.config import Config
 
     config = Config()
-    config.set_main_option("script_location", str(_folder()).replace("%", "%%"))
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     config.attributes |= {"connection": connection, "metadata": metadata}
     return config
 

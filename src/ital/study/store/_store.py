@@ -24,7 +24,16 @@ ADVISORY_LOCK = 17_3141_5926  # the same for every server of a study on a Postgr
 
 
 class Store:
-    """Reads at any time; writes through one writer. Made by :func:`open_store`."""
+    """A study's database: reads at any time, writes through one writer. Made by :func:`open_store`.
+
+    Args:
+        url: Address of the database.
+        engine: Connections to it.
+
+    Attributes:
+        tombstone_file: Deletions, kept beside the database.
+        key_file: Place of the server's secret beside the database.
+    """
 
     def __init__(self, url: sa.URL, engine: sa.Engine) -> None:
         self.url, self.engine = url, engine
@@ -37,30 +46,56 @@ class Store:
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """A connection that sees one state of the database as long as it is open."""
+        """Open a connection that sees one state of the database.
+
+        Yields:
+            The connection.
+        """
         level = {} if self.url.get_backend_name() == "sqlite" else {"isolation_level": "REPEATABLE READ"}
         with self.engine.connect().execution_options(**level) as connection:
             yield connection
 
     def submit(self, job: "Job[T]") -> "Future[T]":
-        """Hands a job to the writer; the future is done when it is committed."""
+        """Hand a job to the writer.
+
+        Args:
+            job: Function of a connection.
+
+        Returns:
+            A future that is done when the job is committed; it raises :class:`NotStored` if that failed.
+        """
         return self._writer.submit(job)
 
     def write(self, job: "Job[T]") -> T:
-        """Runs a job and waits until it is committed."""
+        """Run a job and wait until it is committed.
+
+        Args:
+            job: Function of a connection.
+
+        Returns:
+            What the job returned.
+
+        Raises:
+            NotStored: The database did not take it.
+        """
         return self.submit(job).result()
 
     def erase(self, participant: operations.Participant, by: str) -> None:
-        """Deletes a participant. The tombstone is first put beside the database, where a restored backup meets it."""
+        """Delete a participant. The tombstone is first put beside the database, where a restored backup meets it.
+
+        Args:
+            participant: Who is deleted.
+            by: ``participant`` or ``researcher``.
+        """
         tombstone = operations.tombstone_of(participant, by)
         keep_tombstones(self.tombstone_file, [tombstone])
         self.write(lambda connection: operations.erase(connection, tombstone))
         self.forget()
 
     def forget(self) -> None:
-        """Overwrites what SQLite's log still holds of rows that were deleted.
+        """Overwrite what SQLite's log still holds of deleted rows.
 
-        Does not wait for readers, for writers would wait as well: if there are any, :meth:`tidy` does it later.
+        Does not wait for readers, since writers would wait as well: if there are any, :meth:`tidy` does it later.
         """
         if self.url.get_backend_name() != "sqlite":
             return
@@ -75,18 +110,29 @@ class Store:
                 raw.execute("PRAGMA busy_timeout = 30000")
 
     def tidy(self) -> None:
-        """Does what :meth:`forget` could not do."""
+        """Do what :meth:`forget` could not do."""
         if self._to_forget:
             self.forget()
 
     def configs(self) -> dict[str, Config]:
-        """Every configuration that participants came under, oldest first, by its hash."""
+        """Every configuration that participants came under.
+
+        Returns:
+            Configurations by their hash, oldest first.
+        """
         with self.reading() as connection:
             rows = connection.execute(sa.select(configurations).order_by(configurations.c.added_at)).all()
         return {row.hash: parse_config(row.text, f"configuration {row.name}") for row in rows}
 
     def config(self) -> Config:
-        """The newest configuration."""
+        """The newest configuration.
+
+        Returns:
+            The configuration.
+
+        Raises:
+            InputError: The database holds no study yet.
+        """
         configs = self.configs()
         if not configs:
             raise InputError(f"{self.name} holds no study yet")
@@ -94,7 +140,11 @@ class Store:
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
-        """Keeps other servers, and restoring, away from the database; lasts no longer than the process."""
+        """Keep other servers, and restoring, away from the database; ends with the process at the latest.
+
+        Raises:
+            InputError: A server uses the database.
+        """
         in_use = InputError(f"{self.name} is in use by a running server: stop it first")
         if self.url.get_backend_name() != "sqlite":
             with self.engine.connect() as connection:
@@ -126,19 +176,36 @@ class Store:
         return shown(self.url)
 
     def steps_table(self, mode: str = "live") -> "pd.DataFrame":
-        """The tidy table of all steps of a mode: one row per step."""
+        """The tidy table of all steps of a mode.
+
+        Args:
+            mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
+
+        Returns:
+            One row per step.
+
+        Raises:
+            InputError: There is no such mode.
+        """
         from ital.study.store.export import steps_table
 
         return steps_table(self, mode)
 
     def steps_configs(self, mode: str) -> int:
-        """Under how many versions of the configuration the participants of a mode came."""
+        """Number of versions of the configuration that the participants of a mode came under.
+
+        Args:
+            mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
+
+        Returns:
+            The number.
+        """
         p = participants.c
         with self.reading() as connection:
             return connection.execute(sa.select(sa.func.count(p.config.distinct())).where(p.mode == mode)).scalar_one()
 
     def close(self) -> None:
-        """Waits for the writer, then closes every connection."""
+        """Wait for the writer, then close every connection."""
         self._writer.close()
         self.engine.dispose()
 
@@ -157,9 +224,19 @@ def shown(url: sa.URL) -> str:
 
 
 def open_store(url: str, *, create: bool = False) -> Store:
-    """Opens a database and brings its schema up to date; with ``create`` an empty one is made where there is none.
+    """Open a database and bring its schema up to date.
 
     Whoever was deleted stays deleted: tombstones kept beside the database are applied again.
+
+    Args:
+        url: A file for SQLite, ``sqlite:///FILE`` or ``postgresql://USER@HOST/NAME``.
+        create: Whether to make an empty database where there is none.
+
+    Returns:
+        The store; close it, or use it in a ``with`` block.
+
+    Raises:
+        InputError: There is no database, it cannot be opened, or a newer version of ital wrote it.
     """
     parsed = _engine.parse_url(url)
     if parsed.get_backend_name() == "sqlite":
@@ -200,9 +277,9 @@ def _make_private(file: Path) -> None:
         os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
 
 
-def keep_tombstones(file: Path, new: Iterable[dict[str, Any]]) -> None:
+def keep_tombstones(file: Path, tombstones: Iterable[dict[str, Any]]) -> None:
     """Adds tombstones to the file beside the database, on the disk before this returns."""
-    lines = "".join(json.dumps(tombstone, sort_keys=True) + "\n" for tombstone in new)
+    lines = "".join(json.dumps(tombstone, sort_keys=True) + "\n" for tombstone in tombstones)
     handle = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     try:
         os.write(handle, lines.encode())
@@ -212,27 +289,34 @@ def keep_tombstones(file: Path, new: Iterable[dict[str, Any]]) -> None:
 
 
 def read_tombstones(file: Path) -> list[dict[str, Any]]:
-    """The tombstones of a file, none where there is no file; a last line cut short by a power cut does not count."""
+    """The tombstones of a file. A last line that a power cut cut short does not count.
+
+    Args:
+        file: A file that a store keeps beside its database.
+
+    Returns:
+        Records of deleted participants; none where there is no file.
+    """
     if not file.exists():
         return []
-    read = []
+    tombstones = []
     for line in file.read_text(encoding="utf-8").splitlines():
         with contextlib.suppress(ValueError, TypeError, KeyError):
             row = json.loads(line)
-            read.append(
+            tombstones.append(
                 {"uid": str(row["uid"]), "number": int(row["number"])}
                 | {"deleted_at": int(row["deleted_at"]), "by": str(row["by"])[:16]}
             )
-    return read
+    return tombstones
 
 
-def apply_tombstones(store: Store, kept: Iterable[dict[str, Any]]) -> int:
+def apply_tombstones(store: Store, kept_tombstones: Iterable[dict[str, Any]]) -> int:
     """Erases whoever has a tombstone; returns how many were still there."""
 
     def job(connection: sa.Connection) -> int:
         applied = set(connection.execute(sa.select(tombstones.c.uid)).scalars())
         present = set(connection.execute(sa.select(participants.c.uid)).scalars())
-        return sum(operations.erase(connection, row) for row in kept if row["uid"] not in applied - present)
+        return sum(operations.erase(connection, row) for row in kept_tombstones if row["uid"] not in applied - present)
 
     erased = store.write(job)
     if erased:

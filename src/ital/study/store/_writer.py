@@ -23,6 +23,9 @@ class Writer:
     """A thread that runs jobs in transactions, many to a commit, each all or nothing.
 
     A job's future is done only after its commit has reached the disk.
+
+    Args:
+        engine: The database.
     """
 
     def __init__(self, engine: sa.Engine) -> None:
@@ -34,7 +37,14 @@ class Writer:
         self._thread.start()
 
     def submit(self, job: "Job[T]") -> "Future[T]":
-        """Hands a job over; its future gives what the job returned, or raises what it raised."""
+        """Hand over a job.
+
+        Args:
+            job: Function of a connection.
+
+        Returns:
+            A future with what the job returned, or raised; :class:`NotStored` if the database did not take it.
+        """
         future: Future[T] = Future()
         with self._lock:
             if self._closed:
@@ -44,10 +54,10 @@ class Writer:
         return future
 
     def close(self) -> None:
-        """Finishes what was handed over, then stops."""
+        """Finish the jobs that were handed over, then stop."""
         with self._lock:
-            already, self._closed = self._closed, True
-        if not already:
+            was_closed, self._closed = self._closed, True
+        if not was_closed:
             self._queue.put(None)
         self._thread.join()
 
@@ -57,7 +67,7 @@ class Writer:
             while len(batch) < MOST and batch[-1] is not None and not self._queue.empty():
                 batch.append(self._queue.get())
             last = batch[-1] is None
-            self._commit([each for each in batch if each is not None])
+            self._commit([item for item in batch if item is not None])
             if last:
                 return
 

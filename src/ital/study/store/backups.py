@@ -23,7 +23,15 @@ FORMAT = "ital study backup 1"
 
 
 def backup(store: "_store.Store", file: Path) -> dict[str, int]:
-    """Writes all rows of one moment to a file, which is there when it is whole; returns the rows of each table."""
+    """Write all rows of one moment to a file, which is there when it is whole.
+
+    Args:
+        store: The database.
+        file: File to write.
+
+    Returns:
+        Number of rows by table.
+    """
     temporary = file.with_name(f".{file.name}.part")
     counts = {table.name: 0 for table in ALL}
     digest = hashlib.sha256()
@@ -76,28 +84,35 @@ def _unpacked(value: Any) -> Any:
 
 
 def check(file: Path) -> dict[str, Any]:
-    """Reads a backup through and returns its first and last record; refuses one that is damaged."""
-    damaged = InputError(f"{file} is not a backup of a study, or it is damaged: nothing was restored")
+    """Read a backup through.
+
+    Args:
+        file: The backup.
+
+    Returns:
+        Its first and its last record, as one.
+
+    Raises:
+        InputError: There is no such file, or it is damaged.
+    """
     digest, first, last = hashlib.sha256(), None, None
     try:
         for line in _lines(file):
             record = json.loads(line)
             if "sha256" in record:
-                if last is None or first is None or record["sha256"] != digest.hexdigest():
-                    raise damaged
-                return first | last
+                if first is not None and last is not None and record["sha256"] == digest.hexdigest():
+                    return first | last
+                break
             digest.update(line)
             first = first or record
             last = record if "end" in record else None
             if first.get("format") != FORMAT:
-                raise damaged
-    except (OSError, EOFError, ValueError, AttributeError, zlib.error) as error:
-        if isinstance(error, InputError):
-            raise
-        if isinstance(error, FileNotFoundError):
-            raise InputError(f"there is no backup {file}") from None
-        raise damaged from None
-    raise damaged
+                break
+    except FileNotFoundError:
+        raise InputError(f"there is no backup {file}") from None
+    except (OSError, EOFError, ValueError, AttributeError, zlib.error):
+        pass  # damaged
+    raise InputError(f"{file} is not a backup of a study, or it is damaged: nothing was restored")
 
 
 def _lines(file: Path) -> Iterator[bytes]:
@@ -108,29 +123,41 @@ def _lines(file: Path) -> Iterator[bytes]:
 def restore(
     file: Path, url: str, *, replace: bool = False, more_tombstones: Iterable[dict[str, Any]] = ()
 ) -> dict[str, int]:
-    """Puts a backup into a database, all or nothing; returns the rows of each table, and how many were erased again.
+    """Put a backup into a database, all or nothing.
 
     Whoever was deleted since the backup stays deleted: tombstones of the database, of the file beside it, and
     ``more_tombstones`` are applied.
+
+    Args:
+        file: The backup.
+        url: The database, as for ``open_store``; made if there is none.
+        replace: Whether to replace participants that are in the database.
+        more_tombstones: Further deletions to apply.
+
+    Returns:
+        Number of rows by table, and under ``erased`` how many participants were erased again.
+
+    Raises:
+        InputError: The backup is damaged or of a newer ital, or the database is in use or holds participants.
     """
     facts = check(file)
     if facts["revision"] not in _engine.known_revisions():
         raise InputError(f"{file} was made by a newer version of ital ({facts['ital']}): update ital")
     with _store.open_store(url, create=True) as store, store.claimed():
-        kept = [*_store.read_tombstones(store.tombstone_file), *more_tombstones]
+        deletions = [*_store.read_tombstones(store.tombstone_file), *more_tombstones]
 
         def job(connection: sa.Connection) -> int:
-            old = connection.execute(sa.select(participants.c.number)).first()
-            if old is not None and not replace:
+            someone = connection.execute(sa.select(participants.c.number)).first()
+            if someone is not None and not replace:
                 raise InputError(
                     f"{store.name} holds participants already: say --replace to put the backup in their place"
                 )
-            kept.extend(dict(row._mapping) for row in connection.execute(sa.select(tombstones)))
+            deletions.extend(dict(row._mapping) for row in connection.execute(sa.select(tombstones)))
             _empty(connection)
             _engine.migrate(connection, facts["revision"])
             _insert(connection, file, facts["columns"])
             _engine.migrate(connection)
-            erased = sum(operations.erase(connection, row) for row in {row["uid"]: row for row in kept}.values())
+            erased = sum(operations.erase(connection, row) for row in {row["uid"]: row for row in deletions}.values())
             operations.note(connection, "restored", detail=f"backup of {iso(facts['made_at'])}")
             return erased
 
@@ -142,10 +169,10 @@ def restore(
 
 def _missing(store: "_store.Store") -> list[dict[str, Any]]:
     """Tombstones of the database that are not yet in the file beside it."""
-    kept = {row["uid"] for row in _store.read_tombstones(store.tombstone_file)}
+    in_file = {row["uid"] for row in _store.read_tombstones(store.tombstone_file)}
     with store.reading() as connection:
         rows = [dict(row._mapping) for row in connection.execute(sa.select(tombstones))]
-    return [row for row in rows if row["uid"] not in kept]
+    return [row for row in rows if row["uid"] not in in_file]
 
 
 def _empty(connection: sa.Connection) -> None:

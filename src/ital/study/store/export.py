@@ -38,49 +38,58 @@ def rules_of(connection: sa.Connection) -> Callable[[str], StudyRules]:
 
 
 def blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
-    """The table of steps, a participant at a time; one block without rows where there are none."""
-    rules, some = rules_of(connection), False
+    """The table of steps, a participant at a time.
+
+    Args:
+        connection: The transaction.
+        mode: Mode of the participants.
+
+    Yields:
+        A table of each participant; one without rows where there are none.
+    """
+    rules, has_rows = rules_of(connection), False
     for participant in operations.everyone(connection, mode=mode):
-        taken = operations.steps_of(connection, participant.number)
-        rows = rows_of(rules(participant.config), participant, taken)
+        stored = operations.steps_of(connection, participant.number)
+        rows = rows_of(rules(participant.config), participant, stored)
         if rows:
-            some = True
+            has_rows = True
             yield _table.frame(rows)
-    if not some:
+    if not has_rows:
         yield _table.frame([])
 
 
-def rows_of(rules: StudyRules, participant: Participant, taken: Iterable[StoredStep]) -> list[dict[str, Any]]:
-    """A participant's steps as rows of the table; the warm-up does not count."""
-    maps = [each.name for each in rules.config.maps]
+def rows_of(rules: StudyRules, participant: Participant, stored: Iterable[StoredStep]) -> list[dict[str, Any]]:
+    """A participant's steps as rows of the table; the warm-up does not count.
+
+    Args:
+        rules: Rules of the participant's configuration.
+        participant: The participant.
+        stored: The stored steps.
+
+    Returns:
+        Rows by map and robot.
+    """
+    maps = [on.name for on in rules.config.maps]
     by_round: dict[tuple[int, int], list[StoredStep]] = {}
-    for step in taken:
+    for step in stored:
         if step.map in maps:
             by_round.setdefault((maps.index(step.map), step.robot), []).append(step)
-    return [row for _, own in sorted(by_round.items()) for row in _rows_of_round(rules, participant, own)]
+    return [row for _, steps in sorted(by_round.items()) for row in _rows_of_round(rules, participant, steps)]
 
 
-def _rows_of_round(rules: StudyRules, participant: Participant, taken: list[StoredStep]) -> Iterator[dict[str, Any]]:
-    taken = sorted(taken, key=lambda step: step.step)
-    name = taken[0].map
-    beliefs = np.stack([rules.start(participant.number, name), *(operations.as_state(step.state) for step in taken)])
+def _rows_of_round(rules: StudyRules, participant: Participant, stored: list[StoredStep]) -> Iterator[dict[str, Any]]:
+    stored = sorted(stored, key=lambda step: step.step)
+    name = stored[0].map
+    beliefs = np.stack([rules.start(participant.number, name), *(operations.as_state(step.state) for step in stored)])
     measured = rules.measures_many(name, beliefs)
     candidates = rules.candidates(participant.number, name)
-    for i, step in enumerate(taken):
+    for i, step in enumerate(stored):
         arrows = candidates[step.step - 1]
         yield {
             "participant": participant.number,
-            "mode": participant.mode,
-            "teacher": participant.teacher,
-            "config": participant.config,
-            "code_version": participant.code_version,
-            "order": participant.order,
-            "map": name,
-            "learner": step.learner,
-            "robot": step.robot,
-            "step": step.step,
-            "usable": participant.usable,
-            "choice": step.choice,
+            **{column: getattr(participant, column) for column in ("mode", "teacher", "config", "code_version")},
+            **{column: getattr(participant, column) for column in ("order", "usable")},
+            **{column: getattr(step, column) for column in ("map", "learner", "robot", "step", "choice")},
             "cell": arrows[step.choice].cell,
             "action": arrows[step.choice].action,
             "machine_choice": rules.best(name, beliefs[i], arrows),
@@ -96,13 +105,13 @@ def _times(timing: Mapping[str, Any]) -> dict[str, Any]:
     """Times of a step as they stand in the table; durations from the page's own steady clock where it told them."""
     shown = timing.get("shown_at")
 
-    def seconds(told: str, until: str) -> float:
-        if told in timing:
-            return float(timing[told])
+    def seconds(name: str, until: str) -> float:
+        if name in timing:
+            return float(timing[name])
         return (timing[until] - shown) / 1000 if shown is not None and until in timing else float("nan")
 
     return {
-        **{name: iso(_whole(timing.get(name))) for name in ("shown_at", "chosen_at", "confirmed_at")},
+        **{name: iso(timing.get(name)) for name in ("shown_at", "chosen_at", "confirmed_at")},
         "seconds_to_choice": seconds("seconds_to_choice", "chosen_at"),
         "seconds_to_confirm": seconds("seconds_to_confirm", "confirmed_at"),
         "choice_changes": timing.get("choice_changes", 0),
@@ -110,12 +119,19 @@ def _times(timing: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _whole(milliseconds: float | None) -> int | None:
-    return None if milliseconds is None else round(milliseconds)
-
-
 def steps_table(store: "Store", mode: str = "live") -> "pd.DataFrame":
-    """The tidy table of all steps of a mode."""
+    """The tidy table of all steps of a mode.
+
+    Args:
+        store: The database.
+        mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
+
+    Returns:
+        One row per step.
+
+    Raises:
+        InputError: There is no such mode.
+    """
     import pandas as pd
 
     _check_mode(mode)
@@ -134,14 +150,21 @@ def _check_mode(mode: str) -> None:
 def log(connection: sa.Connection, mode: str) -> Iterator[dict[str, Any]]:
     """Everything of a mode as records: configurations, participants, their steps and events, and who was deleted.
 
-    Hashes of external IDs and resume codes stay where they are.
+    Hashes of external IDs and resume codes are left out.
+
+    Args:
+        connection: The transaction.
+        mode: Mode of the participants.
+
+    Yields:
+        Dictionaries that are fit for JSON.
     """
     everyone = operations.everyone(connection, mode=mode)
     used = {participant.config for participant in everyone}
     for row in connection.execute(sa.select(configurations).order_by(configurations.c.added_at)):
         if row.hash in used:
-            told = {"hash": row.hash, "name": row.name, "added_at": iso(row.added_at), "toml": row.text}
-            yield {"record": "configuration", **told}
+            facts = {"hash": row.hash, "name": row.name, "added_at": iso(row.added_at), "toml": row.text}
+            yield {"record": "configuration", **facts}
     for participant in everyone:
         times = {"joined_at": iso(participant.joined_at), "seen_at": iso(participant.seen_at)}
         columns, number = participant._asdict() | times, participant.number
@@ -182,7 +205,19 @@ def _happened(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]
 
 
 def stream(store: "Store", file: str, mode: str) -> Iterator[bytes]:
-    """The content of a file of the export, bit by bit; memory holds one participant at a time."""
+    """The content of a file of the export; memory holds one participant at a time.
+
+    Args:
+        store: The database.
+        file: ``steps.csv``, ``steps.parquet``, ``events.jsonl`` or ``codebook.md``.
+        mode: Mode of the participants.
+
+    Yields:
+        The content, piece by piece.
+
+    Raises:
+        InputError: There is no such file or mode.
+    """
     _check_mode(mode)
     with store.reading() as connection:
         if file == "steps.csv":
@@ -194,16 +229,16 @@ def stream(store: "Store", file: str, mode: str) -> Iterator[bytes]:
         elif file == "codebook.md":
             yield _table.codebook(newest_config(connection, mode), [mode]).encode()
         elif file == "steps.parquet":
-            with tempfile.TemporaryFile() as made:
-                _write_parquet(connection, mode, made)
-                made.seek(0)
-                while content := made.read(BLOCK):
+            with tempfile.TemporaryFile() as parquet:
+                _write_parquet(connection, mode, parquet)
+                parquet.seek(0)
+                while content := parquet.read(BLOCK):
                     yield content
         else:
             raise InputError(f"there is no file {file!r} in an export")
 
 
-def _write_parquet(connection: sa.Connection, mode: str, made: Any) -> None:
+def _write_parquet(connection: sa.Connection, mode: str, file: Any) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -214,7 +249,7 @@ def _write_parquet(connection: sa.Connection, mode: str, made: Any) -> None:
             if not len(block):  # without rows, texts would have no type
                 kinds = {"whole": pa.int64(), "number": pa.float64(), "yes-no": pa.bool_(), "text": pa.string()}
                 table = table.cast(pa.schema([(name, kinds[kind]) for name, (kind, _) in _table.CODEBOOK.items()]))
-            writer = writer or pq.ParquetWriter(made, table.schema)
+            writer = writer or pq.ParquetWriter(file, table.schema)
             writer.write_table(table)
     finally:
         if writer is not None:
@@ -222,7 +257,18 @@ def _write_parquet(connection: sa.Connection, mode: str, made: Any) -> None:
 
 
 def newest_config(connection: sa.Connection, mode: str) -> Config:
-    """The newest configuration that participants of a mode came under, or the newest of all."""
+    """The newest configuration that participants of a mode came under, or the newest of all.
+
+    Args:
+        connection: The transaction.
+        mode: Mode of the participants.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        InputError: The database holds no study yet.
+    """
     query = sa.select(configurations.c.text).order_by(configurations.c.added_at.desc())
     used = sa.select(participants.c.config).where(participants.c.mode == mode)
     text = connection.execute(query.where(configurations.c.hash.in_(used))).scalars().first()
@@ -233,9 +279,20 @@ def newest_config(connection: sa.Connection, mode: str) -> Config:
 
 
 def export_study(store: "Store", folder: Path, mode: str = "live") -> list[Path]:
-    """Writes a study folder: steps.csv, steps.parquet, events.jsonl, codebook.md and study.toml.
+    """Write a study folder: steps.csv, steps.parquet, events.jsonl, codebook.md and study.toml.
 
     The files are made beside their place and put there when all are whole.
+
+    Args:
+        store: The database.
+        folder: Folder for the files; made if there is none.
+        mode: Mode of the participants.
+
+    Returns:
+        The files.
+
+    Raises:
+        InputError: There is no such mode, or no study.
     """
     _check_mode(mode)
     folder.mkdir(parents=True, exist_ok=True)
@@ -253,10 +310,20 @@ def export_study(store: "Store", folder: Path, mode: str = "live") -> list[Path]
 
 
 def import_study(store: "Store", folder: Path) -> int:
-    """Puts an exported folder into a database, all or nothing; returns the number of participants.
+    """Put an exported folder into a database, all or nothing.
 
-    Their numbers stay as they were, for their arrows follow from them. Who they are is in no export, so they cannot
-    go on with the study.
+    Participants keep their numbers, from which their arrows follow. Who they are is in no export, so they cannot resume
+    the study.
+
+    Args:
+        store: The database.
+        folder: A folder that :func:`export_study` wrote.
+
+    Returns:
+        Number of participants.
+
+    Raises:
+        InputError: The folder is not an export, or a participant is in the database already.
     """
     file = folder / "events.jsonl"
     if not file.is_file():
@@ -289,26 +356,26 @@ def _put(connection: sa.Connection, record: dict[str, Any]) -> int:
     elif kind == "participant":
         if operations.find(connection, number=number) is not None:
             raise InputError(f"participant {number} is in the database already: import into one without")
-        told = {name: record[name] for name in Participant._fields if name in record}
+        copied = {name: record[name] for name in Participant._fields if name in record}
         times = {name: from_iso(record[name]) for name in ("joined_at", "seen_at")}
-        own = {"number": number, "uid": secrets.token_hex(16), "external_hash": None, "resume_hash": None, "events": 0}
-        connection.execute(participants.insert().values(told | times | own))
+        new = {"number": number, "uid": secrets.token_hex(16), "external_hash": None, "resume_hash": None, "events": 0}
+        connection.execute(participants.insert().values(copied | times | new))
         _count_on(connection, int(record["participant"]))
         return 1
     elif kind == "step":
         state = operations.as_bytes(np.asarray(record["state"], np.float32))
-        told = {name: record[name] for name in ("participant", "map", "learner", "robot", "step", "choice")}
-        stored = {"state": state, "timing": _plain(record["timing"]), "stored_at": from_iso(record["at"])}
-        connection.execute(steps.insert().values(told | stored))
+        copied = {name: record[name] for name in ("participant", "map", "learner", "robot", "step", "choice")}
+        stored = {"state": state, "timing": operations.as_json(record["timing"]), "stored_at": from_iso(record["at"])}
+        connection.execute(steps.insert().values(copied | stored))
     elif kind == "event":
-        told = {name: record[name] for name in ("participant", "number", "kind", "source")}
+        copied = {name: record[name] for name in ("participant", "number", "kind", "source")}
         at = {"at": from_iso(record["at"]), "client_at": from_iso(record["client_at"])}
-        connection.execute(events.insert().values(told | at | {"data": _plain(record["data"])}))
+        connection.execute(events.insert().values(copied | at | {"data": operations.as_json(record["data"])}))
         p = participants.c
         connection.execute(participants.update().where(p.number == number).values(events=p.events + 1))
     elif kind == "deleted":
-        told = {"number": number, "by": record["by"], "deleted_at": from_iso(record["at"])}
-        connection.execute(tombstones.insert().values(uid=secrets.token_hex(16), **told))
+        copied = {"number": number, "by": record["by"], "deleted_at": from_iso(record["at"])}
+        connection.execute(tombstones.insert().values(uid=secrets.token_hex(16), **copied))
         _count_on(connection, int(record["participant"]))
     else:
         raise ValueError(kind)
@@ -328,7 +395,3 @@ def _count_on(connection: sa.Connection, number: int) -> None:
     """Numbers that were given are not given again."""
     free = intake.c.next_number
     connection.execute(intake.update().where(free <= number).values(next_number=number + 1))
-
-
-def _plain(value: Any) -> str:
-    return json.dumps(value, allow_nan=False, separators=(",", ":"))

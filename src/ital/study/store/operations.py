@@ -30,7 +30,27 @@ class Closed(Exception):
 
 
 class Participant(NamedTuple):
-    """A row of the table of participants."""
+    """A row of the table of participants.
+
+    Attributes:
+        number: Number in this study, from which starts and arrows follow.
+        uid: Secret name of the participant.
+        mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
+        teacher: ``human``, or the name of a simulated teacher.
+        external_hash: Keyed hash of an ID from outside.
+        resume_hash: Keyed hash of the resume code.
+        config: Hash of the configuration that the participant came under.
+        code_version: Version of ital at that time.
+        stage: Where the participant is.
+        order: The learner that is robot 1 on each map; None before it is assigned.
+        done: Number of stored steps.
+        tries: Number of attempts at the comprehension check.
+        usable: Whether all steps are stored.
+        released: Whether the slot was given to somebody else.
+        events: Number of stored events.
+        joined_at: Time of joining.
+        seen_at: Time of the last sign of life.
+    """
 
     number: int
     uid: str
@@ -52,7 +72,18 @@ class Participant(NamedTuple):
 
 
 class StoredStep(NamedTuple):
-    """One choice and the belief after it; ``step`` counts from 1."""
+    """One choice and the belief after it.
+
+    Attributes:
+        map: Name of the map.
+        learner: Kind of the robot.
+        step: Number of the step, from 1.
+        robot: 1 for the first robot on the map, 2 for the second, …
+        choice: Index of the chosen arrow.
+        state: Belief after the step, from :func:`as_bytes`.
+        timing: Times on the participant's clock, as JSON.
+        stored_at: Time of storing.
+    """
 
     map: str
     learner: str
@@ -65,7 +96,14 @@ class StoredStep(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that happened, beside steps; ``client_at`` is the time on the participant's own clock."""
+    """Something that happened, beside steps.
+
+    Attributes:
+        kind: What happened.
+        data: Details.
+        source: ``server`` or ``client``.
+        client_at: Time on the participant's own clock.
+    """
 
     kind: str
     data: Mapping[str, Any] = {}
@@ -83,6 +121,11 @@ def as_bytes(state: np.ndarray) -> bytes:
     return np.asarray(state, "<f4").tobytes()
 
 
+def as_json(value: Any) -> str:
+    """Data of an event or the times of a step, as they are stored."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":"))
+
+
 def as_state(stored: bytes) -> np.ndarray:
     """A stored belief."""
     return np.frombuffer(stored, "<f4").astype(np.float32)
@@ -91,22 +134,22 @@ def as_state(stored: bytes) -> np.ndarray:
 # Reading
 
 
-def find(connection: sa.Connection, **wanted: Any) -> Participant | None:
+def find(connection: sa.Connection, **columns: Any) -> Participant | None:
     """The participant whose columns have these values, if there is one."""
-    return next(iter(everyone(connection, **wanted)), None)
+    return next(iter(everyone(connection, **columns)), None)
 
 
-def everyone(connection: sa.Connection, **wanted: Any) -> list[Participant]:
+def everyone(connection: sa.Connection, **columns: Any) -> list[Participant]:
     """The participants whose columns have these values, by number."""
-    where = [participants.c[name] == value for name, value in wanted.items()]
+    where = [participants.c[name] == value for name, value in columns.items()]
     query = sa.select(participants).where(*where).order_by(participants.c.number)
     return [Participant(*row) for row in connection.execute(query)]
 
 
-def steps_of(connection: sa.Connection, number: int, **wanted: Any) -> list[StoredStep]:
+def steps_of(connection: sa.Connection, number: int, **values: Any) -> list[StoredStep]:
     """Stored steps of a participant in the order in which they were taken, with these values in their columns."""
     columns = [steps.c[name] for name in StoredStep._fields]
-    where = [steps.c[name] == value for name, value in wanted.items()]
+    where = [steps.c[name] == value for name, value in values.items()]
     query = sa.select(*columns).where(steps.c.participant == number, *where)
     in_order = query.order_by(steps.c.stored_at, steps.c.robot, steps.c.step)
     return [StoredStep(*row) for row in connection.execute(in_order)]
@@ -119,15 +162,16 @@ def config_text(connection: sa.Connection, config: str) -> str:
 
 def taken_orders(connection: sa.Connection, mode: str, config: str, since: int) -> Counter[str]:
     """How often each order is taken: usable completions, and participants on their way seen after ``since``."""
+    order = participants.c.order
+    query = sa.select(order, sa.func.count()).where(order.is_not(None), *_takes_slot(mode, config, since))
+    return Counter({row[0]: row[1] for row in connection.execute(query.group_by(order))})
+
+
+def _takes_slot(mode: str, config: str, since: int) -> list[Any]:
+    """Conditions on a participant who counts: usable, or on the way and seen after ``since``."""
     p = participants.c
     on_the_way = sa.and_(p.stage.in_(OPEN), ~p.released, p.seen_at > since)
-    query = (
-        sa.select(p.order, sa.func.count())
-        .where(p.mode == mode, p.config == config, p.order.is_not(None), sa.or_(p.usable, on_the_way))
-        .group_by(p.order)
-    )
-    rows = connection.execute(query).all()
-    return Counter({row[0]: row[1] for row in rows})
+    return [p.mode == mode, p.config == config, sa.or_(p.usable, on_the_way)]
 
 
 def is_paused(connection: sa.Connection) -> bool:
@@ -156,13 +200,30 @@ def add_participant(
     resume_hash: str,
     external_hash: str | None = None,
 ) -> Participant:
-    """A new participant with the next number, at consent. Raises Closed where no more are taken."""
+    """Add a participant with the next number, at consent.
+
+    Args:
+        connection: The transaction.
+        config: The configuration that the participant comes under.
+        uid: Secret name.
+        mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
+        teacher: ``human``, or the name of a simulated teacher.
+        code_version: Version of ital.
+        resume_hash: Keyed hash of the resume code.
+        external_hash: Keyed hash of an ID from outside.
+
+    Returns:
+        The participant.
+
+    Raises:
+        Closed: No more participants are taken.
+    """
     number = _lock(connection).next_number
     if mode == "live" and (is_paused(connection) or _is_full(connection, config)):
         raise Closed
     connection.execute(intake.update().values(next_number=number + 1))
     at = now()
-    new = Participant(
+    participant = Participant(
         number=number,
         uid=uid,
         mode=mode,
@@ -181,8 +242,8 @@ def add_participant(
         joined_at=at,
         seen_at=at,
     )
-    connection.execute(participants.insert().values(new._asdict()))
-    return new
+    connection.execute(participants.insert().values(participant._asdict()))
+    return participant
 
 
 def _lock(connection: sa.Connection) -> Any:
@@ -194,10 +255,8 @@ def _lock(connection: sa.Connection) -> Any:
 def _is_full(connection: sa.Connection, config: Config) -> bool:
     if config.intake is None:
         return False
-    p = participants.c
-    on_the_way = sa.and_(p.stage.in_(OPEN), ~p.released, p.seen_at > now() - release_after(config))
-    query = sa.select(sa.func.count()).where(p.mode == "live", p.config == config.hash, sa.or_(p.usable, on_the_way))
-    return connection.execute(query).scalar_one() >= config.intake
+    holders = _takes_slot("live", config.hash, now() - release_after(config))
+    return connection.execute(sa.select(sa.func.count()).where(*holders)).scalar_one() >= config.intake
 
 
 def release_after(config: Config) -> int:
@@ -219,7 +278,20 @@ _ADD_STEP, _ADD_EVENT = steps.insert(), events.insert()
 def move(
     connection: sa.Connection, participant: Participant, happened: Sequence[Event] = (), **changes: Any
 ) -> Participant:
-    """Changes a participant who is still where ``participant`` says, and notes what happened. Raises Moved if not."""
+    """Change a participant, and note what happened.
+
+    Args:
+        connection: The transaction.
+        participant: The participant as the caller knows them.
+        happened: Events to store.
+        **changes: New values by column.
+
+    Returns:
+        The changed participant.
+
+    Raises:
+        Moved: The participant is no longer as the caller knows them.
+    """
     count, seen_at = participant.events + len(happened), max(now(), participant.seen_at)
     changed = participant._replace(events=count, seen_at=seen_at, **changes)
     old = {f"was_{name}": getattr(participant, name) for name in _STILL}
@@ -234,7 +306,7 @@ def move(
             "source": event.source,
             "at": changed.seen_at,
             "client_at": event.client_at,
-            "data": json.dumps(dict(event.data), allow_nan=False, separators=(",", ":")),
+            "data": as_json(dict(event.data)),
         }
         for i, event in enumerate(happened)
     ]
@@ -275,7 +347,7 @@ def release(connection: sa.Connection, number: int) -> None:
 
 
 def pause(connection: sa.Connection, paused: bool) -> None:
-    """Stops taking new participants, or goes on."""
+    """Stop taking new participants, or resume."""
     connection.execute(intake.update().values(paused=paused))
     note(connection, "paused" if paused else "resumed")
 

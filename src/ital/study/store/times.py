@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def iso(milliseconds: int | None) -> str:
+def iso(milliseconds: float | None) -> str:
     """A time as text, nothing where there is none."""
     if milliseconds is None:
         return ""
-    return (_START + timedelta(milliseconds=milliseconds)).isoformat(timespec="milliseconds")
+    return (_START + timedelta(milliseconds=round(milliseconds))).isoformat(timespec="milliseconds")
 
 
 def from_iso(text: str) -> int | None:

@@ -17,7 +17,13 @@ TOLERANCE = 1e-3  # between machines
 
 
 class Report(NamedTuple):
-    """What was looked at, and what is wrong with it."""
+    """What was looked at, and what is wrong with it.
+
+    Attributes:
+        participants: Number of participants.
+        steps: Number of replayed steps.
+        problems: A line for each problem.
+    """
 
     participants: int
     steps: int
@@ -25,7 +31,14 @@ class Report(NamedTuple):
 
 
 def verify(store: "Store") -> Report:
-    """Replays every participant's choices: beliefs, numbers of steps, and their order must be as stored."""
+    """Replay every participant's choices: beliefs, numbers of steps, and their order must be as stored.
+
+    Args:
+        store: The database.
+
+    Returns:
+        Counts, and the problems.
+    """
     count, problems = 0, []
     with store.reading() as connection:
         rules, everyone = rules_of(connection), operations.everyone(connection)
@@ -37,15 +50,24 @@ def verify(store: "Store") -> Report:
     return Report(len(everyone), count, problems)
 
 
-def problems_of(rules: StudyRules, participant: Participant, taken: list[StoredStep]) -> list[str]:
-    """What is wrong with the steps of one participant."""
+def problems_of(rules: StudyRules, participant: Participant, stored_steps: list[StoredStep]) -> list[str]:
+    """What is wrong with the steps of one participant.
+
+    Args:
+        rules: Rules of the participant's configuration.
+        participant: The participant.
+        stored_steps: The stored steps.
+
+    Returns:
+        A line for each problem.
+    """
     number, order, problems = participant.number, participant.order, []
-    if len(taken) != participant.done:
-        problems.append(f"{len(taken)} steps are stored, but {participant.done} were counted")
+    if len(stored_steps) != participant.done:
+        problems.append(f"{len(stored_steps)} steps are stored, but {participant.done} were counted")
     by_round: dict[tuple[str, str], list[StoredStep]] = {}
-    for step in sorted(taken, key=lambda step: step.step):
+    for step in sorted(stored_steps, key=lambda step: step.step):
         by_round.setdefault((step.map, step.learner), []).append(step)
-    maps = [each.name for each in rules.config.maps]
+    maps = [on.name for on in rules.config.maps]
     for (name, learner), steps in by_round.items():
         if [step.step for step in steps] != list(range(1, len(steps) + 1)):
             problems.append(f"map {name}, {learner}: a step is missing")

@@ -1,0 +1,89 @@
+"""One table of a TOML file: each key is checked as it is read, and messages name the key."""
+
+import dataclasses
+import math
+import re
+from typing import Any
+
+from ital.errors import InputError
+
+
+class TomlTable:
+    """A table of the file: reads its keys one by one, and refuses those that the dataclass ``like`` does not know."""
+
+    def __init__(self, prefix: str, content: Any, like: type) -> None:
+        if not isinstance(content, dict):
+            raise InputError(f"{prefix.removesuffix('.')} must be a table of keys, not {content!r}")
+        self.prefix, self.content = prefix, content
+        fields = dataclasses.fields(like)
+        self.defaults = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
+        unknown = [key for key in content if key not in {field.name for field in fields}]
+        if unknown:
+            allowed = ", ".join(field.name for field in fields)
+            raise InputError(f"unknown key {prefix}{unknown[0]}: the keys here are {allowed}")
+
+    def get(self, key: str) -> Any:
+        """The value as it stands, or the default."""
+        if key not in self.content and key not in self.defaults:
+            raise InputError(f"the key {self.prefix}{key} is missing")
+        return self.content.get(key, self.defaults.get(key))
+
+    def text(self, key: str, most: int = 20_000) -> str:
+        """A text that is not empty; blanks around it do not count."""
+        value = self.get(key)
+        if not isinstance(value, str) or not value.strip() or len(value) > most:
+            raise InputError(f"{self.prefix}{key} must be a text of 1 to {most} characters, not {_short(value)}")
+        return value.strip()
+
+    def slug(self, key: str) -> str:
+        """A short name that is fit for a file."""
+        value = self.text(key, most=60)
+        if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", value):
+            raise InputError(f"{self.prefix}{key} may hold letters, digits, - and _ only, not {value!r}")
+        return value
+
+    def whole(self, key: str, least: int, most: int) -> int:
+        """A whole number in a range."""
+        value = self.get(key)
+        if type(value) is not int or not least <= value <= most:
+            raise InputError(f"{self.prefix}{key} must be a whole number from {least} to {most}, not {_short(value)}")
+        return value
+
+    def number(self, key: str, *, above: float = -math.inf, least: float = -math.inf, most: float) -> float:
+        """A finite number in a range."""
+        value = self.get(key)
+        if type(value) not in (int, float) or not (above < value and least <= value <= most):
+            lower = f"above {above:g}" if above > -math.inf else f"at least {least:g}"
+            raise InputError(f"{self.prefix}{key} must be a number {lower}, at most {most:g}, not {_short(value)}")
+        return float(value)
+
+    def one_of(self, key: str, allowed: tuple[str, ...]) -> str:
+        """One of a few words."""
+        value = self.get(key)
+        if value not in allowed:
+            raise InputError(f"{self.prefix}{key} must be one of {', '.join(allowed)}, not {_short(value)}")
+        return value
+
+    def yes_or_no(self, key: str) -> bool:
+        """True or false."""
+        value = self.get(key)
+        if not isinstance(value, bool):
+            raise InputError(f"{self.prefix}{key} must be true or false, not {_short(value)}")
+        return value
+
+    def section(self, key: str, like: type) -> "TomlTable":
+        """The table under a key; an empty one if the key may be left out."""
+        content = self.content.get(key, {}) if key in self.defaults else self.get(key)
+        return TomlTable(f"{self.prefix}{key}.", content, like)
+
+    def sections(self, key: str, like: type) -> list["TomlTable"]:
+        """The tables of a list, one at least."""
+        tables = self.get(key)
+        if not isinstance(tables, list) or not tables:
+            raise InputError(f"{self.prefix}{key} must be written as one or more tables [[{key}]]")
+        return [TomlTable(f"{self.prefix}{key}[{i + 1}].", table, like) for i, table in enumerate(tables)]
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "…"

@@ -1,0 +1,54 @@
+"""Lists of parts, commands and options in the documentation are read from the registries and the command line."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from ital import learners, tasks, teachers
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.fixture(scope="module")
+def registries():
+    pytest.importorskip("sphinx", reason="needs the extra docs")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(DOCS))
+        import registries
+
+        yield registries
+    del sys.modules["registries"]
+
+
+@pytest.mark.parametrize(("kind", "module"), [("tasks", tasks), ("teachers", teachers), ("methods", learners)])
+def test_every_registered_part_is_listed_and_documented(registries, monkeypatch, kind, module):
+    def newcomer():
+        """A part that nobody has written down."""
+
+    monkeypatch.setitem(module.REGISTRY, "newcomer", newcomer)
+    assert [name for name, _ in registries.parts(kind)] == list(module.REGISTRY)
+    assert registries.parts(kind)[-1] == ("newcomer", "A part that nobody has written down.")
+    functions = registries.constructors(kind)
+    assert functions[-1] == f"{module.__name__}.newcomer"
+    assert all(hasattr(module, function.rpartition(".")[2]) for function in functions[:-1])
+    assert len(set(functions)) == len(functions)
+
+
+def test_commands_and_options_are_those_of_the_command_line(registries):
+    listed = dict(registries.commands())
+    assert listed["ital run TASK"].startswith("Teach on one task")
+    assert "ital study serve" in listed
+    options = {name: (default, meaning) for name, default, meaning in registries.options("run")}
+    assert options["TASK"][0] == "–"
+    assert options["--seeds"] == ("20", "How many seeds.")
+    assert options["--methods"] == ("the eight of the paper", "Learners, separated by commas.")
+    assert options["--animate"][0] == "off"
+    assert registries.options("reproduce")[0][0] == "[TASK…]"
+
+
+def test_every_command_with_options_has_its_table(registries):
+    shown = set(re.findall(r"^```\{options\} (.+)$", (DOCS / "cli.md").read_text("utf-8"), re.MULTILINE))
+    own = {name for name, command in registries.all_commands().items() if command.params}
+    assert shown == own
