@@ -63,7 +63,7 @@ def in_encoding(encoding: Any, per_state: Array) -> Array:
     return jnp.matmul(encoding.T, per_state, precision=HIGHEST)
 
 
-class Report(NamedTuple):
+class RewardReport(NamedTuple):
     """The learner's feedback: its estimate of every state's reward, and what follows from it for everyone.
 
     Attributes:
@@ -82,7 +82,7 @@ class Report(NamedTuple):
     gradients: Array
 
 
-def report(dynamics: Dynamics, planning: Planning, solution: Solution, shown: Demonstrations) -> Report:
+def report(dynamics: Dynamics, planning: Planning, solution: Solution, shown: Demonstrations) -> RewardReport:
     """Losses of demonstrations and their gradients, by implicit differentiation of the fixed point.
 
     With c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under μ = softmax(kQ), the gradient of −log π(a|s)
@@ -97,10 +97,10 @@ def report(dynamics: Dynamics, planning: Planning, solution: Solution, shown: De
         return dynamics.leave(state, jnp.exp(log_pi[:, state]) - (jnp.arange(dynamics.actions) == action))
 
     sources = jax.vmap(surprise)(shown.states, shown.actions)  # (B, S)
-    return Report(*solution, -log_pi[shown.actions, shown.states], onward.back(sources))
+    return RewardReport(*solution, -log_pi[shown.actions, shown.states], onward.back(sources))
 
 
-def in_weights(reported: Report, encoding: Any) -> Gradients:
+def in_weights(reported: RewardReport, encoding: Any) -> Gradients:
     """The losses of a report, and their gradients in the weights of a player's encoding."""
     gradients = reported.gradients
     own = gradients if one_hot(encoding) else jnp.matmul(gradients, encoding, precision=HIGHEST)
@@ -147,17 +147,17 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
     def show(side: Side, drawn: tuple[Array, Array]) -> Demonstrations:
         return Demonstrations(*drawn, *side)
 
-    def feedback(params: Array, examples: Demonstrations, previous: Array) -> Report:
+    def feedback(params: Array, examples: Demonstrations, previous: Array) -> RewardReport:
         solution = mdp.replan(dynamics, planning, reward_of(examples.encoding, params), previous)
         return report(dynamics, planning, solution, examples)
 
-    def volumes(reported: Report, examples: Demonstrations, target: Array, lr: Scalar) -> Array:
+    def volumes(reported: RewardReport, examples: Demonstrations, target: Array, lr: Scalar) -> Array:
         """Eq. (imit-teacher) with the loss of a demonstration, in the teacher's encoding."""
         target_losses = -examples.log_policy[examples.actions, examples.states]
         here = in_weights(reported, examples.encoding)
         return volume.imitated(lr, here.squared_norms, here.losses, target_losses)
 
-    def gradients(params: Array, examples: Demonstrations, reported: Report) -> Gradients:
+    def gradients(params: Array, examples: Demonstrations, reported: RewardReport) -> Gradients:
         return in_weights(reported, examples.encoding)
 
     def measure(params: Array, truth: Truth) -> dict[str, Array]:
@@ -186,7 +186,7 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
     def first_values(start: Array, world: World) -> Array:
         return plan(reward_of(world.learner.encoding, start)).values
 
-    def values(reported: Report) -> Array:
+    def values(reported: RewardReport) -> Array:
         return reported.values
 
     return Rules(start, draw, show, feedback, volumes, gradients, measure, references, first_values, values)
