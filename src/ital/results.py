@@ -21,7 +21,11 @@ FRAMES = 41  # moments of a path that are kept
 
 
 class Recording:
-    """Collects what the sessions of a run report, block by block, and turns it into curves."""
+    """Collects what the sessions of a run report, block by block, and turns it into curves.
+
+    Args:
+        sessions: the sessions of the run.
+    """
 
     def __init__(self, sessions: "Sequence[Session]") -> None:
         self.sessions = sessions
@@ -38,7 +42,14 @@ class Recording:
         return sum((s.step + EXAM * self._exams(i)) * s.numbers.lanes.lr.size for i, s in enumerate(self.sessions))
 
     def done_with(self, share: float) -> int:
-        """The work done so far when a share of the next exam is done as well."""
+        """The work done so far when a share of the next exam is done as well.
+
+        Args:
+            share: share of the next exam that is done, from 0 to 1.
+
+        Returns:
+            The work in steps.
+        """
         return self.done + round(share * EXAM * self.sessions[0].numbers.lanes.lr.size)
 
     def _exams(self, i: int) -> int:
@@ -46,7 +57,14 @@ class Recording:
         return sum(step <= int(blocks[-1].steps[-1]) for step in self.sessions[i].exams) if blocks else 0
 
     def rows(self, i: int) -> dict[str, np.ndarray]:
-        """Everything session ``i`` measured: metric → (step, seed, lane), NaN where a block had no such metric."""
+        """Everything one session measured, NaN where a block had no such metric.
+
+        Args:
+            i: which session.
+
+        Returns:
+            Metric → rows (step, seed, lane); "step" → the measured steps.
+        """
         blocks = self.blocks[i]
         rows = {"step": np.concatenate([block.steps for block in blocks])}
         for metric, some in {name: row for block in blocks for name, row in block.rows.items()}.items():
@@ -59,6 +77,13 @@ class Recording:
 
         Per lane (method, seed): its ``beta``, and ``diverged_at``, the first measured step at which its parameters
         were not finite (−1: never); ``computed`` tells lanes that were run from gaps.
+
+        Args:
+            seeds: the seeds of the run.
+            methods: names of the methods, in the order wanted.
+
+        Returns:
+            The curves.
         """
         import xarray as xr
 
@@ -91,7 +116,14 @@ class Recording:
         return curves.sel({"method": list(methods)})
 
     def path(self, seeds: Sequence[int]) -> "xr.DataArray | None":
-        """The parameters of the first seed on the way, (method, frame, parameter), where the task can be drawn."""
+        """The parameters of the first seed on the way, (method, frame, parameter), where the task can be drawn.
+
+        Args:
+            seeds: the seeds of the run.
+
+        Returns:
+            The parameters, or None where the task cannot be drawn.
+        """
         import xarray as xr
 
         rows = [self.rows(i) for i in range(len(self.sessions))]
@@ -127,7 +159,15 @@ def _per_seed(number: Any, seeds: int) -> np.ndarray:
 
 
 def measured(curves: "xr.Dataset", metric: str) -> np.ndarray:
-    """At which of the steps a metric was measured: where any lane has a value, or none is left that could."""
+    """At which of the steps a metric was measured: where any lane has a value, or none is left that could.
+
+    Args:
+        curves: curves of a run.
+        metric: name of the metric.
+
+    Returns:
+        True for each step at which it was measured.
+    """
     lanes = curves["computed"].values == 1
     values = curves[metric].transpose("method", "seed", "step").values[lanes]
     diverged_at = curves["diverged_at"].values[lanes][:, None]
@@ -136,18 +176,40 @@ def measured(curves: "xr.Dataset", metric: str) -> np.ndarray:
 
 
 def metrics_of(curves: "xr.Dataset") -> list[str]:
-    """Names of the metrics in the order of recording."""
+    """Names of the metrics in the order of recording.
+
+    Args:
+        curves: curves of a run.
+
+    Returns:
+        The names.
+    """
     return [str(name) for name, variable in curves.data_vars.items() if "step" in variable.dims]
 
 
 def computed(curves: "xr.Dataset", method: str) -> "xr.Dataset":
-    """The curves of one method, only the seeds that were run with it."""
+    """The curves of one method, only the seeds that were run with it.
+
+    Args:
+        curves: curves of a run.
+        method: name of the method.
+
+    Returns:
+        The curves, dimensions (seed, step).
+    """
     lanes = curves.sel({"method": method})  # not sel(method=…): that is the name of another argument
     return lanes.isel(seed=np.flatnonzero(lanes["computed"].values))
 
 
 def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error over the first axis (the seeds); the error of a single seed is NaN."""
+    """Mean and standard error over the first axis (the seeds); the error of a single seed is NaN.
+
+    Args:
+        values: values with the seeds along the first axis.
+
+    Returns:
+        Mean and standard error.
+    """
     values = np.asarray(values, float)
     n = len(values)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -156,7 +218,19 @@ def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
-    """``summary.csv``: mean, standard error and number of seeds at steps 0, T/4, T/2, 3T/4, T (or nearest measured)."""
+    """Mean, standard error and number of seeds per method and metric at five steps: the table of ``summary.csv``.
+
+    The steps are 0, T/4, T/2, 3T/4 and T, or the nearest measured ones.
+
+    Args:
+        curves: curves of a run.
+
+    Returns:
+        One row per method, metric and step.
+
+    Example:
+        >>> ital.results.summarise(ital.experiments.load_curves("results/regression/cooperative/curves.nc"))
+    """
     import pandas as pd
 
     steps = curves["step"].values
@@ -177,7 +251,15 @@ def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
 
 
 def divergence(curves: "xr.Dataset", method: str) -> tuple[int, int] | None:
-    """The first step at which a seed's parameters were not finite, and how many seeds went that way; None: none."""
+    """The first step at which a seed's parameters were not finite, and the number of seeds that diverged.
+
+    Args:
+        curves: curves of a run.
+        method: name of the method.
+
+    Returns:
+        (step, number of seeds), or None if no seed diverged.
+    """
     diverged_at = computed(curves, method)["diverged_at"].values
     diverged_at = diverged_at[diverged_at >= 0]
     return (int(diverged_at.min()), len(diverged_at)) if len(diverged_at) else None

@@ -23,7 +23,13 @@ HALVINGS = 4
 
 
 class Form(NamedTuple):
-    """A form of step: ``take(lesson, settings, params, wanted) -> params``; settings are numbers, traced."""
+    """A form of step: how much of a proposed update a learner takes.
+
+    Attributes:
+        name: its name, as typed.
+        take: ``take(lesson, settings, params, wanted)`` returns the parameters after the step.
+        settings: its numbers, traced.
+    """
 
     name: str
     take: Callable[["Lesson", Any, Params, Params], Params]
@@ -54,6 +60,15 @@ def within_reach(lesson: "Lesson", settings: tuple, params: Params, wanted: Para
     An example whose loss is quadratic along its gradient has none left at the distance 2l/‖g‖: beyond the largest of
     these distances no example of the mini-batch says anything. A step that raises both the mean loss and that of the
     chosen example is halved up to four times, and then not taken.
+
+    Args:
+        lesson: what the learner sees of this step.
+        settings: none, an empty tuple.
+        params: the parameters before the step.
+        wanted: the parameters that the learner proposes.
+
+    Returns:
+        The parameters after the step.
     """
     here = lesson.here
     norms = jnp.sqrt(here.squared_norms)
@@ -92,12 +107,26 @@ def _scaled(params: Params, wanted: Params, length: Scalar, *, shorten_only: boo
 
 
 def rate() -> Form:
-    """Goes where the learner says: η alone decides (the paper's form)."""
+    """Goes where the learner says: η alone decides (the paper's form).
+
+    Returns:
+        The form.
+    """
     return Form("rate", as_wanted)
 
 
 def length(text: float | str) -> Form:
-    """Steps of one length L for all methods, constant or falling linearly to 0 (length:0.4, length:0.4:decay)."""
+    """Steps of one length L for all methods, constant or falling linearly to 0 (length:0.4, length:0.4:decay).
+
+    Args:
+        text: L, or "L:decay" for a length that falls linearly to 0.
+
+    Returns:
+        The form.
+
+    Raises:
+        InputError: if L is not a positive number, or something else follows it.
+    """
     number, _, decay = str(text).partition(":")
     try:
         value = float(number)
@@ -110,7 +139,11 @@ def length(text: float | str) -> Form:
 
 
 def safe() -> Form:
-    """No further than the mini-batch can tell, and only where it is not worse off: no β diverges."""
+    """No further than the mini-batch can tell, and only where it is not worse off: no β diverges.
+
+    Returns:
+        The form.
+    """
     return Form("safe", within_reach)
 
 
@@ -118,7 +151,17 @@ REGISTRY: dict[str, Callable[..., Form]] = {"rate": rate, "length": length, "saf
 
 
 def make(name: "str | Form") -> Form:
-    """The form of that name, e.g. ``rate``, ``length:0.4:decay`` or ``safe``."""
+    """The form of that name, e.g. ``rate``, ``length:0.4:decay`` or ``safe``.
+
+    Args:
+        name: its name; a form is returned as it is.
+
+    Returns:
+        The form.
+
+    Raises:
+        InputError: if there is no such form.
+    """
     if isinstance(name, Form):
         return name
     if name == "length":
