@@ -205,7 +205,7 @@ MUTANTS = (
     Mutant("mdp/_dynamics.py", "bool(np.ptp(rows) < 1e-6)", "True"),
     Mutant("mdp/_dynamics.py", "own_way = 1.0 - death - 3 * slip", "own_way = 1.0 - 3 * slip"),
     # transposed solves, whose reward, whose policy
-    Mutant("tasks/_irl_rules.py", "softmax(planning.sharpness * known.q", "softmax(known.q"),
+    Mutant("tasks/_irl_rules.py", "softmax(planning.sharpness * solution.q", "softmax(solution.q"),
     Mutant("tasks/_irl_rules.py", "gradients = onward.back(sources)", "gradients = onward.ahead(sources)"),
     Mutant("tasks/_irl_rules.py", "target_losses = -examples.log_policy", "target_losses = examples.log_policy"),
     Mutant("tasks/_irl_rules.py", "jnp.mean(0.5 * jnp.sum(differences", "jnp.mean(jnp.sum(differences"),

@@ -13,7 +13,7 @@ EVERYWHERE = PartitionSpec()
 
 
 def chosen(devices: int | str) -> list[Any]:
-    """The first so many devices of JAX's default platform, or "all"; refuses more than there are."""
+    """The first ``devices`` devices of JAX's default platform, or "all"; refuses more than there are."""
     there = jax.local_devices()
     if devices == "all":
         return there
@@ -31,7 +31,7 @@ def named(devices: list[Any]) -> str:
 
 
 def worth_saying(devices: list[Any]) -> bool:
-    """Whether a user wants to be told: not that it is a plain CPU."""
+    """Whether to report the devices (anything but a single CPU)."""
     return len(devices) > 1 or devices[0].platform != "cpu"
 
 

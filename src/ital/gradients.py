@@ -57,7 +57,7 @@ def factored(
 
 
 def with_l2(gradients: Gradients, l2: float, weights: Params) -> Gradients:
-    """Adds (λ/2)‖weights‖² to every example's loss; ``weights`` holds zeros where nothing is penalised.
+    """Add (λ/2)‖weights‖² to every example's loss; ``weights`` holds zeros where nothing is penalised.
 
     Args:
         gradients: losses and gradients without the penalty.

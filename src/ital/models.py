@@ -1,4 +1,4 @@
-"""The learner's model: how examples are stored, what he answers, and the gradients of his losses."""
+"""The learner's model: how examples are stored, what it answers, and the gradients of its losses."""
 
 import functools
 import math
@@ -31,7 +31,7 @@ class Init(NamedTuple):
 
     @classmethod
     def parse(cls, text: "str | Init") -> "Init":
-        """Reads ``uniform``, ``uniform:2`` or ``normal:0.1``.
+        """Read ``uniform``, ``uniform:2`` or ``normal:0.1``.
 
         Args:
             text: how it is written; a start is returned as it is.

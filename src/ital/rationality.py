@@ -1,4 +1,4 @@
-"""How rational should the learner think his teacher is? ``beta="auto"`` and the sharpness of q behind it."""
+"""How rational should the learner think its teacher is? ``beta="auto"`` and the sharpness of q behind it."""
 
 import jax
 import jax.numpy as jnp

@@ -21,7 +21,7 @@ FRAMES = 41  # moments of a path that are kept
 
 
 class Recording:
-    """Collects what the sessions of a run report, block by block, and turns it into curves.
+    """What the sessions of a run report, collected block by block, and the curves it makes.
 
     Args:
         sessions: the sessions of the run.

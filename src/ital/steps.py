@@ -1,6 +1,6 @@
-"""How far a learner goes where he wants to go: as he says, a given length, or no further than is safe.
+"""How far a learner goes toward what it proposes: all the way, a given length, or no further than is safe.
 
-A learner proposes new parameters; the form of the step decides how much of the way he takes. The paper's form is
+A learner proposes new parameters; the form of the step decides how much of the way it takes. The paper's form is
 ``rate``: all of it. With ``length`` all methods take steps of one length, so that only directions are compared.
 """
 
@@ -80,7 +80,7 @@ def within_reach(lesson: "Lesson", settings: tuple, params: Params, wanted: Para
         fine = (jnp.mean(losses) <= jnp.mean(here.losses)) | (losses[lesson.chosen] <= here.losses[lesson.chosen])
         return ~(fine & jnp.all(jnp.isfinite(losses)))
 
-    # The verdict is carried along. Asked anew in the loop's condition it could be rounded otherwise than in its body,
+    # The verdict is carried along. Asked again in the loop's condition it could be rounded otherwise than in its body,
     # where lanes that are done stand still, and such a loop has no end.
     def go_on(state: tuple[Array, Params, Array]) -> Array:
         return (state[0] <= HALVINGS) & state[2]

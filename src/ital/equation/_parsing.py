@@ -11,7 +11,20 @@ _POWER = re.compile(r"\s*\*?\s*([a-zA-Z])(?:\s*(?:\^|\*\*)\s*\{?\s*(\d+)\s*\}?|(
 
 
 def parse(written: str) -> Equation:
-    """Reads one equation; refuses anything else in a line that points at the place."""
+    """Read one equation, as typed or in the internal text.
+
+    Args:
+        written: the text, e.g. ``-1/2x^2y + 1/3xy = 0``.
+
+    Returns:
+        The equation.
+
+    Raises:
+        InputError: if it is not an equation, or too long; the message points at the place.
+
+    Example:
+        >>> str(ital.equation.simplified(ital.equation.parse("2x + 3x = 10")))
+    """
     source = _with_carets(written).translate(_PLAIN)
     if len(written) > 4 * LONGEST:
         raise InputError(f"an equation of {len(written)} characters is too long: at most {LONGEST} in its full form")

@@ -11,8 +11,13 @@ from ital.equation.operations import Rewrite
 def simplify(equation: Equation, *, factors_again: bool = False) -> list[Rewrite]:
     """The steps of the simplification; operations that would change nothing are left out.
 
-    ``factors_again`` cancels common factors once more before the terms are ordered (0.16 % of random equations end
-    with one otherwise).
+    Args:
+        equation: the equation to simplify.
+        factors_again: cancel common factors once more before the terms are ordered (0.16 % of random equations end with
+            one otherwise).
+
+    Returns:
+        The steps in order.
     """
     done: list[Rewrite] = []
     for step in _simplifying(equation, factors_again):
@@ -23,7 +28,14 @@ def simplify(equation: Equation, *, factors_again: bool = False) -> list[Rewrite
 
 
 def simplified(equation: Equation) -> Equation:
-    """Where the simplification ends."""
+    """Where the simplification ends.
+
+    Args:
+        equation: the equation to simplify.
+
+    Returns:
+        The canonical form ``… = 0``.
+    """
     return next((step.equation for step in reversed(simplify(equation))), equation)
 
 

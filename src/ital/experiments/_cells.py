@@ -271,7 +271,7 @@ def compute_cell(
     show: Callable[[float], None] = lambda share: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Computes a cell and leaves its file, unless a whole one is there; goes on from its last checkpoint.
+    """Computes a cell and leaves its file, unless a whole one is there; resumes from its last checkpoint.
 
     Where memory does not suffice, its halves are computed in its place, and leave files of their own.
     """

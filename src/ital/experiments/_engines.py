@@ -21,13 +21,13 @@ from ital._platform import check_platform, set_up_jax
 from ital.errors import InputError
 from ital.experiments._cells import CELLS, Cell, compute_cell, read
 
-ATTEMPTS = 3  # after so many a cell is left out
+ATTEMPTS = 3  # after which a cell is left out
 TOKEN = ".token"  # proves to a worker that it sees the same folder
 FATAL = (InputError, Unwritable)  # not the fault of one cell: the others would meet it too
 
 
 class Failure(NamedTuple):
-    """A cell that was left out after so many attempts, and the traceback of the last."""
+    """A cell that was left out, the number of attempts, and the traceback of the last."""
 
     cell: Cell
     attempts: int
@@ -73,7 +73,15 @@ def _tried(cell: Cell, folder: Path, show: Callable[[float], None], say: Callabl
 
 @contextlib.contextmanager
 def processes(workers: int, platform: str | None = None) -> Iterator[RunCells]:
-    """Processes of this machine, each one cell at a time. No library is needed, and no worker that dies is replaced."""
+    """Processes of this machine, each one cell at a time. No library is needed, and no worker that dies is replaced.
+
+    Args:
+        workers: number of processes.
+        platform: "cpu" or "gpu", for the workers; None for JAX's default.
+
+    Yields:
+        An engine for :func:`run` and :func:`sweep`, while the context lasts.
+    """
 
     def run_cells(
         cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]
@@ -109,10 +117,22 @@ def cluster(
     resource: str | None = None,
     platform: str | None = None,
 ) -> Iterator[RunCells]:
-    """Workers of a Dask cluster, for one experiment: so many processes of this machine, or all those of a scheduler.
+    """Workers of a Dask cluster, for one experiment: processes of this machine, or all workers of a scheduler.
 
-    A worker takes one cell at a time; with ``resource`` only workers that declare it, one unit of it for each cell.
-    ``platform`` (cpu or gpu) is for the workers. A cell that raises, or whose worker dies, is tried again, three times.
+    A worker takes one cell at a time. A cell that raises, or whose worker dies, is tried again, three times.
+
+    Args:
+        workers: number of processes to start on this machine, or
+        scheduler: address of a scheduler.
+        resource: use only workers that declare this resource, one unit of it for each cell.
+        platform: "cpu" or "gpu", for the workers; None for JAX's default.
+
+    Yields:
+        An engine for :func:`run` and :func:`sweep`, while the context lasts.
+
+    Raises:
+        InputError: if not exactly one of ``workers`` and ``scheduler`` is given, Dask is missing, or no scheduler
+            answers.
     """
     if (workers is None) == (scheduler is None):
         raise InputError("a cluster is either a number of workers or the address of a scheduler")
@@ -168,7 +188,7 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _local(distributed: Any, workers: int) -> Iterator[Any]:
-    """A cluster of processes, each started anew: forking after JAX would hang."""
+    """A cluster of processes, each spawned: forking after JAX would hang."""
     import dask
 
     # A death is counted where it happens (see attempt), not for what was merely waiting on the worker.

@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an experiment left behind, and how much of it was computed now rather than found."""
+    """What an experiment left behind, and how much of it was computed now rather than found.
+
+    Attributes:
+        curves: the curves, dimensions (method, seed, step).
+        task: the task.
+        files: the files that were written.
+        lanes_computed: number of lanes that were computed now.
+    """
 
     curves: "xr.Dataset"
     task: Task
@@ -45,14 +52,34 @@ def run(
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
-    """Computes what is missing of an experiment and writes ``OUT/TASK/TEACHER/``.
+    """Compute what is missing of an experiment and write ``OUT/TASK/TEACHER/``.
 
-    (method, seed) pairs that a result of the same settings already holds are kept. An interrupted run goes on
-    where its last checkpoint left it, with the same numbers. ``say`` is told in a line what was found. A task that
-    can be drawn is, as its first seed learns it; ``animate`` makes it move. Without ``draw`` there are no figures.
-    ``engine`` computes the cells (default: this process), ``seeds_per_cell`` seeds each (default: all that memory
-    should bear). ``mlflow`` names a store to log to as well. Raises :class:`ital.errors.Incomplete` at the end if a
-    cell failed.
+    (method, seed) pairs that a result of the same settings already holds are kept. An interrupted run resumes from its
+    last
+    checkpoint, with the same numbers.
+
+    Args:
+        settings: what to run.
+        out: the folder for results.
+        animate: also write an animation of what the first seed learns, where the task can be drawn.
+        overwrite: compute everything again.
+        draw: write figures.
+        seeds_per_cell: number of seeds in a cell; None for as many as memory should bear.
+        engine: computes the cells; None for this process. See :func:`processes` and :func:`cluster`.
+        mlflow: address of an MLflow store to log to as well.
+        progress: show a progress bar.
+        say: called with a line about what was found or went wrong.
+
+    Returns:
+        The curves and the files.
+
+    Raises:
+        InputError: if the settings make no experiment, or do not fit the results in the folder.
+        Incomplete: at the end, if a cell failed.
+
+    Example:
+        >>> settings = ital.experiments.Settings(task="regression", methods=("imt", "ital"), steps=200, seeds=5)
+        >>> outcome = ital.experiments.run(settings, "results")
     """
     experiment = Curves(settings)
     plan = experiment.plan

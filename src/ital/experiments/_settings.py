@@ -43,7 +43,14 @@ class Settings(Run):
         return [self.first_seed + seed for seed in super().seed_list]
 
     def plan(self) -> "Plan":
-        """Makes the parts and refuses what makes no experiment; nothing is computed or written yet."""
+        """Make the parts and refuse what makes no experiment; nothing is computed or written yet.
+
+        Returns:
+            The parts and the numbers of the run.
+
+        Raises:
+            InputError: if the settings make no experiment.
+        """
         task = self._task()
         teacher = teachers.make(self.teacher)
         methods = [learners.make(name) for name in self.methods]

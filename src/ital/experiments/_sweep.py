@@ -32,10 +32,16 @@ NUMBERS_AT_ONCE = 2**25  # parameters of all lanes together; a larger sweep take
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep found: ``grid`` is a Dataset with dimensions (method, lr, beta, seed, step).
+    """What a sweep found.
 
     Methods without a β are computed once per η and repeated along ``beta``: ``grid.attrs["without_beta"]`` names them.
-    ``lanes_computed`` counts what was computed now rather than found: a method at one η and one β on one seed.
+
+    Attributes:
+        grid: a Dataset with dimensions (method, lr, beta, seed, step).
+        task: the task.
+        files: the files that were written.
+        lanes_computed: number of lanes (a method at one η and one β on one seed) that were computed now rather than
+            found.
     """
 
     grid: "xr.Dataset"
@@ -44,11 +50,19 @@ class Sweep:
     lanes_computed: int
 
     def verdicts(self) -> list[tuning.Verdict]:
-        """Each method at its best, and who wins: after 500 and 1000 steps and at the end."""
+        """Each method at its best, and who wins: after 500 and 1000 steps and at the end.
+
+        Returns:
+            One verdict per step.
+        """
         return [tuning.judge(self.grid, step) for step in tuning.judged_steps(self.grid)]
 
     def plot(self) -> "Figure":
-        """Heat maps: the final distance, and the steps to a tenth of the distance at the start."""
+        """Heat maps: the final distance, and the steps to a tenth of the distance at the start.
+
+        Returns:
+            The figure.
+        """
         from ital.figures import plot_sweep
 
         return plot_sweep(self.grid, self.task)
@@ -68,12 +82,34 @@ def sweep(
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Sweep:
-    """Computes what is missing of a grid η × β and writes ``sweep.nc`` and its maps to ``OUT/TASK/TEACHER/``.
+    """Compute what is missing of a grid η × β and write ``sweep.nc`` and its maps to ``OUT/TASK/TEACHER/``.
 
-    ``lr`` and ``beta`` stand in for those of the settings. They tell one sweep from another; methods and seeds do
-    not: those that are missing are added. An interrupted sweep goes on where its last checkpoint left it. ``say`` is
-    told in a line what was found. Exams (the equation tasks' greedy searches) are left out. ``engine`` computes the
-    cells, with so many seeds and points (methods at an η and a β) each, as in :func:`run`.
+    The values of η and β tell one sweep from another; methods and seeds do not: those that are missing are added. An
+    interrupted sweep resumes from its last checkpoint. Exams (the equation tasks' greedy searches) are left out.
+
+    Args:
+        settings: what to run; its own ``lr`` and ``beta`` do not count.
+        lr: step sizes η.
+        beta: rationalities β.
+        out: the folder for results.
+        overwrite: compute everything again.
+        seeds_per_cell: number of seeds in a cell; None for as many as memory should bear.
+        points_per_cell: number of points (methods at an η and a β) in a cell; None for as many as memory should bear.
+        engine: computes the cells; None for this process. See :func:`processes` and :func:`cluster`.
+        mlflow: address of an MLflow store to log to as well.
+        progress: show a progress bar.
+        say: called with a line about what was found or went wrong.
+
+    Returns:
+        The grid and the files.
+
+    Raises:
+        InputError: if the settings make no sweep, or do not fit the results in the folder.
+        Incomplete: at the end, if a cell failed.
+
+    Example:
+        >>> settings = ital.experiments.Settings(task="regression", methods=("imt", "ital"), steps=200, seeds=5)
+        >>> sweep = ital.experiments.sweep(settings, lr=[1e-3, 1e-2], beta=[1e3, 1e4])
     """
     experiment = Grid(settings, _axis("lr", lr), _axis("beta", beta))
     plan = experiment.plan

@@ -14,7 +14,12 @@ from ital.results import computed, divergence, mean_and_error, measured, metrics
 
 
 def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
-    """Prints mean ± standard error at the last step per method, the best in bold, what diverged, and the files."""
+    """Print mean ± standard error at the last step per method, the best in bold, what diverged, and the files.
+
+    Args:
+        outcome: what :func:`run` returned.
+        console: where to print; None for standard output.
+    """
     console = console or Console()
     console.print(table(outcome))
     for method in outcome.curves["method"].values:
@@ -65,7 +70,12 @@ def table(outcome: Outcome) -> Table:
 
 
 def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
-    """Prints each method's best setting, the winner, where awareness pays, and the files."""
+    """Print each method's best setting, the winner, where awareness pays, and the files.
+
+    Args:
+        sweep: what :func:`sweep` returned.
+        console: where to print; None for standard output.
+    """
     console = console or Console()
     verdicts = sweep.verdicts()
     console.print(best_settings(sweep, verdicts))
@@ -81,7 +91,12 @@ def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
 
 
 def print_failures(incomplete: Incomplete, console: Console | None = None) -> None:
-    """Prints each cell that failed, with the traceback of its last attempt and the command that tries it again."""
+    """Print each cell that failed, with the traceback of its last attempt and the command that tries it again.
+
+    Args:
+        incomplete: the error that :func:`run` or :func:`sweep` raised.
+        console: where to print; None for standard error.
+    """
     console = console or Console(stderr=True)
     for failure in incomplete.failures:
         cell = failure.cell

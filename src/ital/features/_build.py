@@ -143,9 +143,25 @@ def build(
     epochs: int | None = None,
     show: Show = lambda done, text: None,
 ) -> Path:
-    """Trains the networks of ``name`` on the data in a folder and writes their feature file.
+    """Train the networks of ``name`` and write their feature file.
 
-    What is finished is kept in a folder beside the file until all of it is: an interrupted build goes on there.
+    What is finished is kept in a folder beside the file until all of it is: an interrupted build resumes there.
+
+    Args:
+        name: e.g. ``mnist`` or ``equation``.
+        data: folder of the data set; None for where ``ital data get`` puts it.
+        out: the file; None for the user's own folder.
+        seed: seed of the training and of the choice of rows.
+        rows: number of training rows in the file; None for the usual number.
+        epochs: number of epochs; None for the usual number.
+        show: called with the share that is done and what is being done.
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: if there are no such features, the data cannot be read, a library is missing, or the training
+            diverged.
     """
     if name not in KINDS and name not in ("mnist-pixels", "equation"):
         raise InputError(f"unknown features {name!r}: known are {', '.join([*KINDS, 'mnist-pixels', 'equation'])}")

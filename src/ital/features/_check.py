@@ -9,7 +9,17 @@ from ital.features._file import accuracy, load
 
 
 def check(file: Path) -> Iterator[str]:
-    """Lines about a feature file; refuses one whose last layers do not reach what its card says."""
+    """Lines about a feature file, with its accuracies recomputed.
+
+    Args:
+        file: the file.
+
+    Yields:
+        The lines.
+
+    Raises:
+        InputError: if the last layers do not reach what the card says.
+    """
     loaded = load(file)
     card = loaded.card
     yield f"{file}: {card['data']}"

@@ -84,7 +84,7 @@ def joined(parts: list[EncodedPairs]) -> EncodedPairs:
 def gather_pairs(
     seed: int, trajectories: int, folder: Path, *, negatives: int, workers: int, show: Callable[[float], None]
 ) -> EncodedPairs:
-    """The pairs of so many trajectories (whole thousands), ten thousand kept in a file as soon as they are made."""
+    """The pairs of trajectories (whole thousands), each ten thousand kept in a file as soon as they are made."""
     folder.mkdir(parents=True, exist_ok=True)
     chunks = -(-trajectories // equation.CHUNK)
     tens = [range(first, min(first + 10, chunks)) for first in range(0, chunks, 10)]
@@ -191,7 +191,7 @@ def pair_accuracy(network: Network, pairs: EncodedPairs) -> dict[str, Any]:
 
 
 def search_accuracy(network: Network, seed: int, fresh: int, random: int = 5) -> dict[str, float]:
-    """How many of so many fresh equations greedy search simplifies exactly, with w* and with random w in U(−1, 1)."""
+    """The share of fresh equations that greedy search simplifies exactly, with w* and with random w in U(−1, 1)."""
     rng = np.random.default_rng(stream(seed, FRESH))
     equations = [equation.random_equation(rng) for _ in range(fresh)]
     others = rng.uniform(-1, 1, (random, len(network.value))).astype(np.float32)
@@ -216,7 +216,7 @@ def row_texts(seed: int, recipe: EquationRecipe) -> list[str]:
 def build(
     out: Path, *, seed: int = 0, recipe: EquationRecipe | None = None, show: Show = lambda done, text: None
 ) -> Path:
-    """Trains the three networks and writes the feature file; an interrupted build goes on where it was."""
+    """Trains the three networks and writes the feature file; an interrupted build resumes where it was."""
     recipe = recipe or EquationRecipe()
     working = out.with_name(f"{out.name}.building")
     workers = os.cpu_count() or 1
@@ -266,7 +266,7 @@ def build(
 
 
 def check(file: Path, rows: int = 500) -> list[str]:
-    """Lines of the data card, with accuracies on the first thousand held-out trajectories computed anew.
+    """Lines of the data card, with accuracies on the first thousand held-out trajectories computed again.
 
     Refuses a file whose rows are not what its networks make of the equations, or whose card says otherwise.
     """

@@ -161,7 +161,7 @@ def _digest(*arrays: np.ndarray) -> str:
 
 
 def keep(checkpoint: Path, identity: str, done: int, tree: Any) -> None:
-    """Writes what so many epochs or steps led to, complete or not at all."""
+    """Writes what ``done`` epochs or steps led to, complete or not at all."""
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
     buffer.write(json.dumps({"identity": identity, "done": done}).encode() + b"\n")

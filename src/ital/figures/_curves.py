@@ -34,7 +34,19 @@ DASHES = {"batch": (0, (1, 1)), "sgd": (0, (4, 1.5)), "imt": (0, (6, 1, 1, 1))}
 
 
 def plot_curves(curves: "xr.Dataset", task: Task, metrics: Sequence[str] | None = None) -> "Figure":
-    """A figure with the task's panels (or the given metrics), all methods in each."""
+    """A figure with the task's panels (or the given metrics), all methods in each.
+
+    Args:
+        curves: curves of a run.
+        task: the task.
+        metrics: names of the metrics, one panel each; None for the task's panels.
+
+    Returns:
+        The figure.
+
+    Raises:
+        InputError: if a metric was not recorded.
+    """
     from matplotlib.figure import Figure
 
     recorded = metrics_of(curves)
@@ -63,18 +75,40 @@ def plot_curves(curves: "xr.Dataset", task: Task, metrics: Sequence[str] | None 
 
 
 def in_legend_order(methods: Sequence[str]) -> list[str]:
-    """The paper's methods in the order of its legends, then all others as they come."""
+    """The paper's methods in the order of its legends, then all others as they come.
+
+    Args:
+        methods: names of methods.
+
+    Returns:
+        The same names, in order.
+    """
     known = [name for name in learners.PAPER if name in methods]
     return known + [name for name in methods if name not in known]
 
 
 def label(curves: "xr.Dataset", method: str) -> str:
-    """A method's name in a legend."""
+    """A method's name in a legend.
+
+    Args:
+        curves: curves of a run.
+        method: name of the method.
+
+    Returns:
+        Its label.
+    """
     return str(curves["label"].sel({"method": method}).values)
 
 
 def colours(methods: Sequence[str]) -> dict[str, str]:
-    """A colour for each method: a registered one has the same in every figure, others take what is left."""
+    """A colour for each method: a registered one has the same in every figure, others take what is left.
+
+    Args:
+        methods: names of methods.
+
+    Returns:
+        Method → colour.
+    """
     others = [name for name in dict.fromkeys([*learners.REGISTRY, *methods]) if name not in COLOURS]
     return COLOURS | {name: OTHERS[i % len(OTHERS)] for i, name in enumerate(others)}
 
@@ -121,7 +155,15 @@ def _panel(axis: Any, curves: "xr.Dataset", task: Task, metric: str) -> None:
 
 
 def save(figure: "Figure", path: Path) -> list[Path]:
-    """Writes ``path``.png and ``path``.pdf, laid out alike, each complete or not at all; returns them."""
+    """Write a figure as PNG and PDF, laid out alike, each complete or not at all.
+
+    Args:
+        figure: the figure.
+        path: the files without their suffixes.
+
+    Returns:
+        The files.
+    """
     written = []
     for suffix, options in ((".png", {"dpi": 150}), (".pdf", {"metadata": {"CreationDate": None}})):
         file = path.with_name(path.name + suffix)

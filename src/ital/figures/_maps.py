@@ -22,6 +22,13 @@ def plot_sweep(grid: "xr.Dataset", task: Task) -> "Figure":
     """Two rows of heat maps, the naive methods in one panel and each method with a β in its own.
 
     Above the final distance (mean over seeds), below the steps to a tenth of the distance at the start (median).
+
+    Args:
+        grid: the grid of a sweep.
+        task: the task.
+
+    Returns:
+        The figure.
     """
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure

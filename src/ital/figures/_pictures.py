@@ -23,7 +23,18 @@ PANEL = 2.9  # inches
 
 
 def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Figure":
-    """A row per learner, a column per step (default: the start, a quarter, a half and the end), the target last."""
+    """A row per learner, a column per step, the target last.
+
+    Args:
+        watched: the parameters on the way.
+        steps: the steps, or the nearest that were kept; None for the start, a quarter, a half and the end.
+
+    Returns:
+        The figure.
+
+    Raises:
+        InputError: if the task cannot be drawn.
+    """
     from matplotlib.figure import Figure
 
     picture = picture_of(watched.task)
@@ -49,7 +60,20 @@ def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Fi
 def animate(
     watched: "Watched", file: Path, *, seconds: float = 8.0, show: Callable[[float], None] = lambda done: None
 ) -> Path:
-    """Writes a GIF of all learners side by side, the target beside them, complete or not at all."""
+    """Write a GIF of all learners side by side, the target beside them, complete or not at all.
+
+    Args:
+        watched: the parameters on the way.
+        file: the file.
+        seconds: how long the animation lasts.
+        show: called with the share that is done, from 0 to 1.
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: if the task cannot be drawn.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from PIL import Image
@@ -87,7 +111,7 @@ def settle(figure: "Figure") -> None:
 
 
 def show_learner(axis: Any, watched: "Watched", name: str, frame: int, limit: float) -> None:
-    """One learner at one moment, with his distance to the target below."""
+    """One learner at one moment, with its distance to the target below."""
     params = jax.tree.map(lambda leaf: leaf[frame], watched.params[name])
     draw_rewards(axis, *picture_of(watched.task).grid(params), limit)
     distance = float(np.sqrt(squared_norm(add_scaled(params, -1.0, watched.target))))
@@ -104,14 +128,31 @@ def show_target(axis: Any, watched: "Watched", limit: float) -> None:
 
 
 def picture_of(task: Task) -> Picture:
-    """How the task is drawn; refuses one that cannot be."""
+    """How the task is drawn.
+
+    Args:
+        task: the task.
+
+    Returns:
+        Its picture.
+
+    Raises:
+        InputError: if it has none.
+    """
     if task.picture is None:
         raise InputError(f"task {task.name!r} has no picture of what is learned, so nothing can be animated")
     return task.picture
 
 
 def extent(params: Sequence[Any]) -> float:
-    """The largest size of a finite number in any of these, so that all pictures share their colours."""
+    """The largest size of a finite number in any of these, so that all pictures share their colours.
+
+    Args:
+        params: parameters, any pytrees.
+
+    Returns:
+        The size, or 1 if there is none.
+    """
     leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(list(params))]
     return max((np.abs(leaf[np.isfinite(leaf)]).max(initial=0.0) for leaf in leaves), default=0.0) or 1.0
 

@@ -12,7 +12,14 @@ NOTE = "Dashed: the nearest bound of each point; its marker says which: ● memo
 
 
 def plot_scaling(report: Mapping[str, Any]) -> "Figure":
-    """Four panels: steps per second against lanes, rows of the pool and processes; memory against rows."""
+    """Four panels: steps per second against lanes, rows of the pool and processes; memory against rows.
+
+    Args:
+        report: what ``ital bench --scaling`` measured.
+
+    Returns:
+        The figure.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13.5, 3.9), layout="constrained")

@@ -1,16 +1,16 @@
-"""The learner who finds out what kind of teacher he has: no β is given, neither its size nor its sign.
+"""The learner that finds out what kind of teacher it has: no β is given, neither its size nor its sign.
 
-Before each update he scores the mini-batch by what he has, without the choice, and looks at the place of the chosen
-example in that order. A teacher who helps shows high places, an adversary low ones, and one who does not care any.
+Before each update it scores the mini-batch by what it knows, without the choice, and looks at the place of the chosen
+example in that order. A teacher that helps shows high places, an adversary low ones, and an indifferent one any.
 Three hypotheses are weighed by how well they predicted the places so far, in a small mixture updated online:
 
-    she helps        p(place) ∝ exp( κ·place),  κ ∈ {0, 1, 2, 4, 8}, unknown and changing
-    she harms        p(place) ∝ exp(−κ·place),  the same
-    she is indifferent    all places alike
+    it helps            p(place) ∝ exp( κ·place),  κ ∈ {0, 1, 2, 4, 8}, unknown and changing
+    it harms            p(place) ∝ exp(−κ·place),  the same
+    it is indifferent   all places alike
 
-κ = 0 under the first two says that the scores tell nothing at the moment: a teacher who was helpful keeps her credit
-for a while when her choices cannot be predicted. ``trust`` = P(helps) − P(harms), less a threshold, is the share of
-|β| that he uses.
+κ = 0 under the first two says that the scores tell nothing at the moment: a teacher that was helpful keeps its credit
+for a while when its choices cannot be predicted. ``trust`` = P(helps) − P(harms), less a threshold, is the share of
+|β| that the learner uses.
 """
 
 import functools
@@ -106,7 +106,7 @@ def init(params: Params, settings: AdaptiveNumbers) -> Memory:
 def update(lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Memory, *, volume: str) -> Update:
     """ITAL's step with β = trust·|β|, no further than is safe.
 
-    |β| follows the spread of the volumes he imagines, so that q stays as sharp as the ``auto`` rule made it at the
+    |β| follows the spread of the imagined volumes, so that q stays as sharp as the ``auto`` rule made it at the
     start, within the rule's own cap.
     """
     count = lesson.order.shape[0]
@@ -134,13 +134,25 @@ def rule(volume: str) -> Rule:
 
 
 def resolve(learner: Learner, situation: Situation) -> Learner:
-    """Finds |β| by the ``auto`` rule, as if the teacher helped: her sign is not told."""
+    """Finds |β| by the ``auto`` rule, as if the teacher helped: its sign is not known."""
     beta = situation.auto_beta(imagined_volumes(situation.volume), 1.0)
     return learner._replace(rule=rule(situation.volume), settings=learner.settings._replace(beta=beta))
 
 
 def adaptive(tilt_change: float = 0.02, mind_change: float = 0.001, threshold: float = 0.5) -> Learner:
-    """Finds out by himself whether the teacher helps or harms, and how far to trust that: no β (ITAL adaptive)."""
+    """Finds out whether the teacher helps or harms, and how far to trust that: no β (ITAL adaptive).
+
+    Args:
+        tilt_change: share by which the beliefs about κ forget per step.
+        mind_change: share by which the beliefs about the teacher forget per step.
+        threshold: the least trust that is used.
+
+    Returns:
+        The learner.
+
+    Raises:
+        InputError: if a number does not lie in [0, 1).
+    """
     for name, value in (("tilt_change", tilt_change), ("mind_change", mind_change), ("threshold", threshold)):
         if not (math.isfinite(value) and 0 <= value < 1):
             raise InputError(f"{name} must lie in [0, 1), not {value!r}")

@@ -26,7 +26,13 @@ def safe(
 ) -> Learner:
     """ITAL with a step that is no longer than the mini-batch can tell: no β diverges.
 
-    ``beta``, ``beta_decay`` and ``volume`` are those of :func:`teacher_aware`.
+    Args:
+        beta: how rational the teacher is taken to be, as in :func:`teacher_aware`.
+        beta_decay: the share that β loses per step.
+        volume: the teaching volume that the learner imagines.
+
+    Returns:
+        The learner.
     """
     aware = teacher_aware(beta, beta_decay=beta_decay, volume=volume)
 

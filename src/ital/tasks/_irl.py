@@ -34,7 +34,7 @@ def from_rewards(
     """A task of online IRL from a function that draws the weights of the reward for a seed.
 
     r = features · weights, without ``features`` one weight per state. The teacher has the same features in an
-    order of her own.
+    order of its own.
     """
     try:
         mdp.check(dynamics, planning)
@@ -118,7 +118,14 @@ def on_grid(
 
 
 def irl_dense(size: int = 8) -> Task:
-    """Online IRL on an 8 × 8 grid, every cell's reward ~ U[−2, 2]; the teacher's encoding is shuffled. β = 25000."""
+    """Online IRL on an 8 × 8 grid, every cell's reward ~ U[−2, 2]; the teacher's encoding is shuffled. β = 25000.
+
+    Args:
+        size: number of cells along a side.
+
+    Returns:
+        The task.
+    """
     return on_grid(
         "irl-dense",
         lambda rng: rng.uniform(-2, 2, size * size),
@@ -130,7 +137,17 @@ def irl_dense(size: int = 8) -> Task:
 
 
 def irl_sparse(size: int = 8) -> Task:
-    """Online IRL on an 8 × 8 grid, three random cells with reward 1, else 0; encoding shuffled. β = 30000."""
+    """Online IRL on an 8 × 8 grid, three random cells with reward 1, else 0; encoding shuffled. β = 30000.
+
+    Args:
+        size: number of cells along a side.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if the grid is too small for three cells.
+    """
     if size < 2:
         raise InputError(f"three rewarding cells need a grid of size 2 at least, not {size}")
 
@@ -159,7 +176,26 @@ def irl(
     tolerance: float = 1e-6,
     beta: float = 25000.0,
 ) -> Task:
-    """Online IRL on a square map of one's own, a file or an array of rewards (--map FILE). β = 25000."""
+    """Online IRL on a square map of one's own, a file or an array of rewards (--map FILE). β = 25000.
+
+    Args:
+        rewards: the reward of each cell (n, n), or a text or CSV file of it.
+        slip: probability of each other direction.
+        death: probability of dying in a step.
+        discount: the discount γ.
+        sharpness: sharpness k of the soft maximum.
+        tolerance: largest change at which value iteration stops.
+        beta: β of the task.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if there is no map, or it is not a square of numbers.
+
+    Example:
+        >>> ital.teach(ital.tasks.irl([[0, 0, 1], [0, -1, 0], [0, 0, 0]]), steps=200, seeds=5).plot()
+    """
     if rewards is None:
         raise InputError("task 'irl' needs a map of rewards: --map FILE, a text or CSV file with a line per row")
     cells = read_map(rewards) if isinstance(rewards, Path | str) else check_map("the map", mdp.real("the map", rewards))
@@ -190,7 +226,21 @@ def irl_tabular(
 ) -> Task:
     """Online IRL in any world: ``transitions[a, s, s′]``, reward = ``features`` (S, d) · ``weights`` (d,).
 
-    Without features there is one weight per state. What a row of transitions lacks to 1 is the chance to die.
+    Args:
+        transitions: the table (A, S, S); what a row lacks to 1 is the probability of dying.
+        weights: weights of the reward (d,).
+        features: features of the states (S, d); None for one weight per state.
+        discount: the discount γ.
+        sharpness: sharpness k of the soft maximum.
+        tolerance: largest change at which value iteration stops.
+        beta: β of the task.
+        name: name of the task.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if shapes do not fit, or numbers are not finite.
     """
     dynamics = mdp.tabular(transitions)
     target = mdp.real("weights", weights)

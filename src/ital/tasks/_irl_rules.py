@@ -15,7 +15,7 @@ from ital.tasks._base import Rules, Truth, World
 
 
 class Side(NamedTuple):
-    """What a player knows: his encoding of the states, and log π* (A, S) if he is the teacher.
+    """What a player knows: its encoding of the states, and log π* (A, S) if it is the teacher.
 
     An encoding is a matrix of features (S, d); for one-hot features the place of each state in the weights (S,),
     or None if they are in order.
@@ -26,7 +26,13 @@ class Side(NamedTuple):
 
 
 class TrueWorld(NamedTuple):
-    """What measurements need: the reward of every state, log π* (A, S), and the learner's encoding."""
+    """What measurements need.
+
+    Attributes:
+        reward: reward of every state (S,).
+        log_policy: log π* (A, S).
+        encoding: the learner's encoding of the states.
+    """
 
     reward: Any
     log_policy: Any
@@ -34,7 +40,14 @@ class TrueWorld(NamedTuple):
 
 
 class Demonstrations(NamedTuple):
-    """A mini-batch: states, the actions shown there, and what the player knows of the world."""
+    """A mini-batch: states, the actions shown there, and what the player knows of the world.
+
+    Attributes:
+        states: the states (B,).
+        actions: the actions shown (B,).
+        encoding: the player's encoding of the states.
+        log_policy: log π* (A, S) for the teacher, None for the learner.
+    """
 
     states: Array
     actions: Array
@@ -63,14 +76,23 @@ def in_encoding(encoding: Any, per_state: Array) -> Array:
     return jnp.matmul(encoding.T, per_state, precision=HIGHEST)
 
 
-def implicit_gradients(dynamics: Dynamics, planning: Planning, known: Solution, shown: Demonstrations) -> Gradients:
+def implicit_gradients(dynamics: Dynamics, planning: Planning, solution: Solution, shown: Demonstrations) -> Gradients:
     """−log π(a|s) of each demonstration, and its gradients in the weights of the reward.
 
     Implicit differentiation of the fixed point: with c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under
     μ = softmax(kQ), the gradient of −log π(a|s) in the rewards is −(I − γP_μᵀ)⁻¹c (docs/irl.md derives it).
+
+    Args:
+        dynamics: where actions lead.
+        planning: how to plan.
+        solution: what follows from the learner's reward.
+        shown: the mini-batch.
+
+    Returns:
+        Losses and gradients.
     """
-    log_pi = mdp.log_policy(known.q)
-    soft_greedy = jax.nn.softmax(planning.sharpness * known.q, axis=0)
+    log_pi = mdp.log_policy(solution.q)
+    soft_greedy = jax.nn.softmax(planning.sharpness * solution.q, axis=0)
     onward = mdp.onward(dynamics, planning, soft_greedy)
 
     def surprise(state: Array, action: Array) -> Array:
@@ -96,6 +118,15 @@ def implicit_gradients(dynamics: Dynamics, planning: Planning, known: Solution, 
 
 @functools.cache
 def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
+    """The rules of online IRL in a world.
+
+    Args:
+        dynamics: where actions lead.
+        planning: how to plan.
+
+    Returns:
+        The rules; the same object for the same arguments.
+    """
     plan = functools.partial(mdp.plan, dynamics, planning)
 
     def start(key: PRNGKeyArray, init: Init, world: World) -> Array:
@@ -115,14 +146,14 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
         """The learner's estimate of every state's reward, and what follows from it: anyone could plan with it."""
         return mdp.replan(dynamics, planning, reward_of(examples.encoding, params), previous.values)
 
-    def volumes(known: Solution, examples: Demonstrations, target: Array, lr: Scalar) -> Array:
-        """Eq. (imit-teacher) with the loss of a demonstration, in her encoding."""
-        here = implicit_gradients(dynamics, planning, known, examples)
+    def volumes(solution: Solution, examples: Demonstrations, target: Array, lr: Scalar) -> Array:
+        """Eq. (imit-teacher) with the loss of a demonstration, in the teacher's encoding."""
+        here = implicit_gradients(dynamics, planning, solution, examples)
         target_losses = -examples.log_policy[examples.actions, examples.states]
         return volume.imitated(lr, here.squared_norms, here.losses, target_losses)
 
-    def gradients(params: Array, examples: Demonstrations, known: Solution) -> Gradients:
-        return implicit_gradients(dynamics, planning, known, examples)
+    def gradients(params: Array, examples: Demonstrations, solution: Solution) -> Gradients:
+        return implicit_gradients(dynamics, planning, solution, examples)
 
     def measure(params: Array, truth: Truth) -> dict[str, Array]:
         world = truth.test

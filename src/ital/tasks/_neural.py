@@ -26,6 +26,14 @@ def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
 
     In each layer an example's gradient is δ ⊗ ã, as that of a linear model: no gradient per example is ever made,
     which autodiff would need for the norms.
+
+    Args:
+        loss: the loss of the outputs.
+        width: number of units in a layer.
+        depth: number of tanh layers.
+
+    Returns:
+        The model; the same object for the same arguments.
     """
 
     def start(key: PRNGKeyArray, init: Init, rows: LinearRows, outputs: int) -> Layers:
@@ -72,7 +80,19 @@ def _apply(layer: Float[Array, "K d"], seen: Float[Array, "B d"]) -> Float[Array
 
 
 def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -> Task:
-    """MNIST pictures seen by an MLP, all layers learning, taught through another network's features; try --lr 0.05."""
+    """MNIST pictures seen by an MLP, all layers learning, taught through another network's features; try --lr 0.05.
+
+    Args:
+        teacher: features of the teacher's network, 20 or 30.
+        width: number of hidden units of the learner.
+        label_noise: probability that a label of the pool is replaced.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if the two feature files hold different rows, or one is missing.
+    """
     name = "mnist-mlp"
     pixels, networks = load_features(name, "mnist-pixels"), load_features(name, "mnist", str(teacher))
     if not np.array_equal(pixels.labels, networks.labels):

@@ -22,8 +22,16 @@ from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World
 class Pool(NamedTuple):
     """The data of one seed: two views of the same rows (paired), labels, the optimum in each view, and a test set.
 
-    Views carry no constant; it is appended here. Targets are K × (d+1), the bias last. ``learner_target`` may be
-    None where it is unknown (no ``distance`` is recorded then).
+    Views carry no constant; it is appended later. Targets are K × (d+1), the bias last.
+
+    Attributes:
+        learner_x: the learner's view (N, d).
+        teacher_x: the teacher's view, row by row (N, d′).
+        labels: class indices (N,), or targets (N, K).
+        teacher_target: the teacher's optimum ω*.
+        learner_target: the learner's optimum ν*, or None where it is unknown (no ``distance`` is recorded then).
+        test_x: the learner's view of the test set.
+        test_labels: its labels.
     """
 
     learner_x: np.ndarray
@@ -40,14 +48,14 @@ PIECE = 2**26  # bytes that go to a GPU at a time
 
 
 class Rows(NamedTuple):
-    """The learner's side of a pool: his rows as his model wants them, and the labels."""
+    """The learner's side of a pool: its rows as its model wants them, and the labels."""
 
     x: Any
     labels: Any
 
 
 class TeacherRows(NamedTuple):
-    """The teacher's side: her rows, the labels, and the loss l(ω*xᵢ, yᵢ) of her optimum on each."""
+    """The teacher's side: its rows, the labels, and the loss l(ω*xᵢ, yᵢ) of its optimum on each."""
 
     x: LinearRows
     labels: Any
@@ -73,10 +81,28 @@ def from_pool(
 ) -> Task:
     """A task from arrays: one :class:`Pool` for all seeds, or a function that draws one per seed.
 
-    ``label_noise``: the probability with which, once per seed, a label of the pool is replaced (by another class,
-    or by the label of another row); targets and test set stay clean. ``top5``: also record how often the label is
-    among the five largest outputs. ``teacher_loss``: what the teacher takes for l(ω*x, y): "own", the loss of
-    her optimum in her view, or "zero".
+    Args:
+        name: name of the task.
+        pool: the data, or ``pool(seed)`` that draws it.
+        loss: the loss of the outputs.
+        beta: β of the task.
+        model: the learner's model; None for a linear one.
+        title: its name in figures; the name if None.
+        beta_decay: the share that β loses per step.
+        init: where learning starts.
+        eval_every: steps between measurements.
+        label_noise: the probability with which, once per seed, a label of the pool is replaced (by another class, or by
+            the label of another row); targets and test set stay clean.
+        top5: also record how often the label is among the five largest outputs.
+        teacher_loss: what the teacher takes for l(ω*x, y): "own", the loss of its optimum in its view, or "zero".
+        data_version: changes whenever the same seed would get other data.
+        settings: stored with every result.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if an argument or the data cannot be used; the message names the fault.
     """
     if teacher_loss not in ("own", "zero"):
         raise InputError(f"teacher_loss must be 'own' or 'zero', not {teacher_loss!r}")

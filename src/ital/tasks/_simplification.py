@@ -1,6 +1,6 @@
 """Equation simplification: a value function over learned features of equations (supplement, "Equation Simplification").
 
-Greedy search with the learner's value function simplifies equations; that is his exam.
+Greedy search with the learner's value function simplifies equations; that is its exam.
 """
 
 import functools
@@ -22,8 +22,18 @@ EXAM_SEED = 20211  # of the fresh equations, the same for all seeds and methods
 def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "zero", label_noise: float = 0.0) -> Task:
     """Values of equations through networks with 45 (learner) and 40 or 50 features (teacher). β = 5000.
 
-    ``equations``: how many fresh ones the learners are examined on; ``teacher_loss``: the loss of her target that the
-    teacher reckons with, "zero" as the authors do, or her "own" w*·[φ, 1].
+    Args:
+        teacher: features of the teacher's network, 40 or 50.
+        equations: number of fresh equations on which the learners are examined.
+        teacher_loss: the loss of its target that the teacher assumes, "zero" as the authors do, or its "own" of w*·[φ,
+            1].
+        label_noise: probability that a label of the pool is replaced.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if an argument has a value that is not allowed, or the feature file is missing.
     """
     if not 1 <= equations <= 100_000:
         raise InputError(f"the number of equations must lie in [1, 100000], not {equations}")

@@ -13,7 +13,17 @@ def resolve(settings: Rationality, beta: float) -> Rationality:
 
 
 def boltzmann(rationality: float | str | None = None) -> Teacher:
-    """Shows an example with probability ∝ exp(ρ·TV̂); ρ defaults to the task's |β|."""
+    """Shows an example with probability ∝ exp(ρ·TV̂); ρ defaults to the task's |β|.
+
+    Args:
+        rationality: ρ; None for the task's abs(β).
+
+    Returns:
+        The teacher.
+
+    Raises:
+        InputError: if ρ is not a finite number.
+    """
     if rationality is None:
         return rational("boltzmann", Rationality(weight=None, noise=1.0), version=2, resolve=resolve)
     try:

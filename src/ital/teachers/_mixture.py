@@ -8,7 +8,17 @@ from ital.teachers._rational import Rationality, rational
 
 
 def mixture(helps: float | str = 0.5) -> Teacher:
-    """Helps with probability P (mixture:P, default 0.5), else shows any example."""
+    """Helps with probability P (mixture:P, default 0.5), else shows any example.
+
+    Args:
+        helps: the probability P.
+
+    Returns:
+        The teacher.
+
+    Raises:
+        InputError: if P does not lie in [0, 1].
+    """
     try:
         probability = float(helps)
     except ValueError:

@@ -185,8 +185,16 @@ def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any
 def at_start(
     program: Program, imagine: Callable[[Lesson, Params], Array], numbers: Numbers, starts: Params
 ) -> tuple[Array, Array]:
-    """The volumes that a learner imagines at ν⁰ on 64 mini-batches of every seed after the teacher's real choices, and
-    which examples of a mini-batch are copies of one another. ``numbers`` are of one lane per seed.
+    """The volumes that a learner imagines at ν⁰ on 64 mini-batches of every seed, after the teacher's real choices.
+
+    Args:
+        program: the code.
+        imagine: ``imagine(lesson, params)`` returns the volumes (B,).
+        numbers: numbers of one lane per seed.
+        starts: ν⁰ of every seed.
+
+    Returns:
+        The volumes (seed, n, B), and which examples of a mini-batch are copies of one another (seed, n, B, B).
     """
 
     def of_seed(world: World, seed: Array, start: Params, lane: LaneNumbers) -> tuple[Array, Array]:

@@ -21,7 +21,20 @@ from ital.teaching._session import Session
 
 
 def open_sessions(task: Task, teacher: AnyTeacher, learners: Sequence[Learner], run: Run) -> list[Session]:
-    """Draws the worlds, lets teacher and learners fill in what they left open, and opens one session per rule."""
+    """Draw the worlds, let teacher and learners fill in what they left open, and open one session per rule.
+
+    Args:
+        task: the task.
+        teacher: the teacher.
+        learners: the learners.
+        run: the numbers of the run.
+
+    Returns:
+        The sessions.
+
+    Raises:
+        InputError: if the world lacks what the teacher needs, or a learner cannot take part.
+    """
     seeds = run.seed_list
     layout = Layout.of(len(seeds), run.devices)
     init, eval_every = run.start_on(task), min(run.interval_on(task), run.steps)
@@ -92,12 +105,30 @@ def _stride(eval_every: int) -> int:
 
 
 def version_of(teacher: AnyTeacher, learner: Learner) -> str:
-    """What computes a lane: the versions of the loop, of its teacher and of its learner."""
+    """What computes a lane: the versions of the loop, of its teacher and of its learner.
+
+    Args:
+        teacher: the teacher.
+        learner: the learner.
+
+    Returns:
+        The versions, apart by points.
+    """
     return f"{_program.VERSION}.{teacher.version}.{learner.version}"
 
 
 def situation(task: Task, teacher: AnyTeacher, run: Run, auto_beta: Callable[..., Any]) -> Situation:
-    """What learners are told before they start; the task's β comes with the sign that fits the teacher."""
+    """What learners know before they start; the task's β comes with the sign that fits the teacher.
+
+    Args:
+        task: the task.
+        teacher: the teacher.
+        run: the numbers of the run.
+        auto_beta: finds a β per seed.
+
+    Returns:
+        The situation.
+    """
     return Situation(
         beta=teacher.sign * abs(task.beta) if run.beta is None else run.beta,
         beta_decay=task.beta_decay if run.beta is None else 0.0,
