@@ -10,12 +10,12 @@ from ital.errors import InputError
 T = TypeVar("T")
 
 
-def nearest(kind: str, name: str, known: Iterable[str]) -> str:
+def nearest(kind: str, name: str, names: Iterable[str]) -> str:
     """One line about an unknown name, with the nearest known one."""
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    names = list(names)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}"
+    return f"unknown {kind} {name!r}: {hint}known are {', '.join(names)}"
 
 
 def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:

@@ -54,7 +54,8 @@ class Init(NamedTuple):
         return init
 
     def __str__(self) -> str:
-        return self.kind if self in (("uniform", 1.0), OWN) else f"{self.kind}:{_short(self.scale)}"
+        scale = repr(float(self.scale)).removesuffix(".0")  # the shortest text that reads back as the same number
+        return self.kind if self in (("uniform", 1.0), OWN) else f"{self.kind}:{scale}"
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
         """Weights of the given shape.
@@ -77,11 +78,6 @@ class Init(NamedTuple):
 
 
 OWN = Init("own", 1.0)
-
-
-def _short(number: float) -> str:
-    """The shortest text that reads back as the same number: 0.1, 2, 1e-05."""
-    return repr(float(number)).removesuffix(".0")
 
 
 class Model(NamedTuple):
@@ -154,12 +150,12 @@ def linear(loss: Loss, l2: float = 0.0) -> Model:
     def outputs(params: Array, rows: LinearRows) -> Array:
         return jnp.matmul(rows.x, params.T, precision=HIGHEST)
 
-    def at(params: Array, rows: LinearRows, y: Array) -> Gradients:
+    def gradients_at(params: Array, rows: LinearRows, y: Array) -> Gradients:
         alpha = outputs(params, rows)
         g = gradients.factored(loss.value(alpha, y), loss.derivative(alpha, y), rows.x, rows.squared_norms)
         return gradients.with_l2(g, l2, params.at[:, -1].set(0.0)) if l2 else g
 
-    return Model("linear", linear_rows, start, outputs, at)
+    return Model("linear", linear_rows, start, outputs, gradients_at)
 
 
 def differentiable(

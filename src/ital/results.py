@@ -1,7 +1,7 @@
 """What a run leaves behind: learning curves as one xarray Dataset, and summaries of them."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -67,8 +67,8 @@ class Recording:
         """
         blocks = self.blocks[i]
         rows = {"step": np.concatenate([block.steps for block in blocks])}
-        for metric, some in {name: row for block in blocks for name, row in block.rows.items()}.items():
-            gaps = [np.full((len(block.steps), *some.shape[1:]), np.nan, some.dtype) for block in blocks]
+        for metric, last in {name: row for block in blocks for name, row in block.rows.items()}.items():
+            gaps = [np.full((len(block.steps), *last.shape[1:]), np.nan, last.dtype) for block in blocks]
             rows[metric] = np.concatenate([b.rows.get(metric, gap) for b, gap in zip(blocks, gaps, strict=True)])
         return rows
 
@@ -93,7 +93,7 @@ class Recording:
             finite = rows.pop(FINITE)
             rows.pop(PATH, None)
             diverged_at = np.where(finite.all(axis=0), -1, rows["step"][np.argmin(finite, axis=0)]).T
-            betas = [_per_seed(getattr(learner.settings, "beta", np.nan), len(seeds)) for learner in session.learners]
+            betas = [getattr(learner.settings, "beta", np.nan) for learner in session.learners]
             coords = {
                 "method": [learner.name for learner in session.learners],
                 "label": ("method", [learner.label for learner in session.learners]),
@@ -105,7 +105,8 @@ class Recording:
                 for name, row in rows.items()
             }
             computed = np.ones(diverged_at.shape, np.int8)
-            lanes = {"beta": np.stack(betas), "diverged_at": diverged_at, "computed": computed}
+            per_seed = [np.broadcast_to(np.asarray(beta, float), len(seeds)) for beta in betas]
+            lanes = {"beta": np.stack(per_seed), "diverged_at": diverged_at, "computed": computed}
             part = xr.Dataset({**data, **{name: (("method", "seed"), row) for name, row in lanes.items()}}, coords)
             for metric, constants in session.references.items():
                 part[metric].attrs |= {kind: np.asarray(value) for kind, value in constants.items()}
@@ -126,12 +127,12 @@ class Recording:
         """
         import xarray as xr
 
-        rows = [self.rows(i) for i in range(len(self.sessions))]
-        if not all(PATH in some and some[PATH].ndim == 3 for some in rows):
+        sessions = [self.rows(i) for i in range(len(self.sessions))]
+        if not all(PATH in rows and rows[PATH].ndim == 3 for rows in sessions):
             return None
-        steps = rows[0]["step"]
+        steps = sessions[0]["step"]
         kept = np.unique(np.linspace(0, len(steps) - 1, FRAMES).round().astype(int))
-        path = np.concatenate([some[PATH][kept] for some in rows], axis=1).transpose(1, 0, 2)
+        path = np.concatenate([rows[PATH][kept] for rows in sessions], axis=1).transpose(1, 0, 2)
         methods = [learner.name for session in self.sessions for learner in session.learners]
         coords = {"method": methods, "frame": steps[kept]}
         return xr.DataArray(path, coords, ("method", "frame", "parameter"), attrs={"seed": seeds[0]})
@@ -152,10 +153,6 @@ def thinned(rows: dict[str, np.ndarray], eval_every: int) -> dict[str, np.ndarra
         with np.errstate(invalid="ignore"):
             thin[name] = total / np.bincount(window, weights)[:, None, None].astype(total.dtype)
     return thin
-
-
-def _per_seed(number: Any, seeds: int) -> np.ndarray:
-    return np.broadcast_to(np.asarray(number, float), (seeds,))
 
 
 def measured(curves: "xr.Dataset", metric: str) -> np.ndarray:
@@ -240,12 +237,12 @@ def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
         lanes = computed(curves, method)
         for metric in metrics_of(curves):
             curve = lanes[metric].transpose("seed", "step").values
-            there = np.flatnonzero(measured(curves, metric))
-            nearest = [there[np.abs(steps[there] - quarter * last / 4).argmin()] for quarter in range(5) if len(there)]
-            for at in dict.fromkeys(nearest):  # short runs have fewer than five
-                step = int(steps[at])
-                mean, error = mean_and_error(curve[:, at])
-                record = (curves.attrs.get("task", ""), curves.attrs.get("teacher", ""), method, metric, step)
+            places = np.flatnonzero(measured(curves, metric))
+            quarters = range(5) if len(places) else ()
+            nearest = [places[np.abs(steps[places] - quarter * last / 4).argmin()] for quarter in quarters]
+            for i in dict.fromkeys(nearest):  # short runs have fewer than five
+                mean, error = mean_and_error(curve[:, i])
+                record = (curves.attrs.get("task", ""), curves.attrs.get("teacher", ""), method, metric, int(steps[i]))
                 records.append((*record, float(mean), float(error), len(curve)))
     return pd.DataFrame(records, columns=["task", "teacher", "method", "metric", "step", "mean", "sem", "n"])
 

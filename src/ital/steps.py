@@ -23,11 +23,11 @@ HALVINGS = 4
 
 
 class Form(NamedTuple):
-    """A form of step: how much of a proposed update a learner takes.
+    """A form of step: how much of a proposed update the learner takes.
 
     Attributes:
         name: its name, as typed.
-        take: ``take(lesson, settings, params, wanted)`` returns the parameters after the step.
+        take: ``take(lesson, settings, params, proposed)`` returns the parameters after the step.
         settings: its numbers, traced.
     """
 
@@ -36,9 +36,9 @@ class Form(NamedTuple):
     settings: Any = ()
 
 
-def as_wanted(lesson: "Lesson", settings: tuple, params: Params, wanted: Params) -> Params:
+def as_wanted(lesson: "Lesson", settings: tuple, params: Params, proposed: Params) -> Params:
     """The paper's form: the step size η is all that limits a step."""
-    return wanted
+    return proposed
 
 
 class Length(NamedTuple):
@@ -48,13 +48,13 @@ class Length(NamedTuple):
     decay: Any
 
 
-def equal_length(lesson: "Lesson", settings: Length, params: Params, wanted: Params) -> Params:
-    """ν + L·(ν′−ν)/‖ν′−ν‖; no step where none is wanted."""
+def equal_length(lesson: "Lesson", settings: Length, params: Params, proposed: Params) -> Params:
+    """ν + L·(ν′−ν)/‖ν′−ν‖; no step where none is proposed."""
     length = settings.length * (1 - settings.decay * lesson.step / lesson.steps)
-    return _scaled(params, wanted, length, shorten_only=False)
+    return _scaled(params, proposed, length, shorten_only=False)
 
 
-def within_reach(lesson: "Lesson", settings: tuple, params: Params, wanted: Params) -> Params:
+def within_reach(lesson: "Lesson", settings: tuple, params: Params, proposed: Params) -> Params:
     """No further than the mini-batch can tell, and only where it is not worse off.
 
     An example whose loss is quadratic along its gradient has none left at the distance 2l/‖g‖: beyond the largest of
@@ -65,7 +65,7 @@ def within_reach(lesson: "Lesson", settings: tuple, params: Params, wanted: Para
         lesson: what the learner sees of this step.
         settings: none, an empty tuple.
         params: the parameters before the step.
-        wanted: the parameters that the learner proposes.
+        proposed: the parameters that the learner proposes.
 
     Returns:
         The parameters after the step.
@@ -73,30 +73,30 @@ def within_reach(lesson: "Lesson", settings: tuple, params: Params, wanted: Para
     here = lesson.here
     norms = jnp.sqrt(here.squared_norms)
     reach = 2 * jnp.max(jnp.where(norms > 0, here.losses / jnp.where(norms > 0, norms, 1.0), 0.0))
-    near = _scaled(params, wanted, reach, shorten_only=True)
+    near = _scaled(params, proposed, reach, shorten_only=True)
 
-    def worse(there: Params) -> Array:
-        losses = lesson.gradients(there).losses
+    def worse(candidate: Params) -> Array:
+        losses = lesson.gradients(candidate).losses
         fine = (jnp.mean(losses) <= jnp.mean(here.losses)) | (losses[lesson.chosen] <= here.losses[lesson.chosen])
         return ~(fine & jnp.all(jnp.isfinite(losses)))
 
     # The verdict is carried along. Asked again in the loop's condition it could be rounded otherwise than in its body,
     # where lanes that are done stand still, and such a loop has no end.
-    def go_on(state: tuple[Array, Params, Array]) -> Array:
+    def undecided(state: tuple[Array, Params, Array]) -> Array:
         return (state[0] <= HALVINGS) & state[2]
 
     def halve(state: tuple[Array, Params, Array]) -> tuple[Array, Params, Array]:
-        tries, there, _ = state
+        tries, candidate, _ = state
         share = jnp.where(tries < HALVINGS, 0.5, 0.0)
-        nearer = jax.tree.map(lambda a, b: a + share * (b - a), params, there)
+        nearer = jax.tree.map(lambda a, b: a + share * (b - a), params, candidate)
         return tries + 1, nearer, worse(nearer)
 
-    return jax.lax.while_loop(go_on, halve, (jnp.zeros((), int), near, worse(near)))[1]
+    return jax.lax.while_loop(undecided, halve, (jnp.zeros((), int), near, worse(near)))[1]
 
 
-def _scaled(params: Params, wanted: Params, length: Scalar, *, shorten_only: bool) -> Params:
-    """A step of that length toward ``wanted`` (or a shorter one, if wanted is nearer); none that is not finite."""
-    way = add_scaled(wanted, -1.0, params)
+def _scaled(params: Params, proposed: Params, length: Scalar, *, shorten_only: bool) -> Params:
+    """A step of that length toward ``proposed`` (or a shorter one, if that is nearer); none that is not finite."""
+    way = add_scaled(proposed, -1.0, params)
     largest = jax.tree.reduce(jnp.maximum, jax.tree.map(lambda leaf: jnp.max(jnp.abs(leaf)), way))
     moves = (largest > 0) & jnp.isfinite(largest)
     unit = jax.tree.map(lambda leaf: jnp.where(moves, leaf / jnp.where(moves, largest, 1.0), 0.0), way)  # no overflow

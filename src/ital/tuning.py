@@ -196,8 +196,8 @@ def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
         Steps (method, lr, beta): infinite where half of the seeds do not get there, NaN where none was run.
     """
     values = grid[metric_of(grid)].transpose("method", "lr", "beta", "seed", "step")
-    there = values <= share * values.isel(step=0)
-    first = grid["step"].isel(step=there.argmax("step")).where(there.any("step"), np.inf)
+    reached = values <= share * values.isel(step=0)
+    first = grid["step"].isel(step=reached.argmax("step")).where(reached.any("step"), np.inf)
     run = grid["computed"] == 1
     ran = run.any("seed")  # a setting that did not, on any seed, has no median
     return first.drop_vars("step").where(run).where(ran, np.inf).quantile(0.5, "seed", method="higher").where(ran)

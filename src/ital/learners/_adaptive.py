@@ -64,14 +64,14 @@ def scores(lesson: Lesson) -> Float[Array, "S B"]:
 
 def place(scores: PerExample, chosen: Array) -> Float[Array, ""]:
     """Of the chosen example in the order of the scores, from −1 (lowest) to 1 (highest); ties share the middle."""
-    mine = scores[chosen]
-    return (jnp.sum(scores < mine) - jnp.sum(scores > mine)) / max(scores.shape[0] - 1, 1)
+    score = scores[chosen]
+    return (jnp.sum(scores < score) - jnp.sum(scores > score)) / max(scores.shape[0] - 1, 1)
 
 
-def tilted(at: Scalar, count: int) -> Float[Array, " T"]:
+def tilted(chosen_place: Scalar, count: int) -> Float[Array, " T"]:
     """p(place) ∝ exp(κ·place) for every κ, relative to all ``count`` places being alike."""
     tilts, places = jnp.asarray(TILTS), jnp.linspace(-1, 1, count)
-    return jnp.exp(tilts * at) / jnp.mean(jnp.exp(tilts[:, None] * places), axis=1)
+    return jnp.exp(tilts * chosen_place) / jnp.mean(jnp.exp(tilts[:, None] * places), axis=1)
 
 
 def first_weights() -> tuple[Array, Array]:
@@ -88,8 +88,8 @@ def weigh(memory: Memory, places: Float[Array, " S"], count: int, settings: Adap
     indifferent = memory.indifferent + settings.mind_change * (prior_indifferent - memory.indifferent)
     likelihood = jax.vmap(functools.partial(tilted, count=count))
     partial = partial * jnp.stack([likelihood(places), likelihood(-places)])
-    all_of_it = jnp.sum(partial) + indifferent
-    return partial / all_of_it, indifferent / all_of_it
+    total = jnp.sum(partial) + indifferent
+    return partial / total, indifferent / total
 
 
 def trust_of(partial: Float[Array, "2 S T"], threshold: Scalar) -> Float[Array, ""]:
@@ -122,8 +122,8 @@ def update(lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Me
     beta = trust * jnp.minimum(settings.beta * sharper, MOST_NAIVE_STEPS / lesson.lr)
 
     q = imagined_choice(beta, imagined.volumes, jnp.ones(count, bool))
-    wanted = awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients)
-    after = within_reach(lesson, (), params, wanted)
+    proposed = awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients)
+    after = within_reach(lesson, (), params, proposed)
     return Update(after, Memory(partial, indifferent, first, spread), {"trust": trust})
 
 

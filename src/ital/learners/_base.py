@@ -33,7 +33,7 @@ class Lesson(NamedTuple):
     order: Int[Array, " B"]
     bystander: Int[Array, ""]
     steps: Any = None
-    toward: Callable[[Params, Params], Params] = lambda params, wanted: wanted
+    toward: Callable[[Params, Params], Params] = lambda params, proposed: proposed
 
 
 class Update(NamedTuple):

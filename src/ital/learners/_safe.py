@@ -11,8 +11,8 @@ from ital.steps import within_reach
 
 def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: tuple, *, aware: Rule) -> Update:
     """The step that ``aware`` would take, no further than the mini-batch can tell."""
-    wanted = aware.update(lesson, settings, params, memory)
-    return wanted._replace(params=within_reach(lesson, (), params, wanted.params))
+    proposed = aware.update(lesson, settings, params, memory)
+    return proposed._replace(params=within_reach(lesson, (), params, proposed.params))
 
 
 @functools.cache

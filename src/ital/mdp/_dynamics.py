@@ -101,9 +101,8 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
         ways = slipping(weights)
         stays = functools.reduce(jnp.add, [jnp.where(bump, way, 0.0) for bump, way in zip(bumps, ways, strict=True)])
         goes = [jnp.where(bump, 0.0, way) for bump, way in zip(bumps, ways, strict=True)]
-        comes = [
-            jnp.where(bumps[a], 0.0, beside(goes[opposite], offsets[a])) for a, opposite in enumerate((1, 0, 3, 2))
-        ]
+        opposites = [goes[a] for a in (1, 0, 3, 2)]
+        comes = [jnp.where(bumps[a], 0.0, beside(way, offsets[a])) for a, way in enumerate(opposites)]
         return [stays, *goes], [stays, *comes]
 
     def times(diagonals: list[Array], v: Array) -> Array:
@@ -111,14 +110,14 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
         read = [weight * beside(v, offset) for weight, offset in zip(reads, offsets, strict=True)]
         return functools.reduce(jnp.add, read, stays * v)
 
-    def both(operation: Callable[[list[Array], Array], Array]) -> Callable[[Array], tuple[Operator, Operator]]:
+    def both_ways(operation: Callable[[list[Array], Array], Array]) -> Callable[[Array], tuple[Operator, Operator]]:
         def operators(weights: Array) -> tuple[Operator, Operator]:
             ahead, back = (functools.partial(operation, matrix) for matrix in diagonals(weights))
             return ahead, back
 
         return operators
 
-    return Dynamics(states, 4, expect, leave, 1.0 - death, True, both(times), both(_eliminate), degree=5)
+    return Dynamics(states, 4, expect, leave, 1.0 - death, True, both_ways(times), both_ways(_eliminate), degree=5)
 
 
 def _eliminate(diagonals: list[Array], right: Array) -> Array:
@@ -204,7 +203,7 @@ def tabular(transitions: ArrayLike) -> Dynamics:
 
     survival = float(rows.max()) if rows.max() < 1 - 1e-6 else 1.0  # rows that miss 1 by rounding: nobody dies
     even = bool(np.ptp(rows) < 1e-6)
-    linked = np.any(p > 0, axis=0, keepdims=True)[0]
+    linked = np.any(p > 0, axis=0)
     degree = int(max(linked.sum(axis=0).max(), linked.sum(axis=1).max()))
     if len(linked) >= FEWEST_SPARSE and 16 * degree <= len(linked):
         return _sparse(p, linked, degree, survival, even)
@@ -229,8 +228,8 @@ def _sparse(p: np.ndarray, linked: np.ndarray, degree: int, survival: float, eve
     comes = np.take_along_axis(p.swapaxes(1, 2), predecessors[None], axis=2)
     comes *= np.take_along_axis(linked.T, predecessors, axis=1)
 
-    def probabilities(listed: np.ndarray) -> Array:
-        return jnp.asarray(listed, jnp.result_type(float))
+    def probabilities(lists: np.ndarray) -> Array:
+        return jnp.asarray(lists, jnp.result_type(float))
 
     def expect(u: Array) -> Array:
         return jnp.sum(probabilities(leads) * u[successors], axis=-1)

@@ -135,7 +135,7 @@ def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array,
     rate = planning.discount * dynamics.survival
     most = min(MOST_SWEEPS, blindly + 1 + math.ceil(-30 / math.log10(rate))) if 0 < rate < 1 else MOST_SWEEPS
 
-    def go_on(state: tuple[Array, Array, Array]) -> Array:
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
         sweeps, change, _ = state
         return (change > planning.tolerance) & (sweeps < most)
 
@@ -147,8 +147,8 @@ def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array,
     if blindly:
         loops_cost = not on_cpu()
         values = jax.lax.fori_loop(0, blindly, lambda _, values: sweep(values), values, unroll=loops_cost)
-    begun = jnp.full((), blindly), jnp.full((), jnp.inf, values.dtype), values
-    _, change, values = jax.lax.while_loop(go_on, another, begun)
+    start = jnp.full((), blindly), jnp.full((), jnp.inf, values.dtype), values
+    _, change, values = jax.lax.while_loop(unfinished, another, start)
     values = jnp.where(change <= planning.tolerance, values, jnp.nan)
     return Solution(reward, values, bellman(dynamics, planning, reward, values)[1])
 

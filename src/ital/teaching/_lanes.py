@@ -68,40 +68,31 @@ def open_sessions(task: Task, teacher: AnyTeacher, learners: Sequence[Learner], 
     @functools.cache
     def auto_beta(imagine: Callable[[Lesson, Params], Array], sign: float = teacher.sign) -> np.ndarray:
         first_form = jax.tree.map(lambda number: number[:, 0], _side_by_side(forms[:1], len(seeds)))
-        asked = numbers(run.lr, first_form, (), (len(seeds),)).placed(layout.copied, layout.spread, axes)
+        per_seed = numbers(run.lr, first_form, (), (len(seeds),)).placed(layout.copied, layout.spread, axes)
         shared = program(learners[0].rule), imagine, init.kind, spread(init.scale, ()), spread(sign, ())
-        return layout.cut(np.asarray(_block.auto_beta_per_seed(*shared, asked)))
+        return layout.cut(np.asarray(_block.auto_beta_per_seed(*shared, per_seed)))
 
-    told = situation(task, teacher, run, auto_beta)
+    make_session = functools.partial(
+        Session, init=init, steps=run.steps, eval_every=eval_every, layout=layout, exam=task.exam
+    )
+    context = situation(task, teacher, run, auto_beta)
     by_rule: dict[Rule, list[tuple[Learner, float, Form]]] = {}
     for learner, lr, form in zip(learners, np.broadcast_to(run.lr, len(learners)), forms, strict=True):
-        resolved = learner.resolve(learner, told)
+        resolved = learner.resolve(learner, context)
         by_rule.setdefault(resolved.rule, []).append((resolved, lr, form))
     sessions = []
     for rule, lanes in by_rule.items():
-        group, lrs, own_forms = zip(*lanes, strict=True)
-        each_form, each_learner = _side_by_side(own_forms, len(seeds)), _side_by_side(group, len(seeds))
-        own_numbers = numbers(lrs, each_form, each_learner, (len(seeds), len(group)))
-        sessions.append(
-            Session(
-                program(rule),
-                own_numbers,
-                group,
-                init,
-                steps=run.steps,
-                eval_every=eval_every,
-                layout=layout,
-                exam=task.exam,
-            )
-        )
+        group, lrs, group_forms = zip(*lanes, strict=True)
+        each_form, each_learner = _side_by_side(group_forms, len(seeds)), _side_by_side(group, len(seeds))
+        group_numbers = numbers(lrs, each_form, each_learner, (len(seeds), len(group)))
+        sessions.append(make_session(program(rule), group_numbers, group))
     return sessions
 
 
 def _stride(eval_every: int) -> int:
     """Steps of one interval: above 100, the largest divisor of ``eval_every`` in [10, 100], if there is one."""
-    return (
-        max((d for d in range(10, 101) if eval_every % d == 0), default=eval_every) if eval_every > 100 else eval_every
-    )
+    divisors = [d for d in range(10, 101) if eval_every % d == 0] if eval_every > 100 else []
+    return max(divisors, default=eval_every)
 
 
 def version_of(teacher: AnyTeacher, learner: Learner) -> str:

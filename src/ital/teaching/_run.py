@@ -110,8 +110,8 @@ class Run:
             InputError: if a number is out of range, or a seed or method is given twice.
         """
         names, seeds = [learner.name for learner in learners], self.seed_list
-        whole = {"steps": self.steps, "batch_size": self.batch_size, "eval_every": self.interval_on(task)}
-        for name, value in whole.items():
+        counts = {"steps": self.steps, "batch_size": self.batch_size, "eval_every": self.interval_on(task)}
+        for name, value in counts.items():
             if not isinstance(value, int | np.integer) or isinstance(value, bool):
                 raise InputError(f"{name} must be a whole number, not {value!r}")
             if not 1 <= value < 2**31:
@@ -141,16 +141,14 @@ def takes_run(*fixed: str) -> Callable[[Function], Function]:
     """Lists the settings of a :class:`Run`, but for the ``fixed``, in the signature of a function that takes them."""
 
     def decorate(function: Function) -> Function:
-        own = inspect.signature(function)
-        parameters = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        for field in fields(Run):
-            if field.name not in fixed:
-                parameters.append(
-                    inspect.Parameter(
-                        field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
-                    )
-                )
-        function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        signature = inspect.signature(function)
+        parameters = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        parameters += [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+            for field in fields(Run)
+            if field.name not in fixed
+        ]
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return function
 
     return decorate
@@ -183,17 +181,17 @@ def parts(
     """
     task = tasks.make(task) if isinstance(task, str) else task
     teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
-    several: Sequence[Any] = [learner] if isinstance(learner, str | Learner) or callable(learner) else learner
-    learners = [make_learner(one) if isinstance(one, str) else one for one in several]
+    listed: Sequence[Any] = [learner] if isinstance(learner, str | Learner) or callable(learner) else learner
+    learners = [make_learner(part) if isinstance(part, str) else part for part in listed]
     expected: list[tuple[str, Any, type | tuple[type, ...], str]] = [
         ("task", task, Task, "ital.tasks.regression()"),
         ("teacher", teacher, (teachers.Teacher, OmniscientTeacher), "ital.teachers.cooperative()"),
-        *(("learner", one, Learner, "ital.learners.teacher_aware()") for one in learners),
+        *(("learner", part, Learner, "ital.learners.teacher_aware()") for part in learners),
     ]
-    for what, part, kind, example in expected:
+    for role, part, kind, example in expected:
         if not isinstance(part, kind):
             hint = ", but it is a function: call it" if callable(part) else ""
-            raise InputError(f"a {what} is made like {example}, or given by its name, not {part!r}{hint}")
+            raise InputError(f"a {role} is made like {example}, or given by its name, not {part!r}{hint}")
     return task, teacher, learners
 
 
@@ -211,5 +209,5 @@ def check_world(task: Task, teacher: AnyTeacher, world: World, *, diagnostics: b
     """
     omniscient = isinstance(teacher, OmniscientTeacher)
     if world.truth.target is None and (omniscient or diagnostics):
-        what = "the omniscient teacher" if omniscient else "diagnostics"
-        raise InputError(f"{what} needs the learner's target, which task {task.name!r} does not have")
+        needy = "the omniscient teacher" if omniscient else "diagnostics"
+        raise InputError(f"{needy} needs the learner's target, which task {task.name!r} does not have")

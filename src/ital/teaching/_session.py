@@ -165,12 +165,12 @@ class Session:
         """
         if self.exam is None or block.steps[-1] not in self.exams:
             return block
-        finite = block.rows[FINITE][-1]
-        params = self.state.lanes.params
-        safe = jax.tree.map(
-            lambda leaf: np.where(finite.reshape(*finite.shape, *(1,) * (leaf.ndim - 2)), leaf, 0), params
-        )
-        rows = dict(block.rows)
+        rows, finite = dict(block.rows), block.rows[FINITE][-1]
+
+        def zero_where_diverged(leaf: np.ndarray) -> np.ndarray:
+            return np.where(finite.reshape(*finite.shape, *(1,) * (leaf.ndim - 2)), leaf, 0)
+
+        safe = jax.tree.map(zero_where_diverged, self.state.lanes.params)
         for metric, values in self.exam.take(safe, show).items():
             rows[metric] = np.full((len(block.steps), *values.shape), np.nan, np.float32)
             rows[metric][-1] = np.where(finite, values, np.nan)

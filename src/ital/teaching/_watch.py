@@ -110,18 +110,19 @@ def watch(
     sessions = open_sessions(task, teacher, watched, run)
     params: dict[str, Any] = {}
     for number, session in enumerate(sessions):
-        kept, at = [_params(session)], [0]
+        snapshots, steps = [_params(session)], [0]
         while session.step < session.steps:
-            while session.step < min(at[-1] + every, run.steps):
-                session.advance((at[-1] + every - session.step) // session.stride)
-            kept.append(_params(session))
-            at.append(session.step)
+            while session.step < min(steps[-1] + every, run.steps):
+                session.advance((steps[-1] + every - session.step) // session.stride)
+            snapshots.append(_params(session))
+            steps.append(session.step)
             show((number + session.step / session.steps) / len(sessions))
-        for lane, one in enumerate(session.learners):
-            params[one.name] = jax.tree.map(lambda *leaves, lane=lane: np.stack([a[lane] for a in leaves]), *kept)
+        for lane, taught in enumerate(session.learners):
+            of_lane = [jax.tree.map(lambda leaf, lane=lane: leaf[lane], snapshot) for snapshot in snapshots]
+            params[taught.name] = jax.tree.map(lambda *leaves: np.stack(leaves), *of_lane)
     target = task.world(seed).truth.target
-    labels = {one.name: one.label for one in watched}
-    return Watched(task, teacher.name, seed, np.asarray(at), {name: params[name] for name in labels}, target, labels)
+    labels = {taught.name: taught.label for taught in watched}
+    return Watched(task, teacher.name, seed, np.asarray(steps), {name: params[name] for name in labels}, target, labels)
 
 
 def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | None:
