@@ -209,8 +209,8 @@ MUTANTS = (
     Mutant("tasks/_irl_rules.py", "gradients = onward.back(sources)", "gradients = onward.ahead(sources)"),
     Mutant("tasks/_irl_rules.py", "target_losses = -examples.log_policy", "target_losses = examples.log_policy"),
     Mutant("tasks/_irl_rules.py", "jnp.mean(0.5 * jnp.sum(differences", "jnp.mean(jnp.sum(differences"),
-    Mutant("tasks/_irl_rules.py", "planning, own.q, world.reward)", "planning, own.q, reward)"),
-    Mutant("tasks/_irl.py", "her_target[order] = target", "her_target[:] = target[order]"),
+    Mutant("tasks/_irl_rules.py", "planning, solution.q, world.reward)", "planning, solution.q, reward)"),
+    Mutant("tasks/_irl.py", "teacher_target[order] = target", "teacher_target[:] = target[order]"),
 )  # fmt: skip
 
 

@@ -71,10 +71,10 @@ def generate_trajectories(count: int, *, seed: int = 0, workers: int = 1) -> Ite
     Yields:
         The trajectories, chunk by chunk.
     """
-    whole, rest = divmod(count, CHUNK)
-    yield from in_parallel(some_trajectories, seed, range(whole), workers)
+    chunks, rest = divmod(count, CHUNK)
+    yield from in_parallel(some_trajectories, seed, range(chunks), workers)
     if rest:
-        yield some_trajectories(seed, whole, rest)
+        yield some_trajectories(seed, chunks, rest)
 
 
 class Pairs(NamedTuple):
@@ -127,10 +127,10 @@ def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> 
                 pairs.append((place(text(following.equation)), here, True))
                 operations.append(following.operation)
             others = [s for s in successors(state.equation) if following is None or s.equation != following.equation]
-            wanted = times * (2 if following is None or 2 * i >= len(states) else 1)
-            for other in rng.choice(len(others), min(wanted, len(others)), replace=False).tolist() if others else ():
-                pairs.append((here, place(text(others[other].equation)), False))
-                operations.append(others[other].operation)
+            number = min(len(others), times * (2 if following is None or 2 * i >= len(states) else 1))
+            for pick in rng.choice(len(others), number, replace=False).tolist() if others else ():
+                pairs.append((here, place(text(others[pick].equation)), False))
+                operations.append(others[pick].operation)
     high, low, positive = zip(*pairs, strict=True)
     return Pairs(list(places), np.asarray(high), np.asarray(low), np.asarray(positive), operations)
 

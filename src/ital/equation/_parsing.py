@@ -39,7 +39,7 @@ def parse(written: str) -> Equation:
 
 def _with_carets(written: str) -> str:
     """x² as x^2, so that a digit after a letter is always a superscript."""
-    return re.sub("[²³⁴]", lambda found: "^" + str("²³⁴".index(found[0]) + 2), written)
+    return re.sub("[²³⁴]", lambda match: "^" + str("²³⁴".index(match[0]) + 2), written)
 
 
 def _fail(source: str, place: int, fault: str) -> InputError:

@@ -65,7 +65,7 @@ class Explorer:
         equations = list(equations)
         new = {e: successors_by_text(e) for e in dict.fromkeys(equations) if e not in self._expanded}
         texts = {e: [text(e), *steps] for e, steps in new.items()}
-        self._remember([written for several in texts.values() for written in several])
+        self._remember([written for family in texts.values() for written in family])
         for e, steps in new.items():
             rows = np.array([self._rows[written] for written in texts[e]])
             self._expanded[e] = Expanded(list(steps.values()), rows)

@@ -59,16 +59,9 @@ def plot_curves(curves: "xr.Dataset", task: Task, metrics: Sequence[str] | None 
     for axis, metric in zip(axes, panels, strict=True):
         _panel(axis, curves, task, metric)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols={1: 3, 2: 4}.get(len(panels), 8),
-        frameon=False,
-        handlelength=2.4,
-    )
-    teacher = curves.attrs.get("teacher", "")
-    seeds = curves.sizes["seed"]
+    columns = {1: 3, 2: 4}.get(len(panels), 8)
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, handlelength=2.4)
+    teacher, seeds = curves.attrs.get("teacher", ""), curves.sizes["seed"]
     detail = f"{teacher} teacher, {seeds} seed{'s' if seeds > 1 else ''}".strip(", ")
     figure.suptitle(f"{task.title}: {detail}", fontsize=11)
     return figure
@@ -83,8 +76,8 @@ def in_legend_order(methods: Sequence[str]) -> list[str]:
     Returns:
         The same names, in order.
     """
-    known = [name for name in learners.PAPER if name in methods]
-    return known + [name for name in methods if name not in known]
+    of_paper = [name for name in learners.PAPER if name in methods]
+    return of_paper + [name for name in methods if name not in of_paper]
 
 
 def label(curves: "xr.Dataset", method: str) -> str:
@@ -120,8 +113,8 @@ def _panel(axis: Any, curves: "xr.Dataset", task: Task, metric: str) -> None:
     for method in methods:
         lanes = computed(curves, method)
         curve = lanes[metric].transpose("seed", "step").values
-        there = measured(curves, metric)
-        steps, (mean, error) = lanes["step"].values[there], mean_and_error(curve[:, there])
+        is_measured = measured(curves, metric)
+        steps, (mean, error) = lanes["step"].values[is_measured], mean_and_error(curve[:, is_measured])
         colour = coloured[method]
         front = 3 if method == "ital" else 2
         axis.plot(
@@ -135,11 +128,10 @@ def _panel(axis: Any, curves: "xr.Dataset", task: Task, metric: str) -> None:
             lowest, highest = min(lowest, finite.min()), max(highest, finite.max())
     for kind, name in (("reference", "target"), ("floor", "floor")):
         if kind in curves[metric].attrs:
-            axis.axhline(
-                float(np.mean(curves[metric].attrs[kind])), color="0.45", ls="--", lw=1, zorder=1,
-            )  # fmt: skip
+            height = float(np.mean(curves[metric].attrs[kind]))
+            axis.axhline(height, color="0.45", ls="--", lw=1, zorder=1)
             axis.annotate(
-                name, (1, float(np.mean(curves[metric].attrs[kind]))), xycoords=("axes fraction", "data"),
+                name, (1, height), xycoords=("axes fraction", "data"),
                 xytext=(-3, 3), textcoords="offset points", ha="right", fontsize=8, color="0.35",
             )  # fmt: skip
     described = task.metrics.get(metric)

@@ -44,7 +44,7 @@ def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Fi
     rows, columns = len(watched.params), len(frames) + 1
     figure = Figure(figsize=(PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
-    settle(figure)
+    figure.draw_without_rendering()  # gives the panels their size, on which that of their text depends
     limit = extent([watched.target, *watched.params.values()])
     for row, name in enumerate(watched.params):
         for column, frame in enumerate(frames):
@@ -83,7 +83,7 @@ def animate(
     figure = Figure(figsize=(1.25 * PANEL * panels + 0.8, 1.25 * PANEL + 1.0), dpi=90, layout="constrained")
     canvas = FigureCanvasAgg(figure)
     axes = figure.subplots(1, panels, squeeze=False)[0]
-    settle(figure)
+    figure.draw_without_rendering()  # gives the panels their size, on which that of their text depends
     limit = extent([watched.target, *watched.params.values()])
     show_target(axes[-1], watched, limit)
     figure.colorbar(axes[-1].images[0], ax=axes, shrink=0.8, aspect=25, label=picture.colours)
@@ -105,11 +105,6 @@ def animate(
     return file
 
 
-def settle(figure: "Figure") -> None:
-    """Gives the panels their size, on which that of the text in them depends."""
-    figure.draw_without_rendering()
-
-
 def show_learner(axis: Any, watched: "Watched", name: str, frame: int, limit: float) -> None:
     """One learner at one moment, with its distance to the target below."""
     params = jax.tree.map(lambda leaf: leaf[frame], watched.params[name])
@@ -124,7 +119,8 @@ def show_target(axis: Any, watched: "Watched", limit: float) -> None:
     axis.set_axis_on()
     draw_rewards(axis, *picture.grid(watched.target), limit)
     axis.set_title("target", fontsize=10, fontweight="bold")
-    axis.figure.suptitle(f"{title(watched)}\n{picture.caption}", fontsize=11)
+    title = f"{watched.task.title}: what is learned, {watched.teacher} teacher, seed {watched.seed}"
+    axis.figure.suptitle(f"{title}\n{picture.caption}", fontsize=11)
 
 
 def picture_of(task: Task) -> Picture:
@@ -155,8 +151,3 @@ def extent(params: Sequence[Any]) -> float:
     """
     leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(list(params))]
     return max((np.abs(leaf[np.isfinite(leaf)]).max(initial=0.0) for leaf in leaves), default=0.0) or 1.0
-
-
-def title(watched: "Watched") -> str:
-    """What is seen, in a line."""
-    return f"{watched.task.title}: what is learned, {watched.teacher} teacher, seed {watched.seed}"

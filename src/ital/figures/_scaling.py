@@ -44,12 +44,12 @@ def plot_scaling(report: Mapping[str, Any]) -> "Figure":
 
 def _speed(axis: Any, points: Sequence[Mapping[str, Any]], against: str, name: str) -> None:
     """Measured speed, and above it the speed at the nearest bound."""
-    at = [point[against] for point in points]
+    positions = [point[against] for point in points]
     colour = COLOURS.get(name, "0.3")
-    axis.plot(at, [point["steps_per_second"] for point in points], color=colour, lw=1.8, label=name)
+    axis.plot(positions, [point["steps_per_second"] for point in points], color=colour, lw=1.8, label=name)
     bound = [point["lanes"] / point["bounds"][point["bound"]] for point in points]
-    axis.plot(at, bound, color=colour, lw=1, ls="--")
-    for x, y, point in zip(at, bound, points, strict=True):
+    axis.plot(positions, bound, color=colour, lw=1, ls="--")
+    for x, y, point in zip(positions, bound, points, strict=True):
         axis.plot(x, y, MARKERS[point["bound"]], color=colour, ms=4)
     axis.set_xscale("log")
     axis.set_yscale("log")

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ital._types import Array, Params, PRNGKeyArray
@@ -165,6 +166,11 @@ class Task(NamedTuple):
     data_version: str = "1"
     picture: Picture | None = None
     exam: Exam | None = None
+
+
+def as_float(values: Any) -> np.ndarray:
+    """Values in the precision of this run."""
+    return np.asarray(values, jnp.result_type(float))
 
 
 def stack_worlds(worlds: Sequence[World]) -> tuple[World, tuple[int | None, ...]]:

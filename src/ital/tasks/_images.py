@@ -1,7 +1,5 @@
 """Real images, seen by teacher and learner through different networks (supplement, "Linear Models on Real Data")."""
 
-import numpy as np
-
 from ital import features, losses
 from ital.errors import InputError
 from ital.tasks._base import Task
@@ -42,19 +40,9 @@ def from_features(
         InputError: if the file is missing, or has no such network.
     """
     loaded = load_features(name, file, teacher)
-    learner = loaded.card["learner"]
-    pool = Pool(
-        learner_x=loaded.views[learner],
-        teacher_x=loaded.views[teacher],
-        labels=loaded.labels.astype(np.int32),
-        teacher_target=loaded.last_layers[teacher],
-        learner_target=loaded.last_layers[learner],
-        test_x=loaded.test_views[learner],
-        test_labels=loaded.test_labels.astype(np.int32),
-    )
     return from_pool(
         name,
-        pool,
+        pool_of(loaded, teacher),
         losses.cross_entropy,
         beta=beta,
         title=title,
@@ -66,17 +54,31 @@ def from_features(
     )
 
 
+def pool_of(loaded: features.Features, teacher: str) -> Pool:
+    """The views of the learner's network and of the network ``teacher``, with their last layers as targets."""
+    learner = loaded.card["learner"]
+    return Pool(
+        learner_x=loaded.views[learner],
+        teacher_x=loaded.views[teacher],
+        labels=loaded.labels,
+        teacher_target=loaded.last_layers[teacher],
+        learner_target=loaded.last_layers[learner],
+        test_x=loaded.test_views[learner],
+        test_labels=loaded.test_labels,
+    )
+
+
 def load_features(name: str, file: str, *networks: str) -> features.Features:
     """The feature file that task ``name`` needs, with these networks in it."""
-    found = features.find(file)
-    if found is None:
+    path = features.find(file)
+    if path is None:
         raise InputError(
             f"task {name!r} needs features that do not come with ital: ital features build {file} --data DIR"
         )
-    loaded = features.load(found)
+    loaded = features.load(path)
     for network in networks:
         if network not in loaded.views:
-            raise InputError(f"{found} has no network {network!r}: there are {', '.join(loaded.views)}")
+            raise InputError(f"{path} has no network {network!r}: there are {', '.join(loaded.views)}")
     return loaded
 
 

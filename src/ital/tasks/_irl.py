@@ -15,7 +15,7 @@ from ital._types import Array
 from ital.errors import InputError
 from ital.mdp import Dynamics, Planning
 from ital.models import Init
-from ital.tasks._base import Metric, Picture, Task, TeacherSide, Truth, World
+from ital.tasks._base import Metric, Picture, Task, TeacherSide, Truth, World, as_float
 from ital.tasks._irl_rules import Side, TrueWorld, irl_rules, reward_of
 
 
@@ -48,13 +48,13 @@ def from_rewards(
 
     def world(seed: int) -> World:
         rng = np.random.default_rng(seed)
-        own = None if features is None else _as_float(features)
+        encoding = None if features is None else as_float(features)
         order = rng.permutation(dynamics.states if features is None else features.shape[1])
-        target = _as_float(weights(rng))
-        hers = order.astype(np.int32) if own is None else own[:, np.argsort(order)]
-        her_target = np.empty_like(target)
-        her_target[order] = target
-        reward = np.asarray(reward_of(own, jnp.asarray(target)))
+        target = as_float(weights(rng))
+        teacher_encoding = order.astype(np.int32) if encoding is None else encoding[:, np.argsort(order)]
+        teacher_target = np.empty_like(target)
+        teacher_target[order] = target
+        reward = np.asarray(reward_of(encoding, jnp.asarray(target)))
         log_pi = np.asarray(policy_of(reward))
         if not np.isfinite(log_pi).all():
             raise InputError(
@@ -62,9 +62,9 @@ def from_rewards(
                 f"{mdp.MOST_SWEEPS} sweeps; raise the tolerance or lower the discount"
             )
         return World(
-            learner=Side(own),
-            teacher=TeacherSide(Side(hers, log_pi), her_target),
-            truth=Truth(target, TrueWorld(reward, log_pi, own)),
+            learner=Side(encoding),
+            teacher=TeacherSide(Side(teacher_encoding, log_pi), teacher_target),
+            truth=Truth(target, TrueWorld(reward, log_pi, encoding)),
         )
 
     return Task(
@@ -85,10 +85,6 @@ def from_rewards(
         settings={"states": dynamics.states, **planning._asdict(), **(settings or {})},
         picture=picture,
     )
-
-
-def _as_float(a: Any) -> np.ndarray:
-    return np.asarray(a, jnp.result_type(float))
 
 
 def on_grid(
@@ -281,23 +277,18 @@ def read_map(file: Path | str) -> np.ndarray:
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        comma = next((mark for mark in ",;" if mark in line), None)
-        try:
-            rows.append([float(word) for word in line.split(comma)])
-        except ValueError:
-            wrong = next(word.strip() for word in line.split(comma) if not _is_number(word))
-            raise InputError(f"{file}, line {number}: {wrong!r} is not a number") from None
+        comma, place = next((mark for mark in ",;" if mark in line), None), f"{file}, line {number}"
+        rows.append([_number(word, place) for word in line.split(comma)])
         if len(rows[-1]) != len(rows[0]):
-            raise InputError(f"{file}, line {number}: {len(rows[-1])} numbers, but {len(rows[0])} in the rows above")
+            raise InputError(f"{place}: {len(rows[-1])} numbers, but {len(rows[0])} in the rows above")
     return check_map(str(file), np.asarray(rows))
 
 
-def _is_number(word: str) -> bool:
+def _number(word: str, place: str) -> float:
     try:
-        float(word)
+        return float(word)
     except ValueError:
-        return False
-    return True
+        raise InputError(f"{place}: {word.strip()!r} is not a number") from None
 
 
 def check_map(name: str, cells: np.ndarray) -> np.ndarray:

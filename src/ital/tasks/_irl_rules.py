@@ -134,9 +134,9 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
 
     def draw(key: PRNGKeyArray, world: World, batch_size: int) -> tuple[Array, Array]:
         """States uniform with replacement, each with an action of the teacher's policy."""
-        where, what = jax.random.split(key)
-        states = jax.random.randint(where, (batch_size,), 0, dynamics.states)
-        actions = jax.random.categorical(what, world.teacher.examples.log_policy[:, states], axis=0)
+        state_key, action_key = jax.random.split(key)
+        states = jax.random.randint(state_key, (batch_size,), 0, dynamics.states)
+        actions = jax.random.categorical(action_key, world.teacher.examples.log_policy[:, states], axis=0)
         return states, actions
 
     def show(side: Side, drawn: tuple[Array, Array]) -> Demonstrations:
@@ -158,21 +158,20 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
     def measure(params: Array, truth: Truth) -> dict[str, Array]:
         world = truth.test
         reward = reward_of(world.encoding, params)
-        own = plan(reward)
+        solution = plan(reward)
         gap = reward - world.reward
-        differences = jnp.abs(jnp.exp(mdp.log_policy(own.q)) - jnp.exp(world.log_policy))
+        differences = jnp.abs(jnp.exp(mdp.log_policy(solution.q)) - jnp.exp(world.log_policy))
         return {
             "distance": jnp.linalg.norm(params - truth.target),
             "distance_centred": jnp.linalg.norm(gap - jnp.mean(gap)),
             "policy_tv": jnp.mean(0.5 * jnp.sum(differences, axis=0)),
             "policy_gap": jnp.mean(jnp.max(differences, axis=0)),
-            "reward": mdp.expected_return(dynamics, planning, own.q, world.reward),
+            "reward": mdp.expected_return(dynamics, planning, solution.q, world.reward),
         }
 
     def references(start: Array, truth: Truth) -> dict[str, dict[str, Array]]:
         reward = truth.test.reward
-        own = plan(reward)
-        best = mdp.expected_return(dynamics, planning, own.q, reward)
+        best = mdp.expected_return(dynamics, planning, plan(reward).q, reward)
         lines = {"reward": {"reference": best}}
         if dynamics.even and one_hot(truth.test.encoding):  # demonstrations say nothing of the mean reward
             lines["distance"] = {"floor": jnp.sqrt(dynamics.states) * jnp.abs(jnp.mean(start - truth.target))}

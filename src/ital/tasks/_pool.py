@@ -16,7 +16,7 @@ from ital.errors import InputError
 from ital.gradients import HIGHEST, Gradients, add_scaled, squared_norm
 from ital.losses import Loss, cross_entropy
 from ital.models import Init, LinearRows, Model
-from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World
+from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World, as_float
 
 
 class Pool(NamedTuple):
@@ -221,23 +221,23 @@ def _mean_over_rows(per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_
     All lanes measure side by side: the outputs of a whole test set would not fit the cache of a CPU.
     """
     n = rows.labels.shape[0]
-    whole = n - n % at_once
+    sliced = n - n % at_once
 
     def total(rows: Rows) -> dict[str, Array]:
         return jax.tree.map(jnp.sum, per_row(rows))
 
     def slices(column: Array) -> Array:
-        return column[:whole].reshape(-1, at_once, *column.shape[1:])
+        return column[:sliced].reshape(-1, at_once, *column.shape[1:])
 
-    totals = total(jax.tree.map(lambda column: column[whole:], rows))
-    if whole:
+    totals = total(jax.tree.map(lambda column: column[sliced:], rows))
+    if sliced:
         parts = jax.lax.map(total, jax.tree.map(slices, rows))
         totals = jax.tree.map(lambda rest, part: rest + jnp.sum(part), totals, parts)
     return jax.tree.map(lambda total: total / n, totals)
 
 
 def _rows_at_once(outputs: int) -> int:
-    """So many rows that their outputs fit a share of the cache (CPU), or of the memory (GPU)."""
+    """The number of rows whose outputs fit a share of the cache (CPU), or of the memory (GPU)."""
     return max(1, (2**13 if on_cpu() else 2**21) // outputs)
 
 
@@ -249,35 +249,33 @@ def _world(
     """
     labels, test_labels = (_as_labels(y, loss) for y in (pool.labels, pool.test_labels))
     one_view = pool.learner_x is pool.teacher_x and model.rows is models.linear_rows
-    learner_x = jax.tree.map(put, model.rows(_as_float(pool.learner_x)))
+    learner_x = jax.tree.map(put, model.rows(as_float(pool.learner_x)))
     pool = pool._replace(learner_x=_NOTHING)
-    teacher_x = learner_x if one_view else jax.tree.map(put, models.linear_rows(_as_float(pool.teacher_x)))
+    teacher_x = learner_x if one_view else jax.tree.map(put, models.linear_rows(as_float(pool.teacher_x)))
     pool = pool._replace(teacher_x=_NOTHING)
-    target = _as_float(pool.teacher_target)
+    target = as_float(pool.teacher_target)
     target_losses = _target_losses(loss, teacher_x, target, labels, teacher_loss)
     return World(
         learner=Rows(learner_x, labels),
         teacher=TeacherSide(TeacherRows(teacher_x, labels, target_losses), target),
-        truth=Truth(
-            jax.tree.map(_as_float, pool.learner_target), Rows(model.rows(_as_float(pool.test_x)), test_labels)
-        ),
+        truth=Truth(jax.tree.map(as_float, pool.learner_target), Rows(model.rows(as_float(pool.test_x)), test_labels)),
     )
 
 
 @functools.partial(jax.jit, donate_argnums=0)
-def _write(there: Array, piece: Array, first: Array) -> Array:
-    return jax.lax.dynamic_update_slice_in_dim(there, piece, first, 0)
+def _write(rows: Array, piece: Array, first: Array) -> Array:
+    return jax.lax.dynamic_update_slice_in_dim(rows, piece, first, 0)
 
 
 def _to_device(leaf: np.ndarray) -> Array:
     """Rows where they are used. To a GPU they go in pieces: what passes through is held a second time on the way."""
-    rows = max(1, PIECE // leaf[:1].nbytes)
-    if jax.default_backend() == "cpu" or len(leaf) <= rows:
+    size = max(1, PIECE // leaf[:1].nbytes)
+    if jax.default_backend() == "cpu" or len(leaf) <= size:
         return jax.device_put(leaf)
-    there = jnp.zeros(leaf.shape, leaf.dtype)
-    for first in range(0, len(leaf), rows):
-        there = _write(there, leaf[first : first + rows], first).block_until_ready()
-    return there
+    rows = jnp.zeros(leaf.shape, leaf.dtype)
+    for first in range(0, len(leaf), size):
+        rows = _write(rows, leaf[first : first + size], first).block_until_ready()
+    return rows
 
 
 def _target_losses(loss: Loss, x: LinearRows, target: np.ndarray, labels: np.ndarray, teacher_loss: str) -> np.ndarray:
@@ -313,15 +311,11 @@ def _with_noise(world: World, loss: Loss, probability: float, seed: int, teacher
     )
 
 
-def _as_float(a: np.ndarray) -> np.ndarray:
-    return np.asarray(a, dtype=jnp.result_type(float))
-
-
 def _as_labels(y: np.ndarray, loss: Loss) -> np.ndarray:
     y = np.asarray(y)
     if loss.classes:
         return y.astype(np.int32)
-    return _as_float(y[:, None] if y.ndim == 1 else y)
+    return as_float(y[:, None] if y.ndim == 1 else y)
 
 
 def check(name: str, pool: Pool, loss: Loss) -> Pool:

@@ -13,7 +13,8 @@ from ital import equation, features, losses
 from ital._types import Params
 from ital.errors import InputError
 from ital.tasks._base import Exam, Metric, Task
-from ital.tasks._pool import Pool, from_pool
+from ital.tasks._images import pool_of
+from ital.tasks._pool import from_pool
 
 EXAMS = (*range(10, 101, 10), 200, 300, 400, 500, 750, 1000, 2000)
 EXAM_SEED = 20211  # of the fresh equations, the same for all seeds and methods
@@ -39,21 +40,11 @@ def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "ze
         raise InputError(f"the number of equations must lie in [1, 100000], not {equations}")
     file = features.equation_file()
     loaded = features.load(file)
-    learner = loaded.card["learner"]
     if str(teacher) not in loaded.views:
         raise InputError(f"{file} has no network {teacher!r}: there are {', '.join(loaded.views)}")
-    pool = Pool(
-        learner_x=loaded.views[learner],
-        teacher_x=loaded.views[str(teacher)],
-        labels=loaded.labels,
-        teacher_target=loaded.last_layers[str(teacher)],
-        learner_target=loaded.last_layers[learner],
-        test_x=loaded.test_views[learner],
-        test_labels=loaded.test_labels,
-    )
     task = from_pool(
         f"equation-{teacher}",
-        pool,
+        pool_of(loaded, str(teacher)),
         losses.squared,
         beta=5000.0,
         title=f"Equation simplification, teacher {teacher}-D",
