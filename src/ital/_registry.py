@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -29,6 +30,14 @@ def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:
     except TypeError:
         raise InputError(f"{kind} {name!r} takes no argument, but {argument!r} follows its name") from None
     return registry[name](*arguments)
+
+
+def number(text: float | str) -> float:
+    """The number that a text holds; NaN if it holds none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def describe(make: Any) -> str:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ital import gradients
+from ital import _registry, gradients
 from ital._types import Array, Params, PRNGKeyArray
 from ital.errors import InputError
 from ital.gradients import HIGHEST, Gradients
@@ -45,10 +45,7 @@ class Init(NamedTuple):
         if isinstance(text, Init):
             return text
         kind, _, scale = text.partition(":")
-        try:
-            init = cls(kind, float(scale or 1.0))
-        except ValueError:
-            init = cls("", 0.0)
+        init = cls(kind, _registry.number(scale or 1.0))
         if init.kind not in ("uniform", "normal") or not 0 <= init.scale < float("inf"):
             raise InputError(f"start {text!r} is not one of: uniform, uniform:SCALE, normal:SCALE (e.g. normal:0.1)")
         return init

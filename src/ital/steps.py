@@ -128,10 +128,7 @@ def length(text: float | str) -> Form:
         InputError: if L is not a positive number, or something else follows it.
     """
     number, _, decay = str(text).partition(":")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
+    value = _registry.number(number)
     if not (math.isfinite(value) and value > 0) or decay not in ("", "decay"):
         raise InputError(f"a step of one length is written length:L or length:L:decay with L > 0, not length:{text}")
     name = f"length:{repr(value).removesuffix('.0')}" + (":decay" if decay else "")

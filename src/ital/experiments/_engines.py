@@ -50,12 +50,9 @@ def in_process() -> Iterator[RunCells]:
 def _one_by_one(cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]) -> Finished:
     done = 0
     for cell in cells:
-        yield cell, _tried(cell, folder, functools.partial(_show_share, show, done, cell.size), say)
+        tell = lambda share, first=done, size=cell.size: show(first + share * size)  # noqa: E731
+        yield cell, _tried(cell, folder, tell, say)
         done += cell.size
-
-
-def _show_share(show: Callable[..., None], done: int, size: int, share: float) -> None:
-    show(done + share * size)
 
 
 def _tried(cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]) -> Failure | None:
@@ -89,14 +86,14 @@ def processes(workers: int, platform: str | None = None) -> Iterator[RunCells]:
         shares: dict[str, float] = {}
         number = 0
         parts = [(cell, folder) for cell in cells]
-        for part, told in _processes.run(_compute_here, parts, min(workers, len(parts)), platform):
+        for part, message in _processes.run(_compute_here, parts, min(workers, len(parts)), platform):
             if part is not None:
                 number += 1
-                yield part[0], told
-            elif isinstance(told, str):
-                say(told)
+                yield part[0], message
+            elif isinstance(message, str):
+                say(message)
             else:
-                name, done = told
+                name, done = message
                 shares[name] = done
                 show(sum(shares.values()), f", {number} of {len(cells)} cells")
 
@@ -274,7 +271,8 @@ def _as_they_finish(
                 raise error
             starts = send.starts(cell)
             if isinstance(error, GivenUp) or starts >= ATTEMPTS:
-                failure = Failure(cell, starts, "".join(_traceback(error, future)))
+                lines = traceback.format_exception(type(error), error, future.traceback())
+                failure = Failure(cell, starts, str(error) if isinstance(error, GivenUp) else "".join(lines))
             else:
                 say(f"cell {cell} failed ({_line(error)}), attempt {max(1, starts)} of {ATTEMPTS}")
                 again = send(cell)
@@ -297,8 +295,8 @@ def _result(future: Any, client: Any) -> list[str]:
 
 
 def _lost(client: Any) -> OSError:
-    told = "the scheduler is gone; what is finished is kept, and the same command goes on from there"
-    return ConnectionError(errno.ECONNRESET, told, client.scheduler.address if client.scheduler else "cluster")
+    reason = "the scheduler is gone; what is finished is kept, and the same command goes on from there"
+    return ConnectionError(errno.ECONNRESET, reason, client.scheduler.address if client.scheduler else "cluster")
 
 
 class GivenUp(Exception):
@@ -313,16 +311,16 @@ def attempt(cell: Cell, folder: str, token: str, platform: str | None) -> list[s
     _set_up(platform)
     place = Path(folder)
     _check_shared(place, token)
-    said: list[str] = []
-    if read(cell.path(place), said.append) is not None:
-        return said
+    lines: list[str] = []
+    if read(cell.path(place), lines.append) is not None:
+        return lines
     starts = _starts(cell, place, token)
     if starts >= ATTEMPTS:
         raise GivenUp(f"{starts} workers ended while they computed this cell: killed, or out of memory?")
     with _log(cell, place).open("a") as log:
         log.write(f"{token} {socket.gethostname()} {os.getpid()}\n")
-    compute_cell(cell, place, say=said.append)
-    return said
+    compute_cell(cell, place, say=lines.append)
+    return lines
 
 
 def clear(folder: Path) -> None:
@@ -344,26 +342,18 @@ def _starts(cell: Cell, folder: Path, token: str) -> int:
         return 0
 
 
-@functools.cache
-def _set_up(platform: str | None) -> None:
-    set_up_jax(platform)
+_set_up = functools.cache(set_up_jax)
 
 
 def _check_shared(folder: Path, token: str) -> None:
     """Refuses a worker that does not see the folder of the one who sent it."""
     try:
-        seen = (folder / CELLS / TOKEN).read_text()
+        token_there = (folder / CELLS / TOKEN).read_text()
     except OSError:
-        seen = ""
-    if seen != token:
+        token_there = ""
+    if token_there != token:
         host = socket.gethostname()
         raise InputError(f"worker {host} does not see {folder}: --out must be on a file system that all workers share")
-
-
-def _traceback(error: BaseException, future: Any) -> list[str]:
-    if isinstance(error, GivenUp):
-        return [str(error)]
-    return traceback.format_exception(type(error), error, future.traceback())
 
 
 def _line(error: BaseException) -> str:

@@ -119,12 +119,10 @@ class Curves(Experiment):
 
     def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
         """Sessions for some methods on some seeds."""
-        return _open(self.plan, self.names(lanes), list(seeds))
-
-
-def _open(plan: Plan, methods: list[str], seeds: list[int]) -> Recording:
-    wanted = [learner for learner in plan.learners if learner.name in methods]
-    return Recording(open_sessions(plan.task, plan.teacher, wanted, dataclasses.replace(plan.run, seeds=seeds)))
+        plan, methods = self.plan, self.names(lanes)
+        learners = [learner for learner in plan.learners if learner.name in methods]
+        run = dataclasses.replace(plan.run, seeds=list(seeds))
+        return Recording(open_sessions(plan.task, plan.teacher, learners, run))
 
 
 def _write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool) -> list[Path]:
@@ -144,17 +142,14 @@ def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: boo
     from ital import figures, learners
 
     stills, moving = [folder / f"pictures{suffix}" for suffix in (".png", ".pdf")], folder / "pictures.gif"
-    wanted = {
-        "stills": not all(file.exists() for file in stills),
-        "moving": animate and not moving.exists(),
-    }
-    there = [*stills, *([moving] if animate else [])]
-    if not any(wanted.values()):
-        return there
+    files = [*stills, *([moving] if animate else [])]
+    draw_stills, draw_moving = not all(file.exists() for file in stills), animate and not moving.exists()
+    if not (draw_stills or draw_moving):
+        return files
     methods = [str(name) for name in curves["method"].values]
     pair = [name for name in methods if name in ("imt", "ital")] or methods[:2]
     with show_progress(f"{plan.task.name}: pictures", 100, progress) as show:
-        share = 30 if wanted["moving"] else 100
+        share = 30 if draw_moving else 100
         watched = seen(curves, plan.task, pair) or watch(
             plan.task,
             plan.teacher,
@@ -163,8 +158,8 @@ def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: boo
             show=lambda done: show(round(share * done)),
             run=plan.run,
         )
-        if wanted["stills"]:
+        if draw_stills:
             figures.save(figures.plot_pictures(watched), folder / "pictures")
-        if wanted["moving"]:
+        if draw_moving:
             figures.animate(watched, moving, show=lambda done: show(round(share + (100 - share) * done)))
-    return there
+    return files

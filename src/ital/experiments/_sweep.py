@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-NUMBERS_AT_ONCE = 2**25  # parameters of all lanes together; a larger sweep takes its seeds in blocks
-
 
 @dataclass(frozen=True)
 class Sweep:
@@ -119,11 +117,11 @@ def sweep(
         from ital import figures
 
         maps = figures.save(figures.plot_sweep(done.result, plan.task), folder / "sweep")
-        found = Sweep(done.result, plan.task, [folder / experiment.file, *maps], done.computed)
+        outcome = Sweep(done.result, plan.task, [folder / experiment.file, *maps], done.computed)
         if store is not None:
-            _track.track(store, experiment, done.result, found.files)
-    done.check(found)
-    return found
+            _track.track(store, experiment, done.result, outcome.files)
+    done.check(outcome)
+    return outcome
 
 
 def _axis(name: str, values: Sequence[float]) -> tuple[float, ...]:
@@ -148,11 +146,7 @@ class Grid(Experiment):
     verb = "sweep"
     file = "sweep.nc"
     noun = "setting"
-
-    @property
-    def numbers_at_once(self) -> int:  # type: ignore[override]
-        """A larger sweep takes its seeds in blocks."""
-        return NUMBERS_AT_ONCE
+    numbers_at_once = 2**25
 
     @property
     def axes(self) -> dict[str, list[float]]:
@@ -166,10 +160,9 @@ class Grid(Experiment):
 
     def attributes(self, result: "xr.Dataset | None") -> dict[str, Any]:
         """The methods that have no β."""
-        known = [] if result is None else tuning.without_beta(result)
-        return {
-            "without_beta": json.dumps(sorted({*known, *(lane.method for lane in self.lanes if lane.beta is None)}))
-        }
+        methods = {lane.method for lane in self.lanes if lane.beta is None}
+        methods |= set() if result is None else set(tuning.without_beta(result))
+        return {"without_beta": json.dumps(sorted(methods))}
 
     def make_plan(self) -> Plan:
         """The plan of a corner of the grid; refuses one that makes no sweep."""
@@ -194,7 +187,13 @@ class Grid(Experiment):
 
     def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
         """Sessions for some settings on some seeds."""
-        return _open(self.plan, list(lanes), list(seeds))
+        plan = self.plan
+        by_name = {learner.name: learner for learner in plan.learners}
+        versions = [_version(plan, by_name[lane.method], 0.0 if lane.beta is None else lane.beta) for lane in lanes]
+        learners = [version._replace(name=name) for version, name in zip(versions, self.names(lanes), strict=True)]
+        lrs = [lane.lr for lane in lanes if lane.lr is not None]  # in a sweep all have one
+        run = dataclasses.replace(plan.run, seeds=list(seeds), lr=lrs)
+        return Recording(open_sessions(plan.task, plan.teacher, learners, run))
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuses a task without a target to be near to."""
@@ -206,23 +205,14 @@ class Grid(Experiment):
 def _version(plan: Plan, method: Learner, beta: float) -> Learner:
     """A learner with a β and nothing left open."""
 
-    def no_auto(*asked: Any) -> float:
+    def no_auto(*arguments: Any) -> float:
         raise InputError(f"method {method.name!r} finds its own β for one η: try it with ital run, a sweep gives both")
 
-    told = situation(plan.task, plan.teacher, dataclasses.replace(plan.run, beta=beta), auto_beta=no_auto)
-    return method.resolve(method, told)._replace(resolve=lambda learner, situation: learner)
+    context = situation(plan.task, plan.teacher, dataclasses.replace(plan.run, beta=beta), auto_beta=no_auto)
+    return method.resolve(method, context)._replace(resolve=lambda learner, situation: learner)
 
 
 def _has_beta(plan: Plan, method: Learner) -> bool:
     """Whether β touches a learner."""
-    one, other = (jax.tree.leaves(_version(plan, method, beta).settings) for beta in (0.0, 1.0))
-    return not all(map(np.array_equal, one, other))
-
-
-def _open(plan: Plan, lanes: list[Point], seeds: list[int]) -> Recording:
-    by_name = {learner.name: learner for learner in plan.learners}
-    versions = [_version(plan, by_name[lane.method], 0.0 if lane.beta is None else lane.beta) for lane in lanes]
-    learners = [version._replace(name=str(number)) for number, version in enumerate(versions)]
-    lrs = [lane.lr for lane in lanes if lane.lr is not None]  # in a sweep all have one
-    run = dataclasses.replace(plan.run, seeds=seeds, lr=lrs)
-    return Recording(open_sessions(plan.task, plan.teacher, learners, run))
+    at_zero, at_one = (jax.tree.leaves(_version(plan, method, beta).settings) for beta in (0.0, 1.0))
+    return not all(map(np.array_equal, at_zero, at_one))

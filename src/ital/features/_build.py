@@ -59,10 +59,6 @@ def _cnn(constructor: str, network: str, data: _formats.Images) -> Callable[...,
     return functools.partial(getattr(_networks, constructor), int(network), side=data.train_x.shape[1])
 
 
-def _part(show: Show, before: float, share: float, done: float) -> None:
-    show(before + share * done, "extracting")
-
-
 def _extracted(
     make: Callable[[str, str], _extractors.Extractor],
     size: int,
@@ -82,11 +78,11 @@ def _extracted(
     splits = {"train": (data.train, False), "mirrored": (data.train, True), "test": (data.test, False)}
     total, before, features = sum(len(files) for files, _ in splits.values()), 0, {}
     for split, (files, mirrored) in splits.items():
+        first, share = before / total, len(files) / total
+        tell = lambda done, first=first, share=share: show(first + share * done, "extracting")  # noqa: E731
         features[split] = _extractors.extract_all(
-            extractor, files, size, working / f"{network}-{split}",
-            functools.partial(_part, show, before / total, len(files) / total),
-            mirrored=mirrored,
-        ).astype(np.float32)  # fmt: skip
+            extractor, files, size, working / f"{network}-{split}", tell, mirrored=mirrored
+        ).astype(np.float32)
         before += len(files)
     mean, deviation = features["train"].mean(axis=0), features["train"].std(axis=0) + 1e-3
     train, mirrored, test = ((part - mean) / deviation for part in features.values())
@@ -174,12 +170,12 @@ def build(
         if data is not None:
             raise InputError("features of equations need no data: their trajectories are generated")
         return with_extra("_equations").build(out, seed=seed, show=show)
-    of = name.removesuffix("-pixels")  # the data set
-    folder = data_folder(of) if data is None else data
+    data_set = name.removesuffix("-pixels")
+    folder = data_folder(data_set) if data is None else data
     if not folder.is_dir():
         raise InputError(
             f"no data for {name}: {folder} is not a folder. Give the data with --data DIR"
-            + (f", or fetch it with: ital data get {of}" if of in ("mnist", "cifar10") else "")
+            + (f", or fetch it with: ital data get {data_set}" if data_set in ("mnist", "cifar10") else "")
         )
     if name == "mnist-pixels":
         return with_extra("_pixels").build(folder, out, seed=seed, rows=rows)

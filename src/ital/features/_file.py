@@ -54,7 +54,14 @@ def save(features: Features, file: Path) -> Path:
     Returns:
         The file.
     """
-    arrays = _arrays(features)
+    arrays = {
+        "labels": features.labels,
+        "test_labels": features.test_labels,
+        **{f"view/{name}": view for name, view in features.views.items()},
+        **{f"test/{name}": view for name, view in features.test_views.items()},
+        **{f"last/{name}": layer for name, layer in features.last_layers.items()},
+        **{f"net/{name}": array for name, array in features.weights.items()},
+    }
     card = {**features.card, "checksum": checksum(features.card, arrays)}
     buffer = io.BytesIO()
     content: dict[str, Any] = {"card": np.array(json.dumps(card, indent=1)), **arrays}
@@ -99,24 +106,13 @@ def load(file: Path) -> Features:
 
 def checksum(card: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
     """SHA-256 of the card (but for its checksum) and of all arrays with their names, types and shapes."""
-    said = {name: value for name, value in card.items() if name != "checksum"}
-    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+    content = {name: value for name, value in card.items() if name != "checksum"}
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
         digest.update(array.tobytes())
     return digest.hexdigest()
-
-
-def _arrays(features: Features) -> dict[str, np.ndarray]:
-    return {
-        "labels": features.labels,
-        "test_labels": features.test_labels,
-        **{f"view/{name}": view for name, view in features.views.items()},
-        **{f"test/{name}": view for name, view in features.test_views.items()},
-        **{f"last/{name}": layer for name, layer in features.last_layers.items()},
-        **{f"net/{name}": array for name, array in features.weights.items()},
-    }
 
 
 def own_folder() -> Path:
@@ -138,9 +134,9 @@ def find(name: str) -> Path | None:
     Returns:
         The file, or None if there is none.
     """
-    own = own_folder() / f"{name}.npz"
-    if own.is_file():
-        return own
+    users = own_folder() / f"{name}.npz"
+    if users.is_file():
+        return users
     with resources.as_file(resources.files("ital.features") / "data" / f"{name}.npz") as shipped:
         return shipped if shipped.is_file() else None
 

@@ -135,8 +135,7 @@ def _panel(axis: Any, curves: "xr.Dataset", task: Task, metric: str) -> None:
                 xytext=(-3, 3), textcoords="offset points", ha="right", fontsize=8, color="0.35",
             )  # fmt: skip
     described = task.metrics.get(metric)
-    axis.set_xlabel("Training iteration")
-    axis.set_ylabel(described.title if described else metric.replace("_", " "))
+    axis.set(xlabel="Training iteration", ylabel=described.title if described else metric.replace("_", " "))
     if metric == "loss" and 0 < lowest < highest / 50:
         axis.set_yscale("log")
     elif not (described and described.higher_is_better):

@@ -52,11 +52,9 @@ def plot_sweep(grid: "xr.Dataset", task: Task) -> "Figure":
         norm = LogNorm(shown.min(), max(shown.max(), 1.001 * shown.min())) if shown.size else LogNorm(0.1, 1)
         images = [_panel(axis, grid, values, bad, names, norm, form) for axis, names in zip(row, panels, strict=True)]
         figure.colorbar(images[0], ax=row, label=title, pad=0.01)
-    seeds = grid.sizes["seed"]
-    figure.suptitle(
-        f"{task.title}: {grid.attrs.get('teacher', '')} teacher, step {last}, {seeds} seed{'s' if seeds > 1 else ''}",
-        fontsize=11,
-    )
+    teacher, seeds = grid.attrs.get("teacher", ""), grid.sizes["seed"]
+    title = f"{task.title}: {teacher} teacher, step {last}, {seeds} seed{'s' if seeds > 1 else ''}"
+    figure.suptitle(title, fontsize=11)
     figure.supxlabel(NOTE, fontsize=7, color="0.35")
     return figure
 
@@ -90,7 +88,6 @@ def _panel(
     ticks = [f"{value:g}" for value in grid["beta"].values] if has_beta else [label(grid, name) for name in names]
     axis.set_yticks(range(len(ticks)), ticks, fontsize=7)
     axis.set_xticks(range(grid.sizes["lr"]), [f"{value:g}" for value in grid["lr"].values], fontsize=7, rotation=45)
-    axis.set_xlabel("η")
-    axis.set_ylabel("β" if has_beta else "")
+    axis.set(xlabel="η", ylabel="β" if has_beta else "")
     axis.set_title(label(grid, names[0]) if has_beta else "Naive", fontsize=10)
     return image

@@ -29,8 +29,7 @@ def plot_scaling(report: Mapping[str, Any]) -> "Figure":
     lanes.legend(frameon=False, fontsize=8)
     _speed(rows, report["rows"], "rows", "pool")
     rows.set_ylim(bottom=min(p["steps_per_second"] for p in report["rows"]) / 10)
-    lanes.set_xlabel("Lanes")
-    lanes.set_ylabel("Steps per second, all lanes")
+    lanes.set(xlabel="Lanes", ylabel="Steps per second, all lanes")
     rows.set_xlabel("Rows of the pool (160 lanes, d = 100)")
     _bars(workers, report["workers"])
     _memory(memory, report["memory"])
@@ -51,15 +50,13 @@ def _speed(axis: Any, points: Sequence[Mapping[str, Any]], against: str, name: s
     axis.plot(positions, bound, color=colour, lw=1, ls="--")
     for x, y, point in zip(positions, bound, points, strict=True):
         axis.plot(x, y, MARKERS[point["bound"]], color=colour, ms=4)
-    axis.set_xscale("log")
-    axis.set_yscale("log")
+    axis.set(xscale="log", yscale="log")
 
 
 def _bars(axis: Any, points: Sequence[Mapping[str, Any]]) -> None:
     names = [str(point["workers"]) for point in points]
     axis.bar(names, [point["steps_per_second"] / 1e3 for point in points], color=COLOURS["regression"], width=0.6)
-    axis.set_xlabel("Processes")
-    axis.set_ylabel("Thousand steps per second, regression")
+    axis.set(xlabel="Processes", ylabel="Thousand steps per second, regression")
 
 
 def _memory(axis: Any, points: Sequence[Mapping[str, Any]]) -> None:
@@ -72,8 +69,5 @@ def _memory(axis: Any, points: Sequence[Mapping[str, Any]]) -> None:
     for field, (label, style) in series.items():
         if all(field in point for point in points):
             axis.plot(rows, [max(point[field], 1) / 2**20 for point in points], style, ms=4, lw=1.5, label=label)
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    axis.set_xlabel("Rows of the pool")
-    axis.set_ylabel("MiB above an empty run")
+    axis.set(xscale="log", yscale="log", xlabel="Rows of the pool", ylabel="MiB above an empty run")
     axis.legend(frameon=False, fontsize=8)

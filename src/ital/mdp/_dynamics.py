@@ -110,14 +110,12 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
         read = [weight * beside(v, offset) for weight, offset in zip(reads, offsets, strict=True)]
         return functools.reduce(jnp.add, read, stays * v)
 
-    def both_ways(operation: Callable[[list[Array], Array], Array]) -> Callable[[Array], tuple[Operator, Operator]]:
-        def operators(weights: Array) -> tuple[Operator, Operator]:
-            ahead, back = (functools.partial(operation, matrix) for matrix in diagonals(weights))
-            return ahead, back
+    def both_ways(operation: Callable[[list[Array], Array], Array], weights: Array) -> tuple[Operator, Operator]:
+        ahead, back = (functools.partial(operation, matrix) for matrix in diagonals(weights))
+        return ahead, back
 
-        return operators
-
-    return Dynamics(states, 4, expect, leave, 1.0 - death, True, both_ways(times), both_ways(_eliminate), degree=5)
+    walk, eliminate = functools.partial(both_ways, times), functools.partial(both_ways, _eliminate)
+    return Dynamics(states, 4, expect, leave, 1.0 - death, True, walk, eliminate, degree=5)
 
 
 def _eliminate(diagonals: list[Array], right: Array) -> Array:

@@ -341,9 +341,8 @@ def check(name: str, pool: Pool, loss: Loss) -> Pool:
     for field, array in arrays.items():
         if not np.issubdtype(array.dtype, np.number) or not _all_finite(array):
             refuse(f"{field} holds values that are not finite numbers")
-    for leaf in jax.tree.leaves(pool.learner_target):
-        if not np.isfinite(leaf).all():
-            refuse("learner_target holds values that are not finite numbers")
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(pool.learner_target)):
+        refuse("learner_target holds values that are not finite numbers")
     outputs = len(arrays["teacher_target"])
     columns = arrays["teacher_x"].shape[1] + 1
     if arrays["teacher_target"].shape != (outputs, columns):
