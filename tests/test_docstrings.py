@@ -7,7 +7,7 @@ import ast
 
 import pytest
 
-from tests.test_house import SRC, TREES
+from tests.test_house import TREES
 
 EXCLUDED = ("ital.reproduce", "ital.study", "ital.cli", "ital.bench")
 
@@ -100,4 +100,3 @@ def test_a_gap_would_be_seen():
 
 def test_public_things_are_found():
     assert {"ital.teaching._teach.teach", "ital.teaching._teach.Result.plot", "ital.tasks._pool.Pool"} <= set(PUBLIC)
-    assert SRC.name == "src"
