@@ -36,7 +36,7 @@ class Form(NamedTuple):
     settings: Any = ()
 
 
-def as_wanted(lesson: "Lesson", settings: tuple, params: Params, proposed: Params) -> Params:
+def as_proposed(lesson: "Lesson", settings: tuple, params: Params, proposed: Params) -> Params:
     """The paper's form: the step size η is all that limits a step."""
     return proposed
 
@@ -112,7 +112,7 @@ def rate() -> Form:
     Returns:
         The form.
     """
-    return Form("rate", as_wanted)
+    return Form("rate", as_proposed)
 
 
 def length(text: float | str) -> Form:
