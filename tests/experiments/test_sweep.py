@@ -136,8 +136,10 @@ def test_a_large_sweep_takes_its_seeds_in_blocks_and_keeps_each(tmp_path, monkey
     parameters = 3 * 5
     monkeypatch.setattr(_sweep.Grid, "numbers_at_once", 2 * 9 * parameters)
     asked = []
-    original = _sweep._open
-    monkeypatch.setattr(_sweep, "_open", lambda plan, lanes, seeds: asked.append(seeds) or original(plan, lanes, seeds))
+    original = _sweep.Grid.open
+    monkeypatch.setattr(
+        _sweep.Grid, "open", lambda grid, lanes, seeds: asked.append(seeds) or original(grid, lanes, seeds)
+    )
     with monkeypatch.context() as patch:
         stop_after(patch, 3, Stop)  # two measurements each: in the second block
         with pytest.raises(Stop):
