@@ -30,6 +30,7 @@ exclude_patterns = ["_build"]
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
+napoleon_use_ivar = True  # fields without a link target of their own: many classes have an lr or a beta
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"

@@ -151,7 +151,7 @@ MUTANTS = (
     Mutant("learners/_two_step.py", "situation.beta_decay if beta is None else 0.0", "situation.beta_decay"),
     Mutant("learners/_full.py", "mean=float(situation.batch_size)", "mean=1.0"),
     Mutant("learners/_matched.py", "settings._replace(literal=Literal(chosen=1.0))", "settings"),
-    Mutant("learners/_safe.py", "within_reach(lesson, (), params, wanted.params)", "wanted.params"),
+    Mutant("learners/_safe.py", "within_reach(lesson, (), params, proposed.params)", "proposed.params"),
     Mutant("learners/_adaptive.py", ", likelihood(-places)])", ", likelihood(places)])"),
     Mutant("learners/_adaptive.py", "here.losses), here.inner(mean)", "here.losses), -here.inner(mean)"),
     Mutant("learners/_adaptive.py", "total * 3 * prior - memory.partial", "prior - memory.partial"),
@@ -180,7 +180,7 @@ MUTANTS = (
     Mutant("teaching/_step.py", "after = lesson.toward(lane.params, update.params)", "after = update.params", LENGTH),
     Mutant("teaching/_step.py", "Lane(after, update.memory, ", "Lane(after, lane.memory, ", OWN),
     Mutant("teaching/_block.py", "Moment(step, numbers.last_step)", "Moment(step + 1, numbers.last_step)"),
-    Mutant("teaching/_block.py", "jnp.minimum(CHUNK, end - begun.step)", "CHUNK"),
+    Mutant("teaching/_block.py", "jnp.minimum(CHUNK, end - before.step)", "CHUNK"),
     Mutant("teaching/_block.py", "s / jnp.maximum(end - first, 1)", "s / numbers.every"),
     Mutant(
         "teaching/_block.py",
@@ -209,8 +209,8 @@ MUTANTS = (
     Mutant("tasks/_irl_rules.py", "onward.back(sources))", "onward.ahead(sources))"),
     Mutant("tasks/_irl_rules.py", "target_losses = -examples.log_policy", "target_losses = examples.log_policy"),
     Mutant("tasks/_irl_rules.py", "jnp.mean(0.5 * jnp.sum(differences", "jnp.mean(jnp.sum(differences"),
-    Mutant("tasks/_irl_rules.py", "planning, own.q, world.reward)", "planning, own.q, reward)"),
-    Mutant("tasks/_irl.py", "her_target[order] = target", "her_target[:] = target[order]"),
+    Mutant("tasks/_irl_rules.py", "planning, solution.q, world.reward)", "planning, solution.q, reward)"),
+    Mutant("tasks/_irl.py", "teacher_target[order] = target", "teacher_target[:] = target[order]"),
 )  # fmt: skip
 
 

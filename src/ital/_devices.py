@@ -13,15 +13,15 @@ EVERYWHERE = PartitionSpec()
 
 
 def chosen(devices: int | str) -> list[Any]:
-    """The first so many devices of JAX's default platform, or "all"; refuses more than there are."""
-    there = jax.local_devices()
+    """The first ``devices`` devices of JAX's default platform, or "all"; refuses more than there are."""
+    available = jax.local_devices()
     if devices == "all":
-        return there
+        return available
     if not isinstance(devices, int) or isinstance(devices, bool) or devices < 1:
         raise InputError(f"devices must be a whole number from 1 on, or 'all', not {devices!r}")
-    if devices > len(there):
-        raise InputError(f"devices = {devices}, but JAX finds {named(there)} on this machine")
-    return there[:devices]
+    if devices > len(available):
+        raise InputError(f"devices = {devices}, but JAX finds {named(available)} on this machine")
+    return available[:devices]
 
 
 def named(devices: list[Any]) -> str:
@@ -31,7 +31,7 @@ def named(devices: list[Any]) -> str:
 
 
 def worth_saying(devices: list[Any]) -> bool:
-    """Whether a user wants to be told: not that it is a plain CPU."""
+    """Whether to report the devices (anything but a single CPU)."""
     return len(devices) > 1 or devices[0].platform != "cpu"
 
 
@@ -55,8 +55,8 @@ class Layout(NamedTuple):
     @classmethod
     def of(cls, seeds: int, devices: int | str) -> "Layout":
         """A layout for that many seeds; there is no use for more devices than seeds."""
-        several = chosen(devices)[:seeds]
-        return cls(seeds, Mesh(np.asarray(several), ("seeds",)) if len(several) > 1 else None)
+        used = chosen(devices)[:seeds]
+        return cls(seeds, Mesh(np.asarray(used), ("seeds",)) if len(used) > 1 else None)
 
     @property
     def devices(self) -> list[Any]:
@@ -68,10 +68,10 @@ class Layout(NamedTuple):
         devices = 1 if self.mesh is None else self.mesh.size
         number = devices * padded(-(-self.seeds // devices))
         order = np.arange(number) % self.seeds
-        there = None if self.mesh is None else NamedSharding(self.mesh, SEEDS)
+        sharding = None if self.mesh is None else NamedSharding(self.mesh, SEEDS)
 
         def put(leaf: Any) -> Any:
-            return jax.device_put(leaf if number == self.seeds else np.asarray(leaf)[order], there)
+            return jax.device_put(leaf if number == self.seeds else np.asarray(leaf)[order], sharding)
 
         return jax.tree.map(put, tree)
 

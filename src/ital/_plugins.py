@@ -33,9 +33,8 @@ class Part:
             return self.entry.load()
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
-            raise InputError(
-                f"{self.entry.name!r} of another package ({self.entry.value}) is broken: {problem}"
-            ) from None
+            source = f"{self.entry.name!r} of another package ({self.entry.value})"
+            raise InputError(f"{source} is broken: {problem}") from None
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
         return self.load()(*arguments, **options)
@@ -53,6 +52,6 @@ class Part:
             return str(error)
 
 
-def parts(group: str, own: Container[str]) -> dict[str, Part]:
+def parts(group: str, taken: Container[str]) -> dict[str, Part]:
     """What other packages declare for a registry, e.g. in ``ital.teachers``; ital's own names are taken."""
-    return {name: Part(entry) for name, entry in entries(group).items() if name not in own}
+    return {name: Part(entry) for name, entry in entries(group).items() if name not in taken}

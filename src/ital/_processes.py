@@ -47,8 +47,8 @@ def _free_memory() -> int:
 def _cached() -> int:
     """Memory that the system would give up: on Linux, what it holds of files."""
     try:
-        with open("/proc/meminfo") as told:
-            return next(1024 * int(line.split()[1]) for line in told if line.startswith("Cached:"))
+        with open("/proc/meminfo") as lines:
+            return next(1024 * int(line.split()[1]) for line in lines if line.startswith("Cached:"))
     except (OSError, StopIteration):
         return 0
 

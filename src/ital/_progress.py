@@ -26,25 +26,19 @@ def show_progress(title: str, total: int, shown: bool = True) -> Iterator[Callab
 
 
 def _display(memory: float = 30.0) -> Any:
+    from rich import progress
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(show_speed=False),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+    return progress.Progress(
+        "{task.description}",
+        progress.BarColumn(),
+        progress.TaskProgressColumn(show_speed=False),
+        progress.TimeElapsedColumn(),
+        "left",
+        progress.TimeRemainingColumn(),
+        console=Console(stderr=True),
+        speed_estimate_period=memory,
     )
-    return Progress(*columns, console=Console(stderr=True), transient=False, speed_estimate_period=memory)
 
 
 @contextlib.contextmanager
@@ -78,10 +72,10 @@ def show_whole(total: float, shown: bool = True) -> Iterator[Callable[[str, floa
                 return
             if begins:
                 latest = title, weight
-            whole = sum(done.values())
-            progress.update(bar, completed=whole, description=latest[0])
+            completed = sum(done.values())
+            progress.update(bar, completed=completed, description=latest[0])
             if begins and not progress.console.is_terminal:
-                progress.console.print(f"{whole / total:4.0%}  {title}", highlight=False)
+                progress.console.print(f"{completed / total:4.0%}  {title}", highlight=False)
 
         with shown_by(lambda share: tell(*latest, share) if latest[0] else None):
             yield tell

@@ -61,7 +61,14 @@ IMPLEMENTATION = define_prng_impl(
 
 
 def key(seed: Any) -> PRNGKeyArray:
-    """The key that ``jax.random.key(seed, impl="threefry2x32")`` is, for seeds below 2**32."""
+    """The key that ``jax.random.key(seed, impl="threefry2x32")`` is, for seeds below 2**32.
+
+    Args:
+        seed: a whole number below 2**32; it may be traced.
+
+    Returns:
+        A random key.
+    """
     return jax.random.key(seed, impl=IMPLEMENTATION)
 
 

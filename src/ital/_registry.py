@@ -2,6 +2,7 @@
 
 import difflib
 import inspect
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -10,12 +11,12 @@ from ital.errors import InputError
 T = TypeVar("T")
 
 
-def nearest(kind: str, name: str, known: Iterable[str]) -> str:
+def nearest(kind: str, name: str, names: Iterable[str]) -> str:
     """One line about an unknown name, with the nearest known one."""
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    names = list(names)
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}"
+    return f"unknown {kind} {name!r}: {hint}known are {', '.join(names)}"
 
 
 def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:
@@ -29,6 +30,14 @@ def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:
     except TypeError:
         raise InputError(f"{kind} {name!r} takes no argument, but {argument!r} follows its name") from None
     return registry[name](*arguments)
+
+
+def number(text: float | str) -> float:
+    """The number that a text holds; NaN if it holds none."""
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def describe(make: Any) -> str:

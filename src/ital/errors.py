@@ -12,8 +12,11 @@ class InputError(ValueError):
 class Incomplete(Exception):
     """Some cells of an experiment failed; all others are computed and written. The command line ends with status 1.
 
-    ``failures`` tell of each; ``result`` is what there is without them, None if there is nothing; ``out`` is the folder
-    for results.
+    Args:
+        result: what there is without the failed cells; None if there is nothing.
+        failures: the cells that failed, each with the traceback of its last attempt.
+        cells: number of cells in all.
+        out: the folder for results.
     """
 
     def __init__(self, result: Any, failures: Sequence[Any], cells: int, out: Path) -> None:

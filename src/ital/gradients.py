@@ -16,7 +16,14 @@ HIGHEST = jax.lax.Precision.HIGHEST  # full float32 on every device: TF32 would 
 
 
 class Gradients(NamedTuple):
-    """The losses of a mini-batch at some parameters, and the three operations on their gradients."""
+    """The losses of a mini-batch at some parameters, and the three operations on their gradients.
+
+    Attributes:
+        losses: l(νx̃ᵢ, yᵢ) of every example (B,).
+        squared_norms: ‖gᵢ‖² of every example (B,).
+        inner: ``inner(v)`` returns the inner products ⟨v, gᵢ⟩ (B,).
+        weighted_sum: ``weighted_sum(w)`` returns Σᵢ wᵢgᵢ, a pytree like the parameters.
+    """
 
     losses: PerExample
     squared_norms: PerExample
@@ -30,7 +37,17 @@ def factored(
     x: Float[Array, "B d"],
     x_squared_norms: PerExample,
 ) -> Gradients:
-    """Gradients rᵢ ⊗ x̃ᵢ of a linear model, with residuals rᵢ = ∂l/∂α: nothing of size B·K·d is made."""
+    """Gradients rᵢ ⊗ x̃ᵢ of a linear model, with residuals rᵢ = ∂l/∂α: nothing of size B·K·d is made.
+
+    Args:
+        losses: the losses (B,).
+        residuals: ∂l/∂α (B, K).
+        x: rows with the constant 1 (B, d).
+        x_squared_norms: ‖x̃ᵢ‖² (B,).
+
+    Returns:
+        The losses and the three operations.
+    """
     return Gradients(
         losses=losses,
         squared_norms=jnp.sum(residuals**2, axis=-1) * x_squared_norms,
@@ -40,7 +57,16 @@ def factored(
 
 
 def with_l2(gradients: Gradients, l2: float, weights: Params) -> Gradients:
-    """Adds (λ/2)‖weights‖² to every example's loss; ``weights`` holds zeros where nothing is penalised."""
+    """Add (λ/2)‖weights‖² to every example's loss; ``weights`` holds zeros where nothing is penalised.
+
+    Args:
+        gradients: losses and gradients without the penalty.
+        l2: the factor λ.
+        weights: the parameters that are penalised, 0 elsewhere.
+
+    Returns:
+        Losses and gradients with the penalty.
+    """
     return Gradients(
         losses=gradients.losses + 0.5 * l2 * squared_norm(weights),
         squared_norms=gradients.squared_norms + 2 * l2 * gradients.inner(weights) + l2**2 * squared_norm(weights),
@@ -50,7 +76,16 @@ def with_l2(gradients: Gradients, l2: float, weights: Params) -> Gradients:
 
 
 def autodiff(example_loss: Callable[..., Array], params: Params, *examples: Params) -> Gradients:
-    """Gradients of ``example_loss(params, *example) -> scalar`` for any pytree of parameters, by vmapped autodiff."""
+    """Gradients of ``example_loss(params, *example) -> scalar`` for any pytree of parameters, by vmapped autodiff.
+
+    Args:
+        example_loss: ``example_loss(params, *example)`` returns the loss of one example, a scalar.
+        params: the parameters, any pytree.
+        *examples: what ``example_loss`` takes of the mini-batch, each with a leading axis of examples.
+
+    Returns:
+        The losses and the three operations.
+    """
 
     def losses(p: Params) -> Array:
         return jax.vmap(example_loss, in_axes=(None, *(0,) * len(examples)))(p, *examples)
@@ -66,17 +101,41 @@ def autodiff(example_loss: Callable[..., Array], params: Params, *examples: Para
 
 
 def squared_norm(v: Params) -> Array:
-    """‖v‖² of a pytree."""
+    """‖v‖² of a pytree.
+
+    Args:
+        v: a pytree of arrays.
+
+    Returns:
+        The sum of squares, a scalar.
+    """
     return inner_product(v, v)
 
 
 def inner_product(u: Params, v: Params) -> Array:
-    """⟨u, v⟩ of two pytrees of one structure."""
+    """⟨u, v⟩ of two pytrees of one structure.
+
+    Args:
+        u: a pytree of arrays.
+        v: a pytree of the same structure.
+
+    Returns:
+        The inner product, a scalar.
+    """
     return jax.tree.reduce(jnp.add, jax.tree.map(lambda a, b: jnp.sum(a * b), u, v))
 
 
 def add_scaled(u: Params, scale: Array | float, v: Params) -> Params:
-    """u + scale · v, leaf by leaf."""
+    """u + scale · v, leaf by leaf.
+
+    Args:
+        u: a pytree of arrays.
+        scale: a number.
+        v: a pytree of the same structure.
+
+    Returns:
+        The sum, a pytree of the same structure.
+    """
     return jax.tree.map(lambda a, b: a + scale * b, u, v)
 
 

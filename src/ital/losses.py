@@ -14,8 +14,12 @@ Outputs = Float[Array, "B K"]
 class Loss(NamedTuple):
     """A loss of the outputs α (B × K) and the labels y of B examples.
 
-    ``value(α, y)`` has shape (B,), ``derivative(α, y)`` = ∂l/∂α has shape (B, K). ``classes`` says
-    whether labels are class indices (B,) or targets (B, K); ``title`` names the loss on an axis.
+    Attributes:
+        name: name of the loss.
+        title: its name on an axis.
+        value: ``value(α, y)`` returns the losses (B,).
+        derivative: ``derivative(α, y)`` returns ∂l/∂α (B, K).
+        classes: whether labels are class indices (B,) rather than targets (B, K).
     """
 
     name: str
@@ -63,7 +67,20 @@ cross_entropy = Loss("cross_entropy", "Cross-entropy", _cross_entropy_value, _cr
 def custom(
     name: str, value: Callable[[Array, Array], Array], *, classes: bool = False, title: str | None = None
 ) -> Loss:
-    """A loss of one's own from its value on one example, ``value(α (K,), y) -> scalar``; autodiff derives it."""
+    """A loss of one's own from its value on one example; autodiff derives it.
+
+    Args:
+        name: name of the loss.
+        value: ``value(α, y)`` returns the loss of one example with outputs α (K,), a scalar.
+        classes: whether labels are class indices rather than targets.
+        title: its name on an axis; the name if None.
+
+    Returns:
+        The loss, for whole mini-batches.
+
+    Example:
+        >>> absolute = ital.losses.custom("absolute", lambda alpha, y: abs(alpha - y).sum())
+    """
     return Loss(name, title or name, jax.vmap(value), jax.vmap(jax.grad(value)), classes)
 
 

@@ -1,4 +1,4 @@
-"""The learner's model: how examples are stored, what he answers, and the gradients of his losses."""
+"""The learner's model: how examples are stored, what it answers, and the gradients of its losses."""
 
 import functools
 import math
@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ital import gradients
+from ital import _registry, gradients
 from ital._types import Array, Params, PRNGKeyArray
 from ital.errors import InputError
 from ital.gradients import HIGHEST, Gradients
@@ -20,6 +20,10 @@ class Init(NamedTuple):
     """Where learning starts: weights ``uniform`` in [−scale, scale] or ``normal`` with deviation ``scale``; bias 0.
 
     A task may start its model as the model itself does (``OWN``).
+
+    Attributes:
+        kind: "uniform", "normal" or "own".
+        scale: a number, traced inside compiled programs.
     """
 
     kind: str
@@ -27,23 +31,42 @@ class Init(NamedTuple):
 
     @classmethod
     def parse(cls, text: "str | Init") -> "Init":
-        """Reads ``uniform``, ``uniform:2`` or ``normal:0.1``."""
+        """Read ``uniform``, ``uniform:2`` or ``normal:0.1``.
+
+        Args:
+            text: how it is written; a start is returned as it is.
+
+        Returns:
+            The start.
+
+        Raises:
+            InputError: if it is written in another way.
+        """
         if isinstance(text, Init):
             return text
         kind, _, scale = text.partition(":")
-        try:
-            init = cls(kind, float(scale or 1.0))
-        except ValueError:
-            init = cls("", 0.0)
+        init = cls(kind, _registry.number(scale or 1.0))
         if init.kind not in ("uniform", "normal") or not 0 <= init.scale < float("inf"):
             raise InputError(f"start {text!r} is not one of: uniform, uniform:SCALE, normal:SCALE (e.g. normal:0.1)")
         return init
 
     def __str__(self) -> str:
-        return self.kind if self in (("uniform", 1.0), OWN) else f"{self.kind}:{_short(self.scale)}"
+        scale = repr(float(self.scale)).removesuffix(".0")  # the shortest text that reads back as the same number
+        return self.kind if self in (("uniform", 1.0), OWN) else f"{self.kind}:{scale}"
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
-        """Weights of the given shape."""
+        """Weights of the given shape.
+
+        Args:
+            key: a random key.
+            shape: shape of the weights.
+
+        Returns:
+            The weights.
+
+        Raises:
+            InputError: if the model should draw them itself (``OWN``) but does not.
+        """
         if self.kind == OWN.kind:
             raise InputError("this model has no start of its own: choose uniform or normal")
         if self.kind == "uniform":
@@ -54,17 +77,15 @@ class Init(NamedTuple):
 OWN = Init("own", 1.0)
 
 
-def _short(number: float) -> str:
-    """The shortest text that reads back as the same number: 0.1, 2, 1e-05."""
-    return repr(float(number)).removesuffix(".0")
-
-
 class Model(NamedTuple):
     """Everything teaching needs of a learner's model, as pure functions.
 
-    ``rows(x)`` prepares the pool's raw features once (each leaf keeps the rows in front);
-    ``start(key, init, rows, outputs)`` draws ν⁰ for K outputs; ``outputs(ν, rows)`` are the answers α (B × K);
-    ``gradients(ν, rows, y)`` gives losses and the three gradient operations at ν.
+    Attributes:
+        name: name of the model.
+        rows: ``rows(x)`` prepares the pool's raw features once; each leaf keeps the rows in front.
+        start: ``start(key, init, rows, outputs)`` draws ν⁰ for K outputs.
+        outputs: ``outputs(ν, rows)`` returns the answers α (B × K).
+        gradients: ``gradients(ν, rows, y)`` returns losses and the three gradient operations at ν.
     """
 
     name: str
@@ -75,14 +96,26 @@ class Model(NamedTuple):
 
 
 class LinearRows(NamedTuple):
-    """Rows of a linear view: features with a trailing 1 (the bias is the last column of ν), and ‖x̃‖²."""
+    """Rows of a linear view: features with a trailing 1 (the bias is the last column of ν), and ‖x̃‖².
+
+    Attributes:
+        x: the rows (N, d).
+        squared_norms: ‖x̃‖² (N,).
+    """
 
     x: Any  # (N, d)
     squared_norms: Any  # (N,)
 
 
 def linear_rows(x: np.ndarray) -> LinearRows:
-    """Appends the constant 1 and stores the squared norms."""
+    """Append the constant 1 and store the squared norms.
+
+    Args:
+        x: features (N, d − 1).
+
+    Returns:
+        The rows of a linear view.
+    """
     rows = _aligned((len(x), x.shape[1] + 1), x.dtype)
     rows[:, :-1], rows[:, -1] = x, 1
     return LinearRows(rows, np.einsum("nd,nd->n", rows, rows, dtype=np.promote_types(x.dtype, np.float32)))
@@ -98,7 +131,15 @@ def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 
 @functools.cache  # one object per setting, so that equal tasks share one compiled program
 def linear(loss: Loss, l2: float = 0.0) -> Model:
-    """α = νx̃ with parameters K × (d+1); optional (λ/2)‖weights without bias‖² with λ = ``l2``."""
+    """α = νx̃ with parameters K × (d+1); optional (λ/2)‖weights without bias‖² with λ = ``l2``.
+
+    Args:
+        loss: the loss of the outputs.
+        l2: the factor λ of the penalty.
+
+    Returns:
+        The model; the same object for the same arguments.
+    """
 
     def start(key: PRNGKeyArray, init: Init, rows: LinearRows, outputs: int) -> Array:
         return jnp.pad(init.draw(key, (outputs, rows.x.shape[1] - 1)), ((0, 0), (0, 1)))
@@ -106,12 +147,12 @@ def linear(loss: Loss, l2: float = 0.0) -> Model:
     def outputs(params: Array, rows: LinearRows) -> Array:
         return jnp.matmul(rows.x, params.T, precision=HIGHEST)
 
-    def at(params: Array, rows: LinearRows, y: Array) -> Gradients:
+    def gradients_at(params: Array, rows: LinearRows, y: Array) -> Gradients:
         alpha = outputs(params, rows)
         g = gradients.factored(loss.value(alpha, y), loss.derivative(alpha, y), rows.x, rows.squared_norms)
         return gradients.with_l2(g, l2, params.at[:, -1].set(0.0)) if l2 else g
 
-    return Model("linear", linear_rows, start, outputs, at)
+    return Model("linear", linear_rows, start, outputs, gradients_at)
 
 
 def differentiable(
@@ -120,9 +161,18 @@ def differentiable(
     apply: Callable[[Params, Array], Array],
     loss: Loss,
 ) -> Model:
-    """Any differentiable model: ``start(key)`` draws its parameters (a pytree), ``apply(params, x)`` answers (K,).
+    """Any differentiable model, with gradients by autodiff.
 
     The model draws its own start, so ``init`` does not apply to it. Build it once: each call makes a new program.
+
+    Args:
+        name: name of the model.
+        start: ``start(key)`` draws the parameters, any pytree.
+        apply: ``apply(params, x)`` returns the outputs (K,) of one example.
+        loss: the loss of the outputs.
+
+    Returns:
+        The model.
     """
 
     def example_loss(params: Params, x: Array, y: Array) -> Array:

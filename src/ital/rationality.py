@@ -1,4 +1,4 @@
-"""How rational should the learner think his teacher is? ``beta="auto"`` and the sharpness of q behind it."""
+"""How rational should the learner think its teacher is? ``beta="auto"`` and the sharpness of q behind it."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +12,16 @@ MOST_NAIVE_STEPS = 50.0  # |β| ≤ 50/η: the awareness coefficient 2βη is at
 
 
 def sharpness(beta: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"]) -> Float[Array, ""]:
-    """The mean probability under q of the most probable example, copies of one example counted as one."""
+    """The mean probability under q of the most probable example, copies of one example counted as one.
+
+    Args:
+        beta: the rationality β.
+        volumes: teaching volumes of n mini-batches (n, B).
+        same: which examples of a mini-batch are copies of one another (n, B, B).
+
+    Returns:
+        The mean over the mini-batches, a scalar.
+    """
     q = jax.nn.softmax(beta * volumes, axis=-1)
     return jnp.mean(jnp.max(jnp.sum(jnp.where(same, q[:, None, :], 0.0), axis=-1), axis=-1))
 
@@ -20,7 +29,15 @@ def sharpness(beta: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B
 def auto_beta(lr: Scalar, sign: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"]) -> Float[Array, ""]:
     """The paper's rule made exact: bisect log|β| in [1, 10⁸] until q's sharpness is 0.8, then cap at 50/η.
 
-    ``volumes`` are those the learner imagines at his start on 64 mini-batches, with the teacher's real choices.
+    Args:
+        lr: the step size η.
+        sign: the sign of β.
+        volumes: the volumes that the learner imagines at its start on 64 mini-batches after the teacher's real choices
+            (n, B).
+        same: which examples of a mini-batch are copies of one another (n, B, B).
+
+    Returns:
+        β, a scalar.
     """
 
     def halve(_: Array | int, bounds: tuple[Array, Array]) -> tuple[Array, Array]:

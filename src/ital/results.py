@@ -1,7 +1,7 @@
 """What a run leaves behind: learning curves as one xarray Dataset, and summaries of them."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,7 +21,11 @@ FRAMES = 41  # moments of a path that are kept
 
 
 class Recording:
-    """Collects what the sessions of a run report, block by block, and turns it into curves."""
+    """What the sessions of a run report, collected block by block, and the curves it makes.
+
+    Args:
+        sessions: the sessions of the run.
+    """
 
     def __init__(self, sessions: "Sequence[Session]") -> None:
         self.sessions = sessions
@@ -38,7 +42,14 @@ class Recording:
         return sum((s.step + EXAM * self._exams(i)) * s.numbers.lanes.lr.size for i, s in enumerate(self.sessions))
 
     def done_with(self, share: float) -> int:
-        """The work done so far when a share of the next exam is done as well."""
+        """The work done so far when a share of the next exam is done as well.
+
+        Args:
+            share: share of the next exam that is done, from 0 to 1.
+
+        Returns:
+            The work in steps.
+        """
         return self.done + round(share * EXAM * self.sessions[0].numbers.lanes.lr.size)
 
     def _exams(self, i: int) -> int:
@@ -46,11 +57,18 @@ class Recording:
         return sum(step <= int(blocks[-1].steps[-1]) for step in self.sessions[i].exams) if blocks else 0
 
     def rows(self, i: int) -> dict[str, np.ndarray]:
-        """Everything session ``i`` measured: metric → (step, seed, lane), NaN where a block had no such metric."""
+        """Everything one session measured, NaN where a block had no such metric.
+
+        Args:
+            i: which session.
+
+        Returns:
+            Metric → rows (step, seed, lane); "step" → the measured steps.
+        """
         blocks = self.blocks[i]
         rows = {"step": np.concatenate([block.steps for block in blocks])}
-        for metric, some in {name: row for block in blocks for name, row in block.rows.items()}.items():
-            gaps = [np.full((len(block.steps), *some.shape[1:]), np.nan, some.dtype) for block in blocks]
+        for metric, last in {name: row for block in blocks for name, row in block.rows.items()}.items():
+            gaps = [np.full((len(block.steps), *last.shape[1:]), np.nan, last.dtype) for block in blocks]
             rows[metric] = np.concatenate([b.rows.get(metric, gap) for b, gap in zip(blocks, gaps, strict=True)])
         return rows
 
@@ -59,6 +77,13 @@ class Recording:
 
         Per lane (method, seed): its ``beta``, and ``diverged_at``, the first measured step at which its parameters
         were not finite (−1: never); ``computed`` tells lanes that were run from gaps.
+
+        Args:
+            seeds: the seeds of the run.
+            methods: names of the methods, in the order wanted.
+
+        Returns:
+            The curves.
         """
         import xarray as xr
 
@@ -68,7 +93,7 @@ class Recording:
             finite = rows.pop(FINITE)
             rows.pop(PATH, None)
             diverged_at = np.where(finite.all(axis=0), -1, rows["step"][np.argmin(finite, axis=0)]).T
-            betas = [_per_seed(getattr(learner.settings, "beta", np.nan), len(seeds)) for learner in session.learners]
+            betas = [getattr(learner.settings, "beta", np.nan) for learner in session.learners]
             coords = {
                 "method": [learner.name for learner in session.learners],
                 "label": ("method", [learner.label for learner in session.learners]),
@@ -80,7 +105,8 @@ class Recording:
                 for name, row in rows.items()
             }
             computed = np.ones(diverged_at.shape, np.int8)
-            lanes = {"beta": np.stack(betas), "diverged_at": diverged_at, "computed": computed}
+            per_seed = [np.broadcast_to(np.asarray(beta, float), len(seeds)) for beta in betas]
+            lanes = {"beta": np.stack(per_seed), "diverged_at": diverged_at, "computed": computed}
             part = xr.Dataset({**data, **{name: (("method", "seed"), row) for name, row in lanes.items()}}, coords)
             for metric, constants in session.references.items():
                 part[metric].attrs |= {kind: np.asarray(value) for kind, value in constants.items()}
@@ -91,15 +117,22 @@ class Recording:
         return curves.sel({"method": list(methods)})
 
     def path(self, seeds: Sequence[int]) -> "xr.DataArray | None":
-        """The parameters of the first seed on the way, (method, frame, parameter), where the task can be drawn."""
+        """The parameters of the first seed on the way, (method, frame, parameter), where the task can be drawn.
+
+        Args:
+            seeds: the seeds of the run.
+
+        Returns:
+            The parameters, or None where the task cannot be drawn.
+        """
         import xarray as xr
 
-        rows = [self.rows(i) for i in range(len(self.sessions))]
-        if not all(PATH in some and some[PATH].ndim == 3 for some in rows):
+        sessions = [self.rows(i) for i in range(len(self.sessions))]
+        if not all(PATH in rows and rows[PATH].ndim == 3 for rows in sessions):
             return None
-        steps = rows[0]["step"]
+        steps = sessions[0]["step"]
         kept = np.unique(np.linspace(0, len(steps) - 1, FRAMES).round().astype(int))
-        path = np.concatenate([some[PATH][kept] for some in rows], axis=1).transpose(1, 0, 2)
+        path = np.concatenate([rows[PATH][kept] for rows in sessions], axis=1).transpose(1, 0, 2)
         methods = [learner.name for session in self.sessions for learner in session.learners]
         coords = {"method": methods, "frame": steps[kept]}
         return xr.DataArray(path, coords, ("method", "frame", "parameter"), attrs={"seed": seeds[0]})
@@ -122,12 +155,16 @@ def thinned(rows: dict[str, np.ndarray], eval_every: int) -> dict[str, np.ndarra
     return thin
 
 
-def _per_seed(number: Any, seeds: int) -> np.ndarray:
-    return np.broadcast_to(np.asarray(number, float), (seeds,))
-
-
 def measured(curves: "xr.Dataset", metric: str) -> np.ndarray:
-    """At which of the steps a metric was measured: where any lane has a value, or none is left that could."""
+    """At which of the steps a metric was measured: where any lane has a value, or none is left that could.
+
+    Args:
+        curves: curves of a run.
+        metric: name of the metric.
+
+    Returns:
+        True for each step at which it was measured.
+    """
     lanes = curves["computed"].values == 1
     values = curves[metric].transpose("method", "seed", "step").values[lanes]
     diverged_at = curves["diverged_at"].values[lanes][:, None]
@@ -136,18 +173,40 @@ def measured(curves: "xr.Dataset", metric: str) -> np.ndarray:
 
 
 def metrics_of(curves: "xr.Dataset") -> list[str]:
-    """Names of the metrics in the order of recording."""
+    """Names of the metrics in the order of recording.
+
+    Args:
+        curves: curves of a run.
+
+    Returns:
+        The names.
+    """
     return [str(name) for name, variable in curves.data_vars.items() if "step" in variable.dims]
 
 
 def computed(curves: "xr.Dataset", method: str) -> "xr.Dataset":
-    """The curves of one method, only the seeds that were run with it."""
+    """The curves of one method, only the seeds that were run with it.
+
+    Args:
+        curves: curves of a run.
+        method: name of the method.
+
+    Returns:
+        The curves, dimensions (seed, step).
+    """
     lanes = curves.sel({"method": method})  # not sel(method=…): that is the name of another argument
     return lanes.isel(seed=np.flatnonzero(lanes["computed"].values))
 
 
 def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard error over the first axis (the seeds); the error of a single seed is NaN."""
+    """Mean and standard error over the first axis (the seeds); the error of a single seed is NaN.
+
+    Args:
+        values: values with the seeds along the first axis.
+
+    Returns:
+        Mean and standard error.
+    """
     values = np.asarray(values, float)
     n = len(values)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -156,7 +215,19 @@ def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
-    """``summary.csv``: mean, standard error and number of seeds at steps 0, T/4, T/2, 3T/4, T (or nearest measured)."""
+    """Mean, standard error and number of seeds per method and metric at five steps: the table of ``summary.csv``.
+
+    The steps are 0, T/4, T/2, 3T/4 and T, or the nearest measured ones.
+
+    Args:
+        curves: curves of a run.
+
+    Returns:
+        One row per method, metric and step.
+
+    Example:
+        >>> ital.results.summarise(ital.experiments.load_curves("results/regression/cooperative/curves.nc"))
+    """
     import pandas as pd
 
     steps = curves["step"].values
@@ -166,18 +237,26 @@ def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
         lanes = computed(curves, method)
         for metric in metrics_of(curves):
             curve = lanes[metric].transpose("seed", "step").values
-            there = np.flatnonzero(measured(curves, metric))
-            nearest = [there[np.abs(steps[there] - quarter * last / 4).argmin()] for quarter in range(5) if len(there)]
-            for at in dict.fromkeys(nearest):  # short runs have fewer than five
-                step = int(steps[at])
-                mean, error = mean_and_error(curve[:, at])
-                record = (curves.attrs.get("task", ""), curves.attrs.get("teacher", ""), method, metric, step)
+            places = np.flatnonzero(measured(curves, metric))
+            quarters = range(5) if len(places) else ()
+            nearest = [places[np.abs(steps[places] - quarter * last / 4).argmin()] for quarter in quarters]
+            for i in dict.fromkeys(nearest):  # short runs have fewer than five
+                mean, error = mean_and_error(curve[:, i])
+                record = (curves.attrs.get("task", ""), curves.attrs.get("teacher", ""), method, metric, int(steps[i]))
                 records.append((*record, float(mean), float(error), len(curve)))
     return pd.DataFrame(records, columns=["task", "teacher", "method", "metric", "step", "mean", "sem", "n"])
 
 
 def divergence(curves: "xr.Dataset", method: str) -> tuple[int, int] | None:
-    """The first step at which a seed's parameters were not finite, and how many seeds went that way; None: none."""
+    """The first step at which a seed's parameters were not finite, and the number of seeds that diverged.
+
+    Args:
+        curves: curves of a run.
+        method: name of the method.
+
+    Returns:
+        (step, number of seeds), or None if no seed diverged.
+    """
     diverged_at = computed(curves, method)["diverged_at"].values
     diverged_at = diverged_at[diverged_at >= 0]
     return (int(diverged_at.min()), len(diverged_at)) if len(diverged_at) else None

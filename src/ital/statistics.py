@@ -11,7 +11,18 @@ SIGNIFICANT = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
 
 
 class Estimate(NamedTuple):
-    """Mean, standard error and interquartile mean of n values, with 95 % bootstrap intervals of both means."""
+    """Mean, standard error and interquartile mean of n values, with 95 % bootstrap intervals of both means.
+
+    Attributes:
+        n: number of values.
+        mean: the mean.
+        error: its standard error.
+        low: lower end of its interval.
+        high: upper end of its interval.
+        iqm: the interquartile mean.
+        iqm_low: lower end of its interval.
+        iqm_high: upper end of its interval.
+    """
 
     n: int
     mean: float
@@ -24,7 +35,15 @@ class Estimate(NamedTuple):
 
 
 def estimate(values: np.ndarray, seed: int = 0) -> Estimate:
-    """All of these for one sample. Of one value there is neither error nor interval: NaN."""
+    """Mean, standard error, interquartile mean and intervals of one sample.
+
+    Args:
+        values: the sample (n,).
+        seed: seed of the bootstrap.
+
+    Returns:
+        The estimate; error and intervals of a single value are NaN.
+    """
     values = np.asarray(values, float)
     n = len(values)
     error = float(values.std(ddof=1) / np.sqrt(n)) if n > 1 else float("nan")
@@ -35,7 +54,14 @@ def estimate(values: np.ndarray, seed: int = 0) -> Estimate:
 
 
 def interquartile_mean(values: np.ndarray) -> np.ndarray:
-    """The mean of the middle half along the last axis: a quarter of the values cut off at each end (rounded down)."""
+    """The mean of the middle half along the last axis: a quarter of the values cut off at each end (rounded down).
+
+    Args:
+        values: values along the last axis.
+
+    Returns:
+        The means, without the last axis.
+    """
     values = np.sort(np.asarray(values, float), axis=-1)
     n = values.shape[-1]
     cut = n // 4
@@ -45,7 +71,17 @@ def interquartile_mean(values: np.ndarray) -> np.ndarray:
 def bootstrap(
     values: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], seed: int = 0, resamples: int = RESAMPLES
 ) -> tuple[float, float]:
-    """95 % percentile interval of a statistic, which takes samples along the last axis."""
+    """95 % percentile interval of a statistic.
+
+    Args:
+        values: the sample (n,).
+        statistic: takes samples along the last axis.
+        seed: seed of the resampling.
+        resamples: number of resamples.
+
+    Returns:
+        Lower and upper end; NaN for fewer than two values, or if one is not finite.
+    """
     values = np.asarray(values, float)
     if len(values) < 2 or not np.isfinite(values).all():
         return float("nan"), float("nan")
@@ -57,8 +93,16 @@ def bootstrap(
 class Paired(NamedTuple):
     """A paired comparison, first − second: the mean difference, its 95 % interval, and a two-sided test of it.
 
-    ``sd`` is the standard deviation of the differences and ``d`` their mean over it (Cohen's d_z). ``t`` and ``d`` are
-    NaN where ``test`` is the sign test.
+    Attributes:
+        n: number of pairs.
+        difference: the mean difference.
+        sd: standard deviation of the differences.
+        low: lower end of the interval.
+        high: upper end of the interval.
+        t: the t statistic; NaN where ``test`` is the sign test.
+        p: the p-value.
+        d: mean difference over ``sd`` (Cohen's d_z); NaN where ``test`` is the sign test.
+        test: name of the test.
     """
 
     n: int
@@ -77,6 +121,13 @@ def paired(first: np.ndarray, second: np.ndarray) -> Paired:
 
     Differences that are all alike are the limit of those that hardly vary: p is 1 if they are 0, and 0 if not, with
     an infinite t. Of a single pair there is no test: NaN.
+
+    Args:
+        first: values of the first (n,).
+        second: values of the second, in the same order (n,).
+
+    Returns:
+        The comparison.
     """
     from scipy import stats
 
@@ -103,7 +154,15 @@ def paired(first: np.ndarray, second: np.ndarray) -> Paired:
 
 
 def wilcoxon(first: np.ndarray, second: np.ndarray) -> float:
-    """The p-value of Wilcoxon's signed-rank test of pairs: 1 if no pair differs, NaN for a single pair."""
+    """The p-value of Wilcoxon's signed-rank test of pairs: 1 if no pair differs, NaN for a single pair.
+
+    Args:
+        first: values of the first (n,).
+        second: values of the second, in the same order (n,).
+
+    Returns:
+        The p-value.
+    """
     from scipy import stats
 
     differences = np.asarray(first, float) - np.asarray(second, float)
@@ -113,15 +172,31 @@ def wilcoxon(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def probability_of_improvement(first: np.ndarray, second: np.ndarray) -> float:
-    """The share of pairs, any seed of one with any of the other, in which the first is smaller; ties count half."""
+    """The share of pairs, any seed of one with any of the other, in which the first is smaller; ties count half.
+
+    Args:
+        first: values of the first (n,).
+        second: values of the second (m,).
+
+    Returns:
+        The share, in [0, 1].
+    """
     first, second = np.asarray(first, float)[:, None], np.asarray(second, float)[None, :]
     return float(np.mean((first < second) + 0.5 * (first == second)))
 
 
 def spread_ratio(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
-    """How many times larger the first's standard deviation is, and the p-value of Pitman and Morgan's test.
+    """The ratio of two standard deviations, and the p-value of Pitman and Morgan's test.
 
-    The test is of paired samples: the variances are alike exactly if sums and differences are not correlated.
+    The test is of paired samples: the variances are equal exactly if sums and differences are not correlated.
+
+    Args:
+        first: values of the first (n,).
+        second: values of the second, in the same order (n,).
+
+    Returns:
+        The first's deviation over the second's, and the p-value; NaN for fewer than three pairs, or values that are not
+        finite.
     """
     from scipy import stats
 
@@ -136,14 +211,30 @@ def spread_ratio(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
 
 
 def steps_to_reach(steps: np.ndarray, curves: np.ndarray, share: float) -> np.ndarray:
-    """Per seed, the first measured step at which a curve (seed, step) is at or below a share of its start; else NaN."""
+    """Per seed, the first measured step at which a curve is at or below a share of its start.
+
+    Args:
+        steps: the measured steps (T,).
+        curves: curves (seed, step).
+        share: share of the first value.
+
+    Returns:
+        One step per seed, NaN where the curve never gets there.
+    """
     curves = np.asarray(curves, float)
     below = curves <= share * curves[:, :1]
     return np.where(below.any(axis=1), np.asarray(steps, float)[below.argmax(axis=1)], np.nan)
 
 
 def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's adjustment of a family of p-values along the last axis; NaN stays NaN and does not count."""
+    """Holm's adjustment of a family of p-values along the last axis; NaN stays NaN and does not count.
+
+    Args:
+        p: p-values.
+
+    Returns:
+        The adjusted p-values, of the same shape.
+    """
     p = np.asarray(p, float)
     order = np.argsort(p, axis=-1, kind="stable")  # NaN last
     ranked = np.take_along_axis(p, order, axis=-1)
@@ -155,17 +246,38 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 def stars(p: float) -> str:
-    """``***`` below 0.001, ``**`` below 0.01, ``*`` below 0.05, else nothing."""
+    """``***`` below 0.001, ``**`` below 0.01, ``*`` below 0.05, else nothing.
+
+    Args:
+        p: a p-value.
+
+    Returns:
+        The stars.
+    """
     return next((mark for limit, mark in SIGNIFICANT if p < limit), "")
 
 
 def p_value(p: float) -> str:
-    """p as papers print it: "< 0.001", "0.031"; "–" where there is none."""
+    """p as papers print it: "< 0.001", "0.031"; "–" where there is none.
+
+    Args:
+        p: a p-value.
+
+    Returns:
+        The text.
+    """
     return "–" if np.isnan(p) else "< 0.001" if p < 0.001 else f"{p:.3f}"
 
 
 def p_equals(p: float) -> str:
-    """The same after the letter p: "< 0.001", "= 0.031"."""
+    """The same after the letter p: "< 0.001", "= 0.031".
+
+    Args:
+        p: a p-value.
+
+    Returns:
+        The text.
+    """
     return p_value(p) if np.isnan(p) or p < 0.001 else f"= {p:.3f}"
 
 

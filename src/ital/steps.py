@@ -1,6 +1,6 @@
-"""How far a learner goes where he wants to go: as he says, a given length, or no further than is safe.
+"""How far a learner goes toward what it proposes: all the way, a given length, or no further than is safe.
 
-A learner proposes new parameters; the form of the step decides how much of the way he takes. The paper's form is
+A learner proposes new parameters; the form of the step decides how much of the way it takes. The paper's form is
 ``rate``: all of it. With ``length`` all methods take steps of one length, so that only directions are compared.
 """
 
@@ -23,16 +23,22 @@ HALVINGS = 4
 
 
 class Form(NamedTuple):
-    """A form of step: ``take(lesson, settings, params, wanted) -> params``; settings are numbers, traced."""
+    """A form of step: how much of a proposed update the learner takes.
+
+    Attributes:
+        name: its name, as typed.
+        take: ``take(lesson, settings, params, proposed)`` returns the parameters after the step.
+        settings: its numbers, traced.
+    """
 
     name: str
     take: Callable[["Lesson", Any, Params, Params], Params]
     settings: Any = ()
 
 
-def as_wanted(lesson: "Lesson", settings: Any, params: Params, wanted: Params) -> Params:
+def as_proposed(lesson: "Lesson", settings: Any, params: Params, proposed: Params) -> Params:
     """The paper's form: the step size η is all that limits a step."""
-    return wanted
+    return proposed
 
 
 class Length(NamedTuple):
@@ -42,46 +48,55 @@ class Length(NamedTuple):
     decay: Any
 
 
-def equal_length(lesson: "Lesson", settings: Length, params: Params, wanted: Params) -> Params:
-    """ν + L·(ν′−ν)/‖ν′−ν‖; no step where none is wanted."""
+def equal_length(lesson: "Lesson", settings: Length, params: Params, proposed: Params) -> Params:
+    """ν + L·(ν′−ν)/‖ν′−ν‖; no step where none is proposed."""
     length = settings.length * (1 - settings.decay * lesson.step / lesson.steps)
-    return _scaled(params, wanted, length, shorten_only=False)
+    return _scaled(params, proposed, length, shorten_only=False)
 
 
-def within_reach(lesson: "Lesson", settings: Any, params: Params, wanted: Params) -> Params:
+def within_reach(lesson: "Lesson", settings: Any, params: Params, proposed: Params) -> Params:
     """No further than the mini-batch can tell, and only where it is not worse off.
 
     An example whose loss is quadratic along its gradient has none left at the distance 2l/‖g‖: beyond the largest of
     these distances no example of the mini-batch says anything. A step that raises both the mean loss and that of the
     chosen example is halved up to four times, and then not taken.
+
+    Args:
+        lesson: what the learner sees of this step.
+        settings: none, an empty tuple.
+        params: the parameters before the step.
+        proposed: the parameters that the learner proposes.
+
+    Returns:
+        The parameters after the step.
     """
     here = lesson.here
     norms = jnp.sqrt(here.squared_norms)
     reach = 2 * jnp.max(jnp.where(norms > 0, here.losses / jnp.where(norms > 0, norms, 1.0), 0.0))
-    near = _scaled(params, wanted, reach, shorten_only=True)
+    near = _scaled(params, proposed, reach, shorten_only=True)
 
-    def worse(there: Params) -> Array:
-        losses = lesson.gradients(there).losses
+    def worse(candidate: Params) -> Array:
+        losses = lesson.gradients(candidate).losses
         fine = (jnp.mean(losses) <= jnp.mean(here.losses)) | (losses[lesson.chosen] <= here.losses[lesson.chosen])
         return ~(fine & jnp.all(jnp.isfinite(losses)))
 
-    # The verdict is carried along. Asked anew in the loop's condition it could be rounded otherwise than in its body,
+    # The verdict is carried along. Asked again in the loop's condition it could be rounded otherwise than in its body,
     # where lanes that are done stand still, and such a loop has no end.
-    def go_on(state: tuple[Array, Params, Array]) -> Array:
+    def undecided(state: tuple[Array, Params, Array]) -> Array:
         return (state[0] <= HALVINGS) & state[2]
 
     def halve(state: tuple[Array, Params, Array]) -> tuple[Array, Params, Array]:
-        tries, there, _ = state
+        tries, candidate, _ = state
         share = jnp.where(tries < HALVINGS, 0.5, 0.0)
-        nearer = jax.tree.map(lambda a, b: a + share * (b - a), params, there)
+        nearer = jax.tree.map(lambda a, b: a + share * (b - a), params, candidate)
         return tries + 1, nearer, worse(nearer)
 
-    return jax.lax.while_loop(go_on, halve, (jnp.zeros((), int), near, worse(near)))[1]
+    return jax.lax.while_loop(undecided, halve, (jnp.zeros((), int), near, worse(near)))[1]
 
 
-def _scaled(params: Params, wanted: Params, length: Scalar, *, shorten_only: bool) -> Params:
-    """A step of that length toward ``wanted`` (or a shorter one, if wanted is nearer); none that is not finite."""
-    way = add_scaled(wanted, -1.0, params)
+def _scaled(params: Params, proposed: Params, length: Scalar, *, shorten_only: bool) -> Params:
+    """A step of that length toward ``proposed`` (or a shorter one, if that is nearer); none that is not finite."""
+    way = add_scaled(proposed, -1.0, params)
     largest = jax.tree.reduce(jnp.maximum, jax.tree.map(lambda leaf: jnp.max(jnp.abs(leaf)), way))
     moves = (largest > 0) & jnp.isfinite(largest)
     unit = jax.tree.map(lambda leaf: jnp.where(moves, leaf / jnp.where(moves, largest, 1.0), 0.0), way)  # no overflow
@@ -92,17 +107,28 @@ def _scaled(params: Params, wanted: Params, length: Scalar, *, shorten_only: boo
 
 
 def rate() -> Form:
-    """Goes where the learner says: η alone decides (the paper's form)."""
-    return Form("rate", as_wanted)
+    """Goes where the learner says: η alone decides (the paper's form).
+
+    Returns:
+        The form.
+    """
+    return Form("rate", as_proposed)
 
 
 def length(text: float | str) -> Form:
-    """Steps of one length L for all methods, constant or falling linearly to 0 (length:0.4, length:0.4:decay)."""
+    """Steps of one length L for all methods, constant or falling linearly to 0 (length:0.4, length:0.4:decay).
+
+    Args:
+        text: L, or "L:decay" for a length that falls linearly to 0.
+
+    Returns:
+        The form.
+
+    Raises:
+        InputError: if L is not a positive number, or something else follows it.
+    """
     number, _, decay = str(text).partition(":")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
+    value = _registry.number(number)
     if not (math.isfinite(value) and value > 0) or decay not in ("", "decay"):
         raise InputError(f"a step of one length is written length:L or length:L:decay with L > 0, not length:{text}")
     name = f"length:{repr(value).removesuffix('.0')}" + (":decay" if decay else "")
@@ -110,7 +136,11 @@ def length(text: float | str) -> Form:
 
 
 def safe() -> Form:
-    """No further than the mini-batch can tell, and only where it is not worse off: no β diverges."""
+    """No further than the mini-batch can tell, and only where it is not worse off: no β diverges.
+
+    Returns:
+        The form.
+    """
     return Form("safe", within_reach)
 
 
@@ -118,7 +148,17 @@ REGISTRY: dict[str, Callable[..., Form]] = {"rate": rate, "length": length, "saf
 
 
 def make(name: "str | Form") -> Form:
-    """The form of that name, e.g. ``rate``, ``length:0.4:decay`` or ``safe``."""
+    """The form of that name, e.g. ``rate``, ``length:0.4:decay`` or ``safe``.
+
+    Args:
+        name: its name; a form is returned as it is.
+
+    Returns:
+        The form.
+
+    Raises:
+        InputError: if there is no such form.
+    """
     if isinstance(name, Form):
         return name
     if name == "length":

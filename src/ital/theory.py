@@ -13,7 +13,14 @@ from ital.tasks import Task, World
 
 
 class LocalImprovement(NamedTuple):
-    """Theorem 1 on one step. If both conditions hold, a large enough β makes the aware step an improvement."""
+    """Theorem 1 on one step. If both conditions hold, a large enough β makes the aware step an improvement.
+
+    Attributes:
+        chosen_is_best: whether the chosen example has the largest imagined volume.
+        advantage: ⟨ν̂−ν*, g_c−g_ĉ⟩, with ĉ the runner-up.
+        conditions: whether both conditions hold.
+        improved: whether the aware step ends nearer to the target than the naive one.
+    """
 
     chosen_is_best: Bool[Array, ""]
     advantage: Float[Array, ""]
@@ -30,9 +37,21 @@ def local_improvement(
     aware: Params,
     target: Params,
 ) -> LocalImprovement:
-    """Conditions and outcome of Theorem 1, with gradients ``here`` at ν and ``there`` at ν̂ = ``naive``.
+    """Conditions and outcome of Theorem 1 on one step.
 
     Conditions: c maximises TV̂(ν̂), and ⟨ν̂−ν*, g_c−g_ĉ⟩ > 0 with ĉ the runner-up. Outcome: ‖ν′−ν*‖ < ‖ν̂−ν*‖.
+
+    Args:
+        lr: the step size η.
+        chosen: the index c of the chosen example.
+        here: losses and gradients at ν.
+        there: losses and gradients at ν̂.
+        naive: ν̂, the parameters after a naive step.
+        aware: ν′, the parameters after the step that was taken.
+        target: the learner's target ν*.
+
+    Returns:
+        What holds on this step.
     """
     volumes = volume.imitated(lr, here.squared_norms, here.losses, there.losses)
     is_chosen = jnp.arange(volumes.shape[0]) == chosen
@@ -45,12 +64,28 @@ def local_improvement(
 
 
 def after_best_lesson(distance_squared: Scalar, volumes: PerExample) -> Float[Array, ""]:
-    """‖ν−ν*‖² − max_D TV̂_{ν*}(·|ν): what the best lesson of the mini-batch leaves, eq. (111)."""
+    """‖ν−ν*‖² − max_D TV̂_{ν*}(·|ν): what the best lesson of the mini-batch leaves, eq. (111).
+
+    Args:
+        distance_squared: ‖ν−ν*‖².
+        volumes: imitated teaching volumes of the mini-batch (B,).
+
+    Returns:
+        What is left, a scalar.
+    """
     return distance_squared - jnp.max(volumes)
 
 
 def monotonicity_violations(distances_squared: Float[Array, " n"], remaining: Float[Array, " n"]) -> Float[Array, ""]:
-    """Share of pairs that ‖ν−ν*‖² orders one way and ‖ν−ν*‖² − max TV̂ the other (the corollary's condition)."""
+    """Share of pairs that ‖ν−ν*‖² orders one way and ‖ν−ν*‖² − max TV̂ the other (the corollary's condition).
+
+    Args:
+        distances_squared: ‖ν−ν*‖² of n parameters (n,).
+        remaining: ‖ν−ν*‖² − max TV̂ of the same parameters (n,).
+
+    Returns:
+        The share, a scalar in [0, 1].
+    """
     closer = distances_squared[:, None] < distances_squared[None, :]
     violated = closer & (remaining[:, None] > remaining[None, :])
     return jnp.sum(violated) / jnp.maximum(jnp.sum(closer), 1)
@@ -62,6 +97,20 @@ def teaching_monotonicity(
     """The share of sampled pairs (ν₁, ν₂) that violate teaching monotonicity on a task, in the learner's own view.
 
     Samples lie between starts of the task and ν*, each pair judged on the same mini-batch.
+
+    Args:
+        task: the task.
+        seed: the seed whose world is used.
+        lr: the step size η.
+        batch_size: examples in a mini-batch.
+        samples: number of parameters sampled.
+        batches: number of mini-batches.
+
+    Returns:
+        The share, in [0, 1].
+
+    Raises:
+        InputError: if the task does not know the learner's target.
     """
     world = jax.tree.map(jnp.asarray, task.world(seed))
     if world.truth.target is None:

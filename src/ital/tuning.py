@@ -22,9 +22,16 @@ SHARE = 0.1
 
 @dataclass(frozen=True)
 class Setting:
-    """A method at one place of the grid: η, β (None: it has none), and its distance on each seed at a step.
+    """A method at one place of the grid, and its distance on each seed at a step.
 
-    ``edge`` names what lies at the end of its range ("η", "β" or both): further out it might do better.
+    Attributes:
+        method: name of the method.
+        label: its name in a legend.
+        lr: the step size η.
+        beta: β, or None if the method has none.
+        edge: which of "η" and "β" lie at the end of their range: further out the method might do better.
+        distances: distance on each seed.
+        share: mean distance as a share of the mean distance at the start.
     """
 
     method: str
@@ -51,7 +58,14 @@ class Setting:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One step of a sweep: every method at its own best setting, from best to worst; the best naive and aware one."""
+    """One step of a sweep: every method at its own best setting, and the best naive and aware ones.
+
+    Attributes:
+        step: the step.
+        best: the best setting of every method, from best to worst.
+        naive: the best of the naive methods, if there is one.
+        aware: the best of the aware methods, if there is one.
+    """
 
     step: int
     best: tuple[Setting, ...]
@@ -69,64 +83,137 @@ class Verdict:
 
 
 def metric_of(grid: "xr.Dataset") -> str:
-    """The distance by which settings are judged."""
+    """The distance by which settings are judged.
+
+    Args:
+        grid: the grid of a sweep.
+
+    Returns:
+        Name of the metric.
+    """
     return "distance_centred" if "distance_centred" in grid else "distance"
 
 
 def without_beta(grid: "xr.Dataset") -> list[str]:
-    """Methods that have no β: the file repeats them along it."""
+    """Methods that have no β: the file repeats them along it.
+
+    Args:
+        grid: the grid of a sweep.
+
+    Returns:
+        Names of the methods.
+    """
     return json.loads(grid.attrs["without_beta"])
 
 
 def naive_methods(grid: "xr.Dataset") -> list[str]:
-    """Methods that do not reason about the teacher: Batch, SGD, IMT, and others without a β."""
+    """Methods that do not reason about the teacher: Batch, SGD, IMT, and others without a β.
+
+    Args:
+        grid: the grid of a sweep.
+
+    Returns:
+        Names of the methods.
+    """
     return [str(name) for name in grid["method"].values if name in without_beta(grid)]
 
 
 def aware_methods(grid: "xr.Dataset") -> list[str]:
-    """Methods with a β, without the controls that only borrow the length of the aware step."""
+    """Methods with a β, without the controls that only borrow the length of the aware step.
+
+    Args:
+        grid: the grid of a sweep.
+
+    Returns:
+        Names of the methods.
+    """
     return [str(name) for name in grid["method"].values if name not in (*without_beta(grid), *CONTROLS)]
 
 
 def judged_steps(grid: "xr.Dataset") -> list[int]:
-    """Steps 500 and 1000 (or the nearest measured) where the sweep reaches them, and the last."""
+    """Steps 500 and 1000 (or the nearest measured) where the sweep reaches them, and the last.
+
+    Args:
+        grid: the grid of a sweep.
+
+    Returns:
+        The steps, in order.
+    """
     steps = grid["step"].values
     nearest = [int(steps[np.abs(steps - step).argmin()]) for step in STEPS if step <= steps[-1]]
     return sorted({*nearest, int(steps[-1])})
 
 
 def distances(grid: "xr.Dataset", step: int) -> "xr.DataArray":
-    """(method, lr, beta, seed) at a step: infinite where the lane had diverged by then, NaN where none was run."""
+    """Distances at a step: infinite where the lane had diverged by then, NaN where none was run.
+
+    Args:
+        grid: the grid of a sweep.
+        step: a measured step.
+
+    Returns:
+        Distances (method, lr, beta, seed).
+    """
     values = grid[metric_of(grid)].sel({"step": step})
     diverged = (grid["diverged_at"] >= 0) & (grid["diverged_at"] <= step)
     return values.where(np.isfinite(values) & ~diverged, np.inf).where(grid["computed"] == 1)
 
 
 def mean_distances(grid: "xr.Dataset", step: int) -> "xr.DataArray":
-    """(method, lr, beta): the mean over seeds, infinite where one diverged."""
+    """Mean distances over seeds, infinite where one diverged.
+
+    Args:
+        grid: the grid of a sweep.
+        step: a measured step.
+
+    Returns:
+        Means (method, lr, beta).
+    """
     return distances(grid, step).mean("seed")
 
 
 def diverged(grid: "xr.Dataset", step: int) -> "xr.DataArray":
-    """(method, lr, beta): whether a seed diverged, or the mean is farther from the target than where it began."""
+    """Whether a seed diverged, or the mean distance is larger than at the start.
+
+    Args:
+        grid: the grid of a sweep.
+        step: a measured step.
+
+    Returns:
+        Truth values (method, lr, beta).
+    """
     return mean_distances(grid, step) > mean_distances(grid, 0)
 
 
 def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
-    """(method, lr, beta): the first measured step within a share of a seed's own start, the median over seeds.
+    """The first measured step within a share of a seed's own start, the median over seeds.
 
-    Infinite where half of the seeds do not get there, NaN where none was run.
+    Args:
+        grid: the grid of a sweep.
+        share: share of the distance at the start.
+
+    Returns:
+        Steps (method, lr, beta): infinite where half of the seeds do not get there, NaN where none was run.
     """
     values = grid[metric_of(grid)].transpose("method", "lr", "beta", "seed", "step")
-    there = values <= share * values.isel(step=0)
-    first = grid["step"].isel(step=there.argmax("step")).where(there.any("step"), np.inf)
+    reached = values <= share * values.isel(step=0)
+    first = grid["step"].isel(step=reached.argmax("step")).where(reached.any("step"), np.inf)
     run = grid["computed"] == 1
     ran = run.any("seed")  # a setting that did not, on any seed, has no median
     return first.drop_vars("step").where(run).where(ran, np.inf).quantile(0.5, "seed", method="higher").where(ran)
 
 
 def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
-    """The setting of a method with the smallest mean distance at a step."""
+    """The setting of a method with the smallest mean distance at a step.
+
+    Args:
+        grid: the grid of a sweep.
+        method: name of the method.
+        step: a measured step.
+
+    Returns:
+        The setting.
+    """
     means = mean_distances(grid, step).sel({"method": method}).transpose("lr", "beta").values
     i, j = np.unravel_index(np.argmin(np.where(np.isnan(means), np.inf, means)), means.shape)  # gaps are never best
     lrs, betas = grid["lr"].values, grid["beta"].values
@@ -148,7 +235,16 @@ def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
 
 
 def pays(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
-    """(lr, beta): where an aware method is closer than every naive one at its own best η; None without a naive one."""
+    """Where an aware method is closer than every naive one at its own best η.
+
+    Args:
+        grid: the grid of a sweep.
+        method: name of an aware method.
+        step: a measured step.
+
+    Returns:
+        Truth values (lr, beta), or None without a naive method.
+    """
     naive = naive_methods(grid)
     if not naive:
         return None
@@ -157,7 +253,16 @@ def pays(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
 
 
 def pays_at_same_lr(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
-    """(lr, beta): where an aware method is closer than IMT with the same η; None without IMT."""
+    """Where an aware method is closer than IMT with the same η.
+
+    Args:
+        grid: the grid of a sweep.
+        method: name of an aware method.
+        step: a measured step.
+
+    Returns:
+        Truth values (lr, beta), or None without IMT.
+    """
     if "imt" not in grid["method"].values:
         return None
     means = mean_distances(grid, step)
@@ -165,7 +270,15 @@ def pays_at_same_lr(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray
 
 
 def judge(grid: "xr.Dataset", step: int) -> Verdict:
-    """Every method at its own best setting at a step."""
+    """Every method at its own best setting at a step.
+
+    Args:
+        grid: the grid of a sweep.
+        step: a measured step.
+
+    Returns:
+        The verdict.
+    """
     ranked = sorted((best(grid, str(name), step) for name in grid["method"].values), key=lambda setting: setting.mean)
 
     def first_of(methods: list[str]) -> Setting | None:

@@ -6,7 +6,15 @@ from ital._types import PerExample, Scalar
 def exact(lr: Scalar, squared_norms: PerExample, progress: PerExample) -> PerExample:
     """Exact teaching volume, eq. (teaching-volume): TVᵢ = −η²‖gᵢ‖² + 2η⟨ν−ν*, gᵢ⟩.
 
-    ``progress`` holds the inner products ⟨ν−ν*, gᵢ⟩. It is ‖ν−ν*‖² − ‖ν−ηgᵢ−ν*‖², the progress of one naive step.
+    It is ‖ν−ν*‖² − ‖ν−ηgᵢ−ν*‖², the progress of one naive step.
+
+    Args:
+        lr: the step size η.
+        squared_norms: ‖gᵢ‖² of every example (B,).
+        progress: the inner products ⟨ν−ν*, gᵢ⟩ (B,).
+
+    Returns:
+        The volumes (B,).
     """
     return -(lr**2) * squared_norms + 2 * lr * progress
 
@@ -15,6 +23,15 @@ def imitated(lr: Scalar, squared_norms: PerExample, losses: PerExample, target_l
     """Imitated teaching volume, eqs. (imit-teacher), (imit-teaching-volume): −η²‖gᵢ‖² + 2η(l(αᵢ,yᵢ) − l(α*ᵢ,yᵢ)).
 
     Needs no parameters, only what the learner and the target answer; at most the exact volume for a convex loss.
+
+    Args:
+        lr: the step size η.
+        squared_norms: ‖gᵢ‖² of every example, as the teacher imitates it (B,).
+        losses: the learner's losses l(αᵢ, yᵢ) (B,).
+        target_losses: the losses l(α*ᵢ, yᵢ) of the target (B,).
+
+    Returns:
+        The volumes (B,).
     """
     return exact(lr, squared_norms, losses - target_losses)
 

@@ -66,10 +66,13 @@ def test_summary_holds_five_steps_per_method_and_metric(tmp_path):
 def test_missing_lanes_are_added_and_nothing_is_computed_twice(tmp_path, monkeypatch):
     whole = run(tmp_path / "whole", methods=("imt", "ital"), seeds=4).curves
     asked = []
-    original = _run._open
-    monkeypatch.setattr(
-        _run, "_open", lambda plan, methods, seeds: asked.append((methods, seeds)) or original(plan, methods, seeds)
-    )
+    original = _run.Curves.open
+
+    def noted(curves, lanes, seeds):
+        asked.append(([lane.method for lane in lanes], seeds))
+        return original(curves, lanes, seeds)
+
+    monkeypatch.setattr(_run.Curves, "open", noted)
     out = tmp_path / "grown"
     assert run(out, methods=("imt",), seeds=2).lanes_computed == 2
     assert run(out, methods=("ital",), seeds=2, first_seed=1).lanes_computed == 2

@@ -134,10 +134,12 @@ def test_an_interrupted_sweep_goes_on_to_the_same_arrays(tmp_path, monkeypatch):
 def test_a_large_sweep_takes_its_seeds_in_blocks_and_keeps_each(tmp_path, monkeypatch):
     whole = sweep(tmp_path / "whole", seeds=4).grid
     parameters = 3 * 5
-    monkeypatch.setattr(_sweep, "NUMBERS_AT_ONCE", 2 * 9 * parameters)
+    monkeypatch.setattr(_sweep.Grid, "numbers_at_once", 2 * 9 * parameters)
     asked = []
-    original = _sweep._open
-    monkeypatch.setattr(_sweep, "_open", lambda plan, lanes, seeds: asked.append(seeds) or original(plan, lanes, seeds))
+    original = _sweep.Grid.open
+    monkeypatch.setattr(
+        _sweep.Grid, "open", lambda grid, lanes, seeds: asked.append(seeds) or original(grid, lanes, seeds)
+    )
     with monkeypatch.context() as patch:
         stop_after(patch, 3, Stop)  # two measurements each: in the second block
         with pytest.raises(Stop):

@@ -15,7 +15,10 @@ MONOMIALS: tuple[Monomial, ...] = tuple(
 class Term(NamedTuple):
     """A signed numerator, a denominator (1: the coefficient is an integer), and the degrees of x, y and z.
 
-    A fraction need not be in lowest terms.
+    Attributes:
+        numerator: the signed numerator; the fraction need not be in lowest terms.
+        denominator: the denominator, positive.
+        monomial: the degrees of x, y and z.
     """
 
     numerator: int
@@ -27,7 +30,12 @@ class Term(NamedTuple):
 
 
 class Equation(NamedTuple):
-    """Ordered terms on both sides; a side without terms is 0. Equations are equal if their texts are."""
+    """Ordered terms on both sides; a side without terms is 0. Equations are equal if their texts are.
+
+    Attributes:
+        left: terms of the left side.
+        right: terms of the right side.
+    """
 
     left: tuple[Term, ...]
     right: tuple[Term, ...]
@@ -44,17 +52,38 @@ def _term_text(term: Term) -> str:
 
 
 def text(equation: Equation) -> str:
-    """The internal text: sign, coefficient (even 1) and exponent (even ^1) always written, terms apart by a space."""
+    """The internal text: sign, coefficient (even 1) and exponent (even ^1) always written, terms apart by a space.
+
+    Args:
+        equation: the equation.
+
+    Returns:
+        The text.
+    """
     return " = ".join(" ".join(map(_term_text, side)) or "0" for side in equation)
 
 
 def as_typed(equation: Equation) -> str:
-    """What a person would type: ``-1/2x^2y + 1/3xy = -1/5y^3 + 1/3x^2y``."""
+    """What a person would type: ``-1/2x^2y + 1/3xy = -1/5y^3 + 1/3x^2y``.
+
+    Args:
+        equation: the equation.
+
+    Returns:
+        The text.
+    """
     return " = ".join(_joined([_written(term, "{}/{}", "^{}") for term in side]) for side in equation)
 
 
 def latex(equation: Equation) -> str:
-    r"""LaTeX of the equation: ``-\frac{1}{2}x^{2}y + \frac{1}{3}xy = 0``."""
+    r"""LaTeX of the equation: ``-\frac{1}{2}x^{2}y + \frac{1}{3}xy = 0``.
+
+    Args:
+        equation: the equation.
+
+    Returns:
+        The LaTeX source, without dollar signs.
+    """
     return " = ".join(_joined([_written(term, r"\frac{{{}}}{{{}}}", "^{{{}}}") for term in side]) for side in equation)
 
 

@@ -21,13 +21,26 @@ _CODES[[ord(symbol) for symbol in SYMBOLS]] = np.arange(1, len(SYMBOLS) + 1)
 
 
 def encode(texts: list[str]) -> np.ndarray:
-    """Texts as codes of their symbols (N, 173), padded with 0."""
+    """Texts as codes of their symbols (N, 173), padded with 0.
+
+    Args:
+        texts: internal texts of equations.
+
+    Returns:
+        The codes, one row per text.
+    """
     padded = "".join(written.ljust(LONGEST, "\0") for written in texts)
     return _CODES[np.frombuffer(padded.encode(), np.uint8)].reshape(-1, LONGEST)
 
 
 class Trajectories(NamedTuple):
-    """Some trajectories: the texts of all states, where each begins, and the operation that led to each state."""
+    """Some trajectories: the texts of all states, where each begins, and the operation that led to each state.
+
+    Attributes:
+        texts: texts of all states, one trajectory after the other.
+        starts: where each trajectory begins in ``texts``.
+        operations: the operation that led to each state; "start" for the first of a trajectory.
+    """
 
     texts: list[str]
     starts: list[int]
@@ -48,18 +61,31 @@ def some_trajectories(seed: int, chunk: int, count: int = CHUNK) -> Trajectories
 
 
 def generate_trajectories(count: int, *, seed: int = 0, workers: int = 1) -> Iterator[Trajectories]:
-    """``count`` trajectories in chunks of 1000, streamed; the numbers do not depend on the workers."""
-    whole, rest = divmod(count, CHUNK)
-    yield from in_parallel(some_trajectories, seed, range(whole), workers)
+    """Generate trajectories in chunks of 1000; the numbers do not depend on the workers.
+
+    Args:
+        count: number of trajectories.
+        seed: seed of the random equations.
+        workers: number of worker processes.
+
+    Yields:
+        The trajectories, chunk by chunk.
+    """
+    chunks, rest = divmod(count, CHUNK)
+    yield from in_parallel(some_trajectories, seed, range(chunks), workers)
     if rest:
-        yield some_trajectories(seed, whole, rest)
+        yield some_trajectories(seed, chunks, rest)
 
 
 class Pairs(NamedTuple):
-    """Pairs of states by their places in ``texts``: ``high`` is to be valued above ``low``.
+    """Pairs of states: ``high`` is to be valued above ``low``.
 
-    ``positive`` says that the two are consecutive; else ``low`` is a random successor of ``high``. ``operations``
-    names what led from one to the other.
+    Attributes:
+        texts: texts of the states, each once.
+        high: places in ``texts`` of the higher states.
+        low: places in ``texts`` of the lower states.
+        positive: whether the two are consecutive; else ``low`` is a random successor of ``high``.
+        operations: what led from one to the other.
     """
 
     texts: list[str]
@@ -73,7 +99,16 @@ def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> 
     """The pairs of a chunk of trajectories.
 
     Positives: each state below the next. Negatives: below each state one random successor other than the next (two in
-    the second half of the trajectory), below the last state two; ``times`` as many if asked for.
+    the second half of the trajectory), below the last state two.
+
+    Args:
+        seed: seed of the random equations.
+        chunk: number of the chunk.
+        count: number of trajectories.
+        times: factor by which there are more negatives.
+
+    Returns:
+        The pairs; the same for the same arguments.
     """
     rng = np.random.default_rng([seed, chunk])
     places: dict[str, int] = {}
@@ -92,16 +127,29 @@ def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> 
                 pairs.append((place(text(following.equation)), here, True))
                 operations.append(following.operation)
             others = [s for s in successors(state.equation) if following is None or s.equation != following.equation]
-            wanted = times * (2 if following is None or 2 * i >= len(states) else 1)
-            for other in rng.choice(len(others), min(wanted, len(others)), replace=False).tolist() if others else ():
-                pairs.append((here, place(text(others[other].equation)), False))
-                operations.append(others[other].operation)
+            number = min(len(others), times * (2 if following is None or 2 * i >= len(states) else 1))
+            for pick in rng.choice(len(others), number, replace=False).tolist() if others else ():
+                pairs.append((here, place(text(others[pick].equation)), False))
+                operations.append(others[pick].operation)
     high, low, positive = zip(*pairs, strict=True)
     return Pairs(list(places), np.asarray(high), np.asarray(low), np.asarray(positive), operations)
 
 
 def in_parallel(make: Callable[..., T], seed: int, chunks: Sequence[int], workers: int, **options: Any) -> Iterator[T]:
-    """``make(seed, chunk)`` for all chunks, in their order, some ahead of what is taken but never all of them."""
+    """Compute ``make(seed, chunk)`` for all chunks, in their order.
+
+    Some chunks are computed ahead of what is taken, but never all of them.
+
+    Args:
+        make: ``make(seed, chunk, **options)``, which must be picklable.
+        seed: passed on.
+        chunks: numbers of the chunks.
+        workers: number of worker processes; 1 or less works in this process.
+        **options: passed on.
+
+    Yields:
+        The results.
+    """
     if workers <= 1 or len(chunks) <= 1:
         yield from (make(seed, chunk, **options) for chunk in chunks)
         return

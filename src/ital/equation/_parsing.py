@@ -11,7 +11,20 @@ _POWER = re.compile(r"\s*\*?\s*([a-zA-Z])(?:\s*(?:\^|\*\*)\s*\{?\s*(\d+)\s*\}?|(
 
 
 def parse(written: str) -> Equation:
-    """Reads one equation; refuses anything else in a line that points at the place."""
+    """Read one equation, as typed or in the internal text.
+
+    Args:
+        written: the text, e.g. ``-1/2x^2y + 1/3xy = 0``.
+
+    Returns:
+        The equation.
+
+    Raises:
+        InputError: if it is not an equation, or too long; the message points at the place.
+
+    Example:
+        >>> str(ital.equation.simplified(ital.equation.parse("2x + 3x = 10")))
+    """
     source = _with_carets(written).translate(_PLAIN)
     if len(written) > 4 * LONGEST:
         raise InputError(f"an equation of {len(written)} characters is too long: at most {LONGEST} in its full form")
@@ -26,7 +39,7 @@ def parse(written: str) -> Equation:
 
 def _with_carets(written: str) -> str:
     """x² as x^2, so that a digit after a letter is always a superscript."""
-    return re.sub("[²³⁴]", lambda found: "^" + str("²³⁴".index(found[0]) + 2), written)
+    return re.sub("[²³⁴]", lambda match: "^" + str("²³⁴".index(match[0]) + 2), written)
 
 
 def _fail(source: str, place: int, fault: str) -> InputError:

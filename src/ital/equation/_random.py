@@ -10,7 +10,14 @@ COEFFICIENTS = tuple(sorted({lowest(i, j) for i in range(1, 21) for j in range(1
 
 
 def random_equation(rng: np.random.Generator) -> Equation:
-    """Sides of Poisson(4) terms (1 to 7), fair signs, one of 70 coefficients i/j, one of 35 monomials."""
+    """Sides of Poisson(4) terms (1 to 7), fair signs, one of 70 coefficients i/j, one of 35 monomials.
+
+    Args:
+        rng: the random numbers.
+
+    Returns:
+        The equation.
+    """
     return Equation(_side(rng), _side(rng))
 
 
@@ -28,5 +35,12 @@ def _side(rng: np.random.Generator) -> tuple[Term, ...]:
 
 
 def trajectory(equation: Equation) -> list[Rewrite]:
-    """The equation (its operation: "start") and every state of its simplification."""
+    """The equation (its operation: "start") and every state of its simplification.
+
+    Args:
+        equation: the equation to simplify.
+
+    Returns:
+        The states in order.
+    """
     return [Rewrite("start", equation), *simplify(equation)]

@@ -11,8 +11,13 @@ from ital.equation.operations import Rewrite
 def simplify(equation: Equation, *, factors_again: bool = False) -> list[Rewrite]:
     """The steps of the simplification; operations that would change nothing are left out.
 
-    ``factors_again`` cancels common factors once more before the terms are ordered (0.16 % of random equations end
-    with one otherwise).
+    Args:
+        equation: the equation to simplify.
+        factors_again: cancel common factors once more before the terms are ordered (0.16 % of random equations end with
+            one otherwise).
+
+    Returns:
+        The steps in order.
     """
     done: list[Rewrite] = []
     for step in _simplifying(equation, factors_again):
@@ -23,35 +28,42 @@ def simplify(equation: Equation, *, factors_again: bool = False) -> list[Rewrite
 
 
 def simplified(equation: Equation) -> Equation:
-    """Where the simplification ends."""
+    """Where the simplification ends.
+
+    Args:
+        equation: the equation to simplify.
+
+    Returns:
+        The canonical form ``… = 0``.
+    """
     return next((step.equation for step in reversed(simplify(equation))), equation)
 
 
 def _simplifying(equation: Equation, factors_again: bool) -> Iterator[Rewrite]:
-    def now(operation: str, result: Equation | None) -> Iterator[Rewrite]:
+    def apply(operation: str, result: Equation | None) -> Iterator[Rewrite]:
         nonlocal equation
         if result is not None:
             equation = result
             yield Rewrite(operation, result)
 
-    yield from now("cancel common factors", operations.cancel_factors(equation))
+    yield from apply("cancel common factors", operations.cancel_factors(equation))
     while pair := _alike(equation):
-        yield from now("merge", operations.merge(equation, *pair))
+        yield from apply("merge", operations.merge(equation, *pair))
     while pair := _repeated(equation):
         first, second = pair
         for place in (second, first):
-            yield from now("scale", operations.scale(equation, place, _factor(equation, place, first, second)))
-        yield from now("merge", operations.merge(equation, first, second))
-    yield from now("cancel denominators", operations.cancel_denominators(equation))
+            yield from apply("scale", operations.scale(equation, place, _factor(equation, place, first, second)))
+        yield from apply("merge", operations.merge(equation, first, second))
+    yield from apply("cancel denominators", operations.cancel_denominators(equation))
     if factors_again:
-        yield from now("cancel common factors", operations.cancel_factors(equation))
+        yield from apply("cancel common factors", operations.cancel_factors(equation))
     for slot, monomial in enumerate(sorted(_places(equation), reverse=True)):
         place = _places(equation)[monomial][0]
         split = len(equation.left)
         if place >= split:
-            yield from now("move", operations.move_to_left(equation, place - split, slot))
+            yield from apply("move", operations.move_to_left(equation, place - split, slot))
         elif place != slot:
-            yield from now("move", operations.move_within_left(equation, place, slot))
+            yield from apply("move", operations.move_within_left(equation, place, slot))
 
 
 def _places(equation: Equation) -> dict[Monomial, list[int]]:

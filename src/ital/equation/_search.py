@@ -23,7 +23,8 @@ class Expanded(NamedTuple):
 class Explorer:
     """Successors of equations and their features, each computed once: a text has the same features for everyone.
 
-    ``features`` maps encoded texts (N, 173) to φ (N, d); it is called with many texts at once.
+    Args:
+        features: maps encoded texts (N, 173) to φ (N, d); it is called with many texts at once.
     """
 
     def __init__(self, features: Callable[[np.ndarray], np.ndarray]) -> None:
@@ -31,7 +32,7 @@ class Explorer:
         self.forget()
 
     def forget(self) -> None:
-        """Empties the memory."""
+        """Empty the memory."""
         self._rows: dict[str, int] = {}
         self._phi = np.empty((0, 0), np.float32)
         self._expanded: dict[Equation, Expanded] = {}
@@ -42,15 +43,29 @@ class Explorer:
         return len(self._rows)
 
     def phi(self, rows: np.ndarray) -> np.ndarray:
-        """Features (N, d) of rows."""
+        """Features (N, d) of rows.
+
+        Args:
+            rows: numbers of the rows.
+
+        Returns:
+            The features.
+        """
         return self._phi[rows]
 
     def expand(self, equations: Iterable[Equation]) -> list[Expanded]:
-        """The successors of each equation, with features."""
+        """The successors of each equation, with features.
+
+        Args:
+            equations: the equations.
+
+        Returns:
+            For each equation, its successors and their rows of features, its own row first.
+        """
         equations = list(equations)
         new = {e: successors_by_text(e) for e in dict.fromkeys(equations) if e not in self._expanded}
         texts = {e: [text(e), *steps] for e, steps in new.items()}
-        self._remember([written for several in texts.values() for written in several])
+        self._remember([written for family in texts.values() for written in family])
         for e, steps in new.items():
             rows = np.array([self._rows[written] for written in texts[e]])
             self._expanded[e] = Expanded(list(steps.values()), rows)
@@ -72,7 +87,16 @@ class Explorer:
 
 
 def greedy(explorer: Explorer, weights: np.ndarray, equation: Equation) -> list[Rewrite]:
-    """The steps of one search with one value function w (d,), at most 30."""
+    """The steps of one search with one value function w (d,), at most 30.
+
+    Args:
+        explorer: successors and features.
+        weights: the value function w (d,).
+        equation: where the search starts.
+
+    Returns:
+        The steps of the search.
+    """
     path: list[Rewrite] = []
     while len(path) < MOST_STEPS:
         ((steps, rows),) = explorer.expand([path[-1].equation if path else equation])
@@ -89,7 +113,17 @@ def greedy_ends(
     weights: np.ndarray,
     show: Callable[[float], None] = lambda done: None,
 ) -> list[list[Equation]]:
-    """Where the search ends, for every equation and every row of ``weights`` (L, d), all searches side by side."""
+    """Where the search ends, for every equation and every row of ``weights`` (L, d), all searches side by side.
+
+    Args:
+        explorer: successors and features.
+        equations: where the searches start.
+        weights: value functions, one per row (L, d).
+        show: called with the share that is done, from 0 to 1.
+
+    Returns:
+        One row per equation, one end per value function.
+    """
     ends = [[equation] * len(weights) for equation in equations]
     searching = [(number, lane) for number in range(len(equations)) for lane in range(len(weights))]
     for step in range(MOST_STEPS):

@@ -125,15 +125,15 @@ class Seen:
 
     def numbers_of(self, keys: np.ndarray, look: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
         """Rows of the table for distinct keys; ``look`` computes those of new keys, given their places."""
-        at = np.searchsorted(self.keys, keys)
-        numbers = self.numbers[at]
-        is_new = self.keys[at] != keys
+        slots = np.searchsorted(self.keys, keys)
+        numbers = self.numbers[slots]
+        is_new = self.keys[slots] != keys
         new = np.flatnonzero(is_new)[np.argsort(keys[is_new])]
         if len(new):
             first, last = len(self.inside), len(self.inside) + len(new)
             numbers[new] = np.arange(first, last)
-            self.keys = np.insert(self.keys, at[new], keys[new])
-            self.numbers = np.insert(self.numbers, at[new], numbers[new])
+            self.keys = np.insert(self.keys, slots[new], keys[new])
+            self.numbers = np.insert(self.numbers, slots[new], numbers[new])
             if last > len(self.table):
                 self.table = np.concatenate([self.table, np.empty((last, self.table.shape[1]), np.float32)])
             self.table[first:last], inside = look(new)

@@ -10,7 +10,12 @@ SCALES = range(2, 10)
 
 
 class Rewrite(NamedTuple):
-    """A step of a simplification: an operation by name, and the equation it leads to."""
+    """A step of a simplification: an operation by name, and the equation it leads to.
+
+    Attributes:
+        operation: name of the operation.
+        equation: the equation after it.
+    """
 
     operation: str
     equation: Equation
@@ -110,7 +115,14 @@ def merge(equation: Equation, first: int, second: int) -> Equation | None:
 
 
 def steps(equation: Equation) -> Iterator[Rewrite]:
-    """Every operation that applies, with repetitions."""
+    """Every operation that applies, with repetitions.
+
+    Args:
+        equation: the equation.
+
+    Yields:
+        The rewrites.
+    """
     left, right = equation
     count = len(left) + len(right)
     for place, term in enumerate(_terms(equation)):
@@ -141,6 +153,12 @@ def successors(equation: Equation) -> list[Rewrite]:
     """All distinct results of one operation, without the equation itself and what is longer than the limit.
 
     Where several operations lead to one equation, the first that does is named.
+
+    Args:
+        equation: the equation.
+
+    Returns:
+        The rewrites.
     """
     return list(successors_by_text(equation).values())
 

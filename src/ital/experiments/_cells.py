@@ -149,8 +149,8 @@ class Experiment(abc.ABC):
         start, metrics = jax.eval_shape(measured, worlds[0])
         self.check_metrics(metrics)
         stacked, axes = stack_worlds(worlds)
-        own = sum(np.size(leaf) for leaf, axis in zip(jax.tree.leaves(stacked), axes, strict=True) if axis == 0)
-        return sum(leaf.size for leaf in jax.tree.leaves(start)), own // len(worlds)
+        per_seed = sum(np.size(leaf) for leaf, axis in zip(jax.tree.leaves(stacked), axes, strict=True) if axis == 0)
+        return sum(leaf.size for leaf in jax.tree.leaves(start)), per_seed // len(worlds)
 
     def place(self, lane: Point) -> tuple[int | slice, ...]:
         """Where a lane is along the axes: everywhere along one that does not touch it."""
@@ -168,38 +168,37 @@ class Experiment(abc.ABC):
         return Chunks(chunks.seeds or _even(len(self.plan.seeds), bearable), points)
 
     def cells(self, result: "xr.Dataset | None", sizes: Chunks) -> "list[Cell]":
-        """What is missing of a result, as cells: seeds of a block that miss the same lanes of a block go together.
+        """What is missing of a result, as cells: seeds that miss the same lanes share a cell.
 
         Blocks are counted from the first seed and the first lane that were asked for, so that what is there already
         never moves the others.
         """
         assert sizes.seeds is not None
         assert sizes.points is not None
-        there = [self._seeds_there(result, lane) for lane in self.lanes]
+        computed = [self._computed_seeds(result, lane) for lane in self.lanes]
         together: dict[tuple[int, tuple[Point, ...]], list[int]] = {}
         for i, seed in enumerate(self.plan.seeds):
             for first in range(0, len(self.lanes), sizes.points):
                 block = range(first, min(first + sizes.points, len(self.lanes)))
-                absent = tuple(self.lanes[j] for j in block if seed not in there[j])
+                absent = tuple(self.lanes[j] for j in block if seed not in computed[j])
                 if absent:
                     together.setdefault((i // sizes.seeds, absent), []).append(seed)
         return [Cell(self, lanes, tuple(seeds), self.made_by) for (_, lanes), seeds in together.items()]
 
-    def _seeds_there(self, result: "xr.Dataset | None", lane: Point) -> set[int]:
+    def _computed_seeds(self, result: "xr.Dataset | None", lane: Point) -> set[int]:
         if result is None or lane.method not in result["method"].values:
             return set()
         computed = result["computed"].sel({"method": lane.method}).transpose(*self.axes, "seed").values == 1
         computed &= self._is_current(result, lane)
-        whole = computed[self.place(lane)].reshape(-1, result.sizes["seed"]).all(axis=0)
-        return {int(seed) for seed in result["seed"].values[whole]}
+        complete = computed[self.place(lane)].reshape(-1, result.sizes["seed"]).all(axis=0)
+        return {int(seed) for seed in result["seed"].values[complete]}
 
     def _is_current(self, result: "xr.Dataset", lane: Point) -> np.ndarray:
         """Whether the code that computes a lane today is the one that did; files of earlier versions tell nothing."""
         if "version" not in result:
-            made = np.asarray([FIRST])
-        else:
-            made = result["version"].sel({"method": lane.method}).transpose(*self.axes, "seed").values.astype(str)
-        return np.where(made == "", FIRST, made) == self.version(lane)
+            return np.asarray(self.version(lane) == FIRST)
+        versions = result["version"].sel({"method": lane.method}).transpose(*self.axes, "seed").values.astype(str)
+        return np.where(versions == "", FIRST, versions) == self.version(lane)
 
     def version(self, lane: Point) -> str:
         """What computes a lane."""
@@ -213,8 +212,8 @@ def _even(number: int, at_once: int) -> int:
     return -(-number // blocks)
 
 
-def _halved(some: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    return some[: len(some) // 2], some[len(some) // 2 :]
+def _halved(items: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    return items[: len(items) // 2], items[len(items) // 2 :]
 
 
 @dataclass(frozen=True)
@@ -241,8 +240,8 @@ class Cell:
         first, last = self.seeds[0], self.seeds[-1]
         seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
         numbers = {axis: sorted({getattr(lane, axis) for lane in self.lanes} - {None}) for axis in ("lr", "beta")}
-        told = [f"{axis} {', '.join(f'{number:g}' for number in few)}" for axis, few in numbers.items() if few]
-        return f"{self.name} ({'; '.join([methods, *told, seeds])})"
+        axes = [f"{axis} {', '.join(f'{value:g}' for value in values)}" for axis, values in numbers.items() if values]
+        return f"{self.name} ({'; '.join([methods, *axes, seeds])})"
 
     def path(self, folder: Path) -> Path:
         """Its file."""
@@ -259,9 +258,9 @@ class Cell:
     def check_here(self) -> None:
         """Refuses a machine whose ital or data would give other numbers."""
         here = json.loads(self.experiment.made_by)
-        for name, wanted in json.loads(self.made_by).items():
-            if here.get(name) != wanted:
-                raise InputError(f"a worker has {name} = {here.get(name)}, not {wanted}: all must be set up alike")
+        for name, expected in json.loads(self.made_by).items():
+            if here.get(name) != expected:
+                raise InputError(f"a worker has {name} = {here.get(name)}, not {expected}: all must be set up alike")
 
 
 def compute_cell(
@@ -271,30 +270,28 @@ def compute_cell(
     show: Callable[[float], None] = lambda share: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Computes a cell and leaves its file, unless a whole one is there; goes on from its last checkpoint.
+    """Computes a cell and leaves its file, unless a whole one is there; resumes from its last checkpoint.
 
     Where memory does not suffice, its halves are computed in its place, and leave files of their own.
     """
     if read(cell.path(folder), say) is not None:
         show(1.0)
     elif not _compute(cell, folder, show, say):
-        halves = cell.halves()
         say(f"not enough memory for {cell}: trying halves of it")
-        for i, half in enumerate(halves):
+        for i, half in enumerate(cell.halves()):
             compute_cell(half, folder, show=lambda share, i=i: show((i + share) / 2), say=say)  # type: ignore[misc]
 
 
 def _compute(cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]) -> bool:
     """Computes a cell in one piece; whether memory sufficed."""
     cell.check_here()
-    made_with = {**versions(), "lanes": [cell.experiment.version(lane) for lane in cell.lanes]}
-    checkpoint = folder / f".checkpoint-{cell.name}-{_hash(made_with)}"
+    lane_versions = [cell.experiment.version(lane) for lane in cell.lanes]
+    checkpoint = folder / f".checkpoint-{cell.name}-{_hash({**versions(), 'lanes': lane_versions})}"
     try:
         recording = cell.experiment.open(cell.lanes, list(cell.seeds))
         seconds = compute(recording, checkpoint, show, say)
         curves = recording.curves(cell.seeds, cell.experiment.names(cell.lanes))
-        made = np.asarray([cell.experiment.version(lane) for lane in cell.lanes])
-        curves["version"] = ("method", "seed"), np.repeat(made[:, None], len(cell.seeds), axis=1)
+        curves["version"] = ("method", "seed"), np.repeat(np.array(lane_versions)[:, None], len(cell.seeds), axis=1)
         if cell.seeds[0] == cell.experiment.plan.seeds[0] and not cell.experiment.axes:
             path = recording.path(cell.seeds)
             curves = curves if path is None else curves.assign(path=path)

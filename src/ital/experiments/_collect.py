@@ -1,6 +1,7 @@
 """The one writer of a result: takes in what the cells left beside it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,24 +17,21 @@ if TYPE_CHECKING:
 GAPS = {"computed": 0, "diverged_at": -1, "version": ""}  # what stands where nothing was computed; elsewhere NaN
 
 
+@dataclass
 class Collector:
     """Holds a result (None: nothing yet) and adds to it, in memory and on disk."""
 
-    def __init__(
-        self,
-        experiment: Experiment,
-        folder: Path,
-        result: "xr.Dataset | None",
-        sizes: Chunks,
-        say: Callable[[str], None],
-    ) -> None:
-        self.experiment, self.folder, self.result, self.sizes, self.say = experiment, folder, result, sizes, say
+    experiment: Experiment
+    folder: Path
+    result: "xr.Dataset | None"
+    sizes: Chunks
+    say: Callable[[str], None]
 
     def collect(self, names: Sequence[str] = ()) -> None:
         """Takes in all finished cells, then removes what they, and the cells of these names, left behind."""
-        found = dict(finished(self.experiment, self.folder, self.say))
-        if found:
-            cells = list(found.values())
+        by_file = dict(finished(self.experiment, self.folder, self.say))
+        if by_file:
+            cells = list(by_file.values())
             seconds = 0.0 if self.result is None else float(self.result.attrs["seconds"])
             seconds += sum(float(cell.attrs["seconds"]) for cell in cells)
             attributes = {
@@ -48,7 +46,7 @@ class Collector:
             for outdated in self.folder.glob(self.experiment.drawn) if self.experiment.drawn else ():
                 outdated.unlink()
             _store.save_curves(self.result, self.folder / self.experiment.file)
-        forget(self.folder, {*names, *(file.stem for file in found)})
+        forget(self.folder, {*names, *(file.stem for file in by_file)})
 
 
 def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> "xr.Dataset":
@@ -60,20 +58,20 @@ def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[
     cells = sorted(cells, key=lambda cell: (order.get(lanes_of(cell)[0], len(lanes)), int(cell["seed"].values[0])))
     parts = [*([] if old is None else [old]), *cells]
     labels = _labels(old, cells)
-    listed = dict.fromkeys(lane.method for lane in lanes)
-    methods = [*(name for name in labels if name not in listed), *(name for name in listed if name in labels)]
+    current = dict.fromkeys(lane.method for lane in lanes)
+    methods = [*(name for name in labels if name not in current), *(name for name in current if name in labels)]
     seeds = sorted({int(seed) for part in parts for seed in part["seed"].values})
     axes = experiment.axes
     sizes = (len(methods), *map(len, axes.values()), len(seeds))
     dims = ("method", *axes, "seed")
     newest = {name: part[name] for part in parts for name in part.data_vars if name not in (*axes, "path")}
     data = {}
-    for name, like in newest.items():
-        steps = [part.sizes["step"] for part in cells[:1] if "step" in like.dims]
-        values = np.full((*sizes, *steps), GAPS.get(str(name), np.nan), object if name == "version" else like.dtype)
+    for name, variable in newest.items():
+        steps = [part.sizes["step"] for part in cells[:1] if "step" in variable.dims]
+        values = np.full((*sizes, *steps), GAPS.get(str(name), np.nan), object if name == "version" else variable.dtype)
         if old is not None and name in old:
-            at = [methods.index(str(method)) for method in old["method"].values]
-            index = np.ix_(at, *map(range, map(len, axes.values())), _positions(old, seeds))
+            rows = [methods.index(str(method)) for method in old["method"].values]
+            index = np.ix_(rows, *map(range, map(len, axes.values())), _positions(old, seeds))
             values[index] = old[name].transpose(*dims, ...).values
         for cell in cells:
             if name not in cell:
@@ -103,12 +101,9 @@ def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[
 
 def _labels(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> dict[str, str]:
     """Methods and their labels in a legend."""
-    labels = (
-        {} if old is None else dict(zip(map(str, old["method"].values), map(str, old["label"].values), strict=True))
-    )
-    for cell in cells:
-        labels |= {lane.method: str(label) for lane, label in zip(lanes_of(cell), cell["label"].values, strict=True)}
-    return labels
+    named = [] if old is None else [(old["method"].values.tolist(), old["label"].values)]
+    named += [([lane.method for lane in lanes_of(cell)], cell["label"].values) for cell in cells]
+    return {str(name): str(label) for names, labels in named for name, label in zip(names, labels, strict=True)}
 
 
 def _positions(part: "xr.Dataset", seeds: list[int]) -> list[int]:
@@ -117,8 +112,9 @@ def _positions(part: "xr.Dataset", seeds: list[int]) -> list[int]:
 
 def _by_seed(name: Any, parts: "Sequence[xr.Dataset]", seeds: list[int]) -> Mapping[str, np.ndarray]:
     """The constants of a metric: one number for each seed."""
-    known: dict[str, dict[int, float]] = {}
+    constants: dict[str, dict[int, float]] = {}
     for part in parts:
         for kind, values in part[name].attrs.items() if name in part else ():
-            known.setdefault(kind, {}).update(zip(map(int, part["seed"].values), np.atleast_1d(values), strict=True))
-    return {kind: np.asarray([by_seed[seed] for seed in seeds]) for kind, by_seed in known.items()}
+            by_seed = zip(map(int, part["seed"].values), np.atleast_1d(values), strict=True)
+            constants.setdefault(kind, {}).update(by_seed)
+    return {kind: np.asarray([by_seed[seed] for seed in seeds]) for kind, by_seed in constants.items()}

@@ -13,7 +13,7 @@ from ital.experiments import _store
 from ital.experiments._cells import CELLS, Cell, Chunks, Experiment
 from ital.experiments._collect import Collector
 from ital.experiments._engines import Engine, Failure, RunCells, clear, in_process
-from ital.experiments._resume import count, found
+from ital.experiments._resume import count, stored
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,13 +54,13 @@ def completed(
     folder = out / experiment.folder
     file = folder / experiment.file
     if not overwrite:
-        found(experiment.identity, file)  # refuses what does not fit before the folder is touched
+        stored(experiment.identity, file)  # refuses what does not fit before the folder is touched
     spread = engine is not None and chunks == Chunks()
     sizes = experiment.sizes(Chunks(seeds=1) if spread else chunks)
     with engine or in_process() as run_cells, _store.owned(folder):
         clear(folder)  # of a run that was killed
-        there = None if overwrite else found(experiment.identity, file, say)
-        collector = Collector(experiment, folder, there, sizes, say)
+        earlier = None if overwrite else stored(experiment.identity, file, say)
+        collector = Collector(experiment, folder, earlier, sizes, say)
         if not overwrite:
             collector.collect()
         done: list[Cell] = []
@@ -111,5 +111,5 @@ def _title(experiment: Experiment, cells: Sequence[Cell]) -> str:
     plan = experiment.plan
     lanes = {lane for cell in cells for lane in cell.lanes}
     seeds = {seed for cell in cells for seed in cell.seeds}
-    what = f"{count(lanes, experiment.noun)} × {count(seeds, 'seed')}"
-    return f"{plan.task.name}, {plan.teacher.name} teacher: {what}"
+    size = f"{count(lanes, experiment.noun)} × {count(seeds, 'seed')}"
+    return f"{plan.task.name}, {plan.teacher.name} teacher: {size}"

@@ -21,14 +21,14 @@ from ital._platform import check_platform, set_up_jax
 from ital.errors import InputError
 from ital.experiments._cells import CELLS, Cell, compute_cell, read
 
-ATTEMPTS = 3  # after so many a cell is left out
+ATTEMPTS = 3  # after which a cell is left out
 TOKEN = ".token"  # proves to a worker that it sees the same folder
 FATAL = (InputError, Unwritable)  # not the fault of one cell: the others would meet it too
 LARGE_SWEEP = 2**21  # lane steps from which a sweep uses all cores by default: a worker takes seconds to start
 
 
 class Failure(NamedTuple):
-    """A cell that was left out after so many attempts, and the traceback of the last."""
+    """A cell that was left out, the number of attempts, and the traceback of the last."""
 
     cell: Cell
     attempts: int
@@ -67,12 +67,9 @@ def in_process() -> Iterator[RunCells]:
 def _one_by_one(cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]) -> Finished:
     done = 0
     for cell in cells:
-        yield cell, _tried(cell, folder, functools.partial(_show_share, show, done, cell.size), say)
+        tell = lambda share, first=done, size=cell.size: show(first + share * size)  # noqa: E731
+        yield cell, _tried(cell, folder, tell, say)
         done += cell.size
-
-
-def _show_share(show: Callable[..., None], done: int, size: int, share: float) -> None:
-    show(done + share * size)
 
 
 def _tried(cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]) -> Failure | None:
@@ -90,7 +87,15 @@ def _tried(cell: Cell, folder: Path, show: Callable[[float], None], say: Callabl
 
 @contextlib.contextmanager
 def processes(workers: int, platform: str | None = None) -> Iterator[RunCells]:
-    """Processes of this machine, each one cell at a time. No library is needed, and no worker that dies is replaced."""
+    """Processes of this machine, each one cell at a time. No library is needed, and no worker that dies is replaced.
+
+    Args:
+        workers: number of processes.
+        platform: "cpu" or "gpu", for the workers; None for JAX's default.
+
+    Yields:
+        An engine for :func:`run` and :func:`sweep`, while the context lasts.
+    """
 
     def run_cells(
         cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]
@@ -98,14 +103,14 @@ def processes(workers: int, platform: str | None = None) -> Iterator[RunCells]:
         shares: dict[str, float] = {}
         number = 0
         parts = [(cell, folder) for cell in cells]
-        for part, told in _processes.run(_compute_here, parts, min(workers, len(parts)), platform):
+        for part, message in _processes.run(_compute_here, parts, min(workers, len(parts)), platform):
             if part is not None:
                 number += 1
-                yield part[0], told
-            elif isinstance(told, str):
-                say(told)
+                yield part[0], message
+            elif isinstance(message, str):
+                say(message)
             else:
-                name, done = told
+                name, done = message
                 shares[name] = done
                 show(sum(shares.values()), f", {number} of {len(cells)} cells")
 
@@ -126,10 +131,22 @@ def cluster(
     resource: str | None = None,
     platform: str | None = None,
 ) -> Iterator[RunCells]:
-    """Workers of a Dask cluster, for one experiment: so many processes of this machine, or all those of a scheduler.
+    """Workers of a Dask cluster, for one experiment: processes of this machine, or all workers of a scheduler.
 
-    A worker takes one cell at a time; with ``resource`` only workers that declare it, one unit of it for each cell.
-    ``platform`` (cpu or gpu) is for the workers. A cell that raises, or whose worker dies, is tried again, three times.
+    A worker takes one cell at a time. A cell that raises, or whose worker dies, is tried again, three times.
+
+    Args:
+        workers: number of processes to start on this machine, or
+        scheduler: address of a scheduler.
+        resource: use only workers that declare this resource, one unit of it for each cell.
+        platform: "cpu" or "gpu", for the workers; None for JAX's default.
+
+    Yields:
+        An engine for :func:`run` and :func:`sweep`, while the context lasts.
+
+    Raises:
+        InputError: if not exactly one of ``workers`` and ``scheduler`` is given, Dask is missing, or no scheduler
+            answers.
     """
     if (workers is None) == (scheduler is None):
         raise InputError("a cluster is either a number of workers or the address of a scheduler")
@@ -213,7 +230,7 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _local(distributed: Any, workers: int) -> Iterator[Any]:
-    """A cluster of processes, each started anew: forking after JAX would hang."""
+    """A cluster of processes, each spawned: forking after JAX would hang."""
     import dask
 
     # A death is counted where it happens (see attempt), not for what was merely waiting on the worker.
@@ -299,7 +316,8 @@ def _as_they_finish(
                 raise error
             starts = send.starts(cell)
             if isinstance(error, GivenUp) or starts >= ATTEMPTS:
-                failure = Failure(cell, starts, "".join(_traceback(error, future)))
+                lines = traceback.format_exception(type(error), error, future.traceback())
+                failure = Failure(cell, starts, str(error) if isinstance(error, GivenUp) else "".join(lines))
             else:
                 say(f"cell {cell} failed ({_line(error)}), attempt {max(1, starts)} of {ATTEMPTS}")
                 again = send(cell)
@@ -322,8 +340,8 @@ def _result(future: Any, client: Any) -> list[str]:
 
 
 def _lost(client: Any) -> OSError:
-    told = "the scheduler is gone; what is finished is kept, and the same command goes on from there"
-    return ConnectionError(errno.ECONNRESET, told, client.scheduler.address if client.scheduler else "cluster")
+    reason = "the scheduler is gone; what is finished is kept, and the same command goes on from there"
+    return ConnectionError(errno.ECONNRESET, reason, client.scheduler.address if client.scheduler else "cluster")
 
 
 class GivenUp(Exception):
@@ -338,16 +356,16 @@ def attempt(cell: Cell, folder: str, token: str, platform: str | None) -> list[s
     _set_up(platform)
     place = Path(folder)
     _check_shared(place, token)
-    said: list[str] = []
-    if read(cell.path(place), said.append) is not None:
-        return said
+    lines: list[str] = []
+    if read(cell.path(place), lines.append) is not None:
+        return lines
     starts = _starts(cell, place, token)
     if starts >= ATTEMPTS:
         raise GivenUp(f"{starts} workers ended while they computed this cell: killed, or out of memory?")
     with _log(cell, place).open("a") as log:
         log.write(f"{token} {socket.gethostname()} {os.getpid()}\n")
-    compute_cell(cell, place, say=said.append)
-    return said
+    compute_cell(cell, place, say=lines.append)
+    return lines
 
 
 def clear(folder: Path) -> None:
@@ -369,26 +387,18 @@ def _starts(cell: Cell, folder: Path, token: str) -> int:
         return 0
 
 
-@functools.cache
-def _set_up(platform: str | None) -> None:
-    set_up_jax(platform)
+_set_up = functools.cache(set_up_jax)
 
 
 def _check_shared(folder: Path, token: str) -> None:
     """Refuses a worker that does not see the folder of the one who sent it."""
     try:
-        seen = (folder / CELLS / TOKEN).read_text()
+        token_there = (folder / CELLS / TOKEN).read_text()
     except OSError:
-        seen = ""
-    if seen != token:
+        token_there = ""
+    if token_there != token:
         host = socket.gethostname()
         raise InputError(f"worker {host} does not see {folder}: --out must be on a file system that all workers share")
-
-
-def _traceback(error: BaseException, future: Any) -> list[str]:
-    if isinstance(error, GivenUp):
-        return [str(error)]
-    return traceback.format_exception(type(error), error, future.traceback())
 
 
 def _line(error: BaseException) -> str:

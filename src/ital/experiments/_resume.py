@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_CHECKPOINTS = 5.0
 
 
-def found(identity: Mapping[str, Any], file: Path, say: Callable[[str], None] | None = None) -> "xr.Dataset | None":
+def stored(identity: Mapping[str, Any], file: Path, say: Callable[[str], None] | None = None) -> "xr.Dataset | None":
     """The result that is there already, or None; refuses one of other settings, puts a damaged one aside (and says)."""
     try:
         curves = _store.load_curves(file)
@@ -33,12 +33,10 @@ def found(identity: Mapping[str, Any], file: Path, say: Callable[[str], None] | 
         if say is not None:
             say(f"{damage}: computing it again (the old file is now {_store.put_aside(file).name})")
         return None
-    for name, wanted in identity.items():
-        there = curves.attrs.get(name)
-        if there != wanted:
-            raise InputError(
-                f"{file} was made with {name} = {there}, not {wanted}: choose another --out, or --overwrite it"
-            )
+    for name, expected in identity.items():
+        if curves.attrs.get(name) != expected:
+            difference = f"{name} = {curves.attrs.get(name)}, not {expected}"
+            raise InputError(f"{file} was made with {difference}: choose another --out, or --overwrite it")
     return curves
 
 

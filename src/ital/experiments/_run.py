@@ -24,7 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an experiment left behind, and how much of it was computed now rather than found."""
+    """What an experiment left behind, and how much of it was computed now rather than found.
+
+    Attributes:
+        curves: the curves, dimensions (method, seed, step).
+        task: the task.
+        files: the files that were written.
+        lanes_computed: number of lanes that were computed now.
+    """
 
     curves: "xr.Dataset"
     task: Task
@@ -45,14 +52,34 @@ def run(
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
-    """Computes what is missing of an experiment and writes ``OUT/TASK/TEACHER/``.
+    """Compute what is missing of an experiment and write ``OUT/TASK/TEACHER/``.
 
-    (method, seed) pairs that a result of the same settings already holds are kept. An interrupted run goes on
-    where its last checkpoint left it, with the same numbers. ``say`` is told in a line what was found. A task that
-    can be drawn is, as its first seed learns it; ``animate`` makes it move. Without ``draw`` there are no figures.
-    ``engine`` computes the cells (default: this process), ``seeds_per_cell`` seeds each (default: all that memory
-    should bear). ``mlflow`` names a store to log to as well. Raises :class:`ital.errors.Incomplete` at the end if a
-    cell failed.
+    (method, seed) pairs that a result of the same settings already holds are kept. An interrupted run resumes from its
+    last
+    checkpoint, with the same numbers.
+
+    Args:
+        settings: what to run.
+        out: the folder for results.
+        animate: also write an animation of what the first seed learns, where the task can be drawn.
+        overwrite: compute everything again.
+        draw: write figures.
+        seeds_per_cell: number of seeds in a cell; None for as many as memory should bear.
+        engine: computes the cells; None for this process. See :func:`processes` and :func:`cluster`.
+        mlflow: address of an MLflow store to log to as well.
+        progress: show a progress bar.
+        say: called with a line about what was found or went wrong.
+
+    Returns:
+        The curves and the files.
+
+    Raises:
+        InputError: if the settings make no experiment, or do not fit the results in the folder.
+        Incomplete: at the end, if a cell failed.
+
+    Example:
+        >>> settings = ital.experiments.Settings(task="regression", methods=("imt", "ital"), steps=200, seeds=5)
+        >>> outcome = ital.experiments.run(settings, "results")
     """
     experiment = Curves(settings)
     plan = experiment.plan
@@ -92,12 +119,10 @@ class Curves(Experiment):
 
     def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
         """Sessions for some methods on some seeds."""
-        return _open(self.plan, self.names(lanes), list(seeds))
-
-
-def _open(plan: Plan, methods: list[str], seeds: list[int]) -> Recording:
-    wanted = [learner for learner in plan.learners if learner.name in methods]
-    return Recording(open_sessions(plan.task, plan.teacher, wanted, dataclasses.replace(plan.run, seeds=seeds)))
+        plan, methods = self.plan, self.names(lanes)
+        learners = [learner for learner in plan.learners if learner.name in methods]
+        run = dataclasses.replace(plan.run, seeds=list(seeds))
+        return Recording(open_sessions(plan.task, plan.teacher, learners, run))
 
 
 def _write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool) -> list[Path]:
@@ -117,17 +142,14 @@ def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: boo
     from ital import figures, learners
 
     stills, moving = [folder / f"pictures{suffix}" for suffix in (".png", ".pdf")], folder / "pictures.gif"
-    wanted = {
-        "stills": not all(file.exists() for file in stills),
-        "moving": animate and not moving.exists(),
-    }
-    there = [*stills, *([moving] if animate else [])]
-    if not any(wanted.values()):
-        return there
+    files = [*stills, *([moving] if animate else [])]
+    draw_stills, draw_moving = not all(file.exists() for file in stills), animate and not moving.exists()
+    if not (draw_stills or draw_moving):
+        return files
     methods = [str(name) for name in curves["method"].values]
     pair = [name for name in methods if name in ("imt", "ital")] or methods[:2]
     with show_progress(f"{plan.task.name}: pictures", 100, progress) as show:
-        share = 30 if wanted["moving"] else 100
+        share = 30 if draw_moving else 100
         watched = seen(curves, plan.task, pair) or watch(
             plan.task,
             plan.teacher,
@@ -136,8 +158,8 @@ def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: boo
             show=lambda done: show(round(share * done)),
             run=plan.run,
         )
-        if wanted["stills"]:
+        if draw_stills:
             figures.save(figures.plot_pictures(watched), folder / "pictures")
-        if wanted["moving"]:
+        if draw_moving:
             figures.animate(watched, moving, show=lambda done: show(round(share + (100 - share) * done)))
-    return there
+    return files

@@ -43,7 +43,14 @@ class Settings(Run):
         return [self.first_seed + seed for seed in super().seed_list]
 
     def plan(self) -> "Plan":
-        """Makes the parts and refuses what makes no experiment; nothing is computed or written yet."""
+        """Make the parts and refuse what makes no experiment; nothing is computed or written yet.
+
+        Returns:
+            The parts and the numbers of the run.
+
+        Raises:
+            InputError: if the settings make no experiment.
+        """
         task = self._task()
         teacher = teachers.make(self.teacher)
         methods = [learners.make(name) for name in self.methods]
@@ -54,9 +61,9 @@ class Settings(Run):
         run.forms(len(methods))
         run.check(task, methods)
         _devices.chosen(self.devices)
-        told = situation(task, teacher, run, auto_beta=lambda *asked: float("nan"))
+        context = situation(task, teacher, run, auto_beta=lambda *arguments: float("nan"))
         for learner in methods:
-            learner.resolve(learner, told)
+            learner.resolve(learner, context)
         return plan
 
     def _task(self) -> Task:
@@ -64,8 +71,8 @@ class Settings(Run):
             "label_noise": "has no labels, so it takes no label noise",
             "rewards": "has a world of its own, so it takes no map (task 'irl' does)",
         }
-        given = {"label_noise": self.label_noise or None, "rewards": self.map}
-        options = {name: value for name, value in given.items() if value is not None}
+        options: dict[str, Any] = {"label_noise": self.label_noise} if self.label_noise else {}
+        options |= {} if self.map is None else {"rewards": self.map}
         for name in options if self.task in tasks.REGISTRY else ():
             try:
                 inspect.signature(tasks.REGISTRY[self.task]).bind_partial(**{name: None})
@@ -78,11 +85,8 @@ def _plain(value: Any) -> str | int | float:
     """A value as a file keeps it: text, a number, or the JSON of anything else."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, str | float) or (
-        isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**31
-    ):
-        return value
-    return json.dumps(value, default=str)
+    small = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**31
+    return value if small or isinstance(value, str | float) else json.dumps(value, default=str)
 
 
 @dataclass(frozen=True)
@@ -108,12 +112,12 @@ class Plan:
     def identity(self) -> dict[str, Any]:
         """What tells one result from another; methods and seeds do not."""
         run, (form,) = self.run, self.run.forms(1)
-        told = situation(self.task, self.teacher, run, auto_beta=lambda *asked: None)
+        context = situation(self.task, self.teacher, run, auto_beta=lambda *arguments: None)
         identity = {
             "task": self.task.name,
             "teacher": self.teacher.name,
-            "beta": told.beta,
-            "beta_decay": told.beta_decay,
+            "beta": context.beta,
+            "beta_decay": context.beta_decay,
             "lr": run.lr,
             "init": str(run.start_on(self.task)),
             "steps": run.steps,

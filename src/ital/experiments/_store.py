@@ -43,14 +43,30 @@ def remove_if_empty(folder: Path) -> None:
 
 
 def save_curves(curves: "xr.Dataset", path: Path, mark: str = "") -> None:
-    """Writes a Dataset as NetCDF with a checksum of its content among the attributes."""
+    """Write a Dataset as NetCDF with a checksum of its content among the attributes.
+
+    Args:
+        curves: the curves.
+        path: the file.
+        mark: keeps apart the temporary files of writers that may write the same file at the same time.
+    """
     curves = curves.assign_attrs(checksum=_checksum(curves))
     # NetCDF 3 through SciPy: opens everywhere that xarray does, and needs no library of its own.
     write(path, bytes(curves.to_netcdf(engine="scipy")), mark)
 
 
 def load_curves(path: Path) -> "xr.Dataset":
-    """Reads what :func:`save_curves` wrote; raises :class:`Damaged` if it is not exactly that."""
+    """Read what :func:`save_curves` wrote.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The curves.
+
+    Raises:
+        Damaged: if the file is not exactly what was written.
+    """
     import xarray as xr
 
     try:

@@ -27,15 +27,19 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-NUMBERS_AT_ONCE = 2**25  # parameters of all lanes together; a larger sweep takes its seeds in blocks
-
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep found: ``grid`` is a Dataset with dimensions (method, lr, beta, seed, step).
+    """What a sweep found.
 
     Methods without a β are computed once per η and repeated along ``beta``: ``grid.attrs["without_beta"]`` names them.
-    ``lanes_computed`` counts what was computed now rather than found: a method at one η and one β on one seed.
+
+    Attributes:
+        grid: a Dataset with dimensions (method, lr, beta, seed, step).
+        task: the task.
+        files: the files that were written.
+        lanes_computed: number of lanes (a method at one η and one β on one seed) that were computed now rather than
+            found.
     """
 
     grid: "xr.Dataset"
@@ -44,11 +48,19 @@ class Sweep:
     lanes_computed: int
 
     def verdicts(self) -> list[tuning.Verdict]:
-        """Each method at its best, and who wins: after 500 and 1000 steps and at the end."""
+        """Each method at its best, and who wins: after 500 and 1000 steps and at the end.
+
+        Returns:
+            One verdict per step.
+        """
         return [tuning.judge(self.grid, step) for step in tuning.judged_steps(self.grid)]
 
     def plot(self) -> "Figure":
-        """Heat maps: the final distance, and the steps to a tenth of the distance at the start."""
+        """Heat maps: the final distance, and the steps to a tenth of the distance at the start.
+
+        Returns:
+            The figure.
+        """
         from ital.figures import plot_sweep
 
         return plot_sweep(self.grid, self.task)
@@ -68,12 +80,34 @@ def sweep(
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Sweep:
-    """Computes what is missing of a grid η × β and writes ``sweep.nc`` and its maps to ``OUT/TASK/TEACHER/``.
+    """Compute what is missing of a grid η × β and write ``sweep.nc`` and its maps to ``OUT/TASK/TEACHER/``.
 
-    ``lr`` and ``beta`` stand in for those of the settings. They tell one sweep from another; methods and seeds do
-    not: those that are missing are added. An interrupted sweep goes on where its last checkpoint left it. ``say`` is
-    told in a line what was found. Exams (the equation tasks' greedy searches) are left out. ``engine`` computes the
-    cells, with so many seeds and points (methods at an η and a β) each, as in :func:`run`.
+    The values of η and β tell one sweep from another; methods and seeds do not: those that are missing are added. An
+    interrupted sweep resumes from its last checkpoint. Exams (the equation tasks' greedy searches) are left out.
+
+    Args:
+        settings: what to run; its own ``lr`` and ``beta`` do not count.
+        lr: step sizes η.
+        beta: rationalities β.
+        out: the folder for results.
+        overwrite: compute everything again.
+        seeds_per_cell: number of seeds in a cell; None for as many as memory should bear.
+        points_per_cell: number of points (methods at an η and a β) in a cell; None for as many as memory should bear.
+        engine: computes the cells; None for this process. See :func:`processes` and :func:`cluster`.
+        mlflow: address of an MLflow store to log to as well.
+        progress: show a progress bar.
+        say: called with a line about what was found or went wrong.
+
+    Returns:
+        The grid and the files.
+
+    Raises:
+        InputError: if the settings make no sweep, or do not fit the results in the folder.
+        Incomplete: at the end, if a cell failed.
+
+    Example:
+        >>> settings = ital.experiments.Settings(task="regression", methods=("imt", "ital"), steps=200, seeds=5)
+        >>> sweep = ital.experiments.sweep(settings, lr=[1e-3, 1e-2], beta=[1e3, 1e4])
     """
     experiment = Grid(settings, _axis("lr", lr), _axis("beta", beta))
     plan = experiment.plan
@@ -83,11 +117,11 @@ def sweep(
         from ital import figures
 
         maps = figures.save(figures.plot_sweep(done.result, plan.task), folder / "sweep")
-        found = Sweep(done.result, plan.task, [folder / experiment.file, *maps], done.computed)
+        outcome = Sweep(done.result, plan.task, [folder / experiment.file, *maps], done.computed)
         if store is not None:
-            _track.track(store, experiment, done.result, found.files)
-    done.check(found)
-    return found
+            _track.track(store, experiment, done.result, outcome.files)
+    done.check(outcome)
+    return outcome
 
 
 def _axis(name: str, values: Sequence[float]) -> tuple[float, ...]:
@@ -112,11 +146,7 @@ class Grid(Experiment):
     verb = "sweep"
     file = "sweep.nc"
     noun = "setting"
-
-    @property
-    def numbers_at_once(self) -> int:  # type: ignore[override]
-        """A larger sweep takes its seeds in blocks."""
-        return NUMBERS_AT_ONCE
+    numbers_at_once = 2**25
 
     @property
     def axes(self) -> dict[str, list[float]]:
@@ -130,10 +160,9 @@ class Grid(Experiment):
 
     def attributes(self, result: "xr.Dataset | None") -> dict[str, Any]:
         """The methods that have no β."""
-        known = [] if result is None else tuning.without_beta(result)
-        return {
-            "without_beta": json.dumps(sorted({*known, *(lane.method for lane in self.lanes if lane.beta is None)}))
-        }
+        methods = {lane.method for lane in self.lanes if lane.beta is None}
+        methods |= set() if result is None else set(tuning.without_beta(result))
+        return {"without_beta": json.dumps(sorted(methods))}
 
     def make_plan(self) -> Plan:
         """The plan of a corner of the grid; refuses one that makes no sweep."""
@@ -158,7 +187,13 @@ class Grid(Experiment):
 
     def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
         """Sessions for some settings on some seeds."""
-        return _open(self.plan, list(lanes), list(seeds))
+        plan = self.plan
+        by_name = {learner.name: learner for learner in plan.learners}
+        versions = [_version(plan, by_name[lane.method], 0.0 if lane.beta is None else lane.beta) for lane in lanes]
+        learners = [version._replace(name=name) for version, name in zip(versions, self.names(lanes), strict=True)]
+        lrs = [lane.lr for lane in lanes if lane.lr is not None]  # in a sweep all have one
+        run = dataclasses.replace(plan.run, seeds=list(seeds), lr=lrs)
+        return Recording(open_sessions(plan.task, plan.teacher, learners, run))
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
         """Refuses a task without a target to be near to."""
@@ -170,23 +205,14 @@ class Grid(Experiment):
 def _version(plan: Plan, method: Learner, beta: float) -> Learner:
     """A learner with a β and nothing left open."""
 
-    def no_auto(*asked: Any) -> float:
+    def no_auto(*arguments: Any) -> float:
         raise InputError(f"method {method.name!r} finds its own β for one η: try it with ital run, a sweep gives both")
 
-    told = situation(plan.task, plan.teacher, dataclasses.replace(plan.run, beta=beta), auto_beta=no_auto)
-    return method.resolve(method, told)._replace(resolve=lambda learner, situation: learner)
+    context = situation(plan.task, plan.teacher, dataclasses.replace(plan.run, beta=beta), auto_beta=no_auto)
+    return method.resolve(method, context)._replace(resolve=lambda learner, situation: learner)
 
 
 def _has_beta(plan: Plan, method: Learner) -> bool:
     """Whether β touches a learner."""
-    one, other = (jax.tree.leaves(_version(plan, method, beta).settings) for beta in (0.0, 1.0))
-    return not all(map(np.array_equal, one, other))
-
-
-def _open(plan: Plan, lanes: list[Point], seeds: list[int]) -> Recording:
-    by_name = {learner.name: learner for learner in plan.learners}
-    versions = [_version(plan, by_name[lane.method], 0.0 if lane.beta is None else lane.beta) for lane in lanes]
-    learners = [version._replace(name=str(number)) for number, version in enumerate(versions)]
-    lrs = [lane.lr for lane in lanes if lane.lr is not None]  # in a sweep all have one
-    run = dataclasses.replace(plan.run, seeds=seeds, lr=lrs)
-    return Recording(open_sessions(plan.task, plan.teacher, learners, run))
+    at_zero, at_one = (jax.tree.leaves(_version(plan, method, beta).settings) for beta in (0.0, 1.0))
+    return not all(map(np.array_equal, at_zero, at_one))

@@ -11,22 +11,32 @@ from ital.experiments._run import Outcome
 from ital.experiments._sweep import Sweep
 from ital.figures import in_legend_order, label
 from ital.results import computed, divergence, mean_and_error, measured, metrics_of
+from ital.tasks import Metric
 
 
 def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
-    """Prints mean ± standard error at the last step per method, the best in bold, what diverged, and the files."""
+    """Print mean ± standard error at the last step per method, the best in bold, what diverged, and the files.
+
+    Args:
+        outcome: what :func:`run` returned.
+        console: where to print; None for standard output.
+    """
     console = console or Console()
     console.print(table(outcome))
     for method in outcome.curves["method"].values:
-        found = divergence(outcome.curves, method)
-        if found:
-            step, seeds = found
+        diverged = divergence(outcome.curves, method)
+        if diverged:
+            step, seeds = diverged
             n = computed(outcome.curves, method).sizes["seed"]
             name = label(outcome.curves, method)
             console.print(
                 f"[bold red]{name} diverged[/]: values are not finite from step {step} on ({seeds} of {n} seeds). "
                 "Try a smaller --lr or --beta."
             )
+    _print_files(outcome, console)
+
+
+def _print_files(outcome: Outcome | Sweep, console: Console) -> None:
     if not outcome.lanes_computed:
         console.print("Everything was there already; nothing was computed.")
     for file in outcome.files:
@@ -48,9 +58,10 @@ def table(outcome: Outcome) -> Table:
     cells: dict[str, list[tuple[float, float]]] = {}
     for metric in metrics:
         curve = [computed(curves, method)[metric].transpose("seed", "step").values for method in methods]
-        at = np.append(0, np.flatnonzero(measured(curves, metric)))[-1]
-        cells[metric] = [tuple(map(float, mean_and_error(lanes[:, at]))) for lanes in curve]  # type: ignore[misc]
-    best = {metric: _best(task.metrics, metric, [mean for mean, _ in values]) for metric, values in cells.items()}
+        last_measured = np.append(0, np.flatnonzero(measured(curves, metric)))[-1]
+        ends = [mean_and_error(lanes[:, last_measured]) for lanes in curve]
+        cells[metric] = [(float(mean), float(error)) for mean, error in ends]
+    best = {metric: _best(task.metrics.get(metric), [mean for mean, _ in cells[metric]]) for metric in metrics}
     for i, method in enumerate(methods):
         diverged = divergence(curves, method) is not None
         row = [
@@ -65,7 +76,12 @@ def table(outcome: Outcome) -> Table:
 
 
 def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
-    """Prints each method's best setting, the winner, where awareness pays, and the files."""
+    """Print each method's best setting, the winner, where awareness pays, and the files.
+
+    Args:
+        sweep: what :func:`sweep` returned.
+        console: where to print; None for standard output.
+    """
     console = console or Console()
     verdicts = sweep.verdicts()
     console.print(best_settings(sweep, verdicts))
@@ -74,20 +90,21 @@ def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
             console.print(line, soft_wrap=True, highlight=False)
     if any(setting.edge for verdict in verdicts for setting in verdict.best):
         console.print("edge: this value is at the end of its range; a wider grid may find a better one.")
-    if not sweep.lanes_computed:
-        console.print("Everything was there already; nothing was computed.")
-    for file in sweep.files:
-        console.print(str(file), soft_wrap=True, highlight=False)
+    _print_files(sweep, console)
 
 
 def print_failures(incomplete: Incomplete, console: Console | None = None) -> None:
-    """Prints each cell that failed, with the traceback of its last attempt and the command that tries it again."""
+    """Print each cell that failed, with the traceback of its last attempt and the command that tries it again.
+
+    Args:
+        incomplete: the error that :func:`run` or :func:`sweep` raised.
+        console: where to print; None for standard error.
+    """
     console = console or Console(stderr=True)
     for failure in incomplete.failures:
         cell = failure.cell
-        console.print(
-            f"[bold red]failed[/] after {failure.attempts} attempts: cell {cell}", soft_wrap=True, highlight=False
-        )
+        line = f"[bold red]failed[/] after {failure.attempts} attempts: cell {cell}"
+        console.print(line, soft_wrap=True, highlight=False)
         console.print(Text(failure.traceback.rstrip()), soft_wrap=True)
         again = cell.experiment.command(cell.lanes, cell.seeds, incomplete.out)
         console.print(Text(f"try it again with: {again}"), soft_wrap=True)
@@ -105,14 +122,12 @@ def best_settings(sweep: Sweep, verdicts: list[tuning.Verdict]) -> Table:
         shown.add_column(column, justify="right")
     shown.add_column("edge")
     for verdict in verdicts:
-        for place, one in enumerate(verdict.best):
-            number, style = ("" if place else str(verdict.step)), ("" if place else "bold")
-            beta = "" if one.beta is None else f"{one.beta:g}"
-            reached = _cell(one.mean, one.error, bold=not place, diverged=not np.isfinite(one.mean))
-            share = f"{one.share:.2g}" if np.isfinite(one.share) else ""
-            shown.add_row(
-                number, Text(one.label, style=style), f"{one.lr:g}", beta, reached, share, ", ".join(one.edge)
-            )
+        for place, best in enumerate(verdict.best):
+            number, method = ("" if place else str(verdict.step)), Text(best.label, style="" if place else "bold")
+            beta = "" if best.beta is None else f"{best.beta:g}"
+            reached = _cell(best.mean, best.error, bold=not place, diverged=not np.isfinite(best.mean))
+            share = f"{best.share:.2g}" if np.isfinite(best.share) else ""
+            shown.add_row(number, method, f"{best.lr:g}", beta, reached, share, ", ".join(best.edge))
         shown.add_section()
     return shown
 
@@ -141,12 +156,11 @@ def conclusions(sweep: Sweep, verdict: tuning.Verdict) -> list[str]:
     return lines
 
 
-def _best(described: object, metric: str, means: list[float]) -> float | None:
+def _best(described: Metric | None, means: list[float]) -> float | None:
     finite = [mean for mean in means if np.isfinite(mean)]
-    info = described.get(metric)  # type: ignore[attr-defined]
-    if not finite or info is None:
+    if not finite or described is None:
         return None
-    return max(finite) if info.higher_is_better else min(finite)
+    return max(finite) if described.higher_is_better else min(finite)
 
 
 def _cell(mean: float, error: float, *, bold: bool, diverged: bool) -> Text:

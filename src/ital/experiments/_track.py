@@ -42,14 +42,14 @@ def track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Sequ
     try:
         return _track(client, experiment, result, files)
     except Exception as error:
-        told = f"could not log everything ({' '.join(str(error).split())[:200]}); the results are written"
-        raise OSError(errno.EIO, told, client.tracking_uri) from error
+        reason = f"could not log everything ({' '.join(str(error).split())[:200]}); the results are written"
+        raise OSError(errno.EIO, reason, client.tracking_uri) from error
 
 
 def _track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Sequence[Path]) -> int:
     name = f"ital/{experiment.folder.as_posix()}" + ("/sweep" if experiment.axes else "")
-    known = client.get_experiment_by_name(name)
-    place = known.experiment_id if known else client.create_experiment(name)
+    stored = client.get_experiment_by_name(name)
+    place = stored.experiment_id if stored else client.create_experiment(name)
     logged = 0
     for lane in experiment.lanes:
         curves = _of_lane(experiment, result, lane)
@@ -73,11 +73,8 @@ def _of_lane(experiment: Experiment, result: "xr.Dataset", lane: Point) -> "xr.D
     """The curves of a lane, dimensions (seed, step): only the seeds that were computed; None if there are none."""
     if lane.method not in result["method"].values:
         return None
-    at = {
-        name: index if isinstance(index, int) else 0
-        for name, index in zip(experiment.axes, experiment.place(lane), strict=True)
-    }
-    curves = result.sel({"method": lane.method}).isel(at)
+    indices = [index if isinstance(index, int) else 0 for index in experiment.place(lane)]
+    curves = result.sel({"method": lane.method}).isel(dict(zip(experiment.axes, indices, strict=True)))
     curves = curves.isel(seed=np.flatnonzero(curves["computed"].values))
     return curves if curves.sizes["seed"] else None
 
@@ -91,8 +88,8 @@ def _content(settings: dict[str, Any], curves: "xr.Dataset") -> str:
 
 
 def _run_name(experiment: Experiment, lane: Point) -> str:
-    told = [f"{axis}={value:g}" for axis in experiment.axes if (value := getattr(lane, axis)) is not None]
-    return " ".join([lane.method, *told])
+    numbers = [f"{axis}={value:g}" for axis in experiment.axes if (value := getattr(lane, axis)) is not None]
+    return " ".join([lane.method, *numbers])
 
 
 def _log(client: Any, run: str, settings: dict[str, Any], curves: "xr.Dataset", files: Sequence[Path]) -> None:
@@ -113,13 +110,7 @@ def _rows(curves: "xr.Dataset") -> Iterator[tuple[str, float, int]]:
     steps = curves["step"].values.tolist()
     for metric in metrics_of(curves):
         lanes = curves[metric].transpose("seed", "step").values
-        named = [
-            ("mean", mean_and_error(lanes)[0]),
-            *((f"seed-{s}", row) for s, row in zip(curves["seed"].values, lanes, strict=True)),
-        ]
-        for name, row in named:
-            yield from (
-                (f"{metric}/{name}", float(value), step)
-                for step, value in zip(steps, row, strict=True)
-                if np.isfinite(value)
-            )
+        names = ["mean", *(f"seed-{seed}" for seed in curves["seed"].values)]
+        for name, row in zip(names, [mean_and_error(lanes)[0], *lanes], strict=True):
+            finite = [(step, float(value)) for step, value in zip(steps, row, strict=True) if np.isfinite(value)]
+            yield from ((f"{metric}/{name}", value, step) for step, value in finite)

@@ -59,10 +59,6 @@ def _cnn(constructor: str, network: str, data: _formats.Images) -> Callable[...,
     return functools.partial(getattr(_networks, constructor), int(network), side=data.train_x.shape[1])
 
 
-def _part(show: Show, before: float, share: float, done: float) -> None:
-    show(before + share * done, "extracting")
-
-
 def _extracted(
     make: Callable[[str, str], _extractors.Extractor],
     size: int,
@@ -82,11 +78,11 @@ def _extracted(
     splits = {"train": (data.train, False), "mirrored": (data.train, True), "test": (data.test, False)}
     total, before, features = sum(len(files) for files, _ in splits.values()), 0, {}
     for split, (files, mirrored) in splits.items():
+        first, share = before / total, len(files) / total
+        tell = lambda done, first=first, share=share: show(first + share * done, "extracting")  # noqa: E731
         features[split] = _extractors.extract_all(
-            extractor, files, size, working / f"{network}-{split}",
-            functools.partial(_part, show, before / total, len(files) / total),
-            mirrored=mirrored,
-        ).astype(np.float32)  # fmt: skip
+            extractor, files, size, working / f"{network}-{split}", tell, mirrored=mirrored
+        ).astype(np.float32)
         before += len(files)
     mean, deviation = features["train"].mean(axis=0), features["train"].std(axis=0) + 1e-3
     train, mirrored, test = ((part - mean) / deviation for part in features.values())
@@ -143,9 +139,25 @@ def build(
     epochs: int | None = None,
     show: Show = lambda done, text: None,
 ) -> Path:
-    """Trains the networks of ``name`` on the data in a folder and writes their feature file.
+    """Train the networks of ``name`` and write their feature file.
 
-    What is finished is kept in a folder beside the file until all of it is: an interrupted build goes on there.
+    What is finished is kept in a folder beside the file until all of it is: an interrupted build resumes there.
+
+    Args:
+        name: e.g. ``mnist`` or ``equation``.
+        data: folder of the data set; None for where ``ital data get`` puts it.
+        out: the file; None for the user's own folder.
+        seed: seed of the training and of the choice of rows.
+        rows: number of training rows in the file; None for the usual number.
+        epochs: number of epochs; None for the usual number.
+        show: called with the share that is done and what is being done.
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: if there are no such features, the data cannot be read, a library is missing, or the training
+            diverged.
     """
     if name not in KINDS and name not in ("mnist-pixels", "equation"):
         raise InputError(f"unknown features {name!r}: known are {', '.join([*KINDS, 'mnist-pixels', 'equation'])}")
@@ -158,12 +170,12 @@ def build(
         if data is not None:
             raise InputError("features of equations need no data: their trajectories are generated")
         return with_extra("_equations").build(out, seed=seed, show=show)
-    of = name.removesuffix("-pixels")  # the data set
-    folder = data_folder(of) if data is None else data
+    data_set = name.removesuffix("-pixels")
+    folder = data_folder(data_set) if data is None else data
     if not folder.is_dir():
         raise InputError(
             f"no data for {name}: {folder} is not a folder. Give the data with --data DIR"
-            + (f", or fetch it with: ital data get {of}" if of in ("mnist", "cifar10") else "")
+            + (f", or fetch it with: ital data get {data_set}" if data_set in ("mnist", "cifar10") else "")
         )
     if name == "mnist-pixels":
         return with_extra("_pixels").build(folder, out, seed=seed, rows=rows)

@@ -9,7 +9,17 @@ from ital.features._file import accuracy, load
 
 
 def check(file: Path) -> Iterator[str]:
-    """Lines about a feature file; refuses one whose last layers do not reach what its card says."""
+    """Lines about a feature file, with its accuracies recomputed.
+
+    Args:
+        file: the file.
+
+    Yields:
+        The lines.
+
+    Raises:
+        InputError: if the last layers do not reach what the card says.
+    """
     loaded = load(file)
     card = loaded.card
     yield f"{file}: {card['data']}"
@@ -22,15 +32,15 @@ def check(file: Path) -> Iterator[str]:
     for network, reached in card.get("accuracy", {}).items():
         role = "learner" if network == card["learner"] else "teacher"
         layer = loaded.last_layers[network]
-        told = ", ".join(f"{what.removeprefix('test_')} {value:.2%}" for what, value in reached.items())
-        yield f"  {role} {network}: {layer.shape[1] - 1} features; test accuracy when built: {told}"
+        then = ", ".join(f"{score.removeprefix('test_')} {value:.2%}" for score, value in reached.items())
+        yield f"  {role} {network}: {layer.shape[1] - 1} features; test accuracy when built: {then}"
         line = f"    now, on the training rows here: {accuracy(loaded.views[network], layer, loaded.labels):.2%}"
         wrong = []
-        for what, value in reached.items() if network in loaded.test_views else ():
-            now = accuracy(loaded.test_views[network], layer, loaded.test_labels, int(what[-1]))
-            line += f"; on all test rows: {what.removeprefix('test_')} {now:.2%}"
+        for score, value in reached.items() if network in loaded.test_views else ():
+            now = accuracy(loaded.test_views[network], layer, loaded.test_labels, int(score[-1]))
+            line += f"; on all test rows: {score.removeprefix('test_')} {now:.2%}"
             if abs(now - value) > max(0.005, 3 / len(loaded.test_labels)):
-                wrong.append(f"{file}: {network} reaches {now:.2%} ({what}), but its card says {value:.2%}")
+                wrong.append(f"{file}: {network} reaches {now:.2%} ({score}), but its card says {value:.2%}")
         yield line
         if wrong:
             raise InputError(wrong[0])

@@ -27,9 +27,9 @@ NETWORKS = ("45", "40", "50")  # the learner's first
 TRAIN, HELD_OUT, FRESH = 1, 2, 3
 
 
-def stream(seed: int, which: int) -> int:
+def stream(seed: int, kind: int) -> int:
     """The seed of the random equations of one kind, never those of another kind."""
-    return 4 * seed + which
+    return 4 * seed + kind
 
 
 class EquationRecipe(NamedTuple):
@@ -64,11 +64,10 @@ class EncodedPairs(NamedTuple):
 
 def encoded_pairs(seed: int, chunk: int, *, count: int = equation.CHUNK, negatives: int = 1) -> EncodedPairs:
     """The pairs of a chunk of trajectories, encoded."""
-    made = equation.some_pairs(seed, chunk, count, times=negatives)
-    both = np.stack([made.high, made.low], axis=1).astype(np.int32)
-    operations = np.array(made.operations)
-    up = made.positive
-    return EncodedPairs(equation.encode(made.texts), both[up], both[~up], operations[up], operations[~up])
+    pairs = equation.some_pairs(seed, chunk, count, times=negatives)
+    places = np.stack([pairs.high, pairs.low], axis=1).astype(np.int32)
+    operations, up = np.array(pairs.operations), pairs.positive
+    return EncodedPairs(equation.encode(pairs.texts), places[up], places[~up], operations[up], operations[~up])
 
 
 def joined(parts: list[EncodedPairs]) -> EncodedPairs:
@@ -84,23 +83,23 @@ def joined(parts: list[EncodedPairs]) -> EncodedPairs:
 def gather_pairs(
     seed: int, trajectories: int, folder: Path, *, negatives: int, workers: int, show: Callable[[float], None]
 ) -> EncodedPairs:
-    """The pairs of so many trajectories (whole thousands), ten thousand kept in a file as soon as they are made."""
+    """The pairs of trajectories (whole thousands), each ten thousand kept in a file as soon as they are made."""
     folder.mkdir(parents=True, exist_ok=True)
     chunks = -(-trajectories // equation.CHUNK)
     tens = [range(first, min(first + 10, chunks)) for first in range(0, chunks, 10)]
     files = [folder / f"pairs-{seed}-{negatives}-{ten.start}-{ten.stop}.npz" for ten in tens]
     missing = [chunk for ten, file in zip(tens, files, strict=True) if not file.is_file() for chunk in ten]
     count = min(equation.CHUNK, trajectories)
-    made = equation.in_parallel(encoded_pairs, seed, missing, workers, count=count, negatives=negatives)
+    new_chunks = equation.in_parallel(encoded_pairs, seed, missing, workers, count=count, negatives=negatives)
     parts = []
     for ten, file in zip(tens, files, strict=True):
         if not file.is_file():
-            part = joined([next(made) for _ in ten])
+            part = joined([next(new_chunks) for _ in ten])
             temporary = file.with_name(f".{file.stem}.part.npz")
             np.savez(temporary, **part._asdict())
             os.replace(temporary, file)
-        with np.load(file) as kept:
-            parts.append(EncodedPairs(*(kept[name] for name in EncodedPairs._fields)))
+        with np.load(file) as arrays:
+            parts.append(EncodedPairs(*(arrays[name] for name in EncodedPairs._fields)))
         show(ten.stop / chunks)
     return joined(parts)
 
@@ -125,11 +124,12 @@ def _steps_of(data: tuple[Any, ...], network: Network, state: Any, positives: Ar
     optimiser = _optimiser(recipe.rate, total)
     arrays, static = eqx.partition(network, eqx.is_inexact_array)
 
-    def step(carry: tuple[Any, Any], now: tuple[Array, Array]) -> tuple[tuple[Any, Any], Array]:
+    def loss(arrays: Any, positives: Array, negatives: Array) -> Array:
+        return loss_of(eqx.combine(arrays, static), codes, positives, negatives, recipe.decay)
+
+    def step(carry: tuple[Any, Any], batch: tuple[Array, Array]) -> tuple[tuple[Any, Any], Array]:
         arrays, state = carry
-        value, gradient = jax.value_and_grad(lambda a: loss_of(eqx.combine(a, static), codes, *now, recipe.decay))(
-            arrays
-        )
+        value, gradient = jax.value_and_grad(loss)(arrays, *batch)
         update, state = optimiser.update(gradient, state, arrays)
         return (eqx.apply_updates(arrays, update), state), value
 
@@ -158,14 +158,14 @@ def train(
     for epoch in range(done // per_epoch, recipe.epochs):
         rng = np.random.default_rng([seed, epoch])
         orders = [
-            pairs_now[rng.permutation(len(pairs_now))[: per_epoch * size]].reshape(per_epoch, size, 2)
-            for pairs_now, size in ((pairs.positives, up), (pairs.negatives, down))
+            rows[rng.permutation(len(rows))[: per_epoch * size]].reshape(per_epoch, size, 2)
+            for rows, size in ((pairs.positives, up), (pairs.negatives, down))
         ]
         first = done - epoch * per_epoch
         for a in range(first, per_epoch, at_once):
             b = min(a + at_once, per_epoch)
-            now = (jnp.asarray(order[a:b]) for order in orders)
-            network, state, value = _steps_of((codes, recipe, total), network, state, *now)
+            batches = (jnp.asarray(order[a:b]) for order in orders)
+            network, state, value = _steps_of((codes, recipe, total), network, state, *batches)
             done += b - a
             if done % 500 == 0 or b == per_epoch:
                 keep(checkpoint, identity, done, (network, state))
@@ -191,11 +191,11 @@ def pair_accuracy(network: Network, pairs: EncodedPairs) -> dict[str, Any]:
 
 
 def search_accuracy(network: Network, seed: int, fresh: int, random: int = 5) -> dict[str, float]:
-    """How many of so many fresh equations greedy search simplifies exactly, with w* and with random w in U(−1, 1)."""
+    """The share of fresh equations that greedy search simplifies exactly, with w* and with random w in U(−1, 1)."""
     rng = np.random.default_rng(stream(seed, FRESH))
     equations = [equation.random_equation(rng) for _ in range(fresh)]
-    others = rng.uniform(-1, 1, (random, len(network.value))).astype(np.float32)
-    weights = np.concatenate([np.asarray(network.value)[None], others])
+    random_weights = rng.uniform(-1, 1, (random, len(network.value))).astype(np.float32)
+    weights = np.concatenate([np.asarray(network.value)[None], random_weights])
     ends = equation.greedy_ends(equation.Explorer(features_of(network)), equations, weights)
     right = np.array([[end == equation.simplified(e) for end in row] for e, row in zip(equations, ends, strict=True)])
     return {"w*": float(right[:, 0].mean()), "random w": float(right[:, 1:].mean()), "equations": fresh}
@@ -216,16 +216,12 @@ def row_texts(seed: int, recipe: EquationRecipe) -> list[str]:
 def build(
     out: Path, *, seed: int = 0, recipe: EquationRecipe | None = None, show: Show = lambda done, text: None
 ) -> Path:
-    """Trains the three networks and writes the feature file; an interrupted build goes on where it was."""
+    """Trains the three networks and writes the feature file; an interrupted build resumes where it was."""
     recipe = recipe or EquationRecipe()
     working = out.with_name(f"{out.name}.building")
-    workers = os.cpu_count() or 1
-
-    def gathering(done: float) -> None:
-        show(0.3 * done, "equation: trajectories and pairs")
-
-    gather = functools.partial(gather_pairs, folder=working, workers=workers)
-    pairs = gather(stream(seed, TRAIN), recipe.trajectories, negatives=recipe.negatives, show=gathering)
+    gather = functools.partial(gather_pairs, folder=working, workers=os.cpu_count() or 1)
+    tell = lambda done: show(0.3 * done, "equation: trajectories and pairs")  # noqa: E731
+    pairs = gather(stream(seed, TRAIN), recipe.trajectories, negatives=recipe.negatives, show=tell)
     held_out = gather(stream(seed, HELD_OUT), recipe.held_out, negatives=1, show=lambda done: None)
     texts = row_texts(seed, recipe)
     codes = equation.encode(texts)
@@ -266,7 +262,7 @@ def build(
 
 
 def check(file: Path, rows: int = 500) -> list[str]:
-    """Lines of the data card, with accuracies on the first thousand held-out trajectories computed anew.
+    """Lines of the data card, with accuracies on the first thousand held-out trajectories computed again.
 
     Refuses a file whose rows are not what its networks make of the equations, or whose card says otherwise.
     """
@@ -275,25 +271,23 @@ def check(file: Path, rows: int = 500) -> list[str]:
     recipe = EquationRecipe(**card["recipe"])
     lines = [f"{len(loaded.labels)} training rows, {len(loaded.test_labels)} test rows"]
     count = min(equation.CHUNK, recipe.held_out)
-    some = encoded_pairs(stream(card["seed"], HELD_OUT), 0, count=count)
+    pairs = encoded_pairs(stream(card["seed"], HELD_OUT), 0, count=count)
     codes = equation.encode(row_texts(card["seed"], recipe)[: min(rows, len(loaded.labels))])
     for view in (card["learner"], *card["teachers"]):
         network = from_weights(int(view), loaded.weights, f"{view}/")
         gap = np.abs(features_of(network)(codes) - loaded.views[view][: len(codes)]).max()
         if not gap < 0.01:
             raise InputError(f"{file}: the rows of {view} are not what its network makes of the equations")
-        said, now = card["reached"][view], pair_accuracy(network, some)
+        ordered, searches = card["reached"][view]["pairs"], card["reached"][view]["simplification"]
+        now = pair_accuracy(network, pairs)["all"]
         role = "learner" if view == card["learner"] else "teacher"
-        lines.append(f"{role} {view}: pairs ordered rightly {said['pairs']['all']:.2%}; now, on some: {now['all']:.2%}")
-        if abs(now["all"] - said["pairs"]["all"]) > 0.02:
-            raise InputError(f"{file}: {view} orders {now['all']:.2%} of pairs, but its card says otherwise")
+        lines.append(f"{role} {view}: pairs ordered rightly {ordered['all']:.2%}; now, on some: {now:.2%}")
+        if abs(now - ordered["all"]) > 0.02:
+            raise InputError(f"{file}: {view} orders {now:.2%} of pairs, but its card says otherwise")
         for kind in ("positives", "negatives"):
-            by_operation = said["pairs"][f"{kind} by operation"].items()
-            told = ", ".join(
-                f"{operation} {counted['accuracy']:.1%} of {counted['pairs']:,}" for operation, counted in by_operation
-            )
-            lines.append(f"  {kind} {said['pairs'][kind]:.2%}: {told}")
-        searches = said["simplification"]
+            counts = ordered[f"{kind} by operation"].items()
+            by_operation = ", ".join(f"{name} {of['accuracy']:.1%} of {of['pairs']:,}" for name, of in counts)
+            lines.append(f"  {kind} {ordered[kind]:.2%}: {by_operation}")
         lines.append(
             f"  greedy search simplifies {searches['w*']:.1%} of {searches['equations']} fresh equations with w*, "
             f"{searches['random w']:.1%} with random w"

@@ -87,18 +87,18 @@ def extract_all(
     for rows in in_batches(len(files), part):
         file = keep.with_name(f"{keep.name}-{_fingerprint(files[rows], size, mirrored)}.npy")
         try:
-            found = np.load(file, allow_pickle=False)
+            features = np.load(file, allow_pickle=False)
         except (OSError, ValueError, EOFError):
             network = extractor()
-            several = [network(images) for images in _pictures(files[rows], size, batch, mirrored)]
-            found = np.concatenate(several).astype(np.float16)
-            if not np.isfinite(found).all():
+            batches = [network(images) for images in _pictures(files[rows], size, batch, mirrored)]
+            features = np.concatenate(batches).astype(np.float16)
+            if not np.isfinite(features).all():
                 raise InputError("the extractor made numbers that half precision cannot hold") from None
             file.parent.mkdir(parents=True, exist_ok=True)
             temporary = file.with_name(f".part-{file.name}")
-            np.save(temporary, found)
+            np.save(temporary, features)
             temporary.replace(file)
-        parts.append(found)
+        parts.append(features)
         show(rows.stop / len(files))
     return np.concatenate(parts)
 

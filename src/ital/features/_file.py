@@ -20,9 +20,14 @@ from ital.errors import InputError
 class Features(NamedTuple):
     """What a feature file holds.
 
-    ``views[network]`` (N, d) are paired row by row, with ``labels`` (N,); ``test_views`` likewise with
-    ``test_labels``, for the learner's network at least; ``last_layers[network]`` (K, d + 1) is [W, b]; ``weights``
-    are those of the networks themselves, where new rows must be seen through them.
+    Attributes:
+        card: the data card: what the file was made of, and how.
+        labels: labels of the rows (N,).
+        views: network → its view of the rows (N, d), paired row by row.
+        last_layers: network → its last layer [W, b] (K, d + 1).
+        test_labels: labels of the test rows.
+        test_views: network → its view of the test rows, for the learner's network at least.
+        weights: weights of the networks themselves, where new rows must be seen through them.
     """
 
     card: dict[str, Any]
@@ -40,8 +45,23 @@ class Features(NamedTuple):
 
 
 def save(features: Features, file: Path) -> Path:
-    """Writes the file, complete or not at all, with the checksum of all arrays in its card."""
-    arrays = _arrays(features)
+    """Write a feature file, complete or not at all, with the checksum of all arrays in its card.
+
+    Args:
+        features: the content.
+        file: where to write it.
+
+    Returns:
+        The file.
+    """
+    arrays = {
+        "labels": features.labels,
+        "test_labels": features.test_labels,
+        **{f"view/{name}": view for name, view in features.views.items()},
+        **{f"test/{name}": view for name, view in features.test_views.items()},
+        **{f"last/{name}": layer for name, layer in features.last_layers.items()},
+        **{f"net/{name}": array for name, array in features.weights.items()},
+    }
     card = {**features.card, "checksum": checksum(features.card, arrays)}
     buffer = io.BytesIO()
     content: dict[str, Any] = {"card": np.array(json.dumps(card, indent=1)), **arrays}
@@ -52,7 +72,17 @@ def save(features: Features, file: Path) -> Path:
 
 
 def load(file: Path) -> Features:
-    """Reads a feature file and refuses one that is damaged."""
+    """Read a feature file.
+
+    Args:
+        file: the file.
+
+    Returns:
+        Its content.
+
+    Raises:
+        InputError: if the file is missing or damaged.
+    """
     try:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -79,8 +109,8 @@ def load(file: Path) -> Features:
 
 def checksum(card: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
     """SHA-256 of the card (but for its checksum) and of all arrays with their names, types and shapes."""
-    said = {name: value for name, value in card.items() if name != "checksum"}
-    digest = hashlib.sha256(json.dumps(said, sort_keys=True).encode())
+    content = {name: value for name, value in card.items() if name != "checksum"}
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     for name in sorted(arrays):
         array = np.ascontiguousarray(arrays[name])
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
@@ -88,34 +118,44 @@ def checksum(card: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _arrays(features: Features) -> dict[str, np.ndarray]:
-    return {
-        "labels": features.labels,
-        "test_labels": features.test_labels,
-        **{f"view/{name}": view for name, view in features.views.items()},
-        **{f"test/{name}": view for name, view in features.test_views.items()},
-        **{f"last/{name}": layer for name, layer in features.last_layers.items()},
-        **{f"net/{name}": array for name, array in features.weights.items()},
-    }
-
-
 def own_folder() -> Path:
-    """Where ``ital features build`` puts its files: $ITAL_FEATURES, else the user's data folder."""
+    """Where ``ital features build`` puts its files: $ITAL_FEATURES, else the user's data folder.
+
+    Returns:
+        The folder, which need not exist.
+    """
     base = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share")
     return Path(os.environ.get("ITAL_FEATURES") or base / "ital" / "features")
 
 
 def find(name: str) -> Path | None:
-    """The feature file of that name: the user's own, else the one that comes with the package."""
-    own = own_folder() / f"{name}.npz"
-    if own.is_file():
-        return own
+    """The feature file of that name: the user's own, else the one that comes with the package.
+
+    Args:
+        name: e.g. ``mnist``.
+
+    Returns:
+        The file, or None if there is none.
+    """
+    users = own_folder() / f"{name}.npz"
+    if users.is_file():
+        return users
     with resources.as_file(resources.files("ital.features") / "data" / f"{name}.npz") as shipped:
         return shipped if shipped.is_file() else None
 
 
 def accuracy(view: np.ndarray, layer: np.ndarray, labels: np.ndarray, top: int = 1) -> float:
-    """How often a last layer has the label among its ``top`` largest outputs (the first wins a tie)."""
+    """How often a last layer has the label among its ``top`` largest outputs (the first wins a tie).
+
+    Args:
+        view: features of the rows (N, d).
+        layer: the last layer [W, b] (K, d + 1).
+        labels: labels of the rows (N,).
+        top: number of outputs that count.
+
+    Returns:
+        The share, in [0, 1].
+    """
     outputs = view.astype(np.float32) @ layer[:, :-1].T + layer[:, -1]
     best = np.argsort(-outputs, axis=1, kind="stable")[:, :top]
     return float(np.mean((best == labels[:, None]).any(axis=1)))

@@ -23,7 +23,18 @@ def data_folder(name: str) -> Path:
 
 
 def get_data(name: str, out: Path | None = None) -> list[Path]:
-    """Downloads MNIST or CIFAR-10 through scikit-learn and writes idx files or Python batches; returns them."""
+    """Download MNIST or CIFAR-10 through scikit-learn and write idx files or Python batches.
+
+    Args:
+        name: ``mnist`` or ``cifar10``.
+        out: the folder; None for the user's own.
+
+    Returns:
+        The files.
+
+    Raises:
+        InputError: if there is no such data set, or it cannot be fetched.
+    """
     if name not in OPENML:
         raise InputError(
             f"{name!r} cannot be fetched: known are {', '.join(OPENML)}. Tiny ImageNet is read from its own folders, "

@@ -11,7 +11,14 @@ from ital.features._file import find, load
 
 
 def equation_file() -> Path:
-    """The feature file of the equation tasks; refuses if there is none."""
+    """The feature file of the equation tasks.
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: if there is none.
+    """
     file = find("equation")
     if file is None:
         raise InputError("features of equations are not here: ital features build equation")
@@ -19,14 +26,26 @@ def equation_file() -> Path:
 
 
 def learned_value() -> tuple[Explorer, np.ndarray]:
-    """Features of any equation, and w* of the value function over them, as they come with the package."""
+    """Features of any equation, and w* of the value function over them, as they come with the package.
+
+    Returns:
+        The features of equations, and w* (d,).
+    """
     file = equation_file()
     return explorer(file, load(file).version)
 
 
 @functools.lru_cache(maxsize=2)
 def explorer(file: Path, version: str) -> tuple[Explorer, np.ndarray]:
-    """Successors and features of equations through the learner's network, and its w*: shared by all tasks of a file."""
+    """Successors and features of equations through the learner's network, and its w*: shared by all tasks of a file.
+
+    Args:
+        file: the feature file of the equation tasks.
+        version: version of its content.
+
+    Returns:
+        The features of equations, and w* (d,).
+    """
     from ital.equation.network import features_of, from_weights
 
     loaded = load(file)

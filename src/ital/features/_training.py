@@ -79,12 +79,11 @@ def _epoch(
     keys = jax.random.split(jax.random.fold_in(key, 1), steps)
     losses = []
     for part in in_batches(steps, 1 if jax.default_backend() == "cpu" else steps):
-        trained, optimiser_state, some = _steps_of(
-            (x, y, recipe, steps), trained, optimiser_state, order[part], keys[part]
-        )
-        losses.append(some)
+        data = (x, y, recipe, steps)
+        trained, optimiser_state, loss = _steps_of(data, trained, optimiser_state, order[part], keys[part])
+        losses.append(loss)
         if part.stop % 16 == 0:
-            jax.block_until_ready(some)  # no more than a few steps ahead of what is shown
+            jax.block_until_ready(loss)  # no more than a few steps ahead of what is shown
             show(part.stop / steps)
     return trained, optimiser_state, float(np.mean(jax.device_get(losses)))
 
@@ -104,9 +103,9 @@ def _steps_of(
         outputs, state = eqx.combine(arrays, static)(augmented(batch, moved) if recipe.augment else batch, state, key)
         return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(outputs, y[rows])), state
 
-    def step(carry: tuple[Any, ...], now: tuple[Array, PRNGKeyArray]) -> tuple[tuple[Any, ...], Array]:
+    def step(carry: tuple[Any, ...], batch: tuple[Array, PRNGKeyArray]) -> tuple[tuple[Any, ...], Array]:
         arrays, state, optimiser_state = carry
-        (value, state), gradient = jax.value_and_grad(loss, has_aux=True)(arrays, state, *now)
+        (value, state), gradient = jax.value_and_grad(loss, has_aux=True)(arrays, state, *batch)
         update, optimiser_state = optimiser.update(gradient, optimiser_state, arrays)
         return (eqx.apply_updates(arrays, update), state, optimiser_state), value
 
@@ -160,7 +159,7 @@ def _digest(*arrays: np.ndarray) -> str:
 
 
 def keep(checkpoint: Path, identity: str, done: int, tree: Any) -> None:
-    """Writes what so many epochs or steps led to, complete or not at all."""
+    """Writes what ``done`` epochs or steps led to, complete or not at all."""
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
     buffer.write(json.dumps({"identity": identity, "done": done}).encode() + b"\n")

@@ -34,7 +34,19 @@ DASHES = {"batch": (0, (1, 1)), "sgd": (0, (4, 1.5)), "imt": (0, (6, 1, 1, 1))}
 
 
 def plot_curves(curves: "xr.Dataset", task: Task, metrics: Sequence[str] | None = None) -> "Figure":
-    """A figure with the task's panels (or the given metrics), all methods in each."""
+    """A figure with the task's panels (or the given metrics), all methods in each.
+
+    Args:
+        curves: curves of a run.
+        task: the task.
+        metrics: names of the metrics, one panel each; None for the task's panels.
+
+    Returns:
+        The figure.
+
+    Raises:
+        InputError: if a metric was not recorded.
+    """
     from matplotlib.figure import Figure
 
     recorded = metrics_of(curves)
@@ -47,34 +59,49 @@ def plot_curves(curves: "xr.Dataset", task: Task, metrics: Sequence[str] | None 
     for axis, metric in zip(axes, panels, strict=True):
         _panel(axis, curves, task, metric)
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles,
-        labels,
-        loc="outside lower center",
-        ncols={1: 3, 2: 4}.get(len(panels), 8),
-        frameon=False,
-        handlelength=2.4,
-    )
-    teacher = curves.attrs.get("teacher", "")
-    seeds = curves.sizes["seed"]
+    columns = {1: 3, 2: 4}.get(len(panels), 8)
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, handlelength=2.4)
+    teacher, seeds = curves.attrs.get("teacher", ""), curves.sizes["seed"]
     detail = f"{teacher} teacher, {seeds} seed{'s' if seeds > 1 else ''}".strip(", ")
     figure.suptitle(f"{task.title}: {detail}", fontsize=11)
     return figure
 
 
 def in_legend_order(methods: Sequence[str]) -> list[str]:
-    """The paper's methods in the order of its legends, then all others as they come."""
-    known = [name for name in learners.PAPER if name in methods]
-    return known + [name for name in methods if name not in known]
+    """The paper's methods in the order of its legends, then all others as they come.
+
+    Args:
+        methods: names of methods.
+
+    Returns:
+        The same names, in order.
+    """
+    of_paper = [name for name in learners.PAPER if name in methods]
+    return of_paper + [name for name in methods if name not in of_paper]
 
 
 def label(curves: "xr.Dataset", method: str) -> str:
-    """A method's name in a legend."""
+    """A method's name in a legend.
+
+    Args:
+        curves: curves of a run.
+        method: name of the method.
+
+    Returns:
+        Its label.
+    """
     return str(curves["label"].sel({"method": method}).values)
 
 
 def colours(methods: Sequence[str]) -> dict[str, str]:
-    """A colour for each method: a registered one has the same in every figure, others take what is left."""
+    """A colour for each method: a registered one has the same in every figure, others take what is left.
+
+    Args:
+        methods: names of methods.
+
+    Returns:
+        Method → colour.
+    """
     others = [name for name in dict.fromkeys([*learners.REGISTRY, *methods]) if name not in COLOURS]
     return COLOURS | {name: OTHERS[i % len(OTHERS)] for i, name in enumerate(others)}
 
@@ -86,8 +113,8 @@ def _panel(axis: Any, curves: "xr.Dataset", task: Task, metric: str) -> None:
     for method in methods:
         lanes = computed(curves, method)
         curve = lanes[metric].transpose("seed", "step").values
-        there = measured(curves, metric)
-        steps, (mean, error) = lanes["step"].values[there], mean_and_error(curve[:, there])
+        is_measured = measured(curves, metric)
+        steps, (mean, error) = lanes["step"].values[is_measured], mean_and_error(curve[:, is_measured])
         colour = coloured[method]
         front = 3 if method == "ital" else 2
         axis.plot(
@@ -101,16 +128,14 @@ def _panel(axis: Any, curves: "xr.Dataset", task: Task, metric: str) -> None:
             lowest, highest = min(lowest, finite.min()), max(highest, finite.max())
     for kind, name in (("reference", "target"), ("floor", "floor")):
         if kind in curves[metric].attrs:
-            axis.axhline(
-                float(np.mean(curves[metric].attrs[kind])), color="0.45", ls="--", lw=1, zorder=1,
-            )  # fmt: skip
+            height = float(np.mean(curves[metric].attrs[kind]))
+            axis.axhline(height, color="0.45", ls="--", lw=1, zorder=1)
             axis.annotate(
-                name, (1, float(np.mean(curves[metric].attrs[kind]))), xycoords=("axes fraction", "data"),
+                name, (1, height), xycoords=("axes fraction", "data"),
                 xytext=(-3, 3), textcoords="offset points", ha="right", fontsize=8, color="0.35",
             )  # fmt: skip
     described = task.metrics.get(metric)
-    axis.set_xlabel("Training iteration")
-    axis.set_ylabel(described.title if described else metric.replace("_", " "))
+    axis.set(xlabel="Training iteration", ylabel=described.title if described else metric.replace("_", " "))
     if metric == "loss" and 0 < lowest < highest / 50:
         axis.set_yscale("log")
     elif not (described and described.higher_is_better):
@@ -121,7 +146,15 @@ def _panel(axis: Any, curves: "xr.Dataset", task: Task, metric: str) -> None:
 
 
 def save(figure: "Figure", path: Path) -> list[Path]:
-    """Writes ``path``.png and ``path``.pdf, laid out alike, each complete or not at all; returns them."""
+    """Write a figure as PNG and PDF, laid out alike, each complete or not at all.
+
+    Args:
+        figure: the figure.
+        path: the files without their suffixes.
+
+    Returns:
+        The files.
+    """
     written = []
     for suffix, options in ((".png", {"dpi": 150}), (".pdf", {"metadata": {"CreationDate": None}})):
         file = path.with_name(path.name + suffix)

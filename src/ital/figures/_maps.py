@@ -22,6 +22,13 @@ def plot_sweep(grid: "xr.Dataset", task: Task) -> "Figure":
     """Two rows of heat maps, the naive methods in one panel and each method with a β in its own.
 
     Above the final distance (mean over seeds), below the steps to a tenth of the distance at the start (median).
+
+    Args:
+        grid: the grid of a sweep.
+        task: the task.
+
+    Returns:
+        The figure.
     """
     from matplotlib.colors import LogNorm
     from matplotlib.figure import Figure
@@ -41,15 +48,13 @@ def plot_sweep(grid: "xr.Dataset", task: Task) -> "Figure":
     figure = Figure(figsize=(max(6.5, 0.9 + width * len(panels)), 0.9 + 2 * height), layout="constrained")
     axes = figure.subplots(2, len(panels), squeeze=False)
     for row, (values, form, title) in zip(axes, rows, strict=True):
-        known = values.values[np.isfinite(values.values) & (values.values > 0)]
-        norm = LogNorm(known.min(), max(known.max(), 1.001 * known.min())) if known.size else LogNorm(0.1, 1)
+        shown = values.values[np.isfinite(values.values) & (values.values > 0)]
+        norm = LogNorm(shown.min(), max(shown.max(), 1.001 * shown.min())) if shown.size else LogNorm(0.1, 1)
         images = [_panel(axis, grid, values, bad, names, norm, form) for axis, names in zip(row, panels, strict=True)]
         figure.colorbar(images[0], ax=row, label=title, pad=0.01)
-    seeds = grid.sizes["seed"]
-    figure.suptitle(
-        f"{task.title}: {grid.attrs.get('teacher', '')} teacher, step {last}, {seeds} seed{'s' if seeds > 1 else ''}",
-        fontsize=11,
-    )
+    teacher, seeds = grid.attrs.get("teacher", ""), grid.sizes["seed"]
+    title = f"{task.title}: {teacher} teacher, step {last}, {seeds} seed{'s' if seeds > 1 else ''}"
+    figure.suptitle(title, fontsize=11)
     figure.supxlabel(NOTE, fontsize=7, color="0.35")
     return figure
 
@@ -62,8 +67,8 @@ def _panel(
 
     last = int(grid["step"].values[-1])
     has_beta = names[0] not in tuning.without_beta(grid)
-    one = {"method": names[0]} if has_beta else {"method": names, "beta": grid["beta"].values[0]}
-    shown, diverged = values.sel(one).values, bad.sel(one).values
+    selection = {"method": names[0]} if has_beta else {"method": names, "beta": grid["beta"].values[0]}
+    shown, diverged = values.sel(selection).values, bad.sel(selection).values
     if has_beta:
         shown, diverged = shown.T, diverged.T
     axis.set_facecolor("0.93")
@@ -72,9 +77,9 @@ def _panel(
         text = form.format(value) if np.isfinite(value) else "×" if diverged[y, x] else "–"
         dark = np.isfinite(value) and norm(max(value, norm.vmin)) < 0.55
         axis.text(x, y, text, ha="center", va="center", fontsize=6, color="white" if dark else "0.15")
-    for row, of_one in [(0, shown)] if has_beta else enumerate(shown[:, None]):
-        if np.isfinite(of_one).any():
-            y, x = np.unravel_index(np.nanargmin(of_one), of_one.shape)
+    for row, of_method in [(0, shown)] if has_beta else enumerate(shown[:, None]):
+        if np.isfinite(of_method).any():
+            y, x = np.unravel_index(np.nanargmin(of_method), of_method.shape)
             axis.add_patch(Rectangle((x - 0.5, row + y - 0.5), 1, 1, fill=False, ec="#d55e00", lw=1.8, clip_on=False))
     pays = tuning.pays(grid, names[0], last) if names[0] in tuning.aware_methods(grid) else None
     if pays is not None:
@@ -83,7 +88,6 @@ def _panel(
     ticks = [f"{value:g}" for value in grid["beta"].values] if has_beta else [label(grid, name) for name in names]
     axis.set_yticks(range(len(ticks)), ticks, fontsize=7)
     axis.set_xticks(range(grid.sizes["lr"]), [f"{value:g}" for value in grid["lr"].values], fontsize=7, rotation=45)
-    axis.set_xlabel("η")
-    axis.set_ylabel("β" if has_beta else "")
+    axis.set(xlabel="η", ylabel="β" if has_beta else "")
     axis.set_title(label(grid, names[0]) if has_beta else "Naive", fontsize=10)
     return image

@@ -23,7 +23,18 @@ PANEL = 2.9  # inches
 
 
 def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Figure":
-    """A row per learner, a column per step (default: the start, a quarter, a half and the end), the target last."""
+    """A row per learner, a column per step, the target last.
+
+    Args:
+        watched: the parameters on the way.
+        steps: the steps, or the nearest that were kept; None for the start, a quarter, a half and the end.
+
+    Returns:
+        The figure.
+
+    Raises:
+        InputError: if the task cannot be drawn.
+    """
     from matplotlib.figure import Figure
 
     picture = picture_of(watched.task)
@@ -33,7 +44,7 @@ def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Fi
     rows, columns = len(watched.params), len(frames) + 1
     figure = Figure(figsize=(PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
-    settle(figure)
+    figure.draw_without_rendering()  # gives the panels their size, on which that of their text depends
     limit = extent([watched.target, *watched.params.values()])
     for row, name in enumerate(watched.params):
         for column, frame in enumerate(frames):
@@ -49,7 +60,20 @@ def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Fi
 def animate(
     watched: "Watched", file: Path, *, seconds: float = 8.0, show: Callable[[float], None] = lambda done: None
 ) -> Path:
-    """Writes a GIF of all learners side by side, the target beside them, complete or not at all."""
+    """Write a GIF of all learners side by side, the target beside them, complete or not at all.
+
+    Args:
+        watched: the parameters on the way.
+        file: the file.
+        seconds: how long the animation lasts.
+        show: called with the share that is done, from 0 to 1.
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: if the task cannot be drawn.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from PIL import Image
@@ -59,7 +83,7 @@ def animate(
     figure = Figure(figsize=(1.25 * PANEL * panels + 0.8, 1.25 * PANEL + 1.0), dpi=90, layout="constrained")
     canvas = FigureCanvasAgg(figure)
     axes = figure.subplots(1, panels, squeeze=False)[0]
-    settle(figure)
+    figure.draw_without_rendering()  # gives the panels their size, on which that of their text depends
     limit = extent([watched.target, *watched.params.values()])
     show_target(axes[-1], watched, limit)
     figure.colorbar(axes[-1].images[0], ax=axes, shrink=0.8, aspect=25, label=picture.colours)
@@ -81,13 +105,8 @@ def animate(
     return file
 
 
-def settle(figure: "Figure") -> None:
-    """Gives the panels their size, on which that of the text in them depends."""
-    figure.draw_without_rendering()
-
-
 def show_learner(axis: Any, watched: "Watched", name: str, frame: int, limit: float) -> None:
-    """One learner at one moment, with his distance to the target below."""
+    """One learner at one moment, with its distance to the target below."""
     params = jax.tree.map(lambda leaf: leaf[frame], watched.params[name])
     draw_rewards(axis, *picture_of(watched.task).grid(params), limit)
     distance = float(np.sqrt(squared_norm(add_scaled(params, -1.0, watched.target))))
@@ -100,22 +119,35 @@ def show_target(axis: Any, watched: "Watched", limit: float) -> None:
     axis.set_axis_on()
     draw_rewards(axis, *picture.grid(watched.target), limit)
     axis.set_title("target", fontsize=10, fontweight="bold")
-    axis.figure.suptitle(f"{title(watched)}\n{picture.caption}", fontsize=11)
+    title = f"{watched.task.title}: what is learned, {watched.teacher} teacher, seed {watched.seed}"
+    axis.figure.suptitle(f"{title}\n{picture.caption}", fontsize=11)
 
 
 def picture_of(task: Task) -> Picture:
-    """How the task is drawn; refuses one that cannot be."""
+    """How the task is drawn.
+
+    Args:
+        task: the task.
+
+    Returns:
+        Its picture.
+
+    Raises:
+        InputError: if it has none.
+    """
     if task.picture is None:
         raise InputError(f"task {task.name!r} has no picture of what is learned, so nothing can be animated")
     return task.picture
 
 
 def extent(params: Sequence[Any]) -> float:
-    """The largest size of a finite number in any of these, so that all pictures share their colours."""
+    """The largest size of a finite number in any of these, so that all pictures share their colours.
+
+    Args:
+        params: parameters, any pytrees.
+
+    Returns:
+        The size, or 1 if there is none.
+    """
     leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(list(params))]
     return max((np.abs(leaf[np.isfinite(leaf)]).max(initial=0.0) for leaf in leaves), default=0.0) or 1.0
-
-
-def title(watched: "Watched") -> str:
-    """What is seen, in a line."""
-    return f"{watched.task.title}: what is learned, {watched.teacher} teacher, seed {watched.seed}"

@@ -9,9 +9,16 @@ UP, DOWN, LEFT, RIGHT = (0, 1), (0, -1), (-1, 0), (1, 0)
 
 
 def draw_rewards(axis: Any, rewards: np.ndarray, policy: np.ndarray, limit: float) -> Any:
-    """Rewards (n, n) as colours and numbers; ``policy`` (4, n, n) as an arrow per cell, longer where it is surer.
+    """Draw rewards as colours and numbers, and a policy as an arrow per cell, longer where it is surer.
 
-    Returns the coloured image, for a colour bar.
+    Args:
+        axis: where to draw.
+        rewards: reward of each cell (n, n).
+        policy: probability of going up, down, left and right (4, n, n).
+        limit: the reward that has the strongest colour.
+
+    Returns:
+        The coloured image, for a colour bar.
     """
     size = len(rewards)
     image = axis.imshow(rewards, cmap=PALETTE, vmin=-limit, vmax=limit)

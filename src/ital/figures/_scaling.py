@@ -12,7 +12,14 @@ NOTE = "Dashed: the nearest bound of each point; its marker says which: ● memo
 
 
 def plot_scaling(report: Mapping[str, Any]) -> "Figure":
-    """Four panels: steps per second against lanes, rows of the pool and processes; memory against rows."""
+    """Four panels: steps per second against lanes, rows of the pool and processes; memory against rows.
+
+    Args:
+        report: what ``ital bench --scaling`` measured.
+
+    Returns:
+        The figure.
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(13.5, 3.9), layout="constrained")
@@ -22,8 +29,7 @@ def plot_scaling(report: Mapping[str, Any]) -> "Figure":
     lanes.legend(frameon=False, fontsize=8)
     _speed(rows, report["rows"], "rows", "pool")
     rows.set_ylim(bottom=min(p["steps_per_second"] for p in report["rows"]) / 10)
-    lanes.set_xlabel("Lanes")
-    lanes.set_ylabel("Steps per second, all lanes")
+    lanes.set(xlabel="Lanes", ylabel="Steps per second, all lanes")
     rows.set_xlabel("Rows of the pool (160 lanes, d = 100)")
     _bars(workers, report["workers"])
     _memory(memory, report["memory"])
@@ -37,22 +43,20 @@ def plot_scaling(report: Mapping[str, Any]) -> "Figure":
 
 def _speed(axis: Any, points: Sequence[Mapping[str, Any]], against: str, name: str) -> None:
     """Measured speed, and above it the speed at the nearest bound."""
-    at = [point[against] for point in points]
+    positions = [point[against] for point in points]
     colour = COLOURS.get(name, "0.3")
-    axis.plot(at, [point["steps_per_second"] for point in points], color=colour, lw=1.8, label=name)
+    axis.plot(positions, [point["steps_per_second"] for point in points], color=colour, lw=1.8, label=name)
     bound = [point["lanes"] / point["bounds"][point["bound"]] for point in points]
-    axis.plot(at, bound, color=colour, lw=1, ls="--")
-    for x, y, point in zip(at, bound, points, strict=True):
+    axis.plot(positions, bound, color=colour, lw=1, ls="--")
+    for x, y, point in zip(positions, bound, points, strict=True):
         axis.plot(x, y, MARKERS[point["bound"]], color=colour, ms=4)
-    axis.set_xscale("log")
-    axis.set_yscale("log")
+    axis.set(xscale="log", yscale="log")
 
 
 def _bars(axis: Any, points: Sequence[Mapping[str, Any]]) -> None:
     names = [str(point["workers"]) for point in points]
     axis.bar(names, [point["steps_per_second"] / 1e3 for point in points], color=COLOURS["regression"], width=0.6)
-    axis.set_xlabel("Processes")
-    axis.set_ylabel("Thousand steps per second, regression")
+    axis.set(xlabel="Processes", ylabel="Thousand steps per second, regression")
 
 
 def _memory(axis: Any, points: Sequence[Mapping[str, Any]]) -> None:
@@ -65,8 +69,5 @@ def _memory(axis: Any, points: Sequence[Mapping[str, Any]]) -> None:
     for field, (label, style) in series.items():
         if all(field in point for point in points):
             axis.plot(rows, [max(point[field], 1) / 2**20 for point in points], style, ms=4, lw=1.5, label=label)
-    axis.set_xscale("log")
-    axis.set_yscale("log")
-    axis.set_xlabel("Rows of the pool")
-    axis.set_ylabel("MiB above an empty run")
+    axis.set(xscale="log", yscale="log", xlabel="Rows of the pool", ylabel="MiB above an empty run")
     axis.legend(frameon=False, fontsize=8)

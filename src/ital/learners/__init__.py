@@ -50,7 +50,20 @@ CONTROLS = ("imt-matched", "batch-matched")
 
 
 def make(name: str) -> Learner:
-    """The learner of that name, e.g. ``imt`` or ``ital-5``."""
+    """The learner of that name, e.g. ``imt`` or ``ital-5``.
+
+    Args:
+        name: a registered name.
+
+    Returns:
+        The learner.
+
+    Raises:
+        InputError: if there is no such learner.
+
+    Example:
+        >>> ital.learners.make("ital-5")
+    """
     if ":" in name:
         raise InputError(f"method {name!r} takes no argument: beta is set for all methods of a run")
     return _registry.make("method", REGISTRY, name)._replace(name=name)

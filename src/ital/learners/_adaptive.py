@@ -1,16 +1,16 @@
-"""The learner who finds out what kind of teacher he has: no β is given, neither its size nor its sign.
+"""The learner that finds out what kind of teacher it has: no β is given, neither its size nor its sign.
 
-Before each update he scores the mini-batch by what he has, without the choice, and looks at the place of the chosen
-example in that order. A teacher who helps shows high places, an adversary low ones, and one who does not care any.
+Before each update it scores the mini-batch by what it knows, without the choice, and looks at the place of the chosen
+example in that order. A teacher that helps shows high places, an adversary low ones, and an indifferent one any.
 Three hypotheses are weighed by how well they predicted the places so far, in a small mixture updated online:
 
-    she helps        p(place) ∝ exp( κ·place),  κ ∈ {0, 1, 2, 4, 8}, unknown and changing
-    she harms        p(place) ∝ exp(−κ·place),  the same
-    she is indifferent    all places alike
+    it helps            p(place) ∝ exp( κ·place),  κ ∈ {0, 1, 2, 4, 8}, unknown and changing
+    it harms            p(place) ∝ exp(−κ·place),  the same
+    it is indifferent   all places alike
 
-κ = 0 under the first two says that the scores tell nothing at the moment: a teacher who was helpful keeps her credit
-for a while when her choices cannot be predicted. ``trust`` = P(helps) − P(harms), less a threshold, is the share of
-|β| that he uses.
+κ = 0 under the first two says that the scores tell nothing at the moment: a teacher that was helpful keeps its credit
+for a while when its choices cannot be predicted. ``trust`` = P(helps) − P(harms), less a threshold, is the share of
+|β| that the learner uses.
 """
 
 import functools
@@ -64,14 +64,14 @@ def scores(lesson: Lesson) -> Float[Array, "S B"]:
 
 def place(scores: PerExample, chosen: Array) -> Float[Array, ""]:
     """Of the chosen example in the order of the scores, from −1 (lowest) to 1 (highest); ties share the middle."""
-    mine = scores[chosen]
-    return (jnp.sum(scores < mine) - jnp.sum(scores > mine)) / max(scores.shape[0] - 1, 1)
+    score = scores[chosen]
+    return (jnp.sum(scores < score) - jnp.sum(scores > score)) / max(scores.shape[0] - 1, 1)
 
 
-def tilted(at: Scalar, count: int) -> Float[Array, " T"]:
+def tilted(chosen_place: Scalar, count: int) -> Float[Array, " T"]:
     """p(place) ∝ exp(κ·place) for every κ, relative to all ``count`` places being alike."""
     tilts, places = jnp.asarray(TILTS), jnp.linspace(-1, 1, count)
-    return jnp.exp(tilts * at) / jnp.mean(jnp.exp(tilts[:, None] * places), axis=1)
+    return jnp.exp(tilts * chosen_place) / jnp.mean(jnp.exp(tilts[:, None] * places), axis=1)
 
 
 def first_weights() -> tuple[Array, Array]:
@@ -88,8 +88,8 @@ def weigh(memory: Memory, places: Float[Array, " S"], count: int, settings: Adap
     indifferent = memory.indifferent + settings.mind_change * (prior_indifferent - memory.indifferent)
     likelihood = jax.vmap(functools.partial(tilted, count=count))
     partial = partial * jnp.stack([likelihood(places), likelihood(-places)])
-    all_of_it = jnp.sum(partial) + indifferent
-    return partial / all_of_it, indifferent / all_of_it
+    total = jnp.sum(partial) + indifferent
+    return partial / total, indifferent / total
 
 
 def trust_of(partial: Float[Array, "2 S T"], threshold: Scalar) -> Float[Array, ""]:
@@ -106,7 +106,7 @@ def init(params: Params, settings: AdaptiveNumbers) -> Memory:
 def update(lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Memory, *, volume: str) -> Update:
     """ITAL's step with β = trust·|β|, no further than is safe.
 
-    |β| follows the spread of the volumes he imagines, so that q stays as sharp as the ``auto`` rule made it at the
+    |β| follows the spread of the imagined volumes, so that q stays as sharp as the ``auto`` rule made it at the
     start, within the rule's own cap.
     """
     count = lesson.order.shape[0]
@@ -122,8 +122,8 @@ def update(lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Me
     beta = trust * jnp.minimum(settings.beta * sharper, MOST_NAIVE_STEPS / lesson.lr)
 
     q = imagined_choice(beta, imagined.volumes, jnp.ones(count, bool))
-    wanted = awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients)
-    after = within_reach(lesson, (), params, wanted)
+    proposed = awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients)
+    after = within_reach(lesson, (), params, proposed)
     return Update(after, Memory(partial, indifferent, first, spread), {"trust": trust})
 
 
@@ -134,13 +134,25 @@ def rule(volume: str) -> Rule:
 
 
 def resolve(learner: Learner, situation: Situation) -> Learner:
-    """Finds |β| by the ``auto`` rule, as if the teacher helped: her sign is not told."""
+    """Finds |β| by the ``auto`` rule, as if the teacher helped: its sign is not known."""
     beta = situation.auto_beta(imagined_volumes(situation.volume), 1.0)
     return learner._replace(rule=rule(situation.volume), settings=learner.settings._replace(beta=beta))
 
 
 def adaptive(tilt_change: float = 0.02, mind_change: float = 0.001, threshold: float = 0.5) -> Learner:
-    """Finds out by himself whether the teacher helps or harms, and how far to trust that: no β (ITAL adaptive)."""
+    """Finds out whether the teacher helps or harms, and how far to trust that: no β (ITAL adaptive).
+
+    Args:
+        tilt_change: share by which the beliefs about κ forget per step.
+        mind_change: share by which the beliefs about the teacher forget per step.
+        threshold: the least trust that is used.
+
+    Returns:
+        The learner.
+
+    Raises:
+        InputError: if a number does not lie in [0, 1).
+    """
     for name, value in (("tilt_change", tilt_change), ("mind_change", mind_change), ("threshold", threshold)):
         if not (math.isfinite(value) and 0 <= value < 1):
             raise InputError(f"{name} must lie in [0, 1), not {value!r}")

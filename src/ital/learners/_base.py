@@ -1,4 +1,4 @@
-"""What a learner is, and what he may see."""
+"""What a learner is, and what it may see."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -10,12 +10,19 @@ from ital.learners.protocols import AutoBetaFn, InitFn, ResolveLearnerFn, Update
 
 
 class Lesson(NamedTuple):
-    """All that a learner sees of one step: nothing of the teacher but her choice.
+    """All that a learner sees of one step: nothing of the teacher but its choice.
 
-    ``here`` is his own model on the mini-batch as he is now, its losses and gradients; ``gradients(ν)`` the same for
-    any other parameters; ``order`` is a random order of the mini-batch (0 … B−1), the same for all methods of a
-    seed; ``bystander`` is the index of a random example. ``steps`` is the number of steps of the run, and
-    ``toward(ν, ν′)`` where a step from ν ends that wants to go to ν′: the form of the step decides.
+    Attributes:
+        step: number of the step, from 0.
+        lr: the step size η.
+        examples: the learner's view of the mini-batch.
+        here: losses and gradients of the learner's model on the mini-batch, at its present parameters.
+        gradients: ``gradients(ν)`` returns the same for any other parameters.
+        chosen: index of the example that the teacher chose.
+        order: a random order of the mini-batch (0 … B−1), the same for all methods of a seed.
+        bystander: index of a random example.
+        steps: number of steps of the run.
+        toward: ``toward(ν, ν′)`` returns where a step from ν ends that should lead to ν′: the form of the step decides.
     """
 
     step: Int[Array, ""]
@@ -27,11 +34,17 @@ class Lesson(NamedTuple):
     order: Int[Array, " B"]
     bystander: Int[Array, ""]
     steps: Any = None
-    toward: Callable[[Params, Params], Params] = lambda params, wanted: wanted
+    toward: Callable[[Params, Params], Params] = lambda params, proposed: proposed
 
 
 class Update(NamedTuple):
-    """The learner after a step: parameters, memory of his own, signals to record (averaged between measurements)."""
+    """The learner after a step.
+
+    Attributes:
+        params: its parameters.
+        memory: its memory.
+        signals: numbers to record, averaged between measurements.
+    """
 
     params: Params
     memory: Any = ()
@@ -41,7 +54,9 @@ class Update(NamedTuple):
 class Rule(NamedTuple):
     """The code of a learner. Learners that share a rule differ in numbers only and run as lanes of one program.
 
-    ``init(params, settings) -> memory``; ``update(lesson, settings, params, memory) -> Update``.
+    Attributes:
+        init: ``init(params, settings)`` returns the memory before the first step.
+        update: ``update(lesson, settings, params, memory)`` returns the :class:`Update` of a step.
     """
 
     init: InitFn
@@ -49,11 +64,15 @@ class Rule(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """What a learner is told about the experiment before it starts, to fill in settings he left open.
+    """What a learner knows about the experiment before it starts, to fill in settings that were left open.
 
-    ``beta`` is a number with the sign that fits the teacher, or "auto"; ``auto_beta(volumes)`` finds one per seed
-    from the teaching volumes that the learner imagines, ``volumes(lesson, params) -> (B,)``; with a ``sign`` as second
-    argument it does so without knowing the teacher's.
+    Attributes:
+        beta: a number with the sign that fits the teacher, or "auto".
+        beta_decay: the share ε that β loses per step.
+        batch_size: examples in a mini-batch.
+        volume: the teaching volume that fits the teacher, "imitated" or "exact".
+        auto_beta: ``auto_beta(volumes)`` finds a β per seed from the teaching volumes that the learner imagines,
+            ``volumes(lesson, params)`` (B,); with a ``sign`` as second argument it does not use the teacher's.
     """
 
     beta: float | str
@@ -64,9 +83,15 @@ class Situation(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """A named rule with its numbers. ``resolve(learner, situation)`` fills in what the experiment decides.
+    """A named rule with its numbers.
 
-    ``version`` changes whenever the same lessons would lead elsewhere.
+    Attributes:
+        name: name of the method.
+        label: its name in a legend.
+        rule: its code.
+        settings: its numbers, a pytree.
+        resolve: ``resolve(learner, situation)`` fills in what the experiment decides.
+        version: changes whenever the same lessons would lead elsewhere.
     """
 
     name: str

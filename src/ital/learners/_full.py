@@ -12,8 +12,16 @@ def full(
 ) -> Learner:
     """Learns from every example of the mini-batch, and from the choice among them (ITAL full).
 
-    One step up the gradient of Σᵢ log p(xᵢ, yᵢ) + log q(c), the likelihood of all that he saw: the literal weights
-    are 1 for each example. ``beta``, ``beta_decay`` and ``volume`` are those of :func:`teacher_aware`.
+    One step up the gradient of Σᵢ log p(xᵢ, yᵢ) + log q(c), the likelihood of all that was seen: the literal weights
+    are 1 for each example.
+
+    Args:
+        beta: how rational the teacher is taken to be, as in :func:`teacher_aware`.
+        beta_decay: the share that β loses per step.
+        volume: the teaching volume that the learner imagines.
+
+    Returns:
+        The learner.
     """
     aware = teacher_aware(beta, beta_decay=beta_decay, volume=volume)
     return aware._replace(name="ital-full", label="ITAL full", resolve=functools.partial(_resolve, volume=volume))

@@ -5,5 +5,9 @@ from ital.learners._two_step import Literal, naive
 
 
 def imt() -> Learner:
-    """Steps on the chosen example and asks nothing: iterative machine teaching's learner."""
+    """Steps on the chosen example and asks nothing: iterative machine teaching's learner.
+
+    Returns:
+        The learner.
+    """
     return naive("imt", "IMT", Literal(chosen=1.0))

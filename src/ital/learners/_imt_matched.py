@@ -10,6 +10,12 @@ def imt_matched(
 ) -> Learner:
     """Steps on the chosen example, as far as ITAL would: a control for the length of the step.
 
-    ``beta``, ``beta_decay`` and ``volume`` are those of :func:`teacher_aware`.
+    Args:
+        beta: β of the ITAL whose length it takes, as in :func:`teacher_aware`.
+        beta_decay: its decay.
+        volume: the teaching volume that it imagines.
+
+    Returns:
+        The learner.
     """
     return matched("imt-matched", "IMT matched", Literal(chosen=1.0), beta, beta_decay, volume)

@@ -21,8 +21,8 @@ from ital.learners._two_step import AwareNumbers, Literal, Schedule, literal_wei
 def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule) -> Update:
     """A step of ``aware``'s length against g = Σᵢ aᵢ gᵢ(ν), a the control's own weights; none where g = 0."""
     as_ital = settings._replace(literal=Literal(chosen=1.0))
-    there = aware.update(lesson, as_ital, params, memory).params
-    length = jnp.sqrt(squared_norm(add_scaled(there, -1.0, params)))
+    after_ital = aware.update(lesson, as_ital, params, memory).params
+    length = jnp.sqrt(squared_norm(add_scaled(after_ital, -1.0, params)))
     gradient = lesson.here.weighted_sum(literal_weights(lesson, settings.literal))
     norm = jnp.sqrt(squared_norm(gradient))
     return Update(add_scaled(params, -jnp.where(norm == 0, 0.0, length / jnp.where(norm == 0, 1.0, norm)), gradient))

@@ -12,8 +12,8 @@ from ital.steps import within_reach
 
 def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule) -> Update:
     """The step that ``aware`` would take, no further than the mini-batch can tell."""
-    wanted = aware.update(lesson, settings, params, memory)
-    return wanted._replace(params=within_reach(lesson, (), params, wanted.params))
+    proposed = aware.update(lesson, settings, params, memory)
+    return proposed._replace(params=within_reach(lesson, (), params, proposed.params))
 
 
 @functools.cache
@@ -27,7 +27,13 @@ def safe(
 ) -> Learner:
     """ITAL with a step that is no longer than the mini-batch can tell: no β diverges.
 
-    ``beta``, ``beta_decay`` and ``volume`` are those of :func:`teacher_aware`.
+    Args:
+        beta: how rational the teacher is taken to be, as in :func:`teacher_aware`.
+        beta_decay: the share that β loses per step.
+        volume: the teaching volume that the learner imagines.
+
+    Returns:
+        The learner.
     """
     aware = teacher_aware(beta, beta_decay=beta_decay, volume=volume)
 

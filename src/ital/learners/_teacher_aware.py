@@ -17,10 +17,21 @@ def teacher_aware(
 ) -> Learner:
     """Steps on the chosen example, then makes the teacher's choice more likely (ITAL-M).
 
-    ``beta``: how rational he thinks her; a number (negative for an adversary), a function of the step,
-    "auto", or None for the task's.
-    ``beta_decay``: the share ε that β loses per step, βₜ = β(1−ε)ᵗ. ``view``: M, how many of the mini-batch he sees.
-    ``volume``: the teaching volume he imagines, "imitated" or "exact" (None: what fits the teacher).
+    Args:
+        beta: how rational the teacher is taken to be: a number (negative for an adversary), a function of the step,
+            "auto", or None for the task's.
+        view: M, the number of examples of the mini-batch that the learner sees; None for all.
+        beta_decay: the share ε that β loses per step, βₜ = β(1−ε)ᵗ; None for the task's where β is the task's, else 0.
+        volume: the teaching volume that the learner imagines, "imitated" or "exact"; None for what fits the teacher.
+
+    Returns:
+        The learner.
+
+    Raises:
+        InputError: if an argument has a value that is not allowed.
+
+    Example:
+        >>> ital.teach("regression", learner=[ital.learners.imt(), ital.learners.teacher_aware(beta="auto", view=5)])
     """
     if isinstance(beta, str) and beta != "auto":
         raise InputError(f"beta must be a finite number or 'auto', not {beta!r}")

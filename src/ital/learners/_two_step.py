@@ -22,7 +22,13 @@ Schedule = Callable[[Array], Array]  # β as a function of the step
 
 
 class Literal(NamedTuple):
-    """Weights of the literal step: on the chosen example, on a random one, and on the mean of the mini-batch."""
+    """Weights of the literal step: on the chosen example, on a random one, and on the mean of the mini-batch.
+
+    Attributes:
+        chosen: weight of the chosen example.
+        bystander: weight of a random example.
+        mean: weight of the mean over the mini-batch.
+    """
 
     chosen: float = 0.0
     bystander: float = 0.0
@@ -39,7 +45,15 @@ class AwareNumbers(NamedTuple):
 
 
 def literal_weights(lesson: Lesson, literal: Literal) -> PerExample:
-    """a: how much each example of the mini-batch counts in the literal step."""
+    """a: how much each example of the mini-batch counts in the literal step.
+
+    Args:
+        lesson: what the learner sees of this step.
+        literal: the weights of the literal step.
+
+    Returns:
+        The weights a (B,).
+    """
     index = jnp.arange(lesson.order.shape[0])
     return (
         literal.chosen * (index == lesson.chosen)
@@ -49,7 +63,15 @@ def literal_weights(lesson: Lesson, literal: Literal) -> PerExample:
 
 
 def in_view(lesson: Lesson, view: Scalar | int | Int[Array, ""]) -> Bool[Array, " B"]:
-    """D̂: the chosen example and M−1 others, drawn without replacement; a larger view contains the smaller one."""
+    """D̂: the chosen example and M−1 others, drawn without replacement; a larger view contains the smaller one.
+
+    Args:
+        lesson: what the learner sees of this step.
+        view: M, the number of examples in view.
+
+    Returns:
+        True for the examples in view (B,).
+    """
     is_chosen = jnp.arange(lesson.order.shape[0]) == lesson.chosen
     place_of_chosen = jnp.sum(jnp.where(is_chosen, lesson.order, 0))
     place = jnp.where(is_chosen, 0, lesson.order + (lesson.order < place_of_chosen))
@@ -57,12 +79,33 @@ def in_view(lesson: Lesson, view: Scalar | int | Int[Array, ""]) -> Bool[Array, 
 
 
 def imagined_choice(beta: Scalar, volumes: PerExample, seen: Bool[Array, " B"]) -> PerExample:
-    """q = softmax(β·TV̂(ν̂)) over D̂, eq. (q-imit): how likely the learner thinks each choice was."""
+    """q = softmax(β·TV̂(ν̂)) over D̂, eq. (q-imit): how likely the learner thinks each choice was.
+
+    Args:
+        beta: the rationality β.
+        volumes: the imagined teaching volumes TV̂(ν̂) (B,).
+        seen: which examples are in view (B,).
+
+    Returns:
+        The probabilities q (B,), 0 outside the view.
+    """
     return jax.nn.softmax(beta * volumes, where=seen)
 
 
 def awareness_step(beta: Scalar, lr: Scalar, chosen: Array, q: PerExample, guess: Params, there: Gradients) -> Params:
-    """ν′ = ν̂ − 2βη² ( g_c − Σᵢ qᵢgᵢ ): one step up the gradient of log q(c), eq. (imit-update)."""
+    """ν′ = ν̂ − 2βη² ( g_c − Σᵢ qᵢgᵢ ): one step up the gradient of log q(c), eq. (imit-update).
+
+    Args:
+        beta: the rationality β.
+        lr: the step size η.
+        chosen: the index c of the chosen example.
+        q: the imagined choice (B,).
+        guess: the parameters ν̂ after the literal step.
+        there: gradients at ν̂.
+
+    Returns:
+        The parameters ν′.
+    """
     surprise = (jnp.arange(q.shape[0]) == chosen) - q
     return add_scaled(guess, -2 * beta * lr**2, there.weighted_sum(surprise))
 
@@ -70,8 +113,8 @@ def awareness_step(beta: Scalar, lr: Scalar, chosen: Array, q: PerExample, guess
 class Imagined(NamedTuple):
     """What the learner has in mind after the literal step: ν̂, gradients for the next step, the teacher's volumes.
 
-    ``naive`` is where the literal step alone would lead him; ν̂ differs from it where the form of the step does not
-    let him go there.
+    ``naive`` is where the literal step alone would lead; ν̂ differs from it where the form of the step does not
+    allow that.
     """
 
     guess: Params
@@ -84,6 +127,15 @@ def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Im
     """The literal step ν̂ = ν − η Σᵢ aᵢ gᵢ(ν), and the volumes TV̂(ν̂) a teacher would see whose target were ν̂.
 
     Eq. (imit-teaching-volume) for the ``imitated`` volume, eq. (teaching-volume) for the ``exact`` one.
+
+    Args:
+        lesson: what the learner sees of this step.
+        params: the parameters ν.
+        literal: the weights of the literal step.
+        volume: "imitated" or "exact".
+
+    Returns:
+        ν̂, the gradients for the awareness step, and the volumes.
     """
     here = lesson.here
     naive = add_scaled(params, -lesson.lr, here.weighted_sum(literal_weights(lesson, literal)))
@@ -116,7 +168,14 @@ def rule(volume: str, schedule: Schedule | None = None) -> Rule:
 
 @functools.cache
 def imagined_volumes(volume: str) -> Callable[[Lesson, Params], PerExample]:
-    """The volumes that a teacher-aware learner imagines, as ``beta="auto"`` wants them."""
+    """The volumes that a teacher-aware learner imagines, as ``beta="auto"`` wants them.
+
+    Args:
+        volume: "imitated" or "exact".
+
+    Returns:
+        ``volumes(lesson, params)``, which returns the volumes (B,).
+    """
     return lambda lesson, params: imagine(lesson, params, Literal(chosen=1.0), volume).volumes
 
 

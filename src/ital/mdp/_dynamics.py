@@ -22,13 +22,19 @@ Operator = Callable[[Array], Array]
 class Dynamics(NamedTuple):
     """Where actions lead.
 
-    ``expect(u)`` (A, S) is the mean of u over the next state, for each action in each state (nothing if it dies);
-    ``leave(s, w)`` (S,) is Σₐ wₐ P(·|s,a): where state s leads when its actions count ``w`` (A,).
-    ``survival`` is the largest probability of not dying in a step; ``even`` says that it is the same everywhere.
+    The last three fields make a table P_w of where actions lead that count ``w`` (A, S) unnecessary.
 
-    Three fields make a table P_w of where actions lead that count ``w`` (A, S) unnecessary. ``walk(w)`` is v ↦ P_w v
-    and v ↦ v P_w, of a vector or of rows; ``eliminate(w)`` is v ↦ (I − P_w)⁻¹v and v ↦ v(I − P_w)⁻¹, exactly;
-    ``degree`` is the number of cells that a walk reads per state.
+    Attributes:
+        states: number of states S.
+        actions: number of actions A.
+        expect: ``expect(u)`` (A, S) is the mean of u over the next state, for each action in each state (nothing if it
+            dies).
+        leave: ``leave(s, w)`` (S,) is Σₐ wₐ P(·|s,a): where state s leads when its actions count ``w`` (A,).
+        survival: the largest probability of not dying in a step.
+        even: whether it is the same everywhere.
+        walk: ``walk(w)`` returns v ↦ P_w v and v ↦ v P_w, of a vector or of rows.
+        eliminate: ``eliminate(w)`` returns v ↦ (I − P_w)⁻¹v and v ↦ v(I − P_w)⁻¹, exactly.
+        degree: number of cells that a walk reads per state.
     """
 
     states: int
@@ -48,6 +54,17 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
 
     An action goes its way, or with probability ``slip`` in each other direction, or dies; bumping into the wall
     stays. Only the four neighbours are ever looked at.
+
+    Args:
+        size: number of cells along a side.
+        slip: probability of each other direction.
+        death: probability of dying in a step.
+
+    Returns:
+        The dynamics; the same object for the same arguments.
+
+    Raises:
+        InputError: if the size or the probabilities make no grid.
     """
     if size < 1:
         raise InputError(f"a grid needs at least one cell, not size {size}")
@@ -85,9 +102,8 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
         ways = slipping(weights)
         stays = functools.reduce(jnp.add, [jnp.where(bump, way, 0.0) for bump, way in zip(bumps, ways, strict=True)])
         goes = [jnp.where(bump, 0.0, way) for bump, way in zip(bumps, ways, strict=True)]
-        comes = [
-            jnp.where(bumps[a], 0.0, beside(goes[opposite], offsets[a])) for a, opposite in enumerate((1, 0, 3, 2))
-        ]
+        opposites = [goes[a] for a in (1, 0, 3, 2)]
+        comes = [jnp.where(bumps[a], 0.0, beside(way, offsets[a])) for a, way in enumerate(opposites)]
         return [stays, *goes], [stays, *comes]
 
     def times(diagonals: list[Array], v: Array) -> Array:
@@ -95,14 +111,12 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
         read = [weight * beside(v, offset) for weight, offset in zip(reads, offsets, strict=True)]
         return functools.reduce(jnp.add, read, stays * v)
 
-    def both(operation: Callable[[list[Array], Array], Array]) -> Callable[[Array], tuple[Operator, Operator]]:
-        def operators(weights: Array) -> tuple[Operator, Operator]:
-            ahead, back = (functools.partial(operation, matrix) for matrix in diagonals(weights))
-            return ahead, back
+    def both_ways(operation: Callable[[list[Array], Array], Array], weights: Array) -> tuple[Operator, Operator]:
+        ahead, back = (functools.partial(operation, matrix) for matrix in diagonals(weights))
+        return ahead, back
 
-        return operators
-
-    return Dynamics(states, 4, expect, leave, 1.0 - death, True, both(times), both(_eliminate), degree=5)
+    walk, eliminate = functools.partial(both_ways, times), functools.partial(both_ways, _eliminate)
+    return Dynamics(states, 4, expect, leave, 1.0 - death, True, walk, eliminate, degree=5)
 
 
 def _eliminate(diagonals: list[Array], right: Array) -> Array:
@@ -143,7 +157,18 @@ def _eliminate(diagonals: list[Array], right: Array) -> Array:
 
 
 def real(what: str, values: ArrayLike) -> np.ndarray:
-    """Values as an array of real numbers; refuses anything else in a line."""
+    """Values as an array of real numbers.
+
+    Args:
+        what: what they are, for the message.
+        values: anything that NumPy makes an array of.
+
+    Returns:
+        The array.
+
+    Raises:
+        InputError: if they are not real numbers, or rows differ in length.
+    """
     try:
         array = np.asarray(values)
         if not (np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)):
@@ -154,7 +179,17 @@ def real(what: str, values: ArrayLike) -> np.ndarray:
 
 
 def tabular(transitions: ArrayLike) -> Dynamics:
-    """Any world: ``transitions[a, s, s′]`` = P(s′|s,a); what a row lacks to 1 is the probability of dying."""
+    """Any world: ``transitions[a, s, s′]`` = P(s′|s,a); what a row lacks to 1 is the probability of dying.
+
+    Args:
+        transitions: the table (A, S, S).
+
+    Returns:
+        The dynamics.
+
+    Raises:
+        InputError: if the table has another shape or holds no probabilities.
+    """
     p = real("transitions", transitions)
     if p.ndim != 3 or p.shape[1] != p.shape[2] or 0 in p.shape:
         raise InputError(f"transitions must have the shape (actions, states, states), not {p.shape}")
@@ -167,7 +202,7 @@ def tabular(transitions: ArrayLike) -> Dynamics:
 
     survival = float(rows.max()) if rows.max() < 1 - 1e-6 else 1.0  # rows that miss 1 by rounding: nobody dies
     even = bool(np.ptp(rows) < 1e-6)
-    linked = np.any(p > 0, axis=0, keepdims=True)[0]
+    linked = np.any(p > 0, axis=0)
     degree = int(max(linked.sum(axis=0).max(), linked.sum(axis=1).max()))
     if len(linked) >= FEWEST_SPARSE and 16 * degree <= len(linked):
         return _sparse(p, linked, degree, survival, even)
@@ -192,8 +227,8 @@ def _sparse(p: np.ndarray, linked: np.ndarray, degree: int, survival: float, eve
     comes = np.take_along_axis(p.swapaxes(1, 2), predecessors[None], axis=2)
     comes *= np.take_along_axis(linked.T, predecessors, axis=1)
 
-    def probabilities(listed: np.ndarray) -> Array:
-        return jnp.asarray(listed, jnp.result_type(float))
+    def probabilities(lists: np.ndarray) -> Array:
+        return jnp.asarray(lists, jnp.result_type(float))
 
     def expect(u: Array) -> Array:
         return jnp.sum(probabilities(leads) * u[successors], axis=-1)
@@ -219,5 +254,13 @@ def _lists(linked: np.ndarray, degree: int) -> np.ndarray:
 
 
 def following(dynamics: Dynamics, policy: Array) -> Array:
-    """P_π (S, S): row s says where ``policy`` (A, S) leads from state s."""
+    """P_π (S, S): row s says where ``policy`` (A, S) leads from state s.
+
+    Args:
+        dynamics: where actions lead.
+        policy: probabilities of the actions (A, S).
+
+    Returns:
+        The table.
+    """
     return jax.vmap(dynamics.leave, in_axes=(0, 1))(jnp.arange(dynamics.states), policy)

@@ -19,7 +19,13 @@ MOST_ON_TABLE = 512  # states; an estimate from the launches and the arithmetic 
 
 
 class Planning(NamedTuple):
-    """How everybody plans: discount γ, sharpness k of the soft maximum, and when value iteration stops."""
+    """How everybody plans.
+
+    Attributes:
+        discount: the discount γ.
+        sharpness: sharpness k of the soft maximum.
+        tolerance: largest change at which value iteration stops.
+    """
 
     discount: float = 0.5
     sharpness: float = 220.0
@@ -27,7 +33,15 @@ class Planning(NamedTuple):
 
 
 def check(dynamics: Dynamics, planning: Planning) -> None:
-    """Refuses worlds in which planning has no end."""
+    """Refuse worlds in which planning has no end.
+
+    Args:
+        dynamics: where actions lead.
+        planning: how to plan.
+
+    Raises:
+        InputError: if sharpness, discount or tolerance allow no plan.
+    """
     if not (planning.sharpness > 0 and math.isfinite(planning.sharpness)):
         raise InputError(f"the sharpness k must be positive, not {planning.sharpness}")
     if not (planning.discount >= 0 and planning.discount * dynamics.survival < 1):
@@ -37,7 +51,13 @@ def check(dynamics: Dynamics, planning: Planning) -> None:
 
 
 class Solution(NamedTuple):
-    """What follows from a reward: the values V, and Q (A, S)."""
+    """What follows from a reward.
+
+    Attributes:
+        reward: reward of every state (S,).
+        values: the values V (S,).
+        q: Q (A, S).
+    """
 
     reward: Array
     values: Array
@@ -45,7 +65,17 @@ class Solution(NamedTuple):
 
 
 def bellman(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> tuple[Array, Array]:
-    """Soft Bellman backup: Q(s,a) = Σ P(s′|s,a)[r(s′)+γV(s′)], V(s) = (1/k) log Σₐ exp(kQ(s,a)); returns V, Q."""
+    """Soft Bellman backup: Q(s,a) = Σ P(s′|s,a)[r(s′)+γV(s′)], V(s) = (1/k) log Σₐ exp(kQ(s,a)).
+
+    Args:
+        dynamics: where actions lead.
+        planning: how to plan.
+        reward: reward of every state (S,).
+        values: the values V before the backup (S,).
+
+    Returns:
+        V (S,) and Q (A, S).
+    """
     q = dynamics.expect(reward + planning.discount * values)
     return soft_maximum(planning.sharpness, q), q
 
@@ -57,7 +87,16 @@ def soft_maximum(k: float, q: Array) -> Array:
 
 
 def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Solution:
-    """Value iteration from zero until the largest change is below the tolerance (NaN if it never is)."""
+    """Value iteration from zero until the largest change is below the tolerance (NaN if it never is).
+
+    Args:
+        dynamics: where actions lead.
+        planning: how to plan.
+        reward: reward of every state (S,).
+
+    Returns:
+        The plan.
+    """
     return _sweep(dynamics, planning, reward, jnp.zeros_like(reward), blindly=23)
 
 
@@ -66,6 +105,15 @@ def replan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array)
 
     A GPU loses more time with asking whether it has converged than with sweeping. So there it sweeps as often as it
     takes to make any change 5000 times smaller (12 times at γ = 0.5) and does not ask, if that is not too often.
+
+    Args:
+        dynamics: where actions lead.
+        planning: how to plan.
+        reward: reward of every state (S,).
+        values: the values V to start from (S,).
+
+    Returns:
+        The plan.
     """
     rate = planning.discount * dynamics.survival
     enough = math.ceil(math.log(1 / 5000) / math.log(rate)) if rate else 1
@@ -87,7 +135,7 @@ def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array,
     rate = planning.discount * dynamics.survival
     most = min(MOST_SWEEPS, blindly + 1 + math.ceil(-30 / math.log10(rate))) if 0 < rate < 1 else MOST_SWEEPS
 
-    def go_on(state: tuple[Array, Array, Array]) -> Array:
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
         sweeps, change, _ = state
         return (change > planning.tolerance) & (sweeps < most)
 
@@ -99,26 +147,47 @@ def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array,
     if blindly:
         loops_cost = not on_cpu()
         values = jax.lax.fori_loop(0, blindly, lambda _, values: sweep(values), values, unroll=loops_cost)
-    begun = jnp.full((), blindly), jnp.full((), jnp.inf, values.dtype), values
-    _, change, values = jax.lax.while_loop(go_on, another, begun)
+    start = jnp.full((), blindly), jnp.full((), jnp.inf, values.dtype), values
+    _, change, values = jax.lax.while_loop(unfinished, another, start)
     values = jnp.where(change <= planning.tolerance, values, jnp.nan)
     return Solution(reward, values, bellman(dynamics, planning, reward, values)[1])
 
 
 def log_policy(q: Array) -> Array:
-    """log π(a|s), π ∝ exp Q: the policy of everyone."""
+    """log π(a|s), π ∝ exp Q: the policy of everyone.
+
+    Args:
+        q: Q (A, S).
+
+    Returns:
+        The logarithms (A, S).
+    """
     return jax.nn.log_softmax(q, axis=0)
 
 
 class Onward(NamedTuple):
-    """All that follows, discounted: ``ahead(v)`` is (I − γP_π)⁻¹v and ``back(v)`` is v(I − γP_π)⁻¹, also of rows."""
+    """All that follows, discounted, of vectors or of rows.
+
+    Attributes:
+        ahead: ``ahead(v)`` returns (I − γP_π)⁻¹v.
+        back: ``back(v)`` returns v(I − γP_π)⁻¹.
+    """
 
     ahead: Operator
     back: Operator
 
 
 def onward(dynamics: Dynamics, planning: Planning, policy: Array) -> Onward:
-    """Everything that follows from the actions of a policy (A, S), discounted by γ."""
+    """Everything that follows from the actions of a policy (A, S), discounted by γ.
+
+    Args:
+        dynamics: where actions lead.
+        planning: how to plan.
+        policy: probabilities of the actions (A, S).
+
+    Returns:
+        The two operators.
+    """
     return solver(dynamics, planning.discount * policy, planning.discount * dynamics.survival, planning.tolerance)
 
 
@@ -200,6 +269,15 @@ def expected_return(dynamics: Dynamics, planning: Planning, q: Array, reward: Ar
     """The exact return until death of the policy greedy in Q, from a uniform start: a linear solve.
 
     Undiscounted, but where nobody need die, and the sum would have no end, discounted by γ.
+
+    Args:
+        dynamics: where actions lead.
+        planning: how to plan.
+        q: Q of the plan (A, S).
+        reward: reward of every state (S,).
+
+    Returns:
+        The return, a scalar.
     """
     greedy = (jnp.arange(q.shape[0])[:, None] == jnp.argmax(q, axis=0)).astype(reward.dtype)
     first = jnp.sum(greedy * dynamics.expect(reward), axis=0)

@@ -38,7 +38,21 @@ REGISTRY |= _plugins.parts("ital.tasks", REGISTRY)
 
 
 def make(name: str, **options: Any) -> Task:
-    """The task of that name, e.g. ``regression``; ``options`` go to its constructor."""
+    """The task of that name, e.g. ``regression``.
+
+    Args:
+        name: a registered name.
+        **options: go to its constructor.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if there is no such task.
+
+    Example:
+        >>> ital.tasks.make("regression", label_noise=0.1)
+    """
     if name not in REGISTRY:
         raise InputError(_registry.nearest("task", name, REGISTRY))
     return REGISTRY[name](**options)

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from ital._types import Params
@@ -25,22 +26,38 @@ from ital.tasks.protocols import (
 
 
 class TeacherSide(NamedTuple):
-    """What the teacher has of the world: her view of the examples and her optimum ω*."""
+    """What the teacher has of the world.
+
+    Attributes:
+        examples: its view of the examples.
+        target: its optimum ω*.
+    """
 
     examples: Any
     target: Params
 
 
 class Truth(NamedTuple):
-    """What only measurements and the omniscient teacher may read: ν* (None where unknown) and the test set."""
+    """What only measurements and the omniscient teacher may read.
+
+    Attributes:
+        target: the learner's optimum ν*, None where it is unknown.
+        test: the test set.
+    """
 
     target: Any
     test: Any
 
 
 class World(NamedTuple):
-    """One seed's world. Each player is handed his own side only. An array that is the same object for all
-    seeds is shared by them, never copied.
+    """One seed's world. Each player is handed its own side only.
+
+    An array that is the same object for all seeds is shared by them, never copied.
+
+    Attributes:
+        learner: the learner's side.
+        teacher: the teacher's side.
+        truth: what neither of them sees.
     """
 
     learner: Any
@@ -51,16 +68,22 @@ class World(NamedTuple):
 class Rules(NamedTuple):
     """The functions of a task, pure and jit-able; equal rules share one compiled program.
 
-    ``start(key, init, world)`` draws ν⁰;
-    ``draw(key, world, B)`` draws a mini-batch as small arrays (rows, states, …), equal where examples are equal;
-    ``show(side, drawn)`` looks them up on the learner's or the teacher's side;
-    ``feedback(ν, examples, previous)`` is what the learner reports, with whatever follows from the report alone;
-    ``volumes(feedback, examples, ω*, η)`` are the teacher's imitated teaching volumes;
-    ``gradients(ν, examples, feedback)`` the learner's losses and gradients, given his feedback at that ν;
-    ``measure(ν, truth)`` the recorded metrics; ``references(ν⁰, truth)`` constants of a seed, by metric and kind
-    (a "floor" that no method can go below, a "reference" line);
-    ``first_previous(ν⁰, world)``, where given, is the ``previous`` of the first step, and ``keep(feedback)`` that of
-    the next one: a place to begin for what is found by iteration. Without it ``previous`` is None.
+    Attributes:
+        start: ``start(key, init, world)`` draws ν⁰.
+        draw: ``draw(key, world, B)`` draws a mini-batch as small arrays (rows, states, …), equal where examples are
+            equal.
+        show: ``show(side, drawn)`` looks them up on the learner's or the teacher's side.
+        feedback: ``feedback(ν, examples, previous)`` is what the learner reports, with whatever follows from the report
+            alone.
+        volumes: ``volumes(feedback, examples, ω*, η)`` returns the teacher's imitated teaching volumes.
+        gradients: ``gradients(ν, examples, feedback)`` returns the learner's losses and gradients, given its feedback
+            at that ν.
+        measure: ``measure(ν, truth)`` returns the recorded metrics.
+        references: ``references(ν⁰, truth)`` returns constants of a seed, by metric and kind (a "floor" that no method
+            can go below, a "reference" line).
+        first_previous: ``first_previous(ν⁰, world)``, where given, is the ``previous`` of the first step: a place to
+            begin for what is found by iteration. Without it ``previous`` is None.
+        keep: ``keep(feedback)`` is the ``previous`` of the next step.
     """
 
     start: StartFn
@@ -76,9 +99,12 @@ class Rules(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """What there is to draw of parameters: ``grid(params)`` gives the rewards (n, n) of a map and its policy (4, n, n).
+    """What there is to draw of parameters.
 
-    ``colours`` names what they stand for, ``caption`` explains the picture in a line.
+    Attributes:
+        grid: ``grid(params)`` returns the rewards (n, n) of a map and its policy (4, n, n).
+        colours: what the colours stand for.
+        caption: explains the picture in a line.
     """
 
     grid: Callable[[Any], tuple[np.ndarray, np.ndarray]]
@@ -89,9 +115,14 @@ class Picture(NamedTuple):
 class Exam(NamedTuple):
     """A measurement too slow for every step, made between blocks of the compiled program, at few steps.
 
-    It is taken at the start, at ``steps`` and at the last step: ``take(params, show)`` gets parameters with leading
-    axes (seed, lane), all finite, and returns metrics (seed, lane); ``show`` may be told how much is done, from 0 to
-    1. ``references()`` are constants by metric and kind, as in :class:`Rules`.
+    It is taken at the start, at ``steps`` and at the last step.
+
+    Attributes:
+        steps: when it is taken.
+        metrics: names of its metrics.
+        take: ``take(params, show)`` gets parameters with leading axes (seed, lane), all finite, and returns metrics
+            (seed, lane); it may call ``show`` with the share that is done, from 0 to 1.
+        references: ``references()`` returns constants by metric and kind, as in :class:`Rules`.
     """
 
     steps: tuple[int, ...]
@@ -101,19 +132,37 @@ class Exam(NamedTuple):
 
 
 class Metric(NamedTuple):
-    """How a metric is shown: its name on an axis, and whether more is better."""
+    """How a metric is shown.
+
+    Attributes:
+        title: its name on an axis.
+        higher_is_better: whether more is better.
+    """
 
     title: str
     higher_is_better: bool = False
 
 
 class Task(NamedTuple):
-    """A task: a world per seed, its rules, and the paper's settings for it.
+    """
+    Attributes:
+        name: its registered name.
+        title: its name in figures.
+        world: ``world(seed)`` draws the world of a seed.
+        rules: its functions.
+        beta: β in the paper.
+        metrics: how its metrics are shown.
+        panels: the metrics that its figure shows, where recorded.
+        beta_decay: the share that β loses per step in the paper.
+        init: where learning starts.
+        eval_every: steps between measurements.
+        settings: stored with every result; they tell one variant of a task from another.
+        data_version: changes whenever the same seed would get another world.
+        picture: shows what parameters amount to, where given.
+        exam: measures it at few steps, where given.
 
-    ``panels`` are the metrics that the task's figure shows, where recorded. ``settings`` are
-    stored with every result and tell one variant of a task from another;
-    ``data_version`` changes whenever the same seed would get another world. ``picture``, where
-    given, shows what parameters amount to; ``exam`` measures it at few steps.
+    Args:
+        task: a world per seed, its rules, and the paper's settings for it.
     """
 
     name: str
@@ -132,8 +181,20 @@ class Task(NamedTuple):
     exam: Exam | None = None
 
 
+def as_float(values: Any) -> np.ndarray:
+    """Values in the precision of this run."""
+    return np.asarray(values, jnp.result_type(float))
+
+
 def stack_worlds(worlds: Sequence[World]) -> tuple[World, tuple[int | None, ...]]:
-    """The worlds of several seeds as one, and per array the axis of the seeds: None where all share one object."""
+    """The worlds of several seeds as one, and per array the axis of the seeds: None where all share one object.
+
+    Args:
+        worlds: one world per seed.
+
+    Returns:
+        The world with an axis of seeds, and the axis of each array.
+    """
     columns = list(zip(*map(jax.tree.leaves, worlds), strict=True))
     axes = tuple(None if all(leaf is column[0] for leaf in column) else 0 for column in columns)
     stacked = [column[0] if axis is None else np.stack(column) for column, axis in zip(columns, axes, strict=True)]

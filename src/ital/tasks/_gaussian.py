@@ -34,7 +34,20 @@ def draw(seed: int, classes: int, dim: int, per_class: int) -> Pool:
 
 
 def gaussian(classes: int = 10, dim: int = 30, *, per_class: int = 90, label_noise: float = 0.0) -> Task:
-    """Gaussian classes, K = 10, d = 30, the teacher's view rotated. Cross-entropy, β = 60000."""
+    """Gaussian classes, K = 10, d = 30, the teacher's view rotated. Cross-entropy, β = 60000.
+
+    Args:
+        classes: number of classes K.
+        dim: number of features d.
+        per_class: points of each class, for training and for the test.
+        label_noise: probability that a label of the pool is replaced.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if a number is too small.
+    """
     if classes < 3 or dim < 1 or per_class < 1:
         raise InputError(f"gaussian needs classes >= 3, dim >= 1, per_class >= 1, not {classes}, {dim}, {per_class}")
     return from_pool(

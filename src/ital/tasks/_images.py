@@ -1,7 +1,5 @@
 """Real images, seen by teacher and learner through different networks (supplement, "Linear Models on Real Data")."""
 
-import numpy as np
-
 from ital import features, losses
 from ital.errors import InputError
 from ital.tasks._base import Task
@@ -23,21 +21,28 @@ def from_features(
     """A task from a feature file: the learner sees its first network's view, the teacher that of ``teacher``.
 
     Targets are the networks' own last layers.
+
+    Args:
+        name: name of the task.
+        file: name of the feature file.
+        teacher: name of the teacher's network.
+        beta: β of the task.
+        title: its name in figures.
+        beta_decay: the share that β loses per step.
+        eval_every: steps between measurements.
+        label_noise: probability that a label of the pool is replaced.
+        top5: also record how often the label is among the five largest outputs.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if the file is missing, or has no such network.
     """
     loaded = load_features(name, file, teacher)
-    learner = loaded.card["learner"]
-    pool = Pool(
-        learner_x=loaded.views[learner],
-        teacher_x=loaded.views[teacher],
-        labels=loaded.labels.astype(np.int32),
-        teacher_target=loaded.last_layers[teacher],
-        learner_target=loaded.last_layers[learner],
-        test_x=loaded.test_views[learner],
-        test_labels=loaded.test_labels.astype(np.int32),
-    )
     return from_pool(
         name,
-        pool,
+        pool_of(loaded, teacher),
         losses.cross_entropy,
         beta=beta,
         title=title,
@@ -49,28 +54,58 @@ def from_features(
     )
 
 
+def pool_of(loaded: features.Features, teacher: str) -> Pool:
+    """The views of the learner's network and of the network ``teacher``, with their last layers as targets."""
+    learner = loaded.card["learner"]
+    return Pool(
+        learner_x=loaded.views[learner],
+        teacher_x=loaded.views[teacher],
+        labels=loaded.labels,
+        teacher_target=loaded.last_layers[teacher],
+        learner_target=loaded.last_layers[learner],
+        test_x=loaded.test_views[learner],
+        test_labels=loaded.test_labels,
+    )
+
+
 def load_features(name: str, file: str, *networks: str) -> features.Features:
     """The feature file that task ``name`` needs, with these networks in it."""
-    found = features.find(file)
-    if found is None:
+    path = features.find(file)
+    if path is None:
         raise InputError(
             f"task {name!r} needs features that do not come with ital: ital features build {file} --data DIR"
         )
-    loaded = features.load(found)
+    loaded = features.load(path)
     for network in networks:
         if network not in loaded.views:
-            raise InputError(f"{found} has no network {network!r}: there are {', '.join(loaded.views)}")
+            raise InputError(f"{path} has no network {network!r}: there are {', '.join(loaded.views)}")
     return loaded
 
 
 def mnist(teacher: int, *, label_noise: float = 0.0) -> Task:
-    """MNIST through networks with 24 (learner) and 20 or 30 features (teacher). β = 30000."""
+    """MNIST through networks with 24 (learner) and 20 or 30 features (teacher). β = 30000.
+
+    Args:
+        teacher: features of the teacher's network, 20 or 30.
+        label_noise: probability that a label of the pool is replaced.
+
+    Returns:
+        The task.
+    """
     title = f"MNIST, teacher {teacher}-D"
     return from_features(f"mnist-{teacher}", "mnist", str(teacher), beta=30000.0, title=title, label_noise=label_noise)
 
 
 def cifar10(teacher: int, *, label_noise: float = 0.0) -> Task:
-    """CIFAR-10 through CNNs of 9 (learner) and 6 or 12 layers (teacher). β = 50000, decaying."""
+    """CIFAR-10 through CNNs of 9 (learner) and 6 or 12 layers (teacher). β = 50000, decaying.
+
+    Args:
+        teacher: layers of the teacher's network, 6 or 12.
+        label_noise: probability that a label of the pool is replaced.
+
+    Returns:
+        The task.
+    """
     return from_features(
         f"cifar10-{teacher}",
         "cifar10",
@@ -83,7 +118,15 @@ def cifar10(teacher: int, *, label_noise: float = 0.0) -> Task:
 
 
 def tiny_imagenet(teacher: str, *, label_noise: float = 0.0) -> Task:
-    """Tiny ImageNet through EfficientNet-Lite1 (learner) and Lite0 or Lite2 (teacher). β = 1000."""
+    """Tiny ImageNet through EfficientNet-Lite1 (learner) and Lite0 or Lite2 (teacher). β = 1000.
+
+    Args:
+        teacher: the teacher's network, "lite0" or "lite2".
+        label_noise: probability that a label of the pool is replaced.
+
+    Returns:
+        The task.
+    """
     return from_features(
         f"tiny-imagenet-{teacher}",
         "tiny-imagenet",
@@ -97,7 +140,15 @@ def tiny_imagenet(teacher: str, *, label_noise: float = 0.0) -> Task:
 
 
 def tiny_imagenet_vgg(teacher: int, *, label_noise: float = 0.0) -> Task:
-    """Tiny ImageNet through VGG-16 (learner) and VGG-13 or 19 (teacher), features to be built. β = 1000."""
+    """Tiny ImageNet through VGG-16 (learner) and VGG-13 or 19 (teacher), features to be built. β = 1000.
+
+    Args:
+        teacher: layers of the teacher's network, 13 or 19.
+        label_noise: probability that a label of the pool is replaced.
+
+    Returns:
+        The task.
+    """
     return from_features(
         f"tiny-imagenet-{teacher}",
         "tiny-imagenet-vgg",

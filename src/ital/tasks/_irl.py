@@ -15,7 +15,7 @@ from ital._types import Array
 from ital.errors import InputError
 from ital.mdp import Dynamics, Planning
 from ital.models import Init
-from ital.tasks._base import Metric, Picture, Task, TeacherSide, Truth, World
+from ital.tasks._base import Metric, Picture, Task, TeacherSide, Truth, World, as_float
 from ital.tasks._irl_rules import Side, TrueWorld, irl_rules, reward_of
 
 
@@ -34,7 +34,7 @@ def from_rewards(
     """A task of online IRL from a function that draws the weights of the reward for a seed.
 
     r = features · weights, without ``features`` one weight per state. The teacher has the same features in an
-    order of her own.
+    order of its own.
     """
     try:
         mdp.check(dynamics, planning)
@@ -48,13 +48,13 @@ def from_rewards(
 
     def world(seed: int) -> World:
         rng = np.random.default_rng(seed)
-        own = None if features is None else _as_float(features)
+        encoding = None if features is None else as_float(features)
         order = rng.permutation(dynamics.states if features is None else features.shape[1])
-        target = _as_float(weights(rng))
-        hers = order.astype(np.int32) if own is None else own[:, np.argsort(order)]
-        her_target = np.empty_like(target)
-        her_target[order] = target
-        reward = np.asarray(reward_of(own, jnp.asarray(target)))
+        target = as_float(weights(rng))
+        teacher_encoding = order.astype(np.int32) if encoding is None else encoding[:, np.argsort(order)]
+        teacher_target = np.empty_like(target)
+        teacher_target[order] = target
+        reward = np.asarray(reward_of(encoding, jnp.asarray(target)))
         log_pi = np.asarray(policy_of(reward))
         if not np.isfinite(log_pi).all():
             raise InputError(
@@ -62,9 +62,9 @@ def from_rewards(
                 f"{mdp.MOST_SWEEPS} sweeps; raise the tolerance or lower the discount"
             )
         return World(
-            learner=Side(own),
-            teacher=TeacherSide(Side(hers, log_pi), her_target),
-            truth=Truth(target, TrueWorld(reward, log_pi, own)),
+            learner=Side(encoding),
+            teacher=TeacherSide(Side(teacher_encoding, log_pi), teacher_target),
+            truth=Truth(target, TrueWorld(reward, log_pi, encoding)),
         )
 
     return Task(
@@ -85,10 +85,6 @@ def from_rewards(
         settings={"states": dynamics.states, **planning._asdict(), **(settings or {})},
         picture=picture,
     )
-
-
-def _as_float(a: Any) -> np.ndarray:
-    return np.asarray(a, jnp.result_type(float))
 
 
 def on_grid(
@@ -118,7 +114,14 @@ def on_grid(
 
 
 def irl_dense(size: int = 8) -> Task:
-    """Online IRL on an 8 × 8 grid, every cell's reward ~ U[−2, 2]; the teacher's encoding is shuffled. β = 25000."""
+    """Online IRL on an 8 × 8 grid, every cell's reward ~ U[−2, 2]; the teacher's encoding is shuffled. β = 25000.
+
+    Args:
+        size: number of cells along a side.
+
+    Returns:
+        The task.
+    """
     return on_grid(
         "irl-dense",
         lambda rng: rng.uniform(-2, 2, size * size),
@@ -130,7 +133,17 @@ def irl_dense(size: int = 8) -> Task:
 
 
 def irl_sparse(size: int = 8) -> Task:
-    """Online IRL on an 8 × 8 grid, three random cells with reward 1, else 0; encoding shuffled. β = 30000."""
+    """Online IRL on an 8 × 8 grid, three random cells with reward 1, else 0; encoding shuffled. β = 30000.
+
+    Args:
+        size: number of cells along a side.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if the grid is too small for three cells.
+    """
     if size < 2:
         raise InputError(f"three rewarding cells need a grid of size 2 at least, not {size}")
 
@@ -159,7 +172,26 @@ def irl(
     tolerance: float = 1e-6,
     beta: float = 25000.0,
 ) -> Task:
-    """Online IRL on a square map of one's own, a file or an array of rewards (--map FILE). β = 25000."""
+    """Online IRL on a square map of one's own, a file or an array of rewards (--map FILE). β = 25000.
+
+    Args:
+        rewards: the reward of each cell (n, n), or a text or CSV file of it.
+        slip: probability of each other direction.
+        death: probability of dying in a step.
+        discount: the discount γ.
+        sharpness: sharpness k of the soft maximum.
+        tolerance: largest change at which value iteration stops.
+        beta: β of the task.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if there is no map, or it is not a square of numbers.
+
+    Example:
+        >>> ital.teach(ital.tasks.irl([[0, 0, 1], [0, -1, 0], [0, 0, 0]]), steps=200, seeds=5).plot()
+    """
     if rewards is None:
         raise InputError("task 'irl' needs a map of rewards: --map FILE, a text or CSV file with a line per row")
     cells = read_map(rewards) if isinstance(rewards, Path | str) else check_map("the map", mdp.real("the map", rewards))
@@ -190,7 +222,21 @@ def irl_tabular(
 ) -> Task:
     """Online IRL in any world: ``transitions[a, s, s′]``, reward = ``features`` (S, d) · ``weights`` (d,).
 
-    Without features there is one weight per state. What a row of transitions lacks to 1 is the chance to die.
+    Args:
+        transitions: the table (A, S, S); what a row lacks to 1 is the probability of dying.
+        weights: weights of the reward (d,).
+        features: features of the states (S, d); None for one weight per state.
+        discount: the discount γ.
+        sharpness: sharpness k of the soft maximum.
+        tolerance: largest change at which value iteration stops.
+        beta: β of the task.
+        name: name of the task.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if shapes do not fit, or numbers are not finite.
     """
     dynamics = mdp.tabular(transitions)
     target = mdp.real("weights", weights)
@@ -231,23 +277,18 @@ def read_map(file: Path | str) -> np.ndarray:
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
-        comma = next((mark for mark in ",;" if mark in line), None)
-        try:
-            rows.append([float(word) for word in line.split(comma)])
-        except ValueError:
-            wrong = next(word.strip() for word in line.split(comma) if not _is_number(word))
-            raise InputError(f"{file}, line {number}: {wrong!r} is not a number") from None
+        comma, place = next((mark for mark in ",;" if mark in line), None), f"{file}, line {number}"
+        rows.append([_number(word, place) for word in line.split(comma)])
         if len(rows[-1]) != len(rows[0]):
-            raise InputError(f"{file}, line {number}: {len(rows[-1])} numbers, but {len(rows[0])} in the rows above")
+            raise InputError(f"{place}: {len(rows[-1])} numbers, but {len(rows[0])} in the rows above")
     return check_map(str(file), np.asarray(rows))
 
 
-def _is_number(word: str) -> bool:
+def _number(word: str, place: str) -> float:
     try:
-        float(word)
+        return float(word)
     except ValueError:
-        return False
-    return True
+        raise InputError(f"{place}: {word.strip()!r} is not a number") from None
 
 
 def check_map(name: str, cells: np.ndarray) -> np.ndarray:

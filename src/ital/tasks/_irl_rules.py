@@ -15,7 +15,7 @@ from ital.tasks._base import Rules, Truth, World
 
 
 class Side(NamedTuple):
-    """What a player knows: his encoding of the states, and log π* (A, S) if he is the teacher.
+    """What a player knows: its encoding of the states, and log π* (A, S) if it is the teacher.
 
     An encoding is a matrix of features (S, d); for one-hot features the place of each state in the weights (S,),
     or None if they are in order.
@@ -26,7 +26,13 @@ class Side(NamedTuple):
 
 
 class TrueWorld(NamedTuple):
-    """What measurements need: the reward of every state, log π* (A, S), and the learner's encoding."""
+    """What measurements need.
+
+    Attributes:
+        reward: reward of every state (S,).
+        log_policy: log π* (A, S).
+        encoding: the learner's encoding of the states.
+    """
 
     reward: Any
     log_policy: Any
@@ -34,7 +40,14 @@ class TrueWorld(NamedTuple):
 
 
 class Demonstrations(NamedTuple):
-    """A mini-batch: states, the actions shown there, and what the player knows of the world."""
+    """A mini-batch: states, the actions shown there, and what the player knows of the world.
+
+    Attributes:
+        states: the states (B,).
+        actions: the actions shown (B,).
+        encoding: the player's encoding of the states.
+        log_policy: log π* (A, S) for the teacher, None for the learner.
+    """
 
     states: Array
     actions: Array
@@ -132,6 +145,15 @@ def implicit_gradients(dynamics: Dynamics, planning: Planning, solution: Solutio
 
 @functools.cache
 def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
+    """The rules of online IRL in a world.
+
+    Args:
+        dynamics: where actions lead.
+        planning: how to plan.
+
+    Returns:
+        The rules; the same object for the same arguments.
+    """
     plan = functools.partial(mdp.plan, dynamics, planning)
 
     def start(key: PRNGKeyArray, init: Init, world: World) -> Array:
@@ -139,9 +161,9 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
 
     def draw(key: PRNGKeyArray, world: World, batch_size: int) -> tuple[Array, Array]:
         """States uniform with replacement, each with an action of the teacher's policy."""
-        where, what = jax.random.split(key)
-        states = jax.random.randint(where, (batch_size,), 0, dynamics.states)
-        actions = jax.random.categorical(what, world.teacher.examples.log_policy[:, states], axis=0)
+        state_key, action_key = jax.random.split(key)
+        states = jax.random.randint(state_key, (batch_size,), 0, dynamics.states)
+        actions = jax.random.categorical(action_key, world.teacher.examples.log_policy[:, states], axis=0)
         return states, actions
 
     def show(side: Side, drawn: tuple[Array, Array]) -> Demonstrations:
@@ -163,21 +185,20 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
     def measure(params: Array, truth: Truth) -> dict[str, Array]:
         world = truth.test
         reward = reward_of(world.encoding, params)
-        own = plan(reward)
+        solution = plan(reward)
         gap = reward - world.reward
-        differences = jnp.abs(jnp.exp(mdp.log_policy(own.q)) - jnp.exp(world.log_policy))
+        differences = jnp.abs(jnp.exp(mdp.log_policy(solution.q)) - jnp.exp(world.log_policy))
         return {
             "distance": jnp.linalg.norm(params - truth.target),
             "distance_centred": jnp.linalg.norm(gap - jnp.mean(gap)),
             "policy_tv": jnp.mean(0.5 * jnp.sum(differences, axis=0)),
             "policy_gap": jnp.mean(jnp.max(differences, axis=0)),
-            "reward": mdp.expected_return(dynamics, planning, own.q, world.reward),
+            "reward": mdp.expected_return(dynamics, planning, solution.q, world.reward),
         }
 
     def references(start: Array, truth: Truth) -> dict[str, dict[str, Array]]:
         reward = truth.test.reward
-        own = plan(reward)
-        best = mdp.expected_return(dynamics, planning, own.q, reward)
+        best = mdp.expected_return(dynamics, planning, plan(reward).q, reward)
         lines = {"reward": {"reference": best}}
         if dynamics.even and one_hot(truth.test.encoding):  # demonstrations say nothing of the mean reward
             lines["distance"] = {"floor": jnp.sqrt(dynamics.states) * jnp.abs(jnp.mean(start - truth.target))}

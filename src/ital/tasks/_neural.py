@@ -26,6 +26,14 @@ def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
 
     In each layer an example's gradient is δ ⊗ ã, as that of a linear model: no gradient per example is ever made,
     which autodiff would need for the norms.
+
+    Args:
+        loss: the loss of the outputs.
+        width: number of units in a layer.
+        depth: number of tanh layers.
+
+    Returns:
+        The model; the same object for the same arguments.
     """
 
     def start(key: PRNGKeyArray, init: Init, rows: LinearRows, outputs: int) -> Layers:
@@ -38,25 +46,25 @@ def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
 
     def inputs(params: Layers, rows: LinearRows) -> list[Array]:
         """What each layer sees, the constant 1 last."""
-        seen = [rows.x]
+        layer_inputs = [rows.x]
         for layer in params[:-1]:
-            hidden = jnp.tanh(_apply(layer, seen[-1]))
-            seen.append(jnp.pad(hidden, ((0, 0), (0, 1)), constant_values=1))
-        return seen
+            hidden = jnp.tanh(_apply(layer, layer_inputs[-1]))
+            layer_inputs.append(jnp.pad(hidden, ((0, 0), (0, 1)), constant_values=1))
+        return layer_inputs
 
     def outputs(params: Layers, rows: LinearRows) -> Array:
         return _apply(params[-1], inputs(params, rows)[-1])
 
     def gradients(params: Layers, rows: LinearRows, y: Array) -> Gradients:
-        seen = inputs(params, rows)
-        alpha = _apply(params[-1], seen[-1])
+        layer_inputs = inputs(params, rows)
+        alpha = _apply(params[-1], layer_inputs[-1])
         deltas = [loss.derivative(alpha, y)]
-        for layer, hidden in zip(params[:0:-1], seen[:0:-1], strict=True):
+        for layer, hidden in zip(params[:0:-1], layer_inputs[:0:-1], strict=True):
             back = jnp.matmul(deltas[0], layer[:, :-1], precision=HIGHEST)
             deltas.insert(0, back * (1 - hidden[:, :-1] ** 2))  # tanh′ = 1 − tanh²
-        squared_norms = [rows.squared_norms, *(jnp.sum(hidden**2, axis=-1) for hidden in seen[1:])]
+        squared_norms = [rows.squared_norms, *(jnp.sum(hidden**2, axis=-1) for hidden in layer_inputs[1:])]
         values = loss.value(alpha, y)
-        parts = [factored(values, *layer) for layer in zip(deltas, seen, squared_norms, strict=True)]
+        parts = [factored(values, *layer) for layer in zip(deltas, layer_inputs, squared_norms, strict=True)]
         return Gradients(
             losses=values,
             squared_norms=functools.reduce(jnp.add, [part.squared_norms for part in parts]),
@@ -67,12 +75,24 @@ def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
     return Model("mlp", linear_rows, start, outputs, gradients)
 
 
-def _apply(layer: Float[Array, "K d"], seen: Float[Array, "B d"]) -> Float[Array, "B K"]:
-    return jnp.matmul(seen, layer.T, precision=HIGHEST)
+def _apply(layer: Float[Array, "K d"], x: Float[Array, "B d"]) -> Float[Array, "B K"]:
+    return jnp.matmul(x, layer.T, precision=HIGHEST)
 
 
 def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -> Task:
-    """MNIST pictures seen by an MLP, all layers learning, taught through another network's features; try --lr 0.05."""
+    """MNIST pictures seen by an MLP, all layers learning, taught through another network's features; try --lr 0.05.
+
+    Args:
+        teacher: features of the teacher's network, 20 or 30.
+        width: number of hidden units of the learner.
+        label_noise: probability that a label of the pool is replaced.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if the two feature files hold different rows, or one is missing.
+    """
     name = "mnist-mlp"
     pixels, networks = load_features(name, "mnist-pixels"), load_features(name, "mnist", str(teacher))
     if not np.array_equal(pixels.labels, networks.labels):

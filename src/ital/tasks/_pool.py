@@ -16,14 +16,22 @@ from ital.errors import InputError
 from ital.gradients import HIGHEST, Gradients, add_scaled, squared_norm
 from ital.losses import Loss, cross_entropy
 from ital.models import Init, LinearRows, Model
-from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World
+from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World, as_float
 
 
 class Pool(NamedTuple):
     """The data of one seed: two views of the same rows (paired), labels, the optimum in each view, and a test set.
 
-    Views carry no constant; it is appended here. Targets are K × (d+1), the bias last. ``learner_target`` may be
-    None where it is unknown (no ``distance`` is recorded then).
+    Views carry no constant; it is appended later. Targets are K × (d+1), the bias last.
+
+    Attributes:
+        learner_x: the learner's view (N, d).
+        teacher_x: the teacher's view, row by row (N, d′).
+        labels: class indices (N,), or targets (N, K).
+        teacher_target: the teacher's optimum ω*.
+        learner_target: the learner's optimum ν*, or None where it is unknown (no ``distance`` is recorded then).
+        test_x: the learner's view of the test set.
+        test_labels: its labels.
     """
 
     learner_x: np.ndarray
@@ -40,14 +48,14 @@ PIECE = 2**26  # bytes that go to a GPU at a time
 
 
 class Rows(NamedTuple):
-    """The learner's side of a pool: his rows as his model wants them, and the labels."""
+    """The learner's side of a pool: its rows as its model wants them, and the labels."""
 
     x: Any
     labels: Any
 
 
 class TeacherRows(NamedTuple):
-    """The teacher's side: her rows, the labels, and the loss l(ω*xᵢ, yᵢ) of her optimum on each."""
+    """The teacher's side: its rows, the labels, and the loss l(ω*xᵢ, yᵢ) of its optimum on each."""
 
     x: LinearRows
     labels: Any
@@ -73,10 +81,28 @@ def from_pool(
 ) -> Task:
     """A task from arrays: one :class:`Pool` for all seeds, or a function that draws one per seed.
 
-    ``label_noise``: the probability with which, once per seed, a label of the pool is replaced (by another class,
-    or by the label of another row); targets and test set stay clean. ``top5``: also record how often the label is
-    among the five largest outputs. ``teacher_loss``: what the teacher takes for l(ω*x, y): "own", the loss of
-    her optimum in her view, or "zero".
+    Args:
+        name: name of the task.
+        pool: the data, or ``pool(seed)`` that draws it.
+        loss: the loss of the outputs.
+        beta: β of the task.
+        model: the learner's model; None for a linear one.
+        title: its name in figures; the name if None.
+        beta_decay: the share that β loses per step.
+        init: where learning starts.
+        eval_every: steps between measurements.
+        label_noise: the probability with which, once per seed, a label of the pool is replaced (by another class, or by
+            the label of another row); targets and test set stay clean.
+        top5: also record how often the label is among the five largest outputs.
+        teacher_loss: what the teacher takes for l(ω*x, y): "own", the loss of its optimum in its view, or "zero".
+        data_version: changes whenever the same seed would get other data.
+        settings: stored with every result.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if an argument or the data cannot be used; the message names the fault.
     """
     if teacher_loss not in ("own", "zero"):
         raise InputError(f"teacher_loss must be 'own' or 'zero', not {teacher_loss!r}")
@@ -195,23 +221,23 @@ def _mean_over_rows(per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_
     All lanes measure side by side: the outputs of a whole test set would not fit the cache of a CPU.
     """
     n = rows.labels.shape[0]
-    whole = n - n % at_once
+    sliced = n - n % at_once
 
     def total(rows: Rows) -> dict[str, Array]:
         return jax.tree.map(jnp.sum, per_row(rows))
 
     def slices(column: Array) -> Array:
-        return column[:whole].reshape(-1, at_once, *column.shape[1:])
+        return column[:sliced].reshape(-1, at_once, *column.shape[1:])
 
-    totals = total(jax.tree.map(lambda column: column[whole:], rows))
-    if whole:
+    totals = total(jax.tree.map(lambda column: column[sliced:], rows))
+    if sliced:
         parts = jax.lax.map(total, jax.tree.map(slices, rows))
         totals = jax.tree.map(lambda rest, part: rest + jnp.sum(part), totals, parts)
     return jax.tree.map(lambda total: total / n, totals)
 
 
 def _rows_at_once(outputs: int) -> int:
-    """So many rows that their outputs fit a share of the cache (CPU), or of the memory (GPU)."""
+    """The number of rows whose outputs fit a share of the cache (CPU), or of the memory (GPU)."""
     return max(1, (2**13 if on_cpu() else 2**21) // outputs)
 
 
@@ -223,35 +249,33 @@ def _world(
     """
     labels, test_labels = (_as_labels(y, loss) for y in (pool.labels, pool.test_labels))
     one_view = pool.learner_x is pool.teacher_x and model.rows is models.linear_rows
-    learner_x = jax.tree.map(put, model.rows(_as_float(pool.learner_x)))
+    learner_x = jax.tree.map(put, model.rows(as_float(pool.learner_x)))
     pool = pool._replace(learner_x=_NOTHING)
-    teacher_x = learner_x if one_view else jax.tree.map(put, models.linear_rows(_as_float(pool.teacher_x)))
+    teacher_x = learner_x if one_view else jax.tree.map(put, models.linear_rows(as_float(pool.teacher_x)))
     pool = pool._replace(teacher_x=_NOTHING)
-    target = _as_float(pool.teacher_target)
+    target = as_float(pool.teacher_target)
     target_losses = _target_losses(loss, teacher_x, target, labels, teacher_loss)
     return World(
         learner=Rows(learner_x, labels),
         teacher=TeacherSide(TeacherRows(teacher_x, labels, target_losses), target),
-        truth=Truth(
-            jax.tree.map(_as_float, pool.learner_target), Rows(model.rows(_as_float(pool.test_x)), test_labels)
-        ),
+        truth=Truth(jax.tree.map(as_float, pool.learner_target), Rows(model.rows(as_float(pool.test_x)), test_labels)),
     )
 
 
 @functools.partial(jax.jit, donate_argnums=0)
-def _write(there: Array, piece: Array, first: Array) -> Array:
-    return jax.lax.dynamic_update_slice_in_dim(there, piece, first, 0)
+def _write(rows: Array, piece: Array, first: Array) -> Array:
+    return jax.lax.dynamic_update_slice_in_dim(rows, piece, first, 0)
 
 
 def _to_device(leaf: np.ndarray) -> Array:
     """Rows where they are used. To a GPU they go in pieces: what passes through is held a second time on the way."""
-    rows = max(1, PIECE // leaf[:1].nbytes)
-    if jax.default_backend() == "cpu" or len(leaf) <= rows:
+    size = max(1, PIECE // leaf[:1].nbytes)
+    if jax.default_backend() == "cpu" or len(leaf) <= size:
         return jax.device_put(leaf)
-    there = jnp.zeros(leaf.shape, leaf.dtype)
-    for first in range(0, len(leaf), rows):
-        there = _write(there, leaf[first : first + rows], first).block_until_ready()
-    return there
+    rows = jnp.zeros(leaf.shape, leaf.dtype)
+    for first in range(0, len(leaf), size):
+        rows = _write(rows, leaf[first : first + size], first).block_until_ready()
+    return rows
 
 
 def _target_losses(loss: Loss, x: LinearRows, target: np.ndarray, labels: np.ndarray, teacher_loss: str) -> np.ndarray:
@@ -287,15 +311,11 @@ def _with_noise(world: World, loss: Loss, probability: float, seed: int, teacher
     )
 
 
-def _as_float(a: np.ndarray) -> np.ndarray:
-    return np.asarray(a, dtype=jnp.result_type(float))
-
-
 def _as_labels(y: np.ndarray, loss: Loss) -> np.ndarray:
     y = np.asarray(y)
     if loss.classes:
         return y.astype(np.int32)
-    return _as_float(y[:, None] if y.ndim == 1 else y)
+    return as_float(y[:, None] if y.ndim == 1 else y)
 
 
 def check(name: str, pool: Pool, loss: Loss) -> Pool:
@@ -321,9 +341,8 @@ def check(name: str, pool: Pool, loss: Loss) -> Pool:
     for field, array in arrays.items():
         if not np.issubdtype(array.dtype, np.number) or not _all_finite(array):
             refuse(f"{field} holds values that are not finite numbers")
-    for leaf in jax.tree.leaves(pool.learner_target):
-        if not np.isfinite(leaf).all():
-            refuse("learner_target holds values that are not finite numbers")
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(pool.learner_target)):
+        refuse("learner_target holds values that are not finite numbers")
     outputs = len(arrays["teacher_target"])
     columns = arrays["teacher_x"].shape[1] + 1
     if arrays["teacher_target"].shape != (outputs, columns):

@@ -35,7 +35,22 @@ def draw(seed: int, dim: int, points: int) -> Pool:
 
 
 def regression(dim: int = 100, *, points: int = 600, label_noise: float = 0.0) -> Task:
-    """Linear regression, d = 100, the teacher's view rotated. Squared loss, β = 5000."""
+    """Linear regression, d = 100, the teacher's view rotated. Squared loss, β = 5000.
+
+    Args:
+        dim: number of features d.
+        points: number of points, half of them for the test.
+        label_noise: probability that a label of the pool is replaced.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if a number is too small.
+
+    Example:
+        >>> ital.teach(ital.tasks.regression(dim=20), steps=200, seeds=5).summary()
+    """
     if dim < 1 or points < 2:
         raise InputError(f"regression needs dim >= 1 and points >= 2, not dim={dim}, points={points}")
     return from_pool(

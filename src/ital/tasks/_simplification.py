@@ -1,6 +1,6 @@
 """Equation simplification: a value function over learned features of equations (supplement, "Equation Simplification").
 
-Greedy search with the learner's value function simplifies equations; that is his exam.
+Greedy search with the learner's value function simplifies equations; that is its exam.
 """
 
 import functools
@@ -13,7 +13,8 @@ from ital import equation, features, losses
 from ital._types import Params
 from ital.errors import InputError
 from ital.tasks._base import Exam, Metric, Task
-from ital.tasks._pool import Pool, from_pool
+from ital.tasks._images import pool_of
+from ital.tasks._pool import from_pool
 
 EXAMS = (*range(10, 101, 10), 200, 300, 400, 500, 750, 1000, 2000)
 EXAM_SEED = 20211  # of the fresh equations, the same for all seeds and methods
@@ -22,28 +23,28 @@ EXAM_SEED = 20211  # of the fresh equations, the same for all seeds and methods
 def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "zero", label_noise: float = 0.0) -> Task:
     """Values of equations through networks with 45 (learner) and 40 or 50 features (teacher). β = 5000.
 
-    ``equations``: how many fresh ones the learners are examined on; ``teacher_loss``: the loss of her target that the
-    teacher reckons with, "zero" as the authors do, or her "own" w*·[φ, 1].
+    Args:
+        teacher: features of the teacher's network, 40 or 50.
+        equations: number of fresh equations on which the learners are examined.
+        teacher_loss: the loss of its target that the teacher assumes, "zero" as the authors do, or its "own" of w*·[φ,
+            1].
+        label_noise: probability that a label of the pool is replaced.
+
+    Returns:
+        The task.
+
+    Raises:
+        InputError: if an argument has a value that is not allowed, or the feature file is missing.
     """
     if not 1 <= equations <= 100_000:
         raise InputError(f"the number of equations must lie in [1, 100000], not {equations}")
     file = features.equation_file()
     loaded = features.load(file)
-    learner = loaded.card["learner"]
     if str(teacher) not in loaded.views:
         raise InputError(f"{file} has no network {teacher!r}: there are {', '.join(loaded.views)}")
-    pool = Pool(
-        learner_x=loaded.views[learner],
-        teacher_x=loaded.views[str(teacher)],
-        labels=loaded.labels,
-        teacher_target=loaded.last_layers[str(teacher)],
-        learner_target=loaded.last_layers[learner],
-        test_x=loaded.test_views[learner],
-        test_labels=loaded.test_labels,
-    )
     task = from_pool(
         f"equation-{teacher}",
-        pool,
+        pool_of(loaded, str(teacher)),
         losses.squared,
         beta=5000.0,
         title=f"Equation simplification, teacher {teacher}-D",

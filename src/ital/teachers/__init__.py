@@ -25,7 +25,20 @@ REGISTRY |= _plugins.parts("ital.teachers", REGISTRY)
 
 
 def make(name: str) -> AnyTeacher:
-    """The teacher of that name, e.g. ``cooperative`` or ``boltzmann:500``."""
+    """The teacher of that name, e.g. ``cooperative`` or ``boltzmann:500``.
+
+    Args:
+        name: a registered name, with its argument after a colon.
+
+    Returns:
+        The teacher.
+
+    Raises:
+        InputError: if there is no such teacher.
+
+    Example:
+        >>> ital.teachers.make("boltzmann:500")
+    """
     return _registry.make("teacher", REGISTRY, name)
 
 

@@ -5,5 +5,9 @@ from ital.teachers._rational import Rationality, rational
 
 
 def adversarial() -> Teacher:
-    """Shows the example of smallest imitated teaching volume; a learner who knows uses β < 0."""
+    """Shows the example of smallest imitated teaching volume; a learner who knows uses β < 0.
+
+    Returns:
+        The teacher.
+    """
     return rational("adversarial", Rationality(weight=-1.0), sign=-1.0)

@@ -1,4 +1,4 @@
-"""What a teacher is, and what she may see."""
+"""What a teacher is, and what it may see."""
 
 from typing import Any, NamedTuple
 
@@ -10,10 +10,16 @@ from ital.teachers.protocols import ChooseFn, ChooseKnowingFn, PrepareFn, Resolv
 
 
 class TeacherView(NamedTuple):
-    """All that a teacher sees of one step. Nothing of the learner is in it but his feedback.
+    """All that a teacher sees of one step. Nothing of the learner is in it but its feedback.
 
-    ``volumes`` are the imitated teaching volumes of the mini-batch, computed from the rest of this view. ``step``
-    counts from 0, ``steps`` is how many there will be.
+    Attributes:
+        volumes: the imitated teaching volumes of the mini-batch (B,), computed from the rest of this view.
+        feedback: what the learner reported of the mini-batch.
+        examples: the teacher's view of the mini-batch.
+        target: the teacher's target ω*.
+        lr: the step size η.
+        step: number of the step, from 0.
+        steps: number of steps of the run.
     """
 
     volumes: PerExample
@@ -26,7 +32,13 @@ class TeacherView(NamedTuple):
 
 
 class LearnerView(NamedTuple):
-    """What only the omniscient teacher sees besides: the learner's parameters ν, his optimum ν*, exact volumes."""
+    """What only the omniscient teacher sees besides.
+
+    Attributes:
+        volumes: the exact teaching volumes of the mini-batch (B,).
+        params: the learner's parameters ν.
+        target: the learner's target ν*.
+    """
 
     volumes: PerExample
     params: Params
@@ -42,12 +54,19 @@ def the_key(key: PRNGKeyArray, batch_size: int) -> PRNGKeyArray:
 
 
 class Teacher(NamedTuple):
-    """A teacher who knows the learner by its feedback alone: ``choose(key, view, settings) -> index``.
+    """A teacher that knows the learner by its feedback alone.
 
-    ``settings`` is a pytree of numbers, traced by the compiled program: teachers of one ``choose`` that differ in
-    numbers alone share a program. ``sign`` is the sign of a β that fits the teacher; ``resolve(settings, beta)``
-    fills in settings left open, given the task's β. ``prepare(key, B)``, where given, draws what ``choose`` gets in
-    place of the key, for many steps at once. ``version`` changes whenever the same key would mean another choice.
+    Teachers of one ``choose`` that differ in numbers alone share a program.
+
+    Attributes:
+        name: its name.
+        choose: ``choose(key, view, settings)`` returns an index of the mini-batch.
+        settings: its numbers, a pytree, traced by the compiled program.
+        sign: the sign of a β that fits the teacher.
+        resolve: ``resolve(settings, beta)`` fills in settings left open, given the task's β.
+        prepare: ``prepare(key, B)``, where given, draws what ``choose`` gets in place of the key, for many steps at
+            once.
+        version: changes whenever the same key would mean another choice.
     """
 
     name: str
@@ -60,7 +79,17 @@ class Teacher(NamedTuple):
 
 
 class OmniscientTeacher(NamedTuple):
-    """A teacher who sees the learner's mind as well: ``choose(key, view, learner, settings) -> index``."""
+    """A teacher that sees the learner's mind as well.
+
+    Attributes:
+        name: its name.
+        choose: ``choose(key, view, learner, settings)`` returns an index of the mini-batch.
+        settings: as in :class:`Teacher`, like all that follow.
+        sign: the sign of a β that fits the teacher.
+        resolve: fills in settings left open.
+        prepare: draws what ``choose`` gets in place of the key.
+        version: changes whenever the same key would mean another choice.
+    """
 
     name: str
     choose: ChooseKnowingFn

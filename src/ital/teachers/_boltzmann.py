@@ -2,6 +2,7 @@
 
 import math
 
+from ital._registry import number
 from ital.errors import InputError
 from ital.teachers._base import Teacher
 from ital.teachers._rational import Rationality, rational
@@ -13,13 +14,20 @@ def resolve(settings: Rationality, beta: float) -> Rationality:
 
 
 def boltzmann(rationality: float | str | None = None) -> Teacher:
-    """Shows an example with probability ∝ exp(ρ·TV̂); ρ defaults to the task's |β|."""
+    """Shows an example with probability ∝ exp(ρ·TV̂); ρ defaults to the task's |β|.
+
+    Args:
+        rationality: ρ; None for the task's abs(β).
+
+    Returns:
+        The teacher.
+
+    Raises:
+        InputError: if ρ is not a finite number.
+    """
     if rationality is None:
         return rational("boltzmann", Rationality(weight=None, noise=1.0), version=2, resolve=resolve)
-    try:
-        rho = float(rationality)
-    except ValueError:
-        rho = math.nan
+    rho = number(rationality)
     if not math.isfinite(rho):
         raise InputError(f"rationality of the boltzmann teacher must be a finite number, not {rationality!r}")
     name = f"boltzmann:{repr(rho).removesuffix('.0')}"

@@ -5,5 +5,9 @@ from ital.teachers._rational import Rationality, rational
 
 
 def cooperative() -> Teacher:
-    """Shows the example of largest imitated teaching volume, eq. (imit-teacher)."""
+    """Shows the example of largest imitated teaching volume, eq. (imit-teacher).
+
+    Returns:
+        The teacher.
+    """
     return rational("cooperative", Rationality(weight=1.0))

@@ -1,18 +1,24 @@
 """The absent-minded teacher: helps now and then."""
 
-import math
-
+from ital._registry import number
 from ital.errors import InputError
 from ital.teachers._base import Teacher
 from ital.teachers._rational import Rationality, rational
 
 
 def mixture(helps: float | str = 0.5) -> Teacher:
-    """Helps with probability P (mixture:P, default 0.5), else shows any example."""
-    try:
-        probability = float(helps)
-    except ValueError:
-        probability = math.nan
+    """Helps with probability P (mixture:P, default 0.5), else shows any example.
+
+    Args:
+        helps: the probability P.
+
+    Returns:
+        The teacher.
+
+    Raises:
+        InputError: if P does not lie in [0, 1].
+    """
+    probability = number(helps)
     if not 0 <= probability <= 1:
         raise InputError(f"the mixture teacher helps with a probability in [0, 1], not {helps!r}")
     name = "mixture" if probability == 0.5 else f"mixture:{probability:g}"

@@ -5,5 +5,9 @@ from ital.teachers._rational import Rationality, choose_knowing, draw_none
 
 
 def omniscient() -> OmniscientTeacher:
-    """Shows the example of largest exact teaching volume, eq. (teaching-volume), knowing ν and ν*."""
+    """Shows the example of largest exact teaching volume, eq. (teaching-volume), knowing ν and ν*.
+
+    Returns:
+        The teacher.
+    """
     return OmniscientTeacher("omniscient", choose_knowing, Rationality(weight=1.0), prepare=draw_none)

@@ -5,5 +5,9 @@ from ital.teachers._rational import Rationality, rational
 
 
 def random() -> Teacher:
-    """Shows any example of the mini-batch with equal probability."""
+    """Shows any example of the mini-batch with equal probability.
+
+    Returns:
+        The teacher.
+    """
     return rational("random", Rationality(weight=0.0, noise=1.0), version=2)

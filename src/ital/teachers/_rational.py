@@ -38,8 +38,8 @@ class Noise(NamedTuple):
 
 def draw_noise(key: PRNGKeyArray, batch_size: int) -> Noise:
     """The noise of one choice."""
-    which, whether = jax.random.split(key)
-    return Noise(jax.random.gumbel(which, (batch_size,)), jax.random.uniform(whether))
+    gumbel_key, lapse_key = jax.random.split(key)
+    return Noise(jax.random.gumbel(gumbel_key, (batch_size,)), jax.random.uniform(lapse_key))
 
 
 def draw_none(key: PRNGKeyArray, batch_size: int) -> Noise:

@@ -8,7 +8,17 @@ THEN = {"adversarial": (-1.0, 0.0), "random": (0.0, 1.0)}  # weight and noise af
 
 
 def switching(text: str = "") -> Teacher:
-    """Helps until STEP (default: half-way), then is adversarial or random (e.g. switching:500:random)."""
+    """Helps until STEP (default: half-way), then is adversarial or random (e.g. switching:500:random).
+
+    Args:
+        text: "STEP", "STEP:adversarial", "STEP:random", or one of the two words alone.
+
+    Returns:
+        The teacher.
+
+    Raises:
+        InputError: if it is written in another way.
+    """
     step, _, then = str(text).partition(":")
     if step in THEN and not then:
         step, then = "", step

@@ -76,21 +76,21 @@ def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, 
 
     def chunk(state: tuple[Carry, Any]) -> tuple[Carry, Any]:
         """Up to CHUNK steps, all their random numbers drawn at once; adds the signals to the sums."""
-        begun, sums = state
-        drawn = jax.vmap(draw_all)(begun.step + jnp.arange(CHUNK))
+        before, sums = state
+        drawn = jax.vmap(draw_all)(before.step + jnp.arange(CHUNK))
 
         def one_step(i: Array, state: tuple[Lane, Any]) -> tuple[Lane, Any]:
             lanes, sums = state
-            after, signals = step_all(begun.step + i, jax.tree.map(lambda leaf: leaf[i], drawn), lanes)
+            after, signals = step_all(before.step + i, jax.tree.map(lambda leaf: leaf[i], drawn), lanes)
             added = jax.tree.map(jnp.add, sums, signals)
             if not whole_chunks:
                 return after, added
-            taken = begun.step + i < end
+            taken = before.step + i < end
             return jax.tree.map(lambda new, old: jnp.where(taken, new, old), (after, added), state)
 
-        number = CHUNK if whole_chunks else jnp.minimum(CHUNK, end - begun.step)
-        lanes, sums = jax.lax.fori_loop(0, number, one_step, (begun.lanes, sums))
-        return Carry(jnp.minimum(begun.step + CHUNK, end), lanes), sums
+        number = CHUNK if whole_chunks else jnp.minimum(CHUNK, end - before.step)
+        lanes, sums = jax.lax.fori_loop(0, number, one_step, (before.lanes, sums))
+        return Carry(jnp.minimum(before.step + CHUNK, end), lanes), sums
 
     shapes = jax.eval_shape(step_all, first, jax.eval_shape(draw_all, first), carry.lanes)[1]
     sums = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
@@ -139,14 +139,14 @@ def _block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -
     def interval(carry: Carry) -> tuple[Carry, Measurement]:
         return _interval(program, numbers, carry)
 
-    def one(i: Array, state: tuple[Carry, Measurement]) -> tuple[Carry, Measurement]:
+    def run_and_store(i: Array, state: tuple[Carry, Measurement]) -> tuple[Carry, Measurement]:
         carry, rows = state
         carry, measured = interval(carry)
         return carry, jax.tree.map(lambda row, value: row.at[i].set(value), rows, measured)
 
     shapes = jax.eval_shape(interval, carry)[1]
     rows = jax.tree.map(lambda s: jnp.zeros((BLOCK, *s.shape), s.dtype), shapes)
-    return jax.lax.fori_loop(0, intervals, one, (carry, rows))
+    return jax.lax.fori_loop(0, intervals, run_and_store, (carry, rows))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -169,10 +169,8 @@ def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any
 
         def lane(settings: Any) -> Lane:
             # Steps return strong types: a memory that began with weak ones would make the block compile twice.
-            memory = jax.tree.map(
-                lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), program.rule.init(start, settings)
-            )
-            return Lane(start, memory, previous)
+            memory = program.rule.init(start, settings)
+            return Lane(start, jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), memory), previous)
 
         lanes = jax.vmap(lane, axis_size=numbers.lanes.lr.shape[1])(settings)
         return lanes, program.rules.references(start, world.truth)
@@ -185,8 +183,16 @@ def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any
 def at_start(
     program: Program, imagine: Callable[[Lesson, Params], Array], numbers: Numbers, starts: Params
 ) -> tuple[Array, Array]:
-    """The volumes that a learner imagines at ν⁰ on 64 mini-batches of every seed after the teacher's real choices, and
-    which examples of a mini-batch are copies of one another. ``numbers`` are of one lane per seed.
+    """The volumes that a learner imagines at ν⁰ on 64 mini-batches of every seed, after the teacher's real choices.
+
+    Args:
+        program: the code.
+        imagine: ``imagine(lesson, params)`` returns the volumes (B,).
+        numbers: numbers of one lane per seed.
+        starts: ν⁰ of every seed.
+
+    Returns:
+        The volumes (seed, n, B), and which examples of a mini-batch are copies of one another (seed, n, B, B).
     """
 
     def of_seed(world: World, seed: Array, start: Params, lane: LaneNumbers) -> tuple[Array, Array]:

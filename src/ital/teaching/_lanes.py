@@ -21,7 +21,20 @@ from ital.teaching._session import Session
 
 
 def open_sessions(task: Task, teacher: AnyTeacher, learners: Sequence[Learner], run: Run) -> list[Session]:
-    """Draws the worlds, lets teacher and learners fill in what they left open, and opens one session per rule."""
+    """Draw the worlds, let teacher and learners fill in what they left open, and open one session per rule.
+
+    Args:
+        task: the task.
+        teacher: the teacher.
+        learners: the learners.
+        run: the numbers of the run.
+
+    Returns:
+        The sessions.
+
+    Raises:
+        InputError: if the world lacks what the teacher needs, or a learner cannot take part.
+    """
     seeds = run.seed_list
     layout = Layout.of(len(seeds), run.devices)
     init, eval_every = run.start_on(task), min(run.interval_on(task), run.steps)
@@ -55,49 +68,58 @@ def open_sessions(task: Task, teacher: AnyTeacher, learners: Sequence[Learner], 
     @functools.cache
     def auto_beta(imagine: Callable[[Lesson, Params], Array], sign: float = teacher.sign) -> np.ndarray:
         first_form = jax.tree.map(lambda number: number[:, 0], _side_by_side(forms[:1], len(seeds)))
-        asked = numbers(run.lr, first_form, (), (len(seeds),)).placed(layout.copied, layout.spread, axes)
+        per_seed = numbers(run.lr, first_form, (), (len(seeds),)).placed(layout.copied, layout.spread, axes)
         shared = program(learners[0].rule), imagine, init.kind, spread(init.scale, ()), spread(sign, ())
-        return layout.cut(np.asarray(_block.auto_beta_per_seed(*shared, asked)))
+        return layout.cut(np.asarray(_block.auto_beta_per_seed(*shared, per_seed)))
 
-    told = situation(task, teacher, run, auto_beta)
+    make_session = functools.partial(
+        Session, init=init, steps=run.steps, eval_every=eval_every, layout=layout, exam=task.exam
+    )
+    context = situation(task, teacher, run, auto_beta)
     by_rule: dict[Rule, list[tuple[Learner, float, Form]]] = {}
     for learner, lr, form in zip(learners, np.broadcast_to(run.lr, len(learners)), forms, strict=True):
-        resolved = learner.resolve(learner, told)
+        resolved = learner.resolve(learner, context)
         by_rule.setdefault(resolved.rule, []).append((resolved, lr, form))
     sessions = []
     for rule, lanes in by_rule.items():
-        group, lrs, own_forms = zip(*lanes, strict=True)
-        each_form, each_learner = _side_by_side(own_forms, len(seeds)), _side_by_side(group, len(seeds))
-        own_numbers = numbers(lrs, each_form, each_learner, (len(seeds), len(group)))
-        sessions.append(
-            Session(
-                program(rule),
-                own_numbers,
-                group,
-                init,
-                steps=run.steps,
-                eval_every=eval_every,
-                layout=layout,
-                exam=task.exam,
-            )
-        )
+        group, lrs, group_forms = zip(*lanes, strict=True)
+        each_form, each_learner = _side_by_side(group_forms, len(seeds)), _side_by_side(group, len(seeds))
+        group_numbers = numbers(lrs, each_form, each_learner, (len(seeds), len(group)))
+        sessions.append(make_session(program(rule), group_numbers, group))
     return sessions
 
 
 def _stride(eval_every: int) -> int:
     """Steps of one interval: above 100, the largest divisor of ``eval_every`` in [10, 100], if there is one."""
-    return (
-        max((d for d in range(10, 101) if eval_every % d == 0), default=eval_every) if eval_every > 100 else eval_every
-    )
+    divisors = [d for d in range(10, 101) if eval_every % d == 0] if eval_every > 100 else []
+    return max(divisors, default=eval_every)
 
 
 def version_of(teacher: AnyTeacher, learner: Learner) -> str:
-    """What computes a lane: the versions of the loop, of its teacher and of its learner."""
+    """What computes a lane: the versions of the loop, of its teacher and of its learner.
+
+    Args:
+        teacher: the teacher.
+        learner: the learner.
+
+    Returns:
+        The versions, apart by points.
+    """
     return f"{_program.VERSION}.{teacher.version}.{learner.version}"
 
 
 def situation(task: Task, teacher: AnyTeacher, run: Run, auto_beta: Callable[..., Any]) -> Situation:
-    """What learners are told before they start; the task's β comes with the sign that fits the teacher."""
+    """What learners know before they start; the task's β comes with the sign that fits the teacher.
+
+    Args:
+        task: the task.
+        teacher: the teacher.
+        run: the numbers of the run.
+        auto_beta: finds a β per seed.
+
+    Returns:
+        The situation.
+    """
     return Situation(
         beta=teacher.sign * abs(task.beta) if run.beta is None else run.beta,
         beta_decay=task.beta_decay if run.beta is None else 0.0,

@@ -19,7 +19,22 @@ START, STEPS, AUTO = 0, 1, 2
 
 
 class Program(NamedTuple):
-    """Everything that is code, not numbers: equal programs share one compilation."""
+    """Everything that is code, not numbers: equal programs share one compilation.
+
+    Attributes:
+        rules: functions of the task.
+        teacher: chooses an example.
+        prepare: draws what the teacher needs of chance.
+        omniscient: whether the teacher sees the learner's mind.
+        rule: code of the learners.
+        take: how much of a proposed update is taken.
+        batch_size: examples in a mini-batch.
+        diagnostics: whether Theorem 1 is checked on every step.
+        watched: whether every row holds the parameters of the first seed.
+        axes: of the world's arrays: 0 one per seed, None shared.
+        platform: platform of the devices that run it.
+        mesh: the devices that share the seeds, where there are several.
+    """
 
     rules: Rules
     teacher: Callable[..., Array]
@@ -36,7 +51,14 @@ class Program(NamedTuple):
 
 
 class LaneNumbers(NamedTuple):
-    """The numbers that differ by lane: the step size η, and those of the form of step, the learner and the teacher."""
+    """The numbers that differ by lane.
+
+    Attributes:
+        lr: the step size η.
+        form: numbers of the form of step.
+        learner: numbers of the learner.
+        teacher: numbers of the teacher.
+    """
 
     lr: Any
     form: Any
@@ -45,7 +67,15 @@ class LaneNumbers(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """Everything traced that stays the same over a run. Leading axes: seeds, and then lanes in ``lanes``."""
+    """Everything traced that stays the same over a run.
+
+    Attributes:
+        worlds: the worlds of all seeds.
+        seeds: the seeds.
+        lanes: the numbers that differ by lane, with leading axes (seed, lane).
+        every: steps between measurements.
+        last_step: number of steps of the run.
+    """
 
     worlds: World
     seeds: Any
@@ -54,11 +84,27 @@ class Numbers(NamedTuple):
     last_step: Any
 
     def world_axes(self, program: Program) -> World:
-        """Where the seeds are in each array of the world."""
+        """Where the seeds are in each array of the world.
+
+        Args:
+            program: the program.
+
+        Returns:
+            0 or None for each array of the world.
+        """
         return jax.tree.unflatten(jax.tree.structure(self.worlds), program.axes)
 
     def placed(self, shared: Any, by_seed: Any, axes: tuple[int | None, ...]) -> "Numbers":
-        """``shared`` of everything that all seeds share, ``by_seed`` of the rest."""
+        """Apply ``shared`` to everything that all seeds share, and ``by_seed`` to the rest.
+
+        Args:
+            shared: a function of an array.
+            by_seed: a function of an array with a leading axis of seeds.
+            axes: where the seeds are in each array of the world.
+
+        Returns:
+            The numbers.
+        """
         worlds, structure = jax.tree.flatten(self.worlds)
         put = [(shared if axis is None else by_seed)(leaf) for leaf, axis in zip(worlds, axes, strict=True)]
         seeds, lanes = jax.tree.map(by_seed, (self.seeds, self.lanes))
@@ -66,26 +112,50 @@ class Numbers(NamedTuple):
 
 
 def key_of(seed: Array | int) -> PRNGKeyArray:
-    """The random key of a seed: the number of seeds, or their order, never changes it."""
+    """The random key of a seed: the number of seeds, or their order, never changes it.
+
+    Args:
+        seed: the seed.
+
+    Returns:
+        The key.
+    """
     return jax.random.fold_in(_random.key(0), seed)
 
 
 class Carry(NamedTuple):
-    """The state of a run between steps: the number of steps taken, and all lanes with leading axes (seed, lane)."""
+    """The state of a run between steps.
+
+    Attributes:
+        step: number of steps taken.
+        lanes: all lanes, with leading axes (seed, lane).
+    """
 
     step: Any
     lanes: Any
 
 
 class Moment(NamedTuple):
-    """Where in the run a step is: its number from 0, and how many there will be."""
+    """Where in the run a step is.
+
+    Attributes:
+        step: its number, from 0.
+        steps: number of steps of the run.
+    """
 
     step: Array
     steps: Array
 
 
 class Drawn(NamedTuple):
-    """The random numbers of one step of one seed, shared by all its methods."""
+    """The random numbers of one step of one seed, shared by all its methods.
+
+    Attributes:
+        batch: the mini-batch, as the task draws it.
+        order: a random order of the mini-batch.
+        bystander: index of a random example.
+        noise: the teacher's.
+    """
 
     batch: Any
     order: Array
@@ -102,7 +172,13 @@ class Scene(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """One learner between two steps: parameters, memory, and what its next feedback begins from."""
+    """One learner between two steps.
+
+    Attributes:
+        params: its parameters.
+        memory: its memory.
+        previous: what its next feedback begins from, where the task needs it.
+    """
 
     params: Params
     memory: Any

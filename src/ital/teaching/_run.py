@@ -61,25 +61,57 @@ class Run:
         return list(range(self.seeds)) if isinstance(self.seeds, int | np.integer) else list(self.seeds)
 
     def start_on(self, task: Task) -> Init:
-        """Where learning starts."""
+        """Where learning starts.
+
+        Args:
+            task: the task.
+
+        Returns:
+            The run's own start, or the task's.
+        """
         return task.init if self.init is None else Init.parse(self.init)
 
     def interval_on(self, task: Task) -> int:
-        """Steps between measurements."""
+        """Steps between measurements.
+
+        Args:
+            task: the task.
+
+        Returns:
+            The run's own interval, or the task's.
+        """
         return task.eval_every if self.eval_every is None else self.eval_every
 
     def forms(self, learners: int) -> list[Form]:
-        """The form of each learner's steps; refuses forms that make different programs."""
+        """The form of each learner's steps.
+
+        Args:
+            learners: number of learners.
+
+        Returns:
+            One form per learner.
+
+        Raises:
+            InputError: if the forms make different programs.
+        """
         forms = [make_form(self.form)] * learners if isinstance(self.form, str | Form) else list(self.form)
         if len({form.take for form in forms}) > 1:
             raise InputError("all learners of one call must share a form of step; they may differ in its numbers")
         return forms
 
     def check(self, task: Task, learners: Sequence[Learner]) -> None:
-        """Refuses what makes no run, in one line each."""
+        """Refuse what makes no run, in one line each.
+
+        Args:
+            task: the task.
+            learners: the learners.
+
+        Raises:
+            InputError: if a number is out of range, or a seed or method is given twice.
+        """
         names, seeds = [learner.name for learner in learners], self.seed_list
-        whole = {"steps": self.steps, "batch_size": self.batch_size, "eval_every": self.interval_on(task)}
-        for name, value in whole.items():
+        counts = {"steps": self.steps, "batch_size": self.batch_size, "eval_every": self.interval_on(task)}
+        for name, value in counts.items():
             if not isinstance(value, int | np.integer) or isinstance(value, bool):
                 raise InputError(f"{name} must be a whole number, not {value!r}")
             if not 1 <= value < 2**31:
@@ -109,16 +141,14 @@ def takes_run(*fixed: str) -> Callable[[Function], Function]:
     """Lists the settings of a :class:`Run`, but for the ``fixed``, in the signature of a function that takes them."""
 
     def decorate(function: Function) -> Function:
-        own = inspect.signature(function)
-        parameters = [p for p in own.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-        for field in fields(Run):
-            if field.name not in fixed:
-                parameters.append(
-                    inspect.Parameter(
-                        field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type
-                    )
-                )
-        function.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
+        signature = inspect.signature(function)
+        parameters = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        parameters += [
+            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+            for field in fields(Run)
+            if field.name not in fixed
+        ]
+        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
         return function
 
     return decorate
@@ -136,26 +166,48 @@ def make_run(settings: dict[str, Any], **fixed: Any) -> Run:
 def parts(
     task: Task | str, teacher: AnyTeacher | str, learner: Learner | str | Sequence[Learner | str]
 ) -> tuple[Task, AnyTeacher, list[Learner]]:
-    """The parts of an experiment, made where they were named; refuses anything else."""
+    """The parts of an experiment, made where they were named.
+
+    Args:
+        task: a task or its name.
+        teacher: a teacher or its name.
+        learner: a learner or its name, or several.
+
+    Returns:
+        The task, the teacher, and the list of learners.
+
+    Raises:
+        InputError: if there is no part of that name, or it is something else.
+    """
     task = tasks.make(task) if isinstance(task, str) else task
     teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
-    several: Sequence[Any] = [learner] if isinstance(learner, str | Learner) or callable(learner) else learner
-    learners = [make_learner(one) if isinstance(one, str) else one for one in several]
+    listed: Sequence[Any] = [learner] if isinstance(learner, str | Learner) or callable(learner) else learner
+    learners = [make_learner(part) if isinstance(part, str) else part for part in listed]
     expected: list[tuple[str, Any, type | tuple[type, ...], str]] = [
         ("task", task, Task, "ital.tasks.regression()"),
         ("teacher", teacher, (teachers.Teacher, OmniscientTeacher), "ital.teachers.cooperative()"),
-        *(("learner", one, Learner, "ital.learners.teacher_aware()") for one in learners),
+        *(("learner", part, Learner, "ital.learners.teacher_aware()") for part in learners),
     ]
-    for what, part, kind, example in expected:
+    for role, part, kind, example in expected:
         if not isinstance(part, kind):
             hint = ", but it is a function: call it" if callable(part) else ""
-            raise InputError(f"a {what} is made like {example}, or given by its name, not {part!r}{hint}")
+            raise InputError(f"a {role} is made like {example}, or given by its name, not {part!r}{hint}")
     return task, teacher, learners
 
 
 def check_world(task: Task, teacher: AnyTeacher, world: World, *, diagnostics: bool = False) -> None:
-    """Refuses a world that lacks what the teacher or the diagnostics need."""
+    """Refuse a world that lacks what the teacher or the diagnostics need.
+
+    Args:
+        task: the task.
+        teacher: the teacher.
+        world: a world of the task.
+        diagnostics: whether Theorem 1 is checked on every step.
+
+    Raises:
+        InputError: if the learner's target is needed and unknown.
+    """
     omniscient = isinstance(teacher, OmniscientTeacher)
     if world.truth.target is None and (omniscient or diagnostics):
-        what = "the omniscient teacher" if omniscient else "diagnostics"
-        raise InputError(f"{what} needs the learner's target, which task {task.name!r} does not have")
+        needy = "the omniscient teacher" if omniscient else "diagnostics"
+        raise InputError(f"{needy} needs the learner's target, which task {task.name!r} does not have")

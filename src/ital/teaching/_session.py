@@ -21,7 +21,12 @@ SECONDS_PER_BLOCK = 0.5
 
 
 class Block(NamedTuple):
-    """What one call of the compiled block brought: the steps measured and a row (seed, lane) per measurement."""
+    """What one call of the compiled block brought.
+
+    Attributes:
+        steps: the measured steps.
+        rows: metric → rows (step, seed, lane).
+    """
 
     steps: np.ndarray
     rows: dict[str, np.ndarray]
@@ -32,6 +37,16 @@ class Session:
 
     The carry between blocks is all of its state: a session given the carry of another resumes it bit for bit.
     ``state`` is the same as plain arrays, whatever the devices.
+
+    Args:
+        program: the code.
+        numbers: all numbers of the run.
+        learners: the learners, one per lane.
+        init: where learning starts.
+        steps: number of steps of the run.
+        eval_every: steps between measurements that are kept.
+        layout: the devices that share the seeds.
+        exam: the task's exam, if it has one.
     """
 
     def __init__(
@@ -74,7 +89,14 @@ class Session:
         return min(int(self.carry.step), self.steps)
 
     def advance(self, intervals: int) -> Block:
-        """Runs up to ``intervals`` measurements further and waits until they are there."""
+        """Run up to ``intervals`` measurements further and wait for them.
+
+        Args:
+            intervals: number of measurements.
+
+        Returns:
+            What was measured.
+        """
         first = int(self.carry.step)
         intervals = min(intervals, _block.BLOCK, -(-(self.steps - first) // self.stride))
         measured = self._run(self.numbers, intervals)
@@ -98,8 +120,15 @@ class Session:
         return rows | ({PATH: np.asarray(path[0])[:intervals, : len(self.learners)]} if len(path) == 1 else {})
 
     def blocks(self, show: Callable[[float], None] = lambda done: None) -> Iterator[Block]:
-        """Runs to the end in blocks of about half a second: the measurement at the start, if it has not been reported,
-        and then one block after the other, with exams where they are due. ``show`` is told how much of an exam is done.
+        """Run to the end in blocks of about half a second.
+
+        The measurement at the start comes first, if it has not been reported; exams are taken where they are due.
+
+        Args:
+            show: called with the share of an exam that is done, from 0 to 1.
+
+        Yields:
+            What was measured, block by block.
         """
         if not self.begun:
             assert self.step == 0
@@ -125,15 +154,23 @@ class Session:
         return sorted({0, self.steps, *(min(step, self.steps) for step in measured)})
 
     def examined(self, block: Block, show: Callable[[float], None]) -> Block:
-        """The block, with the results of an exam where one is due at its end; NaN for lanes that have diverged."""
+        """The block, with the results of an exam where one is due at its end; NaN for lanes that have diverged.
+
+        Args:
+            block: what was measured.
+            show: called with the share of the exam that is done, from 0 to 1.
+
+        Returns:
+            The block.
+        """
         if self.exam is None or block.steps[-1] not in self.exams:
             return block
-        finite = block.rows[FINITE][-1]
-        params = self.state.lanes.params
-        safe = jax.tree.map(
-            lambda leaf: np.where(finite.reshape(*finite.shape, *(1,) * (leaf.ndim - 2)), leaf, 0), params
-        )
-        rows = dict(block.rows)
+        rows, finite = dict(block.rows), block.rows[FINITE][-1]
+
+        def zero_where_diverged(leaf: np.ndarray) -> np.ndarray:
+            return np.where(finite.reshape(*finite.shape, *(1,) * (leaf.ndim - 2)), leaf, 0)
+
+        safe = jax.tree.map(zero_where_diverged, self.state.lanes.params)
         for metric, values in self.exam.take(safe, show).items():
             rows[metric] = np.full((len(block.steps), *values.shape), np.nan, np.float32)
             rows[metric][-1] = np.where(finite, values, np.nan)

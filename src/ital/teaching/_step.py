@@ -17,7 +17,16 @@ from ital.teaching._program import Drawn, Lane, LaneNumbers, Moment, Program, Sc
 
 
 def draw(program: Program, world: World, key: PRNGKeyArray) -> Drawn:
-    """Everything random in a step: the mini-batch, a random order of it, a random index, the teacher's noise."""
+    """Everything random in a step: the mini-batch, a random order of it, a random index, the teacher's noise.
+
+    Args:
+        program: the code.
+        world: the world of a seed.
+        key: a random key.
+
+    Returns:
+        The random numbers.
+    """
     batch, order, bystander, teacher = jax.random.split(key, 4)
     size = program.batch_size
     return Drawn(
@@ -93,7 +102,19 @@ def show(
 def first_lesson(
     program: Program, world: World, drawn: Drawn, steps: Array, params: Params, numbers: LaneNumbers
 ) -> Lesson:
-    """A lesson as if these parameters were the start of a run."""
+    """A lesson as if these parameters were the start of a run.
+
+    Args:
+        program: the code.
+        world: the world of a seed.
+        drawn: the random numbers of the step.
+        steps: number of steps of the run.
+        params: the parameters.
+        numbers: numbers of the lane.
+
+    Returns:
+        The lesson.
+    """
     scene = meet(program, world, drawn, params, first_previous(program.rules, params, world))
     return show(program, world, drawn, scene, Moment(jnp.zeros((), int), steps), params, numbers)
 
@@ -101,7 +122,22 @@ def first_lesson(
 def teaching_step(
     program: Program, world: World, drawn: Drawn, numbers: LaneNumbers, moment: Moment, lane: Lane
 ) -> tuple[Lane, dict[str, Array]]:
-    """One step of one lane: feedback, choice, update; returns the lane and the signals to record."""
+    """One step of one lane: feedback, choice, update.
+
+    Args:
+        program: the code.
+        world: the world of a seed.
+        drawn: the random numbers of the step.
+        numbers: numbers of the lane.
+        moment: where in the run the step is.
+        lane: the learner before the step.
+
+    Returns:
+        The learner after the step, and the signals to record.
+
+    Raises:
+        InputError: if the update returns parameters of another shape.
+    """
     scene = meet(program, world, drawn, lane.params, lane.previous)
     lesson = show(program, world, drawn, scene, moment, lane.params, numbers)
     update = program.rule.update(lesson, numbers.learner, lane.params, lane.memory)

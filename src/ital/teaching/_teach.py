@@ -22,20 +22,37 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """What :func:`ital.teach` returns. ``parameters[method]`` are the final ones, with a leading axis of seeds."""
+    """What :func:`ital.teach` returns.
+
+    Attributes:
+        curves: a Dataset with dimensions (method, seed, step).
+        task: the task.
+        parameters: method → its final parameters, with a leading axis of seeds.
+    """
 
     curves: "xr.Dataset"
     task: Task
     parameters: Mapping[str, Any] = field(repr=False)
 
     def plot(self, metrics: Sequence[str] | None = None) -> "Figure":
-        """A matplotlib figure: one panel per metric, mean over seeds with a band of ±1 standard error."""
+        """A matplotlib figure: one panel per metric, mean over seeds with a band of ±1 standard error.
+
+        Args:
+            metrics: names of the metrics; None for the task's panels.
+
+        Returns:
+            The figure.
+        """
         from ital.figures import plot_curves
 
         return plot_curves(self.curves, self.task, metrics)
 
     def summary(self) -> "pd.DataFrame":
-        """Mean and standard error over seeds per method and metric, at five steps of the run."""
+        """Mean and standard error over seeds per method and metric, at five steps of the run.
+
+        Returns:
+            One row per method, metric and step.
+        """
         return summarise(self.curves)
 
 
@@ -48,7 +65,7 @@ def teach(
     progress: bool = False,
     **settings: Any,
 ) -> Result:
-    """Teaches one or several learners, each on every seed, and returns their learning curves.
+    """Teach one or several learners, each on every seed, and return their learning curves.
 
     Args:
         task: where to teach, e.g. ``ital.tasks.regression()``; a registered name will do, here and below.
@@ -62,8 +79,11 @@ def teach(
         Curves, the task, and the learners' last parameters.
 
     Raises:
-        InputError: where the parts or the numbers make no run; the message says why in a line.
+        InputError: if the parts or the numbers make no run; the message says why in a line.
 
+    Example:
+        >>> result = ital.teach("regression", "cooperative", ["imt", "ital"], steps=200, seeds=5)
+        >>> result.plot().savefig("curves.png")
     """
     task, teacher, learners = parts(task, teacher, learner)
     run = make_run(settings)

@@ -21,7 +21,17 @@ if TYPE_CHECKING:
 
 
 class Watched(NamedTuple):
-    """Parameters of each learner (by name, leading axis: steps) on the way, and the target they are taught."""
+    """Parameters of each learner on the way, on one seed, and the target they are taught.
+
+    Attributes:
+        task: the task.
+        teacher: name of the teacher.
+        seed: the seed.
+        steps: when the parameters were kept.
+        params: method → its parameters, with a leading axis of steps.
+        target: the learner's target.
+        labels: method → its name in a legend.
+    """
 
     task: Task
     teacher: str
@@ -32,13 +42,28 @@ class Watched(NamedTuple):
     labels: dict[str, str]
 
     def plot(self, steps: Sequence[int] | None = None) -> "Figure":
-        """A matplotlib figure: a row per learner, a column per step, and the target."""
+        """A matplotlib figure: a row per learner, a column per step, and the target.
+
+        Args:
+            steps: the steps, or the nearest that were kept; None for four of them.
+
+        Returns:
+            The figure.
+        """
         from ital.figures import plot_pictures
 
         return plot_pictures(self, steps)
 
     def animate(self, file: Path | str, seconds: float = 8.0) -> Path:
-        """Writes a GIF of all learners side by side."""
+        """Write a GIF of all learners side by side.
+
+        Args:
+            file: the file.
+            seconds: how long the animation lasts.
+
+        Returns:
+            The file.
+        """
         from ital.figures import animate
 
         return animate(self, Path(file), seconds=seconds)
@@ -56,21 +81,26 @@ def watch(
     run: Run | None = None,
     **settings: Any,
 ) -> Watched:
-    """Teaches as :func:`ital.teach` does, on one seed, and keeps the parameters on the way.
+    """Teach as :func:`ital.teach` does, on one seed, and keep the parameters on the way.
 
     Args:
         task: where to teach.
         teacher: who chooses the examples.
         learner: one learner or several.
-        seed: which seed.
-        frames: at about how many moments the parameters are kept.
-        show: told now and then how much is done, from 0 to 1.
+        seed: the seed.
+        frames: about how many times the parameters are kept.
+        show: called now and then with the share that is done, from 0 to 1.
         run: all other numbers of the run, or
         **settings: one by one, as in :class:`ital.teaching.Run`.
 
     Returns:
-        The learners' parameters at these moments, to be drawn or animated.
+        The learners' parameters on the way, to be drawn or animated.
 
+    Raises:
+        InputError: if the parts or the numbers make no run.
+
+    Example:
+        >>> ital.watch("irl-dense", steps=200).animate("learning.gif")
     """
     task, teacher, watched = parts(task, teacher, learner)
     run = make_run(settings, seeds=[seed], eval_every=None) if run is None else run
@@ -80,22 +110,32 @@ def watch(
     sessions = open_sessions(task, teacher, watched, run)
     params: dict[str, Any] = {}
     for number, session in enumerate(sessions):
-        kept, at = [_params(session)], [0]
+        snapshots, steps = [_params(session)], [0]
         while session.step < session.steps:
-            while session.step < min(at[-1] + every, run.steps):
-                session.advance((at[-1] + every - session.step) // session.stride)
-            kept.append(_params(session))
-            at.append(session.step)
+            while session.step < min(steps[-1] + every, run.steps):
+                session.advance((steps[-1] + every - session.step) // session.stride)
+            snapshots.append(_params(session))
+            steps.append(session.step)
             show((number + session.step / session.steps) / len(sessions))
-        for lane, one in enumerate(session.learners):
-            params[one.name] = jax.tree.map(lambda *leaves, lane=lane: np.stack([a[lane] for a in leaves]), *kept)
+        for lane, taught in enumerate(session.learners):
+            of_lane = [jax.tree.map(lambda leaf, lane=lane: leaf[lane], snapshot) for snapshot in snapshots]
+            params[taught.name] = jax.tree.map(lambda *leaves: np.stack(leaves), *of_lane)
     target = task.world(seed).truth.target
-    labels = {one.name: one.label for one in watched}
-    return Watched(task, teacher.name, seed, np.asarray(at), {name: params[name] for name in labels}, target, labels)
+    labels = {taught.name: taught.label for taught in watched}
+    return Watched(task, teacher.name, seed, np.asarray(steps), {name: params[name] for name in labels}, target, labels)
 
 
 def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | None:
-    """What a stored run kept of the way of its first seed; None where it kept nothing of these methods."""
+    """What a stored run kept of the way of its first seed.
+
+    Args:
+        curves: curves of the run.
+        task: its task.
+        methods: names of the methods.
+
+    Returns:
+        The parameters on the way, or None where the run kept nothing of these methods.
+    """
     seed = int(curves["seed"].values[0])
     if "path" not in curves or int(curves["path"].attrs["seed"]) != seed:
         return None
