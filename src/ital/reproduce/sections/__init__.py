@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ital import _plugins
 from ital.errors import InputError
-from ital.reproduce._blocks import Block, paragraph
+from ital.report import Block, paragraph
 from ital.reproduce.sections import (
     _adversary,
     _again,

@@ -9,8 +9,8 @@ from ital.reproduce._plan import Scale
 
 
 class Context(NamedTuple):
-    """All results, what they say of the claims, the scale, the folder, this call's time if it computed, notes, and
-    the tasks that are still being computed.
+    """All results, what they say of the claims, the scale, the folder, this call's time if it computed, and the tasks
+    that are still being computed.
     """
 
     data: Data
@@ -18,5 +18,4 @@ class Context(NamedTuple):
     scale: Scale
     out: Path
     took: float | None
-    notes: list[str]
     pending: tuple[str, ...] = ()
