@@ -32,6 +32,8 @@ STYLE: Any = {
     "ytick.labelsize": 8.5,
     "axes.linewidth": 0.7,
     "hatch.linewidth": 0.7,
+    "legend.frameon": False,
+    "legend.title_fontsize": 7,
     "svg.fonttype": "none",  # text stays text: it takes the page's font and colour
 }
 
@@ -211,10 +213,7 @@ def chart(
         handles = {text: handle for both in labelled for handle, text in zip(*both, strict=True)}
         if handles:
             ncols = max(1, int(width / (0.55 + 0.06 * max(map(len, handles)))))  # inches of a key and of a letter
-            figure.legend(
-                handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, frameon=False, title=foot,
-                title_fontsize=7,
-            )  # fmt: skip
+            figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, title=foot)
         else:
             figure.supxlabel(foot, fontsize=7, color=SOFT)
         figure.suptitle("\n".join(part for part in (title, note) if part), fontsize=11)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ital.figures import label
+from ital.figures import in_legend_order, label
 from ital.reproduce._plan import Condition
 from ital.results import computed, measured, metrics_of
 from ital.tasks import Task
@@ -38,8 +38,8 @@ class Evidence:
 
     @property
     def methods(self) -> list[str]:
-        """The methods that were run."""
-        return [str(name) for name in self.curves["method"].values]
+        """The methods that were run, in the order of the paper's legends."""
+        return in_legend_order([str(name) for name in self.curves["method"].values])
 
     def label(self, method: str) -> str:
         """A method's name as in legends."""

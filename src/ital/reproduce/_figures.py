@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ital import learners
-from ital.figures import charts, curve_panel, in_legend_order
+from ital.figures import charts, curve_panel
 from ital.reproduce._data import Data, Evidence
 from ital.reproduce._plan import STARTS
 
@@ -30,7 +30,7 @@ def task_figure(evidence: Evidence, note: str = "") -> "Figure":
 
 def shown_methods(evidence: Evidence) -> list[str]:
     """The methods of the paper's figures: controls have figures of their own."""
-    return in_legend_order([name for name in evidence.methods if name not in learners.CONTROLS])
+    return [name for name in evidence.methods if name not in learners.CONTROLS]
 
 
 def curves(evidence: Evidence, metric: str, title: str = "", **options: Any) -> charts.Panel:

@@ -49,7 +49,8 @@ def findings(analysis: Analysis) -> list[str]:
     main, control = versus[teacher, "naive"], versus[teacher, MATCHED]
     paths = analysis.paths.groupby(["teacher", "learner"])["path"].mean()
     start = analysis.paths["start"].mean()
-    best = _mean(analysis, "machine", "naive")
+    means = analysis.summary.set_index(["teacher", "learner", "map", "outcome"])["mean"]
+    best = means["machine", "naive", ALL_MAPS, "distance_last"]
     comparison = (
         f"After {config.steps} arrows, mean over maps, the distance to the truth had fallen by "
         f"{decimals(main['mean_first'])} for {arm(teacher, 'aware')} and by {decimals(main['mean_second'])} for "
@@ -131,12 +132,6 @@ def _verdict(control: Mapping[Any, Any]) -> str:
         "So the gap between ITAL and IMT does not by itself show that reading the teacher's choice helps: steps of the "
         "same length along the naive robot's own gradient do at least as well, as far as these data can tell."
     )
-
-
-def _mean(analysis: Analysis, teacher: str, learner: str, outcome: str = "distance_last") -> float:
-    rows = analysis.summary
-    here = (rows["teacher"] == teacher) & (rows["learner"] == learner) & (rows["map"] == ALL_MAPS)
-    return float(rows[here & (rows["outcome"] == outcome)]["mean"].iloc[0])
 
 
 def _digits(outcome: str) -> int:

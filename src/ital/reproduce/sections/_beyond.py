@@ -3,7 +3,7 @@
 import numpy as np
 
 from ital import report
-from ital.figures import charts, colours, in_legend_order
+from ital.figures import charts, colours
 from ital.reproduce import _figures
 from ital.reproduce._data import Evidence
 from ital.reproduce._plan import NEURAL
@@ -12,6 +12,11 @@ from ital.results import mean_and_error
 from ital.statistics import number
 
 ADAPTIVE = "ital-adaptive"
+LEAD = (
+    "ITAL must be told whether its teacher helps and how much. ITAL adaptive is told nothing: it compares her choices "
+    "with what it can predict of them, and trusts her as far as they agree. The switching teacher helps for half of "
+    "the run and is an adversary from then on."
+)
 
 
 def build(context: Context) -> list[report.Block]:
@@ -22,14 +27,7 @@ def build(context: Context) -> list[report.Block]:
     note = context.scale.note
     content: list[report.Block] = []
     if linear:
-        content.append(
-            report.paragraph(
-                "ITAL must be told whether its teacher helps and how much. ITAL adaptive is told nothing: it compares "
-                "her choices with what it can predict of them, and trusts her as far as they agree. The switching "
-                "teacher helps for half of the run and is an adversary from then on."
-            )
-        )
-        content.append(_left(linear))
+        content += [report.paragraph(LEAD), _left(linear)]
         caption = (
             "Trust of ITAL adaptive, from 1 (she helps) over 0 (ignore her) to −1 (she harms): a line per teacher, "
             "mean over seeds, bands ± 1 standard error."
@@ -42,16 +40,11 @@ def build(context: Context) -> list[report.Block]:
         "matched controls take steps as long as ITAL's in the naive directions."
     )
     panels = [
-        _figures.curves(evidence, metric, f"{evidence.condition.teacher} teacher", methods=_methods(evidence))
+        _figures.curves(evidence, metric, f"{evidence.condition.teacher} teacher", methods=evidence.methods)
         for evidence in neural
         for metric in ("accuracy", "loss")
     ]
     return content + report.figure("neural", "A neural learner", panels, caption, columns=2, note=note)
-
-
-def _methods(evidence: Evidence) -> list[str]:
-    """All methods, controls among them."""
-    return in_legend_order(evidence.methods)
 
 
 def _of_start(left: float) -> str:
@@ -60,7 +53,7 @@ def _of_start(left: float) -> str:
 
 def _left(experiments: list[Evidence]) -> report.Block:
     """What is left of the distance: a row per task and teacher, a column per method."""
-    methods = _methods(experiments[0])
+    methods = experiments[0].methods
     rows, best = [], []
     for row, evidence in enumerate(experiments):
         means = [float(evidence.left(method).mean()) for method in methods]

@@ -3,7 +3,7 @@
 import numpy as np
 
 from ital import report
-from ital.figures import charts, colours, in_legend_order
+from ital.figures import charts, colours
 from ital.reproduce._data import Evidence
 from ital.reproduce.sections._context import Context
 
@@ -22,7 +22,7 @@ def build(context: Context) -> list[report.Block]:
 
 def panel(evidence: Evidence) -> charts.Panel:
     """One experiment."""
-    methods = in_legend_order(evidence.methods)
+    methods = evidence.methods
     coloured = colours(methods)
     marks = [charts.rule("y", 1.0, "start")]
     for i, method in enumerate(methods):

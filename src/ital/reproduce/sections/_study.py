@@ -49,16 +49,10 @@ def build(context: Context) -> list[report.Block]:
 
 def table(study: SimulatedStudy) -> report.Block:
     """The paired tests."""
-    rows = [
-        (
-            row["map"],
-            number(row["mean_first"]),
-            number(row["mean_second"]),
-            signed(row["difference"]),
-            p_value(row["p"]),
-        )
-        for row in study.tests
-    ]
+    rows = []
+    for row in study.tests:
+        means = number(row["mean_first"]), number(row["mean_second"])
+        rows.append((row["map"], *means, signed(row["difference"]), p_value(row["p"])))
     caption = "By how much the distance to the true rewards falls, machine teacher (simulated); paired t-test."
     return report.table(("map", "ITAL", "IMT", "difference", "p"), rows, caption=caption, numbers_from=1)
 

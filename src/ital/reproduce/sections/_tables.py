@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from ital import report, statistics
-from ital.figures import in_legend_order
 from ital.reproduce._claims import median_if_most
 from ital.reproduce._data import Evidence
 from ital.reproduce.sections._context import Context
@@ -34,7 +33,7 @@ def table(evidence: Evidence) -> report.Block:
     """All methods of one experiment."""
     others = [metric for metric in evidence.panels() if metric != "distance"]
     rows = []
-    for method in in_legend_order(evidence.methods):
+    for method in evidence.methods:
         estimate = statistics.estimate(evidence.final(method))
         rows.append((
             evidence.label(method), spread(estimate.mean, estimate.error), interval(estimate.low, estimate.high),
