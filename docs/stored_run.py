@@ -19,7 +19,8 @@ from docutils.parsers.rst import directives
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from ital.reproduce import _blocks, _html, _report
+from ital import report as reports
+from ital.reproduce import _report
 
 RUNS = Path(__file__).parent / "runs"
 load = functools.cache(_report.load)
@@ -47,9 +48,9 @@ class StoredRun(SphinxDirective):
         for section in (one for one in report["sections"] if one["id"] in wanted):
             blocks = section["blocks"]
             if "figures" in self.options:
-                every = _blocks.figures_in(blocks)
+                every = reports.figures_in(blocks)
                 blocks = every if self.options["figures"] == "all" else [one for one in every if one in blocks]
-            shown.append(_html.blocks(blocks, f"{name}-{section['id']}"))
+            shown.append(reports.html(blocks, f"{name}-{section['id']}"))
         missing = set(wanted) - {one["id"] for one in report["sections"]}
         if missing:
             raise self.error(f"the stored run {name!r} has no section {', '.join(sorted(missing))}")
@@ -61,7 +62,7 @@ def write_report(app: Sphinx, failure: Exception | None) -> None:
     if failure is None and app.builder.format == "html":
         folder = Path(app.outdir) / "reports"
         folder.mkdir(exist_ok=True)
-        (folder / "full.html").write_text(_html.page(load(RUNS / "full.json")), "utf-8")
+        (folder / "full.html").write_text(_report.page(load(RUNS / "full.json")), "utf-8")
 
 
 def add_style(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
@@ -71,7 +72,7 @@ def add_style(app: Sphinx, page: str, template: str, context: dict[str, Any], do
             f'body[data-theme="{theme}"] .ital-report{{color-scheme:{scheme}}}'
             for theme, scheme in (("auto", "light dark"), ("light", "light"), ("dark", "dark"))
         )
-        context["metatags"] = context.get("metatags", "") + f"<style>{_html.style()}{scheme}</style>"
+        context["metatags"] = context.get("metatags", "") + f"<style>{reports.style()}{scheme}</style>"
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

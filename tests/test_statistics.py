@@ -108,3 +108,39 @@ def test_p_values_as_they_are_printed():
     assert [statistics.p_value(p) for p in (0.0002, 0.0314, np.nan)] == ["< 0.001", "0.031", "–"]
     assert [statistics.p_equals(p) for p in (0.0002, 0.0314, np.nan)] == ["< 0.001", "= 0.031", "–"]
     assert [statistics.stars(p) for p in (0.0005, 0.005, 0.04, 0.05, np.nan)] == ["***", "**", "*", "", ""]
+
+
+@pytest.mark.parametrize(
+    ("value", "written"),
+    [
+        (0.0, "0"),
+        (0.32, "0.320"),
+        (0.9996, "1.00"),
+        (12.345, "12.3"),
+        (1032.4, "1032"),
+        (-0.0005, "−0.000500"),
+        (8.08e-5, "8.08×10⁻⁵"),
+        (1e12, "1.00×10¹²"),
+        (np.nan, "–"),
+        (np.inf, "diverged"),
+    ],
+)
+def test_numbers_have_three_digits_and_no_e(value, written):
+    assert statistics.number(value) == written
+
+
+def test_differences_show_their_sign():
+    assert [statistics.signed(value) for value in (1.5, -1.5, 0.0)] == ["+1.50", "−1.50", "0"]
+
+
+def test_shares():
+    assert statistics.share(0.9731) == "97.3 %"
+
+
+def test_what_is_stored_is_short_and_finite():
+    assert statistics.rounded([1.23456, 1234567.0, np.nan, np.inf], 3) == [1.23, 1230000.0, None, None]
+
+
+def test_decimals_are_as_many_as_asked_for():
+    assert [statistics.decimals(value) for value in (-1.234, np.nan)] == ["−1.23", "–"]
+    assert statistics.decimals(12.5, 0) == "12"

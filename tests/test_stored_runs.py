@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from ital.errors import InputError
-from ital.reproduce import _blocks, _report, sections
+from ital.report import figures_in
+from ital.reproduce import _report, sections
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,7 +43,7 @@ def test_a_stored_run_is_whole_and_of_modest_size(store_run, name):
     assert file.stat().st_size < store_run.LARGEST
     report = _report.load(file)
     assert [one["id"] for one in report["sections"]] == [one.id for one in sections.SECTIONS]
-    figures = _blocks.figures_in(block for one in report["sections"] for block in one["blocks"])
+    figures = figures_in(block for one in report["sections"] for block in one["blocks"])
     assert {figure["note"] == "" for figure in figures} == {not report["quick"]}
 
 

@@ -41,7 +41,14 @@ def number(text: float | str) -> float:
 
 
 def describe(make: Any) -> str:
-    """The first line of a constructor's documentation, with the arguments a registry line has bound."""
+    """The first line of a constructor's documentation, with the arguments a registry line has bound.
+
+    Args:
+        make: the constructor.
+
+    Returns:
+        One line.
+    """
     bound = getattr(make, "keywords", {})
     line = ((getattr(make, "func", make).__doc__ or "").strip().splitlines() or [""])[0]
     return line + (f" Here {', '.join(f'{key} = {value}' for key, value in bound.items())}." if bound else "")

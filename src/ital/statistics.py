@@ -1,13 +1,14 @@
-"""Statistics over seeds and over participants: means with intervals, paired tests, and how p-values are written."""
+"""Statistics over seeds and over participants: means with intervals, paired tests, and how numbers are written."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 RESAMPLES = 2000
 SHARES = (0.5, 0.1, 0.01)
 SIGNIFICANT = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Estimate(NamedTuple):
@@ -281,18 +282,102 @@ def p_equals(p: float) -> str:
     return p_value(p) if np.isnan(p) or p < 0.001 else f"= {p:.3f}"
 
 
+def number(value: float, digits: int = 3) -> str:
+    """A number without an e: 0.0231, 8.10×10⁻⁵, 12400; "–" where there is none.
+
+    Args:
+        value: the number; infinity is a learner that diverged.
+        digits: how many digits count.
+
+    Returns:
+        The text, with a true minus.
+
+    """
+    if np.isnan(value):
+        return "–"
+    if np.isinf(value):
+        return "diverged" if value > 0 else "−∞"
+    if value == 0:
+        return "0"
+    mantissa, exponent = f"{abs(value):.{digits - 1}e}".split("e")
+    power = int(exponent)
+    if -4 <= power < 6:
+        written = f"{abs(value):.{max(digits - 1 - power, 0)}f}"
+    else:
+        written = f"{mantissa}×10{str(power).translate(SUPERSCRIPTS)}"
+    return f"−{written}" if value < 0 else written
+
+
+def signed(value: float, digits: int = 3) -> str:
+    """A difference as :func:`number` writes it, always with its sign.
+
+    Args:
+        value: the difference.
+        digits: how many digits count.
+
+    Returns:
+        The text.
+    """
+    written = number(value, digits)
+    return f"+{written}" if value > 0 and np.isfinite(value) else written
+
+
+def decimals(value: float, places: int = 2) -> str:
+    """A number with a fixed number of decimals and a true minus; "–" where there is none.
+
+    Args:
+        value: the number.
+        places: how many decimals.
+
+    Returns:
+        The text.
+    """
+    return "–" if np.isnan(value) else f"{value:.{places}f}".replace("-", "−")
+
+
+def share(value: float, places: int = 1) -> str:
+    """A share of a whole, in per cent; "–" where there is none.
+
+    Args:
+        value: the share, from 0 to 1.
+        places: how many decimals.
+
+    Returns:
+        The text.
+    """
+    return "–" if np.isnan(value) else f"{100 * value:.{places}f} %"
+
+
+def rounded(values: Any, digits: int = 4) -> list[float | None]:
+    """Numbers for a text file, None for what is not finite.
+
+    Args:
+        values: the numbers.
+        digits: how many digits count.
+
+    Returns:
+        The rounded numbers.
+    """
+    return [float(f"{value:.{digits - 1}e}") if np.isfinite(value) else None for value in np.asarray(values, float)]
+
+
 __all__ = [
     "SHARES",
     "Estimate",
     "Paired",
     "bootstrap",
+    "decimals",
     "estimate",
     "holm",
     "interquartile_mean",
+    "number",
     "p_equals",
     "p_value",
     "paired",
     "probability_of_improvement",
+    "rounded",
+    "share",
+    "signed",
     "spread_ratio",
     "stars",
     "steps_to_reach",

@@ -19,7 +19,7 @@ import xarray as xr
 from ital import experiments, tasks
 from ital.cli import main
 from ital.errors import InputError
-from ital.experiments import Incomplete, Settings, _engines
+from ital.experiments import Incomplete, Settings, _attempts, _engines
 from tests.experiments import parts
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -315,4 +315,4 @@ def test_a_worker_must_see_the_folder(tmp_path):
     settings = Settings("small", seeds=1, **QUICK)
     (cell,) = experiments._run.Curves(settings).cells(None, experiments._cells.Chunks(1, 2))
     with pytest.raises(InputError, match="file system that all workers share"):
-        _engines.attempt(cell, str(tmp_path), "token", None)
+        _attempts.attempt(cell, str(tmp_path), "token", None)

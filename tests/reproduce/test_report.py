@@ -1,11 +1,11 @@
 import json
 import re
 
-import numpy as np
 import pytest
 
 from ital.errors import InputError
-from ital.reproduce import _blocks, _charts, _claims, _html, _report, sections
+from ital.report import claims, figures_in, html, paragraph
+from ital.reproduce import _claims, _report, sections
 from ital.reproduce._data import Data
 from ital.reproduce._plan import FULL, QUICK, STARTS
 from ital.reproduce.sections import Context, Section
@@ -14,7 +14,7 @@ from tests.reproduce.made_up import both_starts, experiment, theory
 
 def context(data=None, scale=QUICK, out=None):
     data = both_starts() if data is None else data
-    return Context(data, _claims.judge_all(data), scale, out, 1.0, [])
+    return Context(data, _claims.judge_all(data), scale, out, 1.0)
 
 
 def report(tmp_path, **options):
@@ -29,14 +29,14 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def page(made):
-    return _html.page(made)
+    return _report.page(made)
 
 
 def test_a_report_is_plain_data_and_makes_the_same_page_when_it_is_read_again(tmp_path, made):
     _report.publish(made, tmp_path)
     again = _report.load(tmp_path / "report.json")
     assert again == json.loads(json.dumps(made))
-    assert _html.page(again) == (tmp_path / "index.html").read_text()
+    assert _report.page(again) == (tmp_path / "index.html").read_text()
 
 
 def test_every_figure_of_a_quick_run_says_so_and_of_a_full_one_does_not(tmp_path, made):
@@ -44,7 +44,7 @@ def test_every_figure_of_a_quick_run_says_so_and_of_a_full_one_does_not(tmp_path
         (made, QUICK, "quick run: 5 seeds, 400 steps"),
         (report(tmp_path, scale=FULL), FULL, ""),
     ):
-        figures = _blocks.figures_in(block for section in one["sections"] for block in section["blocks"])
+        figures = figures_in(block for section in one["sections"] for block in section["blocks"])
         assert figures
         assert {figure["note"] for figure in figures} == {noted}
         assert bool(one["warning"]) == scale.quick
@@ -62,10 +62,10 @@ def test_signs_in_numbers_are_no_marks_of_the_page(page):
 
 
 def test_a_section_is_one_line_in_a_list_and_an_empty_one_is_left_out(tmp_path, monkeypatch):
-    more = Section("Beyond", "beyond", lambda context: [_blocks.paragraph("More <than> before.")])
+    more = Section("Beyond", "beyond", lambda context: [paragraph("More <than> before.")])
     empty = Section("Nothing", "nothing", lambda context: [])
     monkeypatch.setattr(_report, "all_sections", lambda: [*sections.SECTIONS, more, empty])
-    page = _html.page(report(tmp_path))
+    page = _report.page(report(tmp_path))
     assert '<section id="beyond"><h2>Beyond</h2><p>More &lt;than&gt; before.</p></section>' in page
     assert "Nothing</h2>" not in page
 
@@ -83,7 +83,7 @@ def test_claims_follow_the_main_figure_with_both_starts_their_number_and_p(made)
         (f"{start} start", 1, 1) for start in STARTS
     ]
     assert row["p"] < 0.001
-    page = _html.claim(row)
+    page = html([claims([row])], "claims")
     assert "p &lt; 0.001" in page
     assert page.count("<b>1 of 1</b>") == 2
 
@@ -91,7 +91,7 @@ def test_claims_follow_the_main_figure_with_both_starts_their_number_and_p(made)
 def test_a_claim_that_was_checked_from_one_start_says_that_the_other_is_missing():
     row = next(row for row in report_rows(Data([experiment()])) if row["claim"].startswith("ITAL beats IMT"))
     assert row["tallies"][1] == {"start": "normal:0.1 start", "held": 0, "of": 0, "failing": []}
-    assert "not run" in _html.claim(row)
+    assert "not run" in html([claims([row])], "claims")
 
 
 def report_rows(data):
@@ -101,33 +101,10 @@ def report_rows(data):
 def test_theory_has_a_panel_per_task_with_the_chosen_beta(tmp_path):
     data = Data([], {(start, "regression"): theory() for start in STARTS})
     (section,) = [one for one in report(tmp_path, data=data)["sections"] if one["id"] == "theory"]
-    theorem, sharpness = _blocks.figures_in(section["blocks"])
+    theorem, sharpness = figures_in(section["blocks"])
     assert [panel["title"] for panel in theorem["panels"]] == ["regression"]
     dots = [mark for panel in sharpness["panels"] for mark in panel["marks"] if mark.get("dot")]
     assert [mark["label"] for mark in dots] == [f"auto, {start} start" for start in STARTS]
-
-
-def test_curves_are_thinned_and_share_their_steps():
-    steps, falling = np.arange(0, 2001), np.linspace(9, 1, 2001)
-    lines = [_charts.line(name, "#08306b", steps, falling, 0.1 * falling) for name in "ab"]
-    panel = _charts.panel("", lines)
-    assert len(panel["steps"]) <= _charts.POINTS
-    assert (panel["steps"][0], panel["steps"][-1]) == (0, 2000)
-    assert all("x" not in mark for mark in panel["marks"])
-    assert panel["marks"][0]["y"][-1] == 1.0
-
-
-def test_a_diverged_curve_is_stored_as_gaps_and_still_drawn():
-    panel = _charts.panel("", [_charts.line("gone", "#08306b", [0, 1, 2], [1.0, np.inf, np.nan])])
-    assert panel["marks"][0]["y"] == [1.0, None, None]
-    assert "<svg" in _charts.svg(json.loads(json.dumps(panel)), "salt")
-
-
-def test_a_picture_takes_the_font_and_the_colours_of_the_page():
-    drawn = _charts.svg(_charts.panel("", [_charts.line("ITAL", "#08306b", [0, 1], [1.0, 0.5])], y="Distance"), "salt")
-    assert "var(--c08306b,#08306b)" in drawn
-    assert ">Distance</text>" in drawn
-    assert "font-family" not in drawn
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"format": 0}', '{"claims": []}'])

@@ -4,7 +4,7 @@ import pytest
 
 from ital.errors import InputError
 from ital.experiments import load_curves
-from ital.reproduce import _jobs, _plan, _study, _work, reproduce
+from ital.reproduce import _jobs, _plan, _work, reproduce
 from ital.reproduce._plan import QUICK, STARTS, Condition
 from ital.reproduce.sections import Context, _beyond
 
@@ -16,7 +16,6 @@ SMALL = QUICK._replace(seeds=2, steps=20, theory=("regression",), theory_steps=4
 def small(monkeypatch):
     """A scale that takes seconds."""
     monkeypatch.setattr(_work, "QUICK", SMALL)
-    monkeypatch.setattr(_study, "is_there", lambda: False)
     monkeypatch.setattr(_plan, "STEP_SIZES", (0.001, 0.01))
     monkeypatch.setattr(_plan, "RATIONALITIES", (0.0, 1.0))
 
@@ -33,7 +32,6 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
     assert page.count("quick run: ") >= page.count("<figure")
     outside = re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)
     assert not re.search(r"(src|href)=\"(?!data:|#)", outside)
-    assert _study.ABSENT in page
     for condition in _plan.conditions(["regression"], SMALL):
         assert (condition.folder(tmp_path) / "regression" / condition.teacher / "curves.png").exists()
     assert (tmp_path / "figures" / "main.pdf").exists()
@@ -57,7 +55,6 @@ def test_processes_share_the_tasks_and_the_report_fills_up(monkeypatch, tmp_path
     """Two tasks in two processes: the same numbers as here, the first figure and a page before the end."""
     scale = SMALL._replace(theory=(), sweeps=(), random=())
     monkeypatch.setattr(_work, "QUICK", scale)
-    monkeypatch.setattr(_study, "is_there", lambda: False)
     monkeypatch.setattr(_work, "SECONDS_BETWEEN_REPORTS", 0.0)
     monkeypatch.setattr(_work, "REPORTING", 1e9)
     pages, publish = [], _work._report.publish
@@ -90,10 +87,10 @@ def test_what_goes_beyond_the_paper_has_a_section(small, tmp_path, monkeypatch):
     data = _work.collect(SMALL, tmp_path)
     assert list(data.beyond) == [condition]
     assert not data.experiments
-    _, table, trust = _beyond.build(Context(data, [], SMALL, tmp_path, 0.0, []))
+    _, table, trust = _beyond.build(Context(data, [], SMALL, tmp_path, 0.0))
     assert table["heads"] == ["Task", "Teacher", "IMT", "ITAL adaptive"]
     assert trust["name"] == "trust"
-    assert not _beyond.build(Context(_work.collect(SMALL, tmp_path / "empty"), [], SMALL, tmp_path, 0.0, []))
+    assert not _beyond.build(Context(_work.collect(SMALL, tmp_path / "empty"), [], SMALL, tmp_path, 0.0))
 
 
 def test_a_report_of_nothing_is_refused(small, tmp_path):

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from ital._progress import show_progress
 from ital.errors import Incomplete
 from ital.experiments import _store
+from ital.experiments._attempts import clear
 from ital.experiments._cells import CELLS, Cell, Chunks, Experiment
 from ital.experiments._collect import Collector
-from ital.experiments._engines import Engine, Failure, RunCells, clear, in_process
+from ital.experiments._engines import Engine, Failure, RunCells, in_process
 from ital.experiments._resume import count, stored
 
 if TYPE_CHECKING:

@@ -6,8 +6,6 @@ import contextlib
 import errno
 import functools
 import logging
-import os
-import socket
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Sequence
@@ -17,12 +15,11 @@ from typing import Any, NamedTuple, Protocol
 
 from ital import _processes
 from ital._files import Unwritable, write
-from ital._platform import check_platform, set_up_jax
+from ital._platform import check_platform
 from ital.errors import InputError
-from ital.experiments._cells import CELLS, Cell, compute_cell, read
+from ital.experiments._attempts import ATTEMPTS, TOKEN, GivenUp, attempt, clear, starts
+from ital.experiments._cells import CELLS, Cell, compute_cell
 
-ATTEMPTS = 3  # after which a cell is left out
-TOKEN = ".token"  # proves to a worker that it sees the same folder
 FATAL = (InputError, Unwritable)  # not the fault of one cell: the others would meet it too
 LARGE_SWEEP = 2**21  # lane steps from which a sweep uses all cores by default: a worker takes seconds to start
 
@@ -73,15 +70,15 @@ def _one_by_one(cells: Sequence[Cell], folder: Path, show: Callable[..., None], 
 
 
 def _tried(cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]) -> Failure | None:
-    for attempt in range(1, ATTEMPTS + 1):
+    for number in range(1, ATTEMPTS + 1):
         try:
             compute_cell(cell, folder, show=show, say=say)
             return None
         except FATAL:
             raise
         except Exception as error:
-            failure = Failure(cell, attempt, traceback.format_exc())
-            say(f"cell {cell} failed ({_line(error)}), attempt {attempt} of {ATTEMPTS}")
+            failure = Failure(cell, number, traceback.format_exc())
+            say(f"cell {cell} failed ({_line(error)}), attempt {number} of {ATTEMPTS}")
     return failure
 
 
@@ -290,7 +287,7 @@ class _Sender:
         return self.client.submit(attempt, *arguments, key=key, pure=False, resources=self.resources)
 
     def starts(self, cell: Cell) -> int:
-        return _starts(cell, self.folder, self.token)
+        return starts(cell, self.folder, self.token)
 
 
 def _as_they_finish(
@@ -342,63 +339,6 @@ def _result(future: Any, client: Any) -> list[str]:
 def _lost(client: Any) -> OSError:
     reason = "the scheduler is gone; what is finished is kept, and the same command goes on from there"
     return ConnectionError(errno.ECONNRESET, reason, client.scheduler.address if client.scheduler else "cluster")
-
-
-class GivenUp(Exception):
-    """Workers died while they computed a cell, too often to try again."""
-
-
-def attempt(cell: Cell, folder: str, token: str, platform: str | None) -> list[str]:
-    """What a worker does with a cell; returns what there is to say.
-
-    Every start is written down first: a worker that dies leaves no other word.
-    """
-    _set_up(platform)
-    place = Path(folder)
-    _check_shared(place, token)
-    lines: list[str] = []
-    if read(cell.path(place), lines.append) is not None:
-        return lines
-    starts = _starts(cell, place, token)
-    if starts >= ATTEMPTS:
-        raise GivenUp(f"{starts} workers ended while they computed this cell: killed, or out of memory?")
-    with _log(cell, place).open("a") as log:
-        log.write(f"{token} {socket.gethostname()} {os.getpid()}\n")
-    compute_cell(cell, place, say=lines.append)
-    return lines
-
-
-def clear(folder: Path) -> None:
-    """Removes what a cluster leaves beside the cells: token, logs, half-written files."""
-    for pattern in (".*", "*.log"):
-        for file in (folder / CELLS).glob(pattern):
-            file.unlink(missing_ok=True)
-
-
-def _log(cell: Cell, folder: Path) -> Path:
-    return folder / CELLS / f"{cell.name}.log"
-
-
-def _starts(cell: Cell, folder: Path, token: str) -> int:
-    """How often a cell was begun since it was first sent."""
-    try:
-        return sum(line.startswith(token) for line in _log(cell, folder).read_text().splitlines())
-    except FileNotFoundError:
-        return 0
-
-
-_set_up = functools.cache(set_up_jax)
-
-
-def _check_shared(folder: Path, token: str) -> None:
-    """Refuses a worker that does not see the folder of the one who sent it."""
-    try:
-        token_there = (folder / CELLS / TOKEN).read_text()
-    except OSError:
-        token_there = ""
-    if token_there != token:
-        host = socket.gethostname()
-        raise InputError(f"worker {host} does not see {folder}: --out must be on a file system that all workers share")
 
 
 def _line(error: BaseException) -> str:

@@ -1,16 +1,16 @@
-"""Pictures of results."""
+"""Pictures of results; charts as data that figures and reports are drawn from."""
 
-from ital.figures._curves import DASHES, colours, in_legend_order, label, plot_curves, save
-from ital.figures._maps import plot_sweep
+from ital.figures import charts
+from ital.figures._curves import colours, curve_panel, in_legend_order, label, plot_curves, save
+from ital.figures._maps import plot_sweep, sweep_panels
 from ital.figures._pictures import animate, extent, picture_of, plot_pictures
-from ital.figures._reward_map import draw_rewards
 from ital.figures._scaling import plot_scaling
 
 __all__ = [
-    "DASHES",
     "animate",
+    "charts",
     "colours",
-    "draw_rewards",
+    "curve_panel",
     "extent",
     "in_legend_order",
     "label",
@@ -20,4 +20,5 @@ __all__ = [
     "plot_scaling",
     "plot_sweep",
     "save",
+    "sweep_panels",
 ]

@@ -10,6 +10,7 @@ import numpy as np
 from ital import learners
 from ital._files import write
 from ital.errors import InputError
+from ital.figures import charts
 from ital.results import computed, mean_and_error, measured, metrics_of
 from ital.tasks import Task
 
@@ -47,24 +48,15 @@ def plot_curves(curves: "xr.Dataset", task: Task, metrics: Sequence[str] | None 
     Raises:
         InputError: if a metric was not recorded.
     """
-    from matplotlib.figure import Figure
-
     recorded = metrics_of(curves)
-    panels = list(metrics or [name for name in task.panels if name in recorded])
-    unknown = [name for name in panels if name not in recorded]
+    shown = list(metrics or [name for name in task.panels if name in recorded])
+    unknown = [name for name in shown if name not in recorded]
     if unknown:
         raise InputError(f"metric {unknown[0]!r} was not recorded: there are {', '.join(recorded)}")
-    figure = Figure(figsize=(4.2 * len(panels), 3.9), layout="constrained")
-    axes = figure.subplots(1, len(panels), squeeze=False)[0]
-    for axis, metric in zip(axes, panels, strict=True):
-        _panel(axis, curves, task, metric)
-    handles, labels = axes[0].get_legend_handles_labels()
-    columns = {1: 3, 2: 4}.get(len(panels), 8)
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False, handlelength=2.4)
-    teacher, seeds = curves.attrs.get("teacher", ""), curves.sizes["seed"]
-    detail = f"{teacher} teacher, {seeds} seed{'s' if seeds > 1 else ''}".strip(", ")
-    figure.suptitle(f"{task.title}: {detail}", fontsize=11)
-    return figure
+    seeds = curves.sizes["seed"]
+    detail = f"{curves.attrs.get('teacher', '')} teacher, {seeds} seed{'s' if seeds > 1 else ''}".strip(", ")
+    panels = [curve_panel(curves, task, metric, size=(4.2, 2.8)) for metric in shown]
+    return charts.chart(panels, f"{task.title}: {detail}", columns=len(panels))
 
 
 def in_legend_order(methods: Sequence[str]) -> list[str]:
@@ -106,43 +98,58 @@ def colours(methods: Sequence[str]) -> dict[str, str]:
     return COLOURS | {name: OTHERS[i % len(OTHERS)] for i, name in enumerate(others)}
 
 
-def _panel(axis: Any, curves: "xr.Dataset", task: Task, metric: str) -> None:
-    lowest, highest = np.inf, 0.0
-    methods = in_legend_order([str(m) for m in curves["method"].values])
+def curve_panel(
+    curves: "xr.Dataset",
+    task: Task,
+    metric: str,
+    title: str = "",
+    *,
+    methods: Sequence[str] | None = None,
+    size: tuple[float, float] = charts.SIZE,
+) -> charts.Panel:
+    """One metric over the steps: mean over seeds and ± 1 standard error, with the target's own value or a floor.
+
+    Args:
+        curves: the curves of a run.
+        task: the task that was taught.
+        metric: the metric to show.
+        title: stands above the panel.
+        methods: the methods to show (default: all, in the order of the paper's legends).
+        size: inches of the panel.
+
+    Returns:
+        The panel, for :func:`ital.figures.charts.chart` or a report.
+
+    """
+    methods = in_legend_order([str(name) for name in curves["method"].values]) if methods is None else methods
     coloured = colours(methods)
+    marks, lowest, highest = [], np.inf, 0.0
+    at = measured(curves, metric)
     for method in methods:
         lanes = computed(curves, method)
-        curve = lanes[metric].transpose("seed", "step").values
-        is_measured = measured(curves, metric)
-        steps, (mean, error) = lanes["step"].values[is_measured], mean_and_error(curve[:, is_measured])
-        colour = coloured[method]
-        front = 3 if method == "ital" else 2
-        axis.plot(
-            steps, mean, color=colour, label=label(curves, method), lw=2.2 if method == "ital" else 1.5,
-            ls=DASHES.get(method, "-"), zorder=front,
-        )  # fmt: skip
-        if len(curve) > 1:
-            axis.fill_between(steps, mean - error, mean + error, color=colour, alpha=0.18, lw=0, zorder=front - 1)
+        values = lanes[metric].transpose("seed", "step").values[:, at].astype(float)
+        mean, error = mean_and_error(np.where(np.isfinite(values), values, np.nan))
+        dash: Any = DASHES.get(method, (0, ()))[1]
+        width = 2.2 if method == "ital" else 1.5
+        steps, band = lanes["step"].values[at], error if len(values) > 1 else None
+        marks.append(charts.line(label(curves, method), coloured[method], steps, mean, band, dash=dash, width=width))
         finite = mean[np.isfinite(mean)]
-        if finite.size:
-            lowest, highest = min(lowest, finite.min()), max(highest, finite.max())
-    for kind, name in (("reference", "target"), ("floor", "floor")):
+        lowest, highest = min([lowest, *finite]), max([highest, *finite])
+    for kind, words in (("reference", "target"), ("floor", "floor")):
         if kind in curves[metric].attrs:
-            height = float(np.mean(curves[metric].attrs[kind]))
-            axis.axhline(height, color="0.45", ls="--", lw=1, zorder=1)
-            axis.annotate(
-                name, (1, height), xycoords=("axes fraction", "data"),
-                xytext=(-3, 3), textcoords="offset points", ha="right", fontsize=8, color="0.35",
-            )  # fmt: skip
+            marks.append(charts.rule("y", float(np.mean(curves[metric].attrs[kind])), words))
     described = task.metrics.get(metric)
-    axis.set(xlabel="Training iteration", ylabel=described.title if described else metric.replace("_", " "))
-    if metric == "loss" and 0 < lowest < highest / 50:
-        axis.set_yscale("log")
-    elif not (described and described.higher_is_better):
-        axis.set_ylim(bottom=0)
-    axis.set_xlim(0, int(curves["step"].values[-1]))
-    axis.grid(alpha=0.25, lw=0.6)
-    axis.spines[["top", "right"]].set_visible(False)
+    logarithmic = metric == "loss" and 0 < lowest < highest / 50
+    return charts.panel(
+        title,
+        marks,
+        x="Training iteration",
+        y=described.title if described else metric.replace("_", " "),
+        log="y" if logarithmic else "",
+        zero=not logarithmic and not (described and described.higher_is_better),
+        x_range=(0, int(curves["step"].values[-1])),
+        size=size,
+    )
 
 
 def save(figure: "Figure", path: Path) -> list[Path]:

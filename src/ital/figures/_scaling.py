@@ -3,12 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ital.figures import charts
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = {"regression": "#08306b", "gaussian": "#41b6a6", "irl-dense": "#d55e00", "pool": "#7b3294"}
 MARKERS = {"memory": "o", "arithmetic": "s", "launch": "^"}
 NOTE = "Dashed: the nearest bound of each point; its marker says which: ● memory, ■ arithmetic, ▲ launch."
+SERIES = {"above_empty_bytes": "peak of the process", "device_above_empty_bytes": "of the device"}
 
 
 def plot_scaling(report: Mapping[str, Any]) -> "Figure":
@@ -20,54 +23,49 @@ def plot_scaling(report: Mapping[str, Any]) -> "Figure":
     Returns:
         The figure.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(13.5, 3.9), layout="constrained")
-    lanes, rows, workers, memory = figure.subplots(1, 4, width_ratios=(1.3, 1, 0.55, 0.9))
-    for name, points in report["lanes"].items():
-        _speed(lanes, points, "lanes", name)
-    lanes.legend(frameon=False, fontsize=8)
-    _speed(rows, report["rows"], "rows", "pool")
-    rows.set_ylim(bottom=min(p["steps_per_second"] for p in report["rows"]) / 10)
-    lanes.set(xlabel="Lanes", ylabel="Steps per second, all lanes")
-    rows.set_xlabel("Rows of the pool (160 lanes, d = 100)")
-    _bars(workers, report["workers"])
-    _memory(memory, report["memory"])
-    for axis in (lanes, rows, workers, memory):
-        axis.grid(alpha=0.25, lw=0.6)
-        axis.spines[["top", "right"]].set_visible(False)
-    figure.suptitle(f"Scaling on {report['device']}", fontsize=11)
-    figure.supxlabel(NOTE, fontsize=7, color="0.35")
-    return figure
+    lanes = [mark for name, points in report["lanes"].items() for mark in _speed(points, "lanes", name)]
+    panels = [
+        charts.panel("", lanes, x="Lanes", y="Steps per second, all lanes", log="xy", size=(4.7, 2.7)),
+        charts.panel(
+            "", _speed(report["rows"], "rows", "pool"), x="Rows of the pool (160 lanes, d = 100)", log="xy",
+            size=(3.6, 2.7),
+        ),
+        _workers(report["workers"]),
+        _memory(report["memory"]),
+    ]  # fmt: skip
+    return charts.chart(panels, f"Scaling on {report['device']}", columns=4, foot=NOTE)
 
 
-def _speed(axis: Any, points: Sequence[Mapping[str, Any]], against: str, name: str) -> None:
+def _speed(points: Sequence[Mapping[str, Any]], against: str, name: str) -> list[charts.Mark]:
     """Measured speed, and above it the speed at the nearest bound."""
-    positions = [point[against] for point in points]
-    colour = COLOURS.get(name, "0.3")
-    axis.plot(positions, [point["steps_per_second"] for point in points], color=colour, lw=1.8, label=name)
-    bound = [point["lanes"] / point["bounds"][point["bound"]] for point in points]
-    axis.plot(positions, bound, color=colour, lw=1, ls="--")
-    for x, y, point in zip(positions, bound, points, strict=True):
-        axis.plot(x, y, MARKERS[point["bound"]], color=colour, ms=4)
-    axis.set(xscale="log", yscale="log")
+    at, colour = [point[against] for point in points], COLOURS.get(name, charts.SOFT)
+    bounds = [point["lanes"] / point["bounds"][point["bound"]] for point in points]
+    return [
+        charts.line(name, colour, at, [point["steps_per_second"] for point in points], width=1.8),
+        charts.line("", colour, at, bounds, width=1.0, dash=(4, 2)),
+        *(
+            charts.points("", colour, [x], [bound], marker=MARKERS[point["bound"]], size=4)
+            for x, bound, point in zip(at, bounds, points, strict=True)
+        ),
+    ]
 
 
-def _bars(axis: Any, points: Sequence[Mapping[str, Any]]) -> None:
-    names = [str(point["workers"]) for point in points]
-    axis.bar(names, [point["steps_per_second"] / 1e3 for point in points], color=COLOURS["regression"], width=0.6)
-    axis.set(xlabel="Processes", ylabel="Thousand steps per second, regression")
+def _workers(points: Sequence[Mapping[str, Any]]) -> charts.Panel:
+    names, speeds = zip(*((str(point["workers"]), point["steps_per_second"] / 1e3) for point in points), strict=True)
+    bars = charts.bars("", COLOURS["regression"], range(len(names)), speeds, [0.0] * len(names), width=0.6)
+    y = "Thousand steps per second, regression"
+    return charts.panel("", [bars], x="Processes", y=y, x_ticks=(range(len(names)), names), size=(2.0, 2.7))
 
 
-def _memory(axis: Any, points: Sequence[Mapping[str, Any]]) -> None:
+def _memory(points: Sequence[Mapping[str, Any]]) -> charts.Panel:
     """Peak memory above an empty run, beside once and twice the bytes of the pool."""
-    rows = [point["rows"] for point in points]
-    pool = [point["pool_bytes"] / 2**20 for point in points]
-    axis.plot(rows, pool, color="0.45", ls="--", lw=1, label="the pool")
-    axis.plot(rows, [2 * size for size in pool], color="0.45", ls=":", lw=1, label="twice the pool")
-    series = {"above_empty_bytes": ("peak of the process", "o-"), "device_above_empty_bytes": ("of the device", "s-")}
-    for field, (label, style) in series.items():
+    rows, pool = [point["rows"] for point in points], [point["pool_bytes"] / 2**20 for point in points]
+    marks = [
+        charts.line("the pool", charts.SOFT, rows, pool, dash=(4, 2), width=1.0),
+        charts.line("twice the pool", charts.SOFT, rows, [2 * size for size in pool], dash=(1, 1.5), width=1.0),
+    ]
+    for (field, label), colour in zip(SERIES.items(), (charts.INK, charts.FRAME), strict=True):
         if all(field in point for point in points):
-            axis.plot(rows, [max(point[field], 1) / 2**20 for point in points], style, ms=4, lw=1.5, label=label)
-    axis.set(xscale="log", yscale="log", xlabel="Rows of the pool", ylabel="MiB above an empty run")
-    axis.legend(frameon=False, fontsize=8)
+            sizes = [max(point[field], 1) / 2**20 for point in points]
+            marks.append(charts.line(label, colour, rows, sizes, dot=True))
+    return charts.panel("", marks, x="Rows of the pool", y="MiB above an empty run", log="xy", size=(3.3, 2.7))

@@ -90,6 +90,8 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
         return [(own_way - slip) * way + anywhere for way in straight]
 
     def expect(u: Array) -> Array:
+        if not on_cpu():  # where sweeps are unrolled, slices would take minutes to compile
+            return jnp.stack(slipping([u[to] for to in towards]))
         ways = zip(bumps, offsets, strict=True)
         return jnp.stack(slipping([jnp.where(bump, u, beside(u, offset)) for bump, offset in ways]))
 

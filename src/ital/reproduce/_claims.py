@@ -12,8 +12,7 @@ import numpy as np
 from ital import statistics
 from ital.reproduce._data import METHODS_BY_VIEW, Data, Evidence
 from ital.reproduce._judging import LEVEL, NEEDS_PEOPLE, NO_DATA, STUDY, Check, Claim, Finding, judge
-from ital.reproduce._numbers import number, share, signed
-from ital.statistics import p_equals
+from ital.statistics import number, p_equals, share, signed
 
 ALIKE = 0.05  # of the distance at the start: closer than this is alike
 BARELY = 0.10  # of the distance at the start: who gained less has barely learned
@@ -28,34 +27,33 @@ BASELINES = ("batch", "sgd", "imt")
 HOURS, CORES = 12, 16  # the paper's longest setting
 
 
-def closer(one: Evidence, first: str, second: str, metric: str | None = None, where: str | None = None) -> Check:
+def closer(evidence: Evidence, first: str, second: str, metric: str | None = None, where: str | None = None) -> Check:
     """Whether the first method ends better than the second, by a paired test."""
-    found = statistics.paired(one.final(first, metric), one.final(second, metric))
-    sign = -1 if one.higher_is_better(metric or one.main) else 1
-    means = [sign * float(np.mean(one.final(method, metric))) for method in (first, second)]
-    improvement = statistics.probability_of_improvement(one.final(first, metric), one.final(second, metric))
+    test = statistics.paired(evidence.final(first, metric), evidence.final(second, metric))
+    sign = -1 if evidence.higher_is_better(metric or evidence.main) else 1
+    means = [sign * float(np.mean(evidence.final(method, metric))) for method in (first, second)]
+    improvement = statistics.probability_of_improvement(evidence.final(first, metric), evidence.final(second, metric))
     numbers = (
-        f"{label(one, first)} {number(means[0])}, {label(one, second)} {number(means[1])}; "
-        f"difference {signed(sign * found.difference)}{_interval(found, sign)}, "
+        f"{evidence.label(first)} {number(means[0])}, {evidence.label(second)} {number(means[1])}; "
+        f"difference {signed(sign * test.difference)}{_interval(test, sign)}, "
         f"P(improvement) {improvement:.2f}"
     )
-    value = means[0] / means[1] if (metric or one.main) == one.main and means[1] else float("nan")
-    return Check(
-        where or one.condition.task, one.condition.start, found.difference < 0, numbers, value, found.p, tested=True
-    )
+    value = means[0] / means[1] if (metric or evidence.main) == evidence.main and means[1] else float("nan")
+    check = _check(evidence, test.difference < 0, numbers, value, test.p, tested=True)
+    return check._replace(where=where) if where else check
 
 
-def label(one: Evidence, method: str) -> str:
-    """A method's name as in legends."""
-    from ital.figures import label
+def _check(
+    evidence: Evidence, holds: bool, numbers: str, value: float = np.nan, p: float = np.nan, *, tested: bool = False
+) -> Check:
+    """A check of one experiment, at its task and start."""
+    return Check(evidence.condition.task, evidence.condition.start, holds, numbers, value, p, tested)
 
-    return label(one.curves, method)
 
-
-def _interval(found: statistics.Paired, sign: int) -> str:
-    if not np.isfinite(found.low):
+def _interval(test: statistics.Paired, sign: int) -> str:
+    if not np.isfinite(test.low):
         return ""
-    low, high = sorted((sign * found.low, sign * found.high))
+    low, high = sorted((sign * test.low, sign * test.high))
     return f" [{signed(low)}, {signed(high)}]"
 
 
@@ -75,85 +73,85 @@ def _larger(first: float, second: float) -> float:
 
 def batch_is_sgd(data: Data) -> Iterable[Check]:
     """The 95 % interval of the difference lies within ±5 % of the distance at the start."""
-    for one in data.every("cooperative", "batch", "sgd"):
-        found = statistics.paired(one.left("batch"), one.left("sgd"))
-        alike = bool(max(abs(found.low), abs(found.high)) <= ALIKE)
-        left = [float(np.mean(one.left(method))) for method in ("batch", "sgd")]
+    for evidence in data.every("cooperative", "batch", "sgd"):
+        test = statistics.paired(evidence.left("batch"), evidence.left("sgd"))
+        alike = bool(max(abs(test.low), abs(test.high)) <= ALIKE)
+        left = [float(np.mean(evidence.left(method))) for method in ("batch", "sgd")]
         numbers = (
             f"left of the start: Batch {left[0]:.3f}, SGD {left[1]:.3f}; "
-            f"difference {signed(found.difference)}{_interval(found, 1)}"
+            f"difference {signed(test.difference)}{_interval(test, 1)}"
         )
-        yield Check(one.condition.task, one.condition.start, alike, numbers, found.difference, found.p)
+        yield _check(evidence, alike, numbers, test.difference, test.p)
 
 
 def imt_is_better(data: Data) -> Iterable[Check]:
     """IMT ends closer than Batch and SGD, and gains less on Batch than ITAL gains on IMT."""
-    for one in data.every("cooperative", *BASELINES, "ital"):
-        gain = float(np.mean(one.left("batch")) - np.mean(one.left("imt")))
-        more = float(np.mean(one.left("imt")) - np.mean(one.left("ital")))
-        check = _both(closer(one, "imt", "batch"), closer(one, "imt", "sgd"))
+    for evidence in data.every("cooperative", *BASELINES, "ital"):
+        gain = float(np.mean(evidence.left("batch")) - np.mean(evidence.left("imt")))
+        more = float(np.mean(evidence.left("imt")) - np.mean(evidence.left("ital")))
+        check = _both(closer(evidence, "imt", "batch"), closer(evidence, "imt", "sgd"))
         modest = f"gain over Batch {signed(gain)} of the start; ITAL's over IMT {signed(more)}"
         yield check._replace(holds=check.holds and gain < more, numbers=f"{check.numbers}. {modest}")
 
 
 def ital_is_best(data: Data) -> Iterable[Check]:
     """On every metric of the task's figure, ITAL ends better than the best of Batch, SGD and IMT."""
-    for one in data.every("cooperative", *BASELINES, "ital"):
-        for metric in one.panels():
-            judged = one.main if metric == "distance" else metric
-            best = min(BASELINES, key=lambda method: float(np.mean(one.final(method, judged))))
-            yield closer(one, "ital", best, judged, where=f"{one.condition.task} {judged.replace('_', ' ')}")
+    for evidence in data.every("cooperative", *BASELINES, "ital"):
+        for metric in evidence.panels():
+            judged = evidence.main if metric == "distance" else metric
+            best = min(BASELINES, key=lambda method: float(np.mean(evidence.final(method, judged))))
+            yield closer(evidence, "ital", best, judged, where=f"{evidence.condition.task} {judged.replace('_', ' ')}")
 
 
 def ital_2_beats_imt(data: Data) -> Iterable[Check]:
     """ITAL-2, which sees two examples of each mini-batch, ends closer than IMT."""
-    for one in data.every("cooperative", "ital-2", "imt"):
-        yield closer(one, "ital-2", "imt")
+    for evidence in data.every("cooperative", "ital-2", "imt"):
+        yield closer(evidence, "ital-2", "imt")
 
 
 def more_is_faster(data: Data) -> Iterable[Check]:
     """The mean distance over the run falls with M: no step up by more than 1 % of the start, a trend in the seeds."""
     views = np.array([2, 5, 10, 15, 20], float)
-    for one in data.every("cooperative", *METHODS_BY_VIEW):
-        curves = [one.curve(method)[1] for method in METHODS_BY_VIEW]
+    for evidence in data.every("cooperative", *METHODS_BY_VIEW):
+        curves = [evidence.curve(method)[1] for method in METHODS_BY_VIEW]
         areas = np.stack([(values / values[:, :1]).mean(axis=1) for values in curves])  # (method, seed)
         if not np.isfinite(areas).all():
-            yield Check(one.condition.task, one.condition.start, False, "a learner has diverged")
+            yield _check(evidence, False, "a learner has diverged")
             continue
         means = areas.mean(axis=1)
         ranks = np.argsort(np.argsort(areas, axis=0), axis=0)
         trend = np.array([np.corrcoef(np.log(views), own)[0, 1] for own in ranks.T])
-        found = statistics.paired(trend, np.zeros_like(trend))
+        test = statistics.paired(trend, np.zeros_like(trend))
         ordered = bool((np.diff(means) <= 0.01).all())
         falls = (
             f"mean distance over the run, of the start, M = 2, 5, 10, 15, 20: {', '.join(f'{m:.3f}' for m in means)}"
         )
-        holds = ordered and found.difference < 0
+        holds = ordered and test.difference < 0
         value = float(means[-1] / means[0])
-        yield Check(one.condition.task, one.condition.start, holds, falls, value, found.p, tested=True)
+        yield _check(evidence, holds, falls, value, test.p, tested=True)
 
 
 def ital_converges(data: Data) -> Iterable[Check]:
     """After 2000 steps half the distance or more is gained, at most 5 % of the start of it in the last quarter."""
-    for one in data.every("cooperative", "ital"):
-        if one.steps < 2000:
+    for evidence in data.every("cooperative", "ital"):
+        if evidence.steps < 2000:
             continue
-        steps, values = one.curve("ital")
+        steps, values = evidence.curve("ital")
         at = int(np.argmin(np.abs(steps - 0.75 * steps[-1])))
         shares = values / values[:, :1]
         left, late = float(shares[:, -1].mean()), float((shares[:, at] - shares[:, -1]).mean())
-        reached = [_reach(statistics.steps_to_reach(steps, values, share)) for share in statistics.SHARES]
+        reached = [median_if_most(statistics.steps_to_reach(steps, values, share)) for share in statistics.SHARES]
         numbers = (
             f"left {left:.3f} of the start, {signed(late)} of it gained in the last quarter; "
             f"steps to 50 %, 10 %, 1 %: {', '.join(reached)}"
         )
-        yield Check(one.condition.task, one.condition.start, left <= 0.5 and abs(late) <= FLAT, numbers, left)
+        yield _check(evidence, left <= 0.5 and abs(late) <= FLAT, numbers, left)
 
 
-def _reach(steps: np.ndarray) -> str:
+def median_if_most(steps: np.ndarray) -> str:
     """The median number of steps, if most seeds got there."""
-    there = np.isfinite(steps)
-    return f"{np.median(steps[there]):.0f}" if there.mean() > 0.5 else "–"
+    reached = np.isfinite(steps)
+    return f"{np.median(steps[reached]):.0f}" if reached.mean() > 0.5 else "–"
 
 
 def both_networks(data: Data) -> Iterable[Check]:
@@ -161,35 +159,35 @@ def both_networks(data: Data) -> Iterable[Check]:
     for name, (smaller, larger) in NETWORKS.items():
         for start in dict.fromkeys(condition.start for condition in data.experiments):
             pair = [data.get(start, task, "cooperative") for task in (smaller, larger)]
-            ready = [one for one in pair if one is not None and one.has("ital", "imt")]
+            ready = [evidence for evidence in pair if evidence is not None and evidence.has("ital", "imt")]
             if len(ready) == 2:
-                yield _both(*(closer(one, "ital", "imt") for one in ready))._replace(where=name)
+                yield _both(*(closer(evidence, "ital", "imt") for evidence in ready))._replace(where=name)
 
 
 def adversary(data: Data) -> Iterable[Check]:
     """IMT gains less than 10 % of the distance at the start; ITAL gains more than that and ends closer than IMT."""
-    for one in data.every("adversarial", "imt", "ital"):
-        naive, aware = (float(1 - np.mean(one.left(method))) for method in ("imt", "ital"))
-        check = closer(one, "ital", "imt")
+    for evidence in data.every("adversarial", "imt", "ital"):
+        naive, aware = (float(1 - np.mean(evidence.left(method))) for method in ("imt", "ital"))
+        check = closer(evidence, "ital", "imt")
         numbers = f"gained of the start: IMT {signed(naive)}, ITAL {signed(aware)}. {check.numbers}"
         yield check._replace(holds=check.holds and naive < BARELY < aware, numbers=numbers)
 
 
 def sparse(data: Data) -> Iterable[Check]:
     """With sparse rewards ITAL ends better than IMT on every metric of the figure."""
-    for one in data.every("cooperative", "imt", "ital", tasks=("irl-sparse",)):
-        for metric in one.panels():
-            judged = one.main if metric == "distance" else metric
-            yield closer(one, "ital", "imt", judged, where=judged.replace("_", " "))
+    for evidence in data.every("cooperative", "imt", "ital", tasks=("irl-sparse",)):
+        for metric in evidence.panels():
+            judged = evidence.main if metric == "distance" else metric
+            yield closer(evidence, "ital", "imt", judged, where=judged.replace("_", " "))
 
 
 def random_teacher(data: Data) -> Iterable[Check]:
     """With a random teacher ITAL learns no more than IMT, and its results scatter more over seeds or participants."""
-    for one in data.every("random", "imt", "ital"):
-        check = closer(one, "ital", "imt")
-        holds, spread = _no_gain(one.final("ital"), one.final("imt"))
+    for evidence in data.every("random", "imt", "ital"):
+        check = closer(evidence, "ital", "imt")
+        holds, spread = _no_gain(evidence.final("ital"), evidence.final("imt"))
         numbers = f"{check.numbers} (p {p_equals(check.p)}). {spread}"
-        yield Check(one.condition.task, one.condition.start, holds, numbers, check.value)
+        yield _check(evidence, holds, numbers, check.value)
     for name, arms in (data.study.random if data.study is not None else {}).items():
         aware, naive = np.array(arms["aware"]), np.array(arms["naive"])
         holds, spread = _no_gain(-aware, -naive)
@@ -201,9 +199,9 @@ def random_teacher(data: Data) -> Iterable[Check]:
 
 def _no_gain(aware: np.ndarray, naive: np.ndarray) -> tuple[bool, str]:
     """Whether the first, less being better, is not significantly better, and scatters significantly more."""
-    found = statistics.paired(aware, naive)
+    test = statistics.paired(aware, naive)
     ratio, p = statistics.spread_ratio(aware, naive)
-    no_gain = not (found.difference < 0 and found.p < LEVEL)
+    no_gain = not (test.difference < 0 and test.p < LEVEL)
     return no_gain and bool(ratio > 1 and p < LEVEL), f"Spread: {number(ratio, 2)} times IMT's (p {p_equals(p)})"
 
 
@@ -222,17 +220,17 @@ def study_arms(data: Data) -> Iterable[Check]:
 def theorem(data: Data) -> Iterable[Check]:
     """On sampled steps where both conditions hold, the aware step beats the naive one at the largest β tried."""
     for (start, task), panel in data.theory.items():
-        found = panel["guarantee"]
-        if not found["held"]:
+        guarantee = panel["guarantee"]
+        if not guarantee["held"]:
             continue
-        better, beta = found["where_held"][-1], found["beta"][-1]
-        lowest = int(np.argmin(found["where_held"]))
+        shares, betas = guarantee["where_held"], guarantee["beta"]
+        lowest = int(np.argmin(shares))
         numbers = (
-            f"conditions hold on {found['held']} of {found['steps']} sampled steps; the aware step is the better one "
-            f"on {share(better)} of these at β = {number(beta, 1)}, on {share(found['where_held'][lowest])} at β = "
-            f"{number(found['beta'][lowest], 1)}, where the step overshoots"
+            f"conditions hold on {guarantee['held']} of {guarantee['steps']} sampled steps; the aware step is the "
+            f"better one on {share(shares[-1])} of these at β = {number(betas[-1], 1)}, on {share(shares[lowest])} at "
+            f"β = {number(betas[lowest], 1)}, where the step overshoots"
         )
-        yield Check(task, start, better >= 0.999, numbers, better)
+        yield Check(task, start, shares[-1] >= 0.999, numbers, shares[-1])
 
 
 def monotonicity(data: Data) -> Iterable[Check]:
@@ -244,20 +242,20 @@ def monotonicity(data: Data) -> Iterable[Check]:
 
 def never_behind(data: Data) -> Iterable[Check]:
     """At 99 % of all measured steps of all seeds, ITAL is no further off than IMT (up to 1 % of the start)."""
-    for one in data.every("cooperative", "imt", "ital"):
-        naive, aware = one.curve("imt")[1], one.curve("ital")[1]
+    for evidence in data.every("cooperative", "imt", "ital"):
+        naive, aware = evidence.curve("imt")[1], evidence.curve("ital")[1]
         ahead = float(np.mean(aware <= naive + 0.01 * naive[:, :1]))
         numbers = f"no further off at {share(ahead)} of all points"
-        yield Check(one.condition.task, one.condition.start, ahead >= 0.99, numbers, ahead)
+        yield _check(evidence, ahead >= 0.99, numbers, ahead)
 
 
 def hours(data: Data) -> Iterable[Check]:
     """Every setting of the paper's size (2000 steps, 8 methods and more, 20 seeds) takes less than 12 hours here."""
-    for one in data.every("cooperative"):
-        if one.steps < 2000 or one.curves.sizes["seed"] < 20 or one.curves.sizes["method"] < 8:
+    for evidence in data.every("cooperative"):
+        if evidence.steps < 2000 or evidence.curves.sizes["seed"] < 20 or evidence.curves.sizes["method"] < 8:
             continue
-        took = float(one.curves.attrs["seconds"])
-        yield Check(one.condition.task, one.condition.start, took < 3600 * HOURS, duration(took), took / 60)
+        took = float(evidence.curves.attrs["seconds"])
+        yield _check(evidence, took < 3600 * HOURS, duration(took), took / 60)
 
 
 def duration(took: float) -> str:
@@ -267,8 +265,8 @@ def duration(took: float) -> str:
 
 def awareness(data: Data) -> Iterable[Check]:
     """ITAL ends closer than both controls, which make steps as long as ITAL's along a gradient without awareness."""
-    for one in data.every("cooperative", "ital", "imt-matched", "batch-matched"):
-        yield _both(closer(one, "ital", "imt-matched"), closer(one, "ital", "batch-matched"))
+    for evidence in data.every("cooperative", "ital", "imt-matched", "batch-matched"):
+        yield _both(closer(evidence, "ital", "imt-matched"), closer(evidence, "ital", "batch-matched"))
 
 
 def awareness_when_tuned(data: Data) -> Iterable[Check]:
@@ -276,17 +274,18 @@ def awareness_when_tuned(data: Data) -> Iterable[Check]:
     from ital import tuning
 
     for condition, grid in data.sweeps.items():
-        found = tuning.judge(grid, int(grid["step"].values[-1]))
-        if found.aware is None or found.naive is None:
+        verdict = tuning.judge(grid, int(grid["step"].values[-1]))
+        if verdict.aware is None or verdict.naive is None:
             continue
-        aware, naive = found.aware.distances.values, found.naive.distances.values
+        aware, naive = verdict.aware.distances.values, verdict.naive.distances.values
         test = statistics.paired(aware, naive)
-        on_edge = ", ".join(f"{one.label}: {' and '.join(one.edge)}" for one in (found.aware, found.naive) if one.edge)
-        numbers = (
-            f"{found.aware} {number(found.aware.mean)}, {found.naive} {number(found.naive.mean)}"
-            + (f"; at the end of its range: {on_edge}" if on_edge else "")
-        )  # fmt: skip
-        ratio = found.aware.mean / found.naive.mean if found.naive.mean else float("nan")
+        on_edge = ", ".join(
+            f"{best.label}: {' and '.join(best.edge)}" for best in (verdict.aware, verdict.naive) if best.edge
+        )
+        numbers = f"{verdict.aware} {number(verdict.aware.mean)}, {verdict.naive} {number(verdict.naive.mean)}" + (
+            f"; at the end of its range: {on_edge}" if on_edge else ""
+        )
+        ratio = verdict.aware.mean / verdict.naive.mean if verdict.naive.mean else float("nan")
         yield Check(condition.task, condition.start, test.difference < 0, numbers, ratio, test.p, tested=True)
 
 

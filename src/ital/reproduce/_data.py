@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ital.figures import in_legend_order, label
 from ital.reproduce._plan import Condition
 from ital.results import computed, measured, metrics_of
 from ital.tasks import Task
@@ -35,10 +36,18 @@ class Evidence:
         """Teaching steps."""
         return int(self.curves["step"].values[-1])
 
+    @property
+    def methods(self) -> list[str]:
+        """The methods that were run, in the order of the paper's legends."""
+        return in_legend_order([str(name) for name in self.curves["method"].values])
+
+    def label(self, method: str) -> str:
+        """A method's name as in legends."""
+        return label(self.curves, method)
+
     def has(self, *methods: str) -> bool:
         """Whether all of these were run."""
-        there = {str(name) for name in self.curves["method"].values}
-        return set(methods) <= there
+        return set(methods) <= set(self.methods)
 
     def higher_is_better(self, metric: str) -> bool:
         """Which way a metric points."""
@@ -53,11 +62,11 @@ class Evidence:
         return self._read[method, metric]
 
     def _curve(self, method: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
-        there = measured(self.curves, metric)
+        at = measured(self.curves, metric)
         lanes = computed(self.curves, method)
-        values = lanes[metric].transpose("seed", "step").values[:, there].astype(float)
+        values = lanes[metric].transpose("seed", "step").values[:, at].astype(float)
         worst = -np.inf if self.higher_is_better(metric) else np.inf
-        return lanes["step"].values[there], np.where(np.isnan(values), worst, values)
+        return lanes["step"].values[at], np.where(np.isnan(values), worst, values)
 
     def final(self, method: str, metric: str | None = None) -> np.ndarray:
         """Per seed, the last value of a metric, less being better: what should be high comes with a minus."""
@@ -87,18 +96,18 @@ class Data:
         sweeps: "dict[Condition, xr.Dataset] | None" = None,
         beyond: Iterable[Evidence] = (),
     ) -> None:
-        self.experiments = {one.condition: one for one in experiments}
+        self.experiments = {evidence.condition: evidence for evidence in experiments}
         self.theory = theory or {}
         self.study = study
         self.sweeps = sweeps or {}
-        self.beyond = {one.condition: one for one in beyond}
+        self.beyond = {evidence.condition: evidence for evidence in beyond}
 
     def every(self, teacher: str, *methods: str, tasks: Iterable[str] | None = None) -> Iterator[Evidence]:
         """Experiments with a teacher, on some tasks, in which all these methods were run."""
         wanted = None if tasks is None else set(tasks)
-        for condition, one in self.experiments.items():
-            if condition.teacher == teacher and (wanted is None or condition.task in wanted) and one.has(*methods):
-                yield one
+        for condition, evidence in self.experiments.items():
+            if condition.teacher == teacher and (wanted is None or condition.task in wanted) and evidence.has(*methods):
+                yield evidence
 
     def get(self, start: str, task: str, teacher: str) -> Evidence | None:
         """One experiment, if it is there."""

@@ -65,7 +65,7 @@ def planned(names: Sequence[str], scale: Scale, *, everything: bool) -> list[Job
     for condition in _plan.sweep_conditions(names, scale):
         seconds = SWEEP_RUNS * _plan.seconds(condition, scale)
         jobs.append(Job("sweep", condition, f"step sizes on {condition.task}, {condition.start} start", seconds))
-    if everything and _study.is_there():
+    if everything:
         jobs.append(Job("study", Condition("", "study", ""), "study: simulated arms", STUDY_SECONDS))
     return jobs
 
@@ -114,12 +114,12 @@ def _do_here(jobs: Sequence[Job], scale: Scale, out: Path) -> Iterator[News]:
 def _do(work: Work) -> None:
     """What a worker does with a group of jobs."""
     for job in work.jobs:
-        told = 0.0
+        last_shown = 0.0
 
         def show(share: float, job: Job = job) -> None:
-            nonlocal told
-            if time.monotonic() - told > 0.3 and share < 1:
-                told = time.monotonic()
+            nonlocal last_shown
+            if time.monotonic() - last_shown > 0.3 and share < 1:
+                last_shown = time.monotonic()
                 _processes.tell(News(job, share))
 
         show(0.0)

@@ -7,9 +7,8 @@ import numpy as np
 
 from ital import statistics
 from ital.reproduce._data import Data
-from ital.reproduce._numbers import number, rounded
 from ital.reproduce._plan import STARTS
-from ital.statistics import p_equals
+from ital.statistics import number, p_equals, rounded
 
 HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
 NEEDS_PEOPLE, NO_DATA = "needs people", "not judged"
@@ -62,19 +61,18 @@ class Finding(NamedTuple):
         return [
             Tally(
                 start if start == STUDY else f"{start} start",
-                sum(check.holds for check in some),
-                len(some),
-                [check.where for check in some if not check.holds],
+                sum(check.holds for check in checks),
+                len(checks),
+                [check.where for check in checks if not check.holds],
             )
-            for start, some in own.items()
+            for start, checks in own.items()
         ]
 
     @property
     def range(self) -> tuple[float, float, float] | None:
         """Smallest, median and largest number of the checks."""
-        found = np.array([check.value for check in self.checks])
-        found = found[~np.isnan(found)]
-        return (float(found.min()), float(np.median(found)), float(found.max())) if found.size else None
+        values = [check.value for check in self.checks if not np.isnan(check.value)]
+        return (float(min(values)), float(np.median(values)), float(max(values))) if values else None
 
     @property
     def p(self) -> float | None:
@@ -113,11 +111,12 @@ class Finding(NamedTuple):
             "verdict": self.verdict,
             "value": self.value,
             "summary": self.summary,
-            "tallies": [one._asdict() for one in self.tallies],
+            "tallies": [tally._asdict() for tally in self.tallies],
             "range": self.range and rounded(self.range, 5),
             "p": None if self.p is None else rounded([self.p], 3)[0],
             "checks": [
-                [one.where, one.start, one.holds, *rounded([one.value, one.p], 4), one.numbers] for one in self.checks
+                [check.where, check.start, check.holds, *rounded([check.value, check.p], 4), check.numbers]
+                for check in self.checks
             ],
         }
 

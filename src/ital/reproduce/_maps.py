@@ -8,9 +8,7 @@ import jax
 import numpy as np
 
 from ital._files import write
-from ital.figures import extent
-from ital.reproduce import _charts
-from ital.reproduce._charts import Panel
+from ital.figures import charts, extent
 from ital.tasks import Task
 from ital.teaching import seen, watch
 
@@ -26,18 +24,16 @@ def store(task: Task, curves: "xr.Dataset", out: Path, steps: int) -> None:
         return
     watched = seen(curves, task, ("imt", "ital")) or watch(task, steps=steps, frames=1)
     last = {name: jax.tree.map(lambda leaf: leaf[-1], params) for name, params in watched.params.items()}
-    shown = {watched.labels[name]: params for name, params in last.items()}
+    shown = {f"{watched.labels[name]}, step {steps}": params for name, params in last.items()}
     limit = extent([watched.target])
     panels = [
-        _charts.panel(title, [_charts.rewards(*task.picture.grid(np.asarray(params)), limit)], size=SIZE)
-        for title, params in {f"{name}, step {steps}": one for name, one in shown.items()}.items()
+        charts.panel(title, [charts.rewards(*task.picture.grid(np.asarray(params)), limit)], size=SIZE)
+        for title, params in (shown | {"The truth": watched.target}).items()
     ]
-    truth = _charts.rewards(*task.picture.grid(np.asarray(watched.target)), limit)
-    panels.append(_charts.panel("The truth", [truth], size=SIZE))
     write(_file(out, task.name), json.dumps({"steps": steps, "panels": panels}).encode())
 
 
-def stored(out: Path, task: str, steps: int | None = None) -> list[Panel]:
+def stored(out: Path, task: str, steps: int | None = None) -> list[charts.Panel]:
     """The maps that were kept (from so many steps); none if there are none."""
     try:
         content: dict[str, Any] = json.loads(_file(out, task).read_text())

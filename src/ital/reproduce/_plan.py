@@ -164,10 +164,10 @@ def sweep_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
 
 def chosen(names: Sequence[str]) -> list[str]:
     """The tasks asked for, all of them if none is; refuses what is none. Those that need files must have them."""
-    known = dict.fromkeys((*TASKS, *STAND_INS))
+    allowed = dict.fromkeys((*TASKS, *STAND_INS))
     for name in names:
-        if name not in known:
-            raise InputError(nearest("task", name, known))
+        if name not in allowed:
+            raise InputError(nearest("task", name, allowed))
         if name in STAND_INS:
             tasks.make(name)
     return list(dict.fromkeys(names or TASKS))

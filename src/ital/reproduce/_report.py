@@ -8,27 +8,32 @@ from typing import Any
 from ital._files import write
 from ital._version import __version__
 from ital.errors import InputError
-from ital.figures import save
-from ital.reproduce import _charts, _html
-from ital.reproduce._blocks import figures_in
-from ital.reproduce._numbers import number
+from ital.figures import charts, save
+from ital.report import figures_in, section
+from ital.report import page as as_page
 from ital.reproduce._plan import STARTS, Scale
 from ital.reproduce.sections import Context, all_sections
+from ital.statistics import number
 
 FORMAT = 1
+TITLE = "Iterative Teacher-Aware Learning, reproduced"
+LEAD = (
+    "Every figure and table of the paper, measured anew, beside what the paper says of them. Each claim is judged by a "
+    "rule that the data could have failed."
+)
 FILES = ("main", "controls", "theorem", "sharpness", "random")  # figures that are written as files, too
 
 
 def build(context: Context) -> dict[str, Any]:
     """Every section that has something to show."""
-    sections = [{"title": one.title, "id": one.id, "blocks": one.build(context)} for one in all_sections()]
+    sections = [section(part.title, part.id, part.build(context)) for part in all_sections()]
     return {
         "format": FORMAT,
         "version": __version__,
         "quick": context.scale.quick,
         "scale": scale_in_words(context.scale),
         "warning": " ".join(filter(None, [under_way(context.pending), warning(context.scale)])),
-        "sections": [one for one in sections if one["blocks"]],
+        "sections": [part for part in sections if part["blocks"]],
     }
 
 
@@ -57,11 +62,17 @@ def publish(report: dict[str, Any], out: Path, *, files: bool = True) -> Path:
     write(out / "report.json", dump(report).encode())
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    for figure in figures_in(block for section in report["sections"] for block in section["blocks"]):
-        if files and figure["name"] in FILES:
-            save(_charts.whole(figure), folder / figure["name"])
-    write(out / "index.html", _html.page(report).encode())
+    for block in figures_in(block for part in report["sections"] for block in part["blocks"]):
+        if files and block["name"] in FILES:
+            drawn = charts.chart(block["panels"], block["title"], columns=block["columns"], note=block["note"])
+            save(drawn, folder / block["name"])
+    write(out / "index.html", page(report).encode())
     return out / "index.html"
+
+
+def page(report: dict[str, Any]) -> str:
+    """The report as one page that needs no other file."""
+    return as_page(TITLE, report["sections"], lead=LEAD, banner=report["warning"], version=report["version"])
 
 
 def dump(report: dict[str, Any]) -> str:
@@ -71,7 +82,7 @@ def dump(report: dict[str, Any]) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
     parts = {name: plain(value) for name, value in report.items() if name != "sections"}
-    parts["sections"] = "[\n" + ",\n".join(plain(one) for one in report["sections"]) + "\n]"
+    parts["sections"] = "[\n" + ",\n".join(plain(part) for part in report["sections"]) + "\n]"
     return "{\n" + ",\n".join(f"{plain(name)}:{part}" for name, part in parts.items()) + "\n}\n"
 
 
@@ -105,7 +116,10 @@ def markdown(report: dict[str, Any]) -> str:
         "|---|---|---|---|---|",
     ]
     for row in claims(report):
-        tallies = {one["start"]: f"{one['held']} of {one['of']}" if one["of"] else "not run" for one in row["tallies"]}
+        tallies = {
+            tally["start"]: f"{tally['held']} of {tally['of']}" if tally["of"] else "not run"
+            for tally in row["tallies"]
+        }
         counts = [tallies.pop(start, "") for start in starts]
         others = [f"{what}: {count}" for what, count in tallies.items()]
         if row["range"]:

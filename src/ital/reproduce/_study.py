@@ -1,6 +1,5 @@
 """The simulated arms of the human study: bars and curves, labelled as what they are."""
 
-import importlib.util
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,10 +8,8 @@ import jax
 
 from ital import study
 from ital._files import write
-from ital.reproduce._numbers import rounded
 
 FIGURES = ("bars", "curves", "control")
-ABSENT = "The simulated arms of the human study are left out: this installation has no ital.study."
 
 
 class SimulatedStudy(NamedTuple):
@@ -36,11 +33,6 @@ class SimulatedStudy(NamedTuple):
 
 
 NUMBERS = tuple(name for name in SimulatedStudy._fields if name != "participants")
-
-
-def is_there() -> bool:
-    """Whether this installation has the human study."""
-    return importlib.util.find_spec("ital.study") is not None
 
 
 def simulate(out: Path, participants: int, note: str) -> SimulatedStudy:
@@ -85,35 +77,21 @@ def _draw(analysed: Any, folder: Path, note: str) -> None:
 
 def _numbers(analysed: Any) -> dict[str, Any]:
     """The numbers that the report quotes, as plain rows."""
-    tests, means = analysed.tests, analysed.summary
+    tests, outcomes = analysed.tests, analysed.outcomes
     own = tests[(tests["teacher"] == "machine") & (tests["second_teacher"] == "machine")]
     own = own[own["outcome"] == "distance_last"]
-    naive, matched = own[own["second"] == "naive"], own[own["second"] == "imt-matched"]
     columns = ["map", "mean_first", "mean_second", "difference", "p"]
-    with_dice = analysed.outcomes[(analysed.outcomes["teacher"] == "random") & (analysed.outcomes["map"] != "all")]
+    naive, matched = (own[own["second"] == second] for second in ("naive", "imt-matched"))
     over_maps = matched[matched["map"] == "all"][columns]
-    per_map = means[means["map"] != "all"][["teacher", "learner", "map", "outcome", "mean", "sem"]]
-    paths = analysed.paths.groupby(["teacher", "learner"])[["path", "start"]]
-    lines = analysed.curves.groupby(["teacher", "learner", "map"], sort=False)
-    return {
+    by_chance = outcomes[(outcomes["teacher"] == "random") & (outcomes["map"] != "all")]
+    return study.figure_rows(analysed) | {
         "tests": naive[naive["map"] != "all"][columns].to_dict("records"),
-        "means": per_map.to_dict("records"),
-        "titles": {name: one.title for name, one in study.measures(analysed.config.steps).items()},
         "random": {
             str(name): {
                 learner: rows[rows["learner"] == learner].sort_values("participant")["distance_last"].tolist()
                 for learner in ("aware", "naive")
             }
-            for name, rows in with_dice.groupby("map")
+            for name, rows in by_chance.groupby("map")
         },
         "control": over_maps.to_dict("records")[0] if len(over_maps) else {},
-        "curves": [
-            {
-                **dict(zip(("teacher", "learner", "map"), arm, strict=True)),
-                **{name: rounded(rows[name]) for name in rows.columns if name not in ("teacher", "learner", "map")},
-            }
-            for arm, rows in lines
-        ],
-        "references": analysed.references,
-        "paths": paths.mean().reset_index().to_dict("records"),
     }

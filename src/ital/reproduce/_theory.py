@@ -50,10 +50,10 @@ def _promised(program: Program, numbers: Numbers, starts: Params, keys: Array, b
         lr = lane.lr
         is_chosen = jnp.arange(program.batch_size) == lesson.chosen
         naive = add_scaled(params, -lr, lesson.here.weighted_sum(is_chosen.astype(lr.dtype)))
-        there = lesson.gradients(naive)
-        held = theory.local_improvement(lr, lesson.chosen, lesson.here, there, naive, naive, target)
-        volumes = volume.imitated(lr, lesson.here.squared_norms, lesson.here.losses, there.losses)
-        progress = there.inner(add_scaled(naive, -1.0, target))
+        after = lesson.gradients(naive)
+        held = theory.local_improvement(lr, lesson.chosen, lesson.here, after, naive, naive, target)
+        volumes = volume.imitated(lr, lesson.here.squared_norms, lesson.here.losses, after.losses)
+        progress = after.inner(add_scaled(naive, -1.0, target))
 
         runner_up = jnp.max(jnp.where(is_chosen, -jnp.inf, volumes))
 
@@ -63,7 +63,7 @@ def _promised(program: Program, numbers: Numbers, starts: Params, keys: Array, b
             others = jax.nn.softmax(jnp.where(is_chosen, -jnp.inf, beta * (volumes - runner_up)))
             direction = is_chosen - others
             length = 2 * beta * lr**2 * rest
-            return 2 * jnp.sum(direction * progress) > length * squared_norm(there.weighted_sum(direction))
+            return 2 * jnp.sum(direction * progress) > length * squared_norm(after.weighted_sum(direction))
 
         return {"conditions": held.conditions, "improved": jax.vmap(improved)(betas)}
 
@@ -76,8 +76,8 @@ def guarantee(name: str, start: str | None, *, seeds: int, batches: int) -> dict
     """How often the aware step beats the naive one, over β, where the conditions of Theorem 1 hold and where not."""
     session = _session(name, start, seeds)
     keys = jax.random.split(_random.key(7), (batches, seeds))[:, np.arange(len(session.numbers.seeds)) % seeds]
-    found = _promised(session.program, session.numbers, session.starts, keys, jnp.asarray(GUARANTEE))
-    held, improved = (np.asarray(found[what])[:, :seeds] for what in ("conditions", "improved"))
+    sampled = _promised(session.program, session.numbers, session.starts, keys, jnp.asarray(GUARANTEE))
+    held, improved = (np.asarray(sampled[what])[:, :seeds] for what in ("conditions", "improved"))
     return {
         "beta": list(GUARANTEE),
         "steps": int(held.size),
@@ -93,9 +93,9 @@ def taught(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str,
     """
     task = tasks.make(name)._replace(exam=None)
     betas = [multiple * task.beta for multiple in MULTIPLES]
-    several = [learners.teacher_aware(beta)._replace(name=f"beta {beta:g}") for beta in betas]
+    aware = [learners.teacher_aware(beta)._replace(name=f"beta {beta:g}") for beta in betas]
     result = ital.teach(
-        task, "cooperative", several, seeds=seeds, steps=steps, init=start, eval_every=steps // 4, diagnostics=True
+        task, "cooperative", aware, seeds=seeds, steps=steps, init=start, eval_every=steps // 4, diagnostics=True
     )
     shares = {
         signal: result.curves[f"theorem_{signal}"].isel(step=slice(1, None)).mean(("seed", "step")).values.tolist()

@@ -56,6 +56,10 @@ def reproduce(
     Returns:
         The path of the report, which exists as soon as the first experiment is done and fills up from then on.
 
+    Raises:
+        InputError: a task is unknown or needs files that are not there, ``workers`` is negative, or there are no
+            results to report.
+
     """
     scale = QUICK if quick else FULL
     out = Path(out) if out is not None else Path("results/quick" if quick else "results")
@@ -100,12 +104,11 @@ class _Report:
         data = collect(scale, out)
         if not self.computing and not data.experiments:
             raise InputError(f"there are no results of a {'quick' if scale.quick else 'full'} run in {out}")
-        notes = [] if _study.is_there() else [_study.ABSENT]
         with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far off
             findings = _claims.judge_all(data)
             took = time.monotonic() - self.began if self.computing else None
             pending = tuple(dict.fromkeys(job.condition.task for job in left))
-            context = Context(data, findings, scale, out, took, notes, pending)
+            context = Context(data, findings, scale, out, took, pending)
             page = _report.publish(_report.build(context), out, files=not left)
         ended = time.monotonic()
         self.due = ended + max(SECONDS_BETWEEN_REPORTS, (ended - began) / REPORTING)
@@ -119,12 +122,12 @@ class _Report:
 
 def collect(scale: Scale, out: Path) -> Data:
     """Everything in a folder that was made at this scale: experiments, theory, study."""
-    found = [
-        _found(condition, _plan.settings(condition, scale), condition.folder(out))
+    experiments = [
+        _finished(condition, _plan.settings(condition, scale), condition.folder(out))
         for condition in _plan.conditions((*_plan.TASKS, *_plan.STAND_INS), scale)
     ]
     beyond = [
-        _found(condition, _plan.beyond_settings(condition, scale), out / _jobs.BEYOND)
+        _finished(condition, _plan.beyond_settings(condition, scale), out / _jobs.BEYOND)
         for condition in _plan.beyond_conditions(_plan.TASKS, scale)
     ]
     panels = {
@@ -133,16 +136,14 @@ def collect(scale: Scale, out: Path) -> Data:
         for start in STARTS
         if (panel := _jobs.theory_of(start, task, scale, out, compute=False)) is not None
     }
-    study = None
-    if _study.is_there() and (out / "study" / "reproduce.json").exists():
-        study = _study.simulate(out, scale.participants, scale.note)
+    kept = (out / "study" / "reproduce.json").exists()
+    study = _study.simulate(out, scale.participants, scale.note) if kept else None
     tuned = {
         condition: grid
         for condition in _plan.sweep_conditions(_plan.TASKS, scale)
         if (grid := _grid(condition.folder(out) / condition.task / condition.teacher / "sweep.nc", scale)) is not None
     }
-    there = ([one for one in several if one is not None] for several in (found, beyond))
-    return Data(next(there), panels, study, tuned, next(there))
+    return Data(filter(None, experiments), panels, study, tuned, filter(None, beyond))
 
 
 def _grid(file: Path, scale: Scale) -> "xr.Dataset | None":
@@ -154,7 +155,7 @@ def _grid(file: Path, scale: Scale) -> "xr.Dataset | None":
     return grid if grid.attrs.get("steps") == scale.steps else None
 
 
-def _found(condition: Condition, wanted: Settings, folder: Path) -> Evidence | None:
+def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence | None:
     """A finished experiment of these settings, cut to its methods and seeds; None if it is not there or not whole."""
     file = folder / condition.task / condition.teacher / "curves.nc"
     if not file.exists():
@@ -176,8 +177,8 @@ def _found(condition: Condition, wanted: Settings, folder: Path) -> Evidence | N
     if any(curves.attrs.get(name) != value for name, value in made_with.items()):
         return None
     seeds = wanted.seed_list
-    there = {str(name): computed(curves, str(name))["seed"].values.tolist() for name in curves["method"].values}
-    if any(not set(seeds) <= set(there.get(method, ())) for method in wanted.methods):
+    seeds_of = {str(name): computed(curves, str(name))["seed"].values.tolist() for name in curves["method"].values}
+    if any(not set(seeds) <= set(seeds_of.get(method, ())) for method in wanted.methods):
         return None
     return Evidence(condition, task, curves.sel({"method": list(wanted.methods), "seed": seeds}))
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from ital.study._analysis import analyze, measures
     from ital.study._arms import simulate, teacher
     from ital.study._config import Config, Map, load_config, parse_config
-    from ital.study._figures import draw
+    from ital.study._figures import bar_panel, curve_panel, draw, figure_rows
     from ital.study._rules import Arrow, Mind, RobotPicture, StudyRules
     from ital.study._table import StudyData
 
@@ -24,7 +24,10 @@ __all__ = [
     "StudyData",
     "StudyRules",
     "analyze",
+    "bar_panel",
+    "curve_panel",
     "draw",
+    "figure_rows",
     "load_config",
     "measures",
     "parse_config",
@@ -33,7 +36,8 @@ __all__ = [
 ]
 _FROM = dict.fromkeys(("Config", "Map", "load_config", "parse_config"), "_config")
 _FROM |= dict.fromkeys(("analyze", "measures"), "_analysis") | dict.fromkeys(("simulate", "teacher"), "_arms")
-_FROM |= {name: "_rules" for name in __all__ if name not in _FROM} | {"StudyData": "_table", "draw": "_figures"}
+_FROM |= dict.fromkeys(("bar_panel", "curve_panel", "draw", "figure_rows"), "_figures")
+_FROM |= {name: "_rules" for name in __all__ if name not in _FROM} | {"StudyData": "_table"}
 
 
 def __getattr__(name: str) -> Any:

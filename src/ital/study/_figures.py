@@ -1,11 +1,15 @@
 """Figures of the study: bars of every arm with stars, learning curves per map, and the matched-step control."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ital.study._analysis import CURVES, Analysis, arm, measures, robots, teachers_in_order
+from ital import report
+from ital.figures import charts
+from ital.figures.charts import Panel
+from ital.statistics import rounded
+from ital.study._analysis import ALL_MAPS, CURVES, Analysis, arm, measures, robots, teachers_in_order
 from ital.study._arms import MATCHED
 from ital.study._config import ADAPTIVE
 
@@ -21,14 +25,22 @@ SHADES = {
     MATCHED: {"human": "#333333", "machine": "#777777", "boltzmann": "#a0a0a0", "random": "#cfcfcf"},
 }
 HATCHES = {"random": "////", "boltzmann": ".."}
-LINES = {
-    "aware": "#5b9bd0",
-    ADAPTIVE: "#4bb391",
-    "naive": "#dd8f4e",
-}  # of the random teacher: pale lines cannot be seen
-DASHES: dict[str, Any] = {"random": (0, (1, 1.2)), "boltzmann": (0, (4, 1.5))}
+LINES = {"aware": "#5b9bd0", ADAPTIVE: "#4bb391", "naive": "#dd8f4e"}  # of the random teacher: pale ones are not seen
+DASHES = {"random": (1, 1.2), "boltzmann": (4, 1.5)}
 WARNING = "#a63a00"  # of everything that says: these are no people
 AXES = {"distance": "Distance ‖w − w*‖", "policy_tv": "Policy total variation", "reward": "Expected reward"}
+PANEL, SMALL = (4.3, 2.7), (2.6, 2.0)  # inches
+OUTCOMES = ("distance_first", "policy_tv_first", "reward_gain", "distance_last", "policy_tv_last", "reward")
+Rows = Sequence[Mapping[str, Any]]
+
+
+class StudyFigure(NamedTuple):
+    """A figure without its label: what it is called, its panels, how many stand in a row, and what they show."""
+
+    title: str
+    panels: list[Panel]
+    columns: int
+    caption: str
 
 
 def whose(analysis: Analysis) -> str:
@@ -40,26 +52,63 @@ def whose(analysis: Analysis) -> str:
     return f"{analysis.mode.upper()} RUNS, not data of the study. {text}" if analysis.mode != "live" else text
 
 
+def of_people(analysis: Analysis) -> bool:
+    """Whether these are data of the study itself: people's, and no trial runs."""
+    return (analysis.kind, analysis.mode) == ("human", "live")
+
+
 def shade(analysis: Analysis) -> str:
     """The colour of the line that says whose data these are."""
-    return "0.1" if (analysis.kind, analysis.mode) == ("human", "live") else WARNING
-
-
-def title(figure: Any, analysis: Analysis, text: str) -> None:
-    """The figure's title, and under it whose data these are: a figure may travel alone."""
-    figure.suptitle(f"{text}\n{whose(analysis)}", fontsize=11, color=shade(analysis))
-
-
-SIZES = {"bars": (13.0, 6.6), "curves": (13.0, 7.4), "control": (13.0, 3.9)}
+    return "0.1" if of_people(analysis) else WARNING
 
 
 def draw(name: str, analysis: Analysis) -> "Figure":
-    """The figure called ``bars``, ``curves`` or ``control``."""
-    from matplotlib.figure import Figure
+    """The figure called ``bars``, ``curves`` or ``control``; it says whose data these are, for it may travel alone.
 
-    figure = Figure(figsize=SIZES[name], layout="constrained")
-    DRAWINGS[name](figure, analysis)
+    Args:
+        name: the figure.
+        analysis: the numbers it shows.
+
+    Returns:
+        A matplotlib figure.
+
+    """
+    shown = DRAWINGS[name](analysis)
+    figure = charts.chart(shown.panels, shown.title, columns=shown.columns, note=whose(analysis))
+    figure.suptitle(figure.get_suptitle(), fontsize=11, color=shade(analysis))
     return figure
+
+
+def block(name: str, analysis: Analysis) -> list[report.Block]:
+    """The same figure as a block of the report."""
+    shown = DRAWINGS[name](analysis)
+    return report.figure(name, shown.title, shown.panels, shown.caption, columns=shown.columns, note=whose(analysis))
+
+
+def figure_rows(analysis: Analysis) -> dict[str, Any]:
+    """What the figures show, as plain rows.
+
+    Args:
+        analysis: the numbers of a study.
+
+    Returns:
+        ``means`` of every arm, map and outcome, ``titles`` of the outcomes, ``curves`` of every arm and map,
+        ``references``, the reward of the true policy on each map, and ``paths`` of every arm.
+
+    """
+    arm_and_map = ["teacher", "learner", "map"]
+    means, curves = analysis.summary, analysis.curves.groupby(arm_and_map, sort=False)
+    return {
+        "means": means[means["map"] != ALL_MAPS][[*arm_and_map, "outcome", "mean", "sem"]].to_dict("records"),
+        "titles": {name: measure.title for name, measure in measures(analysis.config.steps).items()},
+        "curves": [
+            dict(zip(arm_and_map, place, strict=True))
+            | {name: rounded(rows[name]) for name in rows.columns if name not in arm_and_map}
+            for place, rows in curves
+        ],
+        "references": analysis.references,
+        "paths": analysis.paths.groupby(arm_and_map[:2])[["path", "start"]].mean().reset_index().to_dict("records"),
+    }
 
 
 def colour(teacher: str, learner: str) -> str:
@@ -67,146 +116,147 @@ def colour(teacher: str, learner: str) -> str:
     return SHADES[learner][teacher.partition(":")[0]]
 
 
-def star_colour(teacher: str, learner: str) -> str:
-    """The colour of an arm's stars: pale ones cannot be seen."""
-    if teacher != "random":
-        return colour(teacher, learner)
-    return "0.35" if learner == "aware" else LINES[learner]
+def bar_panel(
+    means: Rows,
+    outcome: str,
+    learners: Sequence[str],
+    title: str,
+    *,
+    stars: Mapping[tuple[str, str, str], str] | None = None,
+    references: Mapping[str, float] | None = None,
+    size: tuple[float, float] = PANEL,
+) -> Panel:
+    """One group per map, a bar per arm with ±1 standard error.
+
+    Args:
+        means: rows of :func:`figure_rows`.
+        outcome: the outcome to show.
+        learners: the kinds of robot to show.
+        title: stands above the panel.
+        stars: what stands above a bar, by teacher, robot and map.
+        references: a dashed line for each map.
+        size: inches.
+
+    Returns:
+        The panel.
+
+    """
+    rows = {(row["teacher"], row["learner"], row["map"]): row for row in means if row["outcome"] == outcome}
+    maps = list(dict.fromkeys(name for *_, name in rows))
+    teachers = teachers_in_order([teacher for teacher, *_ in rows])
+    arms = [(teacher, learner) for teacher in teachers for learner in learners if (teacher, learner, maps[0]) in rows]
+    width, middle = 0.84 / len(arms), (len(arms) - 1) / 2
+    marks = [
+        charts.bars(
+            arm(*each), colour(*each), np.arange(len(maps)) + (i - middle) * width,
+            [rows[*each, name]["mean"] for name in maps], [rows[*each, name]["sem"] for name in maps],
+            width=0.92 * width, marks=[stars.get((*each, name), "") for name in maps] if stars else (),
+            hatch=HATCHES.get(each[0].partition(":")[0], ""),
+        )
+        for i, each in enumerate(arms)
+    ]  # fmt: skip
+    for i, name in enumerate(maps if references else ()):
+        level = [(references or {})[name]] * 2
+        marks.append(charts.line("true policy", charts.SOFT, [i - 0.45, i + 0.45], level, dash=(4, 2), width=1.0))
+    return charts.panel(title, marks, x="Map", x_ticks=(range(len(maps)), maps), size=size)
 
 
-def _bars(axis: Any, analysis: Analysis, outcome: str, learners: tuple[str, ...], *, test: bool = True) -> None:
-    """One group per map, a bar per arm with ±1 standard error; stars compare with naive robots."""
-    teachers = teachers_in_order(analysis.summary["teacher"].tolist())
-    arms = [(teacher, learner) for teacher in teachers for learner in learners]
-    maps = [on.name for on in analysis.config.maps]
-    rows = analysis.summary[analysis.summary["outcome"] == outcome].set_index(["teacher", "learner", "map"])
-    width = 0.84 / len(arms)
-    tops: dict[tuple[str, str], float] = {}
-    for i, (teacher, learner) in enumerate(arms):
-        own = rows.loc[[(teacher, learner, name) for name in maps]]
-        where = np.arange(len(maps)) + (i - (len(arms) - 1) / 2) * width
-        mean, error = own["mean"].to_numpy(), own["sem"].fillna(0).to_numpy()
-        axis.bar(
-            where, mean, 0.92 * width, yerr=error, label=arm(teacher, learner), color=colour(teacher, learner),
-            hatch=HATCHES.get(teacher.partition(":")[0]), edgecolor="white", linewidth=0.4,
-            error_kw={"elinewidth": 0.9, "ecolor": "0.2", "capsize": 1.5},
-        )  # fmt: skip
-        for name, high in zip(maps, np.maximum(mean, 0) + error, strict=True):
-            tops[teacher, name] = max(tops.get((teacher, name), 0.0), float(high))
-    axis.axhline(0, color="0.3", lw=0.7)
-    axis.set_xticks(range(len(maps)), maps)
-    axis.set_xlabel("Map")
-    axis.margins(y=0.12)
-    axis.grid(axis="y", alpha=0.25, lw=0.6)
-    axis.set_axisbelow(True)
-    axis.spines[["top", "right"]].set_visible(False)
-    if not test:
-        return
-    tests = analysis.tests
-    tests = tests[(tests["outcome"] == outcome) & (tests["second"] == "naive")].set_index(["teacher", "map", "first"])
-    for (teacher, name), high in tops.items():
-        middle = teachers.index(teacher) * len(learners) + (len(learners) - 1) / 2
-        centre = maps.index(name) + (middle - (len(arms) - 1) / 2) * width
-        for row, first in enumerate(learner for learner in learners if learner != "naive"):  # one above the other
-            mark = tests.loc[(teacher, name, first), "stars"] if (teacher, name, first) in tests.index else ""
-            if mark:
-                axis.annotate(
-                    mark, (centre, high), xytext=(0, 1 + 6 * row), textcoords="offset points", ha="center",
-                    va="bottom", fontsize=8, color=star_colour(teacher, first),
-                )  # fmt: skip
+def curve_panel(
+    curves: Rows,
+    where: str,
+    metric: str,
+    learners: Sequence[str],
+    *,
+    references: Mapping[str, float] | None = None,
+    size: tuple[float, float] = SMALL,
+) -> Panel:
+    """One metric on one map, a line per arm with a band of ±1 standard error; all maps share the range of y.
+
+    Args:
+        curves: rows of :func:`figure_rows`.
+        where: the map.
+        metric: the metric to show.
+        learners: the kinds of robot to show.
+        references: the reward of the true policy on each map, where rewards are shown.
+        size: inches.
+
+    Returns:
+        The panel.
+
+    """
+    shown = [row for row in curves if row["learner"] in learners]
+    marks = []
+    for row in (row for row in shown if row["map"] == where):
+        teacher, learner = row["teacher"], row["learner"]
+        own = LINES[learner] if teacher == "random" else colour(teacher, learner)
+        error = np.nan_to_num(np.array(row[f"{metric}_sem"], float))
+        dash = DASHES.get(teacher.partition(":")[0], ())
+        marks.append(charts.line(arm(teacher, learner), own, row["step"], row[metric], error, dash=dash))
+    if references:
+        marks.append(charts.rule("y", references[where], "true policy"))
+    values = np.concatenate([list((references or {}).values()), *(np.array(row[metric], float) for row in shown)])
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    return charts.panel(
+        f"Map {where}", marks, x="Arrows shown", y=AXES[metric], size=size, x_range=(0, shown[0]["step"][-1]),
+        y_range=(low - 0.06 * (high - low), high + 0.06 * (high - low)),
+    )  # fmt: skip
 
 
-def bars(figure: Any, analysis: Analysis) -> None:
+def bars(analysis: Analysis) -> StudyFigure:
     """Decreases after one and after all steps, gain in reward and final reward: a bar per arm and map."""
-    axes = figure.subplots(2, 3)
-    titles = measures(analysis.config.steps)
-    panels = ("distance_first", "policy_tv_first", "reward_gain", "distance_last", "policy_tv_last", "reward")
-    for axis, outcome in zip(axes.flat, panels, strict=True):
-        _bars(axis, analysis, outcome, robots(analysis.config))
-        axis.set_title(titles[outcome].title, fontsize=10)
-    for i, on in enumerate(analysis.config.maps):
-        reference = analysis.references[on.name]
-        axes[1, 2].plot([i - 0.45, i + 0.45], [reference] * 2, color="0.35", ls="--", lw=1, zorder=1)
-    axes[1, 2].plot([], [], color="0.35", ls="--", lw=1, label="true policy")
-    handles, labels = axes[1, 2].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=7, frameon=False, fontsize=9)
-    compared = "ITAL (lower) and ITAL adaptive (upper)" if analysis.config.adaptive else "ITAL"
-    stars = f"stars: {compared} against IMT, paired t-test, Holm over maps"
-    title(figure, analysis, f"What the robots learned: mean ± SE; {stars}")
-
-
-def curves(figure: Any, analysis: Analysis) -> None:
-    """Distance, policy distance and reward at every step, a column per map, bands of ±1 standard error."""
-    maps = [on.name for on in analysis.config.maps]
-    axes = figure.subplots(len(CURVES), len(maps), squeeze=False, sharex=True, sharey="row")
-    table = analysis.curves.set_index(["teacher", "learner", "map"])
-    for column, name in enumerate(maps):
-        for axis, metric in zip(axes[:, column], CURVES, strict=True):
-            for teacher in reversed(teachers_in_order(analysis.curves["teacher"].tolist())):
-                for learner in reversed(robots(analysis.config)):
-                    line = table.xs((teacher, learner, name))
-                    step, mean = line["step"].to_numpy(), line[metric].to_numpy()
-                    error = line[f"{metric}_sem"].fillna(0).to_numpy()
-                    own = LINES[learner] if teacher == "random" else colour(teacher, learner)
-                    axis.plot(
-                        step, mean, color=own, lw=1.6, label=arm(teacher, learner),
-                        ls=DASHES.get(teacher.partition(":")[0], "-"),
-                    )  # fmt: skip
-                    axis.fill_between(step, mean - error, mean + error, color=own, alpha=0.2, lw=0)
-            if metric == "reward":
-                axis.axhline(analysis.references[name], color="0.4", ls="--", lw=1, label="true policy")
-            if column == 0:
-                axis.set_ylabel(AXES[metric])
-            axis.grid(alpha=0.25, lw=0.6)
-            axis.spines[["top", "right"]].set_visible(False)
-            axis.set_xlim(0, analysis.config.steps)
-        axes[0, column].set_title(f"Map {name}", fontsize=10)
-        axes[-1, column].set_xlabel("Arrows shown")
-    handles, labels = axes[-1, 0].get_legend_handles_labels()
-    order = [*range(len(labels) - 2, -1, -1), len(labels) - 1]
-    figure.legend(
-        [handles[i] for i in order], [labels[i] for i in order], loc="outside lower center", ncols=7, frameon=False,
-        fontsize=9,
-    )  # fmt: skip
-    title(figure, analysis, "Learning curves: mean over participants, bands ± SE")
-
-
-def control(figure: Any, analysis: Analysis) -> None:
-    """Aware and naive robots beside the control of matched steps, and how far each robot went in all."""
-    steps = analysis.config.steps
-    left, middle, right = figure.subplots(1, 3, width_ratios=(1.4, 1.4, 1))
-    titles = measures(steps)
-    for axis, outcome in ((left, "distance_last"), (middle, "policy_tv_last")):
-        _bars(axis, analysis, outcome, ("aware", MATCHED, "naive"), test=False)
-        axis.set_title(titles[outcome].title, fontsize=10)
-    means = analysis.paths.groupby(["teacher", "learner"])["path"].mean()
-    arms = [
-        (teacher, learner)
-        for teacher in teachers_in_order(analysis.paths["teacher"].tolist())
-        for learner in ("aware", ADAPTIVE, MATCHED, "naive")
-        if (teacher, learner) in means.index
-    ]
-    for i, (teacher, learner) in enumerate(reversed(arms)):
-        length = means[teacher, learner]
-        right.barh(
-            i, length, color=colour(teacher, learner), hatch=HATCHES.get(teacher.partition(":")[0]), edgecolor="white",
-            linewidth=0.4,
+    rows, tests = figure_rows(analysis), analysis.tests
+    panels = []
+    for outcome in OUTCOMES:
+        own = tests[(tests["outcome"] == outcome) & (tests["second"] == "naive")].to_dict("records")
+        panels.append(
+            bar_panel(
+                rows["means"], outcome, robots(analysis.config), rows["titles"][outcome],
+                stars={(row["teacher"], row["first"], row["map"]): row["stars"] for row in own},
+                references=rows["references"] if outcome == "reward" else None,
+            )
         )  # fmt: skip
-        right.annotate(f"{length:.2g}", (length, i), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8)
-    start = analysis.paths["start"].mean()
-    right.axvline(start, color="0.4", ls="--", lw=1)
-    right.annotate(
-        "distance at the start", (start, len(arms) - 0.45), xytext=(3, 0), textcoords="offset points", fontsize=8,
-        va="bottom", color="0.3",
+    compared = "ITAL and ITAL adaptive" if analysis.config.adaptive else "ITAL"
+    stars = f"stars: {compared} against IMT, paired t-test, Holm over maps"
+    caption = "Decreases of distance and policy distance, gain in reward and final reward, of every arm on every map."
+    return StudyFigure(f"What the robots learned: mean ± SE; {stars}", panels, 3, caption)
+
+
+def curves(analysis: Analysis) -> StudyFigure:
+    """Distance, policy distance and reward at every step, a column per map, bands of ±1 standard error."""
+    rows = figure_rows(analysis)
+    truth, learners = rows["references"], robots(analysis.config)
+    panels = [
+        curve_panel(rows["curves"], name, metric, learners, references=truth if metric == "reward" else None)
+        for metric in CURVES
+        for name in truth
+    ]
+    caption = "Learning curves of every arm; a column per map. Dashed grey: the reward of the true policy."
+    return StudyFigure("Learning curves: mean over participants, bands ± SE", panels, len(truth), caption)
+
+
+def control(analysis: Analysis) -> StudyFigure:
+    """Aware and naive robots beside the control of matched steps, and how far each robot went in all."""
+    rows, learners = figure_rows(analysis), ("aware", ADAPTIVE, MATCHED, "naive")
+    panels = [
+        bar_panel(rows["means"], outcome, ("aware", MATCHED, "naive"), rows["titles"][outcome])
+        for outcome in ("distance_last", "policy_tv_last")
+    ]
+    order = teachers_in_order([row["teacher"] for row in rows["paths"]])
+    paths = sorted(rows["paths"], key=lambda row: (order.index(row["teacher"]), learners.index(row["learner"])))
+    marks = [charts.rule("x", float(np.mean([row["start"] for row in paths])), "distance at the start")]
+    names = []
+    for i, row in enumerate(paths):
+        marks.append(charts.points("", colour(row["teacher"], row["learner"]), [row["path"]], [i], size=7))
+        names.append(f"{arm(row['teacher'], row['learner'])}: {row['path']:.2g}")
+    panels.append(
+        charts.panel(
+            f"Path of {analysis.config.steps} steps, added up", marks, y_ticks=(range(len(names)), names), size=PANEL,
+            x_range=(0, 1.1 * max(row["path"] for row in paths)), y_range=(len(names) - 0.4, -0.6),
+        )
     )  # fmt: skip
-    right.set_ylim(-0.6, len(arms) + 0.3)
-    right.set_yticks(range(len(arms)), [arm(*each) for each in reversed(arms)], fontsize=8)
-    right.set_title(f"Path of {steps} steps, added up", fontsize=10)
-    right.margins(x=0.12)
-    right.spines[["top", "right"]].set_visible(False)
-    handles, labels = left.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False, fontsize=9)
-    title(figure, analysis, "Is it only the length of the steps? Naive robots with the aware robots' step lengths")
+    title = "Is it only the length of the steps? Naive robots with the aware robots' step lengths"
+    caption = "Aware and naive robots beside naive robots with matched step lengths, and the lengths of their paths."
+    return StudyFigure(title, panels, 3, caption)
 
 
-DRAWINGS: dict[str, Callable[[Any, Analysis], None]] = {"bars": bars, "curves": curves, "control": control}
+DRAWINGS: dict[str, Callable[[Analysis], StudyFigure]] = {"bars": bars, "curves": curves, "control": control}

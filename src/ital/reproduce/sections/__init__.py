@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ital import _plugins
 from ital.errors import InputError
-from ital.reproduce._blocks import Block, paragraph
+from ital.report import Block, paragraph
 from ital.reproduce.sections import (
     _adversary,
     _again,
@@ -29,7 +29,13 @@ from ital.reproduce.sections._context import Context
 
 
 class Section(NamedTuple):
-    """A part of the report: its title, the name that links have for it, and what fills it."""
+    """A part of the report.
+
+    Attributes:
+        title: its heading.
+        id: the name that links use.
+        build: makes its blocks.
+    """
 
     title: str
     id: str
@@ -54,7 +60,11 @@ SECTIONS = (
 
 
 def all_sections() -> list[Section]:
-    """The report's own sections, and behind them those that other packages declare in ``ital.sections``."""
+    """The report's own sections, then those that other packages declare in ``ital.sections``.
+
+    Returns:
+        The sections, in their order on the page.
+    """
     return [*SECTIONS, *(_declared(name, part) for name, part in _plugins.parts("ital.sections", ()).items())]
 
 

@@ -1,14 +1,13 @@
 """The paper's adversarial figure: all panels of all tasks."""
 
-from ital.reproduce import _blocks, _charts, _figures
-from ital.reproduce._blocks import Block
-from ital.reproduce._charts import Panel
-from ital.reproduce._claims import label
+from ital import report
+from ital.figures import charts
+from ital.reproduce import _figures
 from ital.reproduce._data import Evidence
-from ital.reproduce._numbers import number
 from ital.reproduce._plan import STARTS, TASKS
 from ital.reproduce.sections._context import Context
 from ital.reproduce.sections._main import TASKS as MAIN
+from ital.statistics import number
 
 LEAD = (
     "The adversarial teacher chooses what brings the learner least, or leads him away. Batch and SGD do not listen to "
@@ -19,27 +18,27 @@ COLUMNS = 3
 SIZE = (3.3, 2.2)
 
 
-def build(context: Context) -> list[Block]:
+def build(context: Context) -> list[report.Block]:
     """What is left of the distance, the six tasks of the main figure, and behind a fold every panel of every task."""
-    there = list(context.data.every("adversarial", "batch", "imt", "ital"))
-    if not there:
+    experiments = list(context.data.every("adversarial", "batch", "imt", "ital"))
+    if not experiments:
         return []
     note = context.scale.note
-    six = [one for task in MAIN if (one := context.data.get(STARTS[0], task, "adversarial"))]
+    six = [evidence for task in MAIN if (evidence := context.data.get(STARTS[0], task, "adversarial"))]
     return [
-        _blocks.paragraph(LEAD),
-        *_blocks.figure(
+        report.paragraph(LEAD),
+        *report.figure(
             "adversarial", "Adversarial teacher: distance to the target",
-            [_figures.curves(one, "distance", one.task.title) for one in six],
+            [_figures.curves(evidence, "distance", evidence.task.title) for evidence in six],
             "The tasks of the main figure, uniform start, mean over seeds, bands ± 1 SE.", note=note,
         ),
-        table(there),
+        table(experiments),
         *(
             block
             for start in STARTS
-            for block in _blocks.folded(
+            for block in report.folded(
                 f"Every panel of every task, {start} start",
-                _blocks.figure(
+                report.figure(
                     f"adversarial-{_figures.name(start)}", f"Adversarial teacher, {start} start",
                     panels(context, start), "A row per task, mean over seeds, bands ± 1 SE.",
                     columns=COLUMNS, note=note,
@@ -49,22 +48,22 @@ def build(context: Context) -> list[Block]:
     ]  # fmt: skip
 
 
-def table(there: list[Evidence]) -> Block:
+def table(experiments: list[Evidence]) -> report.Block:
     """What is left of the distance."""
-    methods = [name for name in ("batch", "sgd", "imt", "ital-2", "ital-5", "ital") if there[0].has(name)]
+    methods = [name for name in ("batch", "sgd", "imt", "ital-2", "ital-5", "ital") if experiments[0].has(name)]
     rows = [
-        (one.condition.task, one.condition.start, *(number(float(one.left(name).mean())) for name in methods))
-        for one in there
+        (each.condition.task, each.condition.start, *(number(float(each.left(name).mean())) for name in methods))
+        for each in experiments
     ]
-    heads = ("task", "start", *(label(there[0], name) for name in methods))
+    heads = ("task", "start", *(experiments[0].label(name) for name in methods))
     caption = "Share of the distance at the start that is left at the end; above 1, the learner was led away."
-    return _blocks.table(heads, rows, caption=caption, numbers_from=2)
+    return report.table(heads, rows, caption=caption, numbers_from=2)
 
 
-def panels(context: Context, start: str) -> list[Panel]:
+def panels(context: Context, start: str) -> list[charts.Panel]:
     """All panels of all tasks, each task in a row of its own."""
-    found = []
-    for one in [one for task in TASKS if (one := context.data.get(start, task, "adversarial"))]:
-        row = [_figures.curves(one, metric, one.condition.task, SIZE) for metric in one.panels()]
-        found += row + [_charts.blank(SIZE)] * (-len(row) % COLUMNS)
-    return found
+    shown = []
+    for evidence in [evidence for task in TASKS if (evidence := context.data.get(start, task, "adversarial"))]:
+        row = [_figures.curves(evidence, metric, evidence.condition.task, size=SIZE) for metric in evidence.panels()]
+        shown += row + [charts.blank(SIZE)] * (-len(row) % COLUMNS)
+    return shown

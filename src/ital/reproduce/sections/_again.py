@@ -1,13 +1,12 @@
 """The commands behind every part."""
 
-from ital import learners
-from ital.reproduce import _blocks, _plan
-from ital.reproduce._blocks import Block
+from ital import learners, report
+from ital.reproduce import _plan
 from ital.reproduce._plan import STARTS, TEACHERS
 from ital.reproduce.sections._context import Context
 
 
-def build(context: Context) -> list[Block]:
+def build(context: Context) -> list[report.Block]:
     """What to type, and what for."""
     scale, out = context.scale, context.out
     flag = " --quick" if scale.quick else ""
@@ -17,7 +16,7 @@ def build(context: Context) -> list[Block]:
     betas = ",".join(f"{5000 * multiple:g}" for multiple in _plan.RATIONALITIES)
     sweep = f" --seeds {scale.sweep_seeds} --steps {scale.steps}"
     return [
-        _blocks.commands([
+        report.commands([
             ("Everything. What is there is kept, the report is made anew:", f"ital reproduce{flag} --out {out}"),
             ("One task: all teachers, both starts, theory, tuning:", f"ital reproduce regression{flag} --out {out}"),
             *(

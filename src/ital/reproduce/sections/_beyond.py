@@ -2,83 +2,74 @@
 
 import numpy as np
 
-from ital.figures import colours, in_legend_order
-from ital.reproduce import _blocks, _charts, _figures
-from ital.reproduce._blocks import Block
-from ital.reproduce._claims import label
+from ital import report
+from ital.figures import charts, colours
+from ital.reproduce import _figures
 from ital.reproduce._data import Evidence
-from ital.reproduce._numbers import number
 from ital.reproduce._plan import NEURAL
 from ital.reproduce.sections._context import Context
+from ital.results import mean_and_error
+from ital.statistics import number
 
 ADAPTIVE = "ital-adaptive"
+LEAD = (
+    "ITAL must be told whether its teacher helps and how much. ITAL adaptive is told nothing: it compares her choices "
+    "with what it can predict of them, and trusts her as far as they agree. The switching teacher helps for half of "
+    "the run and is an adversary from then on."
+)
 
 
-def build(context: Context) -> list[Block]:
+def build(context: Context) -> list[report.Block]:
     """Who is ahead with every teacher, trust over time, and the network."""
-    there = list(context.data.beyond.values())
-    linear = [one for one in there if one.condition.task != NEURAL]
-    neural = [one for one in there if one.condition.task == NEURAL]
+    experiments = list(context.data.beyond.values())
+    linear = [evidence for evidence in experiments if evidence.condition.task != NEURAL]
+    neural = [evidence for evidence in experiments if evidence.condition.task == NEURAL]
     note = context.scale.note
-    content: list[Block] = []
+    content: list[report.Block] = []
     if linear:
-        content.append(
-            _blocks.paragraph(
-                "ITAL must be told whether its teacher helps and how much. ITAL adaptive is told nothing: it compares "
-                "her choices with what it can predict of them, and trusts her as far as they agree. The switching "
-                "teacher helps for half of the run and is an adversary from then on."
-            )
-        )
-        content.append(_left(linear))
+        content += [report.paragraph(LEAD), _left(linear)]
         caption = (
             "Trust of ITAL adaptive, from 1 (she helps) over 0 (ignore her) to −1 (she harms): a line per teacher, "
             "mean over seeds, bands ± 1 standard error."
         )
-        tasks = list(dict.fromkeys(one.condition.task for one in linear))
-        panels = [_trust([one for one in linear if one.condition.task == task]) for task in tasks]
-        content += _blocks.figure("trust", "What the learner thinks of his teacher", panels, caption, note=note)
+        tasks = list(dict.fromkeys(evidence.condition.task for evidence in linear))
+        panels = [_trust([evidence for evidence in linear if evidence.condition.task == task]) for task in tasks]
+        content += report.figure("trust", "What the learner thinks of his teacher", panels, caption, note=note)
     caption = (
         "A neural network, all layers learning, taught on MNIST pictures by a teacher who has another network. The "
         "matched controls take steps as long as ITAL's in the naive directions."
     )
     panels = [
-        _figures.curves(one, metric, f"{one.condition.teacher} teacher", methods=_methods(one))
-        for one in neural
+        _figures.curves(evidence, metric, f"{evidence.condition.teacher} teacher", methods=evidence.methods)
+        for evidence in neural
         for metric in ("accuracy", "loss")
     ]
-    return content + _blocks.figure("neural", "A neural learner", panels, caption, columns=2, note=note)
-
-
-def _methods(one: Evidence) -> list[str]:
-    """All methods, controls among them."""
-    return in_legend_order([str(name) for name in one.curves["method"].values])
+    return content + report.figure("neural", "A neural learner", panels, caption, columns=2, note=note)
 
 
 def _of_start(left: float) -> str:
     return f"{number(100 * left)} %" if np.isfinite(left) else number(left)
 
 
-def _left(several: list[Evidence]) -> Block:
+def _left(experiments: list[Evidence]) -> report.Block:
     """What is left of the distance: a row per task and teacher, a column per method."""
-    methods = _methods(several[0])
+    methods = experiments[0].methods
     rows, best = [], []
-    for row, one in enumerate(several):
-        means = [float(one.left(method).mean()) for method in methods]
-        rows.append([one.condition.task, one.condition.teacher, *(_of_start(mean) for mean in means)])
+    for row, evidence in enumerate(experiments):
+        means = [float(evidence.left(method).mean()) for method in methods]
+        rows.append([evidence.condition.task, evidence.condition.teacher, *(_of_start(mean) for mean in means)])
         best.append((row, 2 + int(np.argmin([mean if np.isfinite(mean) else np.inf for mean in means]))))
-    heads = ["Task", "Teacher", *(label(several[0], method) for method in methods)]
+    heads = ["Task", "Teacher", *(experiments[0].label(method) for method in methods)]
     caption = "Share of the distance at the start that is left at the end, mean over seeds; the least in bold."
-    return _blocks.table(heads, rows, caption=caption, numbers_from=2, best=best)
+    return report.table(heads, rows, caption=caption, numbers_from=2, best=best)
 
 
-def _trust(several: list[Evidence]) -> _charts.Panel:
+def _trust(experiments: list[Evidence]) -> charts.Panel:
     """Trust over time, a line per teacher."""
-    shades = colours([one.condition.teacher for one in several])
-    marks = [_charts.rule("y", 0.0)]
-    for one in several:
-        steps, values = one.curve(ADAPTIVE, "trust")
-        error = values.std(axis=0, ddof=1) / len(values) ** 0.5 if len(values) > 1 else np.zeros(len(steps))
-        marks.append(
-            _charts.line(one.condition.teacher, shades[one.condition.teacher], steps, values.mean(axis=0), error)
-        )
-    return _charts.panel(several[0].task.title, marks, x="Training iteration", y="Trust", y_range=(-1.05, 1.05))
+    shades = colours([evidence.condition.teacher for evidence in experiments])
+    marks = [charts.rule("y", 0.0)]
+    for evidence in experiments:
+        steps, values = evidence.curve(ADAPTIVE, "trust")
+        teacher, (mean, error) = evidence.condition.teacher, mean_and_error(values)
+        marks.append(charts.line(teacher, shades[teacher], steps, mean, error))
+    return charts.panel(experiments[0].task.title, marks, x="Training iteration", y="Trust", y_range=(-1.05, 1.05))

@@ -1,11 +1,10 @@
 """The summary: one row per claim of the paper, with its checks inside."""
 
-from ital.reproduce import _blocks
-from ital.reproduce._blocks import Block
+from ital import report
 from ital.reproduce.sections._context import Context
 
 
-def build(context: Context) -> list[Block]:
+def build(context: Context) -> list[report.Block]:
     """Claims, verdicts and numbers."""
     how = (
         "A claim holds if it does in every place it is about and from both starts: uniform, as in the paper's "
@@ -13,4 +12,4 @@ def build(context: Context) -> list[Block]:
         "the task or on the start holds in part. Tests are paired over seeds, p-values adjusted within a claim (Holm). "
         "Open a row for its rule and every number behind it."
     )
-    return [_blocks.paragraph(how), {"kind": "claims", "rows": [one.row() for one in context.findings]}]
+    return [report.paragraph(how), report.claims(finding.row() for finding in context.findings)]

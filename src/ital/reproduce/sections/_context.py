@@ -9,8 +9,15 @@ from ital.reproduce._plan import Scale
 
 
 class Context(NamedTuple):
-    """All results, what they say of the claims, the scale, the folder, this call's time if it computed, notes, and
-    the tasks that are still being computed.
+    """What a section may read.
+
+    Attributes:
+        data: all results.
+        findings: what they say of the claims.
+        scale: the scale of the run, quick or full.
+        out: the folder for results.
+        took: seconds that this call took, if it computed.
+        pending: the tasks that are still being computed.
     """
 
     data: Data
@@ -18,5 +25,4 @@ class Context(NamedTuple):
     scale: Scale
     out: Path
     took: float | None
-    notes: list[str]
     pending: tuple[str, ...] = ()

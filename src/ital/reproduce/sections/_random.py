@@ -2,39 +2,36 @@
 
 import numpy as np
 
-from ital.figures import colours, in_legend_order
-from ital.reproduce import _blocks, _charts
-from ital.reproduce._blocks import Block
-from ital.reproduce._charts import Panel
-from ital.reproduce._claims import label
+from ital import report
+from ital.figures import charts, colours
 from ital.reproduce._data import Evidence
 from ital.reproduce.sections._context import Context
 
 
-def build(context: Context) -> list[Block]:
+def build(context: Context) -> list[report.Block]:
     """What is left of the distance, a dot per seed."""
     caption = (
         "Share of the distance that is left at the end: a dot per seed, a bar for the mean. The paper finds no gain "
         "and a larger spread with the learners of its human study. Here ITAL may still be ahead of IMT, because its "
         "steps are longer."
     )
-    panels = [panel(one) for one in context.data.every("random")]
+    panels = [panel(evidence) for evidence in context.data.every("random")]
     title = "Random teacher: what is left of the distance"
-    return _blocks.figure("random", title, panels, caption, columns=4, note=context.scale.note)
+    return report.figure("random", title, panels, caption, columns=4, note=context.scale.note)
 
 
-def panel(one: Evidence) -> Panel:
+def panel(evidence: Evidence) -> charts.Panel:
     """One experiment."""
-    methods = in_legend_order([str(name) for name in one.curves["method"].values])
+    methods = evidence.methods
     coloured = colours(methods)
-    marks = [_charts.rule("y", 1.0, "start")]
+    marks = [charts.rule("y", 1.0, "start")]
     for i, method in enumerate(methods):
-        left = one.left(method)
+        left = evidence.left(method)
         jitter = np.linspace(-0.14, 0.14, len(left)) if len(left) > 1 else np.zeros(1)
-        marks.append(_charts.points("", coloured[method], i + jitter, left, size=3.5, pale=True))
-        marks.append(_charts.line("", _charts.INK, [i - 0.25, i + 0.25], [left.mean()] * 2, width=1.6))
-    names = [label(one, method) for method in methods]
-    return _charts.panel(
-        f"{one.condition.task}, {one.condition.start} start", marks, y="Distance left, of the start",
+        marks.append(charts.points("", coloured[method], i + jitter, left, size=3.5, pale=True))
+        marks.append(charts.line("", charts.INK, [i - 0.25, i + 0.25], [left.mean()] * 2, width=1.6))
+    names = [evidence.label(method) for method in methods]
+    return charts.panel(
+        f"{evidence.condition.task}, {evidence.condition.start} start", marks, y="Distance left, of the start",
         x_ticks=(range(len(names)), names), x_range=(-0.5, len(names) - 0.5), size=(2.9, 2.5),
     )  # fmt: skip

@@ -1,16 +1,15 @@
 """The last step in numbers, a table per experiment."""
 
+from typing import Any
+
 import numpy as np
 
-from ital import statistics
-from ital.figures import in_legend_order
-from ital.reproduce import _blocks
-from ital.reproduce._blocks import Block
-from ital.reproduce._claims import label
+from ital import report, statistics
+from ital.reproduce._claims import median_if_most
 from ital.reproduce._data import Evidence
-from ital.reproduce._numbers import number, signed
 from ital.reproduce.sections._context import Context
-from ital.statistics import p_value
+from ital.results import mean_and_error
+from ital.statistics import number, p_value, signed
 
 LEAD = (
     "Per method: mean ± standard error over seeds at the last step, with the 95 % bootstrap interval of the mean; the "
@@ -20,55 +19,57 @@ LEAD = (
 )
 
 
-def build(context: Context) -> list[Block]:
+def build(context: Context) -> list[report.Block]:
     """Every experiment, folded by task."""
     experiments = context.data.experiments
-    content = [_blocks.paragraph(LEAD)]
+    content = [report.paragraph(LEAD)]
     for task in dict.fromkeys(condition.task for condition in experiments):
-        own = [table(one) for condition, one in experiments.items() if condition.task == task]
-        content += _blocks.folded(f"{task}: {len(own)} experiments", own)
+        own = [table(evidence) for condition, evidence in experiments.items() if condition.task == task]
+        content += report.folded(f"{task}: {len(own)} experiments", own)
     return content if len(content) > 1 else []
 
 
-def table(one: Evidence) -> Block:
+def table(evidence: Evidence) -> report.Block:
     """All methods of one experiment."""
-    others = [metric for metric in one.panels() if metric != "distance"]
+    others = [metric for metric in evidence.panels() if metric != "distance"]
     rows = []
-    for method in in_legend_order([str(name) for name in one.curves["method"].values]):
-        final = one.final(method)
-        found = statistics.estimate(final)
+    for method in evidence.methods:
+        estimate = statistics.estimate(evidence.final(method))
         rows.append((
-            label(one, method), spread(found.mean, found.error), interval(found.low, found.high), number(found.iqm),
-            interval(found.iqm_low, found.iqm_high), *against_imt(one, method), *reached(one, method),
-            *(spread(*_mean_and_error(one.curve(method, metric)[1][:, -1])) for metric in others),
+            evidence.label(method), spread(estimate.mean, estimate.error), interval(estimate.low, estimate.high),
+            number(estimate.iqm), interval(estimate.iqm_low, estimate.iqm_high), *against_imt(evidence, method),
+            *reached(evidence, method),
+            *(spread(*mean_and_error(evidence.curve(method, metric)[1][:, -1])) for metric in others),
         ))  # fmt: skip
-    start = float(one.curve(str(one.curves["method"].values[0]))[1][:, 0].mean())
-    measured = one.main.replace("_", " ")
+    start = float(evidence.curve(evidence.methods[0])[1][:, 0].mean())
+    measured = evidence.main.replace("_", " ")
     heads = (
         "method", measured, "95 %", "IQM", "95 %", "minus IMT", "95 %", "p", "P(better)", "to 50 %", "to 10 %",
         "to 1 %", *(metric.replace("_", " ") for metric in others),
     )  # fmt: skip
-    caption = f"{one.condition.title}, step {one.steps}. {measured.capitalize()} at the start: {number(start)}."
-    return _blocks.table(heads, rows, caption=caption, numbers_from=1)
+    caption = (
+        f"{evidence.condition.title}, step {evidence.steps}. {measured.capitalize()} at the start: {number(start)}."
+    )
+    return report.table(heads, rows, caption=caption, numbers_from=1)
 
 
-def against_imt(one: Evidence, method: str) -> tuple[str, ...]:
+def against_imt(evidence: Evidence, method: str) -> tuple[str, ...]:
     """The paired difference to IMT, its interval and p, and the probability of ending closer."""
-    if method == "imt" or not one.has("imt"):
+    if method == "imt" or not evidence.has("imt"):
         return ("–",) * 4
-    found = statistics.paired(one.final(method), one.final("imt"))
-    better = statistics.probability_of_improvement(one.final(method), one.final("imt"))
-    return signed(found.difference), interval(found.low, found.high), p_value(found.p), f"{better:.2f}"
+    test = statistics.paired(evidence.final(method), evidence.final("imt"))
+    better = statistics.probability_of_improvement(evidence.final(method), evidence.final("imt"))
+    return signed(test.difference), interval(test.low, test.high), p_value(test.p), f"{better:.2f}"
 
 
-def reached(one: Evidence, method: str) -> list[str]:
+def reached(evidence: Evidence, method: str) -> list[str]:
     """Median steps to shares of the start."""
-    steps, values = one.curve(method)
-    found = [statistics.steps_to_reach(steps, values, share) for share in statistics.SHARES]
-    return [f"{np.median(some[np.isfinite(some)]):.0f}" if np.isfinite(some).mean() > 0.5 else "–" for some in found]
+    steps, values = evidence.curve(method)
+    per_share = [statistics.steps_to_reach(steps, values, share) for share in statistics.SHARES]
+    return [median_if_most(needed) for needed in per_share]
 
 
-def spread(mean: float, error: float) -> str:
+def spread(mean: Any, error: Any) -> str:
     """A mean and its standard error."""
     return number(mean) + (f" ± {number(error, 2)}" if np.isfinite(error) else "")
 
@@ -76,8 +77,3 @@ def spread(mean: float, error: float) -> str:
 def interval(low: float, high: float) -> str:
     """An interval, if there is one."""
     return f"{number(low)} … {number(high)}" if np.isfinite(low) else "–"
-
-
-def _mean_and_error(values: np.ndarray) -> tuple[float, float]:
-    error = values.std(ddof=1) / np.sqrt(len(values)) if len(values) > 1 else float("nan")
-    return float(values.mean()), float(error)

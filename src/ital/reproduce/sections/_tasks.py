@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from ital.reproduce import _blocks, _figures, _maps
-from ital.reproduce._blocks import Block
-from ital.reproduce._claims import label
+from ital import report
+from ital.reproduce import _figures, _maps
 from ital.reproduce._data import Evidence
-from ital.reproduce._numbers import number
 from ital.reproduce._plan import STARTS, TASKS
 from ital.reproduce.sections._context import Context
+from ital.statistics import number
 
 FEW = 5  # measured steps: the lines between them are no curves
 LEAD = (
@@ -17,38 +16,38 @@ LEAD = (
 )
 
 
-def build(context: Context) -> list[Block]:
+def build(context: Context) -> list[report.Block]:
     """Every task with the cooperative teacher, from both starts; the first in sight, the others folded."""
-    content: list[Block] = []
+    content: list[report.Block] = []
     for task in TASKS:
-        starts = [one for start in STARTS if (one := context.data.get(start, task, "cooperative"))]
-        shown = [block for one in starts for block in figure(one, context.scale.note)]
+        starts = [evidence for start in STARTS if (evidence := context.data.get(start, task, "cooperative"))]
+        shown = [block for evidence in starts for block in figure(evidence, context.scale.note)]
         maps: list[dict[str, Any]] = _maps.stored(context.out, task) if starts else []
-        shown += _blocks.figure(
+        shown += report.figure(
             f"maps-{task}", "What a naive and an aware learner take the rewards to be", maps,
             "Reward of entering each cell, with the policy that follows from it, on one seed; the truth last.",
             columns=3, note=context.scale.note,
         )  # fmt: skip
         title = f"{starts[0].task.title}. Left of the distance: {left(starts[0])}" if starts else ""
-        content += _blocks.folded(title, shown, unfolded=not content)
-    return [_blocks.paragraph(LEAD), *content] if content else []
+        content += report.folded(title, shown, unfolded=not content)
+    return [report.paragraph(LEAD), *content] if content else []
 
 
-def left(one: Evidence) -> str:
+def left(evidence: Evidence) -> str:
     """What is left of the distance at the end, for some methods, in words."""
-    methods = [method for method in ("batch", "imt", "ital-2", "ital") if one.has(method)]
-    return ", ".join(f"{label(one, method)} {number(float(one.left(method).mean()))}" for method in methods)
+    methods = [method for method in ("batch", "imt", "ital-2", "ital") if evidence.has(method)]
+    return ", ".join(f"{evidence.label(method)} {number(float(evidence.left(method).mean()))}" for method in methods)
 
 
-def figure(one: Evidence, note: str) -> list[Block]:
+def figure(evidence: Evidence, note: str) -> list[report.Block]:
     """All panels of one experiment, with what is left of the distance in words."""
-    task, start, teacher = one.condition.task, one.condition.start, one.condition.teacher
+    start, task, teacher = evidence.condition
     caption = (
-        f"{one.task.title}: {teacher} teacher, {start} start; mean over {one.curves.sizes['seed']} seeds, bands ± 1 "
-        f"SE. Left of the distance at the end: {left(one)}."
+        f"{evidence.task.title}: {teacher} teacher, {start} start; mean over {evidence.curves.sizes['seed']} seeds, "
+        f"bands ± 1 SE. Left of the distance at the end: {left(evidence)}."
     )
-    if len(one.curve(_figures.shown_methods(one)[0])[0]) <= FEW:
+    if len(evidence.curve(_figures.shown_methods(evidence)[0])[0]) <= FEW:
         caption += " Few points, for its exam is slow."
-    panels = _figures.all_panels(one)
+    panels = [_figures.curves(evidence, metric) for metric in evidence.panels()]
     name, title = f"{task}-{teacher}-{_figures.name(start)}", f"{task}: {teacher} teacher, {start} start"
-    return _blocks.figure(name, title, panels, caption, columns=max(3, len(panels)), note=note)
+    return report.figure(name, title, panels, caption, columns=max(3, len(panels)), note=note)

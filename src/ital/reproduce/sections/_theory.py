@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from ital.reproduce import _blocks, _charts
-from ital.reproduce._blocks import Block
-from ital.reproduce._charts import Panel
+from ital import report
+from ital.figures import charts
 from ital.reproduce._data import Data
 from ital.reproduce._figures import START_COLOURS
-from ital.reproduce._numbers import number, share
 from ital.reproduce.sections._context import Context
+from ital.statistics import number, share
 
 EXPLAIN = (
     "Theorem 1 promises: if the chosen example also maximises the volume that the learner imagines, and beats the "
@@ -28,56 +27,54 @@ SHARPNESS = (
 )
 
 
-def build(context: Context) -> list[Block]:
+def build(context: Context) -> list[report.Block]:
     """Figures and tables of the theory, per task and start."""
     data, note = context.data, context.scale.note
     if not data.theory:
         return []
     return [
-        _blocks.paragraph(EXPLAIN),
-        *_blocks.figure("theorem", "Theorem 1 at sampled steps", panels(data, _promised), GUARANTEE, note=note),
+        report.paragraph(EXPLAIN),
+        *report.figure("theorem", "Theorem 1 at sampled steps", panels(data, _promised), GUARANTEE, note=note),
         sampled(data),
         taught(data),
-        *_blocks.figure("sharpness", "β: how sharp q is at the start", panels(data, _sharp), SHARPNESS, note=note),
+        *report.figure("sharpness", "β: how sharp q is at the start", panels(data, _sharp), SHARPNESS, note=note),
     ]
 
 
-def panels(data: Data, draw: Callable[[str, dict[str, Any]], Panel]) -> list[Panel]:
+def panels(data: Data, draw: Callable[[str, dict[str, Any]], charts.Panel]) -> list[charts.Panel]:
     """A panel per task, both starts in it."""
     names = list(dict.fromkeys(task for _, task in data.theory))
     return [draw(task, {start: panel for (start, own), panel in data.theory.items() if own == task}) for task in names]
 
 
-def _promised(task: str, starts: dict[str, Any]) -> Panel:
+def _promised(task: str, starts: dict[str, Any]) -> charts.Panel:
     marks = []
-    for start, found in starts.items():
+    for start, theory in starts.items():
         for name, dash, words in (("where_held", (), "conditions hold"), ("elsewhere", (1, 1.2), "they do not")):
-            if found["guarantee"][name]:
-                values = found["guarantee"][name]
+            if theory["guarantee"][name]:
+                values = theory["guarantee"][name]
                 label = f"{words}, {start} start"
-                marks.append(_charts.line(label, START_COLOURS[start], found["guarantee"]["beta"], values, dash=dash))
-        beta = found["sharpness"]["task_beta"]
-    marks.append(_charts.rule("x", beta, "task's β"))
-    return _charts.panel(
-        task, marks, x="β", y="Share improved", log="x", y_range=(-0.03, 1.05), size=(3.3, 2.3)
-    )  # fmt: skip
+                marks.append(charts.line(label, START_COLOURS[start], theory["guarantee"]["beta"], values, dash=dash))
+        beta = theory["sharpness"]["task_beta"]
+    marks.append(charts.rule("x", beta, "task's β"))
+    return charts.panel(task, marks, x="β", y="Share improved", log="x", y_range=(-0.03, 1.05), size=(3.3, 2.3))
 
 
-def _sharp(task: str, starts: dict[str, Any]) -> Panel:
-    marks = [_charts.rule("y", 0.8, soft=True)]
+def _sharp(task: str, starts: dict[str, Any]) -> charts.Panel:
+    marks = [charts.rule("y", 0.8, soft=True)]
     for start, panel in starts.items():
-        found, colour = panel["sharpness"], START_COLOURS[start]
-        marks.append(_charts.line(f"{start} start", colour, found["beta"], found["sharpness"]))
-        auto = float(np.median(found["auto"]))
-        height = float(np.interp(np.log(auto), np.log(found["beta"]), found["sharpness"]))
-        marks.append(_charts.line(f"auto, {start} start", colour, [auto], [height], dot=True))
-    marks.append(_charts.rule("x", found["task_beta"], "task's β"))
-    return _charts.panel(
+        sharpness, colour = panel["sharpness"], START_COLOURS[start]
+        marks.append(charts.line(f"{start} start", colour, sharpness["beta"], sharpness["sharpness"]))
+        auto = float(np.median(sharpness["auto"]))
+        height = float(np.interp(np.log(auto), np.log(sharpness["beta"]), sharpness["sharpness"]))
+        marks.append(charts.line(f"auto, {start} start", colour, [auto], [height], dot=True))
+    marks.append(charts.rule("x", sharpness["task_beta"], "task's β"))
+    return charts.panel(
         task, marks, x="β", y="Probability of q's favourite", log="x", y_range=(0, 1.05), size=(3.3, 2.3)
-    )  # fmt: skip
+    )
 
 
-def sampled(data: Data) -> Block:
+def sampled(data: Data) -> report.Block:
     """What was found on sampled steps, and at the start."""
     rows = [
         (
@@ -97,22 +94,22 @@ def sampled(data: Data) -> Block:
         "at the largest β tried; the share of sampled pairs that violate teaching monotonicity, which the corollary "
         "assumes. Then β: what auto takes, the task's own, and q's sharpness at the task's."
     )
-    return _blocks.table(heads, rows, caption=caption, numbers_from=2)
+    return report.table(heads, rows, caption=caption, numbers_from=2)
 
 
-def taught(data: Data) -> Block:
+def taught(data: Data) -> report.Block:
     """What happened while learners of several β were taught."""
     rows = []
     for (start, task), panel in data.theory.items():
-        found = panel["taught"]
+        of_taught = panel["taught"]
         for beta, held, improved, left in zip(
-            found["beta"], found["conditions"], found["improved"], found["left"], strict=True
+            of_taught["beta"], of_taught["conditions"], of_taught["improved"], of_taught["left"], strict=True
         ):
-            own = " (task's)" if beta == found["task_beta"] else ""
+            own = " (task's)" if beta == of_taught["task_beta"] else ""
             rows.append((task, start, f"{beta:g}{own}", share(held), share(improved), number(left)))
     heads = ("task", "start", "β", "conditions hold", "aware step better", "distance left")
     caption = (
         "While learning, with diagnostics on: on what share of the steps the conditions of Theorem 1 held, on what "
         "share the aware step was better than the naive one, and what was left of the distance."
     )
-    return _blocks.table(heads, rows, caption=caption, numbers_from=2)
+    return report.table(heads, rows, caption=caption, numbers_from=2)

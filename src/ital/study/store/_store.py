@@ -142,6 +142,9 @@ class Store:
     def claimed(self) -> Iterator[None]:
         """Keep other servers, and restoring, away from the database; ends with the process at the latest.
 
+        Yields:
+            Nothing.
+
         Raises:
             InputError: A server uses the database.
         """

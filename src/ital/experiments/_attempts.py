@@ -1,0 +1,70 @@
+"""What a worker of a cluster does with a cell, and what it leaves on disk for the next one."""
+
+import functools
+import os
+import socket
+from pathlib import Path
+
+from ital._platform import set_up_jax
+from ital.errors import InputError
+from ital.experiments._cells import CELLS, Cell, compute_cell, read
+
+ATTEMPTS = 3  # a cell that has failed this often is left out
+TOKEN = ".token"  # proves to a worker that it sees the same folder
+
+
+class GivenUp(Exception):
+    """Workers died while they computed a cell, too often to try again."""
+
+
+def attempt(cell: Cell, folder: str, token: str, platform: str | None) -> list[str]:
+    """What a worker does with a cell; returns what there is to say.
+
+    Every start is written down first: a worker that dies leaves no other word.
+    """
+    _set_up(platform)
+    place = Path(folder)
+    _check_shared(place, token)
+    lines: list[str] = []
+    if read(cell.path(place), lines.append) is not None:
+        return lines
+    begun = starts(cell, place, token)
+    if begun >= ATTEMPTS:
+        raise GivenUp(f"{begun} workers ended while they computed this cell: killed, or out of memory?")
+    with _log(cell, place).open("a") as log:
+        log.write(f"{token} {socket.gethostname()} {os.getpid()}\n")
+    compute_cell(cell, place, say=lines.append)
+    return lines
+
+
+def clear(folder: Path) -> None:
+    """Removes what a cluster leaves beside the cells: token, logs, half-written files."""
+    for pattern in (".*", "*.log"):
+        for file in (folder / CELLS).glob(pattern):
+            file.unlink(missing_ok=True)
+
+
+def _log(cell: Cell, folder: Path) -> Path:
+    return folder / CELLS / f"{cell.name}.log"
+
+
+def starts(cell: Cell, folder: Path, token: str) -> int:
+    """How often a cell was begun since it was first sent."""
+    try:
+        return sum(line.startswith(token) for line in _log(cell, folder).read_text().splitlines())
+    except FileNotFoundError:
+        return 0
+
+
+_set_up = functools.cache(set_up_jax)
+
+
+def _check_shared(folder: Path, token: str) -> None:
+    """Refuses a worker that does not see the folder of the one who sent it."""
+    try:
+        token_there = (folder / CELLS / TOKEN).read_text()
+    except OSError:
+        token_there = ""
+    if token_there != token:
+        host = socket.gethostname()
+        raise InputError(f"worker {host} does not see {folder}: --out must be on a file system that all workers share")
