@@ -18,7 +18,7 @@ from ital import _interrupts
 from ital._platform import set_up_jax
 
 MEMORY_EACH = 3 * 2**30  # bytes of memory that a worker may need
-ON_A_GPU = 12  # workers at most: they share its memory and its time, but each compiles on a core of its own
+ON_A_GPU = 13  # workers at most: they share its memory and its time, but each compiles on a core of its own
 INSISTENCE = 10.0  # seconds between two Ctrl-C that workers are sent
 PATIENCE = 0.2  # seconds between two looks at what the workers do
 

@@ -34,16 +34,11 @@ class Job(NamedTuple):
 
         Searching equations is most of the work where a GPU does the rest: there each experiment is on its own.
         """
-        if not self.searches:
+        if not self.condition.task.startswith("equation"):
             return self.condition.task
         return (
             "equation" if workers <= FEW else f"{self.condition.task} {self.condition.teacher} {self.condition.start}"
         )
-
-    @property
-    def searches(self) -> bool:
-        """Whether it simplifies equations, by a search that stays on the CPU."""
-        return self.condition.task.startswith("equation")
 
     @property
     def figure(self) -> str:
@@ -96,7 +91,7 @@ def run(jobs: Sequence[Job], scale: Scale, out: Path, workers: int, platform: st
         groups.setdefault(job.group(workers), []).append(job)
     # The first task begins, so that there is something to look at; then the longest, so that none is left to the end.
     first, *others = groups.values()
-    others.sort(key=lambda group: (workers > FEW and not group[0].searches, -sum(job.seconds for job in group)))
+    others.sort(key=lambda group: -sum(job.seconds for job in group))
     for _, event in _processes.run(_do, [Work(tuple(g), scale, out) for g in (first, *others)], workers, platform):
         if event is not None:
             yield event
