@@ -138,7 +138,7 @@ MUTANTS = (
     Mutant("steps.py", "length < largest * norm", "length < largest"),
     # the sign inside the search, the cap, copies of one example
     Mutant("rationality.py", "sharpness(sign * jnp.exp(middle)", "sharpness(jnp.exp(middle)"),
-    Mutant("rationality.py", "MOST_NAIVE_STEPS / lr)", "MOST_NAIVE_STEPS)"),
+    Mutant("rationality.py", "most / (2 * lr))", "most)"),
     Mutant("rationality.py", "jnp.sum(jnp.where(same, q[:, None, :], 0.0), axis=-1)", "q"),
     # η², gradients after the literal step, what is in view, the form of the step, decay; what teachers are taken for
     Mutant("learners/_two_step.py", "-2 * beta * lr**2", "-2 * beta * lr"),

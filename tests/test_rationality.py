@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ital
-from ital import learners, rationality, teachers
+from ital import learners, losses, rationality, tasks, teachers
 from tests.worlds import small_classes
 
 
@@ -57,3 +57,17 @@ def test_auto_beta_is_one_per_seed_and_shared_by_all_views():
 def test_auto_beta_for_regression_is_near_the_papers_text():
     curves = ital.teach(ital.tasks.regression(), learner=learners.teacher_aware("auto"), seeds=5, steps=1).curves
     assert 1100 < curves["beta"].values.mean() < 1700  # the paper's text says 2000 where q's sharpness is 0.91
+
+
+def test_the_automatic_beta_takes_back_at_most_a_tenth_of_a_networks_step():
+    """2βη ≤ 0.1 where the model is not linear, whatever the sharpness asks for; linear models keep their rule."""
+    rng = np.random.default_rng(0)
+    x, labels = rng.normal(size=(60, 3)), np.arange(60) % 2
+    pool = tasks.Pool(x, x, labels, rng.normal(size=(2, 4)), None, x, labels)
+    betas = {}
+    for name, model in (("linear", None), ("network", tasks.mlp(losses.cross_entropy, 4))):
+        task = tasks.from_pool(name, pool, losses.cross_entropy, model=model, beta=1.0, title="")
+        curves = ital.teach(task, learner=["ital"], beta="auto", steps=1, seeds=2, lr=0.05).curves
+        betas[name] = curves["beta"].values
+    np.testing.assert_allclose(betas["network"], 0.1 / (2 * 0.05), rtol=1e-6)
+    assert (betas["linear"] > 2).all()

@@ -8,7 +8,7 @@ from ital._types import Array, Bool, Float, Scalar
 SHARPNESS = 0.8
 BATCHES = 64
 LARGEST = 1e8
-MOST_NAIVE_STEPS = 50.0  # |β| ≤ 50/η: the awareness coefficient 2βη is at most 100 naive steps
+LINEAR, NETWORK = 100.0, 0.1  # the most that the awareness coefficient 2βη may be, in naive steps
 
 
 def sharpness(beta: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"]) -> Float[Array, ""]:
@@ -26,8 +26,10 @@ def sharpness(beta: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B
     return jnp.mean(jnp.max(jnp.sum(jnp.where(same, q[:, None, :], 0.0), axis=-1), axis=-1))
 
 
-def auto_beta(lr: Scalar, sign: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"]) -> Float[Array, ""]:
-    """The paper's rule made exact: bisect log|β| in [1, 10⁸] until q's sharpness is 0.8, then cap at 50/η.
+def auto_beta(
+    lr: Scalar, sign: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"], most: float = LINEAR
+) -> Float[Array, ""]:
+    """The paper's rule made exact: bisect log|β| in [1, 10⁸] until q's sharpness is 0.8, then cap 2|β|η.
 
     Args:
         lr: the step size η.
@@ -35,6 +37,7 @@ def auto_beta(lr: Scalar, sign: Scalar, volumes: Float[Array, "n B"], same: Bool
         volumes: the volumes that the learner imagines at its start on 64 mini-batches after the teacher's real choices
             (n, B).
         same: which examples of a mini-batch are copies of one another (n, B, B).
+        most: the cap of 2|β|η, the length of the awareness step in naive steps.
 
     Returns:
         β, a scalar.
@@ -48,7 +51,7 @@ def auto_beta(lr: Scalar, sign: Scalar, volumes: Float[Array, "n B"], same: Bool
 
     bounds = jnp.zeros((), volumes.dtype), jnp.log(jnp.asarray(LARGEST, volumes.dtype))
     low, high = jax.lax.fori_loop(0, 60, halve, bounds)
-    return sign * jnp.minimum(jnp.exp((low + high) / 2), MOST_NAIVE_STEPS / lr)
+    return sign * jnp.minimum(jnp.exp((low + high) / 2), most / (2 * lr))
 
 
 __all__ = ["auto_beta", "sharpness"]

@@ -25,7 +25,7 @@ from ital._types import Array, Float, Params, PerExample, Scalar
 from ital.errors import InputError
 from ital.learners._base import Learner, Lesson, Rule, Situation, Update
 from ital.learners._two_step import Literal, awareness_step, imagine, imagined_choice, imagined_volumes
-from ital.rationality import MOST_NAIVE_STEPS
+from ital.rationality import LINEAR
 from ital.steps import within_reach
 
 TILTS = (0.0, 1.0, 2.0, 4.0, 8.0)
@@ -34,12 +34,15 @@ WINDOW = 20  # steps over which the spread of the imagined volumes is averaged
 
 
 class AdaptiveNumbers(NamedTuple):
-    """``beta``: |β| by the ``auto`` rule at the start; how fast κ and the teacher may change; the least trust used."""
+    """``beta``: |β| by the ``auto`` rule at the start; how fast κ and the teacher may change; the least trust used;
+    the most that 2βη may be.
+    """
 
     beta: Any
     tilt_change: Any
     mind_change: Any
     threshold: Any
+    most_awareness: Any = LINEAR
 
 
 class Memory(NamedTuple):
@@ -119,7 +122,7 @@ def update(lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Me
     spread = memory.spread + share * (jnp.std(imagined.volumes) - memory.spread)
     first = jnp.where(lesson.step < WINDOW, spread, memory.first_spread)
     sharper = jnp.where(spread > 0, first / jnp.where(spread > 0, spread, 1.0), 1.0)
-    beta = trust * jnp.minimum(settings.beta * sharper, MOST_NAIVE_STEPS / lesson.lr)
+    beta = trust * jnp.minimum(settings.beta * sharper, settings.most_awareness / (2 * lesson.lr))
 
     q = imagined_choice(beta, imagined.volumes, jnp.ones(count, bool))
     proposed = awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients)
@@ -136,7 +139,8 @@ def rule(volume: str) -> Rule:
 def resolve(learner: Learner, situation: Situation) -> Learner:
     """Finds |β| by the ``auto`` rule, as if the teacher helped: its sign is not known."""
     beta = situation.auto_beta(imagined_volumes(situation.volume), 1.0)
-    return learner._replace(rule=rule(situation.volume), settings=learner.settings._replace(beta=beta))
+    settings = learner.settings._replace(beta=beta, most_awareness=situation.most_awareness)
+    return learner._replace(rule=rule(situation.volume), settings=settings)
 
 
 def adaptive(tilt_change: float = 0.02, mind_change: float = 0.001, threshold: float = 0.5) -> Learner:
@@ -157,4 +161,4 @@ def adaptive(tilt_change: float = 0.02, mind_change: float = 0.001, threshold: f
         if not (math.isfinite(value) and 0 <= value < 1):
             raise InputError(f"{name} must lie in [0, 1), not {value!r}")
     settings = AdaptiveNumbers(None, tilt_change, mind_change, threshold)
-    return Learner("ital-adaptive", "ITAL adaptive", rule("imitated"), settings, resolve)
+    return Learner("ital-adaptive", "ITAL adaptive", rule("imitated"), settings, resolve, version=2)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ital._types import Array, Int, Params, Scalar
 from ital.gradients import Gradients
 from ital.learners.protocols import AutoBetaFn, InitFn, ResolveLearnerFn, UpdateFn
+from ital.rationality import LINEAR
 
 
 class Lesson(NamedTuple):
@@ -73,6 +74,7 @@ class Situation(NamedTuple):
         volume: the teaching volume that fits the teacher, "imitated" or "exact".
         auto_beta: ``auto_beta(volumes)`` finds a β per seed from the teaching volumes that the learner imagines,
             ``volumes(lesson, params)`` (B,); with a ``sign`` as second argument it does not use the teacher's.
+        most_awareness: the most that 2βη may be, where the learner chooses β.
     """
 
     beta: float | str
@@ -80,6 +82,7 @@ class Situation(NamedTuple):
     batch_size: int
     volume: str
     auto_beta: AutoBetaFn
+    most_awareness: float = LINEAR
 
 
 class Learner(NamedTuple):

@@ -125,7 +125,7 @@ def sharpness(name: str, start: str | None, *, seeds: int) -> dict[str, Any]:
         "beta": list(SHARPNESS),
         "sharpness": curve,
         "auto": np.asarray(auto).tolist(),
-        "cap": rationality.MOST_NAIVE_STEPS / LR,
+        "cap": rationality.LINEAR / (2 * LR),
         "task_beta": task_beta,
         "at_task_beta": float(over_seeds(jnp.asarray(task_beta), volumes, same).mean()),
     }

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from ital import __version__, report
 from ital._files import write as put
 from ital.figures import save
-from ital.rationality import MOST_NAIVE_STEPS
+from ital.rationality import LINEAR
 from ital.report import Block, PageSection
 from ital.statistics import decimals, p_equals, p_value, stars
 from ital.study import _figures
@@ -89,7 +89,7 @@ def _of_adaptive(analysis: Analysis, teacher: str) -> list[str]:
         "The adaptive robot finds out by itself whether its teacher helps. "
         f"{arm(teacher, ADAPTIVE)} came {decimals(naive['mean_first'])} nearer to the truth: beside "
         f"{arm(teacher, 'naive')} {_difference(naive)}, beside {arm(teacher, 'aware')} {_difference(aware)}. Its path "
-        f"is {decimals(paths[teacher, ADAPTIVE], 1)} long. It uses a β of {MOST_NAIVE_STEPS / config.lr:.0f} at most, "
+        f"is {decimals(paths[teacher, ADAPTIVE], 1)} long. It uses a β of {LINEAR / (2 * config.lr):.0f} at most, "
         f"the aware robot {config.beta:g}: they differ in how far they go as well as in how they read a choice."
     ]
 

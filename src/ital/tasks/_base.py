@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ital import rationality
 from ital._types import Params
 from ital.models import Init
 from ital.tasks.protocols import (
@@ -84,6 +85,7 @@ class Rules(NamedTuple):
         first_previous: ``first_previous(ν⁰, world)``, where given, is the ``previous`` of the first step: a place to
             begin for what is found by iteration. Without it ``previous`` is None.
         keep: ``keep(feedback)`` is the ``previous`` of the next step.
+        most_awareness: the most that the automatic β may make of 2βη, the length of the awareness step in naive steps.
     """
 
     start: StartFn
@@ -96,6 +98,7 @@ class Rules(NamedTuple):
     references: ReferencesFn = lambda start, truth: {}
     first_previous: FirstPreviousFn | None = None
     keep: KeepFn = lambda feedback: None
+    most_awareness: float = rationality.LINEAR
 
 
 class Picture(NamedTuple):

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ital import models, volume
+from ital import models, rationality, volume
 from ital._platform import on_cpu
 from ital._types import Array, Params, PRNGKeyArray, Scalar
 from ital.errors import InputError
@@ -186,7 +186,8 @@ def _rules(model: Model, loss: Loss, top5: bool = False) -> Rules:
                 metrics["distance_centred"] = jnp.sqrt(squared_norm(gap - jnp.mean(gap, axis=0)))
         return metrics
 
-    has_floor = loss is cross_entropy and model is models.linear(loss)
+    is_linear = model is models.linear(loss)
+    has_floor = loss is cross_entropy and is_linear
 
     def references(start: Params, truth: Truth) -> dict[str, dict[str, Array]]:
         """Adding a vector to all classes changes no loss: √K·‖mean_k ν⁰ − mean_k ν*‖ stays for ever."""
@@ -195,7 +196,8 @@ def _rules(model: Model, loss: Loss, top5: bool = False) -> Rules:
         gap = jnp.mean(start - truth.target, axis=0)
         return {"distance": {"floor": jnp.sqrt(start.shape[0] * squared_norm(gap))}}
 
-    return Rules(start, draw, show, feedback, volumes, gradients, measure, references)
+    most = rationality.LINEAR if is_linear else rationality.NETWORK
+    return Rules(start, draw, show, feedback, volumes, gradients, measure, references, most_awareness=most)
 
 
 def is_argmax(alpha: Array, y: Array) -> Array:

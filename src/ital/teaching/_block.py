@@ -215,4 +215,5 @@ def auto_beta_per_seed(
 ) -> Array:
     """``beta="auto"`` of every seed: from the volumes that the learner imagines at ν⁰."""
     volumes, same = at_start(program, imagine, numbers, start(program, kind, scale, numbers))
-    return jax.vmap(rationality.auto_beta, in_axes=(0, None, 0, 0))(numbers.lanes.lr, sign, volumes, same)
+    auto_beta = functools.partial(rationality.auto_beta, most=program.rules.most_awareness)
+    return jax.vmap(auto_beta, in_axes=(0, None, 0, 0))(numbers.lanes.lr, sign, volumes, same)

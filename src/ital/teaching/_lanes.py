@@ -126,6 +126,7 @@ def situation(task: Task, teacher: AnyTeacher, run: Run, auto_beta: Callable[...
         batch_size=run.batch_size,
         volume="exact" if isinstance(teacher, OmniscientTeacher) else "imitated",
         auto_beta=auto_beta,
+        most_awareness=task.rules.most_awareness,
     )
 
 
