@@ -12,7 +12,7 @@ from ital.models import Init
 from ital.tasks._base import Task
 from ital.tasks._labels import Labels, encode, encode_like
 from ital.tasks._pool import Pool, from_pool
-from ital.tasks._targets import Scale, fit, in_units, read_estimator, scale_of
+from ital.tasks._targets import Units, fit, in_units, read_estimator, units_of
 
 
 class Rowwise(NamedTuple):
@@ -232,14 +232,13 @@ def _weights(
     rows: Rowwise, labels: Labels, teacher_target: Any, learner_target: Any
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Weights of the estimators that were given; with one view, one estimator does for both players."""
-    if rows.teacher_x is rows.learner_x:
-        teacher_target = learner_target if teacher_target is None else teacher_target
-        learner_target = teacher_target if learner_target is None else learner_target
     views = (("teacher_target", teacher_target, rows.teacher_x), ("learner_target", learner_target, rows.learner_x))
     teacher, learner = (
         None if estimator is None else read_estimator(estimator, x.shape[1], labels, name)
         for name, estimator, x in views
     )
+    if rows.teacher_x is rows.learner_x:
+        return learner if teacher is None else teacher, teacher if learner is None else learner
     return teacher, learner
 
 
@@ -251,23 +250,23 @@ def _pool(
     l2: float,
 ) -> Pool:
     """The rows in their units, with both targets in the same units, fitted where none was given."""
-    y_scale = scale_of(rows.labels, standardise) if not labels.classes else Scale(np.zeros(1), np.ones(1))
-    y, test_y = (each if labels.classes else y_scale.apply(each) for each in (rows.labels, rows.test_labels))
+    y_units = units_of(rows.labels, standardise) if not labels.classes else Units(np.zeros(1), np.ones(1))
+    y, test_y = (each if labels.classes else y_units.apply(each) for each in (rows.labels, rows.test_labels))
 
-    def placed(x: np.ndarray, given: np.ndarray | None) -> tuple[Scale, np.ndarray, np.ndarray]:
-        scale = scale_of(x, standardise)
-        scaled = scale.apply(x)
-        target = fit(scaled, y, bool(labels.classes), l2) if given is None else in_units(given, scale, y_scale)
-        return scale, scaled, target
+    def placed(x: np.ndarray, given: np.ndarray | None) -> tuple[Units, np.ndarray, np.ndarray]:
+        units = units_of(x, standardise)
+        scaled = units.apply(x)
+        target = fit(scaled, y, bool(labels.classes), l2) if given is None else in_units(given, units, y_units)
+        return units, scaled, target
 
     teacher_weights, learner_weights = weights
-    learner_scale, learner_x, learner_target = placed(rows.learner_x, learner_weights)
+    learner_units, learner_x, learner_target = placed(rows.learner_x, learner_weights)
     teacher_x, teacher_target = learner_x, learner_target
     if rows.teacher_x is not rows.learner_x:
         _, teacher_x, teacher_target = placed(rows.teacher_x, teacher_weights)
     elif teacher_weights is not None:
-        teacher_target = in_units(teacher_weights, learner_scale, y_scale)
-    return Pool(learner_x, teacher_x, y, teacher_target, learner_target, learner_scale.apply(rows.test_x), test_y)
+        teacher_target = in_units(teacher_weights, learner_units, y_units)
+    return Pool(learner_x, teacher_x, y, teacher_target, learner_target, learner_units.apply(rows.test_x), test_y)
 
 
 def _given(teacher: np.ndarray | None, learner: np.ndarray | None) -> str:

@@ -1,11 +1,11 @@
 """A task from a table in a file: CSV or Parquet."""
 
+import difflib
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ital._registry import nearest
 from ital.errors import InputError
 from ital.tasks._arrays import from_arrays
 from ital.tasks._base import Task
@@ -49,9 +49,9 @@ def from_table(
     table = _read(path)
     columns = [column for column in table.columns if not column.startswith("Unnamed: ")]
     if label is None:
-        raise InputError(f"label is missing: say which column of {path} holds the labels: {', '.join(columns)}")
+        raise InputError(f"label is missing: say which column of {path} holds the labels; it has {_few(columns)}")
     if label not in columns:
-        raise InputError(f"{path}: {nearest('column', label, columns)}")
+        raise _unknown(path, label, columns)
     views = {
         "teacher_columns": _chosen(path, columns, label, teacher_columns, "teacher_columns"),
         "learner_columns": _chosen(path, columns, label, learner_columns, "learner_columns"),
@@ -93,8 +93,18 @@ def _chosen(path: Path, columns: list[str], label: str, chosen: Sequence[str] | 
         if column == label:
             raise InputError(f"{argument}: {column!r} holds the labels, so it is no column to see")
         if column not in columns:
-            raise InputError(f"{path}: {nearest('column', column, columns)}")
+            raise _unknown(path, column, columns)
     return list(chosen)
+
+
+def _unknown(path: Path, column: str, columns: list[str]) -> InputError:
+    close = difflib.get_close_matches(column, columns, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return InputError(f"{path} has no column {column!r}: {hint}It has {_few(columns)}")
+
+
+def _few(columns: list[str]) -> str:
+    return ", ".join(columns) if len(columns) <= 12 else f"{', '.join(columns[:12])} … ({len(columns)} columns)"
 
 
 __all__ = ["from_table"]

@@ -10,8 +10,8 @@ from ital.tasks._labels import Labels
 MOST_ITERATIONS = 5000
 
 
-class Scale(NamedTuple):
-    """Where the columns of an array are and how wide they are: x ↦ (x − centre) / width."""
+class Units(NamedTuple):
+    """The units of an array's columns, their centre and their width: x ↦ (x − centre) / width."""
 
     centre: np.ndarray
     width: np.ndarray
@@ -21,12 +21,12 @@ class Scale(NamedTuple):
         return (x - self.centre) / self.width
 
 
-def scale_of(x: np.ndarray, standardise: bool) -> Scale:
+def units_of(x: np.ndarray, standardise: bool) -> Units:
     """Mean and standard deviation of the columns (width 1 where they are constant), or the units as they are."""
     if not standardise:
-        return Scale(np.zeros(x.shape[1]), np.ones(x.shape[1]))
+        return Units(np.zeros(x.shape[1]), np.ones(x.shape[1]))
     width = x.std(axis=0)
-    return Scale(x.mean(axis=0), np.where(width > 1e-12 * np.abs(x).max(axis=0), width, 1.0))
+    return Units(x.mean(axis=0), np.where(width > 1e-12 * np.abs(x).max(axis=0), width, 1.0))
 
 
 def fit(x: np.ndarray, y: np.ndarray, classes: bool, l2: float) -> np.ndarray:
@@ -40,10 +40,9 @@ def fit(x: np.ndarray, y: np.ndarray, classes: bool, l2: float) -> np.ndarray:
 def read_estimator(estimator: Any, columns: int, labels: Labels, name: str) -> np.ndarray:
     """The weights (K, d+1) of a fitted linear estimator; refuses one that does not fit the data."""
     if not hasattr(estimator, "coef_"):
+        kind = type(estimator).__name__
         hint = "give its last step, and the rows that reach it" if hasattr(estimator, "steps") else "call its fit first"
-        raise InputError(
-            f"{name} must be a fitted linear estimator with coef_ and intercept_, not {estimator!r}: {hint}"
-        )
+        raise InputError(f"{name} must be a fitted linear estimator with coef_ and intercept_, not {kind}: {hint}")
     if bool(labels.classes) != hasattr(estimator, "classes_"):
         wanted = "a classifier" if labels.classes else "a regressor"
         raise InputError(f"{name} must be {wanted}, since y makes a {labels.kind}, not {type(estimator).__name__}")
@@ -59,11 +58,11 @@ def read_estimator(estimator: Any, columns: int, labels: Labels, name: str) -> n
     return weights
 
 
-def in_units(weights: np.ndarray, x_scale: Scale, y_scale: Scale) -> np.ndarray:
-    """The same linear map for rows and outputs in other units."""
+def in_units(weights: np.ndarray, x_units: Units, y_units: Units) -> np.ndarray:
+    """The same linear map for rows and outputs in these units."""
     slopes, bias = weights[:, :-1], weights[:, -1]
-    moved = (bias + slopes @ x_scale.centre - y_scale.centre) / y_scale.width
-    return np.column_stack([slopes * x_scale.width / y_scale.width[:, None], moved])
+    moved = (bias + slopes @ x_units.centre - y_units.centre) / y_units.width
+    return np.column_stack([slopes * x_units.width / y_units.width[:, None], moved])
 
 
 def _weights(estimator: Any) -> np.ndarray:
