@@ -227,7 +227,9 @@ def test_one_view_is_shared():
         ((X,), {"y": CLASSES, "x_test": X}, "^x_test and y_test belong together"),
         ((X,), {"y": CLASSES, "x_test": Z, "y_test": CLASSES}, r"^x_test has shape \(60, 3\), expected \(60, 4\)"),
         ((X,), {"y": CLASSES, "x_test": X[:2], "y_test": [1, 9]}, "^y_test holds the class 9"),
-        ((X,), {"y": CLASSES, "l2": 0.0}, "^l2 .* must be positive"),
+        ((X,), {"y": CLASSES, "l2": 0.0}, "^l2 .* must be a positive number"),
+        ((X,), {"y": CLASSES, "split_seed": -1}, "^split_seed must be a whole number"),
+        (([[1.0, 2.0], [3.0]],), {"y": [0, 1]}, "^x_teacher must be a table .* rows differ in length"),
         ((X,), {"y": CLASSES, "beta": "sharp"}, "^beta must be a finite number or 'auto', not 'sharp'"),
         ((X,), {"y": CLASSES, "teacher_target": Ridge()}, "^teacher_target must be a fitted .* call its fit first"),
         (
@@ -308,8 +310,8 @@ def test_parquet_without_pyarrow_is_a_hint(here, monkeypatch):
 @pytest.mark.parametrize(
     ("command", "message"),
     [
-        ([], "say what to teach: either TASK"),
-        (["flowers", "--data", "flowers.csv"], "say what to teach: either TASK"),
+        ([], "argument TASK is missing: .* --data FILE"),
+        (["flowers", "--data", "flowers.csv"], "either TASK or --data says what to teach"),
         (["--data", "flowers.csv"], "label is missing: .* sl, sw, pl, pw, species"),
         (["--data", "flowers.csv", "--label", "specie"], "has no column 'specie': did you mean 'species'"),
         (

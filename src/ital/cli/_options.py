@@ -68,8 +68,10 @@ def task_settings(
     kind: str | None,
 ) -> dict[str, Any]:
     """The settings that say what is taught: a registered task, or a table that goes by its file's stem."""
-    if (task is None) == (data is None):
-        raise InputError("say what to teach: either TASK (ital list shows all), or --data FILE --label COLUMN")
+    if task is None and data is None:
+        raise InputError("argument TASK is missing: name a task (ital list shows all), or --data FILE --label COLUMN")
+    if task is not None and data is not None:
+        raise InputError(f"either TASK or --data says what to teach: leave out {task!r}, or --data")
     return {
         "task": task if data is None else data.stem,
         "data": None if data is None else str(data),

@@ -91,8 +91,10 @@ def from_arrays(
         >>> x, y = sklearn.datasets.load_digits(return_X_y=True)
         >>> result = ital.teach(ital.tasks.from_arrays(x, y=y), learner=["imt", "ital"])
     """
-    if not l2 > 0:
-        raise InputError(f"l2 (the strength of the penalty) must be positive, not {l2!r}")
+    if not (isinstance(l2, int | float | np.number) and l2 > 0):
+        raise InputError(f"l2 (the strength of the penalty) must be a positive number, not {l2!r}")
+    if not (isinstance(split_seed, int | np.integer) and 0 <= split_seed < 2**32):
+        raise InputError(f"split_seed must be a whole number from 0 on, not {split_seed!r}")
     labels = encode(y, kind)
     teacher_x, learner_x = _views(x_teacher, x_learner, len(labels.values))
     if x_test is None and y_test is None:
@@ -150,9 +152,12 @@ def as_view(x: Any, name: str) -> np.ndarray:
     """A view as finite numbers (N, d); refuses what is none, in a line that names the argument and the column."""
     if hasattr(x, "toarray"):
         raise InputError(f"{name} is sparse, and views are dense: give {name}.toarray()")
-    values = np.asarray(x)
+    try:
+        values = np.asarray(x)
+    except ValueError:
+        raise InputError(f"{name} must be a table of rows and columns (N, d), but its rows differ in length") from None
     if values.ndim != 2 or 0 in values.shape:
-        hint = f": {name}.reshape(len({name}), -1) makes one of it" if values.ndim != 2 and values.size else ""
+        hint = f": {name}.reshape(len({name}), -1) makes one of it" if values.ndim > 2 and values.size else ""
         raise InputError(f"{name} must be a table of rows and columns (N, d), not of shape {values.shape}{hint}")
     names = list(getattr(x, "columns", range(values.shape[1])))
     if values.dtype.kind not in "biuf":
@@ -161,7 +166,7 @@ def as_view(x: Any, name: str) -> np.ndarray:
                 np.asarray(each.tolist(), float)
             except (TypeError, ValueError):
                 raise InputError(
-                    f"{name}: column {column!r} holds something else than numbers: leave it out, or encode it"
+                    f"{name}: column {column!r} holds something that is no number: leave it out, or encode it"
                 ) from None
     values = values.astype(float)
     faults = ~np.isfinite(values).all(axis=0)

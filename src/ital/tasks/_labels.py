@@ -84,7 +84,10 @@ def _plain(y: Any, name: str) -> np.ndarray:
         raise InputError(f"{name} is sparse: give {name}.toarray()")
     import pandas as pd
 
-    values = np.asarray(y)
+    try:
+        values = np.asarray(y)
+    except ValueError:
+        raise InputError(f"{name} must have one label per row, (N,) or (N, K), but its rows differ in length") from None
     if values.ndim not in (1, 2) or values.size == 0:
         raise InputError(f"{name} must have one label per row, (N,) or (N, K), not shape {values.shape}")
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

@@ -105,7 +105,7 @@ def from_pool(
     Raises:
         InputError: if an argument or the data cannot be used; the message names the fault.
     """
-    if beta != "auto" and not (isinstance(beta, int | float) and math.isfinite(beta)):
+    if beta != "auto" and not (isinstance(beta, int | float | np.number) and math.isfinite(beta)):
         raise InputError(f"beta must be a finite number or 'auto', not {beta!r}")
     if teacher_loss not in ("own", "zero"):
         raise InputError(f"teacher_loss must be 'own' or 'zero', not {teacher_loss!r}")
