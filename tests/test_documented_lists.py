@@ -38,10 +38,10 @@ def test_every_registered_part_is_listed_and_documented(registries, monkeypatch,
 
 def test_commands_and_options_are_those_of_the_command_line(registries):
     listed = dict(registries.commands())
-    assert listed["ital run TASK"].startswith("Teach on one task")
+    assert listed["ital run [TASK]"].startswith("Teach on one task")
     assert "ital study serve" in listed
     options = {name: (default, meaning) for name, default, meaning in registries.options("run")}
-    assert options["TASK"][0] == "–"
+    assert options["[TASK]"][0] == "–"
     assert options["--seeds"] == ("20", "How many seeds.")
     assert options["--methods"] == ("the eight of the paper", "Learners, separated by commas.")
     assert options["--animate"][0] == "off"

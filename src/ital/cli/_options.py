@@ -5,13 +5,29 @@ import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from ital.errors import InputError
 
-TASK = Annotated[str, typer.Argument(help="The task, e.g. regression (ital list shows all).", show_default=False)]
+TASK_OR_TABLE = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="TASK", help="The task, e.g. regression (ital list shows all); none with --data.", show_default=False
+    ),
+]
+DATA = Annotated[Path | None, typer.Option(help="A table of your own instead of a TASK: a CSV or Parquet file.")]
+LABEL = Annotated[str | None, typer.Option(help="The table's column of labels.")]
+TEACHER_COLUMNS = Annotated[
+    str | None, typer.Option(help="Columns that the teacher sees, separated by commas (default: all but the labels).")
+]
+LEARNER_COLUMNS = Annotated[
+    str | None, typer.Option(help="Columns that the learner sees, separated by commas (default: all but the labels).")
+]
+KIND = Annotated[
+    str | None, typer.Option(help="What the labels are: classification or regression (default: inferred and said).")
+]
 TEACHER = Annotated[str, typer.Option(help="Who chooses the examples.")]
 SEEDS = Annotated[int, typer.Option(help="How many seeds.")]
 FIRST_SEED = Annotated[int, typer.Option(help="The first of them.")]
@@ -41,6 +57,29 @@ MLFLOW = Annotated[
     str | None, typer.Option(help="Also log every method to this MLflow store, e.g. ./mlruns (extra: mlflow).")
 ]
 OUT = Annotated[Path, typer.Option(help="Folder for the results.")]
+
+
+def task_settings(
+    task: str | None,
+    data: Path | None,
+    label: str | None,
+    teacher_columns: str | None,
+    learner_columns: str | None,
+    kind: str | None,
+) -> dict[str, Any]:
+    """The settings that say what is taught: a registered task, or a table that goes by its file's stem."""
+    if task is None and data is None:
+        raise InputError("argument TASK is missing: name a task (ital list shows all), or --data FILE --label COLUMN")
+    if task is not None and data is not None:
+        raise InputError(f"either TASK or --data says what to teach: leave out {task!r}, or --data")
+    return {
+        "task": task if data is None else data.stem,
+        "data": None if data is None else str(data),
+        "label": label,
+        "teacher_columns": teacher_columns,
+        "learner_columns": learner_columns,
+        "kind": kind,
+    }
 
 
 def split(text: str) -> tuple[str, ...]:

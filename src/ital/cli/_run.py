@@ -21,7 +21,12 @@ def register(app: typer.Typer) -> None:
 
 
 def run(
-    task: options.TASK,
+    task: options.TASK_OR_TABLE = None,
+    data: options.DATA = None,
+    label: options.LABEL = None,
+    teacher_columns: options.TEACHER_COLUMNS = None,
+    learner_columns: options.LEARNER_COLUMNS = None,
+    kind: options.KIND = None,
     teacher: options.TEACHER = "cooperative",
     methods: Annotated[
         str | None, typer.Option(help="Learners, separated by commas (default: the eight of the paper).")
@@ -53,12 +58,16 @@ def run(
     mlflow: options.MLFLOW = None,
     out: options.OUT = Path("results"),
 ) -> None:
-    """Teach on one task: curves, a summary table and figures in OUT/TASK/TEACHER/. Interrupted runs resume."""
+    """Teach on one task: curves, a summary table and figures in OUT/TASK/TEACHER/. Interrupted runs resume.
+
+    A table of your own (--data FILE --label COLUMN) is a task by the name of its file.
+    """
+    taught = options.task_settings(task, data, label, teacher_columns, learner_columns, kind)
     engine = engine_of(workers, scheduler, resource, platform)
     from ital import experiments
 
     settings = experiments.Settings(
-        task=task, teacher=teacher, seeds=seeds, first_seed=first_seed, steps=steps, beta=parse_beta(beta), lr=lr,
+        **taught, teacher=teacher, seeds=seeds, first_seed=first_seed, steps=steps, beta=parse_beta(beta), lr=lr,
         batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
         eval_every=eval_every, form=step, devices=parse_devices(devices),
         methods=experiments.Settings.methods if methods is None else split(methods),
@@ -72,12 +81,17 @@ def run(
 
 
 def sweep(
-    task: options.TASK,
     lr: Annotated[str, typer.Option(help="Step sizes, separated by commas.", show_default=False)],
     beta: Annotated[
         str,
         typer.Option(help="How rational aware learners think the teacher: numbers, as they stand.", show_default=False),
     ],
+    task: options.TASK_OR_TABLE = None,
+    data: options.DATA = None,
+    label: options.LABEL = None,
+    teacher_columns: options.TEACHER_COLUMNS = None,
+    learner_columns: options.LEARNER_COLUMNS = None,
+    kind: options.KIND = None,
     teacher: options.TEACHER = "cooperative",
     methods: Annotated[str, typer.Option(help="Learners, separated by commas.")] = "batch,sgd,imt,ital",
     seeds: options.SEEDS = 20,
@@ -106,13 +120,14 @@ def sweep(
 
     The whole grid is one compiled program. Methods without β are computed once per η. Interrupted sweeps resume.
     """
+    taught = options.task_settings(task, data, label, teacher_columns, learner_columns, kind)
     lrs, betas = parse_numbers("lr", lr), parse_numbers("beta", beta)
     lane_steps = len(split(methods)) * len(lrs) * len(betas) * seeds * steps if devices == "1" else 0
     engine = engine_of(workers, scheduler, resource, platform, seeds=seeds, lane_steps=lane_steps)
     from ital import experiments
 
     settings = experiments.Settings(
-        task=task, teacher=teacher, methods=split(methods), seeds=seeds, first_seed=first_seed, steps=steps,
+        **taught, teacher=teacher, methods=split(methods), seeds=seeds, first_seed=first_seed, steps=steps,
         batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
         eval_every=eval_every, form=step, devices=parse_devices(devices),
     )  # fmt: skip

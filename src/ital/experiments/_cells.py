@@ -123,7 +123,8 @@ class Experiment(abc.ABC):
         options["methods"] = ",".join(dict.fromkeys(lane.method for lane in lanes))
         options |= {"first_seed": seeds[0], "seeds": seeds[-1] - seeds[0] + 1, "out": out}
         words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-        return shlex.join(["ital", self.verb, self.settings.task, *words])
+        task = [self.settings.task] if self.settings.data is None else []
+        return shlex.join(["ital", self.verb, *task, *words])
 
     @functools.cached_property
     def made_by(self) -> str:

@@ -15,6 +15,7 @@ from ital.experiments._cells import CELLS, Cell, Chunks, Experiment
 from ital.experiments._collect import Collector
 from ital.experiments._engines import Engine, Failure, RunCells, in_process
 from ital.experiments._resume import count, stored
+from ital.tasks import describe_data
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -57,6 +58,8 @@ def completed(
     if not overwrite:
         stored(experiment.identity, file)  # refuses what does not fit before the folder is touched
     spread = engine is not None and chunks == Chunks()
+    if experiment.settings.data is not None:
+        say(describe_data(experiment.plan.task))
     sizes = experiment.sizes(Chunks(seeds=1) if spread else chunks)
     with engine or in_process() as run_cells, _store.owned(folder):
         clear(folder)  # of a run that was killed

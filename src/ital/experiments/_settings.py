@@ -27,6 +27,11 @@ class Settings(Run):
         first_seed: the first of the ``seeds``, a number of them.
         label_noise: the probability that a label is replaced.
         map: a file of rewards, for task irl.
+        data: a table to make the task from, as in :func:`ital.tasks.from_table`; it goes by the name in ``task``.
+        label: the table's column of labels.
+        teacher_columns: the columns that the teacher sees, separated by commas; None for all.
+        learner_columns: the same for the learner.
+        kind: "classification" or "regression"; None infers it.
 
     """
 
@@ -36,6 +41,11 @@ class Settings(Run):
     first_seed: int = 0
     label_noise: float = 0.0
     map: str | None = None
+    data: str | None = None
+    label: str | None = None
+    teacher_columns: str | None = None
+    learner_columns: str | None = None
+    kind: str | None = None
 
     @property
     def seed_list(self) -> list[int]:
@@ -53,6 +63,7 @@ class Settings(Run):
         """
         task = self._task()
         teacher = teachers.make(self.teacher)
+        teacher.resolve(teacher.settings, task.beta)
         methods = [learners.make(name) for name in self.methods]
         numbers = {field.name: getattr(self, field.name) for field in fields(Run)}
         run = Run(**{**numbers, "seeds": self.seed_list})
@@ -67,6 +78,26 @@ class Settings(Run):
         return plan
 
     def _task(self) -> Task:
+        return self._registered_task() if self.data is None else self._own_task(self.data)
+
+    def _own_task(self, data: str) -> Task:
+        if self.map is not None:
+            raise InputError("--map is for task irl, --data for a table: choose one of them")
+        return tasks.from_table(
+            data,
+            self.label,
+            teacher_columns=_listed(self.teacher_columns),
+            learner_columns=_listed(self.learner_columns),
+            name=self.task,
+            kind=self.kind,
+            label_noise=self.label_noise,
+            quiet=True,
+        )
+
+    def _registered_task(self) -> Task:
+        for option in ("label", "teacher_columns", "learner_columns", "kind"):
+            if getattr(self, option) is not None:
+                raise InputError(f"--{option.replace('_', '-')} is about a table: give it with --data")
         refusals = {
             "label_noise": "has no labels, so it takes no label noise",
             "rewards": "has a world of its own, so it takes no map (task 'irl' does)",
@@ -79,6 +110,11 @@ class Settings(Run):
             except TypeError:
                 raise InputError(f"task {self.task!r} {refusals[name]}") from None
         return tasks.make(self.task, **options)
+
+
+def _listed(text: str | None) -> list[str] | None:
+    """What is written between commas."""
+    return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _plain(value: Any) -> str | int | float:

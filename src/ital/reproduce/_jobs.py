@@ -151,7 +151,7 @@ def run_one(condition: Condition, scale: Scale, out: Path, say: Callable[[str], 
 def sweep(condition: Condition, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
     """Every method at every step size, and every β of those that have one."""
     settings = dataclasses.replace(_plan.settings(condition, scale), methods=_plan.TUNED, seeds=scale.sweep_seeds)
-    betas = [multiple * tasks.make(condition.task).beta for multiple in _plan.RATIONALITIES]
+    betas = [multiple * float(tasks.make(condition.task).beta) for multiple in _plan.RATIONALITIES]
     tuned = experiments.sweep(settings, _plan.STEP_SIZES, betas, condition.folder(out), progress=True, say=say)
     figure = tuned.plot()
     stamp(figure, f"quick run: {scale.sweep_seeds} seeds, {scale.steps} steps" if scale.quick else "")

@@ -92,7 +92,7 @@ def taught(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str,
     what share their step beat the naive one.
     """
     task = tasks.make(name)._replace(exam=None)
-    betas = [multiple * task.beta for multiple in MULTIPLES]
+    betas = [multiple * float(task.beta) for multiple in MULTIPLES]
     aware = [learners.teacher_aware(beta)._replace(name=f"beta {beta:g}") for beta in betas]
     result = ital.teach(
         task, "cooperative", aware, seeds=seeds, steps=steps, init=start, eval_every=steps // 4, diagnostics=True

@@ -167,7 +167,7 @@ def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence 
     made_with = {
         "task": condition.task,
         "teacher": condition.teacher,
-        "beta": teachers.make(condition.teacher).sign * abs(task.beta),
+        "beta": teachers.make(condition.teacher).sign * abs(float(task.beta)),
         "init": wanted.init or str(task.init),
         "steps": wanted.steps,
         "lr": wanted.lr,

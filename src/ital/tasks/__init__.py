@@ -6,6 +6,7 @@ from typing import Any
 
 from ital import _plugins, _registry
 from ital.errors import InputError
+from ital.tasks._arrays import describe_data, from_arrays
 from ital.tasks._base import Exam, Metric, Picture, Rules, Task, TeacherSide, Truth, World, stack_worlds
 from ital.tasks._gaussian import gaussian
 from ital.tasks._images import cifar10, from_features, mnist, tiny_imagenet, tiny_imagenet_vgg
@@ -15,6 +16,7 @@ from ital.tasks._neural import mlp, mnist_mlp
 from ital.tasks._pool import Pool, from_pool
 from ital.tasks._regression import regression
 from ital.tasks._simplification import simplification
+from ital.tasks._table import from_table
 
 REGISTRY: dict[str, Callable[..., Task]] = {
     "regression": regression,
@@ -72,8 +74,11 @@ __all__ = [
     "Truth",
     "World",
     "cifar10",
+    "describe_data",
+    "from_arrays",
     "from_features",
     "from_pool",
+    "from_table",
     "gaussian",
     "implicit_gradients",
     "irl",

@@ -153,7 +153,7 @@ class Task(NamedTuple):
         title: its name in figures.
         world: ``world(seed)`` draws the world of a seed.
         rules: its functions.
-        beta: β in the paper.
+        beta: β in the paper; "auto" where none is known.
         metrics: how its metrics are shown.
         panels: the metrics that its figure shows, where recorded.
         beta_decay: the share that β loses per step in the paper.
@@ -172,7 +172,7 @@ class Task(NamedTuple):
     title: str
     world: WorldFn
     rules: Rules
-    beta: float
+    beta: float | str
     metrics: Mapping[str, Metric]
     panels: tuple[str, ...]
     beta_decay: float = 0.0

@@ -1,6 +1,7 @@
 """Tasks with a pool of labelled examples, seen by a learner and a (linear) teacher through different features."""
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -67,7 +68,7 @@ def from_pool(
     pool: Pool | Callable[[int], Pool],
     loss: Loss,
     *,
-    beta: float,
+    beta: float | str,
     model: Model | None = None,
     title: str | None = None,
     beta_decay: float = 0.0,
@@ -85,7 +86,7 @@ def from_pool(
         name: name of the task.
         pool: the data, or ``pool(seed)`` that draws it.
         loss: the loss of the outputs.
-        beta: β of the task.
+        beta: β of the task; "auto" finds one per seed.
         model: the learner's model; None for a linear one.
         title: its name in figures; the name if None.
         beta_decay: the share that β loses per step.
@@ -104,6 +105,8 @@ def from_pool(
     Raises:
         InputError: if an argument or the data cannot be used; the message names the fault.
     """
+    if beta != "auto" and not (isinstance(beta, int | float | np.number) and math.isfinite(beta)):
+        raise InputError(f"beta must be a finite number or 'auto', not {beta!r}")
     if teacher_loss not in ("own", "zero"):
         raise InputError(f"teacher_loss must be 'own' or 'zero', not {teacher_loss!r}")
     if not 0 <= label_noise <= 1:

@@ -8,9 +8,11 @@ from ital.teachers._base import Teacher
 from ital.teachers._rational import Rationality, rational
 
 
-def resolve(settings: Rationality, beta: float) -> Rationality:
+def resolve(settings: Rationality, beta: float | str) -> Rationality:
     """Fills in an open ρ with the task's |β|."""
-    return settings if settings.weight is not None else settings._replace(weight=abs(beta))
+    if isinstance(beta, str):
+        raise InputError("this task has no β of its own, so the boltzmann teacher needs its rationality: boltzmann:RHO")
+    return settings._replace(weight=abs(beta))
 
 
 def boltzmann(rationality: float | str | None = None) -> Teacher:

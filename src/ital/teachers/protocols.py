@@ -57,11 +57,11 @@ class PrepareFn(Protocol):
 class ResolveFn(Protocol):
     """Fills in settings that depend on the task."""
 
-    def __call__(self, settings: Any, beta: float, /) -> Any:
+    def __call__(self, settings: Any, beta: float | str, /) -> Any:
         """Return the settings with nothing left open.
 
         Args:
             settings: the teacher's numbers as the user gave them.
-            beta: the rationality β of the task.
+            beta: the rationality β of the task, or "auto".
 
         """

@@ -120,8 +120,9 @@ def situation(task: Task, teacher: AnyTeacher, run: Run, auto_beta: Callable[...
     Returns:
         The situation.
     """
+    own_beta = task.beta if isinstance(task.beta, str) else teacher.sign * abs(task.beta)
     return Situation(
-        beta=teacher.sign * abs(task.beta) if run.beta is None else run.beta,
+        beta=own_beta if run.beta is None else run.beta,
         beta_decay=task.beta_decay if run.beta is None else 0.0,
         batch_size=run.batch_size,
         volume="exact" if isinstance(teacher, OmniscientTeacher) else "imitated",
