@@ -54,12 +54,12 @@ class Settings(Run):
         task = self._task()
         teacher = teachers.make(self.teacher)
         methods = [learners.make(name) for name in self.methods]
+        self.check(task, methods)
         numbers = {field.name: getattr(self, field.name) for field in fields(Run)}
         run = Run(**{**numbers, "seeds": self.seed_list})
         plan = Plan(task, teacher, methods, run)
         run.start_on(task)
         run.forms(len(methods))
-        run.check(task, methods)
         _devices.chosen(self.devices)
         context = situation(task, teacher, run, auto_beta=lambda *arguments: float("nan"))
         for learner in methods:

@@ -11,6 +11,7 @@ import numpy as np
 from ital.learners import Learner
 from ital.tasks import Task
 from ital.teachers import AnyTeacher
+from ital.teaching._footprint import check_footprint
 from ital.teaching._lanes import open_sessions
 from ital.teaching._run import Run, make_run, parts, takes_run
 from ital.teaching._session import Session
@@ -107,6 +108,7 @@ def watch(
     every = max(1, -(-run.steps // max(1, frames)))
     run = replace(run, seeds=[seed], eval_every=every, diagnostics=False)
     run.check(task, watched)
+    check_footprint(task, run, len(watched), run.seed_list)
     sessions = open_sessions(task, teacher, watched, run)
     params: dict[str, Any] = {}
     for number, session in enumerate(sessions):
