@@ -1,6 +1,7 @@
 """Nothing that a newcomer gets wrong passes in silence."""
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -120,7 +121,9 @@ def test_updates_of_another_form(update, memory, message):
 def said():
     """What a user is told who has no type checker: the tests' own would be first."""
     command = [sys.executable, "-m", "tests.newcomer.wrong_parts"]
-    told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=Path(__file__).parents[2])
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
+    told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, env=environment)
     return json.loads(told.stdout)
 
 

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ital import _devices, learners, tasks, teachers
+from ital._checks import require_whole
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.tasks import Task
@@ -40,6 +41,7 @@ class Settings(Run):
     @property
     def seed_list(self) -> list[int]:
         """Every seed."""
+        require_whole(first_seed=self.first_seed)
         return [self.first_seed + seed for seed in super().seed_list]
 
     def plan(self) -> "Plan":

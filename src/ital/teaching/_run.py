@@ -106,6 +106,8 @@ class Run:
         Raises:
             InputError: if the forms make different programs.
         """
+        if not isinstance(self.form, str | Form | Sequence):
+            raise InputError(f"form must be rate, length:L, length:L:decay or safe, not {shown(self.form)}")
         forms = [make_form(self.form)] * learners if isinstance(self.form, str | Form) else list(self.form)
         if len({form.take for form in forms}) > 1:
             raise InputError("all learners of one call must share a form of step; they may differ in its numbers")

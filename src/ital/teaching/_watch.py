@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from ital._checks import require_whole
+from ital.errors import InputError
 from ital.learners import Learner
 from ital.tasks import Task
 from ital.teachers import AnyTeacher
@@ -105,9 +107,12 @@ def watch(
     """
     task, teacher, watched = parts(task, teacher, learner)
     run = make_run(settings, seeds=[seed], eval_every=None) if run is None else run
-    every = max(1, -(-run.steps // max(1, frames)))
+    require_whole(frames=frames)
+    if frames < 1:
+        raise InputError(f"frames must be at least 1, not {frames}")
+    replace(run, seeds=[seed]).check(task, watched)
+    every = max(1, -(-run.steps // frames))
     run = replace(run, seeds=[seed], eval_every=every, diagnostics=False)
-    run.check(task, watched)
     check_footprint(task, run, len(watched), run.seed_list)
     sessions = open_sessions(task, teacher, watched, run)
     params: dict[str, Any] = {}
