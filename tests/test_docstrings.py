@@ -96,4 +96,6 @@ def test_a_gap_would_be_seen():
 
 
 def test_public_things_are_found():
-    assert {"ital.teaching._teach.teach", "ital.teaching._teach.Result.plot", "ital.tasks._pool.Pool"} <= set(PUBLIC)
+    assert {"ital.teaching._teach.teach", "ital.teaching._teach.Result.plot", "ital.tasks._pool_data.Pool"} <= set(
+        PUBLIC
+    )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ital import _processes
+from ital import _memory, _processes
 from ital.errors import InputError
 
 ROOT = Path(__file__).parents[1]
@@ -37,16 +37,16 @@ def test_the_first_error_is_raised_and_ends_the_rest():
 
 def test_workers_are_bounded_by_parts_cores_and_memory(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
-    monkeypatch.setattr(_processes, "_free_memory", lambda: 10 * _processes.MEMORY_EACH)
+    monkeypatch.setattr(_processes, "free_memory", lambda: 10 * _processes.MEMORY_EACH)
     assert [_processes.number_for(parts) for parts in (1, 2, 5, 20)] == [0, 2, 5, 8]
-    monkeypatch.setattr(_processes, "_free_memory", lambda: 3 * _processes.MEMORY_EACH + 1)
+    monkeypatch.setattr(_processes, "free_memory", lambda: 3 * _processes.MEMORY_EACH + 1)
     assert _processes.number_for(20) == 3
-    assert _processes._cached() >= 0
+    assert _memory.cached_memory() >= 0
 
 
 WAITING = """
 import signal, sys, time
-from ital import _processes
+from ital import _memory, _processes
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background of a script it may be ignored
 

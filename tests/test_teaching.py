@@ -316,7 +316,8 @@ def test_beta_is_recorded_for_every_lane():
 
 
 def test_divergence_stays_in_the_curves():
-    curves = ital.teach(small_numbers(), learner=learners.batch(), lr=1e9, steps=100, seeds=2).curves
+    with pytest.warns(ital.errors.DivergenceWarning):
+        curves = ital.teach(small_numbers(), learner=learners.batch(), lr=1e9, steps=100, seeds=2).curves
     assert np.isfinite(curves["distance"].values[..., 0]).all()
     assert not np.isfinite(curves["distance"].values[..., -1]).any()
     assert ital.results.divergence(curves, "batch") == (10, 2)

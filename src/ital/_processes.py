@@ -15,6 +15,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from ital import _interrupts
+from ital._memory import free_memory
 from ital._platform import set_up_jax
 
 MEMORY_EACH = 3 * 2**30  # bytes of memory that a worker may need
@@ -33,24 +34,8 @@ def number_for(parts: int) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if jax.default_backend() != "cpu":
         cores = min(ON_A_GPU, cores)
-    workers = min(cores, parts, _free_memory() // MEMORY_EACH)
+    workers = min(cores, parts, free_memory() // MEMORY_EACH)
     return workers if workers > 1 else 0
-
-
-def _free_memory() -> int:
-    try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") + _cached()
-    except (ValueError, OSError, AttributeError):  # not told on this system
-        return 2**36
-
-
-def _cached() -> int:
-    """Memory that the system would give up: on Linux, what it holds of files."""
-    try:
-        with open("/proc/meminfo") as lines:
-            return next(1024 * int(line.split()[1]) for line in lines if line.startswith("Cached:"))
-    except (OSError, StopIteration):
-        return 0
 
 
 def tell(message: Any) -> None:

@@ -9,6 +9,10 @@ class InputError(ValueError):
     """Bad input: says what was wrong, what is allowed, and what to do. The command line ends with status 2 on it."""
 
 
+class DivergenceWarning(RuntimeWarning):
+    """Parameters of some lanes are not finite: says which, since when, and what to try."""
+
+
 class Incomplete(Exception):
     """Some cells of an experiment failed; all others are computed and written. The command line ends with status 1.
 
@@ -25,4 +29,4 @@ class Incomplete(Exception):
         self.result, self.failures, self.out = result, failures, out
 
 
-__all__ = ["Incomplete", "InputError"]
+__all__ = ["DivergenceWarning", "Incomplete", "InputError"]

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from ital._types import Array, Float, Integer, PerExample
+from ital.errors import InputError
 
 Outputs = Float[Array, "B K"]
 
@@ -81,7 +82,14 @@ def custom(
     Example:
         >>> absolute = ital.losses.custom("absolute", lambda alpha, y: abs(alpha - y).sum())
     """
-    return Loss(name, title or name, jax.vmap(value), jax.vmap(jax.grad(value)), classes)
+
+    def scalar(alpha: Array, y: Array) -> Array:
+        loss = value(alpha, y)
+        if jnp.shape(loss) != ():
+            raise InputError(f"loss {name!r} must be one number per example, not an array of shape {jnp.shape(loss)}")
+        return loss
+
+    return Loss(name, title or name, jax.vmap(scalar), jax.vmap(jax.grad(scalar)), classes)
 
 
 __all__ = ["Loss", "cross_entropy", "custom", "squared"]

@@ -44,6 +44,8 @@ class Init(NamedTuple):
         """
         if isinstance(text, Init):
             return text
+        if not isinstance(text, str):
+            raise InputError(f"start {text!r} is not one of: uniform, uniform:SCALE, normal:SCALE (e.g. normal:0.1)")
         kind, _, scale = text.partition(":")
         init = cls(kind, _registry.number(scale or 1.0))
         if init.kind not in ("uniform", "normal") or not 0 <= init.scale < float("inf"):
@@ -86,6 +88,7 @@ class Model(NamedTuple):
         start: ``start(key, init, rows, outputs)`` draws ν⁰ for K outputs.
         outputs: ``outputs(ν, rows)`` returns the answers α (B × K).
         gradients: ``gradients(ν, rows, y)`` returns losses and the three gradient operations at ν.
+        init: where learning starts unless a task or a run says otherwise; ``OWN``: as the model itself draws it.
     """
 
     name: str
@@ -93,6 +96,7 @@ class Model(NamedTuple):
     start: Callable[[PRNGKeyArray, Init, Any, int], Params]
     outputs: Callable[[Params, Any], Array]
     gradients: Callable[[Params, Any, Array], Gradients]
+    init: Init = Init("uniform", 1.0)
 
 
 class LinearRows(NamedTuple):
@@ -163,7 +167,7 @@ def differentiable(
 ) -> Model:
     """Any differentiable model, with gradients by autodiff.
 
-    The model draws its own start, so ``init`` does not apply to it. Build it once: each call makes a new program.
+    The model draws its own start, so it refuses any other ``init``. Build it once: each call makes a new program.
 
     Args:
         name: name of the model.
@@ -178,12 +182,18 @@ def differentiable(
     def example_loss(params: Params, x: Array, y: Array) -> Array:
         return loss.value(apply(params, x)[None], y[None])[0]
 
+    def own_start(key: PRNGKeyArray, init: Init, rows: Any, outputs: int) -> Params:
+        if init.kind != OWN.kind:
+            raise InputError(f"model {name!r} draws its own start and takes no other: leave out init ({init.kind})")
+        return start(key)
+
     return Model(
         name,
         rows=lambda x: x,
-        start=lambda key, init, rows, outputs: start(key),
+        start=own_start,
         outputs=jax.vmap(apply, in_axes=(None, 0)),
         gradients=lambda params, x, y: gradients.autodiff(example_loss, params, x, y),
+        init=OWN,
     )
 
 

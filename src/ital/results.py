@@ -262,10 +262,31 @@ def divergence(curves: "xr.Dataset", method: str) -> tuple[int, int] | None:
     return (int(diverged_at.min()), len(diverged_at)) if len(diverged_at) else None
 
 
+def divergence_note(curves: "xr.Dataset", method: str, remedy: str = "a smaller lr or beta") -> str | None:
+    """One line about the seeds of a method that diverged.
+
+    Args:
+        curves: curves of a run.
+        method: name of the method.
+        remedy: what to try.
+
+    Returns:
+        The line, or None if no seed diverged.
+    """
+    found = divergence(curves, method)
+    if found is None:
+        return None
+    step, seeds = found
+    lanes = computed(curves, method)
+    of = f"{seeds} of {lanes.sizes['seed']} seeds"
+    return f"{lanes['label'].item()} diverged: values are not finite from step {step} on ({of}). Try {remedy}."
+
+
 __all__ = [
     "Recording",
     "computed",
     "divergence",
+    "divergence_note",
     "mean_and_error",
     "measured",
     "metrics_of",

@@ -51,7 +51,8 @@ def test_saved_pictures_can_be_read(result, tmp_path):
 
 
 def test_one_seed_and_divergence_can_be_drawn(tmp_path):
-    run = ital.teach(small_classes(), learner=[learners.imt()], seeds=1, steps=40, lr=1e30)
+    with pytest.warns(ital.errors.DivergenceWarning):
+        run = ital.teach(small_classes(), learner=[learners.imt()], seeds=1, steps=40, lr=1e30)
     figures.save(run.plot(), tmp_path / "curves")
 
 

@@ -66,7 +66,8 @@ def test_a_learner_at_the_target_passes_as_the_target_does(small):
 
 
 def test_lanes_that_diverged_are_not_examined(small):
-    taught = ital.teach(small, learner=["imt"], steps=10, seeds=1, lr=1e12)
+    with pytest.warns(ital.errors.DivergenceWarning):
+        taught = ital.teach(small, learner=["imt"], steps=10, seeds=1, lr=1e12)
     assert taught.curves["accuracy"].values[0, 0, 0] in (0, 0.5, 1)
     assert np.isnan(taught.curves["accuracy"].values[0, 0, -1])
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from ital import losses, tasks
 from ital._devices import named
+from ital._files import check_writable
 from ital.bench import _cases, _limits, _thousands
 from ital.bench._cases import EVERY
 from ital.errors import InputError
@@ -215,6 +216,7 @@ def main(as_json: bool, out: Path | None) -> None:
         InputError: The folder cannot be made, or a process failed.
     """
     if out is not None:
+        check_writable(out)
         try:
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -11,6 +11,7 @@ from ital._registry import describe
 from ital._version import __version__
 from ital.cli import _bench, _features, _list, _reproduce, _run, _simplify
 from ital.cli._group import CommandGroup
+from ital.cli._options import check_values
 from ital.errors import Incomplete, InputError
 from ital.study import commands as study
 
@@ -43,6 +44,7 @@ def main(arguments: list[str] | None = None) -> None:
     """
     _interrupts.raise_and_note()
     try:
+        check_values(sys.argv[1:] if arguments is None else arguments)
         status = typer.main.get_command(app)(arguments, prog_name="ital", standalone_mode=False)
     except InputError as error:
         _fail(str(error), 2)

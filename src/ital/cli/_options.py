@@ -1,9 +1,10 @@
 """Options that several commands share, each declared once, and how their values are read."""
 
 import functools
+import itertools
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -82,9 +83,20 @@ def task_settings(
     }
 
 
-def split(text: str) -> tuple[str, ...]:
-    """What is written between commas."""
-    return tuple(part.strip() for part in text.split(",") if part.strip())
+def split(name: str, text: str) -> tuple[str, ...]:
+    """What is written between commas; refuses a gap."""
+    parts = tuple(part.strip() for part in text.split(","))
+    if not all(parts):
+        raise InputError(f"{name}: {text!r} has nothing before, after or between its commas; write them like a,b,c")
+    return parts
+
+
+def check_values(arguments: Sequence[str]) -> None:
+    """Refuses an option with an empty value: it would stand for a default that nobody asked for."""
+    for before, argument in itertools.pairwise(["", *arguments]):
+        option = before if argument == "" else argument.removesuffix("=")
+        if option.startswith("--") and (argument == "" or option != argument):
+            raise InputError(f"{option} has no value: give it one, or leave it out")
 
 
 def parse_beta(text: str | None) -> float | str | None:
@@ -112,8 +124,9 @@ def parse_devices(text: str) -> int | str:
 
 def parse_numbers(name: str, text: str) -> list[float]:
     """Finite numbers, separated by commas."""
+    parts = split(name, text)
     try:
-        numbers = [float(part) for part in split(text)]
+        numbers = [float(part) for part in parts]
     except ValueError:
         numbers = []
     if not numbers or not all(map(math.isfinite, numbers)):

@@ -70,7 +70,7 @@ def run(
         **taught, teacher=teacher, seeds=seeds, first_seed=first_seed, steps=steps, beta=parse_beta(beta), lr=lr,
         batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
         eval_every=eval_every, form=step, devices=parse_devices(devices),
-        methods=experiments.Settings.methods if methods is None else split(methods),
+        methods=experiments.Settings.methods if methods is None else split("methods", methods),
     )  # fmt: skip
     with shown(experiments.print_outcome) as say:
         outcome = experiments.run(
@@ -122,12 +122,12 @@ def sweep(
     """
     taught = options.task_settings(task, data, label, teacher_columns, learner_columns, kind)
     lrs, betas = parse_numbers("lr", lr), parse_numbers("beta", beta)
-    lane_steps = len(split(methods)) * len(lrs) * len(betas) * seeds * steps if devices == "1" else 0
+    lane_steps = len(split("methods", methods)) * len(lrs) * len(betas) * seeds * steps if devices == "1" else 0
     engine = engine_of(workers, scheduler, resource, platform, seeds=seeds, lane_steps=lane_steps)
     from ital import experiments
 
     settings = experiments.Settings(
-        **taught, teacher=teacher, methods=split(methods), seeds=seeds, first_seed=first_seed, steps=steps,
+        **taught, teacher=teacher, methods=split("methods", methods), seeds=seeds, first_seed=first_seed, steps=steps,
         batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
         eval_every=eval_every, form=step, devices=parse_devices(devices),
     )  # fmt: skip

@@ -16,6 +16,7 @@ import jax
 import numpy as np
 
 from ital import _random
+from ital._memory import check_memory
 from ital._version import __version__
 from ital.errors import InputError
 from ital.experiments import _store
@@ -23,7 +24,7 @@ from ital.experiments._resume import compute, versions
 from ital.experiments._settings import Plan, Settings
 from ital.results import Recording
 from ital.tasks import World, stack_worlds
-from ital.teaching import check_world, version_of
+from ital.teaching import check_footprint, check_world, version_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -164,9 +165,19 @@ class Experiment(abc.ABC):
         """The sizes of cells: as asked, or as few of about one size as memory should bear. The machine has no say."""
         parameters, world = self.weight
         lanes = len(self.lanes)
+        self._check_memory()
         points = min(lanes, chunks.points or _even(lanes, self.numbers_at_once // parameters))
         bearable = min(self.numbers_at_once // (parameters * points), WORLDS_AT_ONCE // max(1, world))
         return Chunks(chunks.seeds or _even(len(self.plan.seeds), bearable), points)
+
+    def _check_memory(self) -> None:
+        """Refuses a result, or a single seed, that does not fit into memory: smaller cells would not help."""
+        plan = self.plan
+        rows = plan.run.steps // plan.run.interval_on(plan.task) + 2
+        needed = len(self.lanes) * len(plan.seeds) * rows * np.dtype(np.float32).itemsize
+        what = f"curves of {len(self.lanes)} {self.noun}s on {len(plan.seeds)} seeds, {rows} measurements each"
+        check_memory(what, needed, "take fewer seeds, or measure less often")
+        check_footprint(plan.task, plan.run, 1, plan.seeds[:1])
 
     def cells(self, result: "xr.Dataset | None", sizes: Chunks) -> "list[Cell]":
         """What is missing of a result, as cells: seeds that miss the same lanes share a cell.

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ital._files import check_writable
 from ital._progress import show_progress
 from ital.errors import Incomplete
 from ital.experiments import _store
@@ -53,6 +54,7 @@ def completed(
 ) -> Iterator[Done]:
     """Computes what is missing of a result within ``out``; its folder stays ours until the end of the context."""
     chunks.check()
+    check_writable(out / experiment.folder)
     folder = out / experiment.folder
     file = folder / experiment.file
     if not overwrite:

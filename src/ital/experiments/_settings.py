@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ital import _devices, learners, tasks, teachers
+from ital._checks import require_whole
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.tasks import Task
@@ -50,6 +51,7 @@ class Settings(Run):
     @property
     def seed_list(self) -> list[int]:
         """Every seed."""
+        require_whole(first_seed=self.first_seed)
         return [self.first_seed + seed for seed in super().seed_list]
 
     def plan(self) -> "Plan":
@@ -65,12 +67,12 @@ class Settings(Run):
         teacher = teachers.make(self.teacher)
         teacher.resolve(teacher.settings, task.beta)
         methods = [learners.make(name) for name in self.methods]
+        self.check(task, methods)
         numbers = {field.name: getattr(self, field.name) for field in fields(Run)}
         run = Run(**{**numbers, "seeds": self.seed_list})
         plan = Plan(task, teacher, methods, run)
         run.start_on(task)
         run.forms(len(methods))
-        run.check(task, methods)
         _devices.chosen(self.devices)
         context = situation(task, teacher, run, auto_beta=lambda *arguments: float("nan"))
         for learner in methods:

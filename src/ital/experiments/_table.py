@@ -10,7 +10,7 @@ from ital.errors import Incomplete
 from ital.experiments._run import Outcome
 from ital.experiments._sweep import Sweep
 from ital.figures import in_legend_order, label
-from ital.results import computed, divergence, mean_and_error, measured, metrics_of
+from ital.results import computed, divergence, divergence_note, mean_and_error, measured, metrics_of
 from ital.tasks import Metric
 
 
@@ -24,15 +24,9 @@ def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
     console = console or Console()
     console.print(table(outcome))
     for method in outcome.curves["method"].values:
-        diverged = divergence(outcome.curves, method)
-        if diverged:
-            step, seeds = diverged
-            n = computed(outcome.curves, method).sizes["seed"]
-            name = label(outcome.curves, method)
-            console.print(
-                f"[bold red]{name} diverged[/]: values are not finite from step {step} on ({seeds} of {n} seeds). "
-                "Try a smaller --lr or --beta."
-            )
+        note = divergence_note(outcome.curves, method, "a smaller --lr or --beta")
+        if note is not None:
+            console.print(Text(note, style="bold red"), soft_wrap=True)
     _print_files(outcome, console)
 
 

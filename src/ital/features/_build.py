@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ital._files import check_writable
 from ital._version import __version__
 from ital.errors import InputError
 from ital.features import _extractors, _formats
@@ -164,6 +165,7 @@ def build(
     out = own_folder() / f"{name}.npz" if out is None else out
     if out.is_dir():
         raise InputError(f"cannot write features to {out}: it is a folder")
+    check_writable(out.parent)
     if not 0 <= seed < 2**29:
         raise InputError(f"the seed must lie in [0, 2**29), not {seed}")
     if name == "equation":

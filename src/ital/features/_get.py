@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ital._files import write
+from ital._files import check_writable, write
 from ital.errors import InputError
 
 OPENML = {"mnist": ("mnist_784", 1, 60_000), "cifar10": ("CIFAR_10", 1, 50_000)}
@@ -43,6 +43,8 @@ def get_data(name: str, out: Path | None = None) -> list[Path]:
     from sklearn.datasets import fetch_openml
 
     title, version, train = OPENML[name]
+    folder = data_folder(name) if out is None else out
+    check_writable(folder)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of retries: the error says it all
@@ -56,7 +58,6 @@ def get_data(name: str, out: Path | None = None) -> list[Path]:
     expected = {"mnist": 784, "cifar10": 3072}[name]
     if x.ndim != 2 or x.shape[1] != expected or len(x) <= train or len(y) != len(x):
         raise InputError(f"what came as {name} has shape {x.shape}, expected more than {train} rows of {expected}")
-    folder = data_folder(name) if out is None else out
     folder.mkdir(parents=True, exist_ok=True)
     x = x.astype(np.uint8)
     return (_write_mnist if name == "mnist" else _write_cifar10)(folder, x, y, train)

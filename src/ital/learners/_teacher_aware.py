@@ -1,8 +1,8 @@
 """ITAL: the learner who asks "why this one and not the others?"."""
 
 import functools
-import math
 
+from ital._checks import is_finite, require_whole, shown
 from ital.errors import InputError
 from ital.learners._base import Learner
 from ital.learners._two_step import AwareNumbers, Literal, Schedule, resolve, rule
@@ -35,12 +35,14 @@ def teacher_aware(
     """
     if isinstance(beta, str) and beta != "auto":
         raise InputError(f"beta must be a finite number or 'auto', not {beta!r}")
-    if isinstance(beta, float | int) and not math.isfinite(beta):
-        raise InputError(f"beta must be a finite number or 'auto', not {beta}")
-    if beta_decay is not None and not 0 <= beta_decay < 1:
-        raise InputError(f"beta_decay must lie in [0, 1), not {beta_decay}")
-    if view is not None and view < 1:
-        raise InputError(f"view must be at least 1 example, not {view}")
+    if not (beta is None or isinstance(beta, str) or callable(beta) or is_finite(beta)):
+        raise InputError(f"beta must be a finite number or 'auto', not {shown(beta)}")
+    if beta_decay is not None and not (is_finite(beta_decay) and 0 <= beta_decay < 1):
+        raise InputError(f"beta_decay must lie in [0, 1), not {shown(beta_decay)}")
+    if view is not None:
+        require_whole(view=view)
+        if view < 1:
+            raise InputError(f"view must be at least 1 example, not {view}")
     if volume not in (None, "imitated", "exact"):
         raise InputError(f"volume must be 'imitated' or 'exact', not {volume!r}")
     return Learner(

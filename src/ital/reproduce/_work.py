@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ital import _processes, tasks, teachers
+from ital._files import check_writable
 from ital._progress import show_whole
 from ital.errors import InputError
 from ital.experiments import Damaged, Settings, load_curves
@@ -58,13 +59,14 @@ def reproduce(
 
     Raises:
         InputError: a task is unknown or needs files that are not there, ``workers`` is negative, or there are no
-            results to report.
+            results to report, or the folder cannot be written to.
 
     """
     scale = QUICK if quick else FULL
     out = Path(out) if out is not None else Path("results/quick" if quick else "results")
     if workers is not None and workers < 0:
         raise InputError(f"workers must be 0 (this process alone) or more, not {workers}")
+    check_writable(out)
     wanted = [] if report_only else _plan.chosen(names)
     for missing, instead in _plan.STAND_INS.items():
         if not names and not report_only:

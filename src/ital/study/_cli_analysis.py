@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ital._files import check_writable
 from ital._platform import set_up_jax
 from ital.errors import InputError
 from ital.study._cli_server import CONFIG, need_extra
@@ -68,8 +69,8 @@ def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple
     from ital.study._config import load_config
 
     study = load_config(config)
-    names = [name.strip() for name in teacher.split(",") if name.strip()]
-    if not names or len(set(names)) < len(names):
+    names = [name.strip() for name in teacher.split(",")]
+    if not all(names) or len(set(names)) < len(names):
         raise InputError(f"teacher must be machine, random, boltzmann or several of them, not {teacher!r}")
     if rationality is not None and "boltzmann" not in names:
         raise InputError("--rationality goes with --teacher boltzmann alone")
@@ -83,6 +84,7 @@ def _simulate_here(config: "Config", participants: int, teachers: list["ArmTeach
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} is there already and not an empty folder: choose another --out")
+    check_writable(out)
     with show_progress(f"study {config.name}: {participants} simulated participants", participants) as show:
         steps = _arms.simulate(config, participants, teachers, show=show)
     for file in _table.write_study(out, config, steps):
@@ -137,6 +139,7 @@ def analyze(
     from ital.study import _analysis, _figures, _report
 
     study, folder = read_source(source, mode)
+    check_writable(out or folder)
     people = study.steps["participant"].nunique()
     with show_progress(f"study {study.config.name}: arms of {people} participants", max(people, 1)) as show:
         analysis = _analysis.analyze(study, mode, show=show)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ital._files import check_writable
 from ital.errors import InputError
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ def export(
     """Write the data: one tidy row per step as CSV and Parquet, the full log, a codebook, the configuration."""
     from ital.study.store.export import export_study
 
+    check_writable(out)
     with _open(source) as store:
         for file in export_study(store, out, mode):
             print(file)
@@ -127,6 +129,7 @@ def backup(
     from ital.study.store import backups
 
     file = out or Path(time.strftime("study-%Y%m%d-%H%M%S.backup"))
+    check_writable(file.parent)
     with _open(database) as store:
         counts = backups.backup(store, file)
         key_file = store.key_file

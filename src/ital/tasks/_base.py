@@ -10,6 +10,7 @@ import numpy as np
 
 from ital import rationality
 from ital._types import Params
+from ital.errors import InputError
 from ital.models import Init
 from ital.tasks.protocols import (
     DrawFn,
@@ -197,8 +198,27 @@ def stack_worlds(worlds: Sequence[World]) -> tuple[World, tuple[int | None, ...]
 
     Returns:
         The world with an axis of seeds, and the axis of each array.
+
+    Raises:
+        InputError: if the worlds differ in their arrays or in the shapes of these.
     """
+    _check_alike(worlds)
     columns = list(zip(*map(jax.tree.leaves, worlds), strict=True))
     axes = tuple(None if all(leaf is column[0] for leaf in column) else 0 for column in columns)
     stacked = [column[0] if axis is None else np.stack(column) for column, axis in zip(columns, axes, strict=True)]
     return jax.tree.unflatten(jax.tree.structure(worlds[0]), stacked), axes
+
+
+def _check_alike(worlds: Sequence[World]) -> None:
+    """Refuses worlds that cannot be lanes of one program."""
+    (first, parts), *others = (jax.tree.flatten(world) for world in worlds)
+    for number, (leaves, structure) in enumerate(others, 1):
+        if str(structure) != str(parts):
+            raise InputError(f"the worlds of seed numbers 0 and {number} hold different arrays: all must be made alike")
+        for one, other in zip(first, leaves, strict=True):
+            if one is not other and np.shape(one) != np.shape(other):
+                shapes = f"{np.shape(one)} and {np.shape(other)}"
+                raise InputError(
+                    f"the worlds of seed numbers 0 and {number} hold arrays of shapes {shapes}: "
+                    "pools must have one size for all seeds"
+                )

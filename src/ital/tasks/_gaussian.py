@@ -6,6 +6,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ital import losses
+from ital._checks import require_whole
 from ital.errors import InputError
 from ital.tasks._base import Task
 from ital.tasks._pool import Pool, from_pool
@@ -48,6 +49,7 @@ def gaussian(classes: int = 10, dim: int = 30, *, per_class: int = 90, label_noi
     Raises:
         InputError: if a number is too small.
     """
+    require_whole(classes=classes, dim=dim, per_class=per_class)
     if classes < 3 or dim < 1 or per_class < 1:
         raise InputError(f"gaussian needs classes >= 3, dim >= 1, per_class >= 1, not {classes}, {dim}, {per_class}")
     return from_pool(

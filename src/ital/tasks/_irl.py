@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ital import mdp
+from ital._checks import require_whole
 from ital._types import Array
 from ital.errors import InputError
 from ital.mdp import Dynamics, Planning
@@ -98,6 +99,7 @@ def on_grid(
     **options: Any,
 ) -> Task:
     """A task of online IRL on a grid, which can be drawn as a map of rewards with the policy in arrows."""
+    require_whole(size=size)
     dynamics = mdp.grid(size, slip, death)
 
     @jax.jit
@@ -144,6 +146,7 @@ def irl_sparse(size: int = 8) -> Task:
     Raises:
         InputError: if the grid is too small for three cells.
     """
+    require_whole(size=size)
     if size < 2:
         raise InputError(f"three rewarding cells need a grid of size 2 at least, not {size}")
 

@@ -1,7 +1,6 @@
 """Tasks with a pool of labelled examples, seen by a learner and a (linear) teacher through different features."""
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ital import models, rationality, volume
+from ital._checks import is_finite, require_finite, shown
 from ital._platform import on_cpu
 from ital._types import Array, Params, PRNGKeyArray, Scalar
 from ital.errors import InputError
@@ -18,31 +18,7 @@ from ital.gradients import HIGHEST, Gradients, add_scaled, squared_norm
 from ital.losses import Loss, cross_entropy
 from ital.models import Init, LinearRows, Model
 from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World, as_float
-
-
-class Pool(NamedTuple):
-    """The data of one seed: two views of the same rows (paired), labels, the optimum in each view, and a test set.
-
-    Views carry no constant; it is appended later. Targets are K × (d+1), the bias last.
-
-    Attributes:
-        learner_x: the learner's view (N, d).
-        teacher_x: the teacher's view, row by row (N, d′).
-        labels: class indices (N,), or targets (N, K).
-        teacher_target: the teacher's optimum ω*.
-        learner_target: the learner's optimum ν*, or None where it is unknown (no ``distance`` is recorded then).
-        test_x: the learner's view of the test set.
-        test_labels: its labels.
-    """
-
-    learner_x: np.ndarray
-    teacher_x: np.ndarray
-    labels: np.ndarray
-    teacher_target: np.ndarray
-    learner_target: Params | None
-    test_x: np.ndarray
-    test_labels: np.ndarray
-
+from ital.tasks._pool_data import Pool, check, check_losses, check_model, start_of
 
 _NOTHING = np.empty((0, 0))
 PIECE = 2**26  # bytes that go to a GPU at a time
@@ -72,7 +48,7 @@ def from_pool(
     model: Model | None = None,
     title: str | None = None,
     beta_decay: float = 0.0,
-    init: str | Init = "uniform",
+    init: str | Init | None = None,
     eval_every: int = 10,
     label_noise: float = 0.0,
     top5: bool = False,
@@ -90,7 +66,7 @@ def from_pool(
         model: the learner's model; None for a linear one.
         title: its name in figures; the name if None.
         beta_decay: the share that β loses per step.
-        init: where learning starts.
+        init: where learning starts; None for the model's own default.
         eval_every: steps between measurements.
         label_noise: the probability with which, once per seed, a label of the pool is replaced (by another class, or by
             the label of another row); targets and test set stay clean.
@@ -105,14 +81,19 @@ def from_pool(
     Raises:
         InputError: if an argument or the data cannot be used; the message names the fault.
     """
-    if beta != "auto" and not (isinstance(beta, int | float | np.number) and math.isfinite(beta)):
-        raise InputError(f"beta must be a finite number or 'auto', not {beta!r}")
+    if beta != "auto" and not is_finite(beta):
+        raise InputError(f"beta must be a finite number or 'auto', not {shown(beta)}")
     if teacher_loss not in ("own", "zero"):
         raise InputError(f"teacher_loss must be 'own' or 'zero', not {teacher_loss!r}")
-    if not 0 <= label_noise <= 1:
-        raise InputError(f"label noise must be a probability in [0, 1], not {label_noise}")
+    if not is_finite(label_noise) or not 0 <= label_noise <= 1:
+        raise InputError(f"label noise must be a probability in [0, 1], not {shown(label_noise)}")
+    require_finite(beta_decay=beta_decay)
+    if not isinstance(loss, Loss):
+        raise InputError(f"task {name!r}: loss must be an ital.losses.Loss, not {shown(loss)}")
+    if model is not None and not isinstance(model, Model):
+        raise InputError(f"task {name!r}: model must be an ital.models.Model or None, not {shown(model)}")
     model = model or models.linear(loss)
-    if isinstance(pool, Pool):
+    if not callable(pool):
         handed = [check(name, pool, loss)]
         del pool  # so that a view which the caller has let go of makes room for its rows
         shared = _world(handed.pop(), loss, model, teacher_loss, put=_to_device)
@@ -139,7 +120,7 @@ def from_pool(
         beta_decay=beta_decay,
         metrics=metrics,
         panels=("distance", "accuracy", *(["top5_accuracy"] if top5 else []), "loss"),
-        init=Init.parse(init),
+        init=start_of(model, init),
         eval_every=eval_every,
         settings={**settings, "label_noise": label_noise},
         data_version=data_version,
@@ -149,7 +130,9 @@ def from_pool(
 @functools.cache  # equal tasks share one compiled program
 def _rules(model: Model, loss: Loss, top5: bool = False) -> Rules:
     def start(key: PRNGKeyArray, init: Init, world: World) -> Params:
-        return model.start(key, init, world.learner.x, world.teacher.target.shape[0])
+        params = model.start(key, init, world.learner.x, world.teacher.target.shape[0])
+        check_model(model, loss, params, world)
+        return params
 
     def draw(key: PRNGKeyArray, world: World, batch_size: int) -> Array:
         return jax.random.randint(key, (batch_size,), 0, world.learner.labels.shape[0])
@@ -293,7 +276,7 @@ def _target_losses(loss: Loss, x: LinearRows, target: np.ndarray, labels: np.nda
 
 @functools.partial(jax.jit, static_argnums=0)
 def _losses(loss: Loss, x: Array, target: Array, labels: Array) -> Array:
-    return loss.value(jnp.matmul(x, target.T, precision=HIGHEST), labels)
+    return check_losses(loss, loss.value(jnp.matmul(x, target.T, precision=HIGHEST), labels), len(x))
 
 
 def _with_noise(world: World, loss: Loss, probability: float, seed: int, teacher_loss: str) -> World:
@@ -321,58 +304,6 @@ def _as_labels(y: np.ndarray, loss: Loss) -> np.ndarray:
     if loss.classes:
         return y.astype(np.int32)
     return as_float(y[:, None] if y.ndim == 1 else y)
-
-
-def check(name: str, pool: Pool, loss: Loss) -> Pool:
-    """Refuses data that cannot be taught, in one line that names the fault; returns it otherwise."""
-
-    def refuse(fault: str) -> None:
-        raise InputError(f"task {name!r}: {fault}")
-
-    arrays = {field: np.asarray(value) for field, value in pool._asdict().items() if field != "learner_target"}
-    rows = len(arrays["labels"])
-    if rows == 0:
-        refuse("the pool has no rows")
-    if len(arrays["test_labels"]) == 0:
-        refuse("the test set has no rows")
-    for view in ("learner_x", "teacher_x"):
-        if arrays[view].ndim != 2 or len(arrays[view]) != rows:
-            refuse(f"{view} has shape {arrays[view].shape}, but there are {rows} labels: views are paired row by row")
-    if arrays["test_x"].shape != (len(arrays["test_labels"]), arrays["learner_x"].shape[1]):
-        refuse(
-            f"test_x has shape {arrays['test_x'].shape}, expected "
-            f"{(len(arrays['test_labels']), arrays['learner_x'].shape[1])} to fit test_labels and learner_x"
-        )
-    for field, array in arrays.items():
-        if not np.issubdtype(array.dtype, np.number) or not _all_finite(array):
-            refuse(f"{field} holds values that are not finite numbers")
-    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(pool.learner_target)):
-        refuse("learner_target holds values that are not finite numbers")
-    outputs = len(arrays["teacher_target"])
-    columns = arrays["teacher_x"].shape[1] + 1
-    if arrays["teacher_target"].shape != (outputs, columns):
-        refuse(
-            f"teacher_target has shape {arrays['teacher_target'].shape}, expected (K, {columns}): "
-            "a column per feature and the bias last"
-        )
-    if isinstance(pool.learner_target, np.ndarray | jax.Array):
-        expected = (outputs, arrays["learner_x"].shape[1] + 1)
-        if pool.learner_target.shape != expected:
-            refuse(f"learner_target has shape {pool.learner_target.shape}, expected {expected}")
-    for field in ("labels", "test_labels"):
-        labels = arrays[field]
-        if loss.classes and (
-            labels.ndim != 1 or (labels != labels.astype(np.int64)).any() or labels.min() < 0 or labels.max() >= outputs
-        ):
-            refuse(f"{field} must be class indices 0 … {outputs - 1} (found {labels.min():g} … {labels.max():g})")
-        if not loss.classes and labels.shape != (len(labels), outputs) and (labels.ndim, outputs) != (1, 1):
-            refuse(f"{field} has shape {labels.shape}, expected ({len(labels)}, {outputs})")
-    return pool
-
-
-def _all_finite(array: np.ndarray) -> bool:
-    """Part by part: the answer for a large pool takes no memory of its size."""
-    return all(np.isfinite(array[first : first + 8192]).all() for first in range(0, len(array), 8192))
 
 
 __all__ = ["Pool", "from_pool"]

@@ -6,6 +6,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ital import losses
+from ital._checks import require_whole
 from ital.errors import InputError
 from ital.tasks._base import Task
 from ital.tasks._pool import Pool, from_pool
@@ -51,6 +52,7 @@ def regression(dim: int = 100, *, points: int = 600, label_noise: float = 0.0) -
     Example:
         >>> ital.teach(ital.tasks.regression(dim=20), steps=200, seeds=5).summary()
     """
+    require_whole(dim=dim, points=points)
     if dim < 1 or points < 2:
         raise InputError(f"regression needs dim >= 1 and points >= 2, not dim={dim}, points={points}")
     return from_pool(

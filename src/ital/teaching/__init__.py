@@ -5,6 +5,7 @@ A run is described by :class:`Run`; :func:`open_sessions` makes sessions of part
 """
 
 from ital.teaching._block import BLOCK, at_start
+from ital.teaching._footprint import bytes_per_seed, check_footprint
 from ital.teaching._lanes import open_sessions, situation, version_of
 from ital.teaching._program import (
     Carry,
@@ -37,6 +38,8 @@ __all__ = [
     "Session",
     "Watched",
     "at_start",
+    "bytes_per_seed",
+    "check_footprint",
     "check_world",
     "draw",
     "first_lesson",

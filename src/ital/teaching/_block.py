@@ -25,6 +25,7 @@ from ital.results import FINITE, RESERVED
 from ital.tasks import World
 from ital.teaching._program import (
     AUTO,
+    OUTSIDE,
     START,
     STEPS,
     Carry,
@@ -96,16 +97,29 @@ def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, 
     sums = jax.tree.map(lambda s: jnp.zeros(s.shape, s.dtype), shapes)
     carry, sums = jax.lax.while_loop(lambda state: state[0].step < end, chunk, (carry, sums))
 
+    outside = sums.pop(OUTSIDE)
     params = carry.lanes.params
     measure = jax.vmap(program.rules.measure, in_axes=(0, None))
     metrics = jax.vmap(measure, in_axes=(0, numbers.world_axes(program).truth))(params, numbers.worlds.truth)
+    _check_metrics(metrics, carry.lanes.params)
     taken_names = set(sums) & {*metrics, *RESERVED}
     if taken_names:
         raise InputError(f"a learner's signal cannot be called {sorted(taken_names)[0]!r}: that name is taken")
+    metrics[OUTSIDE] = outside
     metrics[FINITE] = jax.vmap(jax.vmap(_all_finite))(params)
     signals = jax.tree.map(lambda s: s / jnp.maximum(end - first, 1), sums)
     watched = jax.tree.map(lambda leaf: leaf[0], params) if program.watched else ()
     return carry, Measurement(metrics, signals, watched)
+
+
+def _check_metrics(metrics: Any, params: Params) -> None:
+    """Refuses measurements that are not one number per lane."""
+    if not isinstance(metrics, dict):
+        raise InputError(f"a task's measure must return a dictionary of numbers, not {type(metrics).__name__}")
+    lanes = jax.tree.leaves(params)[0].shape[:2]
+    for name, values in metrics.items():
+        if values.shape != lanes:
+            raise InputError(f"metric {name!r} must be one number, not an array of shape {values.shape[2:]}")
 
 
 def _all_finite(params: Params) -> Array:

@@ -73,7 +73,13 @@ def open_sessions(task: Task, teacher: AnyTeacher, learners: Sequence[Learner], 
         return layout.cut(np.asarray(_block.auto_beta_per_seed(*shared, per_seed)))
 
     make_session = functools.partial(
-        Session, init=init, steps=run.steps, eval_every=eval_every, layout=layout, exam=task.exam
+        Session,
+        init=init,
+        steps=run.steps,
+        eval_every=eval_every,
+        layout=layout,
+        teacher=teacher.name,
+        exam=task.exam,
     )
     context = situation(task, teacher, run, auto_beta)
     by_rule: dict[Rule, list[tuple[Learner, float, Form]]] = {}

@@ -1,5 +1,6 @@
 """What the loop is made of: the program, its numbers, and what it carries from step to step."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -16,6 +17,8 @@ VERSION = 1  # of the loop: raised whenever the same seed would see other exampl
 
 # Streams of random numbers of a seed, kept apart by fold_in.
 START, STEPS, AUTO = 0, 1, 2
+
+OUTSIDE = "_outside"  # a signal of every step: is the teacher's index outside of the mini-batch?
 
 
 class Program(NamedTuple):
@@ -193,6 +196,11 @@ class Measurement(NamedTuple):
     metrics: Any
     signals: Any
     watched: Any
+
+
+def named(function: Callable[..., Any]) -> str:
+    """The name of a function in an error, as it is written in its file."""
+    return getattr(inspect.unwrap(getattr(function, "func", function)), "__qualname__", repr(function))
 
 
 def whole(number: int) -> np.ndarray:

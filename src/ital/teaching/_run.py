@@ -3,13 +3,15 @@
 import inspect
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import numpy as np
 
 from ital import _registry, tasks, teachers
+from ital._checks import is_finite, is_whole, require_whole, shown
+from ital._memory import check_memory
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.learners import make as make_learner
@@ -18,6 +20,9 @@ from ital.steps import Form
 from ital.steps import make as make_form
 from ital.tasks import Task, World
 from ital.teachers import AnyTeacher, OmniscientTeacher
+
+SEED_BYTES = 64  # of a seed alone, before it has a world
+FEWER = "take fewer seeds, fewer methods or a larger eval_every"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -57,8 +62,15 @@ class Run:
 
     @property
     def seed_list(self) -> list[int]:
-        """Every seed."""
-        return list(range(self.seeds)) if isinstance(self.seeds, int | np.integer) else list(self.seeds)
+        """Every seed; refuses what names none."""
+        seeds = self.seeds
+        if is_whole(seeds):
+            check_memory(f"{seeds} seeds", SEED_BYTES * max(0, int(seeds)), "take fewer")  # type: ignore[arg-type]
+            return list(range(int(seeds)))  # type: ignore[arg-type]
+        listed = list(seeds) if isinstance(seeds, Iterable) else [seeds]
+        if not all(map(is_whole, listed)):
+            raise InputError(f"seeds must be a whole number or several, not {shown(seeds)}")
+        return listed
 
     def start_on(self, task: Task) -> Init:
         """Where learning starts.
@@ -94,6 +106,8 @@ class Run:
         Raises:
             InputError: if the forms make different programs.
         """
+        if not isinstance(self.form, str | Form | Sequence):
+            raise InputError(f"form must be rate, length:L, length:L:decay or safe, not {shown(self.form)}")
         forms = [make_form(self.form)] * learners if isinstance(self.form, str | Form) else list(self.form)
         if len({form.take for form in forms}) > 1:
             raise InputError("all learners of one call must share a form of step; they may differ in its numbers")
@@ -109,13 +123,17 @@ class Run:
         Raises:
             InputError: if a number is out of range, or a seed or method is given twice.
         """
-        names, seeds = [learner.name for learner in learners], self.seed_list
+        names = [learner.name for learner in learners]
         counts = {"steps": self.steps, "batch_size": self.batch_size, "eval_every": self.interval_on(task)}
+        require_whole(**counts)
         for name, value in counts.items():
-            if not isinstance(value, int | np.integer) or isinstance(value, bool):
-                raise InputError(f"{name} must be a whole number, not {value!r}")
             if not 1 <= value < 2**31:
                 raise InputError(f"{name} must be at least 1 and below 2**31, not {value}")
+        count = int(self.seeds) if is_whole(self.seeds) else 1  # type: ignore[arg-type]
+        rows = self.steps // self.interval_on(task) + 2
+        curves = f"curves of {count} seeds, {len(names)} methods and {rows} measurements"
+        check_memory(curves, count * len(names) * rows * np.dtype(np.float32).itemsize, FEWER)
+        seeds = self.seed_list
         lr = self.lr
         if not isinstance(lr, int | float | np.number) or not (math.isfinite(np.float32(lr)) and np.float32(lr) > 0):
             raise InputError(f"lr (the step size) must be positive and finite, not {lr!r}")
@@ -127,14 +145,10 @@ class Run:
             most_common = Counter[Any](values).most_common(1)
             if most_common[0][1] > 1:
                 raise InputError(f"{kind} {most_common[0][0]} is given twice")
-        if not all(isinstance(seed, int | np.integer) for seed in seeds):
-            raise InputError(f"seeds must be a whole number or several, not {seeds!r}")
         if min(seeds) < 0 or max(seeds) >= 2**31:
             raise InputError(f"seeds must lie in [0, 2**31), not {min(seeds) if min(seeds) < 0 else max(seeds)}")
-        if isinstance(self.beta, str) and self.beta != "auto":
-            raise InputError(f"beta must be a finite number or 'auto', not {self.beta!r}")
-        if self.beta is not None and not isinstance(self.beta, str) and not math.isfinite(float(self.beta)):
-            raise InputError(f"beta must be a finite number or 'auto', not {self.beta}")
+        if not (self.beta is None or is_finite(self.beta) or (isinstance(self.beta, str) and self.beta == "auto")):
+            raise InputError(f"beta must be a finite number or 'auto', not {shown(self.beta)}")
 
 
 def takes_run(*fixed: str) -> Callable[[Function], Function]:
@@ -181,7 +195,7 @@ def parts(
     """
     task = tasks.make(task) if isinstance(task, str) else task
     teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
-    listed: Sequence[Any] = [learner] if isinstance(learner, str | Learner) or callable(learner) else learner
+    listed: Sequence[Any] = learner if isinstance(learner, list | tuple) and type(learner) is not Learner else [learner]
     learners = [make_learner(part) if isinstance(part, str) else part for part in listed]
     expected: list[tuple[str, Any, type | tuple[type, ...], str]] = [
         ("task", task, Task, "ital.tasks.regression()"),

@@ -10,12 +10,13 @@ import numpy as np
 
 from ital._devices import Layout
 from ital._types import Array
+from ital.errors import InputError
 from ital.learners import Learner
 from ital.models import Init
 from ital.results import FINITE, PATH, SIGNAL
 from ital.tasks import Exam
 from ital.teaching import _block
-from ital.teaching._program import Carry, Measurement, Numbers, Program, spread, whole
+from ital.teaching._program import OUTSIDE, Carry, Measurement, Numbers, Program, spread, whole
 
 SECONDS_PER_BLOCK = 0.5
 
@@ -46,6 +47,7 @@ class Session:
         steps: number of steps of the run.
         eval_every: steps between measurements that are kept.
         layout: the devices that share the seeds.
+        teacher: name of the teacher, for errors.
         exam: the task's exam, if it has one.
     """
 
@@ -59,9 +61,11 @@ class Session:
         steps: int,
         eval_every: int,
         layout: Layout,
+        teacher: str = "",
         exam: Exam | None = None,
     ) -> None:
         self.program, self.learners, self.layout = program, learners, layout
+        self.teacher = teacher
         self.numbers = numbers.placed(layout.copied, layout.spread, program.axes)
         self.steps, self.eval_every, self.exam = steps, eval_every, exam
         self.stride = int(numbers.every)
@@ -96,18 +100,35 @@ class Session:
 
         Returns:
             What was measured.
+
+        Raises:
+            InputError: if the teacher chose an index outside of the mini-batch.
         """
         first = int(self.carry.step)
         intervals = min(intervals, _block.BLOCK, -(-(self.steps - first) // self.stride))
         measured = self._run(self.numbers, intervals)
         ends = first + self.stride * np.arange(1, intervals + 1)
-        return Block(np.minimum(ends, self.steps), self._rows(measured, intervals))
+        steps, rows = np.minimum(ends, self.steps), self._rows(measured, intervals)
+        self._check_choices(rows.pop(OUTSIDE), [first, *map(int, steps)])
+        return Block(steps, rows)
+
+    def _check_choices(self, outside: np.ndarray, bounds: Sequence[int]) -> None:
+        """Refuses choices outside of the mini-batch, given for each interval between two of the steps ``bounds``."""
+        intervals, _, lanes = np.nonzero(outside)
+        if len(intervals):
+            i, lane = intervals[0], self.learners[lanes[0]].name
+            raise InputError(
+                f"teacher {self.teacher!r} chose an index outside of the mini-batch in steps {bounds[i]} to "
+                f"{bounds[i + 1] - 1} (method {lane!r}): it must choose one of 0 to {self.program.batch_size - 1}"
+            )
 
     @functools.cached_property
     def at_start(self) -> Block:
         """The measurement before the first step: an interval of no steps."""
         measured = self._run(self.numbers._replace(every=self.layout.copied(whole(0))), 1)
-        return Block(np.zeros(1, int), self._rows(measured._replace(signals={}), 1))
+        rows = self._rows(measured._replace(signals={}), 1)
+        rows.pop(OUTSIDE)  # nothing was chosen yet
+        return Block(np.zeros(1, int), rows)
 
     def _run(self, numbers: Numbers, intervals: int) -> Measurement:
         self.carry, measured = _block.run_block(self.program, numbers, self.carry, whole(intervals))

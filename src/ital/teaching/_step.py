@@ -1,19 +1,22 @@
 """One step of one lane, as in Algorithm 1: sample, feedback, choose, update."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ital import theory, volume
+from ital._checks import shown
 from ital._types import Array, Params, PRNGKeyArray
 from ital.errors import InputError
 from ital.gradients import Gradients, add_scaled, squared_norm
-from ital.learners import Lesson
+from ital.learners import Lesson, Update
 from ital.tasks import Rules, World
 from ital.teachers import LearnerView, TeacherView
-from ital.teaching._program import Drawn, Lane, LaneNumbers, Moment, Program, Scene
+from ital.teaching._program import OUTSIDE, Drawn, Lane, LaneNumbers, Moment, Program, Scene, named
 
 
 def draw(program: Program, world: World, key: PRNGKeyArray) -> Drawn:
@@ -66,18 +69,31 @@ def choose(
     volumes = rules.volumes(scene.feedback, scene.teacher_examples, target, lr)
     view = TeacherView(volumes, scene.feedback, scene.teacher_examples, target, lr, *moment)
     if not program.omniscient:
-        return _index(program.teacher(drawn.noise, view, numbers.teacher))
+        return _index(program, program.teacher(drawn.noise, view, numbers.teacher))
     gradients = rules.gradients(params, scene.examples, scene.feedback)
     progress = gradients.inner(add_scaled(params, -1.0, world.truth.target))
     volumes = volume.exact(lr, gradients.squared_norms, progress)
     learner = LearnerView(volumes, params, world.truth.target)
-    return _index(program.teacher(drawn.noise, view, learner, numbers.teacher))
+    return _index(program, program.teacher(drawn.noise, view, learner, numbers.teacher))
 
 
-def _index(chosen: Any) -> Array:
-    """A teacher's choice, refused if it is not one whole number."""
-    if chosen is None or jnp.shape(chosen) != () or not jnp.issubdtype(jnp.result_type(chosen), jnp.integer):
-        raise InputError(f"a teacher must choose one index of the mini-batch, a whole number, not {chosen}")
+def _index(program: Program, chosen: Any) -> Array:
+    """A teacher's choice, refused if it is not one whole number, or a constant that is no index.
+
+    An index that only the running program knows is looked at after each block: see ``OUTSIDE``.
+    """
+    number = isinstance(chosen, int | np.integer | np.ndarray | jax.Array) and not isinstance(chosen, bool)
+    if not number or jnp.shape(chosen) != () or not jnp.issubdtype(jnp.result_type(chosen), jnp.integer):
+        returned = f"an array of shape {jnp.shape(chosen)}" if isinstance(chosen, jax.Array) else repr(chosen)
+        raise InputError(
+            f"a teacher ({named(program.teacher)}) must choose one index of the mini-batch, a whole number, "
+            f"not {returned}"
+        )
+    if not isinstance(chosen, jax.core.Tracer) and not 0 <= chosen < program.batch_size:
+        raise InputError(
+            f"a teacher ({named(program.teacher)}) chose index {chosen}: the mini-batch has the indices "
+            f"0 to {program.batch_size - 1}"
+        )
     return jnp.asarray(chosen)
 
 
@@ -136,18 +152,46 @@ def teaching_step(
         The learner after the step, and the signals to record.
 
     Raises:
-        InputError: if the update returns parameters of another shape.
+        InputError: if the update returns something else, or parameters, memory or signals of another shape.
     """
     scene = meet(program, world, drawn, lane.params, lane.previous)
     lesson = show(program, world, drawn, scene, moment, lane.params, numbers)
     update = program.rule.update(lesson, numbers.learner, lane.params, lane.memory)
-    if jax.tree.map(jnp.shape, update.params) != jax.tree.map(jnp.shape, lane.params):
-        raise InputError("a learner's update must return parameters of the shape that it was given")
+    _check_update(program, update, lane)
     after = lesson.toward(lane.params, update.params)
-    signals = dict(update.signals)
+    signals = {**update.signals, OUTSIDE: (lesson.chosen < 0) | (lesson.chosen >= program.batch_size)}
     if program.diagnostics:
         signals |= _theorem(lesson, lane.params, after, world.truth.target)
     return Lane(after, update.memory, program.rules.keep(scene.feedback)), signals
+
+
+def _check_update(program: Program, update: Any, lane: Lane) -> None:
+    """Refuses what cannot be the learner after a step."""
+    whose = f"a learner's update ({named(program.rule.update)})"
+    if not isinstance(update, Update):
+        returned = "a plain tuple" if isinstance(update, tuple) else f"{type(update).__name__}"
+        raise InputError(f"{whose} must return ital.learners.Update(params, memory, signals), not {returned}")
+    if _shapes(update.params) != _shapes(lane.params):
+        raise InputError(f"{whose} must return parameters of the shape that it was given")
+    given, kept = _shapes(lane.memory, types=True), _shapes(update.memory, types=True)
+    if given != kept:
+        raise InputError(f"{whose} must return a memory of the form that init made: {kept}, expected {given}")
+    if not isinstance(update.signals, Mapping):
+        raise InputError(f"{whose} must return signals as a dictionary, not {shown(update.signals)}")
+    for name, signal in update.signals.items():
+        if not isinstance(signal, int | float | np.number | np.ndarray | jax.Array) or jnp.shape(signal) != ():
+            what = f"shape {jnp.shape(signal)}" if isinstance(signal, np.ndarray | jax.Array) else shown(signal)
+            raise InputError(f"{whose}: signal {name!r} must be one number, not {what}")
+
+
+def _shapes(tree: Any, types: bool = False) -> str:
+    """Structure and shapes of a pytree (and the types of its numbers) in a line."""
+
+    def described(leaf: Any) -> str:
+        numeric = isinstance(leaf, int | float | np.number | np.ndarray | jax.Array)
+        return f"{jnp.result_type(leaf) if types else ''}{list(jnp.shape(leaf))}" if numeric else type(leaf).__name__
+
+    return " ".join(str(jax.tree.map(described, tree)).replace("'", "").split())
 
 
 def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> dict[str, Array]:

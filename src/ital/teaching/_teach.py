@@ -1,5 +1,6 @@
 """Teaching: learners on seeds, and their curves."""
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -7,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 import jax
 
 from ital._progress import show_progress
+from ital.errors import DivergenceWarning
 from ital.learners import Learner
-from ital.results import Recording, summarise
+from ital.results import Recording, divergence_note, summarise
 from ital.tasks import Task
 from ital.teachers import AnyTeacher
+from ital.teaching._footprint import check_footprint
 from ital.teaching._lanes import open_sessions
 from ital.teaching._run import make_run, parts, takes_run
 
@@ -81,6 +84,9 @@ def teach(
     Raises:
         InputError: if the parts or the numbers make no run; the message says why in a line.
 
+    Warns:
+        DivergenceWarning: if parameters of a learner are no longer finite on some seed.
+
     Example:
         >>> result = ital.teach("regression", "cooperative", ["imt", "ital"], steps=200, seeds=5)
         >>> result.plot().savefig("curves.png")
@@ -88,6 +94,7 @@ def teach(
     task, teacher, learners = parts(task, teacher, learner)
     run = make_run(settings)
     run.check(task, learners)
+    check_footprint(task, run, len(learners), run.seed_list)
     sessions = open_sessions(task, teacher, learners, run)
     recording = Recording(sessions)
     with show_progress(f"{task.name}, {teacher.name} teacher", recording.total, progress) as show:
@@ -105,6 +112,9 @@ def teach(
         "batch_size": run.batch_size,
         "step_form": run.forms(len(learners))[0].name,
     }
+    notes = [divergence_note(curves, learner.name) for learner in learners]
+    if any(notes):
+        warnings.warn(" ".join(filter(None, notes)), DivergenceWarning, stacklevel=2)
     final = {
         learner.name: jax.tree.map(lambda leaf, lane=lane: leaf[:, lane].copy(), session.state.lanes.params)
         for session in sessions

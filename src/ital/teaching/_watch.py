@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from ital._checks import require_whole
+from ital.errors import InputError
 from ital.learners import Learner
 from ital.tasks import Task
 from ital.teachers import AnyTeacher
+from ital.teaching._footprint import check_footprint
 from ital.teaching._lanes import open_sessions
 from ital.teaching._run import Run, make_run, parts, takes_run
 from ital.teaching._session import Session
@@ -104,9 +107,13 @@ def watch(
     """
     task, teacher, watched = parts(task, teacher, learner)
     run = make_run(settings, seeds=[seed], eval_every=None) if run is None else run
-    every = max(1, -(-run.steps // max(1, frames)))
+    require_whole(frames=frames)
+    if frames < 1:
+        raise InputError(f"frames must be at least 1, not {frames}")
+    replace(run, seeds=[seed]).check(task, watched)
+    every = max(1, -(-run.steps // frames))
     run = replace(run, seeds=[seed], eval_every=every, diagnostics=False)
-    run.check(task, watched)
+    check_footprint(task, run, len(watched), run.seed_list)
     sessions = open_sessions(task, teacher, watched, run)
     params: dict[str, Any] = {}
     for number, session in enumerate(sessions):

@@ -1,0 +1,40 @@
+"""Refusals that several packages share, each in one line: what is wrong, and what is allowed."""
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+from ital.errors import InputError
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number: not a text, not a truth value, not 2.0."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a value is one finite real number."""
+    number = isinstance(value, numbers.Real | np.number) or (isinstance(value, np.ndarray) and value.shape == ())
+    return number and not isinstance(value, bool) and math.isfinite(float(value))
+
+
+def require_whole(**values: Any) -> None:
+    """Refuses values that are not whole numbers, by their names."""
+    for name, value in values.items():
+        if not is_whole(value):
+            raise InputError(f"{name} must be a whole number, not {shown(value)}")
+
+
+def require_finite(**values: Any) -> None:
+    """Refuses values that are not finite numbers, by their names."""
+    for name, value in values.items():
+        if not is_finite(value):
+            raise InputError(f"{name} must be a finite number, not {shown(value)}")
+
+
+def shown(value: Any) -> str:
+    """A value as an error quotes it: in one line, not too long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."

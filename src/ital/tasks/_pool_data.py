@@ -1,0 +1,156 @@
+"""The data of a task with a pool, and what makes none."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ital._checks import shown
+from ital._types import Array, Params
+from ital.errors import InputError
+from ital.losses import Loss
+from ital.models import Init, Model
+from ital.tasks._base import World
+
+
+class Pool(NamedTuple):
+    """The data of one seed: two views of the same rows (paired), labels, the optimum in each view, and a test set.
+
+    Views carry no constant; it is appended later. Targets are K × (d+1), the bias last.
+
+    Attributes:
+        learner_x: the learner's view (N, d).
+        teacher_x: the teacher's view, row by row (N, d′).
+        labels: class indices (N,), or targets (N, K).
+        teacher_target: the teacher's optimum ω*.
+        learner_target: the learner's optimum ν*, or None where it is unknown (no ``distance`` is recorded then).
+        test_x: the learner's view of the test set.
+        test_labels: its labels.
+    """
+
+    learner_x: np.ndarray
+    teacher_x: np.ndarray
+    labels: np.ndarray
+    teacher_target: np.ndarray
+    learner_target: Params | None
+    test_x: np.ndarray
+    test_labels: np.ndarray
+
+
+def check(name: str, pool: Any, loss: Loss) -> Pool:
+    """Refuses data that cannot be taught, in one line that names the fault; returns it otherwise."""
+    if not isinstance(pool, Pool):
+        raise InputError(
+            f"task {name!r}: a pool must be an ital.tasks.Pool, or a function that returns one, not {shown(pool)}"
+        )
+
+    def refuse(fault: str) -> None:
+        raise InputError(f"task {name!r}: {fault}")
+
+    arrays = {field: _array(name, field, value) for field, value in pool._asdict().items() if field != "learner_target"}
+    rows = len(arrays["labels"])
+    if rows == 0:
+        refuse("the pool has no rows")
+    if len(arrays["test_labels"]) == 0:
+        refuse("the test set has no rows")
+    for view in ("learner_x", "teacher_x"):
+        if arrays[view].ndim != 2 or len(arrays[view]) != rows:
+            refuse(f"{view} has shape {arrays[view].shape}, but there are {rows} labels: views are paired row by row")
+    if arrays["test_x"].shape != (len(arrays["test_labels"]), arrays["learner_x"].shape[1]):
+        refuse(
+            f"test_x has shape {arrays['test_x'].shape}, expected "
+            f"{(len(arrays['test_labels']), arrays['learner_x'].shape[1])} to fit test_labels and learner_x"
+        )
+    for field, array in arrays.items():
+        if not np.issubdtype(array.dtype, np.number) or not _all_finite(array):
+            refuse(f"{field} holds values that are not finite numbers")
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(pool.learner_target)):
+        refuse("learner_target holds values that are not finite numbers")
+    outputs = len(arrays["teacher_target"])
+    columns = arrays["teacher_x"].shape[1] + 1
+    if arrays["teacher_target"].shape != (outputs, columns):
+        refuse(
+            f"teacher_target has shape {arrays['teacher_target'].shape}, expected (K, {columns}): "
+            "a column per feature and the bias last"
+        )
+    if isinstance(pool.learner_target, np.ndarray | jax.Array):
+        expected = (outputs, arrays["learner_x"].shape[1] + 1)
+        if pool.learner_target.shape != expected:
+            refuse(f"learner_target has shape {pool.learner_target.shape}, expected {expected}")
+    for field in ("labels", "test_labels"):
+        labels = arrays[field]
+        if loss.classes and (
+            labels.ndim != 1 or (labels != labels.astype(np.int64)).any() or labels.min() < 0 or labels.max() >= outputs
+        ):
+            refuse(f"{field} must be class indices 0 … {outputs - 1} (found {labels.min():g} … {labels.max():g})")
+        if not loss.classes and labels.shape != (len(labels), outputs) and (labels.ndim, outputs) != (1, 1):
+            refuse(f"{field} has shape {labels.shape}, expected ({len(labels)}, {outputs})")
+    return pool
+
+
+def _all_finite(array: np.ndarray) -> bool:
+    """Part by part: the answer for a large pool takes no memory of its size."""
+    return all(np.isfinite(array[first : first + 8192]).all() for first in range(0, len(array), 8192))
+
+
+def _array(name: str, field: str, value: Any) -> np.ndarray:
+    """A field of a pool; refuses what is no array of numbers."""
+    try:
+        array = np.asarray(value)
+    except (TypeError, ValueError):  # rows of different lengths
+        array = np.asarray(None)
+    if array.ndim == 0:
+        raise InputError(f"task {name!r}: {field} must be an array with a row for each example, not {shown(value)}")
+    return array
+
+
+def start_of(model: Model, init: str | Init | None) -> Init:
+    """Where learning starts: as asked, or as the model does by default."""
+    return model.init if init is None else Init.parse(init)
+
+
+def check_model(model: Model, loss: Loss, params: Params, world: World) -> None:
+    """Refuses a model whose outputs do not fit the pool, a loss that is not one number, a target of another shape."""
+    rows, outputs = world.learner.labels.shape[0], world.teacher.target.shape[0]
+    alpha = _traced(f"model {model.name!r} cannot be applied to the pool", model.outputs, params, world.learner.x)
+    if alpha.shape != (rows, outputs):
+        raise InputError(
+            f"model {model.name!r} gives outputs of shape {alpha.shape[1:]} for an example, expected ({outputs},): "
+            "one for each row of teacher_target"
+        )
+    derivative = _traced(f"loss {loss.name!r} cannot be applied", loss.derivative, alpha, world.learner.labels)
+    if derivative.shape != alpha.shape:
+        raise InputError(f"the derivative of loss {loss.name!r} has shape {derivative.shape}, expected {alpha.shape}")
+    target = world.truth.target
+    if target is not None and _shapes(target) != _shapes(params):
+        raise InputError(
+            f"learner_target has shape {_shapes(target)}, but the parameters of model {model.name!r} have "
+            f"{_shapes(params)}: give the optimum of this model, or None where it is unknown"
+        )
+
+
+def check_losses(loss: Loss, values: Array, rows: int) -> Array:
+    """Refuses losses that are not one number per example; returns them otherwise."""
+    if values.shape != (rows,):
+        raise InputError(
+            f"loss {loss.name!r} must be one number per example, shape ({rows},) on {rows} rows, not {values.shape}"
+        )
+    return values
+
+
+def _traced(fault: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The shape of a result; what goes wrong on the way is told in one line."""
+    try:
+        return jax.eval_shape(function, *arguments)
+    except InputError:
+        raise
+    except Exception as error:  # the function is the user's
+        reason = str(error).strip().splitlines() or [type(error).__name__]
+        raise InputError(f"{fault}: {reason[0]}") from error
+
+
+def _shapes(tree: Any) -> Any:
+    """The shape of an array, or the shapes of several."""
+    shapes = [np.shape(leaf) for leaf in jax.tree.leaves(tree)]
+    return shapes[0] if len(shapes) == 1 else shapes

@@ -1,0 +1,70 @@
+"""What a run needs of memory, estimated from shapes before anything is computed."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+
+from ital import _random
+from ital._memory import check_memory
+from ital.tasks import Task, World, stack_worlds
+from ital.teaching._block import CHUNK
+from ital.teaching._run import Run
+
+COPIES = 4  # of the parameters: before and after a step, and gradients
+FEW_SEEDS, FEW_EXAMPLES = 100, 2**14  # at once; what is below needs no estimate
+
+
+def check_footprint(task: Task, run: Run, learners: int, seeds: Sequence[int]) -> None:
+    """Refuse a run whose worlds, mini-batches and parameters would not fit into memory together.
+
+    Only runs of many seeds or large mini-batches are looked at: it costs two worlds and a few milliseconds.
+
+    Args:
+        task: the task.
+        run: the numbers of the run.
+        learners: number of learners.
+        seeds: the seeds that are computed at once.
+
+    Raises:
+        InputError: if the estimate is larger than the free memory.
+    """
+    if len(seeds) <= FEW_SEEDS and len(seeds) * run.batch_size <= FEW_EXAMPLES:
+        return
+    needed = len(seeds) * bytes_per_seed(task, run, learners, [task.world(seed) for seed in seeds[:2]])
+    what = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''} with mini-batches of {run.batch_size} examples"
+    check_memory(what, needed, "take fewer seeds or a smaller batch size")
+
+
+def bytes_per_seed(task: Task, run: Run, learners: int, worlds: Sequence[World]) -> int:
+    """Bytes of a seed: of its own world, of the mini-batches that are drawn at once, and of its lanes' parameters.
+
+    Args:
+        task: the task.
+        run: the numbers of the run.
+        learners: number of learners.
+        worlds: the worlds of one seed or two.
+
+    Returns:
+        The estimate.
+    """
+    rules = task.rules
+
+    def shapes(world: World) -> tuple[Any, Any, Any]:
+        key = _random.key(0)
+        drawn = rules.draw(key, world, run.batch_size)
+        shown = rules.show(world.learner, drawn), rules.show(world.teacher.examples, drawn)
+        return rules.start(key, run.start_on(task), world), drawn, shown
+
+    params, drawn, shown = jax.eval_shape(shapes, worlds[0])
+    stacked, axes = stack_worlds(worlds)
+    own = [leaf for leaf, axis in zip(jax.tree.leaves(stacked), axes, strict=True) if axis == 0]
+    per_example = run.batch_size * np.dtype(np.int32).itemsize  # a random order, and a loss for each learner
+    batches = CHUNK * (_size(drawn) + per_example) + _size(shown) + learners * per_example
+    return _size(own) // len(worlds) + batches + COPIES * learners * _size(params)
+
+
+def _size(tree: Any) -> int:
+    """Bytes of all arrays of a pytree, or of what has their shapes."""
+    return sum(int(np.prod(np.shape(leaf))) * np.dtype(leaf.dtype).itemsize for leaf in jax.tree.leaves(tree))
