@@ -45,7 +45,7 @@ def from_arrays(
     teacher_target: Any = None,
     learner_target: Any = None,
     beta: float | str = "auto",
-    init: str | Init = "uniform",
+    init: str | Init | None = None,
     eval_every: int = 10,
     label_noise: float = 0.0,
     data_version: str | None = None,
