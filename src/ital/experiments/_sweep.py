@@ -47,6 +47,11 @@ class Sweep:
     files: list[Path]
     lanes_computed: int
 
+    def __repr__(self) -> str:
+        methods = ", ".join(map(str, self.grid["method"].values))
+        size = f"{self.grid.sizes['lr']} × {self.grid.sizes['beta']} settings"
+        return f"Sweep({self.task.name!r}: {methods}; {size}, {len(self.files)} files)"
+
     def verdicts(self) -> list[tuning.Verdict]:
         """Each method at its best, and who wins: after 500 and 1000 steps and at the end.
 

@@ -1,6 +1,7 @@
 """Pictures of results; charts as data that figures and reports are drawn from."""
 
 from ital.figures import charts
+from ital.figures._card import card
 from ital.figures._curves import colours, curve_panel, in_legend_order, label, plot_curves, save
 from ital.figures._maps import plot_sweep, sweep_panels
 from ital.figures._pictures import animate, extent, picture_of, plot_pictures
@@ -8,6 +9,7 @@ from ital.figures._scaling import plot_scaling
 
 __all__ = [
     "animate",
+    "card",
     "charts",
     "colours",
     "curve_panel",

@@ -35,14 +35,14 @@ def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Fi
     Raises:
         InputError: if the task cannot be drawn.
     """
-    from matplotlib.figure import Figure
+    from ital.figures._display import NotebookFigure
 
     picture = picture_of(watched.task)
     last = watched.steps[-1]
     frames = [int(np.argmin(np.abs(watched.steps - step))) for step in steps or (0, last // 4, last // 2, last)]
     frames = list(dict.fromkeys(frames))
     rows, columns = len(watched.params), len(frames) + 1
-    figure = Figure(figsize=(PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8), layout="constrained")
+    figure = NotebookFigure(figsize=(PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     figure.draw_without_rendering()  # gives the panels their size, on which that of their text depends
     limit = extent([watched.target, *watched.params.values()])

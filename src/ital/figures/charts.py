@@ -180,7 +180,14 @@ def legend(panels: Iterable[Panel]) -> list[Mark]:
 
 
 def chart(
-    panels: Sequence[Panel], title: str, *, columns: int = 3, note: str = "", foot: str = "", onto: Any = None
+    panels: Sequence[Panel],
+    title: str,
+    *,
+    columns: int = 3,
+    note: str = "",
+    foot: str = "",
+    onto: Any = None,
+    figsize: tuple[float, float] | None = None,
 ) -> "Figure":
     """Panels as one matplotlib figure with title and legend: for files that travel alone.
 
@@ -191,19 +198,21 @@ def chart(
         note: stands below the title.
         foot: small print below the panels.
         onto: a part of another figure to draw on, instead of a new figure.
+        figsize: width and height in inches (default: what the panels ask for).
 
     Returns:
         The figure, or the part that was drawn on.
 
     """
     import matplotlib as mpl
-    from matplotlib.figure import Figure
+
+    from ital.figures._display import NotebookFigure
 
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
-    width, height = chart_size(panels, columns)
+    width, height = figsize or chart_size(panels, columns)
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained") if onto is None else onto
+        figure = NotebookFigure(figsize=(width, height), layout="constrained") if onto is None else onto
         widths = [max(shown["size"][0] for shown in panels[column::columns]) for column in range(columns)]
         axes = figure.subplots(rows, columns, squeeze=False, width_ratios=widths)
         for axis, shown in zip(axes.flat, [*panels, *[blank()] * (rows * columns - len(panels))], strict=True):
