@@ -15,7 +15,7 @@ from ital.experiments._settings import Plan, Settings
 from ital.figures import picture_of
 from ital.results import Recording
 from ital.tasks import Task
-from ital.teaching import open_sessions, seen, watch, write_summary
+from ital.teaching import open_sessions, seen, watch, write_summary, write_table
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -48,6 +48,7 @@ def run(
     animate: bool = False,
     overwrite: bool = False,
     draw: bool = True,
+    csv: bool = False,
     seeds_per_cell: int | None = None,
     engine: Engine | None = None,
     mlflow: str | None = None,
@@ -66,6 +67,7 @@ def run(
         animate: also write an animation of what the first seed learns, where the task can be drawn.
         overwrite: compute everything again.
         draw: write figures.
+        csv: also write every measured value as a table, ``curves.csv``.
         seeds_per_cell: number of seeds in a cell; None for as many as memory should bear.
         engine: computes the cells; None for this process. See :func:`processes` and :func:`cluster`.
         mlflow: address of an MLflow store to log to as well.
@@ -92,6 +94,7 @@ def run(
     with completed(experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
         curves = done.result
         files = [folder / experiment.file, *write_summary(curves, plan.task, folder, draw)]
+        files += write_table(curves, folder / "curves.csv", csv)
         if draw and plan.task.picture is not None:
             files += _write_pictures(plan, curves, folder, animate, progress)
         outcome = Outcome(curves, plan.task, files, done.computed)

@@ -60,7 +60,7 @@ def plot_curves(
         InputError: if a metric was not recorded, a method was not taught, or there are too few axes.
     """
     recorded, taught = metrics_of(curves), [str(name) for name in curves["method"].values]
-    shown = _named("metric", metrics, recorded, "was not recorded") or _panels(task, recorded)
+    shown = _named("metric", metrics, recorded, "was not recorded") or panels_of(task, recorded)
     chosen = _named("method", methods, taught, "was not taught") or in_legend_order(taught)
     if ax is not None:
         return _on_axes(curves, task, shown if metrics else shown[: np.size(ax)], chosen, np.ravel(ax))
@@ -79,7 +79,7 @@ def _named(kind: str, names: Sequence[str] | str | None, known: list[str], fault
     return listed
 
 
-def _panels(task: Task, recorded: list[str]) -> list[str]:
+def panels_of(task: Task, recorded: list[str]) -> list[str]:
     """The task's panels, or everything that was recorded where it names none of that."""
     return [name for name in task.panels if name in recorded] or recorded
 

@@ -5,7 +5,7 @@ A run is described by :class:`Run`; :func:`open_sessions` makes sessions of part
 """
 
 from ital.teaching._block import BLOCK, at_start
-from ital.teaching._kept import described, task_from, write_summary
+from ital.teaching._kept import described, task_from, task_of, write_summary, write_table
 from ital.teaching._lanes import open_sessions, situation, version_of
 from ital.teaching._program import (
     Carry,
@@ -49,9 +49,11 @@ __all__ = [
     "seen",
     "situation",
     "task_from",
+    "task_of",
     "teach",
     "teaching_step",
     "version_of",
     "watch",
     "write_summary",
+    "write_table",
 ]

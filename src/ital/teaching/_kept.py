@@ -9,7 +9,7 @@ from ital import tasks
 from ital._curve_files import Damaged, load_curves, save_curves
 from ital._files import write
 from ital.errors import InputError
-from ital.results import summarise
+from ital.results import long_form, summarise
 from ital.tasks import Metric, Rules, Task
 
 if TYPE_CHECKING:
@@ -78,8 +78,15 @@ def _shown_only(
     return Task(name, title, absent, rules, 0.0, metrics, panels, settings=settings)
 
 
-def _task_of(attributes: Mapping[str, Any]) -> Task:
-    """The task of a stored run, from the attributes of its file."""
+def task_of(attributes: Mapping[str, Any]) -> Task:
+    """The task of a stored run or sweep.
+
+    Args:
+        attributes: the attributes of its file.
+
+    Returns:
+        The task; one that cannot be made again is good for tables and figures only.
+    """
     if DESCRIBED in attributes:
         return task_from(json.loads(attributes[DESCRIBED]))
     name = str(attributes.get("task", "unknown"))
@@ -110,6 +117,23 @@ def write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool = T
     return [summary, *(figures.save(figures.plot_curves(curves, task), folder / "curves") if draw else ())]
 
 
+def write_table(curves: "xr.Dataset", file: Path, wanted: bool) -> list[Path]:
+    """Write every measured value as CSV, if it is wanted or there is such a file, which would be out of date.
+
+    Args:
+        curves: curves of a run, or the grid of a sweep.
+        file: the file.
+        wanted: whether it is asked for.
+
+    Returns:
+        The file, or nothing.
+    """
+    if not (wanted or file.exists()):
+        return []
+    write(file, long_form(curves).to_csv(index=False).encode())
+    return [file]
+
+
 def write_run(curves: "xr.Dataset", task: Task, folder: Path, overwrite: bool) -> list[Path]:
     """``curves.nc``, the summary and the figures; refuses to replace a run unasked."""
     file = folder / CURVES
@@ -132,7 +156,7 @@ def read_run(folder: Path) -> "tuple[xr.Dataset, Task]":
         curves = load_curves(file)
     except Damaged as damage:
         raise InputError(f"{damage}: run it again") from None
-    task = _task_of(curves.attrs)
+    task = task_of(curves.attrs)
     curves.attrs.pop(DESCRIBED, None)
     return curves, task
 
