@@ -2,6 +2,8 @@
 
 import pickle
 import re
+import sys
+import types
 
 import numpy as np
 import pytest
@@ -9,6 +11,7 @@ import xarray as xr
 
 import ital
 from ital import experiments, figures, learners, models, steps, tasks, teachers
+from ital._progress import show_progress, show_whole
 from ital.errors import InputError
 from ital.teaching import described
 from tests.newcomer import made_up
@@ -145,3 +148,63 @@ def test_results_can_be_pickled(result):
     np.testing.assert_array_equal(again.parameters["ital"], result.parameters["ital"])
     assert repr(again) == repr(result)
     assert described(again.task) == described(result.task)
+
+
+class Handle:
+    """What ``IPython.display.display`` returns, keeping all that was shown."""
+
+    def __init__(self, first):
+        self.shown = [first]
+
+    def update(self, picture):
+        self.shown.append(picture)
+
+
+@pytest.fixture
+def kernel(monkeypatch):
+    """IPython as it is inside a kernel; the list of bars that were opened."""
+    bars = []
+
+    def display(picture, display_id):
+        assert display_id
+        bars.append(Handle(picture))
+        return bars[-1]
+
+    shell = types.SimpleNamespace(kernel=object())
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display, HTML=str))
+    return bars
+
+
+def test_progress_is_one_bar_below_the_cell(kernel, capsys):
+    ital.teach(made_up.TASK, learner="imt", steps=10, seeds=2, progress=True)
+    (bar,) = kernel
+    assert "regression, cooperative teacher 0%" in bar.shown[0]
+    assert '<progress value="1.0000"' in bar.shown[-1]
+    assert capsys.readouterr().err == ""
+
+
+def test_the_bar_is_not_drawn_at_every_step(kernel):
+    with show_progress("<many>", 10_000) as show:
+        for done in range(10_000):
+            show(done)
+    assert len(kernel[0].shown) < 100
+    assert "&lt;many&gt;" in kernel[0].shown[-1]
+
+
+def test_a_larger_work_has_one_bar_for_all_its_parts(kernel):
+    with show_whole(2.0) as tell:
+        for part in ("first", "second"):
+            tell(part, 1.0, 0.0)
+            with show_progress("inside", 10) as show:
+                show(10)
+    (bar,) = kernel
+    assert "second 100%" in bar.shown[-1]
+
+
+def test_elsewhere_progress_stays_as_it_was(monkeypatch, capsys):
+    shell = types.SimpleNamespace()  # IPython in a terminal has no kernel
+    monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
+    with show_progress("in a terminal", 10) as show:
+        show(10)
+    assert "in a terminal" in capsys.readouterr().err
