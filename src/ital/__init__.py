@@ -32,9 +32,9 @@ if TYPE_CHECKING:
         tuning,
         volume,
     )
-    from ital.teaching import Result, Run, Watched, teach, watch
+    from ital.teaching import Result, Run, Watched, load, teach, watch
 
-_FROM = dict.fromkeys(("Result", "Run", "Watched", "teach", "watch"), "ital.teaching")
+_FROM = dict.fromkeys(("Result", "Run", "Watched", "load", "teach", "watch"), "ital.teaching")
 
 __all__ = [
     "Result",
@@ -48,6 +48,7 @@ __all__ = [
     "figures",
     "gradients",
     "learners",
+    "load",
     "losses",
     "mdp",
     "models",

@@ -1,9 +1,14 @@
-"""A progress display on standard error, where a person is looking."""
+"""A progress display: a bar below the cell in a notebook, elsewhere one on standard error."""
 
 import contextlib
+import html
+import importlib
+import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+SECONDS_BETWEEN_DRAWINGS = 0.2
 _whole: Callable[[float], None] | None = None  # the display of a larger work, while a part of it is under way
 
 
@@ -26,6 +31,9 @@ def show_progress(title: str, total: int, shown: bool = True) -> Iterator[Callab
 
 
 def _display(memory: float = 30.0) -> Any:
+    kernel = _kernel()
+    if kernel is not None:
+        return NotebookProgress(kernel)
     from rich import progress
     from rich.console import Console
 
@@ -39,6 +47,64 @@ def _display(memory: float = 30.0) -> Any:
         console=Console(stderr=True),
         speed_estimate_period=memory,
     )
+
+
+def _kernel() -> Any:
+    """``IPython.display`` inside the kernel of a notebook, else None; nothing is imported that is not there."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return importlib.import_module("IPython.display") if getattr(shell, "kernel", None) is not None else None
+
+
+class NotebookProgress:
+    """One bar below a notebook cell, drawn again in its place: as much of a display of rich as is used here.
+
+    Args:
+        display: ``IPython.display``.
+    """
+
+    is_terminal = True  # show_whole prints no line for each part: the bar is there
+
+    def __init__(self, display: Any) -> None:
+        self.display = display
+        self.handle: Any = None
+        self.title, self.total, self.done = "", 1.0, 0.0
+        self.began = self.drawn = time.monotonic()
+        self.console = self
+
+    def __enter__(self) -> "NotebookProgress":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._draw()
+
+    def add_task(self, title: str, total: float) -> int:
+        """Shows the bar; there is only one."""
+        self.title, self.total = title, max(total, 1e-12)
+        self.handle = self.display.display(self._picture(), display_id=True)
+        return 0
+
+    def update(self, bar: object, completed: float, description: str | None = None) -> None:
+        """Moves the bar, a few times per second at most."""
+        self.done, self.title = completed, self.title if description is None else description
+        if time.monotonic() - self.drawn >= SECONDS_BETWEEN_DRAWINGS:
+            self._draw()
+
+    def _draw(self) -> None:
+        self.drawn = time.monotonic()
+        if self.handle is not None:
+            self.handle.update(self._picture())
+
+    def _picture(self) -> Any:
+        share, elapsed = min(self.done / self.total, 1.0), time.monotonic() - self.began
+        left = f", {_clock(elapsed * (1 - share) / share)} left" if 0 < share < 1 else ""
+        words = f"{html.escape(self.title)} {share:.0%}, {_clock(elapsed)}{left}"
+        return self.display.HTML(f'<progress value="{share:.4f}" max="1"></progress> {words}')
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
 
 
 @contextlib.contextmanager

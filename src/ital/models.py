@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ital import _registry, gradients
+from ital._short import short
 from ital._types import Array, Params, PRNGKeyArray
 from ital.errors import InputError
 from ital.gradients import HIGHEST, Gradients
@@ -97,6 +98,9 @@ class Model(NamedTuple):
     outputs: Callable[[Params, Any], Array]
     gradients: Callable[[Params, Any, Array], Gradients]
     init: Init = Init("uniform", 1.0)
+
+    def __repr__(self) -> str:
+        return short("Model", self.name)
 
 
 class LinearRows(NamedTuple):

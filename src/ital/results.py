@@ -1,5 +1,6 @@
 """What a run leaves behind: learning curves as one xarray Dataset, and summaries of them."""
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -166,7 +167,7 @@ def measured(curves: "xr.Dataset", metric: str) -> np.ndarray:
         True for each step at which it was measured.
     """
     lanes = curves["computed"].values == 1
-    values = curves[metric].transpose("method", "seed", "step").values[lanes]
+    values = curves[metric].transpose(*curves["computed"].dims, "step").values[lanes]
     diverged_at = curves["diverged_at"].values[lanes][:, None]
     alive = (diverged_at < 0) | (curves["step"].values < diverged_at)
     return ~np.isnan(values).all(axis=0) | ~alive.any(axis=0)
@@ -247,6 +248,39 @@ def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
     return pd.DataFrame(records, columns=["task", "teacher", "method", "metric", "step", "mean", "sem", "n"])
 
 
+def long_form(curves: "xr.Dataset") -> "pd.DataFrame":
+    """All measured values of a run or a sweep, one in a row: the table of ``curves.csv`` and ``sweep.csv``.
+
+    Lanes that were not computed and steps at which a metric was not measured have no rows. In a sweep, methods without
+    a β have one row per η, with an empty ``beta``.
+
+    Args:
+        curves: curves of a run, or the grid of a sweep.
+
+    Returns:
+        Columns task, teacher, method, seed, (in a sweep lr and beta,) step, metric, value.
+    """
+    import pandas as pd
+
+    dims = ["method", "seed", *(name for name in ("lr", "beta") if name in curves.dims)]
+    lanes = curves["computed"].transpose(*dims).values == 1
+    single = np.isin(curves["method"].values, json.loads(curves.attrs.get("without_beta", "[]")))
+    if "beta" in dims:
+        lanes[single, ..., 1:] = False  # the file repeats them along β
+    tables = []
+    for metric in metrics_of(curves):
+        values = curves[metric].transpose(*dims, "step").values
+        places = np.nonzero(lanes[..., None] & measured(curves, metric))
+        columns = {name: curves[name].values[at] for name, at in zip([*dims, "step"], places, strict=True)}
+        if "beta" in dims:
+            columns["beta"] = np.where(single[places[0]], np.nan, columns["beta"])
+        tables.append(pd.DataFrame({**columns, "metric": metric, "value": values[places]}))
+    table = pd.concat(tables, ignore_index=True)
+    table.insert(0, "task", curves.attrs.get("task", ""))
+    table.insert(1, "teacher", curves.attrs.get("teacher", ""))
+    return table
+
+
 def divergence(curves: "xr.Dataset", method: str) -> tuple[int, int] | None:
     """The first step at which a seed's parameters were not finite, and the number of seeds that diverged.
 
@@ -287,6 +321,7 @@ __all__ = [
     "computed",
     "divergence",
     "divergence_note",
+    "long_form",
     "mean_and_error",
     "measured",
     "metrics_of",

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from ital import _registry
+from ital._short import short
 from ital._types import Array, Params, Scalar
 from ital.errors import InputError
 from ital.gradients import add_scaled, squared_norm
@@ -34,6 +35,9 @@ class Form(NamedTuple):
     name: str
     take: Callable[["Lesson", Any, Params, Params], Params]
     settings: Any = ()
+
+    def __repr__(self) -> str:
+        return short("Form", self.name)
 
 
 def as_proposed(lesson: "Lesson", settings: Any, params: Params, proposed: Params) -> Params:

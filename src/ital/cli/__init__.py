@@ -9,7 +9,7 @@ import typer
 from ital import _interrupts
 from ital._registry import describe
 from ital._version import __version__
-from ital.cli import _bench, _features, _list, _reproduce, _run, _simplify
+from ital.cli import _bench, _features, _list, _plot, _reproduce, _run, _simplify
 from ital.cli._group import CommandGroup
 from ital.cli._options import check_values
 from ital.errors import Incomplete, InputError
@@ -29,7 +29,7 @@ def _root(version: Annotated[bool, typer.Option("--version", help="Print the ver
         raise typer.Exit
 
 
-for family in (_list, _run, _reproduce, _simplify, _features, study, _bench):  # in the order of ``ital --help``
+for family in (_list, _run, _plot, _reproduce, _simplify, _features, study, _bench):  # in the order of ``ital --help``
     family.register(app)
 
 

@@ -57,6 +57,7 @@ SEEDS_PER_CELL = Annotated[int | None, typer.Option(help="Seeds computed togethe
 MLFLOW = Annotated[
     str | None, typer.Option(help="Also log every method to this MLflow store, e.g. ./mlruns (extra: mlflow).")
 ]
+CSV = Annotated[bool, typer.Option("--csv", help="Also write every measured value as a table, one in a row.")]
 OUT = Annotated[Path, typer.Option(help="Folder for the results.")]
 
 

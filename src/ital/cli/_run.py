@@ -50,6 +50,7 @@ def run(
     animate: Annotated[
         bool, typer.Option("--animate", help="Also draw what is learned as it changes, where a task can be drawn.")
     ] = False,
+    csv: options.CSV = False,
     overwrite: options.OVERWRITE = False,
     workers: options.WORKERS = None,
     scheduler: options.SCHEDULER = None,
@@ -74,7 +75,7 @@ def run(
     )  # fmt: skip
     with shown(experiments.print_outcome) as say:
         outcome = experiments.run(
-            settings, out, animate=animate, progress=True, say=say,
+            settings, out, animate=animate, csv=csv, progress=True, say=say,
             overwrite=overwrite, engine=engine, mlflow=mlflow, seeds_per_cell=seeds_per_cell,
         )  # fmt: skip
         experiments.print_outcome(outcome)
@@ -105,6 +106,7 @@ def sweep(
     step: options.STEP = "rate",
     platform: options.PLATFORM = None,
     devices: options.DEVICES = "1",
+    csv: options.CSV = False,
     overwrite: options.OVERWRITE = False,
     workers: options.WORKERS = None,
     scheduler: options.SCHEDULER = None,
@@ -133,8 +135,8 @@ def sweep(
     )  # fmt: skip
     with shown(experiments.print_sweep) as say:
         swept = experiments.sweep(
-            settings, lrs, betas, out, progress=True, say=say, overwrite=overwrite, engine=engine, mlflow=mlflow,
-            seeds_per_cell=seeds_per_cell, points_per_cell=points_per_cell,
+            settings, lrs, betas, out, progress=True, say=say, csv=csv, overwrite=overwrite, engine=engine,
+            mlflow=mlflow, seeds_per_cell=seeds_per_cell, points_per_cell=points_per_cell,
         )  # fmt: skip
         experiments.print_sweep(swept)
 

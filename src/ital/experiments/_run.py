@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ital._files import write
 from ital._progress import show_progress
 from ital.experiments import _track
 from ital.experiments._cells import Chunks, Experiment, Point
@@ -14,9 +13,9 @@ from ital.experiments._complete import completed
 from ital.experiments._engines import Engine
 from ital.experiments._settings import Plan, Settings
 from ital.figures import picture_of
-from ital.results import Recording, summarise
+from ital.results import Recording
 from ital.tasks import Task
-from ital.teaching import open_sessions, seen, watch
+from ital.teaching import open_sessions, seen, watch, write_summary, write_table
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -38,6 +37,9 @@ class Outcome:
     files: list[Path]
     lanes_computed: int
 
+    def __repr__(self) -> str:
+        return f"Outcome({self.task.name!r}, {self.lanes_computed} lanes computed, {len(self.files)} files)"
+
 
 def run(
     settings: Settings,
@@ -46,6 +48,7 @@ def run(
     animate: bool = False,
     overwrite: bool = False,
     draw: bool = True,
+    csv: bool = False,
     seeds_per_cell: int | None = None,
     engine: Engine | None = None,
     mlflow: str | None = None,
@@ -64,6 +67,7 @@ def run(
         animate: also write an animation of what the first seed learns, where the task can be drawn.
         overwrite: compute everything again.
         draw: write figures.
+        csv: also write every measured value as a table, ``curves.csv``.
         seeds_per_cell: number of seeds in a cell; None for as many as memory should bear.
         engine: computes the cells; None for this process. See :func:`processes` and :func:`cluster`.
         mlflow: address of an MLflow store to log to as well.
@@ -89,7 +93,8 @@ def run(
     store = None if mlflow is None else _track.open_store(mlflow)
     with completed(experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
         curves = done.result
-        files = [folder / experiment.file, *_write_summary(curves, plan.task, folder, draw)]
+        files = [folder / experiment.file, *write_summary(curves, plan.task, folder, draw)]
+        files += write_table(curves, folder / "curves.csv", csv)
         if draw and plan.task.picture is not None:
             files += _write_pictures(plan, curves, folder, animate, progress)
         outcome = Outcome(curves, plan.task, files, done.computed)
@@ -123,15 +128,6 @@ class Curves(Experiment):
         learners = [learner for learner in plan.learners if learner.name in methods]
         run = dataclasses.replace(plan.run, seeds=list(seeds))
         return Recording(open_sessions(plan.task, plan.teacher, learners, run))
-
-
-def _write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool) -> list[Path]:
-    """``summary.csv`` and, if asked for, the figures."""
-    from ital import figures
-
-    summary = folder / "summary.csv"
-    write(summary, summarise(curves).to_csv(index=False).encode())
-    return [summary, *(figures.save(figures.plot_curves(curves, task), folder / "curves") if draw else ())]
 
 
 def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: bool, progress: bool) -> list[Path]:

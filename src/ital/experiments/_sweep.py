@@ -13,7 +13,7 @@ import numpy as np
 
 from ital import tuning
 from ital.errors import InputError
-from ital.experiments import _track
+from ital.experiments import _store, _track
 from ital.experiments._cells import Chunks, Experiment, Point
 from ital.experiments._complete import completed
 from ital.experiments._engines import Engine
@@ -21,7 +21,7 @@ from ital.experiments._settings import Plan, Settings
 from ital.learners import Learner
 from ital.results import Recording
 from ital.tasks import Task
-from ital.teaching import open_sessions, situation
+from ital.teaching import open_sessions, situation, task_of, write_table
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,6 +46,11 @@ class Sweep:
     task: Task
     files: list[Path]
     lanes_computed: int
+
+    def __repr__(self) -> str:
+        methods = ", ".join(map(str, self.grid["method"].values))
+        size = f"{self.grid.sizes['lr']} × {self.grid.sizes['beta']} settings"
+        return f"Sweep({self.task.name!r}: {methods}; {size}, {len(self.files)} files)"
 
     def verdicts(self) -> list[tuning.Verdict]:
         """Each method at its best, and who wins: after 500 and 1000 steps and at the end.
@@ -73,6 +78,7 @@ def sweep(
     out: Path | str = "results",
     *,
     overwrite: bool = False,
+    csv: bool = False,
     seeds_per_cell: int | None = None,
     points_per_cell: int | None = None,
     engine: Engine | None = None,
@@ -91,6 +97,7 @@ def sweep(
         beta: rationalities β.
         out: the folder for results.
         overwrite: compute everything again.
+        csv: also write every measured value as a table, ``sweep.csv``.
         seeds_per_cell: number of seeds in a cell; None for as many as memory should bear.
         points_per_cell: number of points (methods at an η and a β) in a cell; None for as many as memory should bear.
         engine: computes the cells; None for this process. See :func:`processes` and :func:`cluster`.
@@ -117,11 +124,34 @@ def sweep(
         from ital import figures
 
         maps = figures.save(figures.plot_sweep(done.result, plan.task), folder / "sweep")
-        outcome = Sweep(done.result, plan.task, [folder / experiment.file, *maps], done.computed)
+        table = write_table(done.result, folder / "sweep.csv", csv)
+        outcome = Sweep(done.result, plan.task, [folder / experiment.file, *maps, *table], done.computed)
         if store is not None:
             _track.track(store, experiment, done.result, outcome.files)
     done.check(outcome)
     return outcome
+
+
+def load_sweep(folder: Path | str) -> Sweep:
+    """Read a sweep that :func:`sweep` wrote.
+
+    Args:
+        folder: the folder with ``sweep.nc``.
+
+    Returns:
+        The sweep; its only file is the one that was read.
+
+    Raises:
+        InputError: if there is no sweep, or its file is damaged.
+    """
+    file = Path(folder) / Grid.file
+    if not file.is_file():
+        raise InputError(f"{folder} holds no sweep: a folder with {Grid.file} is needed, as ital sweep writes it")
+    try:
+        grid = _store.load_curves(file)
+    except _store.Damaged as damage:
+        raise InputError(f"{damage}: sweep again") from None
+    return Sweep(grid, task_of(grid.attrs), [file], 0)
 
 
 def _axis(name: str, values: Sequence[float]) -> tuple[float, ...]:

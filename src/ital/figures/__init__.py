@@ -1,13 +1,16 @@
 """Pictures of results; charts as data that figures and reports are drawn from."""
 
 from ital.figures import charts
+from ital.figures._card import card
 from ital.figures._curves import colours, curve_panel, in_legend_order, label, plot_curves, save
 from ital.figures._maps import plot_sweep, sweep_panels
 from ital.figures._pictures import animate, extent, picture_of, plot_pictures
+from ital.figures._runs import plot_runs
 from ital.figures._scaling import plot_scaling
 
 __all__ = [
     "animate",
+    "card",
     "charts",
     "colours",
     "curve_panel",
@@ -17,6 +20,7 @@ __all__ = [
     "picture_of",
     "plot_curves",
     "plot_pictures",
+    "plot_runs",
     "plot_scaling",
     "plot_sweep",
     "save",

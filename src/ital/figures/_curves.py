@@ -34,29 +34,66 @@ OTHERS = ("#cc79a7", "#7b3294", "#111111", "#b2182b", "#5e8c31", "#e6ab02")
 DASHES = {"batch": (0, (1, 1)), "sgd": (0, (4, 1.5)), "imt": (0, (6, 1, 1, 1))}
 
 
-def plot_curves(curves: "xr.Dataset", task: Task, metrics: Sequence[str] | None = None) -> "Figure":
-    """A figure with the task's panels (or the given metrics), all methods in each.
+def plot_curves(
+    curves: "xr.Dataset",
+    task: Task,
+    metrics: Sequence[str] | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Figure":
+    """A figure with the task's panels (or the given metrics), all methods (or the given ones) in each.
 
     Args:
         curves: curves of a run.
         task: the task.
         metrics: names of the metrics, one panel each; None for the task's panels.
+        methods: names of the methods to show; None for all.
+        ax: axes of one's own to draw on, one for each metric; a single one takes the first metric.
+        figsize: width and height of a new figure in inches.
 
     Returns:
-        The figure.
+        The figure, or that of the given axes.
 
     Raises:
-        InputError: if a metric was not recorded.
+        InputError: if a metric was not recorded, a method was not taught, or there are too few axes.
     """
-    recorded = metrics_of(curves)
-    shown = list(metrics or [name for name in task.panels if name in recorded])
-    unknown = [name for name in shown if name not in recorded]
-    if unknown:
-        raise InputError(f"metric {unknown[0]!r} was not recorded: there are {', '.join(recorded)}")
+    recorded, taught = metrics_of(curves), [str(name) for name in curves["method"].values]
+    shown = _named("metric", metrics, recorded, "was not recorded") or panels_of(task, recorded)
+    chosen = _named("method", methods, taught, "was not taught") or in_legend_order(taught)
+    if ax is not None:
+        return _on_axes(curves, task, shown if metrics else shown[: np.size(ax)], chosen, np.ravel(ax))
     seeds = curves.sizes["seed"]
     detail = f"{curves.attrs.get('teacher', '')} teacher, {seeds} seed{'s' if seeds > 1 else ''}".strip(", ")
-    panels = [curve_panel(curves, task, metric, size=(4.2, 2.8)) for metric in shown]
-    return charts.chart(panels, f"{task.title}: {detail}", columns=len(panels))
+    panels = [curve_panel(curves, task, metric, methods=chosen, size=(4.2, 2.8)) for metric in shown]
+    return charts.chart(panels, f"{task.title}: {detail}", columns=len(panels), figsize=figsize)
+
+
+def _named(kind: str, names: Sequence[str] | str | None, known: list[str], fault: str) -> list[str]:
+    """The names as a list, empty for None; refuses one that is not known."""
+    listed = [] if names is None else [names] if isinstance(names, str) else list(names)
+    for name in listed:
+        if name not in known:
+            raise InputError(f"{kind} {name!r} {fault}: there are {', '.join(known)}")
+    return listed
+
+
+def panels_of(task: Task, recorded: list[str]) -> list[str]:
+    """The task's panels, or everything that was recorded where it names none of that."""
+    return [name for name in task.panels if name in recorded] or recorded
+
+
+def _on_axes(
+    curves: "xr.Dataset", task: Task, metrics: Sequence[str], methods: Sequence[str], axes: np.ndarray
+) -> "Figure":
+    """Panels on axes that the caller made, each with its own legend."""
+    if len(axes) < len(metrics):
+        raise InputError(f"{len(metrics)} metrics need as many axes, not {len(axes)}")
+    for axis, metric in zip(axes, metrics, strict=False):
+        charts.draw(axis, curve_panel(curves, task, metric, methods=methods))
+        axis.legend(frameon=False, fontsize="small")
+    return axes[0].figure
 
 
 def in_legend_order(methods: Sequence[str]) -> list[str]:

@@ -81,8 +81,8 @@ def _map(grid: "xr.Dataset", values: "xr.DataArray", bad: "xr.DataArray", names:
     aware = names[0] in tuning.aware_methods(grid)
     pays = tuning.pays(grid, names[0], int(grid["step"].values[-1])) if aware else None
     dots = None if pays is None else pays.transpose("beta", "lr").values
-    rows = [f"{value:g}" for value in grid["beta"].values] if has_beta else [label(grid, name) for name in names]
-    columns = [f"{value:g}" for value in grid["lr"].values]
+    rows = [f"{value:.4g}" for value in grid["beta"].values] if has_beta else [label(grid, name) for name in names]
+    columns = [f"{value:.4g}" for value in grid["lr"].values]
     return charts.panel(
         title, [charts.cells(shown, texts, framed, dots, charts.colour_limits(values.values))], x="η",
         y="β" if has_beta else "", x_ticks=(range(len(columns)), columns), y_ticks=(range(len(rows)), rows),

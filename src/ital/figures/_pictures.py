@@ -10,6 +10,7 @@ import numpy as np
 
 from ital._files import write
 from ital.errors import InputError
+from ital.figures._fit import wrapped
 from ital.figures._reward_map import draw_rewards
 from ital.gradients import add_scaled, squared_norm
 from ital.tasks import Picture, Task
@@ -35,14 +36,14 @@ def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Fi
     Raises:
         InputError: if the task cannot be drawn.
     """
-    from matplotlib.figure import Figure
+    from ital.figures._display import NotebookFigure
 
     picture = picture_of(watched.task)
     last = watched.steps[-1]
     frames = [int(np.argmin(np.abs(watched.steps - step))) for step in steps or (0, last // 4, last // 2, last)]
     frames = list(dict.fromkeys(frames))
     rows, columns = len(watched.params), len(frames) + 1
-    figure = Figure(figsize=(PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8), layout="constrained")
+    figure = NotebookFigure(figsize=(PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     figure.draw_without_rendering()  # gives the panels their size, on which that of their text depends
     limit = extent([watched.target, *watched.params.values()])
@@ -50,7 +51,7 @@ def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Fi
         for column, frame in enumerate(frames):
             show_learner(axes[row, column], watched, name, frame, limit)
             axes[row, column].set_title(f"step {watched.steps[frame]}" if row == 0 else "", fontsize=10)
-        axes[row, 0].set_ylabel(watched.labels[name], fontsize=12)
+        axes[row, 0].set_ylabel(wrapped(watched.labels[name], PANEL, 12), fontsize=12)
         axes[row, -1].set_axis_off()
     show_target(axes[0, -1], watched, limit)
     figure.colorbar(axes[0, -1].images[0], ax=axes, shrink=0.6, aspect=30, label=picture.colours)
@@ -120,7 +121,8 @@ def show_target(axis: Any, watched: "Watched", limit: float) -> None:
     draw_rewards(axis, *picture.grid(watched.target), limit)
     axis.set_title("target", fontsize=10, fontweight="bold")
     title = f"{watched.task.title}: what is learned, {watched.teacher} teacher, seed {watched.seed}"
-    axis.figure.suptitle(f"{title}\n{picture.caption}", fontsize=11)
+    width = axis.figure.get_size_inches()[0]
+    axis.figure.suptitle(wrapped(f"{title}\n{picture.caption}", width, 11), fontsize=11)
 
 
 def picture_of(task: Task) -> Picture:

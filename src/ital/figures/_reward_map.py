@@ -4,6 +4,9 @@ from typing import Any
 
 import numpy as np
 
+from ital.figures._fit import letter_size
+
+SMALLEST = 3.5  # points: smaller numbers are left out, colours and arrows remain
 PALETTE = "PuOr_r"  # purple below zero, orange above: told apart by colour-blind readers, and by lightness from zero
 UP, DOWN, LEFT, RIGHT = (0, 1), (0, -1), (-1, 0), (1, 0)
 
@@ -24,10 +27,12 @@ def draw_rewards(axis: Any, rewards: np.ndarray, policy: np.ndarray, limit: floa
     image = axis.imshow(rewards, cmap=PALETTE, vmin=-limit, vmax=limit)
     points = axis.get_window_extent().width * 72 / axis.figure.dpi / size  # of one cell
     dark = np.abs(rewards) > 0.6 * limit
-    for (row, column), reward in np.ndenumerate(rewards):
+    written = {place: _written(reward) for place, reward in np.ndenumerate(rewards)}
+    fontsize = letter_size([*written.values()], 0.95 * points, 0.38 * points, largest=11)
+    for (row, column), words in written.items() if fontsize >= SMALLEST else ():
         axis.text(
-            column, row - 0.24, f"{reward:.1f}".replace("-0.0", "0.0").replace("-", "−"), ha="center", va="center",
-            fontsize=np.clip(0.27 * points, 4, 11), color="white" if dark[row, column] else "0.1",
+            column, row - 0.24, words, ha="center", va="center",
+            fontsize=fontsize, color="white" if dark[row, column] else "0.1",
         )  # fmt: skip
     towards = np.tensordot(np.array([UP, DOWN, LEFT, RIGHT], float), policy, axes=(0, 0))
     rows, columns = np.indices(rewards.shape)
@@ -40,3 +45,8 @@ def draw_rewards(axis: Any, rewards: np.ndarray, policy: np.ndarray, limit: floa
     for spine in axis.spines.values():
         spine.set_color("0.6")
     return image
+
+
+def _written(reward: float) -> str:
+    """A reward with one decimal; without, where it is large."""
+    return f"{reward:.{1 if abs(reward) < 100 else 0}f}".replace("-0.0", "0.0").replace("-", "−")

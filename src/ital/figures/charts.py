@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ital.figures._fit import INCH, LINE, cell_size, letter_size, name_cells, wrapped
 from ital.figures._reward_map import draw_rewards
 from ital.statistics import rounded
 
@@ -24,6 +25,7 @@ POINTS = 25  # of a stored curve: as many as a small panel can show
 DIGITS = {"x": 5, "y": 4, "error": 2}  # of stored numbers
 INK, SOFT, GRID, FAINT = "#000000", "#595959", "#b0b0b0", "#dddddd"
 FRAME = "#d55e00"
+SMALLEST = 4.0  # points of numbers in a map: smaller ones are left out
 SIZE = (3.5, 2.6)  # inches of a panel
 STYLE: Any = {
     "font.size": 9,
@@ -180,7 +182,14 @@ def legend(panels: Iterable[Panel]) -> list[Mark]:
 
 
 def chart(
-    panels: Sequence[Panel], title: str, *, columns: int = 3, note: str = "", foot: str = "", onto: Any = None
+    panels: Sequence[Panel],
+    title: str,
+    *,
+    columns: int = 3,
+    note: str = "",
+    foot: str = "",
+    onto: Any = None,
+    figsize: tuple[float, float] | None = None,
 ) -> "Figure":
     """Panels as one matplotlib figure with title and legend: for files that travel alone.
 
@@ -191,32 +200,39 @@ def chart(
         note: stands below the title.
         foot: small print below the panels.
         onto: a part of another figure to draw on, instead of a new figure.
+        figsize: width and height in inches (default: what the panels ask for).
 
     Returns:
         The figure, or the part that was drawn on.
 
     """
     import matplotlib as mpl
-    from matplotlib.figure import Figure
+
+    from ital.figures._display import NotebookFigure
 
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
-    width, height = chart_size(panels, columns)
+    width, height = figsize or chart_size(panels, columns)
+    head = wrapped("\n".join(part for part in (title, note) if part), width, 11)
+    foot = wrapped(foot, width, 7)
+    labels = [mark["label"] for mark in legend(panels)]
+    ncols = max(1, int(width / (0.55 + 0.06 * max(map(len, labels), default=0))))  # inches of a key and of a letter
+    below = 9 * max(0, -(-len(labels) // ncols) - 2)  # a panel of the usual size bears two rows of the legend
+    height += 0 if figsize else LINE * (11 * head.count("\n") + 7 * foot.count("\n") + below) / INCH
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(width, height), layout="constrained") if onto is None else onto
+        figure = NotebookFigure(figsize=(width, height), layout="constrained") if onto is None else onto
         widths = [max(shown["size"][0] for shown in panels[column::columns]) for column in range(columns)]
         axes = figure.subplots(rows, columns, squeeze=False, width_ratios=widths)
         for axis, shown in zip(axes.flat, [*panels, *[blank()] * (rows * columns - len(panels))], strict=True):
             draw(axis, shown)
-            axis.set_title(shown["title"], fontsize=10)
+            axis.set_title(wrapped(shown["title"], 0.75 * shown["size"][0], 10), fontsize=10)
         labelled = [axis.get_legend_handles_labels() for axis in axes.flat]
         handles = {text: handle for both in labelled for handle, text in zip(*both, strict=True)}
         if handles:
-            ncols = max(1, int(width / (0.55 + 0.06 * max(map(len, handles)))))  # inches of a key and of a letter
             figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, title=foot)
         else:
             figure.supxlabel(foot, fontsize=7, color=SOFT)
-        figure.suptitle("\n".join(part for part in (title, note) if part), fontsize=11)
+        figure.suptitle(head, fontsize=11)
     return figure
 
 
@@ -237,7 +253,8 @@ def draw(axis: Any, shown: Panel) -> None:
         getattr(axis, f"set_{name}scale")("log")
     for mark in shown["marks"]:
         DRAWINGS[mark["kind"]](axis, {"x": shown["steps"], **mark})
-    axis.set(xlabel=shown["x"], ylabel=shown["y"])
+    (wide, high), is_map = shown["size"], shown["marks"][0]["kind"] == "cells"
+    axis.set(xlabel=wrapped(shown["x"], wide, 9), ylabel=wrapped(shown["y"], 0.9 * high, 9))
     if shown["marks"][0]["kind"] not in ("cells", "rewards"):
         axis.grid(alpha=0.25, lw=0.6, color=GRID)
         axis.set_axisbelow(True)
@@ -249,10 +266,15 @@ def draw(axis: Any, shown: Panel) -> None:
         axis.set_ylim(bottom=0)
     for name in ("x", "y"):
         if f"{name}_ticks" in shown:
-            getattr(axis, f"set_{name}ticks")(*shown[f"{name}_ticks"])
+            places, names = shown[f"{name}_ticks"]
+            if name == "x" and not is_map:
+                names = [wrapped(words, 0.8 * wide / len(places), 8.5) for words in names]
+            getattr(axis, f"set_{name}ticks")(places, names)
             getattr(axis, f"{name}axis").minorticks_off()
         if f"{name}_range" in shown:
             getattr(axis, f"set_{name}lim")(*shown[f"{name}_range"])
+    if is_map:
+        name_cells(axis, *np.shape(shown["marks"][0]["texts"]))
 
 
 def numbers_of(mark: Mark, name: str) -> np.ndarray:
@@ -316,18 +338,17 @@ def _cells(axis: Any, mark: Mark) -> None:
     norm = LogNorm(low, high)
     edges = [np.arange(size + 1) - 0.5 for size in values.shape]
     axis.pcolormesh(edges[1], edges[0], np.ma.masked_invalid(values), cmap="viridis", norm=norm, lw=0)
-    for (row, column), value in np.ndenumerate(values):
+    size = letter_size([text for row in mark["texts"] for text in row], *cell_size(axis, *values.shape), largest=6.5)
+    for (row, column), value in np.ndenumerate(values) if size >= SMALLEST else ():
         dark = np.isfinite(value) and norm(max(value, norm.vmin)) < 0.55
         axis.text(
-            column, row, mark["texts"][row][column], ha="center", va="center", fontsize=6.5,
+            column, row, mark["texts"][row][column], ha="center", va="center", fontsize=size,
             color="#fffffe" if dark else "#1d2430" if np.isfinite(value) else SOFT,
         )  # fmt: skip
     for row, column in mark["framed"]:
         axis.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, ec=FRAME, lw=1.8, clip_on=False))
     for row, column in mark["dots"]:
         axis.plot([column + 0.36], [row + 0.3], ".", color=FRAME, ms=4)
-    axis.tick_params(axis="x", rotation=45, labelsize=7.5)
-    axis.tick_params(axis="y", labelsize=7.5)
 
 
 def colour_limits(values: np.ndarray) -> tuple[float, float]:

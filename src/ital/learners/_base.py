@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ital._short import called, short
 from ital._types import Array, Int, Params, Scalar
 from ital.gradients import Gradients
 from ital.learners.protocols import AutoBetaFn, InitFn, ResolveLearnerFn, UpdateFn
@@ -63,6 +64,9 @@ class Rule(NamedTuple):
     init: InitFn
     update: UpdateFn
 
+    def __repr__(self) -> str:
+        return f"Rule({getattr(self.update, '__module__', '')}.{called(self.update)})"
+
 
 class Situation(NamedTuple):
     """What a learner knows about the experiment before it starts, to fill in settings that were left open.
@@ -103,3 +107,6 @@ class Learner(NamedTuple):
     settings: Any = ()
     resolve: ResolveLearnerFn = lambda learner, situation: learner
     version: int = 1
+
+    def __repr__(self) -> str:
+        return short("Learner", self.name, numbers=self.settings)

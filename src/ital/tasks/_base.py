@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ital import rationality
+from ital._short import called, short
 from ital._types import Params
 from ital.errors import InputError
 from ital.models import Init
@@ -66,6 +67,10 @@ class World(NamedTuple):
     teacher: TeacherSide
     truth: Truth
 
+    def __repr__(self) -> str:
+        sizes = ", ".join(f"{side} {sizes_of(getattr(self, side))}" for side in self._fields)
+        return f"World({sizes})"
+
 
 class Rules(NamedTuple):
     """The functions of a task, pure and jit-able; equal rules share one compiled program.
@@ -101,6 +106,9 @@ class Rules(NamedTuple):
     keep: KeepFn = lambda feedback: None
     most_awareness: float = rationality.LINEAR
 
+    def __repr__(self) -> str:
+        return f"Rules({getattr(self.measure, '__module__', '')}.{called(self.measure)})"
+
 
 class Picture(NamedTuple):
     """What there is to draw of parameters.
@@ -114,6 +122,9 @@ class Picture(NamedTuple):
     grid: Callable[[Any], tuple[np.ndarray, np.ndarray]]
     colours: str
     caption: str
+
+    def __repr__(self) -> str:
+        return short("Picture", self.caption)
 
 
 class Exam(NamedTuple):
@@ -133,6 +144,9 @@ class Exam(NamedTuple):
     metrics: tuple[str, ...]
     take: Callable[[Params, Callable[[float], None]], Mapping[str, np.ndarray]]
     references: Callable[[], Mapping[str, Mapping[str, float]]] = lambda: {}
+
+    def __repr__(self) -> str:
+        return short("Exam", *self.metrics)
 
 
 class Metric(NamedTuple):
@@ -183,6 +197,15 @@ class Task(NamedTuple):
     data_version: str = "1"
     picture: Picture | None = None
     exam: Exam | None = None
+
+    def __repr__(self) -> str:
+        return short("Task", self.name, numbers=self.settings)
+
+
+def sizes_of(side: Any) -> str:
+    """How many arrays and numbers there are on a side of the world."""
+    leaves = jax.tree.leaves(side)
+    return f"{len(leaves)} arrays of {sum(np.size(leaf) for leaf in leaves)} numbers"
 
 
 def as_float(values: Any) -> np.ndarray:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 
 from ital._platform import on_cpu
+from ital._short import short
 from ital._types import Array, Int, Params, PerExample, PRNGKeyArray, Scalar
 from ital.teachers.protocols import ChooseFn, ChooseKnowingFn, PrepareFn, ResolveFn
 
@@ -77,6 +78,9 @@ class Teacher(NamedTuple):
     prepare: PrepareFn = the_key
     version: int = 1
 
+    def __repr__(self) -> str:
+        return short("Teacher", self.name, numbers=self.settings)
+
 
 class OmniscientTeacher(NamedTuple):
     """A teacher that sees the learner's mind as well.
@@ -98,6 +102,9 @@ class OmniscientTeacher(NamedTuple):
     resolve: ResolveFn = lambda settings, beta: settings
     prepare: PrepareFn = the_key
     version: int = 1
+
+    def __repr__(self) -> str:
+        return short("OmniscientTeacher", self.name, numbers=self.settings)
 
 
 def first_largest(values: PerExample) -> Choice:

@@ -6,6 +6,7 @@ A run is described by :class:`Run`; :func:`open_sessions` makes sessions of part
 
 from ital.teaching._block import BLOCK, at_start
 from ital.teaching._footprint import bytes_per_seed, check_footprint
+from ital.teaching._kept import described, task_from, task_of, write_summary, write_table
 from ital.teaching._lanes import open_sessions, situation, version_of
 from ital.teaching._program import (
     Carry,
@@ -20,7 +21,7 @@ from ital.teaching._program import (
 from ital.teaching._run import Run, check_world, parts
 from ital.teaching._session import Block, Session
 from ital.teaching._step import draw, first_lesson, teaching_step
-from ital.teaching._teach import Result, teach
+from ital.teaching._teach import Result, load, teach
 from ital.teaching._watch import Watched, seen, watch
 
 __all__ = [
@@ -41,15 +42,21 @@ __all__ = [
     "bytes_per_seed",
     "check_footprint",
     "check_world",
+    "described",
     "draw",
     "first_lesson",
     "key_of",
+    "load",
     "open_sessions",
     "parts",
     "seen",
     "situation",
+    "task_from",
+    "task_of",
     "teach",
     "teaching_step",
     "version_of",
     "watch",
+    "write_summary",
+    "write_table",
 ]

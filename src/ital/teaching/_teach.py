@@ -2,10 +2,12 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import jax
+import numpy as np
 
 from ital._progress import show_progress
 from ital.errors import DivergenceWarning
@@ -14,6 +16,7 @@ from ital.results import Recording, divergence_note, summarise
 from ital.tasks import Task
 from ital.teachers import AnyTeacher
 from ital.teaching._footprint import check_footprint
+from ital.teaching._kept import described, read_run, task_from, write_run
 from ital.teaching._lanes import open_sessions
 from ital.teaching._run import make_run, parts, takes_run
 
@@ -35,20 +38,65 @@ class Result:
 
     curves: "xr.Dataset"
     task: Task
-    parameters: Mapping[str, Any] = field(repr=False)
+    parameters: Mapping[str, Any]
 
-    def plot(self, metrics: Sequence[str] | None = None) -> "Figure":
+    def plot(
+        self,
+        metrics: Sequence[str] | None = None,
+        *,
+        methods: Sequence[str] | None = None,
+        ax: Any = None,
+        figsize: tuple[float, float] | None = None,
+    ) -> "Figure":
         """A matplotlib figure: one panel per metric, mean over seeds with a band of ±1 standard error.
+
+        A notebook shows it at the end of a cell.
 
         Args:
             metrics: names of the metrics; None for the task's panels.
+            methods: names of the methods; None for all.
+            ax: axes of your own to draw on, one for each metric; a single one takes the first metric.
+            figsize: width and height of a new figure in inches.
 
         Returns:
             The figure.
+
+        Raises:
+            InputError: if a metric was not recorded, a method was not taught, or there are too few axes.
         """
         from ital.figures import plot_curves
 
-        return plot_curves(self.curves, self.task, metrics)
+        return plot_curves(self.curves, self.task, metrics, methods=methods, ax=ax, figsize=figsize)
+
+    def save(self, folder: Path | str, *, overwrite: bool = False) -> list[Path]:
+        """Write what ``ital run`` writes: ``curves.nc``, ``summary.csv`` and the figures. :func:`ital.load` reads it.
+
+        The final parameters are not among them.
+
+        Args:
+            folder: where to; it is made if need be.
+            overwrite: replace a run that is there.
+
+        Returns:
+            The files.
+
+        Raises:
+            InputError: if there is a run already, or the folder cannot be made.
+        """
+        return write_run(self.curves, self.task, Path(folder), overwrite)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # tasks hold functions that cannot be pickled
+        return _restored, (self.curves, described(self.task), jax.tree.map(np.asarray, dict(self.parameters)))
+
+    def _repr_html_(self) -> str:
+        from ital.figures import card
+
+        return card(self.curves, self.task)
+
+    def __repr__(self) -> str:
+        attributes, methods = self.curves.attrs, ", ".join(map(str, self.curves["method"].values))
+        size = f"{self.curves.sizes['seed']} seeds, {int(self.curves['step'].values[-1])} steps"
+        return f"Result({self.task.name!r}, {attributes.get('teacher', '')!r} teacher: {methods}; {size})"
 
     def summary(self) -> "pd.DataFrame":
         """Mean and standard error over seeds per method and metric, at five steps of the run.
@@ -57,6 +105,30 @@ class Result:
             One row per method, metric and step.
         """
         return summarise(self.curves)
+
+
+def _restored(curves: "xr.Dataset", description: Mapping[str, Any], parameters: Mapping[str, Any]) -> Result:
+    return Result(curves, task_from(description), parameters)
+
+
+def load(folder: Path | str) -> Result:
+    """Read a run that ``ital run`` or :meth:`ital.Result.save` wrote.
+
+    Its task is made again if it is a registered one. Any other can be drawn and summarised, but not taught again.
+
+    Args:
+        folder: the folder with ``curves.nc``, e.g. ``results/regression/cooperative``, or that file.
+
+    Returns:
+        The result, without the final parameters: files do not hold them.
+
+    Raises:
+        InputError: if there is no run, or its file is damaged.
+
+    Example:
+        >>> ital.load("results/regression/cooperative").plot()
+    """
+    return Result(*read_run(Path(folder)), {})
 
 
 @takes_run()

@@ -44,6 +44,10 @@ class Watched(NamedTuple):
     target: Any
     labels: dict[str, str]
 
+    def __repr__(self) -> str:
+        taught = f"{', '.join(self.params)}; seed {self.seed}, {int(self.steps[-1])} steps"
+        return f"Watched({self.task.name!r}, {self.teacher!r} teacher: {taught})"
+
     def plot(self, steps: Sequence[int] | None = None) -> "Figure":
         """A matplotlib figure: a row per learner, a column per step, and the target.
 

@@ -1,0 +1,43 @@
+"""``ital plot``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ital._platform import set_up_jax
+from ital.cli._options import split
+
+FOLDERS = typer.Argument(
+    metavar="FOLDER…", help="Folders that ital run, ital sweep or result.save wrote.", show_default=False
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Adds the command."""
+    app.command(epilog="Example: ital plot results/regression/cooperative results/regression/random")(plot)
+
+
+def plot(
+    folders: Annotated[list[Path], FOLDERS],
+    metrics: Annotated[
+        str | None, typer.Option(help="Metrics to show, separated by commas (default: the task's panels).")
+    ] = None,
+    methods: Annotated[str | None, typer.Option(help="Methods to show, separated by commas (default: all).")] = None,
+    against: Annotated[
+        str | None, typer.Option(help="Method that the others are compared with (default: imt, or the first).")
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="The figure, without suffix (default: FOLDER/curves; of several runs comparison)."),
+    ] = None,
+) -> None:
+    """Draw stored results again, several runs in one figure, and print paired differences with their intervals."""
+    set_up_jax("cpu")
+    from ital import experiments
+
+    files = experiments.redraw(
+        folders, metrics=metrics and split(metrics), methods=methods and split(methods), against=against, out=out
+    )
+    for file in files:
+        print(file)

@@ -1,0 +1,129 @@
+"""Paired differences: methods of one run, or one method in two runs, on the seeds that they share."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from ital.errors import InputError
+from ital.figures import in_legend_order, label
+from ital.results import computed, measured, metrics_of
+from ital.statistics import Paired, holm, number, p_value, paired, signed
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+BASELINE = "imt"  # what others are compared with, where it was taught
+
+
+class Difference(NamedTuple):
+    """One paired comparison at the last measured step.
+
+    Attributes:
+        metric: name of the metric.
+        method: label of the method.
+        against: what it is compared with: the label of a method, or the name of a run.
+        paired: the mean difference, its interval and the test.
+        p: the p-value, adjusted after Holm for all comparisons of the metric.
+    """
+
+    metric: str
+    method: str
+    against: str
+    paired: Paired
+    p: float
+
+
+def between_methods(
+    curves: "xr.Dataset", against: str | None = None, metrics: Sequence[str] | None = None
+) -> list[Difference]:
+    """Every method of a run minus one of them, at the last step, seed by seed.
+
+    Args:
+        curves: curves of a run.
+        against: the method to compare with; None for ``imt``, or the first of the legend.
+        metrics: names of the metrics; None for all.
+
+    Returns:
+        One difference per metric and other method.
+
+    Raises:
+        InputError: if ``against`` was not taught.
+    """
+    methods = in_legend_order([str(name) for name in curves["method"].values])
+    base = against or (BASELINE if BASELINE in methods else methods[0])
+    if base not in methods:
+        raise InputError(f"method {base!r} was not taught: there are {', '.join(methods)}")
+    found = []
+    for metric in metrics or metrics_of(curves):
+        others = [name for name in methods if name != base]
+        pairs = [_paired(_ends(curves, name, metric), _ends(curves, base, metric)) for name in others]
+        found += _adjusted(metric, [label(curves, name) for name in others], label(curves, base), pairs)
+    return found
+
+
+def between_runs(
+    curves: "xr.Dataset", first: "xr.Dataset", name: str, metrics: Sequence[str] | None = None
+) -> list[Difference]:
+    """Every method of a run minus the same method in a first run, at the last step, seed by seed.
+
+    Args:
+        curves: curves of a run.
+        first: curves of the run to compare with.
+        name: the first run's name.
+        metrics: names of the metrics; None for all that both runs have.
+
+    Returns:
+        One difference per metric and method that both runs have.
+    """
+    both = [method for method in map(str, curves["method"].values) if method in first["method"].values]
+    methods, known = in_legend_order(both), metrics_of(first)
+    found = []
+    for metric in [shared for shared in metrics or metrics_of(curves) if shared in known and shared in curves]:
+        pairs = [_paired(_ends(curves, method, metric), _ends(first, method, metric)) for method in methods]
+        found += _adjusted(metric, [label(curves, method) for method in methods], name, pairs)
+    return found
+
+
+def _ends(curves: "xr.Dataset", method: str, metric: str) -> "xr.DataArray":
+    """A method's value on each seed where the metric was measured last."""
+    last = int(np.append(0, np.flatnonzero(measured(curves, metric)))[-1])
+    return computed(curves, method)[metric].isel(step=last)
+
+
+def _paired(ours: "xr.DataArray", theirs: "xr.DataArray") -> Paired | None:
+    """The comparison on the seeds that both have; None where they share none."""
+    seeds = np.intersect1d(ours["seed"].values, theirs["seed"].values)
+    return paired(ours.sel(seed=seeds).values, theirs.sel(seed=seeds).values) if len(seeds) else None
+
+
+def _adjusted(metric: str, methods: Sequence[str], against: str, pairs: Sequence[Paired | None]) -> list[Difference]:
+    both = [(method, pair) for method, pair in zip(methods, pairs, strict=True) if pair is not None]
+    adjusted = holm(np.array([pair.p for _, pair in both]))
+    return [
+        Difference(metric, method, against, pair, float(p)) for (method, pair), p in zip(both, adjusted, strict=True)
+    ]
+
+
+def print_differences(title: str, found: Sequence[Difference], console: Console | None = None) -> None:
+    """Print differences as a table: mean difference, its 95 % interval, and p after Holm.
+
+    Args:
+        title: stands above the table.
+        found: the differences; without any, nothing is printed.
+        console: where to print; None for standard output.
+    """
+    if not found:
+        return
+    shown = Table(title=title, title_justify="left")
+    for column in ("metric", "method", "minus"):
+        shown.add_column(column)
+    for column in ("difference", "95 % interval", "seeds", "p (Holm)"):
+        shown.add_column(column, justify="right")
+    for one in found:
+        interval = f"[{number(one.paired.low)}, {number(one.paired.high)}]" if np.isfinite(one.paired.low) else "–"
+        numbers = (signed(one.paired.difference), interval, str(one.paired.n), p_value(one.p))
+        shown.add_row(one.metric.replace("_", " "), one.method, one.against, *numbers)
+    (console or Console()).print(shown)

@@ -1,0 +1,91 @@
+"""Stored results drawn again, alone or several in one figure, and compared."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from ital import figures
+from ital.errors import InputError
+from ital.experiments._compare import between_methods, between_runs, print_differences
+from ital.experiments._sweep import Grid, load_sweep
+from ital.results import metrics_of
+from ital.teaching import Result, load
+
+COMPARISON = "comparison"
+
+
+def redraw(
+    folders: Sequence[Path | str],
+    *,
+    metrics: Sequence[str] | None = None,
+    methods: Sequence[str] | None = None,
+    against: str | None = None,
+    out: Path | str | None = None,
+    console: Console | None = None,
+) -> list[Path]:
+    """Draw stored runs and sweeps again and print paired differences: between methods, and between runs.
+
+    A sweep is drawn in its own folder. Several runs are rows of one figure, and each is compared with the first.
+
+    Args:
+        folders: what ``ital run``, ``ital sweep`` or :meth:`ital.Result.save` wrote.
+        metrics: names of the metrics to show; None for the panels of the tasks.
+        methods: names of the methods to show; None for all.
+        against: the method that others are compared with; None for ``imt``, or the first.
+        out: the figure of the runs without its suffix; None for ``curves`` in the folder of a single run, and
+            ``comparison`` here for several.
+        console: where to print; None for standard output.
+
+    Returns:
+        The files.
+
+    Raises:
+        InputError: if a folder holds no result, or not the metrics and methods asked for.
+    """
+    places = [Path(folder) for folder in folders]
+    sweeps = [load_sweep(place) for place in places if (place / Grid.file).is_file()]
+    loaded = {place: load(place) for place in places if not _only_sweep(place)}
+    chosen = {place: _chosen(run, methods) for place, run in loaded.items()}
+    runs = dict(zip(_names(loaded), chosen.values(), strict=True))
+    files = [file for swept in sweeps for file in figures.save(swept.plot(), swept.files[0].with_suffix(""))]
+    if len(runs) == 1:
+        ((place, run),) = chosen.items()
+        beside = (place if place.is_dir() else place.parent) / "curves"
+        files += figures.save(run.plot(metrics), Path(out or beside))
+    elif runs:
+        drawn = {name: (run.curves, run.task) for name, run in runs.items()}
+        files += figures.save(figures.plot_runs(drawn, metrics), Path(out or COMPARISON))
+    for name, run in runs.items():
+        known = [metric for metric in metrics or metrics_of(run.curves) if metric in run.curves]
+        print_differences(f"{name}: methods at the last step", between_methods(run.curves, against, known), console)
+    for name in list(runs)[1:]:
+        first = next(iter(runs))
+        found = between_runs(runs[name].curves, runs[first].curves, first, metrics)
+        print_differences(f"{name} minus {first}: last step", found, console)
+    return files
+
+
+def _only_sweep(place: Path) -> bool:
+    return (place / Grid.file).is_file() and not (place / "curves.nc").is_file()
+
+
+def _chosen(run: Result, methods: Sequence[str] | None) -> Result:
+    """A run with these methods alone."""
+    if methods is None:
+        return run
+    taught = [str(name) for name in run.curves["method"].values]
+    known = [name for name in methods if name in taught]
+    if not known:
+        raise InputError(f"no method {', '.join(methods)} was taught: there are {', '.join(taught)}")
+    return Result(run.curves.sel({"method": known}), run.task, {})
+
+
+def _names(runs: Mapping[Path, Result]) -> list[str]:
+    """The shortest names that tell runs apart: teacher, task and teacher, or folder."""
+    titles = [run.task.title for run in runs.values()]
+    teachers = [f"{run.curves.attrs.get('teacher', 'unknown')} teacher" for run in runs.values()]
+    both = [f"{title}, {teacher}" for title, teacher in zip(titles, teachers, strict=True)]
+    folders = [str(place) for place in runs]
+    shortest = teachers if len(runs) > 1 and len(set(titles)) == 1 else both
+    return shortest if len(set(shortest)) == len(shortest) else folders

@@ -1,0 +1,43 @@
+"""Text that fits: lines broken to a width, ticks named as densely as there is room."""
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+LETTER = 0.56  # width of a letter, in units of its size
+DIGIT = 0.68  # of a digit or a minus
+LINE = 1.4  # height of a line
+INCH = 72.0  # points
+
+
+def wrapped(text: str, inches: float, points: float) -> str:
+    """The text in lines that are no longer than so many inches, in letters of so many points."""
+    letters = max(8, int(inches * INCH / (LETTER * points)))
+    return "\n".join(textwrap.fill(line, letters) for line in text.split("\n"))
+
+
+def letter_size(texts: Sequence[str], width: float, height: float, largest: float) -> float:
+    """Points of the largest letters with which every text fits into so many points."""
+    longest = max(map(len, texts), default=1)
+    return min(largest, width / (DIGIT * max(longest, 2)), height / LINE)
+
+
+def cell_size(axis: Any, rows: int, columns: int) -> tuple[float, float]:
+    """Width and height in points of a cell of a map on these axes."""
+    box, scale = axis.get_window_extent(), INCH / axis.figure.dpi
+    return box.width * scale / columns, box.height * scale / rows
+
+
+def name_cells(axis: Any, rows: int, columns: int, points: float = 7.5) -> None:
+    """Turns the names of columns upright if they are too wide, and leaves out names that have no room."""
+    width, height = cell_size(axis, rows, columns)
+    names = [label.get_text() for label in axis.get_xticklabels()]
+    upright = max(map(len, names), default=0) * LETTER * points > width
+    every = max(1, int(-(-LINE * points // width))) if upright else 1
+    for label in [label for i, label in enumerate(axis.get_xticklabels()) if i % every]:
+        label.set_visible(False)
+    below = max(1, int(-(-LINE * points // height)))
+    for label in [label for i, label in enumerate(axis.get_yticklabels()) if i % below]:
+        label.set_visible(False)
+    axis.tick_params(axis="x", rotation=90 if upright else 0, labelsize=points)
+    axis.tick_params(axis="y", labelsize=points)

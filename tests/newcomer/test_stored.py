@@ -1,0 +1,110 @@
+"""Stored results drawn again and compared; tables for other programs."""
+
+import io
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import ital
+from ital import cli, experiments, results
+from ital._curve_files import save_curves
+from ital.errors import InputError
+from tests.newcomer import made_up
+
+
+@pytest.fixture
+def runs(tmp_path):
+    for teacher in ("cooperative", "random"):
+        curves = made_up.curves(teacher=teacher, seeds=4 if teacher == "random" else 5)
+        curves["distance"] = curves["distance"] + (teacher == "random")
+        ital.Result(curves, made_up.TASK, {}).save(tmp_path / teacher)
+    return [tmp_path / "cooperative", tmp_path / "random"]
+
+
+def plot(capsys, *arguments):
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["plot", *map(str, arguments)])
+    return stopped.value.code, capsys.readouterr()
+
+
+def test_one_run_is_drawn_again(runs, capsys):
+    figure = runs[0] / "curves.png"
+    figure.unlink()
+    code, printed = plot(capsys, runs[0])
+    assert code == 0
+    assert figure.stat().st_size > 1000
+    assert str(figure) in printed.out.replace("\n", "")
+
+
+def test_several_runs_are_rows_of_one_figure(runs, tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    code, printed = plot(capsys, *runs, "--methods", "ital")
+    assert code == 0
+    assert (tmp_path / "comparison.pdf").exists()
+    assert "random teacher minus cooperative teacher" in " ".join(printed.out.split())
+    loaded = {folder.name: ital.load(folder) for folder in runs}
+    figure = ital.figures.plot_runs({name: (run.curves, run.task) for name, run in loaded.items()})
+    assert [axis.get_title() for axis in figure.axes] == ["cooperative"] * 2 + ["random"] * 2
+    assert figure.axes[0].get_ylim() == figure.axes[2].get_ylim()
+
+
+def test_differences_are_paired_over_the_seeds_that_both_have(runs):
+    first, second = (ital.load(folder).curves for folder in runs)
+    (difference,) = experiments.between_methods(first, metrics=["distance"])
+    ends = first["distance"].values[..., -1]
+    assert (difference.method, difference.against, difference.paired.n) == ("ITAL", "IMT", 5)
+    assert difference.p == pytest.approx(stats.ttest_rel(ends[1], ends[0]).pvalue)
+    across = experiments.between_runs(second, first, "cooperative", ["distance"])
+    assert [(one.method, one.paired.n) for one in across] == [("IMT", 4), ("ITAL", 4)]
+    expected = second["distance"].values[1, :, -1] - ends[1, :4]
+    assert across[1].paired.difference == pytest.approx(expected.mean(), rel=1e-6)
+    with pytest.raises(InputError, match="'sgd' was not taught"):
+        experiments.between_methods(first, "sgd")
+
+
+def test_a_sweep_is_drawn_again_and_what_is_neither_is_refused(tmp_path, capsys):
+    save_curves(made_up.grid(), tmp_path / "sweep.nc")
+    code, _ = plot(capsys, tmp_path)
+    assert code == 0
+    assert (tmp_path / "sweep.png").exists()
+    code, printed = plot(capsys, tmp_path / "nowhere")
+    assert code == 2
+    assert "holds no run" in printed.err
+
+
+def test_every_measured_value_is_a_row():
+    curves = made_up.curves(seeds=3)
+    curves["computed"][0, 2] = 0
+    curves["loss"][..., 1::2] = np.nan  # measured less often
+    table = results.long_form(curves)
+    assert list(table.columns) == ["task", "teacher", "method", "seed", "step", "metric", "value"]
+    steps = curves.sizes["step"]
+    assert len(table) == 5 * steps + 5 * -(-steps // 2)
+    row = table.query("method == 'ital' and seed == 1 and step == 100 and metric == 'distance'")
+    assert row["value"].item() == curves["distance"].sel({"method": "ital", "seed": 1, "step": 100}).item()
+
+
+def test_a_sweep_names_its_settings_and_repeats_nothing():
+    grid = made_up.grid(lrs=2, betas=3)
+    table = pd.read_csv(io.StringIO(results.long_form(grid).to_csv(index=False)))
+    assert list(table.columns) == ["task", "teacher", "method", "seed", "lr", "beta", "step", "metric", "value"]
+    counts = table.groupby("method").size()
+    assert counts["ital"] == 3 * counts["imt"]
+    assert table.query("method == 'imt'")["beta"].isna().all()
+
+
+def test_the_command_line_writes_tables(tmp_path):
+    settings = experiments.Settings(task="regression", methods=("imt",), steps=10, seeds=2)
+    first = experiments.run(settings, tmp_path, csv=True, draw=False)
+    assert "curves.csv" in [file.name for file in first.files]
+    rows = len(pd.read_csv(tmp_path / "regression/cooperative/curves.csv"))
+    wider = experiments.Settings(task="regression", methods=("imt",), steps=10, seeds=3)
+    experiments.run(wider, tmp_path, draw=False)
+    assert len(pd.read_csv(tmp_path / "regression/cooperative/curves.csv")) == rows * 3 // 2  # never out of date
+    with pytest.raises(SystemExit) as stopped:
+        cli.main(["sweep", "regression", "--lr", "0.001", "--beta", "0", "--methods", "imt", "--seeds", "2",
+                  "--steps", "10", "--csv", "--out", str(tmp_path)])  # fmt: skip
+    assert stopped.value.code == 0
+    assert (tmp_path / "regression/cooperative/sweep.csv").exists()
