@@ -1,11 +1,13 @@
 """The one teaching loop: sample, feedback, choose, update, record.
 
 A run is described by :class:`Run`; :func:`open_sessions` makes sessions of parts and a run; :func:`teach` and
-:func:`watch` run them to their end. ``_step`` is Algorithm 1, ``_block`` compiles it for all lanes at once.
+:func:`watch` run them to their end, :func:`session` one choice at a time. ``_step`` is Algorithm 1, ``_block`` compiles
+it for all lanes at once.
 """
 
 from ital.teaching._block import BLOCK, at_start
 from ital.teaching._lanes import open_sessions, situation, version_of
+from ital.teaching._live import Live, load_session, session
 from ital.teaching._program import (
     Carry,
     Drawn,
@@ -29,6 +31,7 @@ __all__ = [
     "Drawn",
     "Lane",
     "LaneNumbers",
+    "Live",
     "Moment",
     "Numbers",
     "Program",
@@ -41,9 +44,11 @@ __all__ = [
     "draw",
     "first_lesson",
     "key_of",
+    "load_session",
     "open_sessions",
     "parts",
     "seen",
+    "session",
     "situation",
     "teach",
     "teaching_step",
