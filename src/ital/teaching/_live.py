@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ital._platform import traced_for
+from ital._platform import keep_programs, traced_for
 from ital._types import Array, Params
 from ital.errors import InputError
 from ital.learners import Learner
@@ -53,6 +53,7 @@ class Live:
     """
 
     def __init__(self, task: Task, learner: Learner, run: Run) -> None:
+        keep_programs()
         run.check(task, [learner])
         self.task, self.learner, self.run = task, learner, run
         self.choices: list[int] = []
@@ -64,8 +65,7 @@ class Live:
         self._recording.blocks[0].append(self._session.at_start)
 
     def __repr__(self) -> str:
-        name, steps = f"{self.task.name!r}, {self.learner.name!r}", f"step={self.step}, steps={self.steps}"
-        return f"<live session of {name}, seed={self.run.seed_list[0]}, {steps}>"
+        return f"<live session: {self.task.name}, {self.learner.name}, step={self.step}, steps={self.steps}>"
 
     @property
     def step(self) -> int:

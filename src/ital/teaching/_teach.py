@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import jax
 
+from ital._platform import keep_programs
 from ital._progress import show_progress
 from ital.learners import Learner
 from ital.results import Recording, summarise
@@ -85,6 +86,7 @@ def teach(
         >>> result = ital.teach("regression", "cooperative", ["imt", "ital"], steps=200, seeds=5)
         >>> result.plot().savefig("curves.png")
     """
+    keep_programs()
     task, teacher, learners = parts(task, teacher, learner)
     run = make_run(settings)
     run.check(task, learners)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
+from ital._platform import keep_programs
 from ital.learners import Learner
 from ital.tasks import Task
 from ital.teachers import AnyTeacher
@@ -102,6 +103,7 @@ def watch(
     Example:
         >>> ital.watch("irl-dense", steps=200).animate("learning.gif")
     """
+    keep_programs()
     task, teacher, watched = parts(task, teacher, learner)
     run = make_run(settings, seeds=[seed], eval_every=None) if run is None else run
     every = max(1, -(-run.steps // max(1, frames)))
