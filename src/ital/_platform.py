@@ -59,7 +59,7 @@ def keep_programs() -> None:
     """
     import jax
 
-    if os.environ.get("ITAL_CACHE") == "0" or jax.config.jax_compilation_cache_dir:
+    if os.environ.get("ITAL_CACHE") == "0" or getattr(jax.config, "jax_compilation_cache_dir", None):
         return  # JAX reads JAX_COMPILATION_CACHE_DIR itself
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ital" / "xla"
     try:
