@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from ital import bench
@@ -41,3 +42,14 @@ def test_bench_takes_longer_with_more_to_do():
     assert (
         1 <= bench.expected_minutes(8, 100) <= bench.expected_minutes(160, 2000) < bench.expected_minutes(1600, 20000)
     )
+
+
+@pytest.mark.parametrize("dim", [2, 10, 100])
+def test_the_turn_of_a_view_is_scipys(dim):
+    """SciPy's module is slow to import; its numbers are kept."""
+    from scipy.stats import ortho_group
+
+    from ital.tasks import _regression
+
+    theirs = ortho_group.rvs(dim, random_state=np.random.default_rng(4))
+    np.testing.assert_allclose(_regression._haar(dim, np.random.default_rng(4)), theirs, atol=1e-12)
