@@ -283,11 +283,11 @@ def test_interrupting_and_killing_lose_nothing(tmp_path):
         _, err = cut.communicate(timeout=60)
         assert cut.returncode == (130 if stop == signal.SIGINT else -signal.SIGKILL), err
         if stop == signal.SIGINT:
-            assert "goes on from there" in err.splitlines()[-1]
+            assert "the same command resumes" in err.splitlines()[-1]
     last = command(*run, "--out", "cut", cwd=tmp_path)
     _, err = last.communicate(timeout=300)
     assert last.returncode == 0, err
-    assert "going on with an interrupted run" in err
+    assert "resuming an interrupted run" in err
     resumed = xr.load_dataset(tmp_path / "cut/small/cooperative/curves.nc")
     xr.testing.assert_identical(resumed.drop_attrs(deep=False), expected.drop_attrs(deep=False))
     assert not list((tmp_path / "cut/small/cooperative").glob(".*"))

@@ -32,11 +32,13 @@ if TYPE_CHECKING:
         tuning,
         volume,
     )
-    from ital.teaching import Result, Run, Watched, load, teach, watch
+    from ital.teaching import Live, Result, Run, Watched, load, load_session, session, teach, watch
 
-_FROM = dict.fromkeys(("Result", "Run", "Watched", "load", "teach", "watch"), "ital.teaching")
+_TEACHING = ("Live", "Result", "Run", "Watched", "load", "load_session", "session", "teach", "watch")
+_FROM = dict.fromkeys(_TEACHING, "ital.teaching")
 
 __all__ = [
+    "Live",
     "Result",
     "Run",
     "Watched",
@@ -49,11 +51,13 @@ __all__ = [
     "gradients",
     "learners",
     "load",
+    "load_session",
     "losses",
     "mdp",
     "models",
     "rationality",
     "results",
+    "session",
     "statistics",
     "steps",
     "study",

@@ -4,6 +4,7 @@ import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from multiprocessing import resource_tracker
 from types import FrameType
 
 _pending = False
@@ -18,6 +19,20 @@ def raise_and_note() -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, note)
+
+
+@contextlib.contextmanager
+def kept_from_children() -> Iterator[None]:
+    """While it lasts, threads and processes that are started never hear Ctrl-C, not even before their first line."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # if a child had to start it, that would end the blocking
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager

@@ -1,6 +1,7 @@
 """Where JAX computes, and where it keeps compiled programs."""
 
 import contextlib
+import functools
 import os
 from collections.abc import Iterator
 from contextvars import ContextVar
@@ -46,11 +47,24 @@ def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
             jax.devices("gpu")  # where there is one, it is JAX's default
         except RuntimeError:
             raise InputError("no GPU that JAX can use on this machine: leave --platform out or say cpu") from None
-    if cache and not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ital" / "xla"
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            return  # no place for a cache: compile every time
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+    if cache:
+        keep_programs()
+
+
+@functools.cache
+def keep_programs() -> None:
+    """Keeps compiled programs on disk from now on, unless JAX has a place for them or ``ITAL_CACHE=0``.
+
+    They lie in ``ital/xla`` of ``XDG_CACHE_HOME``, by default ``~/.cache``.
+    """
+    import jax
+
+    if os.environ.get("ITAL_CACHE") == "0" or getattr(jax.config, "jax_compilation_cache_dir", None):
+        return  # JAX reads JAX_COMPILATION_CACHE_DIR itself
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ital" / "xla"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return  # no place for a cache: compile every time
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 SECONDS_BETWEEN_DRAWINGS = 0.2
+BESIDE = 51  # columns of a line that the title leaves to the bar and the times
+
 _whole: Callable[[float], None] | None = None  # the display of a larger work, while a part of it is under way
 
 
@@ -36,15 +38,18 @@ def _display(memory: float = 30.0) -> Any:
         return NotebookProgress(kernel)
     from rich import progress
     from rich.console import Console
+    from rich.table import Column
 
+    console = Console(stderr=True)
+    title = Column(max_width=max(10, console.width - BESIDE), no_wrap=True, overflow="ellipsis")
     return progress.Progress(
-        "{task.description}",
-        progress.BarColumn(),
+        progress.TextColumn("{task.description}", table_column=title),
+        progress.BarColumn(20),
         progress.TaskProgressColumn(show_speed=False),
         progress.TimeElapsedColumn(),
         "left",
         progress.TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
         speed_estimate_period=memory,
     )
 

@@ -177,7 +177,7 @@ def test_cells_left_by_a_kill_are_collected_not_computed(tmp_path):
 
 
 def out_of_memory(limit, asked):
-    """Sessions that only so many lanes fit into."""
+    """Sessions that hold a limited number of lanes."""
     original = teaching.Session.advance
 
     def advance(self, intervals):

@@ -158,7 +158,7 @@ def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_goes_on(tmp_path, 
         status, _, err = patient(capsys, *command, "--scheduler", "tcp://127.0.0.1:18786")
         killer.join()
     assert status == 1
-    assert "the scheduler is gone; what is finished is kept, and the same command goes on" in err.splitlines()[-1]
+    assert "the scheduler is gone; what is finished is kept, and the same command resumes" in err.splitlines()[-1]
     with scheduler(tmp_path, 18787):
         status, _, err = patient(capsys, *command, "--scheduler", "tcp://127.0.0.1:18787")
     assert status == 0, err

@@ -3,6 +3,7 @@
 import functools
 import json
 import statistics
+import sys
 import time
 from typing import Any
 
@@ -16,6 +17,7 @@ from ital.errors import InputError
 from ital.teaching import BLOCK, Session
 
 REPEATS, ENOUGH_SECONDS, NUMPY_SECONDS = 3, 10.0, 3.0
+COMPILE_SECONDS, STEPS_PER_SECOND = 5.0, 100_000  # rough, of two idle cores, to say beforehand how long it takes
 
 
 def measure(lanes: int, steps: int, test_rows: int) -> dict[str, Any]:
@@ -93,6 +95,7 @@ def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
         test_rows: Number of test rows of the 200-class pool.
         as_json: Whether to print JSON instead of a table.
     """
+    print(f"this takes about {expected_minutes(lanes, steps):.0f} min on two idle cores", file=sys.stderr)
     report = measure(lanes, steps, test_rows)
     if as_json:
         print(json.dumps(report, indent=2))
@@ -115,9 +118,26 @@ def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
     console.print("Steps per second; a step is one lane's, with a measurement every 20 steps included everywhere.")
 
 
+def expected_minutes(lanes: int, steps: int) -> float:
+    """About how long :func:`measure` takes, from rough speeds of two cores.
+
+    Args:
+        lanes: Number of lanes.
+        steps: Number of steps of each lane.
+
+    Returns:
+        Minutes, at least one.
+    """
+    cases = _cases.cases(1).values()
+    timed = sum(2 if case.pool else 1 for case in cases)  # with the floor
+    run = lanes * steps / STEPS_PER_SECOND
+    runs = min(REPEATS, max(1.0, ENOUGH_SECONDS / max(run, 1e-9)))
+    return max(1.0, (len(cases) * NUMPY_SECONDS + timed * (COMPILE_SECONDS + runs * run)) / 60)
+
+
 def _thousands(per_second: float) -> str:
     thousands = per_second / 1000
     return f"{thousands:,.1f}k" if thousands < 10 else f"{thousands:,.0f}k"
 
 
-__all__ = ["main", "measure"]
+__all__ = ["expected_minutes", "main", "measure"]

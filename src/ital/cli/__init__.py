@@ -67,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
             raise
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is written: nothing is left to interrupt
     if status == 130:
-        _fail("interrupted; what is finished is kept, and the same command goes on from there", 130)
+        _fail("interrupted; what is finished is kept, and the same command resumes", 130)
     sys.exit(status if isinstance(status, int) else 0)
 
 

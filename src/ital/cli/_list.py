@@ -18,4 +18,6 @@ def list_parts() -> None:
         print(title)
         for name, make in registry.items():
             print(f"  {name:<20} {describe(make)}")
+        if registry is learners.REGISTRY:
+            print(f"  {'ital-M':<20} The same with any M from 1 to the batch size.")
         print()

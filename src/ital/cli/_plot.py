@@ -37,7 +37,11 @@ def plot(
     from ital import experiments
 
     files = experiments.redraw(
-        folders, metrics=metrics and split(metrics), methods=methods and split(methods), against=against, out=out
+        folders,
+        metrics=metrics and split("metrics", metrics),
+        methods=methods and split("methods", methods),
+        against=against,
+        out=out,
     )
     for file in files:
         print(file)

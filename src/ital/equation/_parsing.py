@@ -1,20 +1,29 @@
 """Reading equations, in the internal text or as a person types them."""
 
 import re
+from fractions import Fraction
 
 from ital.equation._equation import DEGREE, LONGEST, Equation, Monomial, Term, text
 from ital.errors import InputError
 
 _PLAIN = str.maketrans({"−": "-", "–": "-", "·": "*", "×": "*", "²": "2", "³": "3", "⁴": "4"})
-_COEFFICIENT = re.compile(r"(\d+)(?:\s*/\s*(\d+))?")
+_COEFFICIENT = re.compile(r"(\d*\.\d+|\d+\.(?!\d)|\d+)(?:\s*/\s*(\d*\.\d+|\d+))?")
 _POWER = re.compile(r"\s*\*?\s*([a-zA-Z])(?:\s*(?:\^|\*\*)\s*\{?\s*(\d+)\s*\}?|([234]))?")
+
+_BEYOND = (
+    (r"(\^|\*\*)\s*\{?\s*-", "negative powers are not taken: powers are whole numbers from 1 on"),
+    (r"(\^|\*\*)", "powers are whole numbers from 1 on, of x, y or z"),
+    (r"[a-zA-Z]{2,}\s*\(|[√]|sqrt|sin|cos|tan|exp|log|ln", "functions are not taken: only sums of terms like 1/2x^2y"),
+    (r"\*?\s*\(", "brackets are not taken: multiply them out"),
+    (r"/", "only numbers are divided, e.g. 1/2x"),
+)
 
 
 def parse(written: str) -> Equation:
     """Read one equation, as typed or in the internal text.
 
     Args:
-        written: the text, e.g. ``-1/2x^2y + 1/3xy = 0``.
+        written: the text, e.g. ``-1/2x^2y + 0.25xy = 0``; decimals are read as exact fractions.
 
     Returns:
         The equation.
@@ -57,17 +66,11 @@ def _side(source: str, place: int, end: int) -> tuple[Term, ...]:
         sign, place = _sign(source, place, end, first=place == began)
         start = place
         number = _COEFFICIENT.match(source, place, end)
-        numerator, denominator = 1, 1
-        if number:
-            numerator, denominator = int(number[1]), int(number[2] or 1)
-            place = number.end()
-            if denominator == 0:
-                raise _fail(source, number.start(2), "a denominator cannot be 0")
-            if number[2] and denominator == 1:
-                raise _fail(source, number.start(2), "a fraction needs a denominator of at least 2")
+        numerator, denominator = _fraction(source, number) if number else (1, 1)
+        place = number.end() if number else place
         monomial, place = _monomial(source, place, end)
         if place == start:
-            raise _fail(source, place, "expected a number or one of x, y, z")
+            raise _fail(source, place, _beyond(source, place, end) or "expected a number or one of x, y, z")
         if numerator == 0:
             if terms or _skip(source, place, end) < end or monomial != (0, 0, 0):
                 raise _fail(source, start, "a coefficient cannot be 0")
@@ -77,12 +80,29 @@ def _side(source: str, place: int, end: int) -> tuple[Term, ...]:
     return tuple(terms)
 
 
+def _fraction(source: str, number: re.Match[str]) -> tuple[int, int]:
+    """Numerator and denominator as typed; with decimals, of the exact fraction in lowest terms."""
+    written, below = number[1], number[2]
+    if below and Fraction(below) == 0:
+        raise _fail(source, number.start(2), "a denominator cannot be 0")
+    if "." in written + (below or ""):
+        return (Fraction(written) / Fraction(below or 1)).as_integer_ratio()
+    if below and int(below) == 1:
+        raise _fail(source, number.start(2), "a fraction needs a denominator of at least 2")
+    return int(written), int(below or 1)
+
+
 def _sign(source: str, place: int, end: int, *, first: bool) -> tuple[int, int]:
     if place < end and source[place] in "+-":
         return (1 if source[place] == "+" else -1), _skip(source, place + 1, end)
     if not first:
-        raise _fail(source, place, "expected + or -")
+        raise _fail(source, place, _beyond(source, place, end) or "expected + or -")
     return 1, place
+
+
+def _beyond(source: str, place: int, end: int) -> str:
+    """What stands here that a polynomial does not have, if it is known by sight."""
+    return next((fault for pattern, fault in _BEYOND if re.match(pattern, source[place:end])), "")
 
 
 def _monomial(source: str, place: int, end: int) -> tuple[Monomial, int]:
@@ -90,7 +110,8 @@ def _monomial(source: str, place: int, end: int) -> tuple[Monomial, int]:
     while power := _POWER.match(source, place, end):
         letter = power[1]
         if letter not in degrees:
-            raise _fail(source, power.start(1), f"only x, y and z are known, not {letter!r}")
+            known = f"only x, y and z are known, not {letter!r}"
+            raise _fail(source, power.start(1), _beyond(source, power.start(1), end) or known)
         if power[3]:
             raise _fail(source, power.start(3), "write a power with ^")
         if degrees[letter]:

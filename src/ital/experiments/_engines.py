@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from ital import _processes
+from ital import _interrupts, _processes
 from ital._files import Unwritable, write
 from ital._platform import check_platform
 from ital.errors import InputError
@@ -234,19 +234,23 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
     patience = {"distributed.scheduler.allowed-failures": 1_000_000, "distributed.scheduler.worker-saturation": 1.0}
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(patience))
-        try:
-            local = distributed.LocalCluster(
-                n_workers=workers,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address=":0",
-                preload=[*dask.config.get("distributed.worker.preload"), "ital.experiments._worker"],
-                silence_logs=logging.CRITICAL,
-                env={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},  # they may share a GPU
-            )
-        except RuntimeError as error:
-            raise OSError(errno.ECHILD, f"could not be started ({_line(error)})", "workers") from error
-        stack.enter_context(local)
+        # Dask cannot close a cluster that is half started: Ctrl-C waits until it is.
+        with _interrupts.deferred() as interrupted, _interrupts.kept_from_children():
+            try:
+                local = distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address=":0",
+                    preload=[*dask.config.get("distributed.worker.preload"), "ital.experiments._worker"],
+                    silence_logs=logging.CRITICAL,
+                    env={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},  # they may share a GPU
+                )
+            except RuntimeError as error:
+                raise OSError(errno.ECHILD, f"could not be started ({_line(error)})", "workers") from error
+            stack.enter_context(local)
+        if interrupted():
+            raise KeyboardInterrupt
         stack.enter_context(_tended(local, workers))
         yield stack.enter_context(distributed.Client(local, set_as_default=False))
 
@@ -337,7 +341,7 @@ def _result(future: Any, client: Any) -> list[str]:
 
 
 def _lost(client: Any) -> OSError:
-    reason = "the scheduler is gone; what is finished is kept, and the same command goes on from there"
+    reason = "the scheduler is gone; what is finished is kept, and the same command resumes"
     return ConnectionError(errno.ECONNRESET, reason, client.scheduler.address if client.scheduler else "cluster")
 
 

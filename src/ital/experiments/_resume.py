@@ -53,7 +53,7 @@ def compute(recording: Recording, checkpoint: Path, show: Callable[[float], None
         earlier = None
     if earlier is not None:
         share = recording.done / recording.total
-        say(f"going on with an interrupted run, {share:.0%} of it done")
+        say(f"resuming an interrupted run, {share:.0%} of it done")
         began -= earlier
     devices = recording.sessions[0].layout.devices
     if _devices.worth_saying(devices):

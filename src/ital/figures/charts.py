@@ -166,7 +166,7 @@ def _stored(mark: Mark) -> Mark:
 
 
 def thin(length: int, most: int = POINTS) -> np.ndarray:
-    """Places of at most so many points, evenly spread, the first and the last among them."""
+    """Places of at most ``most`` points, evenly spread, the first and the last among them."""
     return np.unique(np.linspace(0, length - 1, min(length, most)).round().astype(int))
 
 

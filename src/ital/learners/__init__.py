@@ -1,6 +1,7 @@
 """Learners: a rule (pure functions) and numbers. The paper's eight share one rule."""
 
 import functools
+import re
 from collections.abc import Callable
 
 from ital import _plugins, _registry
@@ -53,7 +54,7 @@ def make(name: str) -> Learner:
     """The learner of that name, e.g. ``imt`` or ``ital-5``.
 
     Args:
-        name: a registered name.
+        name: a registered name, or ``ital-M`` for a learner that sees M examples of the mini-batch.
 
     Returns:
         The learner.
@@ -66,6 +67,9 @@ def make(name: str) -> Learner:
     """
     if ":" in name:
         raise InputError(f"method {name!r} takes no argument: beta is set for all methods of a run")
+    view = re.fullmatch(r"ital-([1-9][0-9]{0,8})", name)
+    if view and name not in REGISTRY:
+        return teacher_aware(view=int(view[1]))
     return _registry.make("method", REGISTRY, name)._replace(name=name)
 
 

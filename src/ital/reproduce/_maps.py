@@ -34,7 +34,7 @@ def store(task: Task, curves: "xr.Dataset", out: Path, steps: int) -> None:
 
 
 def stored(out: Path, task: str, steps: int | None = None) -> list[charts.Panel]:
-    """The maps that were kept (from so many steps); none if there are none."""
+    """The maps that were kept, of a run of ``steps`` where given; none if there are none."""
     try:
         content: dict[str, Any] = json.loads(_file(out, task).read_text())
         return content["panels"] if steps in (None, content["steps"]) else []

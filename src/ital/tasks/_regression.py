@@ -14,10 +14,15 @@ from ital.tasks._pool import Pool, from_pool
 
 def rotated(x: np.ndarray, target: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """A teacher's view of ``x`` and ``target``: turned by a random (Haar) orthogonal matrix, the bias untouched."""
-    from scipy.stats import ortho_group  # slow to import
-
-    turn = ortho_group.rvs(x.shape[1], random_state=rng) if x.shape[1] > 1 else np.ones((1, 1))
+    turn = _haar(x.shape[1], rng) if x.shape[1] > 1 else np.ones((1, 1))
     return x @ turn, np.concatenate([target[:, :-1] @ turn, target[:, -1:]], axis=1)
+
+
+def _haar(dim: int, rng: np.random.Generator) -> np.ndarray:
+    """The matrix of SciPy's ``ortho_group``, whose import takes longer than a short run."""
+    q, r = np.linalg.qr(rng.normal(size=(dim, dim)))
+    signs = r.diagonal() / np.abs(r.diagonal())
+    return np.asarray(q * signs)
 
 
 # Threads gain nothing on matrices this small, and lose much on a busy machine.

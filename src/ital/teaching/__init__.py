@@ -1,13 +1,15 @@
 """The one teaching loop: sample, feedback, choose, update, record.
 
 A run is described by :class:`Run`; :func:`open_sessions` makes sessions of parts and a run; :func:`teach` and
-:func:`watch` run them to their end. ``_step`` is Algorithm 1, ``_block`` compiles it for all lanes at once.
+:func:`watch` run them to their end, :func:`session` one choice at a time. ``_step`` is Algorithm 1, ``_block`` compiles
+it for all lanes at once.
 """
 
 from ital.teaching._block import BLOCK, at_start
 from ital.teaching._footprint import bytes_per_seed, check_footprint
 from ital.teaching._kept import described, task_from, task_of, write_summary, write_table
 from ital.teaching._lanes import open_sessions, situation, version_of
+from ital.teaching._live import Live, load_session, session
 from ital.teaching._program import (
     Carry,
     Drawn,
@@ -31,6 +33,7 @@ __all__ = [
     "Drawn",
     "Lane",
     "LaneNumbers",
+    "Live",
     "Moment",
     "Numbers",
     "Program",
@@ -47,9 +50,11 @@ __all__ = [
     "first_lesson",
     "key_of",
     "load",
+    "load_session",
     "open_sessions",
     "parts",
     "seen",
+    "session",
     "situation",
     "task_from",
     "task_of",

@@ -61,18 +61,23 @@ def meet(program: Program, world: World, drawn: Drawn, params: Params, previous:
     return Scene(examples, rules.show(world.teacher.examples, drawn.batch), rules.feedback(params, examples, previous))
 
 
+def view_of(program: Program, world: World, scene: Scene, moment: Moment, lr: Array) -> TeacherView:
+    """What the teacher sees: its own side of the mini-batch, the feedback, and the imitated volumes that follow."""
+    target = world.teacher.target
+    volumes = program.rules.volumes(scene.feedback, scene.teacher_examples, target, lr)
+    return TeacherView(volumes, scene.feedback, scene.teacher_examples, target, lr, *moment)
+
+
 def choose(
     program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, params: Params, numbers: LaneNumbers
 ) -> Array:
     """The index that the teacher chooses, given the teacher's side of the world and the feedback."""
-    rules, target, lr = program.rules, world.teacher.target, numbers.lr
-    volumes = rules.volumes(scene.feedback, scene.teacher_examples, target, lr)
-    view = TeacherView(volumes, scene.feedback, scene.teacher_examples, target, lr, *moment)
+    view = view_of(program, world, scene, moment, numbers.lr)
     if not program.omniscient:
         return _index(program, program.teacher(drawn.noise, view, numbers.teacher))
-    gradients = rules.gradients(params, scene.examples, scene.feedback)
+    gradients = program.rules.gradients(params, scene.examples, scene.feedback)
     progress = gradients.inner(add_scaled(params, -1.0, world.truth.target))
-    volumes = volume.exact(lr, gradients.squared_norms, progress)
+    volumes = volume.exact(numbers.lr, gradients.squared_norms, progress)
     learner = LearnerView(volumes, params, world.truth.target)
     return _index(program, program.teacher(drawn.noise, view, learner, numbers.teacher))
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from ital._platform import keep_programs
 from ital._progress import show_progress
 from ital.errors import DivergenceWarning
 from ital.learners import Learner
@@ -163,6 +164,7 @@ def teach(
         >>> result = ital.teach("regression", "cooperative", ["imt", "ital"], steps=200, seeds=5)
         >>> result.plot().savefig("curves.png")
     """
+    keep_programs()
     task, teacher, learners = parts(task, teacher, learner)
     run = make_run(settings)
     run.check(task, learners)

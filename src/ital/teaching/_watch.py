@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from ital._checks import require_whole
+from ital._platform import keep_programs
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.tasks import Task
@@ -109,6 +110,7 @@ def watch(
     Example:
         >>> ital.watch("irl-dense", steps=200).animate("learning.gif")
     """
+    keep_programs()
     task, teacher, watched = parts(task, teacher, learner)
     run = make_run(settings, seeds=[seed], eval_every=None) if run is None else run
     require_whole(frames=frames)
