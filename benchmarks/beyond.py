@@ -78,15 +78,15 @@ def adaptive(names: Sequence[str]) -> None:
         several += [learners.teacher_aware(beta)._replace(name=f"{m:g}") for m, beta in fixed.items()]
         for teacher in TEACHERS:
             curves, metric = taught(task, teacher, several, TEST, 2000)
-            last = curves[metric].isel(step=-1).transpose("method", "seed").values.astype(float)
+            last = curves[metric].isel(step=-1).transpose("learner", "seed").values.astype(float)
             ends = {
                 str(method): np.where(np.isfinite(row), row, np.inf)
-                for method, row in zip(curves["method"].values, last, strict=True)
+                for method, row in zip(curves["learner"].values, last, strict=True)
             }
             means = {method: float(row.mean()) for method, row in ends.items()}
             best = min((method for method in means if method != "ital-adaptive"), key=means.__getitem__)
             mine = means["ital-adaptive"]
-            trust = curves["trust"].sel({"method": "ital-adaptive"}).mean("seed").values
+            trust = curves["trust"].sel({"learner": "ital-adaptive"}).mean("seed").values
             cells[f"{name} {teacher}"] = {
                 "metric": metric,
                 "naive": means["imt"],
@@ -119,7 +119,7 @@ def full() -> None:
         several = [make[kind](beta)._replace(name=str(i)) for i, (kind, _, beta) in enumerate(settings)]
         forms = [steps.length(f"{length}:decay") for _, length, _ in settings]
         curves, metric = taught(task, "cooperative", several, seeds, 1000, step=forms)
-        return curves[metric].transpose("method", "seed", "step").values, curves["step"].values.tolist()
+        return curves[metric].transpose("learner", "seed", "step").values, curves["step"].values.tolist()
 
     values, measured = measure(wanted, TUNING)
     at = [measured.index(step) for step in JUDGED]
@@ -178,7 +178,7 @@ def ends(task: Task, lanes: Sequence[Candidate], seeds: Sequence[int]) -> tuple[
         task, "cooperative", several, seeds, 500,
         lr=[lane.lr for lane in lanes], form=[lane.form for lane in lanes], eval_every=500,
     )  # fmt: skip
-    last = curves[metric].isel(step=-1).transpose("method", "seed").values.astype(float)
+    last = curves[metric].isel(step=-1).transpose("learner", "seed").values.astype(float)
     return np.where(np.isfinite(last), last, np.inf), metric
 
 

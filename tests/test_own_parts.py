@@ -37,9 +37,9 @@ def test_own_task_teacher_learner_and_loss():
     methods = [momentum(0.9), ital.learners.imt(), ital.learners.teacher_aware()]
     curves = ital.teach(task, hardest, methods, steps=300, seeds=3, lr=0.02).curves
     end = curves["distance"].isel(step=-1).mean("seed")
-    assert float(end.sel({"method": "momentum"})) < 0.5 * float(end.sel({"method": "imt"}))
-    assert np.isnan(curves["speed"].sel({"method": "imt"})).all()
-    assert (curves["speed"].sel({"method": "momentum"})[:, 1:] > 0).all()
+    assert float(end.sel({"learner": "momentum"})) < 0.5 * float(end.sel({"learner": "imt"}))
+    assert np.isnan(curves["speed"].sel({"learner": "imt"})).all()
+    assert (curves["speed"].sel({"learner": "momentum"})[:, 1:] > 0).all()
 
 
 def test_a_neural_network_as_the_learners_model():

@@ -60,17 +60,17 @@ def test_final_distances_of_irl(task, teacher):
     curves = ital.teach(task, teacher, list(expected), seeds=10, eval_every=2000).curves.mean("seed")
     end = curves.isel(step=-1)
     for name, (low, high) in expected.items():
-        assert low <= float(end["distance"].sel({"method": name})) <= high, name
+        assert low <= float(end["distance"].sel({"learner": name})) <= high, name
     if (task, teacher) == ("irl-sparse", "cooperative"):
-        assert float(end["distance_centred"].sel({"method": "ital"})) < 0.6
+        assert float(end["distance_centred"].sel({"learner": "ital"})) < 0.6
     if (task, teacher) == ("irl-dense", "cooperative"):
-        assert float(curves["policy_tv"].isel(step=0, method=0)) == pytest.approx(0.39, abs=0.02)
-        assert float(end["policy_tv"].sel({"method": "ital"})) < 0.2
-        assert float(end["policy_tv"].sel({"method": "imt"})) > 0.36
+        assert float(curves["policy_tv"].isel(step=0, learner=0)) == pytest.approx(0.39, abs=0.02)
+        assert float(end["policy_tv"].sel({"learner": "ital"})) < 0.2
+        assert float(end["policy_tv"].sel({"learner": "imt"})) > 0.36
 
 
 def test_aware_learners_gain_nothing_from_a_random_teacher_in_irl():
     distance = ital.teach("irl-dense", "random", ["imt", "ital"], seeds=10, eval_every=2000).curves["distance"]
     gain = 1 - distance.isel(step=-1) / distance.isel(step=0)
-    assert abs(float(gain.sel({"method": "ital"}).mean())) < 0.02
-    assert float(gain.sel({"method": "ital"}).std()) > float(gain.sel({"method": "imt"}).std())
+    assert abs(float(gain.sel({"learner": "ital"}).mean())) < 0.02
+    assert float(gain.sel({"learner": "ital"}).std()) > float(gain.sel({"learner": "imt"}).std())

@@ -213,8 +213,8 @@ print(json.dumps({
     "imported early": early,
     "own": teachers.make("cooperative").name,
     "argument": teachers.make("contrary:-5").name,
-    "methods": curves["method"].values.tolist(),
-    "beta": float(curves["beta"].sel({"method": "timid"})[0]),
+    "methods": curves["learner"].values.tolist(),
+    "beta": float(curves["beta"].sel({"learner": "timid"})[0]),
     "sections": [[one.title, one.build(None)[0]["words"]] for one in all_sections()[len(SECTIONS):]],
 }))
 try:

@@ -107,7 +107,7 @@ def test_the_loop_is_algorithm_1_step_by_step(make, teacher):
             lane.step(t)
             if (t + 1) % 5 == 0:
                 expected.append(np.linalg.norm(lane.nu - target))
-        curve = run.curves["distance"].sel({"method": method, "seed": 3})
+        curve = run.curves["distance"].sel({"learner": method, "seed": 3})
         np.testing.assert_allclose(curve, expected, rtol=1e-9, err_msg=method)
         np.testing.assert_allclose(run.parameters[method][0], lane.nu, rtol=1e-8, atol=1e-10, err_msg=method)
 
@@ -190,7 +190,7 @@ def test_a_lane_does_not_depend_on_its_neighbours(teacher):
     task = small_classes()
     all_lanes = distances(task, teacher=teacher, learner=PAPER, seeds=[0, 1, 2, 3, 4])
     few = distances(task, teacher=teacher, learner=[learners.make("ital-5")], seeds=[3])
-    both = all_lanes.sel({"method": "ital-5", "seed": 3}), few.sel({"method": "ital-5", "seed": 3})
+    both = all_lanes.sel({"learner": "ital-5", "seed": 3}), few.sel({"learner": "ital-5", "seed": 3})
     np.testing.assert_allclose(*both, rtol=1e-11)
 
 
@@ -302,8 +302,8 @@ def test_diagnostics_record_shares_of_steps():
         values = curves[name].values
         assert np.isnan(values[..., 0]).all()
         assert ((values[..., 1:] >= 0) & (values[..., 1:] <= 1)).all()
-    assert (curves["theorem_improved"].sel({"method": "imt"}).values[..., 1:] == 0).all()
-    assert curves["theorem_improved"].sel({"method": "ital"}).values[..., 1:].mean() > 0.5
+    assert (curves["theorem_improved"].sel({"learner": "imt"}).values[..., 1:] == 0).all()
+    assert curves["theorem_improved"].sel({"learner": "ital"}).values[..., 1:].mean() > 0.5
 
 
 def test_beta_is_recorded_for_every_lane():
@@ -337,7 +337,7 @@ def golden_curves(case):
     make = {"small-classes": small_classes, "small-numbers": small_numbers}[task]
     options = {"steps": 60, "seeds": [0, 1], "lr": 0.01, "eval_every": 20}
     run = ital.teach(make(), teachers.make(teacher), PAPER, **options)
-    return {method: run.curves["distance"].sel({"method": method}).values.tolist() for method in learners.PAPER}
+    return {method: run.curves["distance"].sel({"learner": method}).values.tolist() for method in learners.PAPER}
 
 
 @pytest.mark.parametrize(

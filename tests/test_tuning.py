@@ -16,13 +16,13 @@ def made_up(**ends):
     end = np.stack([np.broadcast_to(np.asarray(one, float), shape[1:]) for one in ends.values()])
     line = 10 + (end[..., None] - 10) * np.asarray(STEPS) / STEPS[-1]
     distance = np.stack([line, line], axis=3)  # two seeds
-    dims = ("method", "lr", "beta", "seed")
+    dims = ("learner", "lr", "beta", "seed")
     data = {
         "distance": ((*dims, "step"), distance),
         "diverged_at": (dims, np.full(distance.shape[:-1], -1)),
         "computed": (dims, np.ones(distance.shape[:-1], np.int8)),
     }
-    coords = {"method": list(ends), "label": ("method", [name.upper() for name in ends]), "lr": LRS, "beta": BETAS,
+    coords = {"learner": list(ends), "label": ("learner", [name.upper() for name in ends]), "lr": LRS, "beta": BETAS,
               "seed": [0, 1], "step": STEPS}  # fmt: skip
     naive = [name for name in ends if name in ("batch", "sgd", "imt")]
     return xr.Dataset(data, coords, {"without_beta": json.dumps(naive), "teacher": "cooperative"})

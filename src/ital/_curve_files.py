@@ -56,7 +56,7 @@ def load_curves(path: Path) -> "xr.Dataset":
         raise Damaged(f"{path} cannot be read ({type(error).__name__})") from error
     if not intact:
         raise Damaged(f"{path} does not match its checksum")
-    return curves
+    return curves.rename(method="learner") if "method" in curves.dims else curves  # files of earlier versions
 
 
 def _checksum(curves: "xr.Dataset") -> str:

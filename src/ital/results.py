@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ital.teaching import Block, Session
 
 
-RESERVED = ("method", "seed", "step", "label", "beta", "computed", "diverged_at", "version", "path", "frame")
+RESERVED = ("learner", "seed", "step", "label", "beta", "computed", "diverged_at", "version", "path", "frame")
 EXAM = 2000  # what an exam counts in progress, in teaching steps
 FINITE = "_finite"  # a row of every block: are all parameters of the lane finite?
 SIGNAL = "signal/"  # before the name of a learner's signal: the row is a mean over the steps before it
@@ -96,26 +96,26 @@ class Recording:
             diverged_at = np.where(finite.all(axis=0), -1, rows["step"][np.argmin(finite, axis=0)]).T
             betas = [getattr(learner.settings, "beta", np.nan) for learner in session.learners]
             coords = {
-                "method": [learner.name for learner in session.learners],
-                "label": ("method", [learner.label for learner in session.learners]),
+                "learner": [learner.name for learner in session.learners],
+                "label": ("learner", [learner.label for learner in session.learners]),
                 "seed": list(seeds),
                 "step": rows.pop("step"),
             }
             data = {
-                name.removeprefix(SIGNAL): (("method", "seed", "step"), row.transpose(2, 1, 0))
+                name.removeprefix(SIGNAL): (("learner", "seed", "step"), row.transpose(2, 1, 0))
                 for name, row in rows.items()
             }
             computed = np.ones(diverged_at.shape, np.int8)
             per_seed = [np.broadcast_to(np.asarray(beta, float), len(seeds)) for beta in betas]
             lanes = {"beta": np.stack(per_seed), "diverged_at": diverged_at, "computed": computed}
-            part = xr.Dataset({**data, **{name: (("method", "seed"), row) for name, row in lanes.items()}}, coords)
+            part = xr.Dataset({**data, **{name: (("learner", "seed"), row) for name, row in lanes.items()}}, coords)
             for metric, constants in session.references.items():
                 part[metric].attrs |= {kind: np.asarray(value) for kind, value in constants.items()}
             for metric, constants in (session.exam.references() if session.exam else {}).items():
                 part[metric].attrs |= {kind: np.full(len(seeds), value) for kind, value in constants.items()}
             parts.append(part)
-        curves = xr.concat(parts, "method", data_vars="all", join="outer", combine_attrs="override")
-        return curves.sel({"method": list(methods)})
+        curves = xr.concat(parts, "learner", data_vars="all", join="outer", combine_attrs="override")
+        return curves.sel({"learner": list(methods)})
 
     def path(self, seeds: Sequence[int]) -> "xr.DataArray | None":
         """The parameters of the first seed on the way, (method, frame, parameter), where the task can be drawn.
@@ -135,8 +135,8 @@ class Recording:
         kept = np.unique(np.linspace(0, len(steps) - 1, FRAMES).round().astype(int))
         path = np.concatenate([rows[PATH][kept] for rows in sessions], axis=1).transpose(1, 0, 2)
         methods = [learner.name for session in self.sessions for learner in session.learners]
-        coords = {"method": methods, "frame": steps[kept]}
-        return xr.DataArray(path, coords, ("method", "frame", "parameter"), attrs={"seed": seeds[0]})
+        coords = {"learner": methods, "frame": steps[kept]}
+        return xr.DataArray(path, coords, ("learner", "frame", "parameter"), attrs={"seed": seeds[0]})
 
 
 def thinned(rows: dict[str, np.ndarray], eval_every: int) -> dict[str, np.ndarray]:
@@ -195,7 +195,7 @@ def computed(curves: "xr.Dataset", method: str) -> "xr.Dataset":
     Returns:
         The curves, dimensions (seed, step).
     """
-    lanes = curves.sel({"method": method})  # not sel(method=…): that is the name of another argument
+    lanes = curves.sel(learner=method)
     return lanes.isel(seed=np.flatnonzero(lanes["computed"].values))
 
 
@@ -234,7 +234,7 @@ def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
     steps = curves["step"].values
     last = int(steps[-1])
     records = []
-    for method in curves["method"].values:
+    for method in curves["learner"].values:
         lanes = computed(curves, method)
         for metric in metrics_of(curves):
             curve = lanes[metric].transpose("seed", "step").values
@@ -262,9 +262,9 @@ def long_form(curves: "xr.Dataset") -> "pd.DataFrame":
     """
     import pandas as pd
 
-    dims = ["method", "seed", *(name for name in ("lr", "beta") if name in curves.dims)]
+    dims = ["learner", "seed", *(name for name in ("lr", "beta") if name in curves.dims)]
     lanes = curves["computed"].transpose(*dims).values == 1
-    single = np.isin(curves["method"].values, json.loads(curves.attrs.get("without_beta", "[]")))
+    single = np.isin(curves["learner"].values, json.loads(curves.attrs.get("without_beta", "[]")))
     if "beta" in dims:
         lanes[single, ..., 1:] = False  # the file repeats them along β
     tables = []
@@ -275,7 +275,7 @@ def long_form(curves: "xr.Dataset") -> "pd.DataFrame":
         if "beta" in dims:
             columns["beta"] = np.where(single[places[0]], np.nan, columns["beta"])
         tables.append(pd.DataFrame({**columns, "metric": metric, "value": values[places]}))
-    table = pd.concat(tables, ignore_index=True)
+    table = pd.concat(tables, ignore_index=True).rename(columns={"learner": "method"})
     table.insert(0, "task", curves.attrs.get("task", ""))
     table.insert(1, "teacher", curves.attrs.get("teacher", ""))
     return table

@@ -115,7 +115,7 @@ def naive_methods(grid: "xr.Dataset") -> list[str]:
     Returns:
         Names of the methods.
     """
-    return [str(name) for name in grid["method"].values if name in without_beta(grid)]
+    return [str(name) for name in grid["learner"].values if name in without_beta(grid)]
 
 
 def aware_methods(grid: "xr.Dataset") -> list[str]:
@@ -127,7 +127,7 @@ def aware_methods(grid: "xr.Dataset") -> list[str]:
     Returns:
         Names of the methods.
     """
-    return [str(name) for name in grid["method"].values if name not in (*without_beta(grid), *CONTROLS)]
+    return [str(name) for name in grid["learner"].values if name not in (*without_beta(grid), *CONTROLS)]
 
 
 def judged_steps(grid: "xr.Dataset") -> list[int]:
@@ -195,7 +195,7 @@ def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
     Returns:
         Steps (method, lr, beta): infinite where half of the seeds do not get there, NaN where none was run.
     """
-    values = grid[metric_of(grid)].transpose("method", "lr", "beta", "seed", "step")
+    values = grid[metric_of(grid)].transpose("learner", "lr", "beta", "seed", "step")
     reached = values <= share * values.isel(step=0)
     first = grid["step"].isel(step=reached.argmax("step")).where(reached.any("step"), np.inf)
     run = grid["computed"] == 1
@@ -214,18 +214,18 @@ def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
     Returns:
         The setting.
     """
-    means = mean_distances(grid, step).sel({"method": method}).transpose("lr", "beta").values
+    means = mean_distances(grid, step).sel({"learner": method}).transpose("lr", "beta").values
     i, j = np.unravel_index(np.argmin(np.where(np.isnan(means), np.inf, means)), means.shape)  # gaps are never best
     lrs, betas = grid["lr"].values, grid["beta"].values
     has_beta = method not in without_beta(grid)
     edge = ["η"] if i in (0, len(lrs) - 1) else []
     # β = 0 is no end of a range: there awareness ends
     edge += ["β"] if has_beta and j in (0, len(betas) - 1) and betas[j] != 0 else []
-    cell = {"method": method, "lr": lrs[i], "beta": betas[j]}
+    cell = {"learner": method, "lr": lrs[i], "beta": betas[j]}
     lanes = distances(grid, step).sel(cell).dropna("seed")
     return Setting(
         method=method,
-        label=str(grid["label"].sel({"method": method}).values),
+        label=str(grid["label"].sel({"learner": method}).values),
         lr=float(lrs[i]),
         beta=float(betas[j]) if has_beta else None,
         edge=tuple(edge),
@@ -249,7 +249,7 @@ def pays(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
     if not naive:
         return None
     means = mean_distances(grid, step)
-    return means.sel({"method": method}) < means.sel({"method": naive}).min()
+    return means.sel({"learner": method}) < means.sel({"learner": naive}).min()
 
 
 def pays_at_same_lr(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
@@ -263,10 +263,10 @@ def pays_at_same_lr(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray
     Returns:
         Truth values (lr, beta), or None without IMT.
     """
-    if "imt" not in grid["method"].values:
+    if "imt" not in grid["learner"].values:
         return None
     means = mean_distances(grid, step)
-    return means.sel({"method": method}) < means.sel({"method": "imt"}).drop_vars("method")
+    return means.sel({"learner": method}) < means.sel({"learner": "imt"}).drop_vars("learner")
 
 
 def judge(grid: "xr.Dataset", step: int) -> Verdict:
@@ -279,7 +279,7 @@ def judge(grid: "xr.Dataset", step: int) -> Verdict:
     Returns:
         The verdict.
     """
-    ranked = sorted((best(grid, str(name), step) for name in grid["method"].values), key=lambda setting: setting.mean)
+    ranked = sorted((best(grid, str(name), step) for name in grid["learner"].values), key=lambda setting: setting.mean)
 
     def first_of(methods: list[str]) -> Setting | None:
         return next((setting for setting in ranked if setting.method in methods), None)

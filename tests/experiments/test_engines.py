@@ -267,7 +267,7 @@ def test_a_sweep_shows_what_is_left_of_it(tmp_path, monkeypatch):
         experiments.sweep(Settings("small", seeds=2, **QUICK), [0.01, 0.1], [0.0, 300.0], tmp_path, points_per_cell=1)
     assert len(incomplete.value.failures) == 2
     rest = incomplete.value.result
-    assert rest.grid["computed"].sel({"method": "ital", "lr": 0.1}).values.tolist() == [[0, 0], [0, 0]]
+    assert rest.grid["computed"].sel({"learner": "ital", "lr": 0.1}).values.tolist() == [[0, 0], [0, 0]]
     assert [setting.lr for setting in rest.verdicts()[0].best if setting.method == "ital"] == [0.01]
     assert all(file.exists() for file in rest.files)
 

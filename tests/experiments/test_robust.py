@@ -160,7 +160,7 @@ def kill_at_random_moments(tmp_path, kills, *more):
         if file.exists():  # what is there is whole, and right as far as it goes
             there = _store.load_curves(file)
             run = there["computed"] == 1
-            part = expected.sel({"method": there["method"], "seed": there["seed"]})
+            part = expected.sel({"learner": there["learner"], "seed": there["seed"]})
             assert (there["distance"].where(run) == part["distance"].where(run)).where(run, True).all()
     last = command(*sweep, *more, "--out", "cut", cwd=tmp_path)
     _, err = last.communicate(timeout=300)

@@ -1,4 +1,5 @@
 import csv
+import dataclasses
 import os
 import signal
 
@@ -37,10 +38,10 @@ def test_files_are_as_promised(tmp_path):
     assert sorted(file.name for file in folder.iterdir()) == ["curves.nc", "curves.pdf", "curves.png", "summary.csv"]
     assert sorted(outcome.files) == sorted(folder.iterdir())
     curves = xr.open_dataset(folder / "curves.nc")
-    assert dict(curves.sizes) == {"method": 3, "seed": 3, "step": 5}
-    assert curves["distance"].dims == ("method", "seed", "step")
+    assert dict(curves.sizes) == {"learner": 3, "seed": 3, "step": 5}
+    assert curves["distance"].dims == ("learner", "seed", "step")
     assert curves["distance"].dtype == np.float32
-    assert curves["method"].values.tolist() == ["imt", "ital", "ital-2"]
+    assert curves["learner"].values.tolist() == ["imt", "ital", "ital-2"]
     assert curves["step"].values.tolist() == [0, 10, 20, 30, 40]
     assert len(curves["distance"].attrs["floor"]) == 3
     expected = {"task": "small", "teacher": "cooperative", "beta": 300.0, "lr": 0.01, "init": "uniform", "steps": 40,
@@ -57,7 +58,7 @@ def test_summary_holds_five_steps_per_method_and_metric(tmp_path):
     assert list(rows[0]) == ["task", "teacher", "method", "metric", "step", "mean", "sem", "n"]
     assert len(rows) == 3 * 4 * 5
     row = next(r for r in rows if (r["method"], r["metric"], r["step"]) == ("ital", "distance", "20"))
-    lanes = outcome.curves["distance"].sel({"method": "ital", "step": 20}).values
+    lanes = outcome.curves["distance"].sel({"learner": "ital", "step": 20}).values
     assert float(row["mean"]) == pytest.approx(lanes.mean())
     assert float(row["sem"]) == pytest.approx(lanes.std(ddof=1) / np.sqrt(3))
     assert row["n"] == "3"
@@ -90,8 +91,8 @@ def test_missing_lanes_are_added_and_nothing_is_computed_twice(tmp_path, monkeyp
 def test_gaps_stay_gaps(tmp_path):
     run(tmp_path, methods=("imt",), seeds=2)
     curves = run(tmp_path, methods=("ital",), seeds=1, first_seed=5).curves
-    assert curves["computed"].sel({"method": "imt"}).values.tolist() == [1, 1, 0]
-    assert curves["computed"].sel({"method": "ital"}).values.tolist() == [0, 0, 1]
+    assert curves["computed"].sel({"learner": "imt"}).values.tolist() == [1, 1, 0]
+    assert curves["computed"].sel({"learner": "ital"}).values.tolist() == [0, 0, 1]
     assert (curves["diverged_at"] == -1).all()
     summary = (tmp_path / "small/cooperative/summary.csv").read_text().splitlines()
     assert all(line.endswith(",2") for line in summary if ",imt," in line)
@@ -235,7 +236,7 @@ def test_parts_under_other_names_keep_apart(tmp_path, monkeypatch):
     monkeypatch.setitem(learners.REGISTRY, "timid", lambda: learners.teacher_aware(3.0))
     assert run(tmp_path, methods=("ital",)).lanes_computed == 3
     curves = run(tmp_path, methods=("timid",)).curves
-    assert curves["beta"].sel({"method": "timid"}).values.tolist() == [3.0] * 3
+    assert curves["beta"].sel({"learner": "timid"}).values.tolist() == [3.0] * 3
     with pytest.raises(ValueError, match="takes no argument"):
         run(tmp_path, methods=("ital:auto",))
 
@@ -272,7 +273,7 @@ def test_bad_settings_write_nothing(tmp_path, bad):
 def test_auto_beta_is_stored_per_seed(tmp_path):
     curves = run(tmp_path, beta="auto", lr=0.3).curves
     assert curves.attrs["beta"] == "auto"
-    assert len(set(curves["beta"].sel({"method": "ital"}).values)) == 3
+    assert len(set(curves["beta"].sel({"learner": "ital"}).values)) == 3
 
 
 def test_lanes_of_another_version_are_computed_again(tmp_path, monkeypatch):
@@ -281,7 +282,7 @@ def test_lanes_of_another_version_are_computed_again(tmp_path, monkeypatch):
     monkeypatch.setitem(learners.REGISTRY, "imt", lambda: learners.imt()._replace(version=2))
     again = run(tmp_path, seeds=4)
     assert again.lanes_computed == 4 + 2  # all of IMT, and the new seed of the others
-    versions = {str(name): set(again.curves["version"].sel({"method": name}).values) for name in QUICK["methods"]}
+    versions = {str(name): set(again.curves["version"].sel({"learner": name}).values) for name in QUICK["methods"]}
     assert versions == {"imt": {"1.1.2"}, "ital": {"1.1.1"}, "ital-2": {"1.1.1"}}
     assert run(tmp_path, seeds=4).lanes_computed == 0
 
@@ -292,7 +293,7 @@ def test_a_file_without_versions_is_of_the_first(tmp_path, monkeypatch):
     experiments.save_curves(experiments.load_curves(file).drop_vars("version"), file)
     added = run(tmp_path)
     assert added.lanes_computed == 6
-    assert added.curves["version"].sel({"method": "imt"}).values.tolist() == [""] * 3
+    assert added.curves["version"].sel({"learner": "imt"}).values.tolist() == [""] * 3
     assert run(tmp_path).lanes_computed == 0
     monkeypatch.setattr(teaching._program, "VERSION", 2)
     assert run(tmp_path).lanes_computed == 9
@@ -306,12 +307,23 @@ def test_pictures_are_of_the_run_itself(tmp_path, monkeypatch):
     made = run(tmp_path, **settings)
     assert (tmp_path / "irl/cooperative/pictures.png").exists()
     path = made.curves["path"]
-    assert path.dims == ("method", "frame", "parameter")
+    assert path.dims == ("learner", "frame", "parameter")
     assert path.shape == (2, 5, 4)
     target = made.task.world(0).truth.target
     distances = np.linalg.norm(path.values - target, axis=-1)
     np.testing.assert_allclose(distances, made.curves["distance"].isel(seed=0), rtol=1e-5)
     for more in ({"seeds": 2}, {"methods": ("imt", "ital-2")}):
         grown = run(tmp_path, **{**settings, **more}).curves["path"]
-        np.testing.assert_array_equal(grown.sel({"method": path["method"].values}), path)
-    assert np.isfinite(grown.sel({"method": "ital-2"}).values).all()
+        np.testing.assert_array_equal(grown.sel({"learner": path["learner"].values}), path)
+    assert np.isfinite(grown.sel({"learner": "ital-2"}).values).all()
+
+
+def test_files_of_earlier_versions_are_read_and_continued(tmp_path):
+    """Their dimension of methods was called ``method``, which xarray takes for an argument of its own."""
+    settings = Settings("regression", methods=("imt",), seeds=2, steps=10)
+    file = experiments.run(settings, tmp_path).files[0].with_name("curves.nc")
+    before = experiments.load_curves(file)
+    experiments.save_curves(before.rename(learner="method"), file)
+    outcome = experiments.run(dataclasses.replace(settings, methods=("imt", "ital")), tmp_path)
+    assert outcome.lanes_computed == 2  # ital's; imt was there
+    np.testing.assert_array_equal(outcome.curves["distance"].sel(learner="imt"), before["distance"].sel(learner="imt"))

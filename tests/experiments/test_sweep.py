@@ -35,8 +35,8 @@ def test_files_and_dimensions_are_as_promised(tmp_path):
     assert sorted(file.name for file in folder.iterdir()) == ["sweep.nc", "sweep.pdf", "sweep.png"]
     assert sorted(found.files) == sorted(folder.iterdir())
     with xr.open_dataset(folder / "sweep.nc") as grid:
-        assert dict(grid.sizes) == {"method": 2, "lr": 3, "beta": 2, "seed": 2, "step": 3}
-        assert grid["distance"].dims == ("method", "lr", "beta", "seed", "step")
+        assert dict(grid.sizes) == {"learner": 2, "lr": 3, "beta": 2, "seed": 2, "step": 3}
+        assert grid["distance"].dims == ("learner", "lr", "beta", "seed", "step")
         assert grid["distance"].dtype == np.float32
         assert grid["lr"].values.tolist() == LRS
         assert grid["label"].values.tolist() == ["IMT", "ITAL"]
@@ -58,7 +58,7 @@ def test_a_cell_is_what_a_run_with_its_numbers_gives(tmp_path):
             single = ital.teach(small_classes(), learner=list(methods), steps=20, seeds=2, lr=lr, beta=beta).curves
             for metric in ("distance", "loss", "accuracy"):
                 np.testing.assert_allclose(grid[metric].sel(lr=lr, beta=beta), single[metric], rtol=2e-4, atol=1e-6)
-    imt = grid["distance"].sel({"method": "imt"})
+    imt = grid["distance"].sel({"learner": "imt"})
     assert (imt.sel(beta=0.0, lr=LRS[:2]) == imt.sel(beta=300.0, lr=LRS[:2])).all()
     assert (grid["diverged_at"].sel(lr=1e30) == 10).all()
     assert (grid["diverged_at"].sel(lr=LRS[:2]) == -1).all()
@@ -89,7 +89,7 @@ def test_missing_methods_and_seeds_are_added_and_nothing_is_computed_twice(tmp_p
     assert (grown.grid["computed"] == 1).all()
     assert json.loads(grown.grid.attrs["without_beta"]) == ["imt"]
     assert grown.grid["distance"].dims == whole["distance"].dims
-    np.testing.assert_allclose(grown.grid["distance"].sel({"method": ["imt", "ital"]}), whole["distance"], rtol=2e-4)
+    np.testing.assert_allclose(grown.grid["distance"].sel({"learner": ["imt", "ital"]}), whole["distance"], rtol=2e-4)
 
 
 @pytest.mark.parametrize(

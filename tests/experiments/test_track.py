@@ -44,12 +44,12 @@ def test_every_method_is_a_run_with_the_curve_of_every_seed(tmp_path, runs):
     assert run.data.params["task"] == "small"
     for seed in (0, 1):
         logged = client.get_metric_history(run.info.run_id, f"distance/seed-{seed}")
-        curve = outcome.curves["distance"].sel({"method": "ital", "seed": seed})
+        curve = outcome.curves["distance"].sel({"learner": "ital", "seed": seed})
         assert [point.step for point in logged] == curve["step"].values.tolist()
         np.testing.assert_allclose([point.value for point in logged], curve, rtol=1e-6)
     mean = client.get_metric_history(run.info.run_id, "distance/mean")
     np.testing.assert_allclose(
-        [point.value for point in mean], outcome.curves["distance"].sel({"method": "ital"}).mean("seed"), rtol=1e-5
+        [point.value for point in mean], outcome.curves["distance"].sel({"learner": "ital"}).mean("seed"), rtol=1e-5
     )
     artifacts = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
     assert artifacts == {"curves.nc", "curves.pdf", "curves.png", "summary.csv"}

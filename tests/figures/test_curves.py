@@ -24,7 +24,7 @@ def test_panels_legend_and_axes_are_the_papers(result):
 
 def test_lines_are_means_and_bands_are_standard_errors(result):
     axis = result.plot(["distance"]).axes[0]
-    lanes = result.curves["distance"].sel({"method": "ital"}).values
+    lanes = result.curves["distance"].sel({"learner": "ital"}).values
     line = next(line for line in axis.lines if line.get_label() == "ITAL")
     np.testing.assert_allclose(line.get_ydata(), lanes.mean(axis=0), rtol=1e-6)
     band = axis.collections[3].get_paths()[0].vertices[:, 1]

@@ -20,7 +20,7 @@ def test_watching_sees_what_teaching_does(watched):
     for name, params in watched.params.items():
         np.testing.assert_allclose(params[-1], result.parameters[name][0], rtol=1e-4)
         distances = np.linalg.norm(params[[0, -1]] - watched.target, axis=1)
-        np.testing.assert_allclose(distances, result.curves["distance"].sel({"method": name})[0, [0, -1]], rtol=1e-4)
+        np.testing.assert_allclose(distances, result.curves["distance"].sel({"learner": name})[0, [0, -1]], rtol=1e-4)
     assert (watched.params["imt"][0] == watched.params["ital"][0]).all()
 
 

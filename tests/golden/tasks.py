@@ -23,7 +23,7 @@ def curves(task, teacher, methods=METHODS):
     """Metrics of two seeds at steps 0, 20, 40: metric → method → (seed, step)."""
     result = ital.teach(task, teacher, methods, steps=40, seeds=2, eval_every=20).curves
     return {
-        metric: {name: result[metric].sel({"method": name}).values.tolist() for name in methods}
+        metric: {name: result[metric].sel({"learner": name}).values.tolist() for name in methods}
         for metric in METRICS
         if metric in result
     }

@@ -130,12 +130,12 @@ def taught():
 
 @pytest.mark.parametrize(("teacher", "sign"), [("cooperative", 1), ("random", 0), ("adversarial", -1)])
 def test_he_finds_out_what_kind_of_teacher_he_has(taught, teacher, sign):
-    trust = taught[teacher]["trust"].sel({"method": "ital-adaptive"}).isel(step=slice(2, None))
+    trust = taught[teacher]["trust"].sel({"learner": "ital-adaptive"}).isel(step=slice(2, None))
     assert abs(float(trust.mean()) - sign) < 0.05
 
 
 def test_he_notices_that_she_has_changed(taught):
-    trust = taught["switching"]["trust"].sel({"method": "ital-adaptive"}).mean("seed")
+    trust = taught["switching"]["trust"].sel({"learner": "ital-adaptive"}).mean("seed")
     assert float(trust.sel(step=200)) > 0.95
     assert float(trust.sel(step=240)) < -0.95
 

@@ -15,11 +15,11 @@ def curves(methods=("imt", "ital"), *, metrics=("distance", "loss"), seeds=4, st
     falling = 8 * np.exp(-3 * step / steps)
     shape = (len(methods), seeds, len(step))
     offsets = np.arange(1, len(methods) + 1)[:, None, None] / len(methods)
-    dims, floor = ("method", "seed", "step"), {"floor": np.full(seeds, 0.5)}
+    dims, floor = ("learner", "seed", "step"), {"floor": np.full(seeds, 0.5)}
     data = {metric: (dims, falling * offsets + 0.1 * rng.random(shape), floor) for metric in metrics}
     lanes = {"computed": np.ones(shape[:2], np.int8), "diverged_at": np.full(shape[:2], -1)}
-    data |= {name: (("method", "seed"), values) for name, values in lanes.items()}
-    coords = {"method": list(methods), "label": ("method", [name.upper() for name in methods])}
+    data |= {name: (("learner", "seed"), values) for name, values in lanes.items()}
+    coords = {"learner": list(methods), "label": ("learner", [name.upper() for name in methods])}
     attributes = {"task": "regression", "teacher": teacher, "steps": steps}
     return xr.Dataset(data, {**coords, "seed": np.arange(seeds), "step": step}, attributes)
 
@@ -34,9 +34,9 @@ def grid(methods=("imt", "ital"), *, lrs=3, betas=3, seeds=3):
     distance[:, -1, -1] = np.nan
     lanes = {"computed": np.ones(shape[:4], np.int8), "diverged_at": np.full(shape[:4], -1)}
     lanes["diverged_at"][:, -1, -1] = 500
-    dims = ("method", "lr", "beta", "seed")
+    dims = ("learner", "lr", "beta", "seed")
     data = {"distance": ((*dims, "step"), distance)} | {name: (dims, values) for name, values in lanes.items()}
-    coords = {"method": list(methods), "label": ("method", [name.upper() for name in methods])}
+    coords = {"learner": list(methods), "label": ("learner", [name.upper() for name in methods])}
     coords |= {"lr": lr, "beta": beta, "seed": np.arange(seeds), "step": step}
     naive = [name for name in methods if name in ("imt", "sgd", "batch")]
     attributes = {"task": "regression", "teacher": "cooperative", "without_beta": json.dumps(naive)}

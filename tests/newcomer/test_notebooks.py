@@ -61,7 +61,7 @@ def test_a_plot_goes_onto_axes_of_ones_own(result):
 def test_a_result_is_a_table_and_a_picture(result):
     shown = result._repr_html_()
     assert 'src="data:image/png;base64,' in shown
-    last = result.curves["distance"].sel({"method": "ital"}).values[:, -1]
+    last = result.curves["distance"].sel({"learner": "ital"}).values[:, -1]
     assert f"<td>{last.mean():.3f} ± " in shown
     assert "mean ± SE over 4 seeds" in shown
 

@@ -32,7 +32,7 @@ def made(*arguments, **options):
 
 
 def final(result, metric):
-    curve = result.curves[metric].mean("seed").sel({"method": "ital"})
+    curve = result.curves[metric].mean("seed").sel({"learner": "ital"})
     return curve.values[0], curve.values[-1]
 
 

@@ -83,7 +83,7 @@ def test_every_measured_value_is_a_row():
     steps = curves.sizes["step"]
     assert len(table) == 5 * steps + 5 * -(-steps // 2)
     row = table.query("method == 'ital' and seed == 1 and step == 100 and metric == 'distance'")
-    assert row["value"].item() == curves["distance"].sel({"method": "ital", "seed": 1, "step": 100}).item()
+    assert row["value"].item() == curves["distance"].sel({"learner": "ital", "seed": 1, "step": 100}).item()
 
 
 def test_a_sweep_names_its_settings_and_repeats_nothing():

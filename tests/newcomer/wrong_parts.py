@@ -82,7 +82,7 @@ CASES = {
     "learner's view": (lambda: ital.learners.teacher_aware(view=2.5), "view must be a whole number, not 2.5"),
     "task's beta": (
         lambda: ital.tasks.from_pool("mine", pool(), ital.losses.squared, beta=float("nan")),
-        "beta must be a finite number, not nan",
+        "beta must be a finite number or 'auto', not nan",
     ),
 }
 

@@ -31,7 +31,7 @@ def experiment(
         own = share * (1 + shared + rng.normal(0, spread.get(method, 0.005), seeds))
         fall = (1 - steps / steps[-1]) ** 4
         values[i] = START * (own[:, None] + (1 - own[:, None]) * fall)
-    dims = ("method", "seed", "step")
+    dims = ("learner", "seed", "step")
     curves = xr.Dataset(
         {
             "distance": (dims, values),
@@ -40,8 +40,8 @@ def experiment(
             "diverged_at": (dims[:2], np.full(values.shape[:2], -1)),
         },
         {
-            "method": list(left),
-            "label": ("method", [name.upper() for name in left]),
+            "learner": list(left),
+            "label": ("learner", [name.upper() for name in left]),
             "seed": range(seeds),
             "step": steps,
         },

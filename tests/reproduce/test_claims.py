@@ -44,14 +44,20 @@ def tuned(aware):
     finals[0, 1] -= 1.5
     finals[1, 1, 1] -= 2.0 - aware
     values = np.stack([np.full_like(finals, 4.0), finals], axis=-1)
-    dims = ("method", "lr", "beta", "seed", "step")
+    dims = ("learner", "lr", "beta", "seed", "step")
     grid = xr.Dataset(
         {
             "distance": (dims, values),
             "computed": (dims[:4], np.ones(finals.shape)),
             "diverged_at": (dims[:4], np.full(finals.shape, -1)),
         },
-        {"method": ["imt", "ital"], "label": ("method", ["IMT", "ITAL"]), "lr": lrs, "beta": betas, "step": [0, 2000]},
+        {
+            "learner": ["imt", "ital"],
+            "label": ("learner", ["IMT", "ITAL"]),
+            "lr": lrs,
+            "beta": betas,
+            "step": [0, 2000],
+        },
         {"without_beta": '["imt"]'},
     ).assign_coords(seed=range(8))
     return Data([], sweeps={Condition("normal:0.1", "regression", "cooperative"): grid})
@@ -118,8 +124,8 @@ def test_a_difference_that_is_noise_is_no_better_method():
 def test_a_diverged_learner_is_never_the_better_one():
     data = both_starts()
     for one in data.experiments.values():
-        one.curves["distance"].loc[{"method": "ital-2", "step": slice(200, None)}] = np.nan
-        one.curves["diverged_at"].loc[{"method": "ital-2"}] = 200
+        one.curves["distance"].loc[{"learner": "ital-2", "step": slice(200, None)}] = np.nan
+        one.curves["diverged_at"].loc[{"learner": "ital-2"}] = 200
     assert verdict(_claims.ital_2_beats_imt, data) == FAILS
     assert verdict(_claims.more_is_faster, data) == FAILS
 
@@ -145,7 +151,7 @@ def test_without_data_nothing_is_judged():
 
 def test_an_experiment_that_lacks_a_method_is_not_judged_by_it():
     one = experiment()
-    without = Evidence(one.condition, one.task, curves=one.curves.drop_sel(method="ital-2"))
+    without = Evidence(one.condition, one.task, curves=one.curves.drop_sel(learner="ital-2"))
     assert verdict(_claims.ital_2_beats_imt, Data([without])) == NO_DATA
 
 

@@ -58,7 +58,7 @@ def test_settings_of_the_paper():
 
 def test_aware_learners_end_closer_on_mnist():
     distance = ital.teach("mnist-20", learner=["imt", "ital"], seeds=3, steps=500).curves["distance"].isel(step=-1)
-    assert (distance.sel({"method": "ital"}) < distance.sel({"method": "imt"})).all()
+    assert (distance.sel({"learner": "ital"}) < distance.sel({"learner": "imt"})).all()
 
 
 def test_results_are_kept_apart_by_the_content_of_the_features(tmp_path):

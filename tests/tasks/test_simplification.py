@@ -52,7 +52,7 @@ def test_exams_are_taken_where_due_and_are_greedy_search(small):
                 == equation.simplified(one)
                 for one in fresh
             ]
-            assert accuracy.sel({"method": method, "seed": seed}).values[-1] == np.mean(right)
+            assert accuracy.sel({"learner": method, "seed": seed}).values[-1] == np.mean(right)
     ends = equation.greedy_ends(explorer, fresh, target[None])
     reference = np.mean([end == equation.simplified(one) for (end,), one in zip(ends, fresh, strict=True)])
     np.testing.assert_array_equal(accuracy.attrs["reference"], [reference] * 2)
@@ -76,7 +76,7 @@ def test_taught_values_approach_the_target(small):
     taught = ital.teach(small._replace(exam=None), learner=["imt", "ital"], steps=300, seeds=3)
     distance = taught.curves["distance"].mean("seed")
     assert (distance[:, -1] < 0.9 * distance[:, 0]).all()
-    assert distance.sel({"method": "ital"})[-1] < 0.8 * distance.sel({"method": "imt"})[-1]
+    assert distance.sel({"learner": "ital"})[-1] < 0.8 * distance.sel({"learner": "imt"})[-1]
     assert "accuracy" not in taught.curves
 
 

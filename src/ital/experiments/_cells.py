@@ -198,9 +198,9 @@ class Experiment(abc.ABC):
         return [Cell(self, lanes, tuple(seeds), self.made_by) for (_, lanes), seeds in together.items()]
 
     def _computed_seeds(self, result: "xr.Dataset | None", lane: Point) -> set[int]:
-        if result is None or lane.method not in result["method"].values:
+        if result is None or lane.method not in result["learner"].values:
             return set()
-        computed = result["computed"].sel({"method": lane.method}).transpose(*self.axes, "seed").values == 1
+        computed = result["computed"].sel({"learner": lane.method}).transpose(*self.axes, "seed").values == 1
         computed &= self._is_current(result, lane)
         complete = computed[self.place(lane)].reshape(-1, result.sizes["seed"]).all(axis=0)
         return {int(seed) for seed in result["seed"].values[complete]}
@@ -209,7 +209,7 @@ class Experiment(abc.ABC):
         """Whether the code that computes a lane today is the one that did; files of earlier versions tell nothing."""
         if "version" not in result:
             return np.asarray(self.version(lane) == FIRST)
-        versions = result["version"].sel({"method": lane.method}).transpose(*self.axes, "seed").values.astype(str)
+        versions = result["version"].sel({"learner": lane.method}).transpose(*self.axes, "seed").values.astype(str)
         return np.where(versions == "", FIRST, versions) == self.version(lane)
 
     def version(self, lane: Point) -> str:
@@ -303,7 +303,7 @@ def _compute(cell: Cell, folder: Path, show: Callable[[float], None], say: Calla
         recording = cell.experiment.open(cell.lanes, list(cell.seeds))
         seconds = compute(recording, checkpoint, show, say)
         curves = recording.curves(cell.seeds, cell.experiment.names(cell.lanes))
-        curves["version"] = ("method", "seed"), np.repeat(np.array(lane_versions)[:, None], len(cell.seeds), axis=1)
+        curves["version"] = ("learner", "seed"), np.repeat(np.array(lane_versions)[:, None], len(cell.seeds), axis=1)
         if cell.seeds[0] == cell.experiment.plan.seeds[0] and not cell.experiment.axes:
             path = recording.path(cell.seeds)
             curves = curves if path is None else curves.assign(path=path)

@@ -63,14 +63,14 @@ def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[
     seeds = sorted({int(seed) for part in parts for seed in part["seed"].values})
     axes = experiment.axes
     sizes = (len(methods), *map(len, axes.values()), len(seeds))
-    dims = ("method", *axes, "seed")
+    dims = ("learner", *axes, "seed")
     newest = {name: part[name] for part in parts for name in part.data_vars if name not in (*axes, "path")}
     data = {}
     for name, variable in newest.items():
         steps = [part.sizes["step"] for part in cells[:1] if "step" in variable.dims]
         values = np.full((*sizes, *steps), GAPS.get(str(name), np.nan), object if name == "version" else variable.dtype)
         if old is not None and name in old:
-            rows = [methods.index(str(method)) for method in old["method"].values]
+            rows = [methods.index(str(method)) for method in old["learner"].values]
             index = np.ix_(rows, *map(range, map(len, axes.values())), _positions(old, seeds))
             values[index] = old[name].transpose(*dims, ...).values
         for cell in cells:
@@ -81,8 +81,8 @@ def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[
                 (place.swapaxes(-1, -2) if steps else place)[..., _positions(cell, seeds)] = row.T
         data[name] = (dims + ("step",) * len(steps), values, _by_seed(name, parts, seeds))
     coords = {
-        "method": methods,
-        "label": ("method", [labels[name] for name in methods]),
+        "learner": methods,
+        "label": ("learner", [labels[name] for name in methods]),
         **axes,
         "seed": seeds,
         "step": cells[0]["step"].values.astype(int),
@@ -94,14 +94,14 @@ def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[
         values = np.full((len(methods), *last.shape[1:]), np.nan, last.dtype)
         for path in paths:
             if path.attrs["seed"] == last.attrs["seed"]:
-                values[[methods.index(str(name)) for name in path["method"].values]] = path.values
+                values[[methods.index(str(name)) for name in path["learner"].values]] = path.values
         result["path"] = xr.DataArray(values, {"frame": last["frame"].values}, last.dims, attrs=last.attrs)
     return result
 
 
 def _labels(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> dict[str, str]:
     """Methods and their labels in a legend."""
-    named = [] if old is None else [(old["method"].values.tolist(), old["label"].values)]
+    named = [] if old is None else [(old["learner"].values.tolist(), old["label"].values)]
     named += [([lane.method for lane in lanes_of(cell)], cell["label"].values) for cell in cells]
     return {str(name): str(label) for names, labels in named for name, label in zip(names, labels, strict=True)}
 

@@ -52,7 +52,7 @@ def between_methods(
     Raises:
         InputError: if ``against`` was not taught.
     """
-    methods = in_legend_order([str(name) for name in curves["method"].values])
+    methods = in_legend_order([str(name) for name in curves["learner"].values])
     base = against or (BASELINE if BASELINE in methods else methods[0])
     if base not in methods:
         raise InputError(f"method {base!r} was not taught: there are {', '.join(methods)}")
@@ -78,7 +78,7 @@ def between_runs(
     Returns:
         One difference per metric and method that both runs have.
     """
-    both = [method for method in map(str, curves["method"].values) if method in first["method"].values]
+    both = [method for method in map(str, curves["learner"].values) if method in first["learner"].values]
     methods, known = in_legend_order(both), metrics_of(first)
     found = []
     for metric in [shared for shared in metrics or metrics_of(curves) if shared in known and shared in curves]:

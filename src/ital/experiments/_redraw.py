@@ -74,11 +74,11 @@ def _chosen(run: Result, methods: Sequence[str] | None) -> Result:
     """A run with these methods alone."""
     if methods is None:
         return run
-    taught = [str(name) for name in run.curves["method"].values]
+    taught = [str(name) for name in run.curves["learner"].values]
     known = [name for name in methods if name in taught]
     if not known:
         raise InputError(f"no method {', '.join(methods)} was taught: there are {', '.join(taught)}")
-    return Result(run.curves.sel({"method": known}), run.task, {})
+    return Result(run.curves.sel({"learner": known}), run.task, {})
 
 
 def _names(runs: Mapping[Path, Result]) -> list[str]:

@@ -142,7 +142,7 @@ def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: boo
     draw_stills, draw_moving = not all(file.exists() for file in stills), animate and not moving.exists()
     if not (draw_stills or draw_moving):
         return files
-    methods = [str(name) for name in curves["method"].values]
+    methods = [str(name) for name in curves["learner"].values]
     pair = [name for name in methods if name in ("imt", "ital")] or methods[:2]
     with show_progress(f"{plan.task.name}: pictures", 100, progress) as show:
         share = 30 if draw_moving else 100

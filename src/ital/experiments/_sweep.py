@@ -48,7 +48,7 @@ class Sweep:
     lanes_computed: int
 
     def __repr__(self) -> str:
-        methods = ", ".join(map(str, self.grid["method"].values))
+        methods = ", ".join(map(str, self.grid["learner"].values))
         size = f"{self.grid.sizes['lr']} × {self.grid.sizes['beta']} settings"
         return f"Sweep({self.task.name!r}: {methods}; {size}, {len(self.files)} files)"
 

@@ -23,7 +23,7 @@ def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
     """
     console = console or Console()
     console.print(table(outcome))
-    for method in outcome.curves["method"].values:
+    for method in outcome.curves["learner"].values:
         note = divergence_note(outcome.curves, method, "a smaller --lr or --beta")
         if note is not None:
             console.print(Text(note, style="bold red"), soft_wrap=True)
@@ -44,7 +44,7 @@ def table(outcome: Outcome) -> Table:
     title = f"{task.title}, {curves.attrs['teacher']} teacher: step {last}, mean ± standard error over seeds"
     shown = Table(title=title, title_justify="left")
     shown.add_column("method")
-    methods = in_legend_order([str(m) for m in curves["method"].values])
+    methods = in_legend_order([str(m) for m in curves["learner"].values])
     metrics = metrics_of(curves)
     for metric in metrics:
         shown.add_column(metric.replace("_", " "), justify="right")

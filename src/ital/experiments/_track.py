@@ -71,10 +71,10 @@ def _track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Seq
 
 def _of_lane(experiment: Experiment, result: "xr.Dataset", lane: Point) -> "xr.Dataset | None":
     """The curves of a lane, dimensions (seed, step): only the seeds that were computed; None if there are none."""
-    if lane.method not in result["method"].values:
+    if lane.method not in result["learner"].values:
         return None
     indices = [index if isinstance(index, int) else 0 for index in experiment.place(lane)]
-    curves = result.sel({"method": lane.method}).isel(dict(zip(experiment.axes, indices, strict=True)))
+    curves = result.sel({"learner": lane.method}).isel(dict(zip(experiment.axes, indices, strict=True)))
     curves = curves.isel(seed=np.flatnonzero(curves["computed"].values))
     return curves if curves.sizes["seed"] else None
 

@@ -30,12 +30,12 @@ def card(curves: "xr.Dataset", task: Task) -> str:
     last = summarise(curves).groupby(["method", "metric"], sort=False).last()
     metrics = list(dict.fromkeys(last.index.get_level_values("metric")))
     rows = []
-    for method in in_legend_order([str(name) for name in curves["method"].values]):
+    for method in in_legend_order([str(name) for name in curves["learner"].values]):
         ends = [last.loc[(method, metric)] if (method, metric) in last.index else None for metric in metrics]
         cells = ["–" if end is None else _mean_and_error(float(end["mean"]), float(end["sem"])) for end in ends]
         rows.append([label(curves, method), *cells])
     titles = [task.metrics[name].title if name in task.metrics else name.replace("_", " ") for name in metrics]
-    head = "".join(f"<th>{html.escape(title)}</th>" for title in ("method", *titles))
+    head = "".join(f"<th>{html.escape(title)}</th>" for title in ("learner", *titles))
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     teacher, seeds = curves.attrs.get("teacher", ""), curves.sizes["seed"]
     caption = f"{task.title}, {teacher} teacher: step {int(curves['step'].values[-1])}, mean ± SE over {seeds} seeds"

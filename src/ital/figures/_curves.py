@@ -59,9 +59,9 @@ def plot_curves(
     Raises:
         InputError: if a metric was not recorded, a method was not taught, or there are too few axes.
     """
-    recorded, taught = metrics_of(curves), [str(name) for name in curves["method"].values]
+    recorded, taught = metrics_of(curves), [str(name) for name in curves["learner"].values]
     shown = _named("metric", metrics, recorded, "was not recorded") or panels_of(task, recorded)
-    chosen = _named("method", methods, taught, "was not taught") or in_legend_order(taught)
+    chosen = _named("learner", methods, taught, "was not taught") or in_legend_order(taught)
     if ax is not None:
         return _on_axes(curves, task, shown if metrics else shown[: np.size(ax)], chosen, np.ravel(ax))
     seeds = curves.sizes["seed"]
@@ -119,7 +119,7 @@ def label(curves: "xr.Dataset", method: str) -> str:
     Returns:
         Its label.
     """
-    return str(curves["label"].sel({"method": method}).values)
+    return str(curves["label"].sel({"learner": method}).values)
 
 
 def colours(methods: Sequence[str]) -> dict[str, str]:
@@ -158,7 +158,7 @@ def curve_panel(
         The panel, for :func:`ital.figures.charts.chart` or a report.
 
     """
-    methods = in_legend_order([str(name) for name in curves["method"].values]) if methods is None else methods
+    methods = in_legend_order([str(name) for name in curves["learner"].values]) if methods is None else methods
     coloured = colours(methods)
     marks, lowest, highest = [], np.inf, 0.0
     at = measured(curves, metric)

@@ -48,7 +48,7 @@ def sweep_panels(grid: "xr.Dataset") -> list[charts.Panel]:
 
     """
     last = int(grid["step"].values[-1])
-    methods = in_legend_order([str(name) for name in grid["method"].values])
+    methods = in_legend_order([str(name) for name in grid["learner"].values])
     naive = [name for name in methods if name in tuning.naive_methods(grid)]
     groups = [*([naive] if naive else []), *([name] for name in methods if name not in naive)]
     bad, steps = tuning.diverged(grid, last), tuning.steps_to(grid)
@@ -65,7 +65,7 @@ def sweep_panels(grid: "xr.Dataset") -> list[charts.Panel]:
 def _map(grid: "xr.Dataset", values: "xr.DataArray", bad: "xr.DataArray", names: list[str], title: str) -> charts.Panel:
     """One heat map, η to the right; upwards β, or methods that have none."""
     has_beta = names[0] not in tuning.without_beta(grid)
-    place = {"method": names[0]} if has_beta else {"method": names, "beta": grid["beta"].values[0]}
+    place = {"learner": names[0]} if has_beta else {"learner": names, "beta": grid["beta"].values[0]}
     shown, diverged = values.sel(place).values, bad.sel(place).values
     if has_beta:
         shown, diverged = shown.T, diverged.T

@@ -37,7 +37,7 @@ def plot_runs(
     columns = list(metrics or dict.fromkeys(own))
     panels = []
     for run, (curves, task) in runs.items():
-        taught = [str(name) for name in curves["method"].values]
+        taught = [str(name) for name in curves["learner"].values]
         shown = in_legend_order(taught) if methods is None else [name for name in methods if name in taught]
         for metric in columns:
             known = metric in metrics_of(curves) and shown

@@ -252,7 +252,7 @@ def never_behind(data: Data) -> Iterable[Check]:
 def hours(data: Data) -> Iterable[Check]:
     """Every setting of the paper's size (2000 steps, 8 methods and more, 20 seeds) takes less than 12 hours here."""
     for evidence in data.every("cooperative"):
-        if evidence.steps < 2000 or evidence.curves.sizes["seed"] < 20 or evidence.curves.sizes["method"] < 8:
+        if evidence.steps < 2000 or evidence.curves.sizes["seed"] < 20 or evidence.curves.sizes["learner"] < 8:
             continue
         took = float(evidence.curves.attrs["seconds"])
         yield _check(evidence, took < 3600 * HOURS, duration(took), took / 60)

@@ -39,7 +39,7 @@ class Evidence:
     @property
     def methods(self) -> list[str]:
         """The methods that were run, in the order of the paper's legends."""
-        return in_legend_order([str(name) for name in self.curves["method"].values])
+        return in_legend_order([str(name) for name in self.curves["learner"].values])
 
     def label(self, method: str) -> str:
         """A method's name as in legends."""

@@ -179,10 +179,10 @@ def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence 
     if any(curves.attrs.get(name) != value for name, value in made_with.items()):
         return None
     seeds = wanted.seed_list
-    seeds_of = {str(name): computed(curves, str(name))["seed"].values.tolist() for name in curves["method"].values}
+    seeds_of = {str(name): computed(curves, str(name))["seed"].values.tolist() for name in curves["learner"].values}
     if any(not set(seeds) <= set(seeds_of.get(method, ())) for method in wanted.methods):
         return None
-    return Evidence(condition, task, curves.sel({"method": list(wanted.methods), "seed": seeds}))
+    return Evidence(condition, task, curves.sel({"learner": list(wanted.methods), "seed": seeds}))
 
 
 @functools.cache  # its data are read once

@@ -95,7 +95,7 @@ class Result:
         return card(self.curves, self.task)
 
     def __repr__(self) -> str:
-        attributes, methods = self.curves.attrs, ", ".join(map(str, self.curves["method"].values))
+        attributes, methods = self.curves.attrs, ", ".join(map(str, self.curves["learner"].values))
         size = f"{self.curves.sizes['seed']} seeds, {int(self.curves['step'].values[-1])} steps"
         return f"Result({self.task.name!r}, {attributes.get('teacher', '')!r} teacher: {methods}; {size})"
 

@@ -152,11 +152,11 @@ def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | 
     seed = int(curves["seed"].values[0])
     if "path" not in curves or int(curves["path"].attrs["seed"]) != seed:
         return None
-    path = curves["path"].sel({"method": list(methods)})
+    path = curves["path"].sel({"learner": list(methods)})
     if np.isnan(path.values).all(axis=(1, 2)).any():
         return None
-    labels = {name: str(curves["label"].sel({"method": name}).values) for name in methods}
-    params = {name: path.sel({"method": name}).values for name in methods}
+    labels = {name: str(curves["label"].sel({"learner": name}).values) for name in methods}
+    params = {name: path.sel({"learner": name}).values for name in methods}
     target = task.world(seed).truth.target
     return Watched(task, curves.attrs["teacher"], seed, curves["frame"].values, params, target, labels)
 
