@@ -32,7 +32,7 @@ def test_every_registered_part_is_listed_and_documented(registries, monkeypatch,
     assert registries.parts(kind)[-1] == ("newcomer", "A part that nobody has written down.")
     functions = registries.constructors(kind)
     assert functions[-1] == f"{module.__name__}.newcomer"
-    assert all(hasattr(module, function.rpartition(".")[2]) for function in functions[:-1])
+    assert all(function.rpartition(".")[2] in module.__all__ for function in functions[:-1])
     assert len(set(functions)) == len(functions)
 
 

@@ -110,6 +110,7 @@ def test_gaps_stay_gaps(tmp_path):
         ({"batch_size": 21}, "batch_size = 20, not 21"),
         ({"label_noise": 0.5}, "label_noise = 0.0, not 0.5"),
         ({"eval_every": 5}, "eval_every = 10, not 5"),
+        ({"form": "length:0.1"}, "step_form = rate, not length:0.1"),
     ],
 )
 def test_a_result_of_other_settings_is_refused_or_overwritten(tmp_path, change, named):
@@ -120,6 +121,21 @@ def test_a_result_of_other_settings_is_refused_or_overwritten(tmp_path, change, 
     assert "--overwrite" in str(refusal.value)
     same(_store.load_curves(tmp_path / "small/cooperative/curves.nc"), before)
     assert run(tmp_path, overwrite=True, **change).lanes_computed == 9
+
+
+def test_a_result_of_another_form_of_step_is_refused_by_the_default(tmp_path):
+    run(tmp_path, form="length:0.1")
+    with pytest.raises(ValueError, match=r"step_form = length:0\.1, not rate"):
+        run(tmp_path)
+
+
+@pytest.mark.parametrize("field", dataclasses.fields(teaching.Run), ids=lambda field: field.name)
+def test_every_setting_of_a_run_tells_results_apart_unless_lanes_may_differ_in_it(field):
+    other = {"beta": 7.0, "init": "normal:0.1", "eval_every": 5, "form": "safe", "devices": "all", "diagnostics": True}
+    default = Settings("regression")
+    changed = dataclasses.replace(default, **{field.name: other.get(field.name) or 2 * field.default + 1})
+    same_result = changed.plan().identity == default.plan().identity
+    assert same_result == (field.name in ("seeds", "diagnostics", "devices"))
 
 
 def test_teachers_have_folders_of_their_own(tmp_path):

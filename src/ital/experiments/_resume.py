@@ -13,6 +13,7 @@ from ital import _devices, _interrupts
 from ital._version import __version__
 from ital.errors import InputError
 from ital.experiments import _store
+from ital.experiments._settings import DEFAULTS
 from ital.results import Recording
 
 if TYPE_CHECKING:
@@ -33,9 +34,10 @@ def stored(identity: Mapping[str, Any], file: Path, say: Callable[[str], None] |
         if say is not None:
             say(f"{damage}: computing it again (the old file is now {_store.put_aside(file).name})")
         return None
-    for name, expected in identity.items():
-        if curves.attrs.get(name) != expected:
-            difference = f"{name} = {curves.attrs.get(name)}, not {expected}"
+    for name, expected in {**DEFAULTS, **identity}.items():
+        found = curves.attrs.get(name, DEFAULTS.get(name))
+        if found != expected:
+            difference = f"{name} = {found}, not {expected}"
             raise InputError(f"{file} was made with {difference}: choose another --out, or --overwrite it")
     return curves
 

@@ -114,6 +114,10 @@ class Settings(Run):
         return tasks.make(self.task, **options)
 
 
+_STATED = ("beta", "lr", "init", "steps", "batch_size", "eval_every", "form")  # settings that ``identity`` names itself
+_SHARED = ("seeds", "diagnostics", "devices")  # settings in which lanes of one result may differ
+
+
 def _listed(text: str | None) -> list[str] | None:
     """What is written between commas."""
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
@@ -125,6 +129,12 @@ def _plain(value: Any) -> str | int | float:
         value = value.item()
     small = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**31
     return value if small or isinstance(value, str | float) else json.dumps(value, default=str)
+
+
+DEFAULTS = {"step_form": "rate"} | {
+    field.name: _plain(field.default) for field in fields(Run) if field.name not in (*_STATED, *_SHARED)
+}
+"""What a result was made with if it does not say: only other values are stored, so that old results stay valid."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +158,7 @@ class Plan:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells one result from another; methods and seeds do not."""
+        """What tells one result from another, less the ``DEFAULTS``; methods and seeds do not."""
         run, (form,) = self.run, self.run.forms(1)
         context = situation(self.task, self.teacher, run, auto_beta=lambda *arguments: None)
         identity = {
@@ -161,9 +171,11 @@ class Plan:
             "steps": run.steps,
             "batch_size": run.batch_size,
             "eval_every": run.interval_on(self.task),
-            **({} if form.name == "rate" else {"step_form": form.name}),
+            **{name: getattr(run, name) for name in DEFAULTS if hasattr(run, name)},
+            "step_form": form.name,
             **self.task.settings,
             "data_version": self.task.data_version,
             "precision": str(jnp.result_type(float)),
         }
-        return {name: _plain(value) for name, value in identity.items()}
+        stated = {name: _plain(value) for name, value in identity.items()}
+        return {name: value for name, value in stated.items() if value != DEFAULTS.get(name)}
