@@ -203,7 +203,7 @@ def test_an_interrupted_run_goes_on_to_the_same_arrays(tmp_path, monkeypatch, bl
     monkeypatch.setattr(teaching.Session, "advance", lambda self, n: steps.append(self.step) or original(self, n))
     resumed = run(tmp_path / "cut", said)
     assert steps[0] == 10 * blocks
-    assert any("going on" in line for line in said)
+    assert any("resuming" in line for line in said)
     same(resumed.curves, whole)
     assert not list(folder.glob(".*"))
 
@@ -229,7 +229,7 @@ def test_a_checkpoint_of_another_run_is_not_used(tmp_path, monkeypatch):
     said = []
     outcome = run(tmp_path, said, methods=("imt",))
     assert outcome.lanes_computed == 3
-    assert not any("going on" in line for line in said)
+    assert not any("resuming" in line for line in said)
     assert list((tmp_path / "small/cooperative").glob(".checkpoint-*")), "the other run's checkpoint is left alone"
 
 
@@ -243,7 +243,7 @@ def test_an_overwriting_run_goes_on_as_well_and_keeps_the_old_result_until_then(
     same(_store.load_curves(tmp_path / "small/cooperative/curves.nc"), before)
     said = []
     same(run(tmp_path, said, overwrite=True).curves, whole)
-    assert any("going on" in line for line in said)
+    assert any("resuming" in line for line in said)
 
 
 def test_parts_under_other_names_keep_apart(tmp_path, monkeypatch):

@@ -126,7 +126,7 @@ def test_an_interrupted_sweep_goes_on_to_the_same_arrays(tmp_path, monkeypatch):
             sweep(tmp_path / "cut")
     said = []
     resumed = sweep(tmp_path / "cut", said).grid
-    assert any("going on" in line for line in said)
+    assert any("resuming" in line for line in said)
     xr.testing.assert_identical(resumed.drop_attrs(deep=False), whole.drop_attrs(deep=False))
     assert not list((tmp_path / "cut/small/cooperative").glob(".*"))
 

@@ -63,7 +63,7 @@ def load_checkpoint(recording: Recording, path: Path) -> float | None:
         for i, session in enumerate(recording.sessions):
             leaves, structure = jax.tree.flatten(session.carry)
             if f"carry/{i}/{len(leaves)}" in arrays:
-                return None  # of a version that carried more: the run starts over
+                raise Damaged(f"{path} is of an earlier version")
             saved = [arrays[f"carry/{i}/{j}"] for j in range(len(leaves))]
             session.state = jax.tree.unflatten(structure, saved)
             rows = {name.split("/", 2)[2]: arrays[name] for name in arrays.files if name.startswith(f"rows/{i}/")}
