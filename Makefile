@@ -12,7 +12,7 @@ AXE := build/node/node_modules/axe-core/axe.min.js
 CORE := tests/test_volume.py tests/test_gradients.py tests/test_losses.py tests/test_rationality.py tests/test_random.py \
   tests/test_teaching.py tests/test_public.py tests/teachers tests/learners/test_two_step.py tests/test_mutants.py
 
-.PHONY: run check test test-all tools lint types docs docs-check figures bench wheel clean
+.PHONY: run check test test-all tools lint types docs docs-check figures bench lowest pythons release wheel clean
 
 run: $(VENV)/.installed
 	@$(BIN)/ital reproduce --quick
@@ -57,6 +57,24 @@ figures: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed
 	$(BIN)/ital bench
+
+# A plain installation tried as its user would: with the lowest versions that pyproject.toml allows, and with other Pythons.
+lowest:
+	rm -rf build/lowest && $(PYTHON) -m venv build/lowest
+	$(PYTHON) tools/lowest.py > build/lowest/constraints.txt
+	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check -c build/lowest/constraints.txt .
+	build/lowest/bin/python tools/smoke.py
+
+PYTHONS ?= 3.11 3.12 3.13
+pythons: $(PYTHONS:%=python-%)
+python-%:
+	rm -rf build/python$* && python$* -m venv build/python$*
+	build/python$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt .
+	build/python$*/bin/python tools/smoke.py
+
+release: $(VENV)/.installed-dev
+	@$(PIP) twine
+	$(BIN)/python tools/release.py $(VERSION)
 
 wheel: $(VENV)/.installed-dev
 	$(BIN)/python -m build --wheel --no-isolation

@@ -1,0 +1,60 @@
+"""Makes a release ready, all but the upload: python tools/release.py [VERSION].
+
+It checks that the tree is clean and that the changelog has the version, builds wheel and sdist, checks both, installs
+the wheel into a fresh environment and tries it.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+VERSION_FILE, CHANGELOG = ROOT / "src/ital/_version.py", ROOT / "CHANGELOG.md"
+
+
+def run(*command: str | Path) -> None:
+    """Run a command in the checkout; stop at its first failure."""
+    print("+", *command, flush=True)
+    subprocess.run([str(word) for word in command], cwd=ROOT, check=True)
+
+
+def fault(version: str) -> str:
+    """Return what stands in the way of this release; nothing if it may be built."""
+    if not re.fullmatch(r"\d+\.\d+\.\d+((a|b|rc)\d+)?", version):
+        return f"{version!r} is not a version such as 0.2.0 or 0.2.0rc1"
+    if f'"{version}"' not in VERSION_FILE.read_text():
+        return f"{VERSION_FILE.relative_to(ROOT)} does not say {version}: write it there, and commit"
+    if not re.search(rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", CHANGELOG.read_text(), re.MULTILINE):
+        return f"CHANGELOG.md has no heading '## {version} (YYYY-MM-DD)': write what has changed, and the date"
+    if subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, check=True).stdout:
+        return "the working tree is not clean: commit first"
+    return ""
+
+
+def main(version: str) -> int:
+    """Build, check and try the release; return 2 if something stands in its way."""
+    if reason := fault(version):
+        print(reason, file=sys.stderr)
+        return 2
+    with tempfile.TemporaryDirectory() as folder:
+        built = Path(folder) / "dist"
+        run(sys.executable, "-m", "build", "--no-isolation", "--outdir", built)
+        run(sys.executable, "-m", "twine", "check", "--strict", *sorted(built.iterdir()))
+        venv.create(Path(folder) / "env", with_pip=True)
+        python = Path(folder) / "env/bin/python"
+        run(python, "-m", "pip", "install", "--quiet", "-c", "constraints.txt", next(built.glob("*.whl")))
+        run(python, "tools/smoke.py")
+        dist = ROOT / "dist"
+        dist.mkdir(exist_ok=True)
+        for file in built.iterdir():
+            shutil.copy(file, dist)
+    print(f"dist/ holds {version}. To publish: git tag v{version}, push the tag, twine upload dist/*{version}*")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else re.findall(r'"(.+)"', VERSION_FILE.read_text())[0]))
