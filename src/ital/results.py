@@ -74,7 +74,7 @@ class Recording:
         return rows
 
     def curves(self, seeds: Sequence[int], methods: Sequence[str]) -> "xr.Dataset":
-        """All curves, dimensions (method, seed, step); constants of a seed are attributes of their metric.
+        """All curves, dimensions (learner, seed, step); constants of a seed are attributes of their metric.
 
         Per lane (method, seed): its ``beta``, and ``diverged_at``, the first measured step at which its parameters
         were not finite (−1: never); ``computed`` tells lanes that were run from gaps.

@@ -26,7 +26,7 @@ class Outcome:
     """What an experiment left behind, and how much of it was computed now rather than found.
 
     Attributes:
-        curves: the curves, dimensions (method, seed, step).
+        curves: the curves, dimensions (learner, seed, step).
         task: the task.
         files: the files that were written.
         lanes_computed: number of lanes that were computed now.

@@ -107,7 +107,7 @@ class Live:
 
     @property
     def curves(self) -> "xr.Dataset":
-        """All metrics so far, with the dimensions of :func:`ital.teach`: (method, seed, step)."""
+        """All metrics so far, with the dimensions of :func:`ital.teach`: (learner, seed, step)."""
         curves = self._recording.curves(self.run.seed_list, [self.learner.name])
         curves.attrs |= {"task": self.task.name, "teacher": LIVE.name, "lr": self.run.lr, "steps": self.step}
         return curves

@@ -32,7 +32,7 @@ class Result:
     """What :func:`ital.teach` returns.
 
     Attributes:
-        curves: a Dataset with dimensions (method, seed, step).
+        curves: a Dataset with dimensions (learner, seed, step).
         task: the task.
         parameters: method → its final parameters, with a leading axis of seeds.
     """
