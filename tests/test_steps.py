@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import ital
 from ital import learners, losses, steps, tasks, teachers
-from ital.errors import InputError
+from ital.errors import DivergenceWarning, InputError
 from ital.teaching import _block, open_sessions
 from tests.learners.test_two_step import lesson_on
 from tests.test_gradients import problem
@@ -157,7 +157,8 @@ def test_safe_steps_are_the_same_where_nothing_is_at_risk():
 
 def test_an_unsafe_beta_is_made_safe():
     beta = -50_000.0  # as if a helpful teacher were hostile
-    result = ital.teach("regression", "cooperative", ["ital", "ital-safe"], steps=400, seeds=2, beta=beta)
+    with pytest.warns(DivergenceWarning, match="ITAL diverged"):
+        result = ital.teach("regression", "cooperative", ["ital", "ital-safe"], steps=400, seeds=2, beta=beta)
     unsafe, safe = result.curves["distance"].isel(step=-1).values
     start = result.curves["distance"].isel(step=0).values.max()
     assert not np.isfinite(unsafe).all() or unsafe.max() > 100 * start

@@ -122,7 +122,8 @@ def test_a_full_disk(tmp_path, size, left):
 def test_a_read_only_disk(tmp_path):
     full = mounted("size=1m", f"mount -o remount,ro disk && {ITAL}; echo status $?; find disk -type f")
     assert full.stdout.split() == ["status", "2"], full.stderr
-    assert full.stderr == "ital: cannot write to disk/out/regression/cooperative: Read-only file system\n"
+    place = "disk/out/regression/cooperative"
+    assert full.stderr == f"ital: cannot write to {place}: disk is read-only, or not yours: choose another folder\n"
 
 
 def command(*arguments, cwd):

@@ -101,7 +101,7 @@ def test_the_progress_line_fits_a_narrow_terminal(monkeypatch):
     assert "…" not in short
 
 
-@pytest.mark.parametrize("wait", [0.5, 6.0])
+@pytest.mark.parametrize("wait", [0.5, pytest.param(6.0, marks=pytest.mark.slow)])
 def test_ctrl_c_with_workers_says_one_line(tmp_path, wait):
     """As a terminal does it: every process of the group gets the signal, while workers start or when they work."""
     pytest.importorskip("distributed")

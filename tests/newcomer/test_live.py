@@ -18,8 +18,7 @@ def best(live):
     return int(live.volumes.argmax())
 
 
-@pytest.mark.parametrize("learner", ["imt", "ital"])
-@pytest.mark.parametrize("task", ["regression", "gaussian", "irl-dense"])
+@pytest.mark.parametrize(("task", "learner"), [("regression", "imt"), ("gaussian", "ital"), ("irl-dense", "ital")])
 def test_choosing_as_the_cooperative_teacher_is_the_cooperative_teacher(task, learner):
     live = ital.session(task, learner, seed=3, steps=20)
     while live.step < live.steps:

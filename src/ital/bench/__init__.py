@@ -34,10 +34,7 @@ def measure(lanes: int, steps: int, test_rows: int) -> dict[str, Any]:
     Raises:
         InputError: A number is too small, or ``lanes`` is not a multiple of 8.
     """
-    if test_rows < 1:
-        raise InputError(f"bench needs at least one test row, not {test_rows}")
-    if lanes < 8 or lanes % 8 or steps < EVERY:
-        raise InputError(f"bench needs a multiple of 8 lanes and at least {EVERY} steps, not {lanes} and {steps}")
+    _check(lanes, steps, test_rows)
     device = jax.devices()[0]
     report: dict[str, Any] = {"device": f"{device.platform}: {device.device_kind}", "lanes": lanes, "steps": steps}
     rows = report["cases"] = {}
@@ -86,6 +83,13 @@ def _numpy_speed(case: _cases.Case) -> float:
         return statistics.median(speed(max(100, int(pilot * NUMPY_SECONDS / REPEATS)), EVERY) for _ in range(REPEATS))
 
 
+def _check(lanes: int, steps: int, test_rows: int) -> None:
+    if test_rows < 1:
+        raise InputError(f"bench needs at least one test row, not {test_rows}")
+    if lanes < 8 or lanes % 8 or steps < EVERY:
+        raise InputError(f"bench needs a multiple of 8 lanes and at least {EVERY} steps, not {lanes} and {steps}")
+
+
 def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
     """Measure and print.
 
@@ -95,6 +99,7 @@ def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
         test_rows: Number of test rows of the 200-class pool.
         as_json: Whether to print JSON instead of a table.
     """
+    _check(lanes, steps, test_rows)
     print(f"this takes about {expected_minutes(lanes, steps):.0f} min on two idle cores", file=sys.stderr)
     report = measure(lanes, steps, test_rows)
     if as_json:
