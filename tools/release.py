@@ -57,4 +57,5 @@ def main(version: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else re.findall(r'__version__ = "(.+)"', VERSION_FILE.read_text())[0]))
+    (current,) = re.findall(r'__version__ = "(.+)"', VERSION_FILE.read_text())
+    sys.exit(main(sys.argv[1] if len(sys.argv) > 1 else current))
