@@ -12,8 +12,8 @@ import pytest
 import xarray as xr
 
 from ital import __version__, tasks
-from ital.cli import main
 from tests.features import data
+from tests.typed import ital
 from tests.worlds import small_classes
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -25,13 +25,6 @@ def quick(monkeypatch, tmp_path):
     monkeypatch.setitem(tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small"))
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
-
-
-def ital(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        main(list(arguments))
-    captured = capsys.readouterr()
-    return stop.value.code, captured.out, captured.err
 
 
 def test_version(capsys):

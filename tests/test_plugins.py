@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 
 from ital import _plugins
-from ital.cli import main
+from tests.typed import ital
 
 ROOT = Path(__file__).parents[1]
 CODE = '''
@@ -124,13 +124,6 @@ def made_up(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     yield folder
     sys.modules.pop("made_up", None)
-
-
-def ital(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        main(list(arguments))
-    captured = capsys.readouterr()
-    return stop.value.code, captured.out, captured.err
 
 
 def test_entries_are_found_by_group_and_name(tmp_path, monkeypatch):

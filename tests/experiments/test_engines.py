@@ -17,10 +17,10 @@ import pytest
 import xarray as xr
 
 from ital import experiments, tasks
-from ital.cli import main
 from ital.errors import InputError
 from ital.experiments import Incomplete, Settings, _attempts, _engines
 from tests.experiments import parts
+from tests.typed import ital
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -189,13 +189,6 @@ def patient(capsys, *arguments):
             break
         time.sleep(1)
     return status, out, err
-
-
-def ital(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        main(list(arguments))
-    captured = capsys.readouterr()
-    return stop.value.code, captured.out, captured.err
 
 
 FAULTY = ["run", "faulty", "--methods", "imt", "--seeds", "6", "--steps", "20"]

@@ -14,17 +14,10 @@ from rich.console import Console
 
 import ital
 from ital import _progress, equation, learners
-from ital.cli import main
 from ital.errors import InputError
+from tests.typed import ital as type_in
 
 ROOT = Path(__file__).parents[2]
-
-
-def type_in(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        main(list(arguments))
-    captured = capsys.readouterr()
-    return stop.value.code, captured.out, captured.err
 
 
 def test_any_view_has_a_name(capsys):

@@ -15,9 +15,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import ital
-from ital.cli import main
 from ital.errors import InputError
 from ital.tasks import from_arrays, from_table
+from tests.typed import ital as type_in
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 RUN = {"steps": 20, "seeds": 2, "lr": 0.01}
@@ -37,10 +37,7 @@ def final(result, metric):
 
 
 def typed(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        main(["run", *arguments])
-    captured = capsys.readouterr()
-    return stop.value.code, captured.out, captured.err
+    return type_in(capsys, "run", *arguments)
 
 
 @pytest.fixture

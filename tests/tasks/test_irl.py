@@ -109,10 +109,10 @@ def test_the_teachers_volumes_are_their_formula(small_map):
     world = jax.tree.map(jnp.asarray, task.world(0))
     states, actions = np.arange(9), np.arange(9) % 4
     drawn = jnp.asarray(states), jnp.asarray(actions)
-    hers = task.rules.show(world.teacher.examples, drawn)
+    teacher_examples = task.rules.show(world.teacher.examples, drawn)
     previous = task.rules.first_previous(jnp.asarray(mind), world)
     feedback = task.rules.feedback(jnp.asarray(mind), task.rules.show(world.learner, drawn), previous)
-    ours = task.rules.volumes(feedback, hers, world.teacher.target, 0.1)
+    ours = task.rules.volumes(feedback, teacher_examples, world.teacher.target, 0.1)
 
     def losses(reward):
         return -log_softmax(q_by_hand(reward), axis=0)[actions, states]

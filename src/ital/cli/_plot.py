@@ -29,7 +29,10 @@ def plot(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="The figure, without suffix (default: FOLDER/curves; of several runs comparison)."),
+        typer.Option(
+            help="The figure, without suffix (default: FOLDER/curves; FOLDER/selection with --metrics or --methods; "
+            "comparison for several runs)."
+        ),
     ] = None,
 ) -> None:
     """Draw stored results again, several runs in one figure, and print paired differences with their intervals."""

@@ -56,12 +56,12 @@ def between_methods(
     base = against or (BASELINE if BASELINE in methods else methods[0])
     if base not in methods:
         raise InputError(f"method {base!r} was not taught: there are {', '.join(methods)}")
-    found = []
+    differences = []
     for metric in metrics or metrics_of(curves):
         others = [name for name in methods if name != base]
         pairs = [_paired(_ends(curves, name, metric), _ends(curves, base, metric)) for name in others]
-        found += _adjusted(metric, [label(curves, name) for name in others], label(curves, base), pairs)
-    return found
+        differences += _adjusted(metric, [label(curves, name) for name in others], label(curves, base), pairs)
+    return differences
 
 
 def between_runs(
@@ -79,12 +79,12 @@ def between_runs(
         One difference per metric and method that both runs have.
     """
     both = [method for method in map(str, curves["learner"].values) if method in first["learner"].values]
-    methods, known = in_legend_order(both), metrics_of(first)
-    found = []
-    for metric in [shared for shared in metrics or metrics_of(curves) if shared in known and shared in curves]:
+    methods, recorded = in_legend_order(both), metrics_of(first)
+    differences = []
+    for metric in [shared for shared in metrics or metrics_of(curves) if shared in recorded and shared in curves]:
         pairs = [_paired(_ends(curves, method, metric), _ends(first, method, metric)) for method in methods]
-        found += _adjusted(metric, [label(curves, method) for method in methods], name, pairs)
-    return found
+        differences += _adjusted(metric, [label(curves, method) for method in methods], name, pairs)
+    return differences
 
 
 def _ends(curves: "xr.Dataset", method: str, metric: str) -> "xr.DataArray":
@@ -107,23 +107,23 @@ def _adjusted(metric: str, methods: Sequence[str], against: str, pairs: Sequence
     ]
 
 
-def print_differences(title: str, found: Sequence[Difference], console: Console | None = None) -> None:
+def print_differences(title: str, differences: Sequence[Difference], console: Console | None = None) -> None:
     """Print differences as a table: mean difference, its 95 % interval, and p after Holm.
 
     Args:
         title: stands above the table.
-        found: the differences; without any, nothing is printed.
+        differences: the rows; without any, nothing is printed.
         console: where to print; None for standard output.
     """
-    if not found:
+    if not differences:
         return
     shown = Table(title=title, title_justify="left")
     for column in ("metric", "method", "minus"):
         shown.add_column(column)
     for column in ("difference", "95 % interval", "seeds", "p (Holm)"):
         shown.add_column(column, justify="right")
-    for one in found:
-        interval = f"[{number(one.paired.low)}, {number(one.paired.high)}]" if np.isfinite(one.paired.low) else "–"
-        numbers = (signed(one.paired.difference), interval, str(one.paired.n), p_value(one.p))
-        shown.add_row(one.metric.replace("_", " "), one.method, one.against, *numbers)
+    for metric, method, against, pair, p in differences:
+        interval = f"[{number(pair.low)}, {number(pair.high)}]" if np.isfinite(pair.low) else "–"
+        numbers = (signed(pair.difference), interval, str(pair.n), p_value(p))
+        shown.add_row(metric.replace("_", " "), method, against, *numbers)
     (console or Console()).print(shown)

@@ -33,8 +33,8 @@ def redraw(
         metrics: names of the metrics to show; None for the panels of the tasks.
         methods: names of the methods to show; None for all.
         against: the method that others are compared with; None for ``imt``, or the first.
-        out: the figure of the runs without its suffix; None for ``curves`` in the folder of a single run, and
-            ``comparison`` here for several.
+        out: the figure of the runs without its suffix; None for ``curves`` in the folder of a single run
+            (``selection`` where metrics or methods are named), and ``comparison`` here for several.
         console: where to print; None for standard output.
 
     Returns:
@@ -51,18 +51,19 @@ def redraw(
     files = [file for swept in sweeps for file in figures.save(swept.plot(), swept.files[0].with_suffix(""))]
     if len(runs) == 1:
         ((place, run),) = chosen.items()
-        beside = (place if place.is_dir() else place.parent) / "curves"
+        name = "curves" if metrics is None and methods is None else "selection"  # the run keeps its own figure
+        beside = (place if place.is_dir() else place.parent) / name
         files += figures.save(run.plot(metrics), Path(out or beside))
     elif runs:
         drawn = {name: (run.curves, run.task) for name, run in runs.items()}
         files += figures.save(figures.plot_runs(drawn, metrics), Path(out or COMPARISON))
     for name, run in runs.items():
-        known = [metric for metric in metrics or metrics_of(run.curves) if metric in run.curves]
-        print_differences(f"{name}: methods at the last step", between_methods(run.curves, against, known), console)
+        recorded = [metric for metric in metrics or metrics_of(run.curves) if metric in run.curves]
+        print_differences(f"{name}: methods at the last step", between_methods(run.curves, against, recorded), console)
     for name in list(runs)[1:]:
         first = next(iter(runs))
-        found = between_runs(runs[name].curves, runs[first].curves, first, metrics)
-        print_differences(f"{name} minus {first}: last step", found, console)
+        differences = between_runs(runs[name].curves, runs[first].curves, first, metrics)
+        print_differences(f"{name} minus {first}: last step", differences, console)
     return files
 
 
@@ -75,10 +76,10 @@ def _chosen(run: Result, methods: Sequence[str] | None) -> Result:
     if methods is None:
         return run
     taught = [str(name) for name in run.curves["learner"].values]
-    known = [name for name in methods if name in taught]
-    if not known:
+    shared = [name for name in methods if name in taught]
+    if not shared:
         raise InputError(f"no method {', '.join(methods)} was taught: there are {', '.join(taught)}")
-    return Result(run.curves.sel({"learner": known}), run.task, {})
+    return Result(run.curves.sel(learner=shared), run.task, {})
 
 
 def _names(runs: Mapping[Path, Result]) -> list[str]:

@@ -58,8 +58,7 @@ def run(
     """Compute what is missing of an experiment and write ``OUT/TASK/TEACHER/``.
 
     (method, seed) pairs that a result of the same settings already holds are kept. An interrupted run resumes from its
-    last
-    checkpoint, with the same numbers.
+    last checkpoint, with the same numbers.
 
     Args:
         settings: what to run.

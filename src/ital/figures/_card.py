@@ -2,7 +2,6 @@
 
 import base64
 import html
-import io
 import math
 from typing import TYPE_CHECKING
 
@@ -27,6 +26,8 @@ def card(curves: "xr.Dataset", task: Task) -> str:
     Returns:
         HTML with the picture inside.
     """
+    from ital.figures._display import as_png  # matplotlib is loaded where something is drawn
+
     last = summarise(curves).groupby(["method", "metric"], sort=False).last()
     metrics = list(dict.fromkeys(last.index.get_level_values("metric")))
     rows = []
@@ -39,9 +40,7 @@ def card(curves: "xr.Dataset", task: Task) -> str:
     body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
     teacher, seeds = curves.attrs.get("teacher", ""), curves.sizes["seed"]
     caption = f"{task.title}, {teacher} teacher: step {int(curves['step'].values[-1])}, mean ± SE over {seeds} seeds"
-    drawn = io.BytesIO()
-    plot_curves(curves, task).savefig(drawn, format="png", dpi=DPI)
-    picture = base64.b64encode(drawn.getvalue()).decode()
+    picture = base64.b64encode(as_png(plot_curves(curves, task), DPI)).decode()
     return (
         f"<div><p>{html.escape(caption)}</p><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         f'<img alt="learning curves" src="data:image/png;base64,{picture}"></div>'

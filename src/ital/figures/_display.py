@@ -7,6 +7,13 @@ from matplotlib.figure import Figure
 DPI = 100
 
 
+def as_png(figure: Figure, dpi: int = DPI) -> bytes:
+    """The figure as the content of a PNG file."""
+    drawn = io.BytesIO()
+    figure.savefig(drawn, format="png", dpi=dpi)
+    return drawn.getvalue()
+
+
 class NotebookFigure(Figure):
     """A matplotlib figure that is a picture at the end of a notebook cell, without pyplot or a magic command.
 
@@ -14,6 +21,4 @@ class NotebookFigure(Figure):
     """
 
     def _repr_png_(self) -> bytes:
-        drawn = io.BytesIO()
-        self.savefig(drawn, format="png", dpi=DPI)
-        return drawn.getvalue()
+        return as_png(self)

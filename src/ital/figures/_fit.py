@@ -11,13 +11,13 @@ INCH = 72.0  # points
 
 
 def wrapped(text: str, inches: float, points: float) -> str:
-    """The text in lines that are no longer than so many inches, in letters of so many points."""
+    """The text in lines of at most ``inches``, in letters of ``points``."""
     letters = max(8, int(inches * INCH / (LETTER * points)))
     return "\n".join(textwrap.fill(line, letters) for line in text.split("\n"))
 
 
 def letter_size(texts: Sequence[str], width: float, height: float, largest: float) -> float:
-    """Points of the largest letters with which every text fits into so many points."""
+    """Points of the largest letters with which every text fits into a cell of ``width`` and ``height`` points."""
     longest = max(map(len, texts), default=1)
     return min(largest, width / (DIGIT * max(longest, 2)), height / LINE)
 

@@ -18,8 +18,8 @@ from ital.statistics import number
 FORMAT = 1
 TITLE = "Iterative Teacher-Aware Learning, reproduced"
 LEAD = (
-    "Every figure and table of the paper, measured anew, beside what the paper says of them. Each claim is judged by a "
-    "rule that the data could have failed."
+    "Every figure and table of the paper, measured again, beside what the paper says of them. Each claim is judged by "
+    "a rule that the data could have failed."
 )
 FILES = ("main", "controls", "theorem", "sharpness", "random")  # figures that are written as files, too
 

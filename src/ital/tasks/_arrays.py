@@ -10,7 +10,7 @@ from ital import losses
 from ital.errors import InputError
 from ital.models import Init
 from ital.tasks._base import Task
-from ital.tasks._labels import Labels, encode, encode_like
+from ital.tasks._labels import Labels, dense, encode, encode_like
 from ital.tasks._pool import Pool, from_pool
 from ital.tasks._targets import Units, fit, in_units, read_estimator, units_of
 
@@ -136,26 +136,23 @@ def describe_data(task: Task) -> str:
     Returns:
         The line: kind, rows, columns' units, and where the targets come from.
     """
-    known = task.settings
-    classes = known.get("classes")
+    settings = task.settings
+    classes = settings.get("classes")
     kind = "regression" if classes is None else f"classification, {len(classes)} classes ({_few(classes)})"
-    estimator = f"Ridge(alpha={known['l2']:g})" if classes is None else f"LogisticRegression(C={1 / known['l2']:g})"
-    units = "standardised" if known["standardised"] else "as they are"
-    given = known.get("given", "")
+    estimator = (
+        f"Ridge(alpha={settings['l2']:g})" if classes is None else f"LogisticRegression(C={1 / settings['l2']:g})"
+    )
+    units = "standardised" if settings["standardised"] else "as they are"
+    given = settings.get("given", "")
     origins = {"": f"targets fitted by {estimator}", "both": "targets given"}
     origin = origins.get(given, f"the {given}'s target given, the other fitted by {estimator}")
-    rows = f"{known['rows']} rows to teach with, {known['test_rows']} to test"
+    rows = f"{settings['rows']} rows to teach with, {settings['test_rows']} to test"
     return f"{task.name}: {kind}; {rows}; columns {units}; {origin}"
 
 
 def as_view(x: Any, name: str) -> np.ndarray:
     """A view as finite numbers (N, d); refuses what is none, in a line that names the argument and the column."""
-    if hasattr(x, "toarray"):
-        raise InputError(f"{name} is sparse, and views are dense: give {name}.toarray()")
-    try:
-        values = np.asarray(x)
-    except ValueError:
-        raise InputError(f"{name} must be a table of rows and columns (N, d), but its rows differ in length") from None
+    values = dense(x, name, "be a table of rows and columns (N, d)")
     if values.ndim != 2 or 0 in values.shape:
         hint = f": {name}.reshape(len({name}), -1) makes one of it" if values.ndim > 2 and values.size else ""
         raise InputError(f"{name} must be a table of rows and columns (N, d), not of shape {values.shape}{hint}")

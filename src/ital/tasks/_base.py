@@ -238,9 +238,9 @@ def _check_alike(worlds: Sequence[World]) -> None:
     for number, (leaves, structure) in enumerate(others, 1):
         if str(structure) != str(parts):
             raise InputError(f"the worlds of seed numbers 0 and {number} hold different arrays: all must be made alike")
-        for one, other in zip(first, leaves, strict=True):
-            if one is not other and np.shape(one) != np.shape(other):
-                shapes = f"{np.shape(one)} and {np.shape(other)}"
+        for expected, other in zip(first, leaves, strict=True):
+            if expected is not other and np.shape(expected) != np.shape(other):
+                shapes = f"{np.shape(expected)} and {np.shape(other)}"
                 raise InputError(
                     f"the worlds of seed numbers 0 and {number} hold arrays of shapes {shapes}: "
                     "pools must have one size for all seeds"

@@ -74,20 +74,25 @@ def encode_like(labels: Labels, y: Any, name: str) -> np.ndarray:
     return numbers
 
 
+def dense(array: Any, name: str, form: str) -> np.ndarray:
+    """Anything array-like as an array; refuses a sparse one, and rows of different lengths."""
+    if hasattr(array, "toarray"):
+        raise InputError(f"{name} is sparse, but must be dense: give {name}.toarray()")
+    try:
+        return np.asarray(array)
+    except ValueError:
+        raise InputError(f"{name} must {form}, but its rows differ in length") from None
+
+
 def _plain(y: Any, name: str) -> np.ndarray:
     """Labels as text, booleans or finite numbers, (N,) or (N, K) with K > 1."""
     if y is None:
         raise InputError(
             f"{name} is missing: from_arrays(x_teacher, x_learner, y), or from_arrays(x, y=y) for one view"
         )
-    if hasattr(y, "toarray"):
-        raise InputError(f"{name} is sparse: give {name}.toarray()")
     import pandas as pd
 
-    try:
-        values = np.asarray(y)
-    except ValueError:
-        raise InputError(f"{name} must have one label per row, (N,) or (N, K), but its rows differ in length") from None
+    values = dense(y, name, "have one label per row, (N,) or (N, K)")
     if values.ndim not in (1, 2) or values.size == 0:
         raise InputError(f"{name} must have one label per row, (N,) or (N, K), not shape {values.shape}")
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values

@@ -9,12 +9,12 @@ import sys
 import pytest
 import typer
 
-from ital.cli import main
 from ital.errors import InputError
 from ital.study import _cli_server, commands
 from ital.study.store import open_store
 from tests.study.server.conftest import running
 from tests.study.server.people import Person, tiny
+from tests.typed import ital
 
 
 @pytest.fixture(autouse=True)
@@ -24,13 +24,6 @@ def here(tmp_path, monkeypatch):
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(_cli_server, "_set_up_jax", lambda: None)  # this process has chosen already
-
-
-def ital(capsys, *arguments):
-    with pytest.raises(SystemExit) as stop:
-        main([str(one) for one in arguments])
-    captured = capsys.readouterr()
-    return stop.value.code, captured.out, captured.err
 
 
 @pytest.fixture

@@ -13,9 +13,9 @@ from ital.statistics import number
 
 ADAPTIVE = "ital-adaptive"
 LEAD = (
-    "ITAL must be told whether its teacher helps and how much. ITAL adaptive is told nothing: it compares her choices "
-    "with what it can predict of them, and trusts her as far as they agree. The switching teacher helps for half of "
-    "the run and is an adversary from then on."
+    "ITAL must be told whether its teacher helps and how much. ITAL adaptive is told nothing: it compares the choices "
+    "with what it can predict of them, and trusts the teacher as far as they agree. The switching teacher helps for "
+    "half of the run and is an adversary from then on."
 )
 
 
@@ -34,7 +34,7 @@ def build(context: Context) -> list[report.Block]:
         )
         tasks = list(dict.fromkeys(evidence.condition.task for evidence in linear))
         panels = [_trust([evidence for evidence in linear if evidence.condition.task == task]) for task in tasks]
-        content += report.figure("trust", "What the learner thinks of his teacher", panels, caption, note=note)
+        content += report.figure("trust", "What the learner thinks of its teacher", panels, caption, note=note)
     caption = (
         "A neural network, all layers learning, taught on MNIST pictures by a teacher who has another network. The "
         "matched controls take steps as long as ITAL's in the naive directions."
