@@ -246,10 +246,6 @@ def test_one_view_is_shared():
             {"y": CLASSES, "teacher_target": LogisticRegression().fit(X, CLASSES + 1)},
             r"^teacher_target knows the classes",
         ),
-        (
-            (X,),
-            "^model must be a function that makes an ital.models.Model .* not 'mlp'",
-        ),
         ((X,), {"y": CLASSES, "model": lambda loss: loss}, "^model must be a function that makes"),
         ((X,), {"y": CLASSES, "model": linear, "learner_target": Ridge()}, "^learner_target .* leave it out"),
     ],
