@@ -138,6 +138,7 @@ def build(
     seed: int = 0,
     rows: int | None = None,
     epochs: int | None = None,
+    positives: str | None = None,
     show: Show = lambda done, text: None,
 ) -> Path:
     """Train the networks of ``name`` and write their feature file.
@@ -151,6 +152,8 @@ def build(
         seed: seed of the training and of the choice of rows.
         rows: number of training rows in the file; None for the usual number.
         epochs: number of epochs; None for the usual number.
+        positives: for ``equation``, the states that are valued above each state of a trajectory in training: the next
+            one ("consecutive", the default), or "any" later one.
         show: called with the share that is done and what is being done.
 
     Returns:
@@ -171,7 +174,11 @@ def build(
     if name == "equation":
         if data is not None:
             raise InputError("features of equations need no data: their trajectories are generated")
-        return with_extra("_equations").build(out, seed=seed, show=show)
+        _equations = with_extra("_equations")
+        recipe = _equations.EquationRecipe() if positives is None else _equations.EquationRecipe(positives=positives)
+        return Path(_equations.build(out, seed=seed, recipe=recipe, show=show))
+    if positives is not None:
+        raise InputError(f"positives are states of equations: {name} has none")
     data_set = name.removesuffix("-pixels")
     folder = data_folder(data_set) if data is None else data
     if not folder.is_dir():
