@@ -41,7 +41,7 @@ def build(
 ) -> None:
     """Train the networks of a task and store the features they compute. Interrupted builds resume."""
     set_up_jax(device)
-    from ital import features
+    from ital import experiments, features
     from ital._progress import show_progress
 
     with contextlib.ExitStack() as stack:
@@ -53,6 +53,7 @@ def build(
             seed=seed,
             positives=positives,
             show=lambda done, text: begin()(round(1000 * done), f"features of {text}"),
+            scale=experiments.scaled_for,
         )
     for line in features.check(file):
         print(line)
