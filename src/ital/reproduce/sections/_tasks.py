@@ -6,6 +6,7 @@ from ital import report
 from ital.reproduce import _figures, _maps
 from ital.reproduce._data import Evidence
 from ital.reproduce._plan import STARTS, TASKS
+from ital.reproduce.sections import _target_loss
 from ital.reproduce.sections._context import Context
 from ital.statistics import number
 
@@ -28,6 +29,7 @@ def build(context: Context) -> list[report.Block]:
             "Reward of entering each cell, with the policy that follows from it, on one seed; the truth last.",
             columns=3, note=context.scale.note,
         )  # fmt: skip
+        shown += _target_loss.build(context, task)
         title = f"{starts[0].task.title}. Left of the distance: {left(starts[0])}" if starts else ""
         content += report.folded(title, shown, unfolded=not content)
     return [report.paragraph(LEAD), *content] if content else []
