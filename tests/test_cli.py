@@ -139,6 +139,7 @@ def test_features_are_built_from_the_command_line(capsys, tmp_path):
 def test_equations_are_simplified(capsys):
     written = "-1/2x^2y + 1/3xy = -1/5y^3 + 1/3x^2y"
     assert ital(capsys, "simplify", written) == (0, "-25x^2y + 10xy + 6y^3 = 0\n", "")
+    assert ital(capsys, "simplify", "x + x = 2") == (0, "x - 1 = 0\n", "")
     assert ital(capsys, "simplify", written, "--with", "learned") == (0, "-25x^2y + 10xy + 6y^3 = 0\n", "")
     _, out, _ = ital(capsys, "simplify", written, "--steps", "--latex")
     assert [line.split("  ")[0] for line in out.splitlines()] == [

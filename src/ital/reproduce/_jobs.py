@@ -18,7 +18,7 @@ from ital.reproduce._plan import STARTS, Condition, Scale
 FEW = 4  # workers
 BEYOND = "beyond"  # the folder of what the paper does not have
 ZERO_LOSS = "zero-loss"  # the folder of teachers who take the loss of their target for zero
-THEORY_SECONDS, STUDY_SECONDS, ZERO_LOSS_SECONDS = 10.0, 20.0, 15.0
+THEORY_SECONDS, STUDY_SECONDS, ZERO_LOSS_SECONDS = 10.0, 20.0, 5.0
 SWEEP_RUNS = 2.0  # a sweep takes about as long as this many runs
 
 

@@ -8,6 +8,7 @@ from ital.reproduce._data import Evidence
 from ital.reproduce._plan import STARTS, TASKS
 from ital.reproduce.sections import _target_loss
 from ital.reproduce.sections._context import Context
+from ital.results import questions_of
 from ital.statistics import number
 
 FEW = 5  # measured steps: the lines between them are no curves
@@ -50,6 +51,8 @@ def figure(evidence: Evidence, note: str) -> list[report.Block]:
     )
     if len(evidence.curve(_figures.shown_methods(evidence)[0])[0]) <= FEW:
         caption += " Few points, for its exam is slow."
+    if any(questions_of(evidence.curves, metric) for metric in evidence.panels()):
+        caption += " The band of an exam contains the choice of its questions."
     panels = [_figures.curves(evidence, metric) for metric in evidence.panels()]
     name, title = f"{task}-{teacher}-{_figures.name(start)}", f"{task}: {teacher} teacher, {start} start"
     return report.figure(name, title, panels, caption, columns=max(3, len(panels)), note=note)
