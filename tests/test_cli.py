@@ -139,6 +139,7 @@ def test_features_are_built_from_the_command_line(capsys, tmp_path):
 def test_equations_are_simplified(capsys):
     written = "-1/2x^2y + 1/3xy = -1/5y^3 + 1/3x^2y"
     assert ital(capsys, "simplify", written) == (0, "-25x^2y + 10xy + 6y^3 = 0\n", "")
+    assert ital(capsys, "simplify", "x + x = 2") == (0, "x - 1 = 0\n", "")
     assert ital(capsys, "simplify", written, "--with", "learned") == (0, "-25x^2y + 10xy + 6y^3 = 0\n", "")
     _, out, _ = ital(capsys, "simplify", written, "--steps", "--latex")
     assert [line.split("  ")[0] for line in out.splitlines()] == [
@@ -205,6 +206,13 @@ def test_divergence_is_in_the_table(capsys):
         (["run", "irl", "--map", "nowhere"], "cannot read the map nowhere"),
         (["run", "irl-dense", "--map", "file"], "takes no map"),
         (["run", "irl-dense", "--label-noise", "0.1"], "no labels"),
+        (["run", "regression", "--teacher-loss", "zero"], "offers no choice of the teacher's loss"),
+        (["run", "equation-40", "--teacher-loss", "some"], "'own' or 'zero'"),
+        (["run", "regression", "--equations", "9"], "examines nobody in equations"),
+        (["run", "equation-40", "--equations", "0"], "number of equations"),
+        (["run", "--data", "t.csv", "--label", "y", "--equations", "9"], "for the equation tasks, not for a table"),
+        (["reproduce", "equation-40", "--equations", "0"], "number of equations"),
+        (["features", "build", "equation", "--positives", "some"], "consecutive or any"),
         (["run", "small", "--animate"], "no picture"),
         (["run", "tiny-imagenet-13"], "ital features build tiny-imagenet-vgg"),
         (["features", "build", "mnist", "--data", "nowhere"], "is not a folder"),

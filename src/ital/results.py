@@ -199,11 +199,20 @@ def computed(curves: "xr.Dataset", method: str) -> "xr.Dataset":
     return lanes.isel(seed=np.flatnonzero(lanes["computed"].values))
 
 
-def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def mean_and_error(values: np.ndarray, questions: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard error over the first axis (the seeds); the error of a single seed is NaN.
+
+    All seeds answer the same questions of an exam, so their spread does not contain the choice of questions. With the
+    share a_s that seed s answers rightly and Q questions,
+
+        SE² = Var_s(a_s) / S + mean_s a_s(1 − a_s) / (Q − 1).
+
+    The second part is the mean over seeds of the variance that another choice of questions would give a_s. The variance
+    that it gives their mean is at most that, and as much where all seeds fail in the same questions.
 
     Args:
         values: values with the seeds along the first axis.
+        questions: number of questions, if the values are shares of the right answers in an exam.
 
     Returns:
         Mean and standard error.
@@ -212,7 +221,23 @@ def mean_and_error(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     n = len(values)
     with np.errstate(invalid="ignore", over="ignore"):
         error = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
+        if questions is not None:
+            error = np.sqrt(error**2 + np.mean(values * (1 - values), axis=0) / max(questions - 1, 1))
         return np.asarray(values.mean(axis=0)), np.asarray(error)
+
+
+def questions_of(curves: "xr.Dataset", metric: str) -> int | None:
+    """How many questions the exam has that measured a metric.
+
+    Args:
+        curves: curves of a run.
+        metric: name of the metric.
+
+    Returns:
+        Their number; None where it is not known, as with all metrics that no exam measured.
+    """
+    questions = curves[metric].attrs.get("questions")
+    return None if questions is None else int(np.ravel(questions)[0])
 
 
 def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
@@ -242,7 +267,7 @@ def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
             quarters = range(5) if len(places) else ()
             nearest = [places[np.abs(steps[places] - quarter * last / 4).argmin()] for quarter in quarters]
             for i in dict.fromkeys(nearest):  # short runs have fewer than five
-                mean, error = mean_and_error(curve[:, i])
+                mean, error = mean_and_error(curve[:, i], questions_of(curves, metric))
                 record = (curves.attrs.get("task", ""), curves.attrs.get("teacher", ""), method, metric, int(steps[i]))
                 records.append((*record, float(mean), float(error), len(curve)))
     return pd.DataFrame(records, columns=["task", "teacher", "method", "metric", "step", "mean", "sem", "n"])
@@ -325,5 +350,6 @@ __all__ = [
     "mean_and_error",
     "measured",
     "metrics_of",
+    "questions_of",
     "summarise",
 ]

@@ -1,12 +1,14 @@
 import re
+from dataclasses import replace
 
 import pytest
 
 from ital.errors import InputError
 from ital.experiments import load_curves
 from ital.reproduce import _jobs, _plan, _work, reproduce
+from ital.reproduce._data import Data, Evidence
 from ital.reproduce._plan import QUICK, STARTS, Condition
-from ital.reproduce.sections import Context, _beyond
+from ital.reproduce.sections import Context, _beyond, _target_loss
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 SMALL = QUICK._replace(seeds=2, steps=20, theory=("regression",), theory_steps=40, theory_seeds=2, sweep_seeds=1)
@@ -92,6 +94,38 @@ def test_what_goes_beyond_the_paper_has_a_section(small, tmp_path, monkeypatch):
     assert table["heads"] == ["Task", "Teacher", "IMT", "ITAL adaptive"]
     assert trust["name"] == "trust"
     assert not _beyond.build(Context(_work.collect(SMALL, tmp_path / "empty"), [], SMALL, tmp_path, 0.0))
+
+
+def test_equations_are_taught_with_both_losses_of_the_target_and_the_report_shows_both(tmp_path):
+    scale = SMALL._replace(seeds=1, steps=200, equations=1)
+    planned = _jobs.planned(["regression", "equation-40"], scale, everything=False)
+    cooperative, adversarial = (job.condition for job in planned if job.kind == "zero loss")
+    assert (cooperative.task, cooperative.teacher, adversarial.teacher) == ("equation-40", "cooperative", "adversarial")
+    own = replace(_plan.settings(cooperative, scale), methods=_plan.BY_LOSS)
+    zero = _plan.zero_loss_settings(cooperative, scale)
+    assert (own.teacher_loss, zero.teacher_loss, own.equations, zero.methods) == (None, "zero", 1, ("imt", "ital"))
+    taught = [_jobs.experiments.run(made, tmp_path / str(i), draw=False) for i, made in enumerate((own, zero))]
+    evidence = [Evidence(cooperative, outcome.task, outcome.curves) for outcome in taught]
+    data = Data(evidence[:1], zero_loss=evidence[1:])
+    (table,) = _target_loss.build(Context(data, [], scale, tmp_path, 0.0), "equation-40")
+    assert [row[:2] for row in table["rows"]] == [["cooperative", "IMT"], ["cooperative", "ITAL"]]
+    assert table["heads"][2:4] == ["Distance, own", "Distance, zero"]
+    ends = [float(one.curves["distance"].sel(learner="ital").values[0, -1]) for one in evidence]
+    assert [float(value) for value in table["rows"][1][2:4]] == pytest.approx(ends, rel=1e-2)
+    assert ends[0] != ends[1]
+    assert not _target_loss.build(Context(Data(evidence[:1]), [], scale, tmp_path, 0.0), "equation-40")
+
+
+def test_results_of_another_loss_or_exam_are_no_part_of_a_report(tmp_path):
+    scale = SMALL._replace(seeds=1, steps=2, equations=1)
+    condition = Condition("uniform", "equation-40", "cooperative")
+    made = replace(_plan.zero_loss_settings(condition, scale), eval_every=None)
+    _jobs.experiments.run(made, tmp_path, draw=False)
+    wanted = replace(_plan.settings(condition, scale), methods=_plan.BY_LOSS)
+    finished = lambda settings: _work._finished(condition, settings, tmp_path)  # noqa: E731
+    assert finished(made) is not None
+    assert finished(wanted) is None
+    assert finished(replace(made, equations=2)) is None
 
 
 def test_a_report_of_nothing_is_refused(small, tmp_path):

@@ -1,3 +1,5 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -23,17 +25,33 @@ def test_labels_are_the_values_of_the_target(small):
     assert loaded.version == small.data_version
 
 
-def test_the_teacher_takes_her_own_loss_for_zero_unless_told(small):
-    assert not np.any(small.world(0).teacher.examples.target_losses)
-    noisy = tasks.simplification(40, equations=2, label_noise=0.5)
-    assert not np.any(noisy.world(0).teacher.examples.target_losses)
-    assert np.any(noisy.world(0).learner.labels != small.world(0).learner.labels)
-    own = tasks.simplification(50, equations=2, teacher_loss="own").world(0).teacher
+def test_the_teacher_assumes_the_loss_of_its_own_target_unless_told():
+    own = tasks.simplification(50, equations=2).world(0).teacher
     values = np.asarray(own.examples.x.x[:50]) @ np.asarray(own.target).T
     gap = values - np.asarray(own.examples.labels[:50])
     np.testing.assert_allclose(own.examples.target_losses[:50], 0.5 * gap[:, 0] ** 2, rtol=1e-4, atol=1e-5)
+    assert np.mean(own.examples.target_losses) > 0.01
+
+
+def test_the_teacher_takes_the_loss_of_its_target_for_zero_if_told(small):
+    zero = tasks.simplification(40, equations=2, teacher_loss="zero")
+    assert not np.any(zero.world(0).teacher.examples.target_losses)
+    noisy = tasks.simplification(40, equations=2, teacher_loss="zero", label_noise=0.5)
+    assert not np.any(noisy.world(0).teacher.examples.target_losses)
+    assert np.any(noisy.world(0).learner.labels != small.world(0).learner.labels)
     with pytest.raises(InputError, match="teacher_loss"):
-        tasks.simplification(40, teacher_loss="hers")
+        tasks.simplification(40, teacher_loss="some")
+
+
+def test_results_of_both_losses_are_told_apart(tmp_path):
+    settings = experiments.Settings(task="equation-40", methods=("imt",), seeds=1, steps=2, equations=1)
+    zero = dataclasses.replace(settings, teacher_loss="zero")
+    experiments.run(zero, tmp_path, draw=False)
+    with pytest.raises(InputError, match="teacher_loss = zero, not own"):
+        experiments.run(settings, tmp_path, draw=False)
+    with pytest.raises(InputError, match="equations = 1, not 2"):
+        experiments.run(dataclasses.replace(zero, equations=2), tmp_path, draw=False)
+    assert settings.plan().identity == dataclasses.replace(settings, teacher_loss="own").plan().identity
 
 
 def test_exams_are_taken_where_due_and_are_greedy_search(small):
@@ -56,6 +74,8 @@ def test_exams_are_taken_where_due_and_are_greedy_search(small):
     ends = equation.greedy_ends(explorer, fresh, target[None])
     reference = np.mean([end == equation.simplified(one) for (end,), one in zip(ends, fresh, strict=True)])
     np.testing.assert_array_equal(accuracy.attrs["reference"], [reference] * 2)
+    assert ital.results.questions_of(taught.curves, "accuracy") == 2
+    assert ital.results.questions_of(taught.curves, "distance") is None
 
 
 def test_a_learner_at_the_target_passes_as_the_target_does(small):

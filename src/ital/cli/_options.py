@@ -39,6 +39,15 @@ LABEL_NOISE = Annotated[float, typer.Option(help="Probability that a label of th
 MAP = Annotated[
     Path | None, typer.Option(help="Rewards of the grid, for task irl: a text or CSV file with a line per row.")
 ]
+TEACHER_LOSS = Annotated[
+    str | None,
+    typer.Option(
+        help="The loss of its target that the teacher assumes, for equation tasks: own (the default) or zero."
+    ),
+]
+EQUATIONS = Annotated[
+    int | None, typer.Option(help="Equations in an exam, for equation tasks (default: 30).", show_default=False)
+]
 EVAL_EVERY = Annotated[int | None, typer.Option(help="Steps between measurements (default: the task's, mostly 10).")]
 STEP = Annotated[str, typer.Option(help="How far learners go: rate (the paper), length:L, length:L:decay, or safe.")]
 PLATFORM = Annotated[str | None, typer.Option(help="Where to compute: cpu or gpu (default: a GPU if there is one).")]

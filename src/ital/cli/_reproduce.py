@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from ital._platform import set_up_jax
-from ital.cli._options import PLATFORM, say_once
+from ital.cli._options import EQUATIONS, PLATFORM, say_once
 
 
 def register(app: typer.Typer) -> None:
@@ -32,6 +32,7 @@ def reproduce(
         int | None,
         typer.Option(help="Worker processes that share the tasks (default: one per core); 0: compute in this one."),
     ] = None,
+    equations: EQUATIONS = None,
     platform: PLATFORM = None,
 ) -> None:
     """Every figure and table of the paper, and a report on what holds of its claims. Interrupted work resumes.
@@ -45,7 +46,7 @@ def reproduce(
     from ital import reproduce as paper
 
     report = paper.reproduce(
-        tasks or (), quick=quick, out=out, report_only=report_only, workers=workers, platform=platform, progress=True,
-        say=say_once(),
+        tasks or (), quick=quick, out=out, report_only=report_only, workers=workers, equations=equations,
+        platform=platform, progress=True, say=say_once(),
     )  # fmt: skip
     print(f"report: {report}")

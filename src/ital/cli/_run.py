@@ -43,6 +43,8 @@ def run(
     init: options.INIT = None,
     label_noise: options.LABEL_NOISE = 0.0,
     map: options.MAP = None,
+    teacher_loss: options.TEACHER_LOSS = None,
+    equations: options.EQUATIONS = None,
     eval_every: options.EVAL_EVERY = None,
     step: options.STEP = "rate",
     platform: options.PLATFORM = None,
@@ -70,7 +72,8 @@ def run(
     settings = experiments.Settings(
         **taught, teacher=teacher, seeds=seeds, first_seed=first_seed, steps=steps, beta=parse_beta(beta), lr=lr,
         batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
-        eval_every=eval_every, form=step, devices=parse_devices(devices),
+        teacher_loss=teacher_loss, equations=equations, eval_every=eval_every, form=step,
+        devices=parse_devices(devices),
         methods=experiments.Settings.methods if methods is None else split("methods", methods),
     )  # fmt: skip
     with shown(experiments.print_outcome) as say:
@@ -102,6 +105,7 @@ def sweep(
     init: options.INIT = None,
     label_noise: options.LABEL_NOISE = 0.0,
     map: options.MAP = None,
+    teacher_loss: options.TEACHER_LOSS = None,
     eval_every: options.EVAL_EVERY = None,
     step: options.STEP = "rate",
     platform: options.PLATFORM = None,
@@ -131,7 +135,7 @@ def sweep(
     settings = experiments.Settings(
         **taught, teacher=teacher, methods=split("methods", methods), seeds=seeds, first_seed=first_seed, steps=steps,
         batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
-        eval_every=eval_every, form=step, devices=parse_devices(devices),
+        teacher_loss=teacher_loss, eval_every=eval_every, form=step, devices=parse_devices(devices),
     )  # fmt: skip
     with shown(experiments.print_sweep) as say:
         swept = experiments.sweep(

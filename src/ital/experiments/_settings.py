@@ -28,6 +28,9 @@ class Settings(Run):
         first_seed: the first of the ``seeds``, a number of them.
         label_noise: the probability that a label is replaced.
         map: a file of rewards, for task irl.
+        teacher_loss: the loss of its target that the teacher assumes, "own" or "zero", where a task offers both; None
+            for the task's.
+        equations: the number of equations in an exam of the equation tasks; None for the task's.
         data: a table to make the task from, as in :func:`ital.tasks.from_table`; it goes by the name in ``task``.
         label: the table's column of labels.
         teacher_columns: the columns that the teacher sees, separated by commas; None for all.
@@ -42,6 +45,8 @@ class Settings(Run):
     first_seed: int = 0
     label_noise: float = 0.0
     map: str | None = None
+    teacher_loss: str | None = None
+    equations: int | None = None
     data: str | None = None
     label: str | None = None
     teacher_columns: str | None = None
@@ -63,7 +68,7 @@ class Settings(Run):
         Raises:
             InputError: if the settings make no experiment.
         """
-        task = self._task()
+        task = self.make_task()
         teacher = teachers.make(self.teacher)
         teacher.resolve(teacher.settings, task.beta)
         methods = [learners.make(name) for name in self.methods]
@@ -79,12 +84,23 @@ class Settings(Run):
             learner.resolve(learner, context)
         return plan
 
-    def _task(self) -> Task:
+    def make_task(self) -> Task:
+        """The task, with the options that the settings have for it.
+
+        Returns:
+            The task.
+
+        Raises:
+            InputError: if there is no such task, or it does not take one of the options.
+        """
         return self._registered_task() if self.data is None else self._own_task(self.data)
 
     def _own_task(self, data: str) -> Task:
         if self.map is not None:
             raise InputError("--map is for task irl, --data for a table: choose one of them")
+        for option in ("teacher_loss", "equations"):
+            if getattr(self, option) is not None:
+                raise InputError(f"--{option.replace('_', '-')} is for the equation tasks, not for a table")
         return tasks.from_table(
             data,
             self.label,
@@ -103,9 +119,12 @@ class Settings(Run):
         refusals = {
             "label_noise": "has no labels, so it takes no label noise",
             "rewards": "has a world of its own, so it takes no map (task 'irl' does)",
+            "teacher_loss": "offers no choice of the teacher's loss (the equation tasks do)",
+            "equations": "examines nobody in equations (the equation tasks do)",
         }
+        given = {"rewards": self.map, "teacher_loss": self.teacher_loss, "equations": self.equations}
         options: dict[str, Any] = {"label_noise": self.label_noise} if self.label_noise else {}
-        options |= {} if self.map is None else {"rewards": self.map}
+        options |= {name: value for name, value in given.items() if value is not None}
         for name in options if self.task in tasks.REGISTRY else ():
             try:
                 inspect.signature(tasks.REGISTRY[self.task]).bind_partial(**{name: None})

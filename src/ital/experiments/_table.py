@@ -10,7 +10,7 @@ from ital.errors import Incomplete
 from ital.experiments._run import Outcome
 from ital.experiments._sweep import Sweep
 from ital.figures import in_legend_order, label
-from ital.results import computed, divergence, divergence_note, mean_and_error, measured, metrics_of
+from ital.results import computed, divergence, divergence_note, mean_and_error, measured, metrics_of, questions_of
 from ital.tasks import Metric
 
 
@@ -53,7 +53,7 @@ def table(outcome: Outcome) -> Table:
     for metric in metrics:
         curve = [computed(curves, method)[metric].transpose("seed", "step").values for method in methods]
         last_measured = np.append(0, np.flatnonzero(measured(curves, metric)))[-1]
-        ends = [mean_and_error(lanes[:, last_measured]) for lanes in curve]
+        ends = [mean_and_error(lanes[:, last_measured], questions_of(curves, metric)) for lanes in curve]
         cells[metric] = [(float(mean), float(error)) for mean, error in ends]
     best = {metric: _best(task.metrics.get(metric), [mean for mean, _ in cells[metric]]) for metric in metrics}
     for i, method in enumerate(methods):

@@ -11,7 +11,7 @@ from ital import learners
 from ital._files import write
 from ital.errors import InputError
 from ital.figures import charts
-from ital.results import computed, mean_and_error, measured, metrics_of
+from ital.results import computed, mean_and_error, measured, metrics_of, questions_of
 from ital.tasks import Task
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def curve_panel(
     for method in methods:
         lanes = computed(curves, method)
         values = lanes[metric].transpose("seed", "step").values[:, at].astype(float)
-        mean, error = mean_and_error(np.where(np.isfinite(values), values, np.nan))
+        mean, error = mean_and_error(np.where(np.isfinite(values), values, np.nan), questions_of(curves, metric))
         dash: Any = DASHES.get(method, (0, ()))[1]
         width = 2.2 if method == "ital" else 1.5
         steps, band = lanes["step"].values[at], error if len(values) > 1 else None

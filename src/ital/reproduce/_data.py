@@ -8,7 +8,7 @@ import numpy as np
 
 from ital.figures import in_legend_order, label
 from ital.reproduce._plan import Condition
-from ital.results import computed, measured, metrics_of
+from ital.results import computed, mean_and_error, measured, metrics_of, questions_of
 from ital.tasks import Task
 
 if TYPE_CHECKING:
@@ -74,6 +74,10 @@ class Evidence:
         values = self.curve(method, metric)[1][:, -1]
         return -values if self.higher_is_better(metric) else values
 
+    def end(self, method: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard error of a metric at the last step."""
+        return mean_and_error(self.curve(method, metric)[1][:, -1], questions_of(self.curves, metric))
+
     def left(self, method: str) -> np.ndarray:
         """Per seed, the share of the distance at the start that is left at the end."""
         values = self.curve(method)[1]
@@ -86,7 +90,11 @@ class Evidence:
 
 
 class Data:
-    """All experiments of a report, and what theory panel, study, sweeps and those beyond the paper found."""
+    """All experiments of a report, and what else was found.
+
+    That is the theory panel, the study, the sweeps, what goes beyond the paper, and teachers that take the loss of
+    their target for zero.
+    """
 
     def __init__(
         self,
@@ -95,12 +103,14 @@ class Data:
         study: Any = None,
         sweeps: "dict[Condition, xr.Dataset] | None" = None,
         beyond: Iterable[Evidence] = (),
+        zero_loss: Iterable[Evidence] = (),
     ) -> None:
         self.experiments = {evidence.condition: evidence for evidence in experiments}
         self.theory = theory or {}
         self.study = study
         self.sweeps = sweeps or {}
         self.beyond = {evidence.condition: evidence for evidence in beyond}
+        self.zero_loss = {evidence.condition: evidence for evidence in zero_loss}
 
     def every(self, teacher: str, *methods: str, tasks: Iterable[str] | None = None) -> Iterator[Evidence]:
         """Experiments with a teacher, on some tasks, in which all these methods were run."""

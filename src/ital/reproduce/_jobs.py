@@ -17,7 +17,8 @@ from ital.reproduce._plan import STARTS, Condition, Scale
 
 FEW = 4  # workers
 BEYOND = "beyond"  # the folder of what the paper does not have
-THEORY_SECONDS, STUDY_SECONDS = 10.0, 20.0
+ZERO_LOSS = "zero-loss"  # the folder of teachers who take the loss of their target for zero
+THEORY_SECONDS, STUDY_SECONDS, ZERO_LOSS_SECONDS = 10.0, 20.0, 5.0
 SWEEP_RUNS = 2.0  # a sweep takes about as long as this many runs
 
 
@@ -34,7 +35,7 @@ class Job(NamedTuple):
 
         Searching equations is most of the work where a GPU does the rest: there each experiment is on its own.
         """
-        if not self.condition.task.startswith("equation"):
+        if not _plan.is_equation(self.condition.task):
             return self.condition.task
         return (
             "equation" if workers <= FEW else f"{self.condition.task} {self.condition.teacher} {self.condition.start}"
@@ -52,6 +53,8 @@ def planned(names: Sequence[str], scale: Scale, *, everything: bool) -> list[Job
         Job("run", condition, condition.title, _plan.seconds(condition, scale))
         for condition in _plan.conditions(names, scale)
     ]
+    for condition in _plan.zero_loss_conditions(names):
+        jobs.append(Job("zero loss", condition, f"zero loss of the target: {condition.title}", ZERO_LOSS_SECONDS))
     for condition in _plan.beyond_conditions(names, scale) if everything else ():
         jobs.append(Job("beyond", condition, f"beyond the paper: {condition.title}", _plan.seconds(condition, scale)))
     for task, start in itertools.product(names, STARTS):
@@ -129,6 +132,9 @@ def do(job: Job, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
         run_one(job.condition, scale, out, say)
     elif job.kind == "beyond":
         experiments.run(_plan.beyond_settings(job.condition, scale), out / BEYOND, progress=True, draw=False, say=say)
+    elif job.kind == "zero loss":
+        settings = _plan.zero_loss_settings(job.condition, scale)
+        experiments.run(settings, out / ZERO_LOSS, progress=True, draw=False, say=say)
     elif job.kind == "theory":
         theory_of(job.condition.start, job.condition.task, scale, out, compute=True)
     elif job.kind == "sweep":
@@ -161,7 +167,10 @@ def sweep(condition: Condition, scale: Scale, out: Path, say: Callable[[str], No
 def theory_of(start: str, task: str, scale: Scale, out: Path, *, compute: bool) -> Any:
     """The theory panel of a task, from OUT/theory/ where it is there already."""
     file = out / "theory" / f"{task}-{start.replace(':', '-')}.json"
-    made_with = {"seeds": scale.theory_seeds, "steps": scale.theory_steps, "betas": list(_theory.MULTIPLES)}
+    made_with = {
+        "seeds": scale.theory_seeds, "steps": scale.theory_steps, "betas": list(_theory.MULTIPLES),
+        **_plan.identity(_plan.task_of(experiments.Settings(task=task))),
+    }  # fmt: skip
     try:
         content = json.loads(file.read_text())
         if content["made_with"] == made_with:

@@ -1,14 +1,16 @@
 """What is reproduced: every task with every teacher, from both starts, at full or at quick scale."""
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ital import learners, tasks
 from ital._registry import nearest
 from ital.errors import InputError
 from ital.experiments import Settings
+from ital.tasks import Task
 
 TASKS = (
     "regression",
@@ -39,6 +41,7 @@ STEP_SIZES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 RATIONALITIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of a sweep, times the task's β
 RANDOM_METHODS = ("batch", "imt", "ital")
 BEYOND = ("batch", "imt", "ital", "ital-safe", "ital-full", "ital-adaptive", *learners.CONTROLS)
+BY_LOSS = ("imt", "ital")  # methods that a teacher's idea of its target's loss changes
 NEURAL = "mnist-mlp"
 NEURAL_LR = 0.05
 
@@ -48,7 +51,7 @@ class Scale(NamedTuple):
 
     ``random`` are the tasks that a random teacher teaches too, ``theory`` those of the theory panel, ``sweeps`` those
     where every method is tuned, ``beyond`` those of what the paper does not have, with their teachers; ``eval_every``
-    spaces the slow exams of a quick run.
+    spaces the slow exams of a quick run; ``equations`` are the number in an exam, None for the tasks' own.
     """
 
     quick: bool
@@ -63,6 +66,7 @@ class Scale(NamedTuple):
     sweep_seeds: int
     beyond: dict[str, tuple[str, ...]]
     eval_every: dict[str, int]
+    equations: int | None = None
 
     @property
     def note(self) -> str:
@@ -138,7 +142,40 @@ def settings(condition: Condition, scale: Scale) -> Settings:
         steps=scale.steps,
         init=None if condition.start == STARTS[0] else condition.start,
         eval_every=scale.eval_every.get(condition.task),
+        equations=scale.equations if is_equation(condition.task) else None,
     )
+
+
+def task_of(made: Settings) -> Task:
+    """The task of an experiment; its data are read once."""
+    return _task(made.task, made.teacher_loss, made.equations)
+
+
+@functools.cache
+def _task(name: str, teacher_loss: str | None, equations: int | None) -> Task:
+    return Settings(task=name, teacher_loss=teacher_loss, equations=equations).make_task()
+
+
+def identity(task: Task) -> dict[str, Any]:
+    """What tells results of a task from those of another variant of it, or of other data."""
+    named = {name: task.settings[name] for name in ("teacher_loss", "equations") if name in task.settings}
+    return {"data_version": task.data_version, **named}
+
+
+def is_equation(task: str) -> bool:
+    """Whether a task is about equations."""
+    return task.startswith("equation-")
+
+
+def zero_loss_conditions(names: Sequence[str]) -> list[Condition]:
+    """The experiments that are repeated with a teacher who takes the loss of its target for zero."""
+    return [Condition(STARTS[0], task, teacher) for task in names if is_equation(task) for teacher in TEACHERS]
+
+
+def zero_loss_settings(condition: Condition, scale: Scale) -> Settings:
+    """As in the paper's experiments, measured at the start and at the end alone: exams are slow."""
+    own = settings(condition, scale)
+    return replace(own, methods=BY_LOSS, teacher_loss="zero", eval_every=scale.steps)
 
 
 def beyond_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:

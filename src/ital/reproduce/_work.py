@@ -1,6 +1,5 @@
 """Does all the work of ``ital reproduce``: what is missing is computed, then everything is judged and shown."""
 
-import functools
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,7 +17,6 @@ from ital.reproduce._data import Data, Evidence
 from ital.reproduce._plan import FULL, QUICK, STARTS, Condition, Scale
 from ital.reproduce.sections import Context
 from ital.results import computed
-from ital.tasks import Task
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,6 +33,7 @@ def reproduce(
     out: Path | str | None = None,
     report_only: bool = False,
     workers: int | None = 0,
+    equations: int | None = None,
     platform: str | None = None,
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
@@ -50,6 +49,7 @@ def reproduce(
         workers: number of processes that share the tasks; 0 for this process alone, None for as many as cores and
             memory bear. Processes import the main module of a program again, so a script of your own needs its
             ``if __name__ == "__main__":``.
+        equations: number of equations in an exam of the equation tasks (default: the tasks' own).
         platform: where the workers compute, cpu or gpu (default: as JAX finds it).
         progress: show a progress display.
         say: is told in a line what happens.
@@ -62,12 +62,14 @@ def reproduce(
             results to report, or the folder cannot be written to.
 
     """
-    scale = QUICK if quick else FULL
+    scale = (QUICK if quick else FULL)._replace(equations=equations)
     out = Path(out) if out is not None else Path("results/quick" if quick else "results")
     if workers is not None and workers < 0:
         raise InputError(f"workers must be 0 (this process alone) or more, not {workers}")
     check_writable(out)
     wanted = [] if report_only else _plan.chosen(names)
+    if equations is not None:
+        tasks.make("equation-40", equations=equations)  # refuses a wrong number before anything is computed
     for missing, instead in _plan.STAND_INS.items():
         if not names and not report_only:
             say(f"{missing} needs features that the user builds, and is left out: {instead} stands for it.")
@@ -132,6 +134,10 @@ def collect(scale: Scale, out: Path) -> Data:
         _finished(condition, _plan.beyond_settings(condition, scale), out / _jobs.BEYOND)
         for condition in _plan.beyond_conditions(_plan.TASKS, scale)
     ]
+    zero_loss = [
+        _finished(condition, _plan.zero_loss_settings(condition, scale), out / _jobs.ZERO_LOSS)
+        for condition in _plan.zero_loss_conditions(_plan.TASKS)
+    ]
     panels = {
         (start, task): panel
         for task in scale.theory
@@ -143,18 +149,19 @@ def collect(scale: Scale, out: Path) -> Data:
     tuned = {
         condition: grid
         for condition in _plan.sweep_conditions(_plan.TASKS, scale)
-        if (grid := _grid(condition.folder(out) / condition.task / condition.teacher / "sweep.nc", scale)) is not None
+        if (grid := _grid(condition, scale, out)) is not None
     }
-    return Data(filter(None, experiments), panels, study, tuned, filter(None, beyond))
+    return Data(filter(None, experiments), panels, study, tuned, filter(None, beyond), filter(None, zero_loss))
 
 
-def _grid(file: Path, scale: Scale) -> "xr.Dataset | None":
+def _grid(condition: Condition, scale: Scale, out: Path) -> "xr.Dataset | None":
     """A sweep of this scale, if it is there."""
     try:
-        grid = load_curves(file)
-    except (OSError, Damaged):
+        grid = load_curves(condition.folder(out) / condition.task / condition.teacher / "sweep.nc")
+        made_with = {"steps": scale.steps, **_plan.identity(_plan.task_of(_plan.settings(condition, scale)))}
+    except (OSError, Damaged, InputError):
         return None
-    return grid if grid.attrs.get("steps") == scale.steps else None
+    return grid if all(grid.attrs.get(name) == value for name, value in made_with.items()) else None
 
 
 def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence | None:
@@ -163,7 +170,7 @@ def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence 
     if not file.exists():
         return None
     try:
-        task, curves = _task(condition.task), load_curves(file)
+        task, curves = _plan.task_of(wanted), load_curves(file)
     except (Damaged, InputError):
         return None
     made_with = {
@@ -174,7 +181,7 @@ def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence 
         "steps": wanted.steps,
         "lr": wanted.lr,
         "batch_size": wanted.batch_size,
-        "data_version": task.data_version,
+        **_plan.identity(task),
     }
     if any(curves.attrs.get(name) != value for name, value in made_with.items()):
         return None
@@ -183,8 +190,3 @@ def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence 
     if any(not set(seeds) <= set(seeds_of.get(method, ())) for method in wanted.methods):
         return None
     return Evidence(condition, task, curves.sel({"learner": list(wanted.methods), "seed": seeds}))
-
-
-@functools.cache  # its data are read once
-def _task(name: str) -> Task:
-    return tasks.make(name)

@@ -137,7 +137,8 @@ class Exam(NamedTuple):
         metrics: names of its metrics.
         take: ``take(params, show)`` gets parameters with leading axes (seed, lane), all finite, and returns metrics
             (seed, lane); it may call ``show`` with the share that is done, from 0 to 1.
-        references: ``references()`` returns constants by metric and kind, as in :class:`Rules`.
+        references: ``references()`` returns constants by metric and kind, as in :class:`Rules`; "questions" of a metric
+            that is a share of right answers makes error bands contain the choice of questions.
     """
 
     steps: tuple[int, ...]

@@ -20,14 +20,14 @@ EXAMS = (*range(10, 101, 10), 200, 300, 400, 500, 750, 1000, 2000)
 EXAM_SEED = 20211  # of the fresh equations, the same for all seeds and methods
 
 
-def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "zero", label_noise: float = 0.0) -> Task:
+def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "own", label_noise: float = 0.0) -> Task:
     """Values of equations through networks with 45 (learner) and 40 or 50 features (teacher). β = 5000.
 
     Args:
         teacher: features of the teacher's network, 40 or 50.
         equations: number of fresh equations on which the learners are examined.
-        teacher_loss: the loss of its target that the teacher assumes, "zero" as the authors do, or its "own" of w*·[φ,
-            1].
+        teacher_loss: the loss of its target that the teacher assumes: its "own", the paper's l(⟨ω*, x⟩, y) of w*·[φ,
+            1], or "zero", as in the authors' code.
         label_noise: probability that a label of the pool is replaced.
 
     Returns:
@@ -83,6 +83,7 @@ def _exam(file: Path, version: str, equations: int) -> Exam:
     @functools.cache
     def references() -> dict[str, dict[str, float]]:
         target = features.explorer(file, version)[1]
-        return {"accuracy": {"reference": float(accuracy(target[None], lambda done: None)[0])}}
+        reference = float(accuracy(target[None], lambda done: None)[0])
+        return {"accuracy": {"reference": reference, "questions": equations}}
 
     return Exam(EXAMS, ("accuracy",), take, references)

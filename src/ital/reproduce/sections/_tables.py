@@ -8,7 +8,6 @@ from ital import report, statistics
 from ital.reproduce._claims import median_if_most
 from ital.reproduce._data import Evidence
 from ital.reproduce.sections._context import Context
-from ital.results import mean_and_error
 from ital.statistics import number, p_value, signed
 
 LEAD = (
@@ -39,7 +38,7 @@ def table(evidence: Evidence) -> report.Block:
             evidence.label(method), spread(estimate.mean, estimate.error), interval(estimate.low, estimate.high),
             number(estimate.iqm), interval(estimate.iqm_low, estimate.iqm_high), *against_imt(evidence, method),
             *reached(evidence, method),
-            *(spread(*mean_and_error(evidence.curve(method, metric)[1][:, -1])) for metric in others),
+            *(spread(*evidence.end(method, metric)) for metric in others),
         ))  # fmt: skip
     start = float(evidence.curve(evidence.methods[0])[1][:, 0].mean())
     measured = evidence.main.replace("_", " ")

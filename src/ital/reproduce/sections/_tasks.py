@@ -6,7 +6,9 @@ from ital import report
 from ital.reproduce import _figures, _maps
 from ital.reproduce._data import Evidence
 from ital.reproduce._plan import STARTS, TASKS
+from ital.reproduce.sections import _target_loss
 from ital.reproduce.sections._context import Context
+from ital.results import questions_of
 from ital.statistics import number
 
 FEW = 5  # measured steps: the lines between them are no curves
@@ -28,6 +30,7 @@ def build(context: Context) -> list[report.Block]:
             "Reward of entering each cell, with the policy that follows from it, on one seed; the truth last.",
             columns=3, note=context.scale.note,
         )  # fmt: skip
+        shown += _target_loss.build(context, task)
         title = f"{starts[0].task.title}. Left of the distance: {left(starts[0])}" if starts else ""
         content += report.folded(title, shown, unfolded=not content)
     return [report.paragraph(LEAD), *content] if content else []
@@ -48,6 +51,8 @@ def figure(evidence: Evidence, note: str) -> list[report.Block]:
     )
     if len(evidence.curve(_figures.shown_methods(evidence)[0])[0]) <= FEW:
         caption += " Few points, for its exam is slow."
+    if any(questions_of(evidence.curves, metric) for metric in evidence.panels()):
+        caption += " The band of an exam contains the choice of its questions."
     panels = [_figures.curves(evidence, metric) for metric in evidence.panels()]
     name, title = f"{task}-{teacher}-{_figures.name(start)}", f"{task}: {teacher} teacher, {start} start"
     return report.figure(name, title, panels, caption, columns=max(3, len(panels)), note=note)
