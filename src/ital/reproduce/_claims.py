@@ -21,6 +21,7 @@ NETWORKS = {
     "MNIST": ("mnist-20", "mnist-30"),
     "CIFAR-10": ("cifar10-6", "cifar10-12"),
     "Tiny ImageNet": ("tiny-imagenet-lite0", "tiny-imagenet-lite2"),
+    "Tiny ImageNet, VGG": ("tiny-imagenet-13", "tiny-imagenet-19"),
     "equations": ("equation-40", "equation-50"),
 }
 BASELINES = ("batch", "sgd", "imt")

@@ -86,7 +86,10 @@ class Evidence:
 
 
 class Data:
-    """All experiments of a report, and what theory panel, study, sweeps and those beyond the paper found."""
+    """All experiments of a report, and what theory panel, study, sweeps and those beyond the paper found.
+
+    ``others`` are runs of tasks that are not the paper's: the report shows them, and its claims leave them out.
+    """
 
     def __init__(
         self,
@@ -95,12 +98,14 @@ class Data:
         study: Any = None,
         sweeps: "dict[Condition, xr.Dataset] | None" = None,
         beyond: Iterable[Evidence] = (),
+        others: Iterable[Evidence] = (),
     ) -> None:
         self.experiments = {evidence.condition: evidence for evidence in experiments}
         self.theory = theory or {}
         self.study = study
         self.sweeps = sweeps or {}
         self.beyond = {evidence.condition: evidence for evidence in beyond}
+        self.others = list(others)
 
     def every(self, teacher: str, *methods: str, tasks: Iterable[str] | None = None) -> Iterator[Evidence]:
         """Experiments with a teacher, on some tasks, in which all these methods were run."""
