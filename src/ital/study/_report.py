@@ -171,7 +171,7 @@ def html_page(analysis: Analysis) -> str:
     people = ", ".join(f"{count} {name}" for name, count in analysis.participants.items())
     lead = (
         f"Study {config.name}: {len(config.maps)} maps, {config.steps} steps with each robot, η = {config.lr:g}, "
-        f"β = {config.beta:g}, {config.arrows} arrows. Participants: {people} ({analysis.mode}). "
+        f"β = {config.beta:g}, {config.volume} volume, {config.arrows} arrows. Participants: {people} ({analysis.mode}). "
         f"Configuration {config.hash[:12]}…, ital {__version__}."
     )
     title = f"{config.title}: {'report' if of_people else f'report on {analysis.mode} data'}"
