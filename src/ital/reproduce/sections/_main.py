@@ -5,7 +5,7 @@ from ital.reproduce import _figures
 from ital.reproduce._data import Data
 from ital.reproduce._plan import STAND_INS, STARTS
 from ital.reproduce.sections._context import Context
-from ital.reproduce.sections._study import WIDE, bars
+from ital.reproduce.sections._study import STARS, WIDE, bars
 
 VGG = "tiny-imagenet-13"
 SIX = ("regression", "gaussian", "cifar10-6", VGG, "equation-40", "irl-dense")
@@ -34,8 +34,7 @@ def build(context: Context) -> list[report.Block]:
     if data.study is not None:
         about = (
             "SIMULATED teachers: no person took part. Left: by how much the distance to the true rewards falls; "
-            "right: expected reward. Mean ± SE over participants; stars compare ITAL with IMT, paired t-test (* p < "
-            "0.05, ** p < 0.01, *** p < 0.001)."
+            f"right: expected reward. Mean ± SE over participants. {STARS}"
         )
         shown = [bars(data.study, outcome, size=WIDE) for outcome in ("distance_last", "reward")]
         content += report.figure("study-bars", "The study's arms, simulated", shown, about, columns=2, note=note)
