@@ -142,8 +142,8 @@ def analyze(
     from ital.study import _analysis, _figures, _report, interface
 
     study, folder = read_source(source, mode)
+    interface(study.config, picture)  # refuses a picture that cannot be read before anything is written
     check_writable(out or folder)
-    interface(study.config, picture)  # a picture that cannot be read is told before the work
     people = study.steps["participant"].nunique()
     with show_progress(f"study {study.config.name}: arms of {people} participants", max(people, 1)) as show:
         analysis = _analysis.analyze(study, mode, show=show)
