@@ -5,7 +5,7 @@ import pytest
 import ital
 from ital import learners, tasks
 from ital.errors import InputError
-from ital.experiments import load_curves
+from ital.experiments import load_curves, save_curves
 from ital.report import figures_in
 from ital.reproduce import _claims, _jobs, _plan, _report, _work, reproduce
 from ital.reproduce._plan import QUICK, STARTS, Condition
@@ -170,10 +170,13 @@ def test_tasks_that_are_not_the_papers_have_a_section_and_no_say_in_its_claims(t
     result.save(tmp_path / "mine" / "omniscient")
     table = ital.Result(result.curves, result.task._replace(name="table", title="A table"), {})
     table.save(tmp_path / "table" / "cooperative")
+    (tmp_path / "file" / "random").mkdir(parents=True)
+    save_curves(result.curves, tmp_path / "file" / "random" / "curves.nc")  # as from ital run --data: no description
     data = _work.collect(SMALL, tmp_path)
     made = _report.build(Context(data, _claims.judge_all(data), SMALL, tmp_path, 0.0))
     shown = figures_of(made, "others")
     assert {name: figure["note"] for name, figure in shown.items()} == dict.fromkeys(
-        ("mine-omniscient-uniform", "table-cooperative-uniform"), "3 seeds, 10 steps"
+        ("file-random-uniform", "mine-omniscient-uniform", "table-cooperative-uniform"), "3 seeds, 10 steps"
     )
+    assert all(figure["panels"] for figure in shown.values())
     assert not [check for row in _report.claims(made) for check in row["checks"]]

@@ -80,9 +80,9 @@ class Evidence:
         return np.asarray(values[:, -1] / values[:, 0])
 
     def panels(self) -> list[str]:
-        """The metrics of the task's figure that were recorded."""
+        """The metrics of the task's figure that were recorded; all metrics where the task is known by name only."""
         recorded = metrics_of(self.curves)
-        return [name for name in self.task.panels if name in recorded]
+        return [name for name in self.task.panels if name in recorded] or recorded
 
 
 class Data:
