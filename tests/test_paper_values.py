@@ -5,7 +5,7 @@ import pytest
 import ital
 from ital import learners
 
-pytestmark = pytest.mark.usefixtures("optimised")
+pytestmark = pytest.mark.usefixtures("fast")
 
 # final distance / start distance, and how far a mean over 20 seeds may lie off
 EXPECTED = {
