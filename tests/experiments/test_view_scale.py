@@ -44,5 +44,5 @@ def test_the_scale_is_the_one_at_which_the_automatic_beta_is_the_wanted_one(feat
 
 
 def test_a_beta_that_no_scale_gives_is_refused(features):
-    with pytest.raises(errors.InputError, match="no scale of the views .* 1e\\+09"):
+    with pytest.raises(errors.InputError, match=r"no scale of the views .* 1e\+09"):
         experiments.scaled_for(features, 1e9, seeds=3)

@@ -71,30 +71,38 @@ def write_tiny_imagenet(folder, classes=3, each=8, test=9):
     return folder
 
 
-def write_features(folder, rows=40, test=15):
-    """Small feature files of every kind, from linear teachers that know their labels."""
-    from ital import features
+KINDS = {
+    "mnist": ({"24": 4, "20": 3, "30": 5}, 10),
+    "cifar10": ({"9": 4, "6": 3, "12": 5}, 10),
+    "tiny-imagenet": ({"lite1": 3, "lite0": 3, "lite2": 3}, 12),
+    "tiny-imagenet-vgg": ({"16": 3, "13": 3, "19": 3}, 12),
+}
 
-    kinds = {
-        "mnist": ({"24": 4, "20": 3, "30": 5}, 10),
-        "cifar10": ({"9": 4, "6": 3, "12": 5}, 10),
-        "tiny-imagenet": ({"lite1": 3, "lite0": 3, "lite2": 3}, 12),
-        "tiny-imagenet-vgg": ({"16": 3, "13": 3, "19": 3}, 12),
-    }
+
+def write_features(folder, rows=40, test=15):
+    """Small feature files of every kind."""
     rng = np.random.default_rng(0)
-    for name, (networks, classes) in kinds.items():
-        views = {net: rng.normal(size=(rows, d)).astype(np.float16) for net, d in networks.items()}
-        layers = {net: rng.normal(size=(classes, d + 1)).astype(np.float32) for net, d in networks.items()}
-        learner = next(iter(networks))
-        tested = rng.normal(size=(test, networks[learner])).astype(np.float16)
-        card = {"name": name, "data": "made up", "learner": learner}
-        labels = rng.integers(0, classes, rows).astype(np.uint8)
-        features.save(
-            features.Features(card, labels, views, layers, labels[:test], {learner: tested}), folder / f"{name}.npz"
-        )
+    for name in KINDS:
+        write_views(folder, name, rows, test, rng)
     write_pixels(folder, test)
     write_equation_features(folder, rows, test)
     return folder
+
+
+def write_views(folder, name, rows=40, test=15, rng=None):
+    """A small feature file of pictures, from linear teachers that know their labels."""
+    from ital import features
+
+    rng = np.random.default_rng(0) if rng is None else rng
+    networks, classes = KINDS[name]
+    views = {net: rng.normal(size=(rows, d)).astype(np.float16) for net, d in networks.items()}
+    layers = {net: rng.normal(size=(classes, d + 1)).astype(np.float32) for net, d in networks.items()}
+    learner = next(iter(networks))
+    tested = rng.normal(size=(test, networks[learner])).astype(np.float16)
+    card = {"name": name, "data": "made up", "learner": learner}
+    labels = rng.integers(0, classes, rows).astype(np.uint8)
+    made = features.Features(card, labels, views, layers, labels[:test], {learner: tested})
+    features.save(made, folder / f"{name}.npz")
 
 
 def write_pixels(folder, test=15, side=4):

@@ -25,9 +25,12 @@ def pair(left, other=None):
     return Data([one for part in parts for one in part.experiments.values()])
 
 
-def study(difference):
+def study(difference, **others):
+    """All measures with the same difference between robots, but for those named; distances after one step with none."""
+    differences = dict.fromkeys(("distance_last", "policy_tv_last", "reward"), difference) | others
     rows = [
-        {"map": name, "mean_first": 6.0, "mean_second": 6.0 - difference, "difference": difference, "p": 1e-6}
+        {"outcome": outcome, "map": name, "mean_first": 6.0, "mean_second": 6.0 - own, "difference": own, "p": 1e-6}
+        for outcome, own in (differences | {"distance_first": 0.0}).items()
         for name in "ABCDE"
     ]
     return Data([], study=SimpleNamespace(tests=rows, random={}))
@@ -128,6 +131,16 @@ def test_a_diverged_learner_is_never_the_better_one():
         one.curves["diverged_at"].loc[{"learner": "ital-2"}] = 200
     assert verdict(_claims.ital_2_beats_imt, data) == FAILS
     assert verdict(_claims.more_is_faster, data) == FAILS
+
+
+@pytest.mark.parametrize("measure", ["distance_last", "policy_tv_last", "reward"])
+def test_the_claim_of_the_study_is_about_all_three_measures(measure):
+    assert verdict(_claims.study_arms, study(5.0, **{measure: -1.0})) == IN_PART
+    claim = next(claim for claim in _claims.CLAIMS if claim.check is _claims.study_arms)
+    checks = _claims.judge(claim, study(5.0, **{measure: -1.0})).checks
+    assert len(checks) == 15
+    short = {"distance_last": "distance", "policy_tv_last": "policy", "reward": "reward"}[measure]
+    assert [check.where for check in checks if not check.holds] == [f"map {name}, {short}" for name in "ABCDE"]
 
 
 def test_random_arms_of_the_study_count_for_the_random_teacher():

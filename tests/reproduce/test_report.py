@@ -98,6 +98,27 @@ def report_rows(data):
     return [one.row() for one in _claims.judge_all(data)]
 
 
+def test_the_main_figures_take_vgg_where_it_is_there(tmp_path):
+    lite, vgg = "tiny-imagenet-lite0", "tiny-imagenet-13"
+    for tasks, shown in (((lite,), lite), ((lite, vgg), vgg), ((vgg, "tiny-imagenet-19"), vgg)):
+        data = Data([experiment(task=task, teacher=own) for task in tasks for own in ("cooperative", "adversarial")])
+        made = report(tmp_path, data=data)
+        figures = {
+            figure["name"]: figure
+            for figure in figures_in(block for part in made["sections"] for block in part["blocks"])
+        }
+        main = figures["main"]
+        assert ("Lite networks" in main["caption"]) == (shown == lite)
+        curves = data.get("uniform", shown, "cooperative").curve("ital", "distance")[1].mean(axis=0)
+        assert main["panels"][0]["marks"][-1]["y"][0] == pytest.approx(curves[0], rel=1e-3)
+        assert len(main["panels"]) == len(figures["adversarial"]["panels"]) == 1
+        assert {f"{task}-cooperative-uniform" for task in tasks} <= set(figures)
+        assert {panel["title"] for panel in figures["adversarial-uniform"]["panels"]} - {""} == set(tasks)
+        assert (f"{lite} stands for {vgg}" in json.dumps(made)) == (shown == lite)
+    (row,) = [row for row in _report.claims(made) if row["claim"].startswith("It works with a smaller")]
+    assert [check[0] for check in row["checks"]] == ["Tiny ImageNet, VGG"]
+
+
 def test_theory_has_a_panel_per_task_with_the_chosen_beta(tmp_path):
     data = Data([], {(start, "regression"): theory() for start in STARTS})
     (section,) = [one for one in report(tmp_path, data=data)["sections"] if one["id"] == "theory"]

@@ -3,12 +3,16 @@ from dataclasses import replace
 
 import pytest
 
+import ital
+from ital import learners, tasks
 from ital.errors import InputError
-from ital.experiments import load_curves
-from ital.reproduce import _jobs, _plan, _work, reproduce
+from ital.experiments import load_curves, save_curves
+from ital.report import figures_in
+from ital.reproduce import _claims, _jobs, _plan, _report, _work, reproduce
 from ital.reproduce._data import Data, Evidence
 from ital.reproduce._plan import QUICK, STARTS, Condition
 from ital.reproduce.sections import Context, _beyond, _target_loss
+from tests.features.data import write_views
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 SMALL = QUICK._replace(seeds=2, steps=20, theory=("regression",), theory_steps=40, theory_seeds=2, sweep_seeds=1)
@@ -161,3 +165,53 @@ def test_unknown_tasks_and_those_without_their_files_are_refused(tmp_path):
     with pytest.raises(InputError, match="ital features build tiny-imagenet-vgg"):
         reproduce(["tiny-imagenet-13"], out=tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def figures_of(made, section):
+    (blocks,) = [part["blocks"] for part in made["sections"] if part["id"] == section]
+    return {figure["name"]: figure for figure in figures_in(blocks)}
+
+
+def test_vgg_is_in_the_report_once_its_features_are_built(tmp_path, monkeypatch):
+    monkeypatch.setenv("ITAL_FEATURES", str(tmp_path))
+    monkeypatch.setattr(_work, "_task", tasks.make)  # which remembers the features of other tests
+    monkeypatch.setattr(learners, "PAPER", ("imt", "ital"))
+    monkeypatch.setattr(learners, "CONTROLS", ())
+    assert _plan.chosen(()) == list(_plan.TASKS)
+    write_views(tmp_path, "tiny-imagenet-vgg")
+    assert _plan.chosen(()) == list(_plan.PAPER)
+    condition, out = Condition("uniform", "tiny-imagenet-13", "cooperative"), tmp_path / "out"
+    _jobs.run_one(condition, SMALL, out, print)
+    results_alone = tmp_path / "of another machine", "tiny-imagenet-13"
+    for features, title in ((tmp_path, "Tiny ImageNet, teacher VGG-13"), results_alone):
+        monkeypatch.setenv("ITAL_FEATURES", str(features))
+        data = _work.collect(SMALL, out)
+        assert list(data.experiments) == [condition]
+        made = _report.build(Context(data, [], SMALL, out, 0.0))
+        (main,) = figures_of(made, "main-figure").values()
+        assert [panel["title"] for panel in main["panels"]] == [title]
+        assert list(figures_of(made, "tasks")) == ["tiny-imagenet-13-cooperative-uniform"]
+    write_views(tmp_path, "tiny-imagenet-vgg", rows=41)
+    monkeypatch.setenv("ITAL_FEATURES", str(tmp_path))
+    assert not _work.collect(SMALL, out).experiments  # made with other features
+
+
+def test_tasks_that_are_not_the_papers_have_a_section_and_no_say_in_its_claims(tmp_path, monkeypatch):
+    monkeypatch.setitem(tasks.REGISTRY, "mine", lambda: tasks.regression(dim=3, points=30)._replace(name="mine"))
+    assert _plan.chosen(["mine", "regression"]) == ["mine", "regression"]
+    with pytest.raises(InputError, match="task 'irl' needs a map"):
+        _plan.chosen(["irl"])
+    result = ital.teach("mine", "omniscient", ["imt", "imt-matched"], seeds=3, steps=10)
+    result.save(tmp_path / "mine" / "omniscient")
+    table = ital.Result(result.curves, result.task._replace(name="table", title="A table"), {})
+    table.save(tmp_path / "table" / "cooperative")
+    (tmp_path / "file" / "random").mkdir(parents=True)
+    save_curves(result.curves, tmp_path / "file" / "random" / "curves.nc")  # as from ital run --data: no description
+    data = _work.collect(SMALL, tmp_path)
+    made = _report.build(Context(data, _claims.judge_all(data), SMALL, tmp_path, 0.0))
+    shown = figures_of(made, "others")
+    assert {name: figure["note"] for name, figure in shown.items()} == dict.fromkeys(
+        ("file-random-uniform", "mine-omniscient-uniform", "table-cooperative-uniform"), "3 seeds, 10 steps"
+    )
+    assert all(figure["panels"] for figure in shown.values())
+    assert not [check for row in _report.claims(made) for check in row["checks"]]

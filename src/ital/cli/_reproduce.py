@@ -17,7 +17,7 @@ def register(app: typer.Typer) -> None:
 
 def reproduce(
     tasks: Annotated[
-        list[str] | None, typer.Argument(metavar="TASK", help="Tasks (default: all that come with ital).")
+        list[str] | None, typer.Argument(metavar="TASK", help="Registered tasks (default: those of the paper).")
     ] = None,
     quick: Annotated[
         bool, typer.Option("--quick", help="Few seeds and steps: a few minutes on two cores, and every figure says so.")

@@ -223,9 +223,13 @@ def chart(
         figure = NotebookFigure(figsize=(width, height), layout="constrained") if onto is None else onto
         widths = [max(shown["size"][0] for shown in panels[column::columns]) for column in range(columns)]
         axes = figure.subplots(rows, columns, squeeze=False, width_ratios=widths)
-        for axis, shown in zip(axes.flat, [*panels, *[blank()] * (rows * columns - len(panels))], strict=True):
-            draw(axis, shown)
+        placed = list(zip(axes.flat, [*panels, *[blank()] * (rows * columns - len(panels))], strict=True))
+        for axis, shown in placed:
             axis.set_title(wrapped(shown["title"], 0.75 * shown["size"][0], 10), fontsize=10)
+        if any(needs_room(shown) for shown in panels):
+            figure.figure.draw_without_rendering()
+        for axis, shown in placed:
+            draw(axis, shown)
         labelled = [axis.get_legend_handles_labels() for axis in axes.flat]
         handles = {text: handle for both in labelled for handle, text in zip(*both, strict=True)}
         if handles:
@@ -242,6 +246,11 @@ def chart_size(panels: Sequence[Panel], columns: int = 3) -> tuple[float, float]
     width = sum(max(shown["size"][0] for shown in panels[column::columns]) for column in range(columns))
     height = max(shown["size"][1] for shown in panels)
     return width, -(-len(panels) // columns) * (height + 0.2) + 1.0
+
+
+def needs_room(shown: Panel) -> bool:
+    """Whether the size of a panel's text depends on that of its axes, which a figure must have laid out before."""
+    return any(mark["kind"] == "rewards" for mark in shown["marks"])
 
 
 def draw(axis: Any, shown: Panel) -> None:
@@ -358,7 +367,6 @@ def colour_limits(values: np.ndarray) -> tuple[float, float]:
 
 
 def _rewards(axis: Any, mark: Mark) -> None:
-    axis.figure.draw_without_rendering()  # the size of its text depends on that of the panel
     draw_rewards(axis, np.array(mark["values"], float), np.array(mark["policy"], float), mark["limit"])
 
 

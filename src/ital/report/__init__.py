@@ -11,6 +11,7 @@ from ital.report._blocks import (
     folded,
     heading,
     paragraph,
+    picture,
     section,
     table,
 )
@@ -31,6 +32,7 @@ __all__ = [
     "page",
     "paragraph",
     "pdf",
+    "picture",
     "section",
     "style",
     "table",

@@ -1,9 +1,14 @@
 """What a report is made of. Every block is a plain dict that can be stored as JSON; writers show it."""
 
+import base64
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
+from ital.errors import InputError
 from ital.figures import charts
+
+PICTURES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 Block = dict[str, Any]
 """A part of a report: its ``kind``, and what it shows."""
@@ -130,6 +135,33 @@ def figure(
     kept = [charts.stored(panel) for panel in panels]
     about = {"name": name, "title": title, "note": note, "panels": kept, "columns": columns, "caption": caption}
     return [{"kind": "figure", **about}] if panels else []
+
+
+def picture(name: str, title: str, file: Path, caption: str, *, alt: str) -> Block:
+    """A picture from a file, such as a screenshot; it becomes part of the block.
+
+    Args:
+        name: its name within the page.
+        title: stands above the picture.
+        file: an ``.svg`` or a ``.png`` file.
+        caption: stands below the picture.
+        alt: what it shows, for readers who do not see it.
+
+    Returns:
+        The block.
+
+    Raises:
+        InputError: the file cannot be read, or is of another kind.
+
+    """
+    if file.suffix not in PICTURES:
+        raise InputError(f"{file} is no picture for a report: give an .svg or a .png file")
+    try:
+        content = file.read_bytes()
+    except OSError as error:
+        raise InputError(f"cannot read the picture {file}: {error.strerror}") from None
+    source = f"data:{PICTURES[file.suffix]};base64,{base64.b64encode(content).decode()}"
+    return {"kind": "picture", "name": name, "title": title, "source": source, "caption": caption, "alt": alt}
 
 
 def folded(title: str, blocks: Sequence[Block], *, unfolded: bool = False) -> list[Block]:

@@ -166,6 +166,15 @@ def _figure(block: Block, salt: str) -> str:
     )
 
 
+def _picture(block: Block, salt: str) -> str:
+    alt = escape(block["alt"], quote=True)
+    return (
+        f'<figure class="chart" id="figure-{block["name"]}"><div class="title">{text(block["title"])}</div>'
+        f'<img class="picture" alt="{alt}" src="{block["source"]}">'
+        f"<figcaption>{text(block['caption'])}</figcaption></figure>"
+    )
+
+
 def tile(panel: charts.Panel, salt: str) -> str:
     """One panel, with words for who does not see it; one without marks keeps a place free."""
     if not panel["marks"]:
@@ -278,5 +287,6 @@ SHOWN: dict[str, Callable[[Block, str], str]] = {
     "folded": _folded,
     "table": _table,
     "figure": _figure,
+    "picture": _picture,
     "claims": _claims,
 }

@@ -39,6 +39,8 @@ def _svg(content: str, salt: str) -> str:
             width, height = panel["size"]
             figure.subplots_adjust(MARGINS[0] / width, MARGINS[1] / height, 1 - 0.12 / width, 1 - 0.08 / height)
         axis.patch.set_alpha(0)
+        if charts.needs_room(panel):
+            figure.draw_without_rendering()
         charts.draw(axis, panel)
         buffer = io.StringIO()
         figure.savefig(buffer, format="svg", metadata={"Date": None, "Creator": None})

@@ -84,16 +84,17 @@ class Evidence:
         return np.asarray(values[:, -1] / values[:, 0])
 
     def panels(self) -> list[str]:
-        """The metrics of the task's figure that were recorded."""
+        """The metrics of the task's figure that were recorded; all metrics where the task is known by name only."""
         recorded = metrics_of(self.curves)
-        return [name for name in self.task.panels if name in recorded]
+        return [name for name in self.task.panels if name in recorded] or recorded
 
 
 class Data:
     """All experiments of a report, and what else was found.
 
     That is the theory panel, the study, the sweeps, what goes beyond the paper, and teachers that take the loss of
-    their target for zero.
+    their target for zero. ``others`` are runs of tasks that are not the paper's: the report shows them, and its claims
+    leave them out.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Data:
         sweeps: "dict[Condition, xr.Dataset] | None" = None,
         beyond: Iterable[Evidence] = (),
         zero_loss: Iterable[Evidence] = (),
+        others: Iterable[Evidence] = (),
     ) -> None:
         self.experiments = {evidence.condition: evidence for evidence in experiments}
         self.theory = theory or {}
@@ -111,6 +113,7 @@ class Data:
         self.sweeps = sweeps or {}
         self.beyond = {evidence.condition: evidence for evidence in beyond}
         self.zero_loss = {evidence.condition: evidence for evidence in zero_loss}
+        self.others = list(others)
 
     def every(self, teacher: str, *methods: str, tasks: Iterable[str] | None = None) -> Iterator[Evidence]:
         """Experiments with a teacher, on some tasks, in which all these methods were run."""

@@ -6,13 +6,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ital import learners, tasks
+from ital import features, learners, tasks
 from ital._registry import nearest
 from ital.errors import InputError
 from ital.experiments import Settings
 from ital.tasks import Task
 
-TASKS = (
+PAPER = (
     "regression",
     "gaussian",
     "mnist-20",
@@ -21,15 +21,22 @@ TASKS = (
     "cifar10-12",
     "tiny-imagenet-lite0",
     "tiny-imagenet-lite2",
+    "tiny-imagenet-13",
+    "tiny-imagenet-19",
     "equation-40",
     "equation-50",
     "irl-dense",
     "irl-sparse",
 )
-"""All tasks that come with the package, in the paper's order."""
+"""All tasks of the paper, in its order."""
 
 STAND_INS = {"tiny-imagenet-13": "tiny-imagenet-lite0", "tiny-imagenet-19": "tiny-imagenet-lite2"}
-"""Tasks of the paper that need files the user builds, and whose panels stand for them here."""
+"""Tasks of the paper that need files the user builds, and whose panels stand for them without."""
+
+BUILT_FILE = "tiny-imagenet-vgg"  # the features that they need
+
+TASKS = tuple(name for name in PAPER if name not in STAND_INS)
+"""Those that come with the package."""
 
 STARTS = ("uniform", "normal:0.1")
 """Where learning starts: as in Algorithm 1 (the task's own range), and as in the authors' later code."""
@@ -80,10 +87,10 @@ FULL = Scale(
     steps=2000,
     participants=20,
     random=("regression", "gaussian", "irl-dense"),
-    theory=TASKS,
+    theory=PAPER,
     theory_steps=2000,
     theory_seeds=5,
-    sweeps=TASKS,
+    sweeps=PAPER,
     sweep_seeds=5,
     beyond={"regression": OF_EVERY_KIND, "gaussian": OF_EVERY_KIND, NEURAL: TEACHERS},
     eval_every={},
@@ -199,15 +206,21 @@ def sweep_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
     return [Condition(STARTS[1], task, "cooperative") for task in names if task in scale.sweeps]
 
 
+def left_out() -> list[str]:
+    """Tasks of the paper whose files the user has not built."""
+    return [] if features.find(BUILT_FILE) else list(STAND_INS)
+
+
 def chosen(names: Sequence[str]) -> list[str]:
-    """The tasks asked for, all of them if none is; refuses what is none. Those that need files must have them."""
-    allowed = dict.fromkeys((*TASKS, *STAND_INS))
+    """The tasks asked for; if none is, those of the paper that can be made here. Refuses what cannot be made."""
     for name in names:
-        if name not in allowed:
-            raise InputError(nearest("task", name, allowed))
-        if name in STAND_INS:
+        if name not in tasks.REGISTRY:
+            raise InputError(nearest("task", name, tasks.REGISTRY))
+    wanted = list(dict.fromkeys(names)) or [name for name in PAPER if name not in left_out()]
+    for name in wanted:
+        if name not in TASKS:
             tasks.make(name)
-    return list(dict.fromkeys(names or TASKS))
+    return wanted
 
 
 def seconds(condition: Condition, scale: Scale) -> float:

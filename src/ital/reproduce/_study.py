@@ -9,19 +9,22 @@ import jax
 from ital import study
 from ital._files import write
 
-FIGURES = ("bars", "curves", "control")
+FIGURES = ("maps", "bars", "curves", "control")
+FORMAT = 2  # of what is kept
 
 
 class SimulatedStudy(NamedTuple):
     """What the simulated participants brought.
 
-    ``tests`` compare machine-taught ITAL with IMT on each map, ``means`` are those of every arm, map and outcome,
-    ``titles`` say what the outcomes are, ``random`` has what each robot of a random teacher learned, ``control``
-    compares ITAL with steps of the same length over all maps, ``curves`` are means and standard errors at every step,
-    ``references`` the reward of the true policy on each map, ``paths`` how far the robots of each arm went in all.
+    ``maps`` are panels of the study's maps. ``tests`` compare machine-taught ITAL with IMT, a row per map and outcome;
+    ``means`` are those of every arm, map and outcome, and ``titles`` say what the outcomes are. ``random`` has what
+    each robot of a random teacher learned, ``control`` compares ITAL with steps of the same length over all maps,
+    ``curves`` are means and standard errors at every step, ``references`` the reward of the true policy on each map,
+    ``paths`` how far the robots of each arm went in all.
     """
 
     participants: int
+    maps: list[dict[str, Any]]
     tests: list[dict[str, Any]]
     means: list[dict[str, Any]]
     titles: dict[str, str]
@@ -32,6 +35,7 @@ class SimulatedStudy(NamedTuple):
     paths: list[dict[str, Any]]
 
 
+COLUMNS = ["outcome", "map", "mean_first", "mean_second", "difference", "p", "p_holm"]  # of a test
 NUMBERS = tuple(name for name in SimulatedStudy._fields if name != "participants")
 
 
@@ -42,7 +46,7 @@ def simulate(out: Path, participants: int, note: str) -> SimulatedStudy:
     """
     settings = study.load_config()
     folder = out / "study"
-    made_with = {"config": settings.hash, "participants": participants, "note": note}
+    made_with = {"format": FORMAT, "config": settings.hash, "participants": participants, "note": note}
     done = folder / "reproduce.json"
     if not _same(done, made_with) or not all((folder / f"{name}.png").exists() for name in FIGURES):
         teachers = [study.teacher(name, default=settings.beta) for name in ("machine", "random")]
@@ -79,13 +83,12 @@ def _numbers(analysed: Any) -> dict[str, Any]:
     """The numbers that the report quotes, as plain rows."""
     tests, outcomes = analysed.tests, analysed.outcomes
     own = tests[(tests["teacher"] == "machine") & (tests["second_teacher"] == "machine")]
-    own = own[own["outcome"] == "distance_last"]
-    columns = ["map", "mean_first", "mean_second", "difference", "p"]
     naive, matched = (own[own["second"] == second] for second in ("naive", "imt-matched"))
-    over_maps = matched[matched["map"] == "all"][columns]
+    over_maps = matched[(matched["map"] == "all") & (matched["outcome"] == "distance_last")][COLUMNS]
     by_chance = outcomes[(outcomes["teacher"] == "random") & (outcomes["map"] != "all")]
     return study.figure_rows(analysed) | {
-        "tests": naive[naive["map"] != "all"][columns].to_dict("records"),
+        "maps": study.map_panels(analysed.config),
+        "tests": naive[naive["map"] != "all"][COLUMNS].to_dict("records"),
         "random": {
             str(name): {
                 learner: rows[rows["learner"] == learner].sort_values("participant")["distance_last"].tolist()

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from ital.reproduce._data import Data, Evidence
 from ital.reproduce._plan import FULL, QUICK, STARTS, Condition, Scale
 from ital.reproduce.sections import Context
 from ital.results import computed
+from ital.teaching import load
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -41,8 +43,8 @@ def reproduce(
     """Computes what is missing of the paper's experiments, judges its claims and writes ``OUT/index.html``.
 
     Args:
-        names: the tasks to compute (default: all that come with the package); the report shows whatever else is
-            there already.
+        names: the tasks to compute, any that are registered (default: those of the paper, without the ones whose
+            features the user has not built); the report shows whatever else is there already.
         quick: take few seeds and steps, in a folder of their own.
         out: the folder for results.
         report_only: compute nothing, and make the report of what is there.
@@ -70,9 +72,9 @@ def reproduce(
     wanted = [] if report_only else _plan.chosen(names)
     if equations is not None:
         tasks.make("equation-40", equations=equations)  # refuses a wrong number before anything is computed
-    for missing, instead in _plan.STAND_INS.items():
-        if not names and not report_only:
-            say(f"{missing} needs features that the user builds, and is left out: {instead} stands for it.")
+    for missing in _plan.left_out() if not names and not report_only else ():
+        instead = _plan.STAND_INS[missing]
+        say(f"{missing} needs features that the user builds, and is left out: {instead} stands for it.")
     jobs = _jobs.planned(wanted, scale, everything=bool(wanted) and not names)
     if workers is None:
         workers = _processes.number_for(len({job.condition.task for job in jobs}))
@@ -106,7 +108,7 @@ class _Report:
         """Judges what is there and writes the page, which names what is left."""
         scale, out, began = self.scale, self.out, time.monotonic()
         data = collect(scale, out)
-        if not self.computing and not data.experiments:
+        if not self.computing and not data.experiments and not data.others:
             raise InputError(f"there are no results of a {'quick' if scale.quick else 'full'} run in {out}")
         with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far off
             findings = _claims.judge_all(data)
@@ -125,14 +127,14 @@ class _Report:
 
 
 def collect(scale: Scale, out: Path) -> Data:
-    """Everything in a folder that was made at this scale: experiments, theory, study."""
+    """Everything in a folder that was made at this scale: experiments, theory, study; and runs of other tasks."""
     experiments = [
         _finished(condition, _plan.settings(condition, scale), condition.folder(out))
-        for condition in _plan.conditions((*_plan.TASKS, *_plan.STAND_INS), scale)
+        for condition in _plan.conditions(_plan.PAPER, scale)
     ]
     beyond = [
         _finished(condition, _plan.beyond_settings(condition, scale), out / _jobs.BEYOND)
-        for condition in _plan.beyond_conditions(_plan.TASKS, scale)
+        for condition in _plan.beyond_conditions(_plan.PAPER, scale)
     ]
     zero_loss = [
         _finished(condition, _plan.zero_loss_settings(condition, scale), out / _jobs.ZERO_LOSS)
@@ -148,10 +150,28 @@ def collect(scale: Scale, out: Path) -> Data:
     study = _study.simulate(out, scale.participants, scale.note) if kept else None
     tuned = {
         condition: grid
-        for condition in _plan.sweep_conditions(_plan.TASKS, scale)
+        for condition in _plan.sweep_conditions(_plan.PAPER, scale)
         if (grid := _grid(condition, scale, out)) is not None
     }
-    return Data(filter(None, experiments), panels, study, tuned, filter(None, beyond), filter(None, zero_loss))
+    return Data(
+        filter(None, experiments), panels, study, tuned, filter(None, beyond), filter(None, zero_loss), other_runs(out)
+    )
+
+
+def other_runs(out: Path) -> list[Evidence]:
+    """Runs in a folder on tasks that are not the paper's, whatever their settings."""
+    found = []
+    for start in STARTS:
+        for file in sorted(Condition(start, "", "").folder(out).glob("*/*/curves.nc")):
+            condition = Condition(start, file.parts[-3], file.parts[-2])
+            if condition.task in _plan.PAPER:
+                continue
+            try:
+                run = load(file.parent)
+            except InputError:
+                continue
+            found.append(Evidence(condition._replace(start=str(run.curves.attrs["init"])), run.task, run.curves))
+    return found
 
 
 def _grid(condition: Condition, scale: Scale, out: Path) -> "xr.Dataset | None":
@@ -170,19 +190,28 @@ def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence 
     if not file.exists():
         return None
     try:
-        task, curves = _plan.task_of(wanted), load_curves(file)
-    except (Damaged, InputError):
+        curves = load_curves(file)
+    except Damaged:
         return None
     made_with = {
         "task": condition.task,
         "teacher": condition.teacher,
-        "beta": teachers.make(condition.teacher).sign * abs(float(task.beta)),
-        "init": wanted.init or str(task.init),
         "steps": wanted.steps,
         "lr": wanted.lr,
         "batch_size": wanted.batch_size,
-        **_plan.identity(task),
     }
+    try:
+        task = _plan.task_of(wanted)
+        made_with |= {
+            "beta": teachers.make(condition.teacher).sign * abs(float(task.beta)),
+            "init": wanted.init or str(task.init),
+            **_plan.identity(task),
+        }
+    except InputError:  # its features are on another machine; its stand-in is measured and drawn alike
+        if condition.task not in _plan.STAND_INS:
+            return None
+        stand_in = _plan.task_of(replace(wanted, task=_plan.STAND_INS[condition.task]))
+        task = stand_in._replace(name=condition.task, title=condition.task)
     if any(curves.attrs.get(name) != value for name, value in made_with.items()):
         return None
     seeds = wanted.seed_list

@@ -8,14 +8,17 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ital.study._analysis import analyze, measures
+    from ital.study._analysis import CLAIMED, analyze, measures
     from ital.study._arms import simulate, teacher
     from ital.study._config import Config, Map, load_config, parse_config
-    from ital.study._figures import bar_panel, curve_panel, draw, figure_rows
+    from ital.study._figures import MAPS_CAPTION, bar_panel, curve_panel, draw, figure_rows, map_panels
+    from ital.study._interface import interface
     from ital.study._rules import Arrow, Mind, RobotPicture, StudyRules
     from ital.study._table import StudyData
 
 __all__ = [
+    "CLAIMED",
+    "MAPS_CAPTION",
     "Arrow",
     "Config",
     "Map",
@@ -28,16 +31,20 @@ __all__ = [
     "curve_panel",
     "draw",
     "figure_rows",
+    "interface",
     "load_config",
+    "map_panels",
     "measures",
     "parse_config",
     "simulate",
     "teacher",
 ]
 _FROM = dict.fromkeys(("Config", "Map", "load_config", "parse_config"), "_config")
-_FROM |= dict.fromkeys(("analyze", "measures"), "_analysis") | dict.fromkeys(("simulate", "teacher"), "_arms")
-_FROM |= dict.fromkeys(("bar_panel", "curve_panel", "draw", "figure_rows"), "_figures")
-_FROM |= {name: "_rules" for name in __all__ if name not in _FROM} | {"StudyData": "_table"}
+_FROM |= dict.fromkeys(("CLAIMED", "analyze", "measures"), "_analysis") | dict.fromkeys(
+    ("simulate", "teacher"), "_arms"
+)
+_FROM |= dict.fromkeys(("MAPS_CAPTION", "bar_panel", "curve_panel", "draw", "figure_rows", "map_panels"), "_figures")
+_FROM |= {name: "_rules" for name in __all__ if name not in _FROM} | {"StudyData": "_table", "interface": "_interface"}
 
 
 def __getattr__(name: str) -> Any:

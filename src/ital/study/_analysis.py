@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 ALL_MAPS = "all"  # a participant's mean over maps
 CURVES = ("distance", "policy_tv", "reward")
+CLAIMED = {"distance_last": "distance", "policy_tv_last": "policy", "reward": "reward"}
+"""Outcomes of the paper's claim, ITAL over IMT on every map, and what its measures are called."""
 LABELS = {"aware": "ITAL", ADAPTIVE: "ITAL adaptive", "naive": "IMT", MATCHED: "IMT, matched steps"}
 Arm = tuple[str, str]  # teacher and learner
 CONTRASTS = (("aware", "naive"), ("aware", MATCHED), (ADAPTIVE, "naive"), (ADAPTIVE, "aware"))

@@ -132,18 +132,22 @@ def analyze(
     out: Annotated[
         Path | None, typer.Option(help="Folder for tables, figures and report (default: analysis in the folder).")
     ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="Picture of the page for the report, .svg or .png (default: the paper's study).")
+    ] = None,
 ) -> None:
     """Arms, tests, bars, curves and a one-page report, from people's or simulated data; it says which."""
     set_up_jax("cpu")
     from ital._progress import show_progress
-    from ital.study import _analysis, _figures, _report
+    from ital.study import _analysis, _figures, _report, interface
 
     study, folder = read_source(source, mode)
+    interface(study.config, picture)  # refuses a picture that cannot be read before anything is written
     check_writable(out or folder)
     people = study.steps["participant"].nunique()
     with show_progress(f"study {study.config.name}: arms of {people} participants", max(people, 1)) as show:
         analysis = _analysis.analyze(study, mode, show=show)
-    files = _report.write(analysis, out or folder)
+    files = _report.write(analysis, out or folder, picture)
     print(_figures.whose(analysis))
     print()
     print(_report.text_table(analysis).to_string(index=False, float_format=lambda value: f"{value:.3f}"))

@@ -18,7 +18,9 @@ from ital.study._toml import TomlTable
 LEARNERS = ("naive", "aware")  # of every study
 ADAPTIVE = "adaptive"  # the third, where the key of that name is true
 ARROWS = ("boltzmann", "optimal")
+VOLUMES = ("exact", "imitated")
 PALETTES = ("safe", "paper")
+LATER = {"adaptive": False, "volume": "exact"}  # keys that came later: studies that began before keep their hash
 PICTURES = ("maps", "arrow", "controls", "local-global", "belief", "whole-map")  # that the pages can draw
 
 Rows = tuple[tuple[float, ...], ...]
@@ -139,6 +141,7 @@ class Config:
         release_after_minutes: Minutes without a sign of life after which a slot is free again.
         intake: Largest number of live participants; None: no limit.
         adaptive: Whether there is an adaptive robot on every map.
+        volume: Teaching volume that robots imagine their teacher to go by: ``exact`` or ``imitated``.
         world: How the robot moves and plans.
     """
 
@@ -166,6 +169,7 @@ class Config:
     release_after_minutes: float = 120.0
     intake: int | None = None
     adaptive: bool = False
+    volume: str = "exact"
     world: Physics = Physics()
 
     @property
@@ -195,8 +199,9 @@ class Config:
             The keys of the TOML file with their values, without keys that are not set.
         """
         content = dataclasses.asdict(self)
-        if not self.adaptive:
-            del content["adaptive"]  # studies that began before there was this key keep their hash
+        for key, default in LATER.items():
+            if content[key] == default:
+                del content[key]
         return _plain(content)
 
     def public(self) -> dict[str, Any]:
@@ -318,6 +323,7 @@ def _config(content: Mapping[str, Any]) -> Config:
         release_after_minutes=table.number("release_after_minutes", above=0.0, most=1e6),
         intake=table.whole("intake", 1, 10**6) if "intake" in content else None,
         adaptive=adaptive,
+        volume=table.one_of("volume", VOLUMES),
         world=_physics(table.section("world", Physics)),
     )
 

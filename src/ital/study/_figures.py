@@ -11,7 +11,8 @@ from ital.figures.charts import Panel
 from ital.statistics import rounded
 from ital.study._analysis import ALL_MAPS, CURVES, Analysis, arm, measures, robots, teachers_in_order
 from ital.study._arms import MATCHED
-from ital.study._config import ADAPTIVE
+from ital.study._config import ADAPTIVE, Config
+from ital.study._rules import StudyRules
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,18 +30,26 @@ LINES = {"aware": "#5b9bd0", ADAPTIVE: "#4bb391", "naive": "#dd8f4e"}  # of the 
 DASHES = {"random": (1, 1.2), "boltzmann": (4, 1.5)}
 WARNING = "#a63a00"  # of everything that says: these are no people
 AXES = {"distance": "Distance ‖w − w*‖", "policy_tv": "Policy total variation", "reward": "Expected reward"}
-PANEL, SMALL = (4.3, 2.7), (2.6, 2.0)  # inches
+PANEL, SMALL, MAP = (4.3, 2.7), (2.6, 2.0), (2.4, 2.4)  # inches
+MAPS_CAPTION = (
+    "Reward of entering each cell, which the robots are to learn; arrows: the true policy, from which candidate arrows "
+    "are drawn, longer where it is surer."
+)
 OUTCOMES = ("distance_first", "policy_tv_first", "reward_gain", "distance_last", "policy_tv_last", "reward")
 Rows = Sequence[Mapping[str, Any]]
 
 
 class StudyFigure(NamedTuple):
-    """A figure without its label: what it is called, its panels, how many stand in a row, and what they show."""
+    """A figure without its label: what it is called, its panels, how many stand in a row, and what they show.
+
+    One that is not ``of_data`` shows the study itself, whoever took part.
+    """
 
     title: str
     panels: list[Panel]
     columns: int
     caption: str
+    of_data: bool = True
 
 
 def whose(analysis: Analysis) -> str:
@@ -63,7 +72,9 @@ def shade(analysis: Analysis) -> str:
 
 
 def draw(name: str, analysis: Analysis) -> "Figure":
-    """The figure called ``bars``, ``curves`` or ``control``; it says whose data these are, for it may travel alone.
+    """The figure called ``maps``, ``bars``, ``curves`` or ``control``.
+
+    One of data says whose they are, for it may travel alone.
 
     Args:
         name: the figure.
@@ -74,15 +85,17 @@ def draw(name: str, analysis: Analysis) -> "Figure":
 
     """
     shown = DRAWINGS[name](analysis)
-    figure = charts.chart(shown.panels, shown.title, columns=shown.columns, note=whose(analysis))
-    figure.suptitle(figure.get_suptitle(), fontsize=11, color=shade(analysis))
+    note = whose(analysis) if shown.of_data else ""
+    figure = charts.chart(shown.panels, shown.title, columns=shown.columns, note=note)
+    figure.suptitle(figure.get_suptitle(), fontsize=11, color=shade(analysis) if note else "0.1")
     return figure
 
 
 def block(name: str, analysis: Analysis) -> list[report.Block]:
     """The same figure as a block of the report."""
     shown = DRAWINGS[name](analysis)
-    return report.figure(name, shown.title, shown.panels, shown.caption, columns=shown.columns, note=whose(analysis))
+    note = whose(analysis) if shown.of_data else ""
+    return report.figure(name, shown.title, shown.panels, shown.caption, columns=shown.columns, note=note)
 
 
 def figure_rows(analysis: Analysis) -> dict[str, Any]:
@@ -202,6 +215,30 @@ def curve_panel(
     )  # fmt: skip
 
 
+def map_panels(config: Config) -> list[Panel]:
+    """The maps of a study: the reward of every cell, and the policy that follows from it.
+
+    Args:
+        config: the study.
+
+    Returns:
+        A panel per map.
+
+    """
+    rules, strongest = StudyRules(config), max(abs(cell) for on in config.maps for row in on.rewards for cell in row)
+    panels = []
+    for on in config.maps:
+        policy = np.exp(rules.truth(on.name).log_policy).reshape(-1, config.size, config.size)
+        marks = [charts.rewards(np.array(on.rewards), policy, strongest)]
+        panels.append(charts.panel(f"Map {on.name}", marks, size=MAP))
+    return panels
+
+
+def maps(analysis: Analysis) -> StudyFigure:
+    """The maps that were taught, a panel each."""
+    return StudyFigure("The maps", map_panels(analysis.config), len(analysis.config.maps), MAPS_CAPTION, of_data=False)
+
+
 def bars(analysis: Analysis) -> StudyFigure:
     """Decreases after one and after all steps, gain in reward and final reward: a bar per arm and map."""
     rows, tests = figure_rows(analysis), analysis.tests
@@ -259,4 +296,9 @@ def control(analysis: Analysis) -> StudyFigure:
     return StudyFigure(title, panels, 3, caption)
 
 
-DRAWINGS: dict[str, Callable[[Analysis], StudyFigure]] = {"bars": bars, "curves": curves, "control": control}
+DRAWINGS: dict[str, Callable[[Analysis], StudyFigure]] = {
+    "maps": maps,
+    "bars": bars,
+    "curves": curves,
+    "control": control,
+}

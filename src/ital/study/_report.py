@@ -1,6 +1,6 @@
 """The report of a study: tables, figures and one page in HTML and PDF that says whose data it shows."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,18 +11,22 @@ from ital.rationality import LINEAR
 from ital.report import Block, PageSection
 from ital.statistics import decimals, p_equals, p_value, stars
 from ital.study import _figures
-from ital.study._analysis import ALL_MAPS, Analysis, Arm, arm, measures, robots, teachers_in_order
+from ital.study._analysis import ALL_MAPS, CLAIMED, Analysis, Arm, arm, measures, robots, teachers_in_order
 from ital.study._arms import MATCHED
 from ital.study._config import ADAPTIVE
+from ital.study._interface import interface
 
 if TYPE_CHECKING:
     import pandas as pd
 
-MAIN = ("distance_last", "policy_tv_last", "reward")  # outcomes in the report; all of them are in tests.csv
+LEVEL = 0.05
 
 
-def write(analysis: Analysis, out: Path) -> list[Path]:
-    """Writes tables, figures and the report into a folder, each file wholly or not at all; returns them."""
+def write(analysis: Analysis, out: Path, picture: Path | None = None) -> list[Path]:
+    """Writes tables, figures and the report into a folder, each file wholly or not at all; returns them.
+
+    ``picture`` is a file that shows the page of participants, where it is not the one that comes with ital.
+    """
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
     files = []
@@ -32,7 +36,7 @@ def write(analysis: Analysis, out: Path) -> list[Path]:
         files.append(out / f"{name}.csv")
     for name in _figures.DRAWINGS:
         files += save(_figures.draw(name, analysis), out / name)
-    put(out / "report.html", html_page(analysis).encode())
+    put(out / "report.html", html_page(analysis, picture).encode())
     put(out / "report.pdf", pdf_page(analysis))
     return [*files, out / "report.html", out / "report.pdf"]
 
@@ -69,7 +73,22 @@ def findings(analysis: Analysis) -> list[str]:
         f"{_verdict(control)}"
     )
     third = _of_adaptive(analysis, teacher) if config.adaptive else []
-    return [comparison, slowness, matched, *_beside_others(analysis, teacher, versus), *third]
+    return [comparison, claim(analysis, teacher), slowness, matched, *_beside_others(analysis, teacher, versus), *third]
+
+
+def claim(analysis: Analysis, teacher: str) -> str:
+    """Whether the paper's claim holds: the aware robot ahead of the naive one on every map, by every measure."""
+    tests, maps = analysis.tests, len(analysis.config.maps)
+    own = (tests["teacher"] == teacher) & (tests["first"] == "aware") & (tests["second"] == "naive")
+    own &= (tests["map"] != ALL_MAPS) & (tests["difference"] > 0) & (tests["p_holm"] < LEVEL)
+    held = [int((tests[own]["outcome"] == outcome).sum()) for outcome in CLAIMED]
+    counts = ", ".join(f"{name} on {count}" for name, count in zip(CLAIMED.values(), held, strict=True))
+    verdict = "holds" if sum(held) == maps * len(CLAIMED) else "holds in part" if sum(held) else "does not hold"
+    return (
+        f"The paper claims that ITAL is significantly ahead of IMT on every map and by every measure. For "
+        f"{arm(teacher, 'aware')} this {verdict}: of {maps} maps, {counts} (paired t-test, p < {LEVEL} after Holm’s "
+        "adjustment over maps)."
+    )
 
 
 def _versus(analysis: Analysis, teacher: str, first: str) -> dict[Arm, Mapping[Any, Any]]:
@@ -165,31 +184,32 @@ def test_rows(analysis: Analysis, outcome: str, first: Arm, second: Arm) -> list
 HEADINGS = ["difference", "95 % interval", "t", "p", "p (Holm)", "d", "p (Wilcoxon)"]
 
 
-def html_page(analysis: Analysis) -> str:
+def html_page(analysis: Analysis, picture: Path | None = None) -> str:
     """The report as one self-contained page; it opens from disk and prints."""
     config, of_people = analysis.config, _figures.of_people(analysis)
     people = ", ".join(f"{count} {name}" for name, count in analysis.participants.items())
     lead = (
         f"Study {config.name}: {len(config.maps)} maps, {config.steps} steps with each robot, η = {config.lr:g}, "
-        f"β = {config.beta:g}, {config.arrows} arrows. Participants: {people} ({analysis.mode}). "
-        f"Configuration {config.hash[:12]}…, ital {__version__}."
+        f"β = {config.beta:g}, {config.volume} volume, {config.arrows} arrows. Participants: {people} "
+        f"({analysis.mode}). Configuration {config.hash[:12]}…, ital {__version__}."
     )
     title = f"{config.title}: {'report' if of_people else f'report on {analysis.mode} data'}"
     banner = f"{_figures.whose(analysis)}."
-    return report.page(title, sections(analysis), lead=lead, banner=banner, alert=not of_people)
+    return report.page(title, sections(analysis, picture), lead=lead, banner=banner, alert=not of_people)
 
 
-def sections(analysis: Analysis) -> list[PageSection]:
+def sections(analysis: Analysis, picture: Path | None = None) -> list[PageSection]:
     """All parts of the page."""
     teacher, distance = main_teacher(analysis), ("distance_last",)
     aware, naive, adaptive, matched = ((teacher, learner) for learner in ("aware", "naive", ADAPTIVE, MATCHED))
-    third = [*tests(analysis, MAIN, adaptive, naive), *tests(analysis, distance, adaptive, aware)]
+    third = [*tests(analysis, CLAIMED, adaptive, naive), *tests(analysis, distance, adaptive, aware)]
     others = [table for name in ("machine", "random") for table in tests(analysis, distance, aware, (name, "aware"))]
     figures = {name: _figures.block(name, analysis) for name in _figures.DRAWINGS}
     control = [report.paragraph(CONTROL), *figures["control"], *tests(analysis, distance, aware, matched)]
     return [
         report.section("What was found", "findings", [*map(report.paragraph, findings(analysis)), *figures["bars"]]),
-        report.section("Aware against naive robots", "aware", tests(analysis, MAIN, aware, naive)),
+        report.section("What was taught, and how", "shown", [*figures["maps"], interface(analysis.config, picture)]),
+        report.section("Aware against naive robots", "aware", tests(analysis, CLAIMED, aware, naive)),
         report.section("Adaptive against naive and aware robots", "adaptive", third),
         report.section("Beside the machine and chance", "others", others),
         report.section("All arms", "arms", [_arms_table(analysis)]),
@@ -225,7 +245,7 @@ def notes(analysis: Analysis) -> list[str]:
     ]
 
 
-def tests(analysis: Analysis, outcomes: Sequence[str], first: Arm, second: Arm) -> list[Block]:
+def tests(analysis: Analysis, outcomes: Iterable[str], first: Arm, second: Arm) -> list[Block]:
     """A table for each outcome that was tested: one arm against another on every map."""
     heads, titles = ["map", "n", arm(*first), arm(*second), *HEADINGS], measures(analysis.config.steps)
     return [
@@ -258,12 +278,13 @@ def _arms_table(analysis: Analysis) -> Block:
 def pdf_page(analysis: Analysis) -> bytes:
     """The findings, the main tests and all figures on one tall page."""
     teacher = main_teacher(analysis)
-    naive, main = (teacher, "naive"), ("distance_last", "reward")
+    naive = teacher, "naive"
     tested = [(teacher, learner) for learner in robots(analysis.config) if learner != "naive"]
     blocks = [
         *map(report.paragraph, [*findings(analysis), *analysis.notes]),
+        *_figures.block("maps", analysis),
         *_figures.block("bars", analysis),
-        *(table for first in tested for table in tests(analysis, main, first, naive)),
+        *(table for first in tested for table in tests(analysis, CLAIMED, first, naive)),
         *_figures.block("curves", analysis),
         *_figures.block("control", analysis),
     ]
@@ -274,6 +295,6 @@ def pdf_page(analysis: Analysis) -> bytes:
 def text_table(analysis: Analysis) -> "pd.DataFrame":
     """The main outcomes of the tests, for the screen."""
     tests = analysis.tests
-    kept = tests[tests["outcome"].isin(MAIN) & (tests["second"] == "naive")]
+    kept = tests[tests["outcome"].isin(list(CLAIMED)) & (tests["second"] == "naive")]
     which = ["first"] if analysis.config.adaptive else []  # otherwise it is always the aware robot
     return kept[["teacher", *which, "outcome", "map", "n", "mean_first", "mean_second", "difference", "p_holm", "d"]]

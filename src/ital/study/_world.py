@@ -64,14 +64,15 @@ def game(config: Config) -> Game:
 
 
 def robots(config: Config) -> dict[str, Learner]:
-    """The learners with their numbers filled in; all imagine the exact volume, and naive and aware share one rule.
+    """The learners with their numbers filled in; all imagine the study's volume, and naive and aware share one rule.
 
     The adaptive one is there whether or not the study has it: simulations may ask for it. It is told |β| alone.
     """
-    situation = Situation(config.beta, 0.0, config.candidates, "exact", lambda imagine, sign=1.0: sign * config.beta)
+    auto_beta = lambda imagine, sign=1.0: sign * config.beta  # noqa: E731
+    situation = Situation(config.beta, 0.0, config.candidates, config.volume, auto_beta)
     kinds = {
         "naive": learners.imt(),
-        "aware": learners.teacher_aware(beta=config.beta, volume="exact"),
+        "aware": learners.teacher_aware(beta=config.beta, volume=config.volume),
         ADAPTIVE: learners.adaptive(),
     }
     resolved = {kind: learner.resolve(learner, situation) for kind, learner in kinds.items()}

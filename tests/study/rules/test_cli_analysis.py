@@ -41,7 +41,13 @@ def test_simulate_then_analyze(tmp_path, capsys):
     assert set(read.steps["teacher"]) == {"machine", "boltzmann:10"}
     assert set(read.steps["mode"]) == {"simulated"}
     assert len(read.steps) == 2 * 3 * 2 * 2 * 8
-    run("analyze", tmp_path / "data", "--out", tmp_path / "analysis")
+    with pytest.raises(InputError, match=r"cannot read the picture none\.png"):
+        run("analyze", tmp_path / "data", "--out", tmp_path / "analysis", "--picture", "none.png")
+    assert not (tmp_path / "analysis").exists()
+    picture = tmp_path / "page.png"
+    picture.write_bytes(b"PNG")
+    run("analyze", tmp_path / "data", "--out", tmp_path / "analysis", "--picture", picture)
+    assert "data:image/png;base64,UE5H" in (tmp_path / "analysis" / "report.html").read_text()
     printed = capsys.readouterr().out
     assert printed.startswith("SIMULATED DATA: no person took part")
     assert f"report: {tmp_path / 'analysis' / 'report.html'}" in printed

@@ -1,4 +1,5 @@
 import json
+import re
 import tomllib
 
 import numpy as np
@@ -8,6 +9,7 @@ from ital import study
 from ital.errors import InputError
 
 PAPER = study.load_config().to_toml()
+HASH = "5bb52c34cd4e79a0"
 
 
 def test_the_paper_s_study():
@@ -59,11 +61,26 @@ def test_what_a_browser_is_told_gives_nothing_away():
 
 @pytest.mark.parametrize("name", ["paper", "short"])
 def test_studies_that_have_begun_keep_their_hash(name):
-    """The key for the third robot came later: without it a study is what it was."""
+    """Some keys came later: without them a study is what it was."""
     config = study.load_config(name)
-    assert not config.adaptive
-    assert "adaptive" not in config.to_toml()
-    assert study.parse_config("adaptive = false\n" + config.to_toml()).hash == config.hash
+    assert (config.adaptive, config.volume) == (False, "exact")
+    assert not re.search("^(adaptive|volume)", config.to_toml(), re.MULTILINE)
+    assert study.parse_config('adaptive = false\nvolume = "exact"\n' + config.to_toml()).hash == config.hash
+
+
+def test_the_hash_of_the_papers_study_is_that_of_studies_that_have_begun():
+    """Whoever changes a text of the file changes this, too; a new key must not."""
+    assert study.load_config().hash.startswith(HASH)
+
+
+def test_the_imagined_volume():
+    exact, imitated = study.load_config(), study.parse_config('volume = "imitated"\n' + PAPER)
+    assert imitated.volume == "imitated"
+    assert imitated.hash != exact.hash
+    assert study.parse_config(imitated.to_toml()) == imitated
+    assert "imitated" not in json.dumps(imitated.public())
+    with pytest.raises(InputError, match="volume must be one of exact, imitated, not 'real'"):
+        study.parse_config('volume = "real"\n' + PAPER)
 
 
 def test_the_third_robot():

@@ -1,8 +1,13 @@
+import base64
+import dataclasses
 import re
 
+import numpy as np
 import pandas as pd
 import pytest
 
+from ital import study
+from ital.errors import InputError
 from ital.study import _figures, _report
 
 
@@ -16,7 +21,7 @@ def test_all_files_are_there(written):
     out, files = written
     names = {file.name for file in files}
     assert names == {path.name for path in out.iterdir()}
-    pictures = {f"{name}.{kind}" for name in ("bars", "curves", "control") for kind in ("png", "pdf")}
+    pictures = {f"{name}.{kind}" for name in ("maps", "bars", "curves", "control") for kind in ("png", "pdf")}
     tables = {f"{name}.csv" for name in ("outcomes", "summary", "tests", "curves")}
     assert names == pictures | tables | {"report.html", "report.pdf"}
     assert (out / "report.pdf").read_bytes().startswith(b"%PDF")
@@ -31,16 +36,16 @@ def test_the_page_says_that_it_is_simulated_and_needs_nothing_else(written):
     assert "Human ITAL" not in page
     assert "hardly moves, whoever teaches it" in page
     assert "matched-step control" in page
-    assert re.findall(r'<figure class="chart[^"]*" id="figure-(\w+)"', page) == ["bars", "curves", "control"]
-    assert not re.search(r'(src|href)="(?!#)', page)
+    assert re.findall(r'<figure class="chart[^"]*" id="figure-(\w+)"', page) == [
+        "bars", "maps", "interface", "curves", "control",
+    ]  # fmt: skip
+    assert not re.search(r'(src|href)="(?!#|data:image/)', page)
     assert "<script" not in page
     assert page.count("<table>") == 6
     assert "Machine ITAL against Random ITAL" in page
 
 
 def test_titles_cannot_bring_markup_with_them(analysis):
-    import dataclasses
-
     sly = dataclasses.replace(analysis.config, title="<script>alert(1)</script>")
     page = _report.html_page(analysis._replace(config=sly))
     assert "<script" not in page
@@ -49,10 +54,57 @@ def test_titles_cannot_bring_markup_with_them(analysis):
 
 def test_figures_carry_the_label_themselves(analysis):
     for name in _figures.DRAWINGS:
-        assert "SIMULATED DATA" in _figures.draw(name, analysis).get_suptitle()
+        of_data = name != "maps"
+        assert ("SIMULATED DATA" in _figures.draw(name, analysis).get_suptitle()) == of_data
     live = analysis._replace(kind="human", mode="live", participants={"human": 7})
     assert _figures.whose(live).startswith("Human data: 7 participants; machine and random arms are simulated")
     assert _figures.whose(live._replace(mode="pilot")).startswith("PILOT RUNS, not data of the study")
+
+
+@pytest.mark.parametrize(("panel", "outcome"), list(enumerate(_figures.OUTCOMES)))
+def test_every_measure_has_its_stars(analysis, panel, outcome):
+    tests = analysis.tests
+    tests = tests[(tests["outcome"] == outcome) & (tests["second"] == "naive") & (tests["map"] != "all")]
+    shown = _figures.bars(analysis).panels[panel]
+    assert "".join(mark for bars in shown["marks"] for mark in bars.get("marks", ())) == "".join(tests["stars"])
+    assert tests["stars"].any()
+
+
+def test_the_claim_is_judged_on_all_three_measures(analysis):
+    assert "this holds: of 5 maps, distance on 5, policy on 5, reward on 5" in _report.claim(analysis, "machine")
+    assert "this does not hold: of 5 maps, distance on 0" in _report.claim(analysis, "random")
+    tests = analysis.tests
+    on_b = (tests["outcome"] == "policy_tv_last") & (tests["map"] == "B")
+    behind = analysis._replace(tests=tests.assign(difference=tests["difference"].where(~on_b, -1.0)))
+    assert "this holds in part: of 5 maps, distance on 5, policy on 4, reward on 5" in _report.claim(behind, "machine")
+
+
+def test_the_maps_are_those_of_the_study(analysis, rules):
+    figure = _figures.maps(analysis)
+    assert [panel["title"] for panel in figure.panels] == [f"Map {name}" for name in "ABCDE"]
+    (mark,) = figure.panels[4]["marks"]
+    assert np.array_equal(mark["values"], analysis.config.maps[4].rewards)
+    policy = np.array(mark["policy"])[[0, 3, 1, 2]].reshape(4, 25)  # up, right, down, left, as in the study
+    best = rules.picture(rules.truth("E").target).policy
+    assert np.array_equal(policy[best, range(25)], policy.max(axis=0))
+
+
+def test_the_page_of_participants_is_in_the_report(config, tmp_path):
+    shipped = study.interface(config)
+    content = base64.b64decode(shipped["source"].removeprefix("data:image/svg+xml;base64,"))
+    assert len(re.findall(r'class="map-svg"', content.decode())) == 3
+    assert "comes with ital" not in shipped["caption"]
+    other = dataclasses.replace(config, palette="paper", steps=8)
+    assert "this one has another steps, palette." in study.interface(other)["caption"]
+    own = tmp_path / "own.png"
+    own.write_bytes(b"PNG")
+    block = study.interface(other, own)
+    assert block["source"] == "data:image/png;base64,UE5H"
+    assert "comes with ital" not in block["caption"]
+    with pytest.raises(InputError, match=r"page\.gif is no picture for a report: give an \.svg or a \.png file"):
+        study.interface(config, tmp_path / "page.gif")
+    with pytest.raises(InputError, match=r"cannot read the picture .*none\.png: No such file"):
+        study.interface(config, tmp_path / "none.png")
 
 
 def test_bars_and_stars_are_those_of_the_tables(analysis):

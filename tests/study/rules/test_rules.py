@@ -23,6 +23,7 @@ class Reference:
     def __init__(self, config):
         size, eta = config.size, config.lr
         self.eta, self.beta, self.k, self.gamma = eta, config.beta, config.world.sharpness, config.world.discount
+        self.volume = config.volume
         states = size * size
         self.p = np.zeros((4, states, states))
         for action in range(4):
@@ -54,6 +55,9 @@ class Reference:
         inverse = np.linalg.inv(np.eye(len(w)) - self.gamma * onward)
         return np.array([-(self.p[a, s] - pi[:, s] @ self.p[:, s]) @ inverse for s, a in arrows])
 
+    def losses(self, w, arrows):
+        return -np.log(np.array([self.policy(w)[a, s] for s, a in arrows]))
+
     def volumes(self, w, target, arrows):
         g = self.gradients(w, arrows)
         return -(self.eta**2) * (g**2).sum(axis=1) + 2 * self.eta * g @ (w - target)
@@ -64,6 +68,10 @@ class Reference:
         if learner == "naive":
             return guess
         imagined = self.beta * self.volumes(w, guess, arrows)
+        if self.volume == "imitated":  # equations (imit-teaching-volume) and (imit-update), Algorithm 1
+            gained = self.losses(w, arrows) - self.losses(guess, arrows)
+            imagined = self.beta * (-(self.eta**2) * (g**2).sum(axis=1) + 2 * self.eta * gained)
+            g = self.gradients(guess, arrows)
         q = np.exp(imagined - imagined.max())
         q /= q.sum()
         return guess - 2 * self.beta * self.eta**2 * (g[choice] - q @ g)
@@ -89,6 +97,12 @@ def test_rewards_of_the_true_policy(config, rules, reference):
         assert measured["reward"] == pytest.approx(reference.reward(target.astype(float), target), rel=1e-5)
         zero = [measured[m] for m in ("distance", "distance_centred", "policy_tv", "policy_gap")]
         assert zero == pytest.approx([0] * 4, abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def imitating(config):
+    """The study with robots that imagine the imitated volume, as the paper writes it."""
+    return study.StudyRules(dataclasses.replace(config, volume="imitated"))
 
 
 @pytest.mark.parametrize("learner", ["naive", "aware"])
@@ -148,9 +162,29 @@ def core_step(program, world, states, actions, numbers, mind):
     return after.params, after.memory
 
 
-@pytest.mark.parametrize("learner", ["naive", "aware", "adaptive"])
-def test_the_step_is_the_core_s_teaching_step(config, rules, learner):
+def test_robots_that_imagine_the_imitated_volume(rules, imitating):
+    """Their steps are those of the equations, and not the exact volume's; the machine goes by the exact one."""
+    reference = Reference(imitating.config)
+    for name in ("A", "E"):
+        mind = imitating.mind("aware", imitating.start(3, name))
+        for arrows in imitating.candidates(3, name)[:6]:
+            w, choice = mind.belief, imitating.best(name, mind.belief, arrows)
+            assert choice == rules.best(name, w, arrows)
+            exact = rules.update(name, "aware", mind, arrows, choice)
+            mind = imitating.update(name, "aware", mind, arrows, choice)
+            expected = reference.update("aware", w.astype(float), arrows, choice)
+            np.testing.assert_allclose(mind.belief, expected, atol=1e-4)
+            assert np.abs(mind.belief - exact.belief).max() > 4e-4
+    assert imitating.robots["aware"].rule == imitating.robots["naive"].rule != rules.robots["aware"].rule
+    assert imitating.robots["adaptive"].rule == ital.learners.adaptive().rule
+
+
+@pytest.mark.parametrize(
+    ("learner", "volume"), [("naive", "exact"), ("aware", "exact"), ("adaptive", "exact"), ("aware", "imitated")]
+)
+def test_the_step_is_the_core_s_teaching_step(config, rules, imitating, learner, volume):
     """The study's machine arm is `ital.teach` with the omniscient teacher, on the same mini-batches."""
+    rules = imitating if volume == "imitated" else rules
     task = ital.tasks.irl(np.array(config.maps[2].rewards), sharpness=200.0, beta=config.beta)
     teacher, robot, form = ital.teachers.omniscient(), rules.robots[learner], ital.steps.rate()
     program = Program(

@@ -4,9 +4,9 @@ from ital import report
 from ital.figures import charts
 from ital.reproduce import _figures
 from ital.reproduce._data import Evidence
-from ital.reproduce._plan import STARTS, TASKS
+from ital.reproduce._plan import PAPER, STARTS
 from ital.reproduce.sections._context import Context
-from ital.reproduce.sections._main import TASKS as MAIN
+from ital.reproduce.sections._main import six_tasks
 from ital.statistics import number
 
 LEAD = (
@@ -24,7 +24,11 @@ def build(context: Context) -> list[report.Block]:
     if not experiments:
         return []
     note = context.scale.note
-    six = [evidence for task in MAIN if (evidence := context.data.get(STARTS[0], task, "adversarial"))]
+    six = [
+        evidence
+        for task in six_tasks(context.data, "adversarial")
+        if (evidence := context.data.get(STARTS[0], task, "adversarial"))
+    ]
     return [
         report.paragraph(LEAD),
         *report.figure(
@@ -63,7 +67,7 @@ def table(experiments: list[Evidence]) -> report.Block:
 def panels(context: Context, start: str) -> list[charts.Panel]:
     """All panels of all tasks, each task in a row of its own."""
     shown = []
-    for evidence in [evidence for task in TASKS if (evidence := context.data.get(start, task, "adversarial"))]:
+    for evidence in [evidence for task in PAPER if (evidence := context.data.get(start, task, "adversarial"))]:
         row = [_figures.curves(evidence, metric, evidence.condition.task, size=SIZE) for metric in evidence.panels()]
         shown += row + [charts.blank(SIZE)] * (-len(row) % COLUMNS)
     return shown

@@ -29,11 +29,14 @@ def build(context: Context) -> list[report.Block]:
             starts, len(own), duration(seconds),
         ))  # fmt: skip
     heads = ("task", "β", "η", "mini-batch", "steps", "seeds", "starts", "experiments", "run time")
-    stands = "; ".join(f"{instead} stands for {missing}" for missing, instead in STAND_INS.items())
+    with_results = {condition.task for condition in data.experiments}
+    stands = [
+        f"{instead} stands for {missing}" for missing, instead in STAND_INS.items() if missing not in with_results
+    ]
     remarks = [
         "β is positive for helpful and negative for adversarial teachers. "
         f"The random teacher, on {', '.join(context.scale.random)}, gets the positive one.",
-        f"Tasks that need files the user builds are left out: {stands}.",
+        *([f"Tasks that need files the user builds are left out: {'; '.join(stands)}."] if stands else []),
         f"Run time of all experiments: {duration(computing)}, over all calls that computed."
         + ("" if context.took is None else f" This call took {duration(context.took)} in all."),
     ]

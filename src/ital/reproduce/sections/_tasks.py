@@ -5,7 +5,7 @@ from typing import Any
 from ital import report
 from ital.reproduce import _figures, _maps
 from ital.reproduce._data import Evidence
-from ital.reproduce._plan import STARTS, TASKS
+from ital.reproduce._plan import PAPER, STARTS
 from ital.reproduce.sections import _target_loss
 from ital.reproduce.sections._context import Context
 from ital.results import questions_of
@@ -21,7 +21,7 @@ LEAD = (
 def build(context: Context) -> list[report.Block]:
     """Every task with the cooperative teacher, from both starts; the first in sight, the others folded."""
     content: list[report.Block] = []
-    for task in TASKS:
+    for task in PAPER:
         starts = [evidence for start in STARTS if (evidence := context.data.get(start, task, "cooperative"))]
         shown = [block for evidence in starts for block in figure(evidence, context.scale.note)]
         maps: list[dict[str, Any]] = _maps.stored(context.out, task) if starts else []

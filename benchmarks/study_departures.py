@@ -1,0 +1,68 @@
+"""What the study's departures from the paper change: ``python benchmarks/study_departures.py [PARTICIPANTS]``.
+
+Simulated participants teach under the shipped configuration and under one variant at a time. Printed are means over
+participants and maps: by how much distance and policy total variation fell, and the final reward.
+"""
+
+import contextlib
+import dataclasses
+import sys
+from unittest import mock
+
+import jax
+import numpy as np
+
+from ital import study, volume
+from ital.study import _arms, _world
+
+draw_arrows = _world.draw_arrows
+
+
+def any_cell(game, count, key, cumulative, first, used):
+    """Candidates as if no cell had been used in the step before, in any step."""
+
+    def draw(step):
+        return draw_arrows(game, count, key, cumulative, step, np.zeros(game.dynamics.states, bool))[1]
+
+    drawn = jax.vmap(lambda step: jax.tree.map(lambda leaf: leaf[0], draw(step)))(first + np.arange(_world.DRAWN))
+    return used, drawn
+
+
+def imitated_volumes(lesson, belief, target):
+    """What a cooperative teacher goes by, equation (imit-teacher)."""
+    here = lesson.here
+    return volume.imitated(lesson.lr, here.squared_norms, here.losses, lesson.gradients(target).losses)
+
+
+CONFIG = study.load_config()
+OTHER_CELLS = mock.patch.object(_world, "draw_arrows", any_cell)
+OTHER_MACHINE = mock.patch.object(_world, "volumes", imitated_volumes)
+VARIANTS = {
+    "as shipped": ({}, contextlib.nullcontext()),
+    "robots imagine the imitated volume": ({"volume": "imitated"}, contextlib.nullcontext()),
+    "the machine goes by the imitated volume": ({}, OTHER_MACHINE),
+    "both": ({"volume": "imitated"}, OTHER_MACHINE),
+    "optimal arrows": ({"arrows": "optimal"}, contextlib.nullcontext()),
+    "cells of the step before not excluded": ({}, OTHER_CELLS),
+    "starts from U(−1, 1)": ({"start": 1.0}, contextlib.nullcontext()),
+}
+
+
+def main(participants):
+    """Simulates every variant."""
+    teachers = [study.teacher(name, default=CONFIG.beta) for name in ("machine", "random")]
+    print("| variant | arm | distance | policy | reward |\n|---|---|---|---|---|")
+    for name, (changes, patch) in VARIANTS.items():
+        jax.clear_caches()  # programs keep the functions that they were traced with
+        with patch:
+            ran = _arms.run(dataclasses.replace(CONFIG, **changes), participants, teachers)
+        for i, (teacher, learner) in enumerate(ran.arms):
+            fell = [
+                (ran.measures[m][:, :, i, 0] - ran.measures[m][:, :, i, -1]).mean() for m in ("distance", "policy_tv")
+            ]
+            reward = ran.measures["reward"][:, :, i, -1].mean()
+            print(f"| {name} | {teacher} {learner} | {fell[0]:.2f} | {fell[1]:.3f} | {reward:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 200)
