@@ -47,6 +47,11 @@ GOLDEN = named(
     "test_teaching.py", "golden_curves[small-classes/cooperative]", "golden_curves[small-numbers/omniscient]"
 )
 LENGTH = named("test_steps.py", "with_a_length_every_method_takes_steps_of_that_length[imt]")
+TIES = named(
+    "test_teaching.py",
+    "copies_are_what_the_task_drew_twice",
+    "the_first_of_several_copies_is_chosen_however_volumes_are_rounded",
+)
 OWN = named("test_own_parts.py", "own_task_teacher_learner_and_loss")
 
 # What guards each file, from quick to slow.
@@ -177,6 +182,11 @@ MUTANTS = (
     Mutant("teaching/_program.py", "START, STEPS, AUTO = 0, 1, 2", "START, STEPS, AUTO = 0, 1, 1"),
     Mutant("teaching/_step.py", "jax.random.randint(bystander, ", "jax.random.randint(teacher, ", GOLDEN[:1]),
     Mutant("teaching/_step.py", "add_scaled(params, -1.0, world", "add_scaled(params, 1.0, world", GOLDEN[1:]),
+    Mutant(
+        "tasks/_base.py", "functools.reduce(jnp.logical_and, alike)", "functools.reduce(jnp.logical_or, alike)", TIES
+    ),
+    Mutant("teaching/_step.py", "rules.volumes(*seen)[drawn.first]", "rules.volumes(*seen)", TIES),
+    Mutant("teaching/_step.py", "progress)[drawn.first]", "progress)", TIES),
     Mutant("teaching/_step.py", "after = lesson.toward(lane.params, update.params)", "after = update.params", LENGTH),
     Mutant("teaching/_step.py", "Lane(after, update.memory, ", "Lane(after, lane.memory, ", OWN),
     Mutant("teaching/_block.py", "Moment(step, numbers.last_step)", "Moment(step + 1, numbers.last_step)"),
@@ -187,7 +197,6 @@ MUTANTS = (
         "jnp.minimum(carry.step + numbers.every, numbers.last_step)",
         "carry.step + numbers.every",
     ),
-    Mutant("teaching/_block.py", "functools.reduce(jnp.logical_and, alike)", "functools.reduce(jnp.logical_or, alike)"),
     Mutant("teaching/_lanes.py", "task.beta_decay if run.beta is None else 0.0", "task.beta_decay"),
     Mutant("teaching/_lanes.py", '"exact" if isinstance', '"imitated" if isinstance'),
     # the bias, norms, noise, ties, classes in the floor
