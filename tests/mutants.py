@@ -1,4 +1,4 @@
-"""Breaks the core in some seventy small ways, one at a time, and asks whether the tests notice.
+"""Breaks the core in some ninety small ways, one at a time, and asks whether the tests notice.
 
 python tests/mutants.py [--list] [--only FILE] [--workers N]
 
@@ -46,6 +46,10 @@ LOOP = named(
 GOLDEN = named(
     "test_teaching.py", "golden_curves[small-classes/cooperative]", "golden_curves[small-numbers/omniscient]"
 )
+WALK = named("test_teaching.py", "the_loop_is_algorithm_1_step_by_step[small_map-cooperative]")
+SHARES = named("test_teaching.py", "diagnostics_are_the_shares_of_steps_on_which_theorem_1_holds")
+LINES = named("tasks/test_irl.py", "references_are_the_teachers_return_and_the_mean_that_nothing_moves")
+SHARP = named("tasks/test_irl.py", "the_papers_maps_are_planned_as_sharply_as_it_says")
 LENGTH = named("test_steps.py", "with_a_length_every_method_takes_steps_of_that_length[imt]")
 TIES = named(
     "test_teaching.py",
@@ -99,6 +103,18 @@ GUARDS = {
         "the_teachers_volumes_are_their_formula",
         "the_floor_is_what_no_method_moves",
     ),
+    "tasks/_regression.py": named(
+        "tasks/test_tasks.py",
+        "no_test_row_is_in_the_pool[regression]",
+        "the_teachers_view_is_turned_and_nothing_else[regression]",
+    ),
+    "tasks/_gaussian.py": named(
+        "tasks/test_tasks.py",
+        "no_test_row_is_in_the_pool[gaussian]",
+        "the_teachers_view_is_turned_and_nothing_else[gaussian]",
+    ),
+    "equation/_search.py": named("equation/test_search.py", "a_search_ends_after_thirty_steps"),
+    "theory.py": ("tests/test_theory.py",),
     "mdp/": named(
         "test_mdp.py",
         "survival_is_the_largest_anywhere",
@@ -219,7 +235,23 @@ MUTANTS = (
     Mutant("tasks/_irl_rules.py", "target_losses = -examples.log_policy", "target_losses = examples.log_policy"),
     Mutant("tasks/_irl_rules.py", "jnp.mean(0.5 * jnp.sum(differences", "jnp.mean(jnp.sum(differences"),
     Mutant("tasks/_irl_rules.py", "planning, solution.q, world.reward)", "planning, solution.q, reward)"),
+    Mutant("tasks/_irl_rules.py", "plan(reward).q, reward)", "plan(start).q, reward)", LINES),
+    Mutant("tasks/_irl_rules.py", "jnp.abs(jnp.mean(start - truth.target))", "jnp.abs(jnp.mean(start))", LINES),
+    Mutant("tasks/_irl_rules.py", "log_policy[examples.actions, ", "log_policy[0 * examples.actions, ", WALK),
     Mutant("tasks/_irl.py", "teacher_target[order] = target", "teacher_target[:] = target[order]"),
+    Mutant("tasks/_irl.py", "planning=Planning(sharpness=220.0)", "planning=Planning(sharpness=50.0)", SHARP),
+    Mutant("tasks/_irl.py", "planning=Planning(sharpness=200.0)", "planning=Planning(sharpness=220.0)", SHARP),
+    # rows of the test, rotations
+    Mutant("tasks/_regression.py", ", slice(points // 2, None)", ", slice(points // 2)"),
+    Mutant("tasks/_regression.py", "return x @ turn, np", "return x, np"),
+    Mutant("tasks/_gaussian.py", "= points(), points()", "= [points()] * 2"),
+    Mutant("tasks/_gaussian.py", "rotated(x, target, rng)", "x, target"),
+    # the most steps of a search
+    Mutant("equation/_search.py", "while len(path) < MOST_STEPS", "while len(path) <= MOST_STEPS"),
+    Mutant("equation/_search.py", "for step in range(MOST_STEPS)", "for step in range(MOST_STEPS + 1)"),
+    # the conditions of Theorem 1
+    Mutant("theory.py", "volumes[chosen] >= jnp.max(others)", "volumes[chosen] < jnp.inf", SHARES),
+    Mutant("theory.py", "chosen_is_best & (advantage > 0)", "chosen_is_best", SHARES),
 )  # fmt: skip
 
 
