@@ -114,7 +114,14 @@ GUARDS = {
         "the_teachers_view_is_turned_and_nothing_else[gaussian]",
     ),
     "equation/_search.py": named("equation/test_search.py", "a_search_ends_after_thirty_steps"),
-    "theory.py": ("tests/test_theory.py",),
+    "theory.py": named(
+        "test_theory.py",
+        "local_improvement_is_its_definition",
+        "lipschitz_is_the_steepest_pair_and_copies_tell_nothing",
+        "covering_radius_is_that_of_the_remotest_example",
+        "the_error_allowed_turns_the_corollarys_density_around",
+        "premises_have_a_closed_form_on_a_line",
+    ),
     "mdp/": named(
         "test_mdp.py",
         "survival_is_the_largest_anywhere",
@@ -249,9 +256,12 @@ MUTANTS = (
     # the most steps of a search
     Mutant("equation/_search.py", "while len(path) < MOST_STEPS", "while len(path) <= MOST_STEPS"),
     Mutant("equation/_search.py", "for step in range(MOST_STEPS)", "for step in range(MOST_STEPS + 1)"),
-    # the conditions of Theorem 1
-    Mutant("theory.py", "volumes[chosen] >= jnp.max(others)", "volumes[chosen] < jnp.inf", SHARES),
+    # the conditions of Theorem 1, the premises of its corollary
+    Mutant("theory.py", "volumes[chosen] >= jnp.max(others)", "volumes[chosen] < jnp.inf"),
     Mutant("theory.py", "chosen_is_best & (advantage > 0)", "chosen_is_best", SHARES),
+    Mutant("theory.py", "lr**2 * norm_slope + 4 * lr * loss_slope", "lr * norm_slope + 4 * lr * loss_slope"),
+    Mutant("theory.py", "jnp.max(jnp.min(apart, axis=1))", "jnp.max(apart)"),
+    Mutant("theory.py", "gains > progress + rounding", "gains < progress + rounding"),
 )  # fmt: skip
 
 

@@ -161,7 +161,12 @@ def sweep(condition: Condition, scale: Scale, out: Path, say: Callable[[str], No
 def theory_of(start: str, task: str, scale: Scale, out: Path, *, compute: bool) -> Any:
     """The theory panel of a task, from OUT/theory/ where it is there already."""
     file = out / "theory" / f"{task}-{start.replace(':', '-')}.json"
-    made_with = {"seeds": scale.theory_seeds, "steps": scale.theory_steps, "betas": list(_theory.MULTIPLES)}
+    made_with = {
+        "version": _theory.VERSION,
+        "seeds": scale.theory_seeds,
+        "steps": scale.theory_steps,
+        "betas": list(_theory.MULTIPLES),
+    }
     try:
         content = json.loads(file.read_text())
         if content["made_with"] == made_with:
