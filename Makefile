@@ -6,6 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+TYPES := $(BIN)/mypy
+DOCS_CHECK := $(BIN)/sphinx-build -q -W --keep-going -b dummy docs docs/_build/dummy
+PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal --durations 30 --programs 30
 AXE := build/node/node_modules/axe-core/axe.min.js
 
 # Tests of the mathematics and of the loop.
@@ -20,9 +23,15 @@ run: $(VENV)/.installed
 check: lint types
 	$(BIN)/python -m pytest -n 2 -q $(CORE)
 
-test: $(VENV)/.installed-dev
-	@$(MAKE) --no-print-directory -j2 types docs-check lint tools
-	$(BIN)/python -m pytest -n 3 --dist worksteal --durations 30 --programs 30
+# The type checker and the documentation are checked beside the tests; what they say comes after.
+test: lint tools
+	@mkdir -p build
+	@(nice $(TYPES); types=$$?; nice $(DOCS_CHECK) && exit $$types) >build/checks.txt 2>&1 & checks=$$!; \
+	$(PYTEST); tests=$$?; \
+	wait $$checks; checks=$$?; cat build/checks.txt; \
+	[ $$checks = 0 ] || echo "types or documentation: see above"; \
+	[ $$tests = 0 ] || echo "tests: see above"; \
+	[ $$checks = 0 ] && [ $$tests = 0 ]
 
 test-all: lint types docs-check tools
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
@@ -44,10 +53,10 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/lint-imports
 
 types: $(VENV)/.installed-dev
-	$(BIN)/mypy
+	$(TYPES)
 
 docs-check: $(VENV)/.installed-dev
-	$(BIN)/sphinx-build -q -W --keep-going -b dummy docs docs/_build/dummy
+	$(DOCS_CHECK)
 
 docs: $(VENV)/.installed-dev
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

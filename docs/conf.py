@@ -1,5 +1,7 @@
 """Settings of the documentation: ``sphinx-build -W --keep-going -b html docs docs/_build/html``."""
 
+import logging
+import os
 import re
 import sys
 from pathlib import Path
@@ -17,7 +19,7 @@ project_copyright = f"2026, {author}"
 version = release = __version__
 
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
@@ -29,6 +31,14 @@ exclude_patterns = ["_build"]
 
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+
+# The pages of the tutorial are notebooks: they run when the documentation is built, and again only when they change.
+nb_execution_mode = "cache"
+nb_execution_cache_path = str(Path(__file__).parent / "_build" / "executed")
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
+os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for !ital
+logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 napoleon_use_ivar = True  # fields without a link target of their own: many classes have an lr or a beta
 autodoc_member_order = "bysource"

@@ -1,3 +1,4 @@
+import functools
 import gc
 import os
 from pathlib import Path
@@ -7,7 +8,7 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1]
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
 # Threads of NumPy's products wait for each other by spinning: beside other workers that is all they do.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Compilation takes most of the tests' time, and most programs run for a moment only; see ``optimised`` below.
+# Compilation takes most of the tests' time, and most programs run for a moment only; see ``optimised`` and ``fast``.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
 import matplotlib as mpl
@@ -73,17 +74,28 @@ def x64():
     jax.config.update("jax_enable_x64", False)
 
 
+@functools.cache
+def _compiled_with(plain, donated, level, emitters):
+    options = {"xla_backend_optimization_level": level, "xla_cpu_use_fusion_emitters": emitters}
+    return jax.jit(plain, static_argnums=0, donate_argnums=donated, compiler_options=options)
+
+
 @pytest.fixture
 def optimised(monkeypatch):
-    """The teaching loop compiled as users have it, for tests that teach for long or look at every digit."""
+    """The teaching loop compiled as users have it, for tests that look at every digit."""
     from ital.reproduce import _theory
     from ital.teaching import _block
 
-    usual = {"xla_backend_optimization_level": 3, "xla_cpu_use_fusion_emitters": True}
     for module, name, donated in ((_block, "run_block", 2), (_theory, "_promised", None)):
-        plain = getattr(module, name).__wrapped__
-        compiled = jax.jit(plain, static_argnums=0, donate_argnums=donated, compiler_options=usual)
-        monkeypatch.setattr(module, name, compiled)
+        monkeypatch.setattr(module, name, _compiled_with(getattr(module, name).__wrapped__, donated, 3, True))
+
+
+@pytest.fixture
+def fast(monkeypatch):
+    """The teaching loop as fast as users have it, compiled in half the time, for tests that teach for long."""
+    from ital.teaching import _block
+
+    monkeypatch.setattr(_block, "run_block", _compiled_with(_block.run_block.__wrapped__, 2, 1, False))
 
 
 @pytest.fixture

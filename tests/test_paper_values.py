@@ -5,7 +5,7 @@ import pytest
 import ital
 from ital import learners
 
-pytestmark = pytest.mark.usefixtures("optimised")
+pytestmark = pytest.mark.usefixtures("fast")
 
 # Final distance / start distance of an independent run, and how far a mean over 20 seeds may lie off: twice its
 # standard error, and the rounding of what is written here; uniform starts were run with 10 seeds.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         teachers,
         teaching,
         theory,
+        torch,
         tuning,
         volume,
     )
@@ -66,6 +67,7 @@ __all__ = [
     "teachers",
     "teaching",
     "theory",
+    "torch",
     "tuning",
     "volume",
     "watch",

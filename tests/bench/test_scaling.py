@@ -1,3 +1,4 @@
+import functools
 import json
 
 import jax
@@ -10,6 +11,8 @@ from ital.bench import _limits, scaling
 from ital.cli import main
 from tests.worlds import small_classes, small_numbers
 
+MANY = 300_000  # rows: so many that the tens of MB by which runs differ do not count
+memory = functools.cache(scaling.memory)  # each is a process that compiles for itself
 LIMITS = _limits.Limits({1000: 4e9, 100_000: 2e9, 10_000_000: 1e9}, arithmetic=1e10, loop=1e-6, kernel=1e-7)
 
 
@@ -19,7 +22,9 @@ def small(monkeypatch):
     monkeypatch.setattr(scaling, "TASKS", {"gaussian": small_classes})
     monkeypatch.setattr(scaling, "LANES", (8, 16))
     monkeypatch.setattr(scaling, "ROWS", (1000,))
-    monkeypatch.setattr(scaling, "MEMORY_ROWS", (1000,))
+    monkeypatch.setattr(scaling, "MEMORY_ROWS", (MANY,))
+    monkeypatch.setattr(scaling, "memory", memory)
+    monkeypatch.setattr(scaling, "_together", functools.partial(scaling._together, seconds=0.1))
     monkeypatch.setattr(scaling, "WORKERS", (1,))
     monkeypatch.setattr(scaling, "ENOUGH", 0.01)
     monkeypatch.setattr(_limits, "measure_limits", lambda: LIMITS)
@@ -36,8 +41,9 @@ def test_the_command_measures_writes_and_draws(small, capsys, tmp_path):
     assert [point["lanes"] for point in report["lanes"]["gaussian"]] == [8, 16]
     assert [point["rows"] for point in report["rows"]] == [1000]
     assert len(report["load"]) == 2
-    (memory,) = report["memory"]
-    assert memory["pool_bytes"] == 2 * 1000 * 101 * 4
+    (above,) = report["memory"]
+    assert above["pool_bytes"] == 2 * MANY * 101 * 4
+    assert above["above_empty_bytes"] == memory(MANY)["peak_bytes"] - memory(100)["peak_bytes"]
     (together,) = report["workers"]
     assert together["steps_per_second"] > 0
     for point in (*report["lanes"]["gaussian"], *report["rows"]):
@@ -47,7 +53,7 @@ def test_the_command_measures_writes_and_draws(small, capsys, tmp_path):
     scaling._print(report)
     out = capsys.readouterr().out
     assert "gaussian, 16 lanes" in out
-    assert "1,000 rows" in out
+    assert f"{MANY:,} rows" in out
     assert len(figures.plot_scaling(report).axes) == 4
 
 
@@ -109,13 +115,13 @@ def test_limits_are_positive(monkeypatch):
 
 def share_of_pool(rows):
     """Peak memory above that of an almost empty run, in units of the pool (both views)."""
-    empty, full = scaling.memory(100), scaling.memory(rows)
+    empty, full = memory(100), memory(rows)
     assert full["pool_bytes"] == 2 * rows * 101 * 4
     return (full["peak_bytes"] - empty["peak_bytes"]) / full["pool_bytes"]
 
 
 def test_a_pool_stays_below_twice_its_bytes():
-    assert 0.9 < share_of_pool(300_000) < 2  # so many rows that the tens of MB by which runs differ do not count
+    assert 0.9 < share_of_pool(MANY) < 2
 
 
 @pytest.mark.slow

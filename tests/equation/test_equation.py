@@ -1,3 +1,4 @@
+import math
 from collections import Counter
 from fractions import Fraction
 
@@ -91,14 +92,14 @@ def test_every_operation_keeps_the_solutions(equation):
 
 @given(EQUATIONS | FEW)
 def test_the_simplifier_ends_in_canonical_form_and_says_each_step(equation):
-    steps = eq.simplify(equation, factors_again=True)
+    steps = eq.simplify(equation)
     end = steps[-1].equation if steps else equation
     assert same_solutions(equation, end)
     assert end.right == ()
     monomials = [term.monomial for term in end.left]
     assert monomials == sorted(set(monomials), reverse=True)
     assert all(term.denominator == 1 for term in end.left)
-    assert eq.simplify(end, factors_again=True) == []
+    assert eq.simplify(end) == []
     before = equation
     for step in steps:  # each is one operation of the search, but for scales beyond its reach
         assert step.equation != before
@@ -108,10 +109,21 @@ def test_the_simplifier_ends_in_canonical_form_and_says_each_step(equation):
 
 
 @given(EQUATIONS | FEW)
-def test_without_the_second_pass_a_second_run_only_cancels_a_factor_and_nothing_else(equation):
-    steps = eq.simplify(equation)
-    again = eq.simplify(steps[-1].equation if steps else equation)
-    assert [step.operation for step in again] in ([], ["cancel common factors"])
+def test_a_simplified_equation_has_no_common_factor(equation):
+    for start in (
+        equation,
+        Equation(tuple(t._replace(numerator=6 * t.numerator) for t in equation.left), equation.right),
+    ):
+        end = eq.simplified(start)
+        assert not end.left or math.gcd(*(term.numerator for term in end.left)) == 1
+        assert eq.trajectory(start)[-1].equation == end
+
+
+def test_a_factor_that_a_merge_brings_about_is_cancelled_last():
+    steps = eq.simplify(eq.parse("x + x = 2"))
+    assert [(step.operation, eq.as_typed(step.equation)) for step in steps] == [
+        ("merge", "2x = 2"), ("move", "2x - 2 = 0"), ("cancel common factors", "x - 1 = 0"),
+    ]  # fmt: skip
 
 
 @given(EQUATIONS)

@@ -1,6 +1,7 @@
 import itertools
 
 import numpy as np
+import pytest
 
 from ital import equation as eq
 from ital.equation import _pairs
@@ -30,19 +31,38 @@ def test_pairs_are_what_was_decided():
     rng = np.random.default_rng([0, 0])
     equations = {written: eq.parse(written) for written in pairs.texts}
     assert len(set(pairs.texts)) == len(pairs.texts)
-    assert len(pairs.high) == len(pairs.low) == len(pairs.positive) == len(pairs.operations)
+    assert len(pairs.high) == len(pairs.low) == len(pairs.kinds) == len(pairs.operations)
     first = eq.trajectory(eq.random_equation(rng))
     expected = [(eq.text(b.equation), eq.text(a.equation)) for a, b in itertools.pairwise(first)]
-    positives = [(pairs.texts[h], pairs.texts[low]) for h, low, p in zip(*pairs[1:4], strict=True) if p]
+    of_kind = {
+        kind: [(pairs.texts[h], pairs.texts[low]) for h, low, k in zip(*pairs[1:4], strict=True) if k == kind]
+        for kind in ("next", "later", "other")
+    }
+    positives = of_kind["next"]
     assert positives[: len(expected)] == expected
     following = {}
     for high, low in positives:
         following.setdefault(low, set()).add(high)
-    for h, low, p in zip(pairs.high, pairs.low, pairs.positive, strict=True):
-        if not p:  # a successor of the state, and not the next one
-            above, below = pairs.texts[h], pairs.texts[low]
-            assert equations[below] in {step.equation for step in eq.successors(equations[above])}
-            assert below not in following.get(above, set())
-    negatives = np.sum(~pairs.positive)
+    for above, below in of_kind["other"]:  # a successor of the state, and not the next one
+        assert equations[below] in {step.equation for step in eq.successors(equations[above])}
+        assert below not in following.get(above, set())
     states = len(positives) + 40
-    assert 1.3 * states < negatives < 1.8 * states  # one or two for each
+    assert 1.3 * states < len(of_kind["other"]) < 1.8 * states  # one or two for each
+
+
+def test_a_later_state_is_any_that_follows_in_the_trajectory():
+    written = {}
+    for chunk in range(30):  # one trajectory each: the first that a chunk draws
+        states = [eq.text(s.equation) for s in eq.trajectory(eq.random_equation(np.random.default_rng([0, chunk])))]
+        pairs = eq.some_pairs(0, chunk, count=1)
+        later = pairs.kinds == "later"
+        low = [pairs.texts[i] for i in pairs.low[later]]
+        assert low == states[:-1]
+        for below, above in zip(low, pairs.high[later], strict=True):
+            ahead = states.index(pairs.texts[above]) - states.index(below)
+            written.setdefault(len(states) - 1 - states.index(below), []).append(ahead)
+    for longest, steps in written.items():
+        assert min(steps) >= 1
+        assert max(steps) <= longest
+    assert set(written[3]) == {1, 2, 3}
+    assert np.mean(written[3]) == pytest.approx(2, abs=0.6)

@@ -1,5 +1,7 @@
 import sys
+from unittest import mock
 
+import equinox as eqx
 import numpy as np
 import pytest
 
@@ -8,13 +10,17 @@ from ital.features import _build, _extractors, _get, _training
 from tests.features import data
 
 EPOCHS = 12
+# So many steps take longer than to compile them well.
+WELL = {"xla_backend_optimization_level": 1}
+steps_of = eqx.filter_jit(_training._steps_of.__wrapped__, donate="all-except-first", compiler_options=WELL)
 
 
 def build(folder, out, **options):
     shown = []
-    file = features.build(
-        "mnist", folder, out, epochs=EPOCHS, show=lambda done, text: shown.append((done, text)), **options
-    )
+    with mock.patch.object(_training, "_steps_of", steps_of):
+        file = features.build(
+            "mnist", folder, out, epochs=EPOCHS, show=lambda done, text: shown.append((done, text)), **options
+        )
     return features.load(file), shown
 
 
@@ -117,7 +123,7 @@ def test_tiny_imagenet_is_built_from_its_folders(tmp_path, monkeypatch):
         made.append(network)
         return mean_colours(network)
 
-    source = lambda *arguments: _build._extracted(make, 16, *arguments)  # noqa: E731
+    source = lambda *arguments: _build._extracted(make, lambda network: 16, *arguments)  # noqa: E731
     monkeypatch.setitem(_build.KINDS, "tiny-imagenet", kind._replace(source=source))
     folder = data.write_tiny_imagenet(tmp_path / "data")
     loaded = features.load(features.build("tiny-imagenet", folder, tmp_path / "t.npz", epochs=30))

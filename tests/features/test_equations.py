@@ -23,8 +23,11 @@ def pairs():
 def test_pairs_are_those_of_the_trajectories(pairs):
     made = eq.some_pairs(5, 0, 20)
     texts = eq.encode(made.texts)
-    np.testing.assert_array_equal(pairs.codes[pairs.positives[:, 0]], texts[made.high[made.positive]])
-    np.testing.assert_array_equal(pairs.codes[pairs.negatives[:, 1]], texts[made.low[~made.positive]])
+    for places, kind in ((pairs.consecutive, "next"), (pairs.later, "later"), (pairs.negatives, "other")):
+        np.testing.assert_array_equal(pairs.codes[places[:, 0]], texts[made.high[made.kinds == kind]])
+        np.testing.assert_array_equal(pairs.codes[places[:, 1]], texts[made.low[made.kinds == kind]])
+    assert pairs.positives("consecutive") is pairs.consecutive
+    assert pairs.positives("any") is pairs.later
     both = _equations.joined([pairs, pairs])
     np.testing.assert_array_equal(both.codes[both.negatives], np.concatenate([pairs.codes[pairs.negatives]] * 2))
 
@@ -37,7 +40,7 @@ def test_more_negatives_where_asked_for():
 def test_loss_is_the_sum_of_two_mean_hinges(pairs):
     network = Network(6, jax.random.key(0))
     values = np.asarray(features_of(network)(pairs.codes) @ network.value, np.float64)
-    up, down = pairs.positives[:7], pairs.negatives[:11]
+    up, down = pairs.later[:7], pairs.negatives[:11]
     hinge = lambda p: np.maximum(0, 1 - (values[p[:, 0]] - values[p[:, 1]])).mean()  # noqa: E731
     expected = hinge(up) + hinge(down) + 0.25 * np.sum(np.asarray(network.value, np.float64) ** 2)
     loss = loss_of(network, jnp.asarray(pairs.codes), jnp.asarray(up), jnp.asarray(down), 0.5)
@@ -51,8 +54,10 @@ def test_accuracy_counts_pairs_by_operation(pairs):
     is_move = pairs.negative_operations == "move"
     of_moves = values[pairs.negatives[is_move, 0]] > values[pairs.negatives[is_move, 1]]
     assert report["negatives by operation"]["move"] == {"accuracy": of_moves.mean(), "pairs": is_move.sum()}
-    swapped = EncodedPairs(pairs.codes, pairs.positives[:, ::-1], pairs.negatives[:, ::-1], *pairs[3:])
-    assert _equations.pair_accuracy(network, swapped)["all"] == pytest.approx(1 - report["all"], abs=0.02)
+    swapped = EncodedPairs(pairs.codes, *(places[:, ::-1] for places in pairs[1:4]), *pairs[4:])
+    other_way = _equations.pair_accuracy(network, swapped)
+    for kind in ("all", "any later"):
+        assert other_way[kind] == pytest.approx(1 - report[kind], abs=0.02)
 
 
 class Stop(Exception):
@@ -95,9 +100,9 @@ def test_build_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
 
 def test_training_lowers_the_loss(pairs, tmp_path):
     def loss(network):
-        return float(loss_of(network, *map(jnp.asarray, pairs[:3]), 0.0))
+        return float(loss_of(network, *map(jnp.asarray, (pairs.codes, pairs.later, pairs.negatives)), 0.0))
 
-    recipe = SMALL._replace(epochs=6, batch=128, rate=3e-3)
+    recipe = SMALL._replace(epochs=6, batch=128, rate=3e-3, positives="any")
     trained = _equations.train(5, pairs, recipe, seed=0, checkpoint=tmp_path / "5.eqx", show=lambda done, text: None)
     assert loss(trained) < 0.9 * loss(Network(5, jax.random.key(0)))
 
@@ -105,6 +110,14 @@ def test_training_lowers_the_loss(pairs, tmp_path):
 def test_data_is_refused(tmp_path):
     with pytest.raises(InputError, match="need no data"):
         features.build("equation", tmp_path, tmp_path / "e.npz")
+
+
+def test_positives_are_those_of_equations(tmp_path):
+    with pytest.raises(InputError, match="consecutive or any, not 'some'"):
+        features.build("equation", out=tmp_path / "e.npz", positives="some")
+    with pytest.raises(InputError, match="mnist has none"):
+        features.build("mnist", out=tmp_path / "m.npz", positives="any")
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_shipped_networks_simplify_and_the_card_says_how_well():

@@ -16,6 +16,7 @@ from sklearn.preprocessing import StandardScaler
 
 import ital
 from ital.errors import InputError
+from ital.models import linear
 from ital.tasks import from_arrays, from_table
 from tests.typed import ital as type_in
 
@@ -245,6 +246,8 @@ def test_one_view_is_shared():
             {"y": CLASSES, "teacher_target": LogisticRegression().fit(X, CLASSES + 1)},
             r"^teacher_target knows the classes",
         ),
+        ((X,), {"y": CLASSES, "model": lambda loss: loss}, "^model must be a function that makes"),
+        ((X,), {"y": CLASSES, "model": linear, "learner_target": Ridge()}, "^learner_target .* leave it out"),
     ],
 )
 def test_an_input_error_is_one_line_that_names_the_argument(arguments, options, message):

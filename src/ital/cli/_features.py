@@ -33,17 +33,27 @@ def build(
         Path | None, typer.Option(help="File to write (default: in the user's data folder, where tasks find it).")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
+    positives: Annotated[
+        str | None,
+        typer.Option(help="For equation: which later states count as better, consecutive (the default) or any."),
+    ] = None,
     device: PLATFORM = None,
 ) -> None:
     """Train the networks of a task and store the features they compute. Interrupted builds resume."""
     set_up_jax(device)
-    from ital import features
+    from ital import experiments, features
     from ital._progress import show_progress
 
     with contextlib.ExitStack() as stack:
         begin = functools.cache(lambda: stack.enter_context(show_progress(f"{name}: features", 1000)))
         file = features.build(
-            name, data, out, seed=seed, show=lambda done, text: begin()(round(1000 * done), f"features of {text}")
+            name,
+            data,
+            out,
+            seed=seed,
+            positives=positives,
+            show=lambda done, text: begin()(round(1000 * done), f"features of {text}"),
+            scale=experiments.scaled_for,
         )
     for line in features.check(file):
         print(line)

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ital.equation._equation import LONGEST, text
+from ital.equation._equation import LONGEST, Equation, text
 from ital.equation._random import random_equation, trajectory
-from ital.equation.operations import successors
+from ital.equation.operations import Rewrite, distinct_steps
 
 CHUNK = 1000
+NEXT, LATER, OTHER = "next", "later", "other"  # kinds of pairs
 SYMBOLS = " +-/0123456789=^xyz"  # 19; 0 is padding, symbol i has the code i + 1
 T = TypeVar("T")
 
@@ -84,22 +85,24 @@ class Pairs(NamedTuple):
         texts: texts of the states, each once.
         high: places in ``texts`` of the higher states.
         low: places in ``texts`` of the lower states.
-        positive: whether the two are consecutive; else ``low`` is a random successor of ``high``.
-        operations: what led from one to the other.
+        kinds: "next": ``high`` follows ``low`` in a trajectory; "later": it comes any number of steps after it;
+            "other": ``low`` is a random successor of ``high`` that the trajectory does not go to.
+        operations: what led from one to the other; of a "later" pair, what led to ``high``.
     """
 
     texts: list[str]
     high: np.ndarray
     low: np.ndarray
-    positive: np.ndarray
+    kinds: np.ndarray
     operations: list[str]
 
 
 def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> Pairs:
     """The pairs of a chunk of trajectories.
 
-    Positives: each state below the next. Negatives: below each state one random successor other than the next (two in
-    the second half of the trajectory), below the last state two.
+    Positives of two kinds: each state below the next, and each below one drawn from all later states of its trajectory.
+    Negatives: below each state one random successor other than the next (two in the second half of the trajectory),
+    below the last state two.
 
     Args:
         seed: seed of the random equations.
@@ -112,27 +115,35 @@ def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> 
     """
     rng = np.random.default_rng([seed, chunk])
     places: dict[str, int] = {}
-    pairs: list[tuple[int, int, bool]] = []
-    operations: list[str] = []
+    pairs: list[tuple[int, int, str, str]] = []
 
     def place(written: str) -> int:
         return places.setdefault(written, len(places))
 
     for _ in range(count):
         states = trajectory(random_equation(rng))
+        along = [place(text(state.equation)) for state in states]
         for i, state in enumerate(states):
-            here = place(text(state.equation))
-            following = states[i + 1] if i + 1 < len(states) else None
-            if following is not None:
-                pairs.append((place(text(following.equation)), here, True))
-                operations.append(following.operation)
-            others = [s for s in successors(state.equation) if following is None or s.equation != following.equation]
-            number = min(len(others), times * (2 if following is None or 2 * i >= len(states) else 1))
-            for pick in rng.choice(len(others), number, replace=False).tolist() if others else ():
-                pairs.append((here, place(text(others[pick].equation)), False))
-                operations.append(others[pick].operation)
-    high, low, positive = zip(*pairs, strict=True)
-    return Pairs(list(places), np.asarray(high), np.asarray(low), np.asarray(positive), operations)
+            last = i + 1 == len(states)
+            if not last:
+                later = int(rng.integers(i + 1, len(states)))
+                pairs.append((along[i + 1], along[i], NEXT, states[i + 1].operation))
+                pairs.append((along[later], along[i], LATER, states[later].operation))
+            number = times * (2 if last or 2 * i >= len(states) else 1)
+            for written, operation in _others(state.equation, None if last else states[i + 1].equation, number, rng):
+                pairs.append((along[i], place(written), OTHER, operation))
+    high, low, kinds, operations = zip(*pairs, strict=True)
+    return Pairs(list(places), np.asarray(high), np.asarray(low), np.asarray(kinds), list(operations))
+
+
+def _others(
+    equation: Equation, following: Equation | None, number: int, rng: np.random.Generator
+) -> list[tuple[str, str]]:
+    """Texts and operations of random successors other than ``following``, as many as asked for where there are."""
+    steps = [step for step in distinct_steps(equation) if step.equation != following]
+    shuffled: Iterator[Rewrite] = (steps[i] for i in rng.permutation(len(steps)).tolist())
+    written = ((text(step.equation), step.operation) for step in shuffled)
+    return list(itertools.islice((other for other in written if len(other[0]) <= LONGEST), number))
 
 
 def in_parallel(make: Callable[..., T], seed: int, chunks: Sequence[int], workers: int, **options: Any) -> Iterator[T]:

@@ -8,19 +8,17 @@ from ital.equation._equation import Equation, Monomial
 from ital.equation.operations import Rewrite
 
 
-def simplify(equation: Equation, *, factors_again: bool = False) -> list[Rewrite]:
+def simplify(equation: Equation) -> list[Rewrite]:
     """The steps of the simplification; operations that would change nothing are left out.
 
     Args:
         equation: the equation to simplify.
-        factors_again: cancel common factors once more before the terms are ordered (0.16 % of random equations end with
-            one otherwise).
 
     Returns:
         The steps in order.
     """
     done: list[Rewrite] = []
-    for step in _simplifying(equation, factors_again):
+    for step in _simplifying(equation):
         if step.equation != equation:
             done.append(step)
             equation = step.equation
@@ -34,12 +32,13 @@ def simplified(equation: Equation) -> Equation:
         equation: the equation to simplify.
 
     Returns:
-        The canonical form ``… = 0``.
+        The canonical form ``… = 0``: integers without a common factor above 1, monomials in descending lexicographic
+        order.
     """
     return next((step.equation for step in reversed(simplify(equation))), equation)
 
 
-def _simplifying(equation: Equation, factors_again: bool) -> Iterator[Rewrite]:
+def _simplifying(equation: Equation) -> Iterator[Rewrite]:
     def apply(operation: str, result: Equation | None) -> Iterator[Rewrite]:
         nonlocal equation
         if result is not None:
@@ -55,8 +54,6 @@ def _simplifying(equation: Equation, factors_again: bool) -> Iterator[Rewrite]:
             yield from apply("scale", operations.scale(equation, place, _factor(equation, place, first, second)))
         yield from apply("merge", operations.merge(equation, first, second))
     yield from apply("cancel denominators", operations.cancel_denominators(equation))
-    if factors_again:
-        yield from apply("cancel common factors", operations.cancel_factors(equation))
     for slot, monomial in enumerate(sorted(_places(equation), reverse=True)):
         place = _places(equation)[monomial][0]
         split = len(equation.left)
@@ -64,6 +61,7 @@ def _simplifying(equation: Equation, factors_again: bool) -> Iterator[Rewrite]:
             yield from apply("move", operations.move_to_left(equation, place - split, slot))
         elif place != slot:
             yield from apply("move", operations.move_within_left(equation, place, slot))
+    yield from apply("cancel common factors", operations.cancel_factors(equation))  # merging may bring one about
 
 
 def _places(equation: Equation) -> dict[Monomial, list[int]]:

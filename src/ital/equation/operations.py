@@ -165,8 +165,14 @@ def successors(equation: Equation) -> list[Rewrite]:
 
 def successors_by_text(equation: Equation) -> dict[str, Rewrite]:
     """:func:`successors`, each under its text."""
-    by_text: dict[str, Rewrite] = {}
+    written = ((text(step.equation), step) for step in distinct_steps(equation))
+    return {result: step for result, step in written if len(result) <= LONGEST}
+
+
+def distinct_steps(equation: Equation) -> list[Rewrite]:
+    """:func:`successors`, those that are too long among them: quicker where few are ever written."""
+    results: dict[Equation, Rewrite] = {}
     for step in steps(equation):
-        by_text.setdefault(text(step.equation), step)
-    by_text.pop(text(equation), None)
-    return {written: step for written, step in by_text.items() if len(written) <= LONGEST}
+        results.setdefault(step.equation, step)
+    results.pop(equation, None)
+    return list(results.values())

@@ -9,6 +9,7 @@ from ital.experiments._settings import Settings
 from ital.experiments._store import Damaged, load_curves, save_curves
 from ital.experiments._sweep import Sweep, load_sweep, sweep
 from ital.experiments._table import print_failures, print_outcome, print_sweep
+from ital.experiments._view_scale import average_beta, scaled, scaled_for
 
 __all__ = [
     "LARGE_SWEEP",
@@ -18,6 +19,7 @@ __all__ = [
     "Outcome",
     "Settings",
     "Sweep",
+    "average_beta",
     "between_methods",
     "between_runs",
     "cluster",
@@ -32,5 +34,7 @@ __all__ = [
     "redraw",
     "run",
     "save_curves",
+    "scaled",
+    "scaled_for",
     "sweep",
 ]

@@ -37,7 +37,8 @@ class Kind(NamedTuple):
     """A feature file that can be built: its networks (the learner's first), how to load, make and train them.
 
     ``load(folder)`` reads the data; ``source(data, network, working, show)`` is what that network is trained on;
-    ``make(network, classes, inputs)`` returns its constructor; ``card`` describes the data.
+    ``make(network, classes, inputs)`` returns its constructor; ``card`` describes the data. Where ``beta`` is given,
+    the scale of the views is chosen for it.
     """
 
     networks: tuple[str, ...]
@@ -48,6 +49,7 @@ class Kind(NamedTuple):
     card: dict[str, Any]
     rows: int = 20_000
     top: tuple[int, ...] = (1,)
+    beta: float | None = None
 
 
 def _images(data: _formats.Images, network: str, working: Path, show: Show) -> Source:
@@ -62,33 +64,40 @@ def _cnn(constructor: str, network: str, data: _formats.Images) -> Callable[...,
 
 def _extracted(
     make: Callable[[str, str], _extractors.Extractor],
-    size: int,
+    size: Callable[[str], int],
     data: _formats.Photos,
     network: str,
     working: Path,
     show: Show,
 ) -> Source:
-    """Features of all pictures by the frozen network, and of the mirrored training pictures for training, scaled to
-    mean 0 and deviation 1 over the training rows.
+    """Features of all pictures by the frozen network, scaled to mean 0 and deviation 1 over the training rows.
+
+    A row is the mean of a picture and its mirror image. Networks are trained on both of them as well.
     """
     import jax
 
     device = "cpu" if jax.default_backend() == "cpu" else "cuda"
     # One network for all splits, none if all are there already.
     extractor = functools.cache(lambda: make(network, device))
-    splits = {"train": (data.train, False), "mirrored": (data.train, True), "test": (data.test, False)}
-    total, before, features = sum(len(files) for files, _ in splits.values()), 0, {}
-    for split, (files, mirrored) in splits.items():
+    splits = [(split, files, mirrored) for split, files in (("train", data.train), ("test", data.test))
+              for mirrored in (False, True)]  # fmt: skip
+    total, before, features = sum(len(files) for _, files, _ in splits), 0, {}
+    for split, files, mirrored in splits:
         first, share = before / total, len(files) / total
         tell = lambda done, first=first, share=share: show(first + share * done, "extracting")  # noqa: E731
-        features[split] = _extractors.extract_all(
-            extractor, files, size, working / f"{network}-{split}", tell, mirrored=mirrored
+        keep = working / f"{network}-{split}{'-mirrored' * mirrored}"
+        features[split, mirrored] = _extractors.extract_all(
+            extractor, files, size(network), keep, tell, mirrored=mirrored
         ).astype(np.float32)
         before += len(files)
-    mean, deviation = features["train"].mean(axis=0), features["train"].std(axis=0) + 1e-3
-    train, mirrored, test = ((part - mean) / deviation for part in features.values())
+    mean, deviation = features["train", False].mean(axis=0), features["train", False].std(axis=0) + 1e-3
+    plain, mirrored_rows, test, mirrored_test = ((part - mean) / deviation for part in features.values())
     return Source(
-        np.concatenate([train, mirrored]), np.concatenate([data.train_y] * 2), test, data.test_y, len(data.train)
+        np.concatenate([(plain + mirrored_rows) / 2, plain, mirrored_rows]),
+        np.concatenate([data.train_y] * 3),
+        (test + mirrored_test) / 2,
+        data.test_y,
+        len(data.train),
     )
 
 
@@ -102,7 +111,7 @@ _TINY = {
     "data": "Tiny ImageNet: the training images in the folder given, and its 10,000 validation images as test set.",
     "caution": "Tiny ImageNet is drawn from ImageNet, on which the extractors were trained: accuracies are flattered.",
 }
-_MLP = {"epochs": 40, "batch": 256, "rate": 4e-3, "optimiser": "adam", "weight_decay": 3.0}
+_MLP = {"epochs": 60, "batch": 256, "rate": 3e-3, "optimiser": "adam", "weight_decay": 0.01}
 
 KINDS: dict[str, Kind] = {
     "mnist": Kind(
@@ -117,15 +126,16 @@ KINDS: dict[str, Kind] = {
     ),
     "tiny-imagenet": Kind(
         ("lite1", "lite0", "lite2"), _formats.tiny_imagenet,
-        functools.partial(_extracted, _extractors.efficientnet_lite, 128), functools.partial(_mlp, 1280), _MLP,
-        {**_TINY, "extractors": "EfficientNet-Lite with ImageNet weights, pictures resized to 128 pixels."},
-        top=(1, 5),
+        functools.partial(_extracted, _extractors.efficientnet_lite, _extractors.LITE_SIZES.__getitem__),
+        functools.partial(_mlp, 1280), _MLP,
+        {**_TINY, "extractors": "EfficientNet-Lite with ImageNet weights, pictures of 224, 240 and 260 pixels."},
+        top=(1, 5), beta=1000.0,
     ),
     "tiny-imagenet-vgg": Kind(
         ("16", "13", "19"), _formats.tiny_imagenet,
-        functools.partial(_extracted, _extractors.vgg, 224), functools.partial(_mlp, 4096), _MLP,
+        functools.partial(_extracted, _extractors.vgg, lambda network: 224), functools.partial(_mlp, 4096), _MLP,
         {**_TINY, "extractors": "VGG with batch norm and ImageNet weights, pictures resized to 224 pixels."},
-        top=(1, 5),
+        top=(1, 5), beta=1000.0,
     ),
 }  # fmt: skip
 
@@ -138,7 +148,9 @@ def build(
     seed: int = 0,
     rows: int | None = None,
     epochs: int | None = None,
+    positives: str | None = None,
     show: Show = lambda done, text: None,
+    scale: Callable[[Features, float], Features] = lambda features, beta: features,
 ) -> Path:
     """Train the networks of ``name`` and write their feature file.
 
@@ -151,7 +163,11 @@ def build(
         seed: seed of the training and of the choice of rows.
         rows: number of training rows in the file; None for the usual number.
         epochs: number of epochs; None for the usual number.
+        positives: for ``equation``, the states that are valued above each state of a trajectory in training: the next
+            one ("consecutive", the default), or "any" later one.
         show: called with the share that is done and what is being done.
+        scale: ``scale(features, beta)`` scales the views of a file whose scale depends on the task's β, before it is
+            written; the command passes :func:`ital.experiments.scaled_for`.
 
     Returns:
         The file.
@@ -171,7 +187,11 @@ def build(
     if name == "equation":
         if data is not None:
             raise InputError("features of equations need no data: their trajectories are generated")
-        return with_extra("_equations").build(out, seed=seed, show=show)
+        _equations = with_extra("_equations")
+        recipe = _equations.EquationRecipe() if positives is None else _equations.EquationRecipe(positives=positives)
+        return Path(_equations.build(out, seed=seed, recipe=recipe, show=show))
+    if positives is not None:
+        raise InputError(f"positives are states of equations: {name} has none")
     data_set = name.removesuffix("-pixels")
     folder = data_folder(data_set) if data is None else data
     if not folder.is_dir():
@@ -218,7 +238,7 @@ def build(
         if not (np.isfinite(views[network]).all() and np.isfinite(layers[network]).all()):
             raise InputError(f"the training of {name} {network} diverged; {working} has what led there")
     features = Features(card, labels[kept].astype(small), views, layers, test_labels.astype(small), test_views)
-    save(features, out)
+    save(features if kind.beta is None else scale(features, kind.beta), out)
     shutil.rmtree(working, ignore_errors=True)
     return out
 

@@ -14,6 +14,7 @@ import numpy as np
 from ital.errors import InputError
 from ital.features._formats import in_batches, read_photo
 
+LITE_SIZES = {"lite0": 224, "lite1": 240, "lite2": 260}  # pixels of the pictures that each was made for
 Extractor = Callable[[np.ndarray], np.ndarray]  # bytes (B, size, size, 3) -> features (B, D)
 
 

@@ -84,13 +84,13 @@ def cifar_cnn(depth: int, key: PRNGKeyArray, side: int = 32) -> Classifier:
     return _network(layers, 32, 10, next(keys))
 
 
-def bottleneck_mlp(inputs: int, classes: int, key: PRNGKeyArray, dropout: float = 0.3) -> Classifier:
-    """Dense 500, 250 (ReLU and dropout after each), 10 (linear), then a linear layer to the classes."""
+def bottleneck_mlp(inputs: int, classes: int, key: PRNGKeyArray, dropout: float = 0.5) -> Classifier:
+    """Dense 500, 250 and 10, ReLU after each and dropout between, then a linear layer to the classes."""
     keys = jax.random.split(key, 4)
     relu, drop = eqx.nn.Lambda(jax.nn.relu), eqx.nn.Dropout(dropout)
     layers = [
         eqx.nn.Linear(inputs, 500, key=keys[0]), relu, drop,
         eqx.nn.Linear(500, 250, key=keys[1]), relu, drop,
-        eqx.nn.Linear(250, 10, key=keys[2]),
+        eqx.nn.Linear(250, 10, key=keys[2]), relu,
     ]  # fmt: skip
     return _network(layers, 10, classes, keys[3])

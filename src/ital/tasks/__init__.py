@@ -9,7 +9,7 @@ from ital.errors import InputError
 from ital.tasks._arrays import describe_data, from_arrays
 from ital.tasks._base import Exam, Metric, Picture, Rules, Task, TeacherSide, Truth, World, copies, stack_worlds
 from ital.tasks._gaussian import gaussian
-from ital.tasks._images import cifar10, from_features, mnist, tiny_imagenet, tiny_imagenet_vgg
+from ital.tasks._images import cifar10, from_features, mnist, pool_of, tiny_imagenet, tiny_imagenet_vgg
 from ital.tasks._irl import irl, irl_dense, irl_sparse, irl_tabular
 from ital.tasks._irl_rules import Demonstrations, TrueWorld, implicit_gradients, irl_rules
 from ital.tasks._neural import mlp, mnist_mlp
@@ -91,6 +91,7 @@ __all__ = [
     "mlp",
     "mnist",
     "mnist_mlp",
+    "pool_of",
     "regression",
     "simplification",
     "stack_worlds",

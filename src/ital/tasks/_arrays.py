@@ -2,13 +2,16 @@
 
 import hashlib
 import sys
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ital import losses
+from ital._checks import shown
 from ital.errors import InputError
-from ital.models import Init
+from ital.losses import Loss
+from ital.models import Init, Model
 from ital.tasks._base import Task
 from ital.tasks._labels import Labels, dense, encode, encode_like
 from ital.tasks._pool import Pool, from_pool
@@ -44,6 +47,7 @@ def from_arrays(
     l2: float = 1.0,
     teacher_target: Any = None,
     learner_target: Any = None,
+    model: Callable[[Loss], Model] | None = None,
     beta: float | str = "auto",
     init: str | Init | None = None,
     eval_every: int = 10,
@@ -74,6 +78,8 @@ def from_arrays(
             or ``LogisticRegression(C=1/l2)``.
         teacher_target: a fitted linear estimator of scikit-learn in place of the teacher's, on the columns as given.
         learner_target: the same for the learner; with one view, one of them does for both.
+        model: ``model(loss)`` makes the learner's model, such as a network; None for a linear one. No single optimum of
+            another model is known: no ``distance`` is recorded then.
         beta: β of the task; "auto" finds one per seed.
         init: where learning starts.
         eval_every: steps between measurements.
@@ -95,6 +101,8 @@ def from_arrays(
         raise InputError(f"l2 (the strength of the penalty) must be a positive number, not {l2!r}")
     if not (isinstance(split_seed, int | np.integer) and 0 <= split_seed < 2**32):
         raise InputError(f"split_seed must be a whole number from 0 on, not {split_seed!r}")
+    if model is not None and learner_target is not None:
+        raise InputError("learner_target is the optimum of a linear learner: leave it out where model is given")
     labels = encode(y, kind)
     teacher_x, learner_x = _views(x_teacher, x_learner, len(labels.values))
     if x_test is None and y_test is None:
@@ -110,10 +118,15 @@ def from_arrays(
     settings |= {"classes": list(labels.classes)} if labels.classes else {}
     settings |= {"standardised": standardise, "l2": l2}
     settings |= {"given": given} if (given := _given(*weights)) else {}
+    loss = losses.cross_entropy if labels.classes else losses.squared
+    made = None if model is None else _made(model, loss)
+    if made is not None:
+        pool, settings = pool._replace(learner_target=None), {**settings, "model": made.name}
     task = from_pool(
         name,
         pool,
-        losses.cross_entropy if labels.classes else losses.squared,
+        loss,
+        model=made,
         beta=beta,
         title=title,
         init=init,
@@ -147,7 +160,8 @@ def describe_data(task: Task) -> str:
     origins = {"": f"targets fitted by {estimator}", "both": "targets given"}
     origin = origins.get(given, f"the {given}'s target given, the other fitted by {estimator}")
     rows = f"{settings['rows']} rows to teach with, {settings['test_rows']} to test"
-    return f"{task.name}: {kind}; {rows}; columns {units}; {origin}"
+    learner = f"; the learner is {settings['model']}" if "model" in settings else ""
+    return f"{task.name}: {kind}; {rows}; columns {units}; {origin}{learner}"
 
 
 def as_view(x: Any, name: str) -> np.ndarray:
@@ -277,6 +291,14 @@ def _given(teacher: np.ndarray | None, learner: np.ndarray | None) -> str:
     return "both" if len(names) == 2 else "".join(names)
 
 
+def _made(model: Any, loss: Loss) -> Model:
+    """The learner's model; refuses what makes none."""
+    made = model(loss) if callable(model) and not isinstance(model, Model) else None
+    if not isinstance(made, Model):
+        raise InputError(f"model must be a function that makes an ital.models.Model for a loss, not {shown(model)}")
+    return made
+
+
 def _few(classes: list[Any]) -> str:
     return ", ".join(map(str, classes)) if len(classes) <= 4 else f"{classes[0]}, {classes[1]} … {classes[-1]}"
 
@@ -285,6 +307,8 @@ def _checksum(pool: Pool) -> str:
     """Sixteen digits that change with any number of the pool."""
     digest = hashlib.sha256()
     for field, array in pool._asdict().items():
+        if array is None:
+            continue
         digest.update(f"{field} {array.shape} {array.dtype}".encode())
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()[:16]

@@ -55,7 +55,15 @@ def from_features(
 
 
 def pool_of(loaded: features.Features, teacher: str) -> Pool:
-    """The views of the learner's network and of the network ``teacher``, with their last layers as targets."""
+    """The views of the learner's network and of the network ``teacher``, with their last layers as targets.
+
+    Args:
+        loaded: the content of a feature file.
+        teacher: name of the teacher's network.
+
+    Returns:
+        The pool.
+    """
     learner = loaded.card["learner"]
     return Pool(
         learner_x=loaded.views[learner],

@@ -1,0 +1,92 @@
+"""The scale of a feature file's views, chosen by the paper's own rule for β."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ital import losses
+from ital.errors import InputError
+from ital.features import Features
+from ital.tasks import from_pool, pool_of
+from ital.teaching import teach
+
+SEEDS = 20
+HALVINGS = 12
+WIDEST = math.log(0.01), math.log(10)  # of the scale; half precision holds no more
+
+
+def scaled(features: Features, scale: float) -> Features:
+    """All views times one number, and the weights of the last layers by its inverse: the same networks.
+
+    Args:
+        features: the content of a feature file.
+        scale: the number.
+
+    Returns:
+        The scaled content, with ``scale`` in its card.
+    """
+
+    def views(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {name: (view.astype(np.float32) * scale).astype(view.dtype) for name, view in given.items()}
+
+    layers = {
+        name: np.column_stack([layer[:, :-1] / scale, layer[:, -1]]).astype(layer.dtype)
+        for name, layer in features.last_layers.items()
+    }
+    return features._replace(
+        card={**features.card, "scale": features.card.get("scale", 1.0) * scale},
+        views=views(features.views),
+        test_views=views(features.test_views),
+        last_layers=layers,
+    )
+
+
+def scaled_for(features: Features, beta: float, *, seeds: int | Sequence[int] = SEEDS) -> Features:
+    """Scale the views so that ``beta="auto"`` averages β over all teachers and seeds (cooperative, uniform start).
+
+    The paper's β is the one at which the most probable example has a probability of about 80 % at the start. That
+    depends on the length of the features, which it does not give.
+
+    Args:
+        features: the content of a feature file with a learner's and several teachers' views.
+        beta: the β that the rule should give.
+        seeds: seeds to average over.
+
+    Returns:
+        The scaled content.
+
+    Raises:
+        InputError: if no scale gives this β.
+    """
+
+    def found(log_scale: float) -> float:
+        return average_beta(scaled(features, math.exp(log_scale)), seeds)
+
+    low, high = WIDEST
+    if not found(high) < beta < found(low):  # longer features need a smaller β
+        raise InputError(f"no scale of the views from 0.01 to 10 gives an automatic β of {beta:g}")
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if found(middle) > beta else (low, middle)
+    return scaled(features, float(f"{math.exp((low + high) / 2):.3g}"))
+
+
+def average_beta(features: Features, seeds: int | Sequence[int] = SEEDS) -> float:
+    """The mean of ``beta="auto"`` over all teachers of a feature file.
+
+    Args:
+        features: the content of a feature file.
+        seeds: seeds to average over.
+
+    Returns:
+        The mean β.
+    """
+    name, found = features.card["name"], []
+    for teacher in features.card["teachers"]:
+        task = from_pool(name, pool_of(features, teacher), losses.cross_entropy, beta="auto", eval_every=1)
+        found.append(float(teach(task, learner="ital", steps=1, seeds=seeds).curves["beta"].mean()))
+    return float(np.mean(found))
+
+
+__all__ = ["average_beta", "scaled", "scaled_for"]
