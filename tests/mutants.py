@@ -1,4 +1,4 @@
-"""Breaks the core in some seventy small ways, one at a time, and asks whether the tests notice.
+"""Breaks the core in some ninety small ways, one at a time, and asks whether the tests notice.
 
 python tests/mutants.py [--list] [--only FILE] [--workers N]
 
@@ -46,7 +46,16 @@ LOOP = named(
 GOLDEN = named(
     "test_teaching.py", "golden_curves[small-classes/cooperative]", "golden_curves[small-numbers/omniscient]"
 )
+WALK = named("test_teaching.py", "the_loop_is_algorithm_1_step_by_step[small_map-cooperative]")
+SHARES = named("test_teaching.py", "diagnostics_are_the_shares_of_steps_on_which_theorem_1_holds")
+LINES = named("tasks/test_irl.py", "references_are_the_teachers_return_and_the_mean_that_nothing_moves")
+SHARP = named("tasks/test_irl.py", "the_papers_maps_are_planned_as_sharply_as_it_says")
 LENGTH = named("test_steps.py", "with_a_length_every_method_takes_steps_of_that_length[imt]")
+TIES = named(
+    "test_teaching.py",
+    "copies_are_what_the_task_drew_twice",
+    "the_first_of_several_copies_is_chosen_however_volumes_are_rounded",
+)
 OWN = named("test_own_parts.py", "own_task_teacher_learner_and_loss")
 
 # What guards each file, from quick to slow.
@@ -93,6 +102,25 @@ GUARDS = {
         "full_label_noise_leaves_no_label",
         "the_teachers_volumes_are_their_formula",
         "the_floor_is_what_no_method_moves",
+    ),
+    "tasks/_regression.py": named(
+        "tasks/test_tasks.py",
+        "no_test_row_is_in_the_pool[regression]",
+        "the_teachers_view_is_turned_and_nothing_else[regression]",
+    ),
+    "tasks/_gaussian.py": named(
+        "tasks/test_tasks.py",
+        "no_test_row_is_in_the_pool[gaussian]",
+        "the_teachers_view_is_turned_and_nothing_else[gaussian]",
+    ),
+    "equation/_search.py": named("equation/test_search.py", "a_search_ends_after_thirty_steps"),
+    "theory.py": named(
+        "test_theory.py",
+        "local_improvement_is_its_definition",
+        "lipschitz_is_the_steepest_pair_and_copies_tell_nothing",
+        "covering_radius_is_that_of_the_remotest_example",
+        "the_error_allowed_turns_the_corollarys_density_around",
+        "premises_have_a_closed_form_on_a_line",
     ),
     "mdp/": named(
         "test_mdp.py",
@@ -177,6 +205,11 @@ MUTANTS = (
     Mutant("teaching/_program.py", "START, STEPS, AUTO = 0, 1, 2", "START, STEPS, AUTO = 0, 1, 1"),
     Mutant("teaching/_step.py", "jax.random.randint(bystander, ", "jax.random.randint(teacher, ", GOLDEN[:1]),
     Mutant("teaching/_step.py", "add_scaled(params, -1.0, world", "add_scaled(params, 1.0, world", GOLDEN[1:]),
+    Mutant(
+        "tasks/_base.py", "functools.reduce(jnp.logical_and, alike)", "functools.reduce(jnp.logical_or, alike)", TIES
+    ),
+    Mutant("teaching/_step.py", "rules.volumes(*seen)[drawn.first]", "rules.volumes(*seen)", TIES),
+    Mutant("teaching/_step.py", "progress)[drawn.first]", "progress)", TIES),
     Mutant("teaching/_step.py", "after = lesson.toward(lane.params, update.params)", "after = update.params", LENGTH),
     Mutant("teaching/_step.py", "Lane(after, update.memory, ", "Lane(after, lane.memory, ", OWN),
     Mutant("teaching/_block.py", "Moment(step, numbers.last_step)", "Moment(step + 1, numbers.last_step)"),
@@ -187,7 +220,6 @@ MUTANTS = (
         "jnp.minimum(carry.step + numbers.every, numbers.last_step)",
         "carry.step + numbers.every",
     ),
-    Mutant("teaching/_block.py", "functools.reduce(jnp.logical_and, alike)", "functools.reduce(jnp.logical_or, alike)"),
     Mutant("teaching/_lanes.py", "task.beta_decay if run.beta is None else 0.0", "task.beta_decay"),
     Mutant("teaching/_lanes.py", '"exact" if isinstance', '"imitated" if isinstance'),
     # the bias, norms, noise, ties, classes in the floor
@@ -210,7 +242,26 @@ MUTANTS = (
     Mutant("tasks/_irl_rules.py", "target_losses = -examples.log_policy", "target_losses = examples.log_policy"),
     Mutant("tasks/_irl_rules.py", "jnp.mean(0.5 * jnp.sum(differences", "jnp.mean(jnp.sum(differences"),
     Mutant("tasks/_irl_rules.py", "planning, solution.q, world.reward)", "planning, solution.q, reward)"),
+    Mutant("tasks/_irl_rules.py", "plan(reward).q, reward)", "plan(start).q, reward)", LINES),
+    Mutant("tasks/_irl_rules.py", "jnp.abs(jnp.mean(start - truth.target))", "jnp.abs(jnp.mean(start))", LINES),
+    Mutant("tasks/_irl_rules.py", "log_policy[examples.actions, ", "log_policy[0 * examples.actions, ", WALK),
     Mutant("tasks/_irl.py", "teacher_target[order] = target", "teacher_target[:] = target[order]"),
+    Mutant("tasks/_irl.py", "planning=Planning(sharpness=220.0)", "planning=Planning(sharpness=50.0)", SHARP),
+    Mutant("tasks/_irl.py", "planning=Planning(sharpness=200.0)", "planning=Planning(sharpness=220.0)", SHARP),
+    # rows of the test, rotations
+    Mutant("tasks/_regression.py", ", slice(points // 2, None)", ", slice(points // 2)"),
+    Mutant("tasks/_regression.py", "return x @ turn, np", "return x, np"),
+    Mutant("tasks/_gaussian.py", "= points(), points()", "= [points()] * 2"),
+    Mutant("tasks/_gaussian.py", "rotated(x, target, rng)", "x, target"),
+    # the most steps of a search
+    Mutant("equation/_search.py", "while len(path) < MOST_STEPS", "while len(path) <= MOST_STEPS"),
+    Mutant("equation/_search.py", "for step in range(MOST_STEPS)", "for step in range(MOST_STEPS + 1)"),
+    # the conditions of Theorem 1, the premises of its corollary
+    Mutant("theory.py", "volumes[chosen] >= jnp.max(others)", "volumes[chosen] < jnp.inf"),
+    Mutant("theory.py", "chosen_is_best & (advantage > 0)", "chosen_is_best", SHARES),
+    Mutant("theory.py", "lr**2 * norm_slope + 4 * lr * loss_slope", "lr * norm_slope + 4 * lr * loss_slope"),
+    Mutant("theory.py", "jnp.max(jnp.min(apart, axis=1))", "jnp.max(apart)"),
+    Mutant("theory.py", "gains > progress + rounding", "gains < progress + rounding"),
 )  # fmt: skip
 
 

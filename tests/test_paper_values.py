@@ -7,27 +7,31 @@ from ital import learners
 
 pytestmark = pytest.mark.usefixtures("fast")
 
-# final distance / start distance, and how far a mean over 20 seeds may lie off
+# Final distance / start distance of an independent run, and how far a mean over 20 seeds may lie off: twice its
+# standard error, and the rounding of what is written here; uniform starts were run with 10 seeds.
 EXPECTED = {
-    ("regression", "normal:0.1", "cooperative"): (0.15, {"batch": 0.58, "imt": 0.28, "ital": 0.014, "ital-2": 0.076}),
-    ("gaussian", "normal:0.1", "cooperative"): (
-        0.15,
-        {"batch": 0.82, "imt": 0.81, "ital": 0.13, "ital-5": 0.22, "ital-2": 0.88},
-    ),
-    ("regression", "uniform", "cooperative"): (0.20, {"imt": 0.29, "ital": 0.022, "ital-2": 0.108}),
-    ("gaussian", "uniform", "cooperative"): (0.20, {"imt": 0.83, "ital": 0.34, "ital-2": 0.40}),
-    ("regression", "normal:0.1", "adversarial"): (0.02, {"imt": 1.0}),
-}
-# final distance of IRL: from, to
-IRL = {
-    ("irl-dense", "cooperative"): {"imt": (12.3, 12.8), "ital": (5.2, 6.5), "ital-2": (7.6, 8.8)},
-    ("irl-dense", "adversarial"): {"imt": (0.85 * 12.9, 1.15 * 12.9), "ital": (0.85 * 3.1, 1.15 * 3.1)},
-    ("irl-sparse", "cooperative"): {
-        "imt": (0.85 * 8.75, 1.15 * 8.75),
-        "ital": (0.85 * 0.92, 1.15 * 0.92),
-        "ital-2": (0.85 * 2.74, 1.15 * 2.74),
+    ("regression", "normal:0.1", "cooperative"): {
+        "batch": (0.58, 0.016), "imt": (0.28, 0.017), "ital": (0.014, 0.002), "ital-2": (0.076, 0.006),
     },
-    ("irl-sparse", "adversarial"): {"imt": (0.85 * 9.3, 1.15 * 9.3), "ital": (0.85 * 1.1, 1.15 * 1.1)},
+    ("gaussian", "normal:0.1", "cooperative"): {
+        "batch": (0.82, 0.010), "imt": (0.81, 0.010), "ital": (0.13, 0.009), "ital-5": (0.22, 0.023),
+        "ital-2": (0.88, 0.013),
+    },
+    ("regression", "uniform", "cooperative"): {
+        "batch": (0.58, 0.016), "imt": (0.29, 0.019), "ital": (0.022, 0.0033), "ital-2": (0.108, 0.011),
+    },
+    ("gaussian", "uniform", "cooperative"): {
+        "batch": (0.89, 0.008), "imt": (0.83, 0.009), "ital": (0.34, 0.021), "ital-2": (0.40, 0.025),
+    },
+    ("regression", "uniform", "adversarial"): {"imt": (0.997, 0.001), "ital": (0.048, 0.006)},
+    ("gaussian", "uniform", "adversarial"): {"imt": (0.98, 0.007), "ital": (0.43, 0.019)},
+}  # fmt: skip
+# final distance of IRL, and how far a mean over 10 seeds may lie off
+IRL = {
+    ("irl-dense", "cooperative"): {"imt": (12.5, 0.2), "ital": (5.8, 0.4), "ital-2": (8.1, 0.4)},
+    ("irl-dense", "adversarial"): {"imt": (12.9, 0.5), "ital": (3.1, 0.3)},
+    ("irl-sparse", "cooperative"): {"imt": (8.75, 0.36), "ital": (0.92, 0.12), "ital-2": (2.74, 0.33)},
+    ("irl-sparse", "adversarial"): {"imt": (9.3, 0.36), "ital": (1.1, 0.15)},
 }
 
 
@@ -39,11 +43,9 @@ def final_over_start(task, init, teacher):
 
 @pytest.mark.parametrize(("task", "init", "teacher"), EXPECTED)
 def test_final_distances(task, init, teacher):
-    tolerance, expected = EXPECTED[task, init, teacher]
     got = final_over_start(task, init, teacher)
-    assert {name: got[name] for name in expected} == pytest.approx(expected, rel=tolerance)
-    if teacher == "adversarial":
-        assert got["ital"] < 0.1
+    for name, (value, off) in EXPECTED[task, init, teacher].items():
+        assert got[name] == pytest.approx(value, abs=off), name
 
 
 @pytest.mark.parametrize(
@@ -59,14 +61,14 @@ def test_final_distances_of_irl(task, teacher):
     expected = IRL[task, teacher]
     curves = ital.teach(task, teacher, list(expected), seeds=10, eval_every=2000).curves.mean("seed")
     end = curves.isel(step=-1)
-    for name, (low, high) in expected.items():
-        assert low <= float(end["distance"].sel({"learner": name})) <= high, name
+    for name, (value, off) in expected.items():
+        assert float(end["distance"].sel({"learner": name})) == pytest.approx(value, abs=off), name
     if (task, teacher) == ("irl-sparse", "cooperative"):
-        assert float(end["distance_centred"].sel({"learner": "ital"})) < 0.6
+        assert float(end["distance_centred"].sel({"learner": "ital"})) < 0.25
     if (task, teacher) == ("irl-dense", "cooperative"):
-        assert float(curves["policy_tv"].isel(step=0, learner=0)) == pytest.approx(0.39, abs=0.02)
-        assert float(end["policy_tv"].sel({"learner": "ital"})) < 0.2
-        assert float(end["policy_tv"].sel({"learner": "imt"})) > 0.36
+        assert float(curves["policy_tv"].isel(step=0, learner=0)) == pytest.approx(0.39, abs=0.015)
+        assert float(end["policy_tv"].sel({"learner": "ital"})) < 0.15
+        assert float(end["policy_tv"].sel({"learner": "imt"})) > 0.365
 
 
 def test_aware_learners_gain_nothing_from_a_random_teacher_in_irl():

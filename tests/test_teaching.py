@@ -1,5 +1,7 @@
+import functools
 import json
 from pathlib import Path
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -7,9 +9,11 @@ import numpy as np
 import pytest
 
 import ital
-from ital import learners, teachers, teaching
+from ital import learners, tasks, teachers, teaching
+from ital.mdp import grid
 from ital.models import Init
 from ital.teaching import _block, _program, _step
+from tests.test_mdp import dense
 from tests.worlds import small_classes, small_numbers
 
 GOLDEN = Path(__file__).parent / "golden" / "curves.json"
@@ -33,71 +37,157 @@ def softmax(v):
 
 
 class NumpyLane:
-    """Algorithm 1 written a second time: plain NumPy, every gradient materialised, one example at a time."""
+    """Algorithm 1 written a second time: plain NumPy, every gradient materialised, one example at a time.
+
+    A task says what an example is: ``examples(batch)``, ``loss(nu, example)``, ``gradient(nu, example)``, and
+    ``volume(nu, example)``, the teacher's.
+    """
 
     def __init__(self, task, teacher, seed, lr=0.01, beta=None, batch_size=20):
         self.world, self.teacher, self.lr = task.world(seed), teacher, lr
-        self.classes = task.rules is small_classes().rules
         self.beta = beta if beta is not None else task.beta * (-1 if teacher == "adversarial" else 1)
-        (session,) = sessions(task, teacher, seeds=[seed, seed + 1], lr=lr, batch_size=batch_size)
+        options = {"lr": lr, "batch_size": batch_size, "init": task.init}
+        (session,) = sessions(task, teacher, seeds=[seed, seed + 1], **options)
         self.start = np.asarray(session.starts[0], float)
         key = jax.random.fold_in(teaching.key_of(seed), 1)
         world = jax.tree.map(jnp.asarray, self.world)
         self.draw = jax.jit(lambda t: teaching.draw(session.program, world, jax.random.fold_in(key, t)))
 
-    def loss(self, alpha, y):
-        return -np.log(softmax(alpha)[y]) if self.classes else 0.5 * np.sum((alpha - y) ** 2)
-
-    def gradient(self, nu, x, y):
-        alpha = nu @ x
-        r = softmax(alpha) - np.eye(len(alpha))[y] if self.classes else alpha - y
-        return np.outer(r, x)
-
     def begin(self, method):
         self.method, self.nu = method, self.start
 
+    def imagined(self, examples, gradients, guess):
+        """TV̂ᵢ(ν̂) of every example."""
+        gains = [self.loss(self.nu, e) - self.loss(guess, e) for e in examples]
+        return [-(self.lr**2) * np.sum(g**2) + 2 * self.lr * gain for g, gain in zip(gradients, gains, strict=True)]
+
     def step(self, t):
-        drawn = self.draw(t)
-        rows, lr, nu = np.asarray(drawn.batch), self.lr, self.nu
-        x, y = self.world.learner.x.x[rows], self.world.learner.labels[rows]
-        z, omega = self.world.teacher.examples.x.x[rows], self.world.teacher.target
-        volumes = []
-        for xi, zi, yi in zip(x, z, y, strict=True):
-            alpha = nu @ xi
-            r = self.gradient(alpha[:, None], np.ones(1), yi)[:, 0]
-            gain = self.loss(alpha, yi) - self.loss(omega @ zi, yi)
-            volumes.append(-(lr**2) * np.sum(np.outer(r, zi) ** 2) + 2 * lr * gain)
+        drawn, lr, nu = self.draw(t), self.lr, self.nu
+        examples = self.examples(drawn.batch)
+        volumes = [self.volume(nu, e) for e in examples]
         chosen = int(np.argmin(volumes) if self.teacher == "adversarial" else np.argmax(volumes))
-        gradients = [self.gradient(nu, xi, yi) for xi, yi in zip(x, y, strict=True)]
+        gradients = [self.gradient(nu, e) for e in examples]
+        guess = nu - lr * gradients[chosen]
+        imagined = self.imagined(examples, gradients, guess)
+        self.seen = Step(examples, chosen, guess, np.asarray(imagined))
         if self.method == "batch":
             self.nu = nu - lr * np.mean(gradients, axis=0)
-            return
-        if self.method == "sgd":
+        elif self.method == "sgd":
             self.nu = nu - lr * gradients[int(drawn.bystander)]
-            return
-        guess = nu - lr * gradients[chosen]
-        self.nu = guess
-        if self.method == "imt":
-            return
-        view = int(self.method.partition("-")[2] or len(rows))
-        others = [i for i in np.argsort(drawn.order) if i != chosen][: view - 1]
-        seen = [chosen, *others]
-        imagined = [
-            -(lr**2) * np.sum(gradients[i] ** 2) + 2 * lr * (self.loss(nu @ x[i], y[i]) - self.loss(guess @ x[i], y[i]))
-            for i in seen
-        ]
-        q = softmax(self.beta * np.asarray(imagined))
-        there = [self.gradient(guess, x[i], y[i]) for i in seen]
-        expected = sum(p * g for p, g in zip(q, there, strict=True))
-        self.nu = guess - 2 * self.beta * lr**2 * (there[0] - expected)
+        elif self.method == "imt":
+            self.nu = guess
+        else:
+            view = int(self.method.partition("-")[2] or len(examples))
+            in_view = [chosen, *[i for i in np.argsort(drawn.order) if i != chosen][: view - 1]]
+            q = softmax(self.beta * self.seen.imagined[in_view])
+            there = [self.gradient(guess, examples[i]) for i in in_view]
+            expected = sum(p * g for p, g in zip(q, there, strict=True))
+            self.nu = guess - 2 * self.beta * lr**2 * (there[0] - expected)
+
+    def theorem(self):
+        """Theorem 1 on the latest step: whether its conditions held, and whether the step was better than ν̂."""
+        examples, chosen, guess, imagined = self.seen
+        target = self.world.truth.target
+        others = [i for i in range(len(examples)) if i != chosen]
+        runner_up = max(others, key=lambda i: imagined[i])
+        ahead = self.gradient(guess, examples[chosen]) - self.gradient(guess, examples[runner_up])
+        conditions = imagined[chosen] >= imagined[runner_up] and np.sum((guess - target) * ahead) > 0
+        return conditions, np.linalg.norm(self.nu - target) < np.linalg.norm(guess - target)
+
+
+class Step(NamedTuple):
+    """What one step of a :class:`NumpyLane` went through."""
+
+    examples: list
+    chosen: int
+    guess: np.ndarray
+    imagined: np.ndarray
+
+
+class PoolLane(NumpyLane):
+    """An example is a row in both views, with its label."""
+
+    def examples(self, batch):
+        learner, teacher, rows = self.world.learner, self.world.teacher.examples, np.asarray(batch)
+        self.classes = np.issubdtype(learner.labels.dtype, np.integer)
+        return list(zip(learner.x.x[rows], teacher.x.x[rows], learner.labels[rows], strict=True))
+
+    def value(self, alpha, y):
+        return -np.log(softmax(alpha)[y]) if self.classes else 0.5 * np.sum((alpha - y) ** 2)
+
+    def slope(self, alpha, y):
+        return softmax(alpha) - np.eye(len(alpha))[y] if self.classes else alpha - y
+
+    def loss(self, nu, example):
+        return self.value(nu @ example[0], example[2])
+
+    def gradient(self, nu, example):
+        return np.outer(self.slope(nu @ example[0], example[2]), example[0])
+
+    def volume(self, nu, example):
+        x, z, y = example
+        gain = self.value(nu @ x, y) - self.value(self.world.teacher.target @ z, y)
+        return -(self.lr**2) * np.sum(np.outer(self.slope(nu @ x, y), z) ** 2) + 2 * self.lr * gain
+
+
+class MapLane(NumpyLane):
+    """An example is a state and an action of a 3 × 3 map; everything is a dense table."""
+
+    discount, sharpness = 0.5, 20.0
+
+    def __init__(self, *given, **options):
+        super().__init__(*given, **options)
+        self.transitions = dense(grid(3))
+        self.plan = functools.cache(self._plan)
+
+    def examples(self, batch):
+        return list(zip(*map(np.asarray, batch), strict=True))
+
+    def _plan(self, reward):
+        """Q by many sweeps, and (I − γP_πᵀ)⁻¹, of the soft maximum's own policy."""
+        values = np.zeros(9)
+        for _ in range(60):
+            q = self.transitions @ (np.asarray(reward) + self.discount * values)
+            values = np.log(np.exp(self.sharpness * (q - q.max(0))).sum(0)) / self.sharpness + q.max(0)
+        own = np.apply_along_axis(softmax, 0, self.sharpness * q)
+        onward = np.einsum("as,asn->sn", own, self.transitions)
+        return q, np.linalg.inv(np.eye(9) - self.discount * onward.T)
+
+    def loss(self, reward, example):
+        state, action = example
+        return -np.log(softmax(self.plan(tuple(reward))[0][:, state])[action])
+
+    def gradient(self, reward, example):
+        """−(I − γP_πᵀ)⁻¹c with c = P_a(s,·) − Σ_b π(b|s)P_b(s,·)."""
+        state, action = example
+        q, onward = self.plan(tuple(reward))
+        leads = self.transitions[:, state]
+        return -onward @ (leads[action] - softmax(q[:, state]) @ leads)
+
+    def volume(self, reward, example):
+        order = self.world.teacher.examples.encoding  # where the teacher keeps each state
+        gradient = np.empty(9)
+        gradient[order] = self.gradient(reward, example)
+        gain = self.loss(reward, example) - self.loss(self.world.teacher.target[order], example)
+        return -(self.lr**2) * np.sum(gradient**2) + 2 * self.lr * gain
+
+
+def small_map():
+    """A 3 × 3 map planned to the last digit, soft enough for several actions to matter."""
+    cells = np.random.default_rng(0).uniform(-2, 2, (3, 3))
+    return tasks.irl(cells, sharpness=MapLane.sharpness, tolerance=1e-13, beta=3000.0)
 
 
 @pytest.mark.parametrize("teacher", ["cooperative", "adversarial"])
-@pytest.mark.parametrize("make", [small_classes, small_numbers])
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [(small_classes, PoolLane), (small_numbers, PoolLane), (small_map, MapLane)],
+    ids=["small_classes", "small_numbers", "small_map"],
+)
 @pytest.mark.usefixtures("x64")
-def test_the_loop_is_algorithm_1_step_by_step(make, teacher):
+def test_the_loop_is_algorithm_1_step_by_step(make, kind, teacher):
     task = make()
-    lane = NumpyLane(task, teacher, seed=3)
+    lane = kind(task, teacher, seed=3)
     run = ital.teach(task, teachers.make(teacher), PAPER, steps=15, seeds=[3, 4], lr=0.01, eval_every=5)
     target = lane.world.truth.target
     for method in learners.PAPER:
@@ -253,6 +343,62 @@ def test_examples_are_copies_only_where_all_that_was_drawn_is_equal():
     np.testing.assert_allclose(*found, rtol=1e-5)
 
 
+@pytest.mark.parametrize(
+    ("batch", "first"),
+    [
+        (np.array([4, 2, 4, 4, 2]), [0, 1, 0, 0, 1]),
+        ((np.array([1, 1, 1]), {"action": np.array([0, 2, 0])}), [0, 1, 0]),
+        (np.array([[0.5, 1.0], [0.5, 2.0], [0.5, 1.0], [np.nan, 1.0], [np.nan, 1.0]]), [0, 1, 0, 3, 4]),
+        ((np.zeros(4), np.float32(3.0)), [0, 1, 2, 3]),  # a number for all tells nothing of each
+        ((), [0, 1, 2]),
+    ],
+    ids=["rows", "pairs", "vectors", "one for all", "nothing"],
+)
+def test_copies_are_what_the_task_drew_twice(batch, first):
+    assert _step.first_copies(tasks.copies(batch, len(first))).tolist() == first
+
+
+@pytest.mark.parametrize("teacher", ["cooperative", "adversarial", "omniscient"])
+def test_the_first_of_several_copies_is_chosen_however_volumes_are_rounded(teacher):
+    """Volumes that rise, and norms that fall, along the mini-batch stand for rounding that separates copies."""
+    plain = small_numbers()
+    place = jnp.arange(20.0)
+    sign = -1.0 if teacher == "adversarial" else 1.0
+
+    def gradients(*given):
+        exact = plain.rules.gradients(*given)
+        return exact._replace(squared_norms=exact.squared_norms - place)
+
+    rules = plain.rules._replace(
+        draw=lambda key, world, size: plain.rules.draw(key, world, size) % 3,
+        volumes=lambda *given: plain.rules.volumes(*given) + sign * 1e-4 * place,
+        gradients=gradients,
+    )
+
+    def update(lesson, settings, params, memory):
+        return learners.Update(params, memory, {"chosen": 1.0 * lesson.chosen})
+
+    told = learners.Learner("told", "Told", learners.Rule(lambda params, settings: (), update))
+    task = plain._replace(rules=rules)
+    chosen = ital.teach(task, teacher, told, steps=20, seeds=1, eval_every=1).curves["chosen"].values[0, 0, 1:]
+    (session,) = sessions(task, teacher, [told], seeds=[0])
+    key, world = jax.random.fold_in(teaching.key_of(0), 1), jax.tree.map(jnp.asarray, task.world(0))
+    first = jax.jit(jax.vmap(lambda t: teaching.draw(session.program, world, jax.random.fold_in(key, t)).first))
+    steps, index = np.arange(20), chosen.astype(int)
+    assert (first(steps)[steps, index] == index).all()
+
+
+def test_a_live_teacher_sees_equal_volumes_of_copies():
+    task = small_numbers()
+    rules = task.rules._replace(volumes=lambda *given: task.rules.volumes(*given) + 1e-4 * jnp.arange(20.0))
+    live = ital.session(task._replace(rules=rules), "imt", steps=3)
+    rows = live.candidates.x.x
+    same = (rows[:, None] == rows).all(axis=-1)
+    first = same.argmax(axis=1)
+    assert (first != np.arange(20)).any()
+    np.testing.assert_array_equal(live.volumes, live.volumes[first])
+
+
 def test_long_intervals_run_in_short_blocks_with_the_same_numbers():
     options = {"seeds": 2, "steps": 450, "learner": [learners.teacher_aware(1000.0)], "diagnostics": True}
     often = ital.teach(small_numbers(), eval_every=10, **options).curves
@@ -294,16 +440,23 @@ def test_updates_must_keep_the_shape():
         ital.teach(small_classes(), learner=learners.Learner("odd", "Odd", rule), seeds=1, steps=2)
 
 
-def test_diagnostics_record_shares_of_steps():
-    curves = ital.teach(
-        small_numbers(), learner=[learners.imt(), learners.teacher_aware(1000.0)], seeds=3, steps=35, diagnostics=True
-    ).curves
-    for name in ("theorem_conditions", "theorem_improved"):
-        values = curves[name].values
-        assert np.isnan(values[..., 0]).all()
-        assert ((values[..., 1:] >= 0) & (values[..., 1:] <= 1)).all()
+@pytest.mark.usefixtures("x64")
+def test_diagnostics_are_the_shares_of_steps_on_which_theorem_1_holds():
+    aware = learners.teacher_aware(3000.0)  # large enough to overshoot at times
+    options = {"steps": 24, "lr": 0.01, "eval_every": 8, "diagnostics": True}
+    curves = ital.teach(small_numbers(), learner=[learners.imt(), aware], seeds=[3, 4], **options).curves
+    names = ["theorem_conditions", "theorem_improved"]
+    assert np.isnan(curves[names].isel(step=0).to_array()).all()
     assert (curves["theorem_improved"].sel({"learner": "imt"}).values[..., 1:] == 0).all()
-    assert curves["theorem_improved"].sel({"learner": "ital"}).values[..., 1:].mean() > 0.5
+    lane, held = PoolLane(small_numbers(), "cooperative", seed=3, beta=3000.0), []
+    lane.begin("ital")
+    for t in range(24):
+        lane.step(t)
+        held.append(lane.theorem())
+    shares = np.reshape(held, (3, 8, 2)).mean(axis=1)
+    assert ((shares > 0) & (shares < 1)).any(axis=0).all(), "the case tells nothing"
+    found = curves[names].sel({"learner": "ital", "seed": 3}).to_array().values[:, 1:]
+    np.testing.assert_allclose(found.T, shares, atol=1e-12)
 
 
 def test_beta_is_recorded_for_every_lane():

@@ -1,10 +1,11 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from ital import losses, models, theory, volume
+from ital import losses, models, tasks, theory, volume
 from ital.gradients import squared_norm
 from ital.learners import _two_step
 from tests.test_gradients import LOSSES, problem
@@ -84,7 +85,7 @@ def test_theorem_1_a_failing_second_condition_can_make_the_step_worse():
 @pytest.mark.usefixtures("x64")
 def test_local_improvement_is_its_definition(loss, seed):
     params, target, rows, y, _ = problem(loss, seed)
-    lr, chosen = 0.05, seed % len(y)
+    lr, chosen = (0.05, 1.5)[seed % 2], seed % len(y)  # after a long step another example may be the best
     here, naive, there = naive_step(loss, rows, y, params, jnp.asarray(chosen), lr)
     aware = naive + 0.01 * params
     held = theory.local_improvement(lr, jnp.asarray(chosen), here, there, naive, aware, target)
@@ -116,3 +117,61 @@ def test_teaching_monotonicity_is_a_share_and_nearly_holds_at_small_steps():
         share = theory.teaching_monotonicity(task, lr=1e-3, samples=50, batches=4)
         assert 0 <= share < 0.05
     assert theory.teaching_monotonicity(small_numbers(), lr=3.0, samples=50, batches=4) > 0.05
+
+
+def test_lipschitz_is_the_steepest_pair_and_copies_tell_nothing():
+    x = jnp.asarray([0.0, 1.0, 1.0, 3.0])
+    apart = jnp.abs(x[:, None] - x)
+    assert float(theory.lipschitz(jnp.asarray([0.0, 2.0, 2.5, 9.0]), apart)) == 3.5
+    assert float(theory.lipschitz(x, 0 * apart)) == 0
+
+
+def test_covering_radius_is_that_of_the_remotest_example():
+    apart = jnp.asarray([[0.0, 3.0], [2.0, 1.5], [9.0, 4.0]])
+    assert float(theory.covering_radius(apart)) == 4.0
+
+
+def test_the_error_allowed_turns_the_corollarys_density_around():
+    steps, lr, slope, radius = 2000, 1e-3, 3.0, 0.5
+    error = theory.error_allowed(steps, lr, slope, slope, radius)
+    assert radius == pytest.approx(error / (steps * slope * (lr**2 + 4 * lr)))
+
+
+def on_a_line(points):
+    """Regression on a line through the origin, ω* = (2, 0): l = ½(νx−y)² = ½((ν−2)x)² for a learner without bias."""
+    target = np.array([[2.0, 0.0]])
+    x = np.asarray(points, float)[:, None]
+    pool = tasks.Pool(x, x, 2 * x, target, target, x, 2 * x)
+    task = tasks.from_pool("line", pool, losses.squared, beta=1.0)
+    return task._replace(rules=task.rules._replace(start=lambda key, init, world: jnp.asarray([[5.0, 0.0]])))
+
+
+@pytest.mark.usefixtures("x64")
+def test_premises_have_a_closed_form_on_a_line():
+    """With a = ν−2: l = ½a²x², of slope a²(xᵢ+xⱼ)/2; ‖g‖² = (ax)²(x²+1). Both are steepest at the start, a = 3."""
+    x = np.array([0.0, 1.0, 2.0, 4.0])
+    lr, steps = 0.01, 50
+    found = theory.corollary_premises(
+        on_a_line(x), lr=lr, steps=steps, batch_size=200, samples=400, pools=1, examples=200
+    )
+    a = 3 * np.max(jax.random.uniform(theory._keys(0)[1], (400,)))
+    pairs = [(i, j) for i in range(4) for j in range(i)]
+    norms = (a * x) ** 2 * (x**2 + 1)
+    assert found.loss_slope == pytest.approx(a**2 * (4 + 2) / 2)
+    assert found.norm_slope == pytest.approx(max(abs(norms[i] - norms[j]) / (x[i] - x[j]) for i, j in pairs))
+    assert (found.radius, found.error, found.missed) == (0, 0, 0)  # the mini-batch is the pool
+    assert found.convexity_violations == 0
+    assert theory.failing(found, 0.0) == []
+    few = theory.corollary_premises(on_a_line(x), lr=lr, steps=steps, batch_size=1, samples=400, pools=1, examples=200)
+    assert few.radius in (4, 3, 2)  # from x = 0 or 4, 1, 2 to the far end
+    allowed = steps * (lr**2 * found.norm_slope + 4 * lr * found.loss_slope) * few.radius
+    assert few.error == pytest.approx(allowed / 9)
+    assert 0 <= few.missed <= few.error
+    assert theory.failing(few, 0.5) == ["density", "monotonicity"]
+
+
+def test_premises_of_irl_take_examples_one_hot_and_find_that_its_loss_is_not_convex():
+    found = theory.corollary_premises(tasks.irl_dense(size=3), samples=8, pools=1, examples=60, batch_size=5)
+    assert found.radius == pytest.approx(np.sqrt(2))
+    assert found.convexity_violations > 0.01
+    assert "convexity" in theory.failing(found, 0.0)

@@ -1,6 +1,7 @@
-"""The paper's guarantees, as functions of one step: Theorem 1 (local improvement) and its corollary."""
+"""The paper's guarantees: Theorem 1 (local improvement) on one step, and what its corollary assumes of a task."""
 
-from typing import NamedTuple
+import functools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -9,7 +10,11 @@ from ital import _random, volume
 from ital._types import Array, Bool, Float, Int, Params, PerExample, PRNGKeyArray, Scalar
 from ital.errors import InputError
 from ital.gradients import Gradients, add_scaled, squared_norm
-from ital.tasks import Task, World
+from ital.models import LinearRows
+from ital.tasks import Task, World, copies
+
+MOST_ERROR = 0.1  # of ‖ν⁰−ν*‖²: an error that is larger leaves little of the corollary's promise
+MOST_VIOLATIONS = 0.01  # a share of samples
 
 
 class LocalImprovement(NamedTuple):
@@ -112,32 +117,20 @@ def teaching_monotonicity(
     Raises:
         InputError: if the task does not know the learner's target.
     """
-    world = jax.tree.map(jnp.asarray, task.world(seed))
-    if world.truth.target is None:
-        raise InputError(f"teaching monotonicity needs the learner's target, which task {task.name!r} does not have")
-    start_key, scale_key, batch_key = jax.random.split(jax.random.fold_in(_random.key(0), seed), 3)
+    world = _world_with_target(task, seed, "teaching monotonicity")
+    start_key, scale_key, batch_key = _keys(seed)
 
     @jax.jit
     def violations(world: World) -> Array:
-        target = world.truth.target
-        starts = jax.vmap(lambda key: task.rules.start(key, task.init, world))(jax.random.split(start_key, samples))
-        shares = jax.random.uniform(scale_key, (samples,))
-        params = jax.vmap(lambda start, share: add_scaled(target, share, add_scaled(start, -1.0, target)))(
-            starts, shares
-        )
-        distances = jax.vmap(lambda p: squared_norm(add_scaled(p, -1.0, target)))(params)
+        params, _ = _on_the_way(task, world, start_key, scale_key, samples)
+        distances = jax.vmap(lambda p: squared_norm(add_scaled(p, -1.0, world.truth.target)))(params)
 
         def on_batch(key: PRNGKeyArray) -> Array:
             examples = task.rules.show(world.learner, task.rules.draw(key, world, batch_size))
-
-            def at(p: Params) -> Gradients:
-                first = task.rules.first_previous(p, world) if task.rules.first_previous else None
-                return task.rules.gradients(p, examples, task.rules.feedback(p, examples, first))
-
-            at_target = at(target).losses
+            at_target = _gradients(task, world, examples, world.truth.target).losses
 
             def remaining(p: Params, distance: Array) -> Array:
-                here = at(p)
+                here = _gradients(task, world, examples, p)
                 return after_best_lesson(distance, volume.imitated(lr, here.squared_norms, here.losses, at_target))
 
             return monotonicity_violations(distances, jax.vmap(remaining)(params, distances))
@@ -147,9 +140,212 @@ def teaching_monotonicity(
     return float(violations(world))
 
 
+class Premises(NamedTuple):
+    """What the corollary assumes besides monotonicity, as sampled on a task.
+
+    Attributes:
+        loss_slope: L of the loss: how fast l changes with the example, at most.
+        norm_slope: L of the squared gradient norms.
+        radius: δ, the farthest that an example lies from the nearest of a mini-batch.
+        error: the ε that these allow, T(η²L_g + 4ηL_l)δ, in units of ‖ν⁰−ν*‖².
+        missed: what ε bounds, T(max_D TV̂ − max_Dᵗ TV̂), in the same units.
+        convexity_violations: share of examples with l(ν) − l(ν*) > ⟨ν−ν*, g⟩; the proof needs a convex loss.
+    """
+
+    loss_slope: float
+    norm_slope: float
+    radius: float
+    error: float
+    missed: float
+    convexity_violations: float
+
+
+def lipschitz(values: PerExample, apart: Float[Array, "B B"]) -> Float[Array, ""]:
+    """The smallest Lipschitz constant that fits: the largest |fᵢ−fⱼ| / ‖xᵢ−xⱼ‖ over pairs that are apart.
+
+    Args:
+        values: f of every example (B,).
+        apart: the distances ‖xᵢ−xⱼ‖ (B, B).
+
+    Returns:
+        The constant, a scalar.
+    """
+    known = apart > 0
+    return jnp.max(jnp.where(known, jnp.abs(values[:, None] - values) / jnp.where(known, apart, 1.0), 0.0))
+
+
+def covering_radius(apart: Float[Array, "n B"]) -> Float[Array, ""]:
+    """The density of a mini-batch: how far the remotest of n examples is from the nearest of the mini-batch.
+
+    Args:
+        apart: the distances of n examples from those of the mini-batch (n, B).
+
+    Returns:
+        The radius δ, a scalar.
+    """
+    return jnp.max(jnp.min(apart, axis=1))
+
+
+def error_allowed(steps: int, lr: Scalar, loss_slope: Scalar, norm_slope: Scalar, radius: Scalar) -> Scalar:
+    """The corollary's ε: δ = ε/(TL(η²+4η)), with an L of its own for each of the two functions as in the proof.
+
+    Args:
+        steps: number of steps T.
+        lr: the step size η.
+        loss_slope: L of the loss.
+        norm_slope: L of the squared gradient norms.
+        radius: δ of the mini-batch.
+
+    Returns:
+        T(η²L_g + 4ηL_l)δ.
+    """
+    return steps * (lr**2 * norm_slope + 4 * lr * loss_slope) * radius
+
+
+def corollary_premises(
+    task: Task,
+    seed: int = 0,
+    *,
+    lr: float = 1e-3,
+    batch_size: int = 20,
+    steps: int = 2000,
+    samples: int = 20,
+    pools: int = 4,
+    examples: int = 200,
+) -> Premises:
+    """Estimate the corollary's premises on a task, in the learner's own view, between its starts and ν*.
+
+    Every pool is a sample of examples, and its first ones are the mini-batch. So slopes, radius and error are lower
+    bounds: larger pools can only raise them. Rows of a pool are points; examples of other tasks are taken one-hot,
+    √2 apart unless they are equal.
+
+    Args:
+        task: the task.
+        seed: the seed whose world is used.
+        lr: the step size η.
+        batch_size: examples in a mini-batch.
+        steps: number of steps T of a run.
+        samples: number of parameters sampled.
+        pools: number of pools sampled.
+        examples: number of examples in each.
+
+    Returns:
+        The estimates.
+
+    Raises:
+        InputError: if the task does not know the learner's target.
+    """
+    world = _world_with_target(task, seed, "the corollary")
+    start_key, scale_key, pool_key = _keys(seed)
+
+    @jax.jit
+    def estimates(world: World) -> tuple[Array, ...]:
+        target = world.truth.target
+        params, start_squared = _on_the_way(task, world, start_key, scale_key, samples)
+        with_target = jax.tree.map(lambda leaf, last: jnp.concatenate([leaf, last[None]]), params, target)
+
+        def on_pool(key: PRNGKeyArray) -> tuple[Array, ...]:
+            drawn = task.rules.draw(key, world, examples)
+            shown = task.rules.show(world.learner, drawn)
+            apart = _apart(shown, drawn, examples)
+
+            def at(p: Params) -> tuple[Array, Array, Array]:
+                here = _gradients(task, world, shown, p)
+                return here.losses, here.squared_norms, here.inner(add_scaled(p, -1.0, target))
+
+            losses, squared_norms, progress = jax.vmap(at)(with_target)
+            judge = functools.partial(_judged, lr, batch_size, apart, losses[-1])
+            radius = covering_radius(apart[:, :batch_size])
+            return radius, *jax.vmap(judge)(losses[:-1], squared_norms[:-1], progress[:-1])
+
+        radii, loss_slopes, norm_slopes, missed, convexity = jax.lax.map(on_pool, jax.random.split(pool_key, pools))
+        measured = jnp.max(loss_slopes), jnp.max(norm_slopes), jnp.mean(radii)
+        error = error_allowed(steps, lr, *measured) / start_squared
+        return *measured, error, steps * jnp.mean(missed) / start_squared, jnp.mean(convexity)
+
+    return Premises(*map(float, estimates(world)))
+
+
+def failing(premises: Premises, monotonicity: float) -> list[str]:
+    """The premises of the corollary that cannot be said to hold on a task.
+
+    Args:
+        premises: the estimates.
+        monotonicity: share of pairs that violate teaching monotonicity.
+
+    Returns:
+        Their names; none if all may hold.
+    """
+    fails = {
+        "density": premises.error > MOST_ERROR,
+        "monotonicity": monotonicity > MOST_VIOLATIONS,
+        "convexity": premises.convexity_violations > MOST_VIOLATIONS,
+    }
+    return [name for name, failed in fails.items() if failed]
+
+
+def _world_with_target(task: Task, seed: int, what: str) -> World:
+    world = jax.tree.map(jnp.asarray, task.world(seed))
+    if world.truth.target is None:
+        raise InputError(f"{what} needs the learner's target, which task {task.name!r} does not have")
+    return world
+
+
+def _keys(seed: int) -> Array:
+    """Keys for the starts, for how far each is on its way, and for the examples."""
+    return jax.random.split(jax.random.fold_in(_random.key(0), seed), 3)
+
+
+def _on_the_way(
+    task: Task, world: World, start_key: PRNGKeyArray, scale_key: PRNGKeyArray, samples: int
+) -> tuple[Params, Array]:
+    """Parameters between starts of the task and ν*, and the mean ‖ν⁰−ν*‖² of the starts."""
+    target = world.truth.target
+    starts = jax.vmap(lambda key: task.rules.start(key, task.init, world))(jax.random.split(start_key, samples))
+    gaps = jax.vmap(lambda start: add_scaled(start, -1.0, target))(starts)
+    shares = jax.random.uniform(scale_key, (samples,))
+    params = jax.vmap(lambda gap, share: add_scaled(target, share, gap))(gaps, shares)
+    return params, jnp.mean(jax.vmap(squared_norm)(gaps))
+
+
+def _gradients(task: Task, world: World, examples: Any, params: Params) -> Gradients:
+    """The learner's losses and gradients at any parameters."""
+    previous = task.rules.first_previous(params, world) if task.rules.first_previous else None
+    return task.rules.gradients(params, examples, task.rules.feedback(params, examples, previous))
+
+
+def _judged(
+    lr: float, batch_size: int, apart: Array, at_target: Array, losses: Array, squared_norms: Array, progress: Array
+) -> tuple[Array, ...]:
+    """At one ν: both slopes, by how much the best of the mini-batch falls short, and where the loss is not convex."""
+    volumes = volume.imitated(lr, squared_norms, losses, at_target)
+    gains = losses - at_target
+    rounding = 1e-4 * (jnp.abs(gains) + jnp.abs(progress))
+    return (
+        lipschitz(losses, apart),
+        lipschitz(squared_norms, apart),
+        jnp.max(volumes) - jnp.max(volumes[:batch_size]),
+        jnp.mean(gains > progress + rounding),
+    )
+
+
+def _apart(shown: Any, drawn: Any, size: int) -> Array:
+    """Distances between examples (B, B)."""
+    rows = getattr(shown, "x", None)
+    if isinstance(rows, LinearRows):
+        return jnp.linalg.norm(rows.x[:, None] - rows.x, axis=-1)
+    return jnp.sqrt(2.0) * (1.0 - copies(drawn, size))
+
+
 __all__ = [
     "LocalImprovement",
+    "Premises",
     "after_best_lesson",
+    "corollary_premises",
+    "covering_radius",
+    "error_allowed",
+    "failing",
+    "lipschitz",
     "local_improvement",
     "monotonicity_violations",
     "teaching_monotonicity",

@@ -82,8 +82,14 @@ def test_every_text_is_looked_at_once_and_forgetting_changes_nothing(equations, 
     assert eq.greedy_ends(explorer, equations, WEIGHTS) == ends
 
 
-def test_a_search_ends_after_thirty_steps():
-    endless = lambda codes: (codes * np.arange(1, 174)).sum(axis=1, keepdims=True).astype(np.float32)  # noqa: E731
+def test_a_search_ends_after_thirty_steps(monkeypatch):
+    """A search of seven steps, cut at three: alone and beside others it is where it was after the third."""
+    assert _search.MOST_STEPS == 30
+    later_is_better = lambda codes: (codes * np.arange(1, 174)).sum(axis=1, keepdims=True).astype(np.float32)  # noqa: E731
+    explorer, w = eq.Explorer(later_is_better), np.ones(1, np.float32)
     equation = eq.parse("1/2x + 1/3y + z + 1/5 = x^2 + 1/4")
-    longer = eq.greedy(eq.Explorer(endless), np.ones(1, np.float32), equation)
-    assert 0 < len(longer) <= 30
+    whole = eq.greedy(explorer, w, equation)
+    assert len(whole) > 4
+    monkeypatch.setattr(_search, "MOST_STEPS", 3)
+    assert eq.greedy(explorer, w, equation) == whole[:3]
+    assert eq.greedy_ends(explorer, [equation], w[None]) == [[whole[2].equation]]

@@ -11,6 +11,8 @@ from ital import experiments, learners, tasks, teaching
 from ital.experiments import Settings, _resume, _run, _store
 from tests.worlds import small_classes
 
+LOOP = teaching._program.VERSION
+
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 QUICK = {"task": "small", "methods": ("imt", "ital", "ital-2"), "seeds": 3, "steps": 40, "lr": 0.01}
@@ -294,16 +296,17 @@ def test_auto_beta_is_stored_per_seed(tmp_path):
 
 def test_lanes_of_another_version_are_computed_again(tmp_path, monkeypatch):
     first = run(tmp_path)
-    assert set(first.curves["version"].values.ravel()) == {"1.1.1"}
+    assert set(first.curves["version"].values.ravel()) == {f"{LOOP}.1.1"}
     monkeypatch.setitem(learners.REGISTRY, "imt", lambda: learners.imt()._replace(version=2))
     again = run(tmp_path, seeds=4)
     assert again.lanes_computed == 4 + 2  # all of IMT, and the new seed of the others
     versions = {str(name): set(again.curves["version"].sel({"learner": name}).values) for name in QUICK["methods"]}
-    assert versions == {"imt": {"1.1.2"}, "ital": {"1.1.1"}, "ital-2": {"1.1.1"}}
+    assert versions == {"imt": {f"{LOOP}.1.2"}, "ital": {f"{LOOP}.1.1"}, "ital-2": {f"{LOOP}.1.1"}}
     assert run(tmp_path, seeds=4).lanes_computed == 0
 
 
 def test_a_file_without_versions_is_of_the_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(teaching._program, "VERSION", 1)
     run(tmp_path, methods=("imt",))
     file = tmp_path / "small/cooperative/curves.nc"
     experiments.save_curves(experiments.load_curves(file).drop_vars("version"), file)

@@ -70,7 +70,7 @@ def both_starts(left=None, other=None, **options):
     return Data([experiment(own, start=start, **options) for start, own in given.items()])
 
 
-def theory(*, held=1.0, violations=0.0):
+def theory(*, held=1.0, violations=0.0, error=0.01):
     """A theory panel in which the aware step is the better one on a share of the steps at the largest β."""
     return {
         "guarantee": {
@@ -96,4 +96,12 @@ def theory(*, held=1.0, violations=0.0):
             "at_task_beta": 0.9,
         },
         "monotonicity_violations": violations,
+        "premises": {
+            "loss_slope": 13.0,
+            "norm_slope": 900.0,
+            "radius": 8.0,
+            "error": error,
+            "missed": 0.02,
+            "convexity_violations": 0.0,
+        },
     }

@@ -8,7 +8,7 @@ from ital.report import claims, figures_in, html, paragraph
 from ital.reproduce import _claims, _report, sections
 from ital.reproduce._data import Data
 from ital.reproduce._plan import FULL, QUICK, STARTS
-from ital.reproduce.sections import Context, Section
+from ital.reproduce.sections import Context, Section, _theory
 from tests.reproduce.made_up import both_starts, experiment, theory
 
 
@@ -126,6 +126,18 @@ def test_theory_has_a_panel_per_task_with_the_chosen_beta(tmp_path):
     assert [panel["title"] for panel in theorem["panels"]] == ["regression"]
     dots = [mark for panel in sharpness["panels"] for mark in panel["marks"] if mark.get("dot")]
     assert [mark["label"] for mark in dots] == [f"auto, {start} start" for start in STARTS]
+
+
+def test_the_corollarys_premises_have_a_verdict():
+    panels = {
+        ("uniform", "regression"): theory(),
+        ("uniform", "gaussian"): theory(error=0.2),
+        ("normal:0.1", "gaussian"): theory(error=0.2, violations=0.5),
+    }
+    table = _theory.corollary(Data([], panels))
+    verdicts = [row[-1] for row in table["rows"]]
+    assert verdicts == ["may hold", "fails: density", "fails: density, monotonicity"]
+    assert len(table["heads"]) == len(table["rows"][0])
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"format": 0}', '{"claims": []}'])

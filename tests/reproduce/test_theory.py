@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import ital
+from ital import learners, theory
 from ital.reproduce import _theory
 
 
@@ -30,7 +31,23 @@ def test_sharpness_reaches_its_aim_at_the_value_of_auto(panels):
 
 @pytest.mark.parametrize("start", [None, "normal:0.1"])
 def test_diagnostics_are_shares_of_steps(panels, start):
+    """Shares over four parts of a run are averaged to those of the whole."""
     found = panels[start]["taught"]
     assert found["beta"] == [50.0, 500.0, 5000.0, 15000.0]
-    assert 0.5 < min(found["conditions"]) <= max(found["conditions"]) <= 1
+    aware = [learners.teacher_aware(beta)._replace(name=f"{beta:g}") for beta in found["beta"]]
+    options = {"seeds": 2, "steps": 40, "init": start, "eval_every": 40, "diagnostics": True}
+    whole = ital.teach("regression", "cooperative", aware, **options).curves.isel(step=-1).mean("seed")
+    for name in ("conditions", "improved"):
+        np.testing.assert_allclose(found[name], whole[f"theorem_{name}"], atol=1e-6)
+        np.testing.assert_allclose(np.array(found[name]) * 80, np.round(np.array(found[name]) * 80), atol=1e-4)
+    assert min(found["conditions"]) > 0.9  # 97 % over whole runs
     assert found["improved"][0] == 1.0  # a small β makes a small step in the right direction
+
+
+def test_panels_tell_what_the_corollary_assumes(panels):
+    for panel in panels.values():
+        premises = theory.Premises(**panel["premises"])
+        assert theory.failing(premises, panel["monotonicity_violations"]) == ["density"]
+        # in 101 dimensions 20 rows lie far from the rest: rows of U[−1, 1] are √(2·100/3) apart
+        assert premises.radius == pytest.approx(np.sqrt(200 / 3), rel=0.1)
+        assert premises.error > 1 > premises.missed > 0

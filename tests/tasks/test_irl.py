@@ -139,6 +139,28 @@ def test_measurements_are_their_definitions(small_map):
     assert {name: float(value) for name, value in got.items()} == pytest.approx(expected, abs=1e-4)
 
 
+@pytest.mark.usefixtures("x64")
+def test_references_are_the_teachers_return_and_the_mean_that_nothing_moves(small_map):
+    task, mind, reward = small_map
+    truth = jax.tree.map(jnp.asarray, task.world(0)).truth
+    lines = task.rules.references(jnp.asarray(mind), truth)
+    leading = dense(grid(3))[np.argmax(q_by_hand(reward), axis=0), np.arange(9)]
+    best = np.mean(np.linalg.solve(np.eye(9) - leading, leading @ reward))
+    assert float(lines["reward"]["reference"]) == pytest.approx(best, abs=1e-4)
+    assert float(task.rules.measure(truth.target, truth)["reward"]) == pytest.approx(best, abs=1e-4)
+    assert float(task.rules.measure(jnp.asarray(mind), truth)["reward"]) < best - 0.01
+    assert float(lines["distance"]["floor"]) == pytest.approx(3 * abs(np.mean(mind - reward)))
+
+
+@pytest.mark.parametrize(("make", "sharpness"), [(tasks.irl_dense, 220.0), (tasks.irl_sparse, 200.0)])
+def test_the_papers_maps_are_planned_as_sharply_as_it_says(make, sharpness):
+    """Where nothing is worth anything, V = (log 4)/k + 0.98·γV everywhere: four actions, and death with 0.02."""
+    task = make(size=3)
+    values = task.rules.first_previous(jnp.zeros(9), task.world(0))
+    np.testing.assert_allclose(values, np.log(4) / sharpness / (1 - 0.98 * 0.5), rtol=1e-3)
+    assert task.settings["sharpness"] == make().settings["sharpness"] == sharpness
+
+
 def test_the_teacher_sees_the_same_world_in_another_order():
     world = tasks.irl_dense().world(0)
     assert (world.teacher.target[world.teacher.examples.encoding] == world.truth.target).all()

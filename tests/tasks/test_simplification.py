@@ -86,10 +86,23 @@ def test_a_learner_at_the_target_passes_as_the_target_does(small):
 
 
 def test_lanes_that_diverged_are_not_examined(small):
+    examined = []
+
+    def take(params, show):
+        examined.append(np.asarray(params))
+        return small.exam.take(params, show)
+
+    task = small._replace(exam=small.exam._replace(take=take))
     with pytest.warns(ital.errors.DivergenceWarning):
-        taught = ital.teach(small, learner=["imt"], steps=10, seeds=1, lr=1e12)
-    assert taught.curves["accuracy"].values[0, 0, 0] in (0, 0.5, 1)
-    assert np.isnan(taught.curves["accuracy"].values[0, 0, -1])
+        taught = ital.teach(task, learner=["imt"], steps=10, seeds=1, lr=1e12)
+    accuracy = taught.curves["accuracy"].values[0, 0]
+    start, instead = examined
+    assert not instead.any()  # nothing of a lane that diverged
+    assert np.linalg.norm(start - task.world(0).truth.target) == pytest.approx(
+        taught.curves["distance"].values[0, 0, 0]
+    )
+    assert accuracy[0] == small.exam.take(start, lambda done: None)["accuracy"].item()
+    assert np.isnan(accuracy[-1])
 
 
 def test_taught_values_approach_the_target(small):

@@ -47,6 +47,36 @@ def test_gaussian_has_ten_classes_and_scikit_learns_optimum():
     np.testing.assert_allclose(world.teacher.examples.x.x @ world.teacher.target.T, x @ w.T, atol=1e-10)
 
 
+SYNTHETIC = pytest.mark.parametrize(
+    "task",
+    [tasks.regression(dim=5, points=60), tasks.gaussian(classes=3, dim=5, per_class=10)],
+    ids=["regression", "gaussian"],
+)
+
+
+@SYNTHETIC
+def test_no_test_row_is_in_the_pool(task):
+    world = task.world(0)
+    pool, test = world.learner.x.x, world.truth.test.x.x
+    assert pool.shape == test.shape == (30, 6)
+    assert not (pool[:, None] == test).all(axis=-1).any()
+
+
+@SYNTHETIC
+@pytest.mark.usefixtures("x64")
+def test_the_teachers_view_is_turned_and_nothing_else(task):
+    """Distances stay, coordinates do not, and the bias is where it was: in the views and in the target."""
+    world = task.world(0)
+    for ours, theirs in (
+        (world.learner.x.x, world.teacher.examples.x.x),
+        (world.truth.target, world.teacher.target),
+    ):
+        np.testing.assert_allclose(theirs @ theirs.T, ours @ ours.T, atol=1e-10)
+        np.testing.assert_array_equal(theirs[:, -1], ours[:, -1])
+        assert np.linalg.norm(theirs - ours) > 0.5 * np.linalg.norm(ours[:, :-1])
+    np.testing.assert_array_equal(world.teacher.examples.labels, world.learner.labels)
+
+
 def test_seeds_have_worlds_of_their_own_and_keep_them():
     task = small_classes()
     same, other = task.world(1), task.world(2)

@@ -168,9 +168,12 @@ def theory_of(start: str, task: str, scale: Scale, out: Path, *, compute: bool) 
     """The theory panel of a task, from OUT/theory/ where it is there already."""
     file = out / "theory" / f"{task}-{start.replace(':', '-')}.json"
     made_with = {
-        "seeds": scale.theory_seeds, "steps": scale.theory_steps, "betas": list(_theory.MULTIPLES),
+        "version": _theory.VERSION,
+        "seeds": scale.theory_seeds,
+        "steps": scale.theory_steps,
+        "betas": list(_theory.MULTIPLES),
         **_plan.identity(_plan.task_of(experiments.Settings(task=task))),
-    }  # fmt: skip
+    }
     try:
         content = json.loads(file.read_text())
         if content["made_with"] == made_with:

@@ -17,6 +17,8 @@ from ital.tasks import World
 from ital.teaching import LaneNumbers, Numbers, Program, Run, Session, at_start, draw, first_lesson, open_sessions
 
 LR, BATCH = 1e-3, 20
+RUN = 2000  # steps of the runs that the corollary is about, whatever the scale
+VERSION = 2  # of a panel: raised whenever it holds something else
 MULTIPLES = (0.01, 0.1, 1.0, 3.0)  # of the task's β, for learners taught with diagnostics
 GUARANTEE = tuple(float(10**power) for power in np.arange(0, 12.01, 0.5))  # β of the numerical illustration
 SHARPNESS = tuple(float(10**power) for power in np.arange(1, 8.01, 0.25))
@@ -132,7 +134,7 @@ def sharpness(name: str, start: str | None, *, seeds: int) -> dict[str, Any]:
 
 
 def panel(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str, Any]:
-    """Everything above for one task and one start, and the violations of teaching monotonicity on samples."""
+    """Everything above for one task and one start, and what the corollary assumes: monotonicity and its premises."""
     task = tasks.make(name)
     if start is not None:
         task = task._replace(init=Init.parse(start))
@@ -141,4 +143,5 @@ def panel(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str, 
         "guarantee": guarantee(name, start, seeds=seeds, batches=200),
         "sharpness": sharpness(name, start, seeds=seeds),
         "monotonicity_violations": theory.teaching_monotonicity(task, samples=100, batches=10),
+        "premises": theory.corollary_premises(task, lr=LR, batch_size=BATCH, steps=RUN)._asdict(),
     }

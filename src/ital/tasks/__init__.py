@@ -7,7 +7,7 @@ from typing import Any
 from ital import _plugins, _registry
 from ital.errors import InputError
 from ital.tasks._arrays import describe_data, from_arrays
-from ital.tasks._base import Exam, Metric, Picture, Rules, Task, TeacherSide, Truth, World, stack_worlds
+from ital.tasks._base import Exam, Metric, Picture, Rules, Task, TeacherSide, Truth, World, copies, stack_worlds
 from ital.tasks._gaussian import gaussian
 from ital.tasks._images import cifar10, from_features, mnist, pool_of, tiny_imagenet, tiny_imagenet_vgg
 from ital.tasks._irl import irl, irl_dense, irl_sparse, irl_tabular
@@ -74,6 +74,7 @@ __all__ = [
     "Truth",
     "World",
     "cifar10",
+    "copies",
     "describe_data",
     "from_arrays",
     "from_features",

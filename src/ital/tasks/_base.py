@@ -1,5 +1,6 @@
 """What a task is: a world per seed with a side for each player, and the pure functions the loop calls."""
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -10,7 +11,7 @@ import numpy as np
 
 from ital import rationality
 from ital._short import called, short
-from ital._types import Params
+from ital._types import Array, Params
 from ital.errors import InputError
 from ital.models import Init
 from ital.tasks.protocols import (
@@ -108,6 +109,24 @@ class Rules(NamedTuple):
 
     def __repr__(self) -> str:
         return f"Rules({getattr(self.measure, '__module__', '')}.{called(self.measure)})"
+
+
+def copies(batch: Any, size: int) -> Array:
+    """Which examples of a mini-batch are copies of one another: those for which the task drew the same.
+
+    Args:
+        batch: what the task drew.
+        size: number of examples in the mini-batch.
+
+    Returns:
+        Truth values (B, B). Where the task drew something that is not one per example, no two are known to be copies.
+    """
+    same = jnp.eye(size, dtype=bool)
+    leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(batch)]
+    if not leaves or any(leaf.shape[:1] != (size,) for leaf in leaves):
+        return same
+    alike = [jnp.all((leaf[:, None] == leaf).reshape(size, size, -1), axis=-1) for leaf in leaves]
+    return same | functools.reduce(jnp.logical_and, alike)
 
 
 class Picture(NamedTuple):

@@ -22,7 +22,7 @@ from ital.errors import InputError
 from ital.learners import Lesson
 from ital.models import Init
 from ital.results import FINITE, RESERVED
-from ital.tasks import World
+from ital.tasks import World, copies
 from ital.teaching._program import (
     AUTO,
     OUTSIDE,
@@ -213,8 +213,7 @@ def at_start(
         def of_batch(key: PRNGKeyArray) -> tuple[Array, Array]:
             drawn = draw(program, world, key)
             volumes = imagine(first_lesson(program, world, drawn, numbers.last_step, start, lane), start)
-            alike = [jnp.all((a[:, None] == a).reshape(*2 * a.shape[:1], -1), -1) for a in jax.tree.leaves(drawn.batch)]
-            return volumes, functools.reduce(jnp.logical_and, alike)
+            return volumes, copies(drawn.batch, program.batch_size)
 
         return jax.vmap(of_batch)(jax.random.split(jax.random.fold_in(key_of(seed), AUTO), rationality.BATCHES))
 

@@ -242,7 +242,7 @@ def _look(program: Program, numbers: Numbers, carry: Carry) -> TeacherView:
         drawn = draw(program, world, jax.random.fold_in(jax.random.fold_in(key_of(seed), STEPS), carry.step))
         per_lane, lane = jax.tree.map(lambda leaf: leaf[0], (per_lane, lanes))
         scene = meet(program, world, drawn, lane.params, lane.previous)
-        return view_of(program, world, scene, Moment(carry.step, numbers.last_step), per_lane.lr)
+        return view_of(program, world, drawn, scene, Moment(carry.step, numbers.last_step), per_lane.lr)
 
     axes = (numbers.world_axes(program), 0, 0, 0)
     with traced_for(program.platform):

@@ -13,7 +13,7 @@ from ital._types import Array, Params, PRNGKeyArray
 from ital.learners import Rule
 from ital.tasks import Rules, World
 
-VERSION = 1  # of the loop: raised whenever the same seed would see other examples or take other steps
+VERSION = 2  # of the loop: raised whenever the same seed would see other examples or take other steps
 
 # Streams of random numbers of a seed, kept apart by fold_in.
 START, STEPS, AUTO = 0, 1, 2
@@ -155,12 +155,14 @@ class Drawn(NamedTuple):
 
     Attributes:
         batch: the mini-batch, as the task draws it.
+        first: index of the first copy of each example in the mini-batch, its own where there is none before it.
         order: a random order of the mini-batch.
         bystander: index of a random example.
         noise: the teacher's.
     """
 
     batch: Any
+    first: Array
     order: Array
     bystander: Array
     noise: Any

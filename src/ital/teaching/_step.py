@@ -14,7 +14,7 @@ from ital._types import Array, Params, PRNGKeyArray
 from ital.errors import InputError
 from ital.gradients import Gradients, add_scaled, squared_norm
 from ital.learners import Lesson, Update
-from ital.tasks import Rules, World
+from ital.tasks import Rules, World, copies
 from ital.teachers import LearnerView, TeacherView
 from ital.teaching._program import OUTSIDE, Drawn, Lane, LaneNumbers, Moment, Program, Scene, named
 
@@ -32,8 +32,10 @@ def draw(program: Program, world: World, key: PRNGKeyArray) -> Drawn:
     """
     batch, order, bystander, teacher = jax.random.split(key, 4)
     size = program.batch_size
+    drawn = program.rules.draw(batch, world, size)
     return Drawn(
-        batch=program.rules.draw(batch, world, size),
+        batch=drawn,
+        first=first_copies(copies(drawn, size)),
         order=_ranks(jax.random.bits(order, (size,))),
         bystander=jax.random.randint(bystander, (), 0, size),
         noise=program.prepare(teacher, size),
@@ -49,6 +51,12 @@ def _ranks(tickets: Array) -> Array:
     return jnp.sum(before, axis=1)
 
 
+def first_copies(same: Array) -> Array:
+    """The index of the first copy of each example (B,), given which examples are copies (B, B)."""
+    index = jnp.arange(len(same))
+    return jnp.min(jnp.where(same, index, len(same)), axis=1)
+
+
 def first_previous(rules: Rules, start: Params, world: World) -> Any:
     """What the first feedback begins from, where the task wants it."""
     return rules.first_previous(start, world) if rules.first_previous else None
@@ -61,23 +69,26 @@ def meet(program: Program, world: World, drawn: Drawn, params: Params, previous:
     return Scene(examples, rules.show(world.teacher.examples, drawn.batch), rules.feedback(params, examples, previous))
 
 
-def view_of(program: Program, world: World, scene: Scene, moment: Moment, lr: Array) -> TeacherView:
-    """What the teacher sees: its own side of the mini-batch, the feedback, and the imitated volumes that follow."""
-    target = world.teacher.target
-    volumes = program.rules.volumes(scene.feedback, scene.teacher_examples, target, lr)
-    return TeacherView(volumes, scene.feedback, scene.teacher_examples, target, lr, *moment)
+def view_of(program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, lr: Array) -> TeacherView:
+    """What the teacher sees: its own side of the mini-batch, the feedback, and the imitated volumes that follow.
+
+    Copies of an example have the volume of the first, to the last bit, so that rounding never chooses between them.
+    """
+    seen = scene.feedback, scene.teacher_examples, world.teacher.target, lr
+    volumes = program.rules.volumes(*seen)[drawn.first]
+    return TeacherView(volumes, *seen, *moment)
 
 
 def choose(
     program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, params: Params, numbers: LaneNumbers
 ) -> Array:
     """The index that the teacher chooses, given the teacher's side of the world and the feedback."""
-    view = view_of(program, world, scene, moment, numbers.lr)
+    view = view_of(program, world, drawn, scene, moment, numbers.lr)
     if not program.omniscient:
         return _index(program, program.teacher(drawn.noise, view, numbers.teacher))
     gradients = program.rules.gradients(params, scene.examples, scene.feedback)
     progress = gradients.inner(add_scaled(params, -1.0, world.truth.target))
-    volumes = volume.exact(numbers.lr, gradients.squared_norms, progress)
+    volumes = volume.exact(numbers.lr, gradients.squared_norms, progress)[drawn.first]
     learner = LearnerView(volumes, params, world.truth.target)
     return _index(program, program.teacher(drawn.noise, view, learner, numbers.teacher))
 

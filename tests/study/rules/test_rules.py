@@ -12,6 +12,7 @@ import ital
 from ital import study, teaching
 from ital.errors import InputError
 from ital.teaching import Drawn, Lane, Moment, Program
+from ital.teaching._step import first_copies
 
 MAPS = ("A", "B", "C", "D", "E")
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
@@ -155,7 +156,9 @@ def test_the_picture_shows_the_most_probable_actions(rules, reference):
 @functools.partial(jax.jit, static_argnums=0)
 def core_step(program, world, states, actions, numbers, mind):
     """One step of the core's loop on a given mini-batch."""
-    drawn = Drawn((states, actions), jnp.arange(10), jnp.zeros((), int), program.prepare(jax.random.key(0), 10))
+    batch, order = (states, actions), jnp.arange(10)
+    first = first_copies(ital.tasks.copies(batch, 10))
+    drawn = Drawn(batch, first, order, jnp.zeros((), int), program.prepare(jax.random.key(0), 10))
     lane = Lane(mind.belief, mind.memory, program.rules.first_previous(mind.belief, world))
     moment = Moment(jnp.asarray(mind.step), jnp.asarray(30))
     after = teaching.teaching_step(program, world, drawn, numbers, moment, lane)[0]

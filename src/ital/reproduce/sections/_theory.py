@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ital import report
+from ital import report, theory
 from ital.figures import charts
 from ital.reproduce._data import Data
 from ital.reproduce._figures import START_COLOURS
@@ -25,6 +25,15 @@ SHARPNESS = (
     "How much of q, the learner's guess at the choice, lies on its favourite example at the start, over β. The dots "
     "are what --beta auto takes: it aims at 0.8 (grey line), with 50/η as its most."
 )
+COROLLARY = (
+    "What the corollary assumes, between the starts and the target. L: how fast the loss and the squared gradient norm "
+    "change with the example, at most (pairs of 200 sampled examples; of one-hot states in IRL). δ: how far the "
+    "remotest of them is from the nearest of a mini-batch of 20. ε = T(η²L + 4ηL)δ: the error that the corollary then "
+    "allows in the squared distance after T = 2000 steps, in units of that of the start; above "
+    f"{theory.MOST_ERROR:g} it promises little, and examples cannot be called dense. Missed is what ε bounds: by how "
+    "much the best examples of the mini-batches fall short of the best of all, summed over the steps. The proof also "
+    "needs a convex loss."
+)
 
 
 def build(context: Context) -> list[report.Block]:
@@ -37,6 +46,7 @@ def build(context: Context) -> list[report.Block]:
         *report.figure("theorem", "Theorem 1 at sampled steps", panels(data, _promised), GUARANTEE, note=note),
         sampled(data),
         taught(data),
+        corollary(data),
         *report.figure("sharpness", "β: how sharp q is at the start", panels(data, _sharp), SHARPNESS, note=note),
     ]
 
@@ -49,13 +59,13 @@ def panels(data: Data, draw: Callable[[str, dict[str, Any]], charts.Panel]) -> l
 
 def _promised(task: str, starts: dict[str, Any]) -> charts.Panel:
     marks = []
-    for start, theory in starts.items():
+    for start, panel in starts.items():
         for name, dash, words in (("where_held", (), "conditions hold"), ("elsewhere", (1, 1.2), "they do not")):
-            if theory["guarantee"][name]:
-                values = theory["guarantee"][name]
+            if panel["guarantee"][name]:
+                values = panel["guarantee"][name]
                 label = f"{words}, {start} start"
-                marks.append(charts.line(label, START_COLOURS[start], theory["guarantee"]["beta"], values, dash=dash))
-        beta = theory["sharpness"]["task_beta"]
+                marks.append(charts.line(label, START_COLOURS[start], panel["guarantee"]["beta"], values, dash=dash))
+        beta = panel["sharpness"]["task_beta"]
     marks.append(charts.rule("x", beta, "task's β"))
     return charts.panel(task, marks, x="β", y="Share improved", log="x", y_range=(-0.03, 1.05), size=(3.3, 2.3))
 
@@ -113,3 +123,20 @@ def taught(data: Data) -> report.Block:
         "share the aware step was better than the naive one, and what was left of the distance."
     )
     return report.table(heads, rows, caption=caption, numbers_from=2)
+
+
+def corollary(data: Data) -> report.Block:
+    """What the corollary assumes, estimated between the starts and the target, with a verdict."""
+    rows = []
+    for (start, task), panel in data.theory.items():
+        premises, violated = theory.Premises(**panel["premises"]), panel["monotonicity_violations"]
+        fails = theory.failing(premises, violated)
+        estimates = (premises.loss_slope, premises.norm_slope, premises.radius, premises.error, premises.missed)
+        shares = share(violated, 2), share(premises.convexity_violations, 1)
+        verdict = f"fails: {', '.join(fails)}" if fails else "may hold"
+        rows.append((task, start, *map(number, estimates), *shares, verdict))
+    heads = (
+        "task", "start", "L of the loss", "L of ‖g‖²", "δ", "ε ÷ start²", "missed ÷ start²", "monotonicity violated",
+        "convexity violated", "premises",
+    )  # fmt: skip
+    return report.table(heads, rows, caption=COROLLARY, numbers_from=2)
