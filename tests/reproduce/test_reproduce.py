@@ -10,7 +10,7 @@ from ital.experiments import load_curves, save_curves
 from ital.report import figures_in
 from ital.reproduce import _claims, _jobs, _plan, _report, _work, reproduce
 from ital.reproduce._data import Data, Evidence
-from ital.reproduce._plan import QUICK, STARTS, Condition
+from ital.reproduce._plan import FULL, QUICK, STARTS, Condition
 from ital.reproduce.sections import Context, _beyond, _target_loss
 from tests.features.data import write_views
 
@@ -130,6 +130,14 @@ def test_results_of_another_loss_or_exam_are_no_part_of_a_report(tmp_path):
     assert finished(made) is not None
     assert finished(wanted) is None
     assert finished(replace(made, equations=2)) is None
+
+
+@pytest.mark.parametrize("scale", [FULL, QUICK])
+def test_an_empty_folder_holds_nothing_yet(scale, tmp_path):
+    """A full run asks for tasks whose features the user builds, too."""
+    data = _work.collect(scale, tmp_path)
+    assert not data.experiments
+    assert not data.theory
 
 
 def test_a_report_of_nothing_is_refused(small, tmp_path):

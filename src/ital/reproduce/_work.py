@@ -143,6 +143,7 @@ def collect(scale: Scale, out: Path) -> Data:
     panels = {
         (start, task): panel
         for task in scale.theory
+        if task not in _plan.left_out()
         for start in STARTS
         if (panel := _jobs.theory_of(start, task, scale, out, compute=False)) is not None
     }
