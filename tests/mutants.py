@@ -261,7 +261,7 @@ MUTANTS = (
     Mutant("theory.py", "chosen_is_best & (advantage > 0)", "chosen_is_best", SHARES),
     Mutant("theory.py", "lr**2 * norm_slope + 4 * lr * loss_slope", "lr * norm_slope + 4 * lr * loss_slope"),
     Mutant("theory.py", "jnp.max(jnp.min(apart, axis=1))", "jnp.max(apart)"),
-    Mutant("theory.py", "gains > progress + rounding", "gains < progress + rounding"),
+    Mutant("theory.py", "gains > progress + noticed", "gains < progress + noticed"),
 )  # fmt: skip
 
 

@@ -149,7 +149,8 @@ class Premises(NamedTuple):
         radius: δ, the farthest that an example lies from the nearest of a mini-batch.
         error: the ε that these allow, T(η²L_g + 4ηL_l)δ, in units of ‖ν⁰−ν*‖².
         missed: what ε bounds, T(max_D TV̂ − max_Dᵗ TV̂), in the same units.
-        convexity_violations: share of examples with l(ν) − l(ν*) > ⟨ν−ν*, g⟩; the proof needs a convex loss.
+        convexity_violations: share of examples with l(ν) − l(ν*) above ⟨ν−ν*, g⟩, by a hundredth of its mean at least;
+            the proof needs a convex loss.
     """
 
     loss_slope: float
@@ -320,12 +321,12 @@ def _judged(
     """At one ν: both slopes, by how much the best of the mini-batch falls short, and where the loss is not convex."""
     volumes = volume.imitated(lr, squared_norms, losses, at_target)
     gains = losses - at_target
-    rounding = 1e-4 * (jnp.abs(gains) + jnp.abs(progress))
+    noticed = 0.01 * jnp.mean(jnp.abs(progress))  # less is nothing to the proof, and may be rounding
     return (
         lipschitz(losses, apart),
         lipschitz(squared_norms, apart),
         jnp.max(volumes) - jnp.max(volumes[:batch_size]),
-        jnp.mean(gains > progress + rounding),
+        jnp.mean(gains > progress + noticed),
     )
 
 
