@@ -416,8 +416,12 @@ def test_the_tasks_own_beta_and_its_decay_are_used():
     decaying = small_classes(beta_decay=0.05)
     by_task = distances(decaying, learner=learners.teacher_aware())
     by_hand = distances(small_classes(), learner=learners.teacher_aware(300.0, beta_decay=0.05))
+    by_run = distances(small_classes(), learner=learners.teacher_aware(), beta_decay=0.05)
     np.testing.assert_array_equal(by_task, by_hand)
+    np.testing.assert_array_equal(by_task, by_run)
     assert not np.array_equal(by_task, distances(small_classes(), learner=learners.teacher_aware()))
+    with pytest.raises(ital.errors.InputError, match="beta_decay must lie in"):
+        distances(small_classes(), learner=learners.teacher_aware(), beta_decay=1.0)
 
 
 @pytest.mark.parametrize("nonsense", [lambda v: None, lambda v: v, jnp.max])

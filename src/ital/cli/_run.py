@@ -38,6 +38,10 @@ def run(
         str | None,
         typer.Option(help="How rational aware learners think the teacher: auto or a number (default: the task's)."),
     ] = None,
+    beta_decay: Annotated[
+        float | None,
+        typer.Option(help="Share that β loses per step (default: the task's where β is the task's, else 0)."),
+    ] = None,
     lr: Annotated[float, typer.Option(help="The learner's step size.")] = 1e-3,
     batch_size: options.BATCH_SIZE = 20,
     init: options.INIT = None,
@@ -71,9 +75,9 @@ def run(
 
     settings = experiments.Settings(
         **taught, teacher=teacher, seeds=seeds, first_seed=first_seed, steps=steps, beta=parse_beta(beta), lr=lr,
-        batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
-        teacher_loss=teacher_loss, equations=equations, eval_every=eval_every, form=step,
-        devices=parse_devices(devices),
+        beta_decay=beta_decay, batch_size=batch_size, init=init, label_noise=label_noise,
+        map=None if map is None else str(map), teacher_loss=teacher_loss, equations=equations, eval_every=eval_every,
+        form=step, devices=parse_devices(devices),
         methods=experiments.Settings.methods if methods is None else split("methods", methods),
     )  # fmt: skip
     with shown(experiments.print_outcome) as say:

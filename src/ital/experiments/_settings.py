@@ -133,8 +133,9 @@ class Settings(Run):
         return tasks.make(self.task, **options)
 
 
-_STATED = ("beta", "lr", "init", "steps", "batch_size", "eval_every", "form")  # settings that ``identity`` names itself
-_SHARED = ("seeds", "diagnostics", "devices")  # settings in which lanes of one result may differ
+# Settings that ``identity`` names itself, and those in which lanes of one result may differ.
+_STATED = ("beta", "beta_decay", "lr", "init", "steps", "batch_size", "eval_every", "form")
+_SHARED = ("seeds", "diagnostics", "devices")
 
 
 def _listed(text: str | None) -> list[str] | None:

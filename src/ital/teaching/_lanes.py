@@ -129,7 +129,7 @@ def situation(task: Task, teacher: AnyTeacher, run: Run, auto_beta: Callable[...
     own_beta = task.beta if isinstance(task.beta, str) else teacher.sign * abs(task.beta)
     return Situation(
         beta=own_beta if run.beta is None else run.beta,
-        beta_decay=task.beta_decay if run.beta is None else 0.0,
+        beta_decay=run.beta_decay_on(task),
         batch_size=run.batch_size,
         volume="exact" if isinstance(teacher, OmniscientTeacher) else "imitated",
         auto_beta=auto_beta,

@@ -36,6 +36,7 @@ class Run:
         seeds: how many seeds (0, 1, …), or which ones.
         beta: for learners that have none of their own: a number, "auto", or None for the task's, with the sign
             that fits the teacher.
+        beta_decay: the share that β loses per step; None for the task's where β is the task's, else 0.
         lr: the step size η; in a session also one for each learner, where nobody asks for "auto".
         batch_size: examples B in a mini-batch.
         init: where learning starts, e.g. "uniform" or "normal:0.1".
@@ -52,6 +53,7 @@ class Run:
     steps: int = 2000
     seeds: int | Sequence[int] = 20
     beta: float | str | None = None
+    beta_decay: float | None = None
     lr: float | Sequence[float] = 1e-3
     batch_size: int = 20
     init: str | Init | None = None
@@ -149,6 +151,21 @@ class Run:
             raise InputError(f"seeds must lie in [0, 2**31), not {min(seeds) if min(seeds) < 0 else max(seeds)}")
         if not (self.beta is None or is_finite(self.beta) or (isinstance(self.beta, str) and self.beta == "auto")):
             raise InputError(f"beta must be a finite number or 'auto', not {shown(self.beta)}")
+        if self.beta_decay is not None and not (is_finite(self.beta_decay) and 0 <= self.beta_decay < 1):
+            raise InputError(f"beta_decay must lie in [0, 1), not {shown(self.beta_decay)}")
+
+    def beta_decay_on(self, task: Task) -> float:
+        """The share that β loses per step.
+
+        Args:
+            task: the task.
+
+        Returns:
+            The run's own decay; else the task's, where β is the task's as well.
+        """
+        if self.beta_decay is not None:
+            return self.beta_decay
+        return task.beta_decay if self.beta is None else 0.0
 
 
 def takes_run(*fixed: str) -> Callable[[Function], Function]:
