@@ -20,7 +20,9 @@ LARGEST = 1_500_000  # bytes
 QUESTIONS = {  # of the README, by the claim that answers each
     "ITAL is best on every task and metric": "Does the aware learner end ahead of every baseline?",
     "ITAL beats IMT even if it sees 2 examples": "Does it beat the naive learner when it sees only 2 of 20 examples?",
-    "Adversary: a naive learner barely learns, ITAL does": "Does it learn from a hostile teacher? (Naive ones do not.)",
+    "Adversary: a naive learner barely learns, ITAL does": (
+        "Does it learn from a hostile teacher, while the naive learner hardly does?"
+    ),
     "ITAL leads by its awareness, not only by its longer step": "Does it beat naive learners whose steps are as long?",
     "Awareness pays when every method is tuned": "Does it lead when every method has its own best step size?",
 }
