@@ -78,29 +78,34 @@ def plane():
     )
 
 
-def with_order(learner):
-    """The learner, which also records the random order that decides what it sees of a mini-batch."""
+@functools.cache  # one object, so that the learners share one compiled program
+def recording(rule):
+    """The rule, which also records the random order that decides what the learner sees of a mini-batch."""
 
+    def update(lesson, *rest):
+        places = {f"order_{i}": lesson.order[i].astype(float) for i in range(SIZE)}
+        return rule.update(lesson, *rest)._replace(signals=places)
+
+    return rule._replace(update=update)
+
+
+def with_order(learner):
     def resolve(unresolved, situation):
         resolved = learner.resolve(unresolved, situation)
-
-        def update(lesson, *rest):
-            places = {f"order_{i}": lesson.order[i].astype(float) for i in range(SIZE)}
-            return resolved.rule.update(lesson, *rest)._replace(signals=places)
-
-        return resolved._replace(rule=resolved.rule._replace(update=update))
+        return resolved._replace(rule=recording(resolved.rule))
 
     return learner._replace(resolve=resolve)
 
 
-def walked(name):
+def walked(task, name):
     """The start, then mini-batch, volumes, choice and parameters of each step of a session."""
-    live = ital.session(plane(), with_order(ital.learners.make(name)), seed=0, **RUN)
+    live = ital.session(task, with_order(ital.learners.make(name)), seed=0, **RUN)
     start, batches, steps = live.params[0].tolist(), [], []
     for _ in range(STEPS):
         examples, volumes = live.candidates, live.volumes
         chosen = int(volumes.argmax())
-        order = [int(live.choose(chosen)[f"order_{i}"]) for i in range(SIZE)]
+        metrics = live.choose(chosen)
+        order = [int(metrics[f"order_{i}"]) for i in range(SIZE)]
         rows, labels = np.asarray(examples.x.x), np.asarray(examples.labels)[:, 0]
         batches.append({"rows": rows.tolist(), "labels": labels.tolist(), "order": order})
         steps.append({"volumes": volumes, "chosen": chosen, "params": live.params[0]})
@@ -111,10 +116,11 @@ def walked(name):
 def test_the_figure_takes_the_steps_of_the_library(opened):
     page = opened()
     target = numbers_pool(0, dim=2, outputs=1).learner_target[0]
-    taught = ital.teach(plane(), learner=list(LEARNERS), seeds=1, eval_every=1, **RUN).curves["distance"]
+    task = plane()
+    taught = ital.teach(task, learner=list(LEARNERS), seeds=1, eval_every=1, **RUN).curves["distance"]
     lessons = {}
     for name, view in LEARNERS.items():
-        start, batches, expected = walked(name)
+        start, batches, expected = walked(task, name)
         lessons[name] = json.dumps([start, batches])
         numbers = {"lr": LR, "beta": BETA, "view": view, "target": target.tolist()}
         steps = page.evaluate(WALK, {"numbers": numbers, "start": start, "batches": batches})
