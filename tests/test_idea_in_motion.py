@@ -209,6 +209,18 @@ def test_controls_and_picture_have_names(opened):
             assert page.get_by_role(role, name=name).count() == 1
 
 
+def test_colours_follow_the_theme(opened):
+    """The system's, unless the reader has chosen the other one with furo's button."""
+    colour = "getComputedStyle(document.querySelector('.idea-mark.idea-aware')).fill"
+    choose = "theme => { document.body.dataset.theme = theme; }"
+    light, dark = (opened(color_scheme=scheme) for scheme in ("light", "dark"))
+    bright, deep = light.evaluate(colour), dark.evaluate(colour)
+    assert bright != deep
+    light.evaluate(choose, "dark")
+    dark.evaluate(choose, "light")
+    assert (light.evaluate(colour), dark.evaluate(colour)) == (deep, bright)
+
+
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_scrolls_sideways(opened, width):
     page = opened(width)

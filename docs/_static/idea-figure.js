@@ -97,6 +97,8 @@
 
   function drawPaths({ path, latest, target }) {
     parts.paths.replaceChildren();
+    const [startX, startY] = place(path[0].naive);
+    draw(parts.paths, "text", { x: startX, y: startY - 10, class: "idea-start" }, "start");
     for (const who of ["naive", "aware"]) {
       const points = drawable(path.map((each) => each[who]));
       draw(parts.paths, "polyline", { points: line(points), class: `idea-${who} idea-path` });
