@@ -257,7 +257,9 @@ def _check_alike(worlds: Sequence[World]) -> None:
     (first, parts), *others = (jax.tree.flatten(world) for world in worlds)
     for number, (leaves, structure) in enumerate(others, 1):
         if str(structure) != str(parts):
-            raise InputError(f"the worlds of seed numbers 0 and {number} hold different arrays: give all the same structure")
+            raise InputError(
+                f"the worlds of seed numbers 0 and {number} hold different arrays: give all the same structure"
+            )
         for expected, other in zip(first, leaves, strict=True):
             if expected is not other and np.shape(expected) != np.shape(other):
                 shapes = f"{np.shape(expected)} and {np.shape(other)}"

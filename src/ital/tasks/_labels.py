@@ -42,9 +42,7 @@ def encode(y: Any, kind: str | None = None, name: str = "y") -> Labels:
         if kind != "regression" and _is_one_hot(values):
             return Labels(values.argmax(axis=1).astype(np.int64), tuple(range(values.shape[1])), is_one_hot=True)
         if kind == "classification":
-            raise InputError(
-                f"{name} has {values.shape[1]} columns: classes need one column, or one-hot columns"
-            )
+            raise InputError(f"{name} has {values.shape[1]} columns: classes need one column, or one-hot columns")
     if (_infer(values) if kind is None else kind) == "classification":
         classes, indices = np.unique(values, return_inverse=True)
         if len(classes) < 2:
