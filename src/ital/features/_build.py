@@ -109,7 +109,7 @@ def _mlp(inputs: int, network: str, data: _formats.Photos) -> Callable[..., Any]
 
 _TINY = {
     "data": "Tiny ImageNet: the training images in the folder given, and its 10,000 validation images as test set.",
-    "caution": "Tiny ImageNet is drawn from ImageNet, on which the extractors were trained: accuracies are optimistic.",
+    "caution": "Tiny ImageNet is drawn from ImageNet, on which the extractors were trained: accuracies are flattered.",
 }
 _MLP = {"epochs": 60, "batch": 256, "rate": 3e-3, "optimiser": "adam", "weight_decay": 0.01}
 
