@@ -338,7 +338,7 @@ def divergence_note(curves: "xr.Dataset", method: str, remedy: str = "a smaller 
     step, seeds = found
     lanes = computed(curves, method)
     of = f"{seeds} of {lanes.sizes['seed']} seeds"
-    return f"{lanes['label'].item()} diverged: values are not finite from step {step} ({of}). Try {remedy}."
+    return f"{lanes['label'].item()} diverged: values are not finite from step {step} on ({of}). Try {remedy}."
 
 
 __all__ = [

@@ -123,7 +123,10 @@ def test_a_read_only_disk(tmp_path):
     full = mounted("size=1m", f"mount -o remount,ro disk && {ITAL}; echo status $?; find disk -type f")
     assert full.stdout.split() == ["status", "2"], full.stderr
     place = "disk/out/regression/cooperative"
-    assert full.stderr == f"ital: cannot write to {place}: disk is read-only, or owned by someone else; choose another folder\n"
+    assert (
+        full.stderr
+        == f"ital: cannot write to {place}: disk is read-only, or owned by someone else; choose another folder\n"
+    )
 
 
 def command(*arguments, cwd):

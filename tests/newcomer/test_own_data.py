@@ -319,7 +319,7 @@ def test_parquet_without_pyarrow_is_a_hint(here, monkeypatch):
             "'species' holds the labels",
         ),
         (["--data", "none.csv", "--label", "y"], "none.csv: there is no such file"),
-        (["--data", "flowers.txt", "--label", "y"], "ends in .csv or .parquet"),
+        (["--data", "flowers.txt", "--label", "y"], "must end in .csv or .parquet"),
         (["regression", "--label", "y"], "--label describes a table"),
         (["--data", "flowers.csv", "--label", "species", "--teacher", "boltzmann"], "boltzmann:RHO"),
     ],

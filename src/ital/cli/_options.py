@@ -31,7 +31,7 @@ LEARNER_COLUMNS = Annotated[
 KIND = Annotated[
     str | None, typer.Option(help="Kind of labels: classification or regression (default: inferred and printed).")
 ]
-TEACHER = Annotated[str, typer.Option(help="The teacher, who chooses the examples.")]
+TEACHER = Annotated[str, typer.Option(help="The teacher, which chooses the examples.")]
 SEEDS = Annotated[int, typer.Option(help="Number of seeds.")]
 FIRST_SEED = Annotated[int, typer.Option(help="The first seed.")]
 STEPS = Annotated[int, typer.Option(help="Teaching steps.")]

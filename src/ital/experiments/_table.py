@@ -32,7 +32,7 @@ def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
 
 def _print_files(outcome: Outcome | Sweep, console: Console) -> None:
     if not outcome.lanes_computed:
-        console.print("Nothing to compute: all results were already stored.")
+        console.print("All results were stored already; nothing was computed.")
     for file in outcome.files:
         console.print(str(file), soft_wrap=True, highlight=False)
 

@@ -221,7 +221,7 @@ def parts(
     ]
     for role, part, kind, example in expected:
         if not isinstance(part, kind):
-            hint = ": it is a function, call it" if callable(part) else ""
+            hint = "; it is a function: call it" if callable(part) else ""
             raise InputError(f"expected a {role} such as {example}, or its name, not {part!r}{hint}")
     return task, teacher, learners
 

@@ -145,7 +145,7 @@ def teach(
 
     Args:
         task: the task, e.g. ``ital.tasks.regression()``. Tasks, teachers and learners may be given by registered name.
-        teacher: the teacher, who chooses the examples, e.g. ``ital.teachers.cooperative()``.
+        teacher: the teacher, which chooses the examples, e.g. ``ital.teachers.cooperative()``.
         learner: one learner, e.g. ``ital.learners.teacher_aware()``, or several, which share mini-batches and starts.
         progress: show a progress bar.
         **settings: the numbers of the run, such as ``steps=2000``, ``seeds=20`` or ``lr=1e-3``: see
