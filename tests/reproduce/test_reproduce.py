@@ -77,7 +77,7 @@ def test_processes_share_the_tasks_and_the_report_fills_up(monkeypatch, tmp_path
     assert said[0] in [
         f"first figure: {tmp_path / task / 'cooperative/curves.png'}" for task in ("regression", "gaussian")
     ]
-    assert "fills up" in said[1]
+    assert "is updated" in said[1]
     assert len(pages) == 4
     assert pages[0].startswith("Still computing: ")
     assert not pages[-1].startswith("Still computing")

@@ -1,8 +1,8 @@
 """The paper's claims, each a rule that the data may fail.
 
-A rule looks at every experiment that the claim is about, from both starts, and gives a check for each. A claim holds
-if all its checks do, holds in part if some do (so one that depends on the start holds in part), and does not hold if
-none does. Tests are paired over seeds; p-values are adjusted (Holm) within a claim.
+A rule checks every experiment that the claim is about, from both starts. A claim holds if all its checks hold, holds
+in part if some do (as for a claim that depends on the start), and does not hold if none does. Tests are paired over
+seeds; p-values are adjusted (Holm) within a claim.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,9 +15,9 @@ from ital.reproduce._judging import LEVEL, NEEDS_PEOPLE, NO_DATA, STUDY, Check, 
 from ital.statistics import number, p_equals, share, signed
 from ital.study import CLAIMED
 
-ALIKE = 0.05  # of the distance at the start: closer than this is alike
-BARELY = 0.10  # of the distance at the start: who gained less has barely learned
-FLAT = 0.05  # of the distance at the start: less than this in the last quarter of the steps is convergence
+ALIKE = 0.05  # share of the initial distance: a smaller difference counts as equal
+BARELY = 0.10  # share of the initial distance: a learner that gained less has barely learned
+FLAT = 0.05  # share of the initial distance: gaining less in the last quarter of the steps is convergence
 NETWORKS = {
     "MNIST": ("mnist-20", "mnist-30"),
     "CIFAR-10": ("cifar10-6", "cifar10-12"),
@@ -60,7 +60,7 @@ def _interval(test: statistics.Paired, sign: int) -> str:
 
 
 def _both(first: Check, second: Check) -> Check:
-    """Two tests in one check: both must hold, so the larger p counts."""
+    """Combine two tests in one check: both must hold, so the larger p counts."""
     return first._replace(
         holds=first.holds and second.holds,
         numbers=f"{first.numbers}. {second.numbers}",
@@ -151,7 +151,7 @@ def ital_converges(data: Data) -> Iterable[Check]:
 
 
 def median_if_most(steps: np.ndarray) -> str:
-    """The median number of steps, if most seeds got there."""
+    """The median number of steps, if most seeds reached the level."""
     reached = np.isfinite(steps)
     return f"{np.median(steps[reached]):.0f}" if reached.mean() > 0.5 else "–"
 
@@ -200,7 +200,7 @@ def random_teacher(data: Data) -> Iterable[Check]:
 
 
 def _no_gain(aware: np.ndarray, naive: np.ndarray) -> tuple[bool, str]:
-    """Whether the first, less being better, is not significantly better, and scatters significantly more."""
+    """Whether the first, where less is better, is not significantly better and varies significantly more."""
     test = statistics.paired(aware, naive)
     ratio, p = statistics.spread_ratio(aware, naive)
     no_gain = not (test.difference < 0 and test.p < LEVEL)
