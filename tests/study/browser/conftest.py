@@ -180,14 +180,14 @@ class Person:
         self.seen.append(text)
 
     def consent(self):
-        self.press("I agree and take part")
+        self.press("I agree to take part")
         self.page.locator(".kicker").wait_for()
 
     def read(self):
         for number in range(2, len(self.config.instructions) + 1):
             self.press("Next")
             self.page.get_by_text(f"Instructions, page {number} of").wait_for()
-        self.press("To the questions")
+        self.press("Continue to the questions")
         self.heading("A few questions first")
 
     def answer(self, shift=0):

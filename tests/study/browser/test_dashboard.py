@@ -162,7 +162,7 @@ def test_session_over(page, context, people):
     enter(page, people)
     context.clear_cookies()
     page.get_by_role("button", name="Pause intake").click()
-    expect(page.get_by_text("Your session is over")).to_be_visible()
+    expect(page.get_by_text("Your session has ended")).to_be_visible()
 
 
 def test_three_robots(page, browser, tmp_path):

@@ -124,8 +124,8 @@ def test_orders_of_simulated_participants_are_balanced(steps):
         ("machine:3", None, "teacher must be machine"),
         ("boltzmann:x", None, "must be a finite number, not 'x'"),
         ("boltzmann:inf", None, "must be a finite number, not 'inf'"),
-        ("random", 3.0, "a rationality goes with teacher boltzmann alone, not with 'random'"),
-        ("boltzmann:3", 3.0, "a rationality goes with teacher boltzmann alone"),
+        ("random", 3.0, "a rationality needs the plain teacher boltzmann, not 'random'"),
+        ("boltzmann:3", 3.0, "a rationality needs the plain teacher boltzmann"),
     ],
 )
 def test_teachers_that_there_are_not(name, rationality, message):
@@ -141,7 +141,7 @@ def test_names_of_teachers():
 def test_nobody_is_refused(config, rules, teachers):
     with pytest.raises(InputError, match="at least one participant"):
         _arms.run(config, 0, teachers, rules=rules)
-    with pytest.raises(InputError, match="no learner 'clever': there are naive, aware, adaptive and imt-matched"):
+    with pytest.raises(InputError, match="unknown learner 'clever': choose from naive, aware, adaptive and imt"):
         _arms.run(config, 1, teachers, ("clever",), rules=rules)
 
 

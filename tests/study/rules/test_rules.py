@@ -321,9 +321,9 @@ def test_the_adaptive_robot_is_told_the_size_of_beta_alone(config, rules):
 
 def test_what_is_not_in_the_study_is_refused(rules):
     mind, arrows = study.Mind(rules.start(0, "A")), rules.candidates(0, "A")[0]
-    with pytest.raises(InputError, match="there is no map 'F' in study 'paper': there are A, B, C, D, E, warm-up"):
+    with pytest.raises(InputError, match="study 'paper' has no map 'F': its maps are A, B, C, D, E, warm-up"):
         rules.start(0, "F")
-    with pytest.raises(InputError, match="there is no learner 'clever'"):
+    with pytest.raises(InputError, match="unknown learner 'clever'"):
         rules.update("A", "clever", mind, arrows, 0)
     for choice in (-1, 10):
         with pytest.raises(InputError, match=f"choice {choice} is not among the 10 arrows"):

@@ -99,7 +99,7 @@ def test_verify_notices_a_robot_in_the_wrong_place(sqlite_url, served, config):
     moved = [step._replace(robot=1 + step.robot % 3) for step in taken]
     found = problems_of(StudyRules(config), one, moved)
     assert len(found) == 6
-    assert all("not the robot that the order says" in text for text in found)
+    assert all("the robot does not match the order" in text for text in found)
 
 
 def test_orders_are_given_in_turn(sqlite_url, served, config):
