@@ -40,7 +40,7 @@ def count_here():
 
 
 def main(arguments):
-    """Runs the command and prints what it compiled, the costliest first."""
+    """Run the command and print what it compiled, the slowest first."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ[LOG] = str(Path(folder) / "programs")
         # Worker processes import sitecustomize from here and count too.

@@ -1,7 +1,7 @@
 """What the study's departures from the paper change: ``python benchmarks/study_departures.py [PARTICIPANTS]``.
 
-Simulated participants teach under the shipped configuration and under one variant at a time. Printed are means over
-participants and maps: by how much distance and policy total variation fell, and the final reward.
+Simulated participants teach with the shipped configuration and with one variant at a time. The script prints means
+over participants and maps: the decrease of distance and of policy total variation, and the final reward.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ def any_cell(game, count, key, cumulative, first, used):
 
 
 def imitated_volumes(lesson, belief, target):
-    """What a cooperative teacher goes by, equation (imit-teacher)."""
+    """The score of a cooperative teacher, equation (imit-teacher)."""
     here = lesson.here
     return volume.imitated(lesson.lr, here.squared_norms, here.losses, lesson.gradients(target).losses)
 

@@ -3,7 +3,7 @@
 python tests/mutants.py [--list] [--only FILE] [--workers N]
 
 Each mutant replaces one snippet of a source file in a copy of the tree and runs the tests that guard it, up to the
-first failure. A mutant that all of them let pass has survived: a test is missing. Not collected by pytest;
+first failure. A mutant that passes all of them has survived: a test is missing. Not collected by pytest;
 test_mutants.py keeps the table in step with the source.
 """
 
@@ -276,7 +276,7 @@ def mutated(mutant, text):
 
 
 def copy_of_tree(folder):
-    """What the tests need, in a folder of its own."""
+    """Copy what the tests need into a separate folder."""
     for part in ("src", "tests"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     shutil.copy(ROOT / "pyproject.toml", folder)
@@ -284,7 +284,7 @@ def copy_of_tree(folder):
 
 
 def run_tests(tree, tests, timeout=None):
-    """Pytest's exit status, None for a hang, and the last line of what it said."""
+    """Pytest's exit status (None if it hangs) and the last line of its output."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=line"]
     command += ["--hypothesis-profile=mutants", *tests]
     environment = {

@@ -1,4 +1,4 @@
-"""The runs that the documentation shows: the README quotes the full one, and cannot drift from it."""
+"""The runs that the documentation shows. The README quotes the full run and must agree with it."""
 
 import importlib.util
 import json

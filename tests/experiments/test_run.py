@@ -170,11 +170,11 @@ def test_a_damaged_file_is_noticed_and_computed_again(tmp_path, damage):
 
 
 class Stop(BaseException):
-    """Stands for a kill in the middle of a run."""
+    """Simulates a kill in the middle of a run."""
 
 
 def stop_after(monkeypatch, blocks, error):
-    """Lets ``blocks`` blocks through, then raises."""
+    """Allow ``blocks`` blocks, then raise."""
     left = [blocks]
     original = teaching.Session.advance
 
@@ -320,7 +320,7 @@ def test_a_file_without_versions_is_of_the_first(tmp_path, monkeypatch):
 
 
 def test_pictures_are_of_the_run_itself(tmp_path, monkeypatch):
-    """The first seed is not taught a second time to be drawn."""
+    """Drawing the first seed does not teach it a second time."""
     (tmp_path / "map.csv").write_text("1,0\n-1,0.5\n")
     settings = {"task": "irl", "map": str(tmp_path / "map.csv"), "methods": ("imt", "ital"), "seeds": 1}
     monkeypatch.setattr(_run, "watch", None)

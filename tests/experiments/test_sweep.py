@@ -207,4 +207,4 @@ def test_one_beta_still_tells_who_has_none(tmp_path):
 def test_methods_of_ones_own_are_swept(tmp_path, monkeypatch):
     monkeypatch.setitem(learners.REGISTRY, "timid", lambda: learners.teacher_aware(3.0))
     found = sweep(tmp_path, methods=("timid", "ital"), lr=[0.01])
-    assert found.lanes_computed == (1 + 2) * 2  # he has a β of his own, so the grid's does not touch him
+    assert found.lanes_computed == (1 + 2) * 2  # it has its own β, so the grid's β does not apply

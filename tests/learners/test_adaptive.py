@@ -1,4 +1,4 @@
-"""ital-adaptive finds out what kind of teacher he has."""
+"""ital-adaptive infers what kind of teacher it has."""
 
 import jax
 import jax.numpy as jnp
@@ -19,12 +19,12 @@ SETTINGS = _adaptive.AdaptiveNumbers(1.0, 0.02, 0.001, 0.5)
 
 @jax.jit
 def weigh(memory, at):
-    """One more choice, out of 20, at the same place under both scores."""
+    """One more choice out of 20, with the same rank under both scores."""
     return _adaptive.weigh(memory, jnp.full(_adaptive.SCORES, at), 20, SETTINGS)
 
 
 def trust_after(places):
-    """Trust after having seen these places."""
+    """Trust after choices with these ranks."""
     memory = _adaptive.init(jnp.zeros(()), SETTINGS)
     for at in places:
         partial, indifferent = weigh(memory, at)
@@ -55,7 +55,7 @@ def test_trust_is_odd_in_the_places(places):
 
 @given(st.sampled_from([2, 7, 20, 30]), st.floats(-1, 1))
 def test_hypotheses_are_probabilities(count, at):
-    """Averaged over all places, each κ gives as much as places that are all alike."""
+    """Averaged over all ranks, each κ gives the same as uniform ranks."""
     everywhere = jax.vmap(lambda at: _adaptive.tilted(at, count))(jnp.linspace(-1, 1, count))
     np.testing.assert_allclose(everywhere.mean(axis=0), 1.0, rtol=1e-4)
     assert (_adaptive.tilted(jnp.asarray(at), count) > 0).all()
@@ -147,7 +147,7 @@ def test_never_worse_than_naive(taught, teacher):
 
 
 def test_nobody_tells_him_the_sign():
-    """His |β| is the same for a helpful teacher and one of the other sign who chooses the same."""
+    """Its |β| is the same for a helpful teacher and for one of the opposite sign that makes the same choices."""
     beta = [
         float(ital.teach("regression", teacher, "ital-adaptive", steps=1, seeds=5).curves["beta"].values[0, 0])
         for teacher in ("cooperative", "boltzmann:1000000000")

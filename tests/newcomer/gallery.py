@@ -1,4 +1,4 @@
-"""Every figure of the package, small and large, from made-up numbers; and what of its text overlaps or is cut."""
+"""Every figure of the package, small and large, from made-up numbers; and the texts that overlap or are cut."""
 
 import numpy as np
 

@@ -36,6 +36,6 @@ def interface(config: Config, file: Path | None = None) -> report.Block:
         shipped = load_config()
         other = [name for name in LOOK if getattr(config, name) != getattr(shipped, name)]
         if other:
-            caption += f" It shows the study that comes with ital; this one has a different {', '.join(other)}."
+            caption += f" It shows the study that comes with ital; this one differs in: {', '.join(other)}."
     with resources.as_file(resources.files("ital.study") / "pages" / "interface.svg") as own:
         return report.picture("interface", "What participants see", file or own, caption, alt=ALT)

@@ -1,4 +1,4 @@
-"""No serious violation that axe-core knows of, on any page, in both palettes; and what axe cannot see of the maps."""
+"""axe-core finds no serious violation on any page in both palettes; further tests cover the colours of the maps."""
 
 import numpy as np
 import pytest

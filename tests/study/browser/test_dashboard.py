@@ -8,7 +8,7 @@ from tests.study.browser.conftest import PASSWORD, Api, Person, log_in, serving,
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, config):
-    """A study of its own: nobody else takes part in it."""
+    """A separate study, in which nobody else takes part."""
     with serving(study_app(tmp_path_factory.mktemp("dashboard"), config)) as address:
         yield address
 

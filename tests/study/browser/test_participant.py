@@ -9,7 +9,7 @@ from tests.study.browser.conftest import Api, Person, log_in, overview, serving,
 
 
 def number_of(browser, address):
-    """The number of whoever joined last."""
+    """The number of the participant who joined last."""
     return overview(browser, address)["participants"][-1]["number"]
 
 
@@ -446,7 +446,7 @@ def test_focus_and_choices_are_recorded(person, page):
 
 
 def test_no_page_tells_the_kind_of_robot(person, page):
-    """Before the debriefing neither pages nor answers name what a robot is."""
+    """Before the debriefing, neither pages nor answers reveal the kind of a robot."""
     answers = []
     page.on("response", lambda response: answers.append(response) if "/api/" in response.url else None)
     person.to_teaching("curious")

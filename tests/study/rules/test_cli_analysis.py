@@ -95,7 +95,7 @@ def test_simulate_over_http(monkeypatch, capsys):
         "http://study.test",
     )
     monkeypatch.delenv(_cli_analysis.KEY, raising=False)
-    with pytest.raises(InputError, match="set ITAL_STUDY_SIMULATION_KEY"):
+    with pytest.raises(InputError, match="set the environment variable ITAL_STUDY_SIMULATION_KEY"):
         run(*arguments)
     monkeypatch.setenv(_cli_analysis.KEY, "sesame")
     run(*arguments)

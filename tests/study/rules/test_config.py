@@ -61,7 +61,7 @@ def test_what_a_browser_is_told_gives_nothing_away():
 
 @pytest.mark.parametrize("name", ["paper", "short"])
 def test_studies_that_have_begun_keep_their_hash(name):
-    """Some keys came later: without them a study is what it was."""
+    """Some keys were added later: without them, a study keeps its meaning."""
     config = study.load_config(name)
     assert (config.adaptive, config.volume) == (False, "exact")
     assert not re.search("^(adaptive|volume)", config.to_toml(), re.MULTILINE)
@@ -69,7 +69,7 @@ def test_studies_that_have_begun_keep_their_hash(name):
 
 
 def test_the_hash_of_the_papers_study_is_that_of_studies_that_have_begun():
-    """Whoever changes a text of the file changes this, too; a new key must not."""
+    """A changed text in the file needs a new value here; a new key must not change it."""
     assert study.load_config().hash.startswith(HASH)
 
 

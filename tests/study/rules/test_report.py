@@ -95,7 +95,7 @@ def test_the_page_of_participants_is_in_the_report(config, tmp_path):
     assert len(re.findall(r'class="map-svg"', content.decode())) == 3
     assert "comes with ital" not in shipped["caption"]
     other = dataclasses.replace(config, palette="paper", steps=8)
-    assert "this one has another steps, palette." in study.interface(other)["caption"]
+    assert "this one differs in: steps, palette." in study.interface(other)["caption"]
     own = tmp_path / "own.png"
     own.write_bytes(b"PNG")
     block = study.interface(other, own)
