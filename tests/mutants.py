@@ -1,4 +1,4 @@
-"""Breaks the core in some ninety small ways, one at a time, and asks whether the tests notice.
+"""Breaks the core in about a hundred small ways, one at a time, and checks whether the tests notice.
 
 python tests/mutants.py [--list] [--only FILE] [--workers N]
 
@@ -78,7 +78,7 @@ GUARDS = {
     "learners/_safe.py": named("test_steps.py", "an_unsafe_beta_is_made_safe"),
     "learners/_adaptive.py": named(
         "learners/test_adaptive.py",
-        "his_beta_is_found_as_if_she_helped",
+        "its_beta_is_found_as_if_the_teacher_helped",
         "scores_are_their_definitions",
         "weights_are_those_of_a_hidden_markov_chain",
         "beta_grows_as_the_volumes_come_closer_together",

@@ -49,7 +49,7 @@ def test_each_device_has_its_own_seeds_and_none_talks_to_another(on_four_devices
     assert on_four_devices("shards") == {"devices": 4, "shard": 2, "rows": [1, 8, 2], "words": []}
 
 
-def test_a_checkpoint_goes_on_with_another_number_of_devices(on_four_devices):
+def test_a_checkpoint_resumes_with_another_number_of_devices(on_four_devices):
     seeds, *apart = on_four_devices("checkpoints")
     assert seeds == 5
     assert max(apart) < 1e-5

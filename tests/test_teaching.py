@@ -290,7 +290,7 @@ def test_the_block_size_changes_no_number():
     np.testing.assert_array_equal(one.advance(6).rows["distance"], np.concatenate(rows))
 
 
-def test_a_session_goes_on_from_a_carry_bit_for_bit():
+def test_a_session_resumes_from_a_carry_bit_for_bit():
     (one,), (other,) = sessions(small_classes(), steps=60), sessions(small_classes(), steps=60)
     one.advance(2)
     other.carry = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), one.carry)

@@ -142,7 +142,7 @@ def scheduler(tmp_path, port):
 
 
 @pytest.mark.slow
-def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_goes_on(tmp_path, workers, capsys, monkeypatch):
+def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_resumes(tmp_path, workers, capsys, monkeypatch):
     command = ["sweep", "slow", "--lr", "0.01,0.02,0.03", "--beta", "0", "--methods", "imt", "--seeds", "20",
                "--steps", "20", "--points-per-cell", "1", "--seeds-per-cell", "1", "--resource", "GPU"]  # fmt: skip
     (tmp_path / "worlds.log").write_text("")

@@ -75,7 +75,7 @@ def test_a_disk_that_fails_is_named_and_nothing_is_lost(tmp_path, monkeypatch, c
 
 
 @pytest.mark.parametrize("number", range(1, 14, 2))
-def test_wherever_the_disk_fails_the_same_command_goes_on_to_the_same_arrays(tmp_path, monkeypatch, number):
+def test_wherever_the_disk_fails_the_same_command_resumes_to_the_same_arrays(tmp_path, monkeypatch, number):
     monkeypatch.setattr(_resume, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     whole = run(tmp_path / "whole", seeds=2).curves
     with monkeypatch.context() as patch:

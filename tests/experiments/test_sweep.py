@@ -117,7 +117,7 @@ def test_the_order_in_which_a_grid_is_typed_does_not_matter(tmp_path):
     assert sweep(tmp_path, lr=LRS[::-1], beta=BETAS[::-1]).lanes_computed == 0
 
 
-def test_an_interrupted_sweep_goes_on_to_the_same_arrays(tmp_path, monkeypatch):
+def test_an_interrupted_sweep_resumes_to_the_same_arrays(tmp_path, monkeypatch):
     whole = sweep(tmp_path / "whole").grid
     with monkeypatch.context() as patch:
         patch.setattr(_resume, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)

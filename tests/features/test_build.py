@@ -59,7 +59,7 @@ class Killed(BaseException):
     pass
 
 
-def test_an_interrupted_build_goes_on_and_ends_the_same(mnist, built, tmp_path, monkeypatch):
+def test_an_interrupted_build_resumes_and_ends_the_same(mnist, built, tmp_path, monkeypatch):
     expected, _ = built
     trained = []
     epoch = _training._epoch

@@ -115,7 +115,7 @@ def test_beta_grows_as_the_volumes_come_closer_together(step, share, sharper, mo
     np.testing.assert_allclose(taken.params, expected, rtol=1e-8)
 
 
-def test_his_beta_is_found_as_if_she_helped():
+def test_its_beta_is_found_as_if_the_teacher_helped():
     told = Situation(-3.0, 0.0, 5, "imitated", lambda volumes, sign=-1.0: 7.0 * sign)
     assert adaptive().resolve(adaptive(), told).settings.beta == 7.0
 
@@ -129,12 +129,12 @@ def taught():
 
 
 @pytest.mark.parametrize(("teacher", "sign"), [("cooperative", 1), ("random", 0), ("adversarial", -1)])
-def test_he_finds_out_what_kind_of_teacher_he_has(taught, teacher, sign):
+def test_it_finds_out_what_kind_of_teacher_it_has(taught, teacher, sign):
     trust = taught[teacher]["trust"].sel({"learner": "ital-adaptive"}).isel(step=slice(2, None))
     assert abs(float(trust.mean()) - sign) < 0.05
 
 
-def test_he_notices_that_she_has_changed(taught):
+def test_it_notices_that_the_teacher_has_changed(taught):
     trust = taught["switching"]["trust"].sel({"learner": "ital-adaptive"}).mean("seed")
     assert float(trust.sel(step=200)) > 0.95
     assert float(trust.sel(step=240)) < -0.95
@@ -146,7 +146,7 @@ def test_never_worse_than_naive(taught, teacher):
     assert own <= 1.02 * naive
 
 
-def test_nobody_tells_him_the_sign():
+def test_nobody_tells_it_the_sign():
     """Its |β| is the same for a helpful teacher and for one of the opposite sign that makes the same choices."""
     beta = [
         float(ital.teach("regression", teacher, "ital-adaptive", steps=1, seeds=5).curves["beta"].values[0, 0])

@@ -135,7 +135,7 @@ def test_a_backup_restores_into_the_other_database(studied, another, tmp_path):
         assert verify(store).problems == []
 
 
-def test_a_restored_study_goes_on(studied, another, tmp_path, served):
+def test_a_restored_study_resumes(studied, another, tmp_path, served):
     with open_store(studied) as store:
         backups.backup(store, tmp_path / "b.backup")
     backups.restore(tmp_path / "b.backup", another)
