@@ -19,7 +19,7 @@ draw_arrows = _world.draw_arrows
 
 
 def any_cell(game, count, key, cumulative, first, used):
-    """Candidates as if no cell had been used in the step before, in any step."""
+    """Draw candidates as if the step before had used no cells."""
 
     def draw(step):
         return draw_arrows(game, count, key, cumulative, step, np.zeros(game.dynamics.states, bool))[1]
@@ -49,7 +49,7 @@ VARIANTS = {
 
 
 def main(participants):
-    """Simulates every variant."""
+    """Simulate every variant."""
     teachers = [study.teacher(name, default=CONFIG.beta) for name in ("machine", "random")]
     print("| variant | arm | distance | policy | reward |\n|---|---|---|---|---|")
     for name, (changes, patch) in VARIANTS.items():

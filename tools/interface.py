@@ -1,4 +1,4 @@
-"""Takes the picture of the study's page that the report shows: python tools/interface.py [--config FILE] [--out FILE].
+"""Takes the report's picture of the study's page: python tools/interface.py [--config FILE] [--out FILE].
 
 The tool serves a study from an empty database and opens it in Chromium, at the first step of the first map, with an
 arrow picked. OUT.svg (default: the picture that comes with ital) is the page itself, its elements and styles as text,

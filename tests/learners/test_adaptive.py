@@ -79,7 +79,7 @@ def test_scores_are_their_definitions():
 
 @pytest.mark.usefixtures("x64")
 def test_weights_are_those_of_a_hidden_markov_chain():
-    """A state for each hypothesis, score and κ; score and κ are drawn anew now and then, all of it more rarely."""
+    """A state for each hypothesis, score and κ; score and κ are sometimes redrawn, the whole state more rarely."""
     settings = _adaptive.AdaptiveNumbers(1.0, 0.2, 0.05, 0.5)
     pairs = [(score, tilt) for score in range(_adaptive.SCORES) for tilt in _adaptive.TILTS]
     states = [(sign, *pair) for sign in (1, -1) for pair in pairs] + [(0, 0, 0.0)]

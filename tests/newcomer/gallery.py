@@ -117,7 +117,7 @@ def texts(figure):
 
 
 def faults(figure, slack=1.0):
-    """Texts that leave the figure or lie on one another, by more than ``slack`` pixels."""
+    """Texts that leave the figure or overlap by more than ``slack`` pixels."""
     shown = list(texts(figure))
     width, height = figure.get_size_inches() * figure.dpi
     cut = [

@@ -22,7 +22,7 @@ let teach = null;
 let acting = false;
 let page = 0;
 let kept = null; // whether the person chose to keep their data on leaving
-let remembered = null; // the instructions, to be read again beside the questions
+let remembered = null; // the instructions, to read again at the questions
 
 // ---------------------------------------------------------------- talking to the server
 
