@@ -7,7 +7,9 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 TYPES := $(BIN)/mypy
-DOCS_CHECK := $(BIN)/sphinx-build -q -W --keep-going -b dummy docs docs/_build/dummy
+# The tutorial's programs run for a moment only: they are compiled as those of the tests are (tests/conftest.py).
+QUICKLY := env XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false" OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+DOCS_CHECK := $(QUICKLY) $(BIN)/sphinx-build -q -W --keep-going -b dummy docs docs/_build/dummy
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal --durations 30 --programs 30
 AXE := build/node/node_modules/axe-core/axe.min.js
 

@@ -220,7 +220,7 @@ MUTANTS = (
         "jnp.minimum(carry.step + numbers.every, numbers.last_step)",
         "carry.step + numbers.every",
     ),
-    Mutant("teaching/_lanes.py", "task.beta_decay if run.beta is None else 0.0", "task.beta_decay"),
+    Mutant("teaching/_run.py", "task.beta_decay if self.beta is None else 0.0", "task.beta_decay"),
     Mutant("teaching/_lanes.py", '"exact" if isinstance', '"imitated" if isinstance'),
     # the bias, norms, noise, ties, classes in the floor
     Mutant("tasks/_pool.py", "jnp.matmul(x, target.T", "jnp.matmul(x[:, :-1], target[:, :-1].T", LOOP),

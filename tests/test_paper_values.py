@@ -52,7 +52,8 @@ def test_final_distances(task, init, teacher):
     ("task", "teacher"),
     [
         ("irl-dense", "cooperative"),
-        ("irl-sparse", "adversarial"),
+        # The loop is walked with an adversary on a small map in test_teaching.py.
+        pytest.param("irl-sparse", "adversarial", marks=pytest.mark.slow),
         pytest.param("irl-dense", "adversarial", marks=pytest.mark.slow),
         pytest.param("irl-sparse", "cooperative", marks=pytest.mark.slow),
     ],

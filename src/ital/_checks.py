@@ -2,11 +2,21 @@
 
 import math
 import numbers
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ital.errors import InputError
+
+
+def install(extra: str) -> str:
+    """The command that installs an extra: of the package, or of the checkout that is running."""
+    root = Path(__file__).parents[2]
+    if (root / "pyproject.toml").is_file():
+        return f"pip install -e '{os.path.relpath(root)}[{extra}]'"
+    return f"pip install 'ital[{extra}]'"
 
 
 def is_whole(value: Any) -> bool:

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from ital._checks import install
 from ital._types import Array, Params, PRNGKeyArray
 from ital.errors import InputError
 from ital.gradients import HIGHEST, Gradients
@@ -23,7 +24,7 @@ try:
     import torch
     from torch.func import functional_call, grad, vmap
 except ImportError as error:
-    raise InputError(f"teaching PyTorch networks needs {error.name}: pip install 'ital[torch]'") from None
+    raise InputError(f"teaching PyTorch networks needs {error.name}: {install('torch')}") from None
 
 AT_ONCE = 2**26  # numbers of per-example gradients that PyTorch holds at a time
 

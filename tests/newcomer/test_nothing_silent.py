@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import pytest
 
 import ital
-from ital import _memory, experiments
+from ital import _checks, _memory, experiments
 from ital.cli import main
 from ital.errors import DivergenceWarning, InputError
 from ital.learners import Learner, Rule, Update
@@ -89,6 +89,27 @@ def test_a_start_that_the_model_would_ignore_is_refused():
     with pytest.raises(InputError, match="draws its own start"):
         ital.teach(of_pool(pool(learner_target=None), model=network(), init="uniform"), learner="imt", **SMALL)
     assert ital.teach(own, learner="imt", **SMALL).curves.attrs["init"] == "own"
+
+
+def test_a_model_written_by_hand_that_ignores_its_start_is_refused():
+    stubborn = network()._replace(
+        name="stubborn", start=lambda key, init, rows, outputs: jnp.ones((1, 3)), init=ital.models.Init("uniform", 1.0)
+    )
+    with pytest.raises(InputError) as error:
+        ital.teach(of_pool(pool(learner_target=None), model=stubborn), learner="imt", **SMALL)
+    assert one_line(error).startswith("model 'stubborn' ignores where learning starts (uniform): let it draw")
+    honest = of_pool(pool(learner_target=None), model=stubborn._replace(init=ital.models.OWN))
+    assert ital.teach(honest, learner="imt", **SMALL).curves.attrs["init"] == "own"
+
+
+@pytest.mark.parametrize("checkout", [True, False])
+def test_a_hint_for_an_extra_fits_how_ital_was_installed(checkout, tmp_path, monkeypatch):
+    module = tmp_path / "src" / "ital" / "_checks.py"
+    monkeypatch.setattr(_checks, "__file__", str(module))
+    monkeypatch.chdir(tmp_path)
+    if checkout:
+        (tmp_path / "pyproject.toml").touch()
+    assert _checks.install("torch") == ("pip install -e '.[torch]'" if checkout else "pip install 'ital[torch]'")
 
 
 def teach_with(update, memory=()):

@@ -182,7 +182,7 @@ def figures_of(made, section):
 
 def test_vgg_is_in_the_report_once_its_features_are_built(tmp_path, monkeypatch):
     monkeypatch.setenv("ITAL_FEATURES", str(tmp_path))
-    monkeypatch.setattr(_work, "_task", tasks.make)  # which remembers the features of other tests
+    monkeypatch.setattr(_plan, "_task", _plan._task.__wrapped__)  # which remembers the features of other tests
     monkeypatch.setattr(learners, "PAPER", ("imt", "ital"))
     monkeypatch.setattr(learners, "CONTROLS", ())
     assert _plan.chosen(()) == list(_plan.TASKS)

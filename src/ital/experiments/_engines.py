@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from ital import _interrupts, _processes
+from ital._checks import install
 from ital._files import Unwritable, write
 from ital._platform import check_platform
 from ital.errors import InputError
@@ -153,7 +154,7 @@ def cluster(
     try:
         import distributed
     except ImportError:
-        raise InputError("a cluster needs Dask: pip install 'ital[cluster]'") from None
+        raise InputError(f"a cluster needs Dask: {install('cluster')}") from None
     with contextlib.ExitStack() as stack:
         for name in ("distributed", "tornado.application"):
             stack.enter_context(_quiet(name))

@@ -17,7 +17,7 @@ from ital.teachers import AnyTeacher
 from ital.teaching import Run, situation
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Settings(Run):
     """What to run, as text and numbers: the names of the parts, and the numbers of a :class:`ital.teaching.Run`.
 

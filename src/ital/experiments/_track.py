@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ital._checks import install
 from ital.errors import InputError
 from ital.experiments._cells import Experiment, Point
 from ital.results import mean_and_error, metrics_of
@@ -28,7 +29,7 @@ def open_store(uri: str) -> Any:
     try:
         from mlflow.tracking import MlflowClient
     except ImportError:
-        raise InputError("tracking needs MLflow: pip install 'ital[mlflow]'") from None
+        raise InputError(f"tracking needs MLflow: {install('mlflow')}") from None
     try:
         client = MlflowClient(tracking_uri=uri)
         client.search_experiments(max_results=1)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ital._checks import install
 from ital._files import check_writable
 from ital._version import __version__
 from ital.errors import InputError
@@ -253,7 +254,7 @@ def with_extra(module: str) -> Any:
     try:
         return importlib.import_module(f"ital.features.{module}")
     except ImportError as error:
-        raise InputError(f"building features needs {error.name}: pip install 'ital[features]'") from None
+        raise InputError(f"building features needs {error.name}: {install('features')}") from None
 
 
 def versions() -> dict[str, str]:

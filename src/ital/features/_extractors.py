@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ital._checks import install
 from ital.errors import InputError
 from ital.features._formats import in_batches, read_photo
 
@@ -22,7 +23,7 @@ def _extra(module: str, called: str | None = None) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise InputError(f"extracting features needs {called or error.name}: pip install 'ital[features]'") from None
+        raise InputError(f"extracting features needs {called or error.name}: {install('features')}") from None
 
 
 def efficientnet_lite(version: str, device: str = "cpu") -> Extractor:
@@ -48,7 +49,7 @@ def vgg(depth: str, device: str = "cpu") -> Extractor:
     try:
         import torchvision
     except ImportError:
-        raise InputError("VGG features need torchvision: pip install 'ital[features]' torchvision") from None
+        raise InputError(f"VGG features need torchvision: {install('features')} torchvision") from None
     try:
         network = getattr(torchvision.models, f"vgg{depth}_bn")(weights="IMAGENET1K_V1")
     except Exception as error:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ital._checks import install
 from ital._files import check_writable
 from ital.errors import InputError
 
@@ -41,7 +42,7 @@ def need_extra() -> None:
     """Raise an error of one line if the web and database packages are not installed."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(f"this needs {missing[0]}, which is not installed: pip install 'ital[study]'")
+        raise InputError(f"this needs {missing[0]}, which is not installed: {install('study')}")
 
 
 def serve(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from ital._checks import install
 from ital.errors import InputError
 from ital.study._arms import ArmTeacher
 from ital.study._config import Config
@@ -299,7 +300,7 @@ async def _client(
     try:
         import httpx
     except ModuleNotFoundError:
-        raise InputError('simulated participants over HTTP need httpx: pip install "ital[study]"') from None
+        raise InputError(f"simulated participants over HTTP need httpx: {install('study')}") from None
     if not url.startswith(("http://", "https://")):
         raise InputError(f"the address of a study must begin with http:// or https://, not {url!r}")
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)

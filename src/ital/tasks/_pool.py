@@ -18,7 +18,7 @@ from ital.gradients import HIGHEST, Gradients, add_scaled, squared_norm
 from ital.losses import Loss, cross_entropy
 from ital.models import Init, LinearRows, Model
 from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World, as_float
-from ital.tasks._pool_data import Pool, check, check_losses, check_model, start_of
+from ital.tasks._pool_data import Pool, check, check_losses, check_model, check_start, start_of
 
 _NOTHING = np.empty((0, 0))
 PIECE = 2**26  # bytes that go to a GPU at a time
@@ -130,8 +130,10 @@ def from_pool(
 @functools.cache  # equal tasks share one compiled program
 def _rules(model: Model, loss: Loss, top5: bool = False) -> Rules:
     def start(key: PRNGKeyArray, init: Init, world: World) -> Params:
-        params = model.start(key, init, world.learner.x, world.teacher.target.shape[0])
+        outputs = world.teacher.target.shape[0]
+        params = model.start(key, init, world.learner.x, outputs)
         check_model(model, loss, params, world)
+        check_start(model, key, init, world.learner.x, outputs)
         return params
 
     def draw(key: PRNGKeyArray, world: World, batch_size: int) -> Array:

@@ -7,10 +7,10 @@ import jax
 import numpy as np
 
 from ital._checks import shown
-from ital._types import Array, Params
+from ital._types import Array, Params, PRNGKeyArray
 from ital.errors import InputError
 from ital.losses import Loss
-from ital.models import Init, Model
+from ital.models import OWN, Init, Model
 from ital.tasks._base import World
 
 
@@ -108,6 +108,19 @@ def _array(name: str, field: str, value: Any) -> np.ndarray:
 def start_of(model: Model, init: str | Init | None) -> Init:
     """Where learning starts: as asked, or as the model does by default."""
     return model.init if init is None else Init.parse(init)
+
+
+def check_start(model: Model, key: PRNGKeyArray, init: Init, rows: Any, outputs: int) -> None:
+    """Refuses a start that the model ignores: its results would be stored under the name of another start."""
+    if init.kind == OWN.kind:
+        return
+    traced = jax.make_jaxpr(lambda scale: model.start(key, Init(init.kind, scale), rows, outputs))(1.0).jaxpr
+    used = [variable for equation in traced.eqns for variable in equation.invars] + traced.outvars
+    if not any(variable is traced.invars[0] for variable in used):
+        raise InputError(
+            f"model {model.name!r} ignores where learning starts ({init.kind}): let it draw its weights with "
+            "init.draw, or give it init=ital.models.OWN"
+        )
 
 
 def check_model(model: Model, loss: Loss, params: Params, world: World) -> None:

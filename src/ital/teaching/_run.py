@@ -62,6 +62,11 @@ class Run:
     diagnostics: bool = False
     devices: int | str = 1
 
+    def __repr__(self) -> str:
+        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
+        changed = [f"{name}={value!r}" for name, (value, default) in values.items() if value != default]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
     @property
     def seed_list(self) -> list[int]:
         """Every seed; refuses what names none."""
