@@ -40,7 +40,9 @@ def simulate(
     out: Annotated[Path | None, typer.Option(help="Folder for the data. Simulates here, without a server.")] = None,
     url: Annotated[str | None, typer.Option(help="A running study: go through its pages as people do.")] = None,
     think: Annotated[float, typer.Option(help="With --url: mean number of seconds before each choice.", min=0)] = 0.0,
-    at_once: Annotated[int | None, typer.Option(help="With --url: number at a time (default: all).", min=1)] = None,
+    at_once: Annotated[
+        int | None, typer.Option(help="With --url: number of participants at a time (default: all).", min=1)
+    ] = None,
     ramp: Annotated[float, typer.Option(help="With --url: seconds within which all begin.", min=0)] = 0.0,
     limit: Annotated[float | None, typer.Option(help="With --url: seconds after which all stop.", min=0)] = None,
     seed: Annotated[int, typer.Option(help="With --url: seed of the random choices and pauses.", min=0)] = 0,
