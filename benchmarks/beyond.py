@@ -1,9 +1,9 @@
-"""The measurements behind docs/beyond.md, as text in benchmarks/results/: who gains beyond the paper, and where.
+"""The measurements behind docs/beyond.md, stored as text in benchmarks/results/: which methods gain, and where.
 
 python benchmarks/beyond.py adaptive [TASK …]   one cell per task and teacher: ital-adaptive, naive, best fixed β
 python benchmarks/beyond.py full                ital-full and its controls with steps of equal length
 python benchmarks/beyond.py table [TASK …]      ital-full on all tasks, each method at its own best η or length
-python benchmarks/beyond.py page                tables and figures of docs/beyond.md from what is stored
+python benchmarks/beyond.py page                tables and figures of docs/beyond.md from stored results
 """
 
 import argparse
@@ -61,7 +61,7 @@ def taught(
 
 
 def store(name: str, content: dict[str, Any]) -> None:
-    """Writes what was measured as text, four digits of each number."""
+    """Write the measurements as text, with four digits of each number."""
     RESULTS.mkdir(exist_ok=True)
     rounded = json.loads(json.dumps(content), parse_float=lambda text: float(f"{float(text):.4g}"))
     write(RESULTS / name, (json.dumps(rounded, indent=1) + "\n").encode())
@@ -153,7 +153,7 @@ class Candidate(NamedTuple):
 
 
 def candidates(task: Task, form: str) -> list[Candidate]:
-    """All that is tried: each method at many η, or at η = 10⁻³ with steps of many lengths; aware ones at many β."""
+    """All candidates: each method at many η, or at η = 10⁻³ with steps of many lengths; aware methods at many β."""
     betas = [m * task.beta for m in ((1e-4, 1e-3, 1e-2, 0.1, 1.0) if form == "rate" else (0.01, 0.1, 0.3, 1.0, 3.0))]
     kinds = {
         "batch": [learners.batch()],
@@ -208,7 +208,7 @@ def table(names: Sequence[str]) -> None:
 
 
 def adaptive_rows(cells: dict[str, Any]) -> list[str]:
-    """A Markdown table of all cells: what was reached, and whether the target was met."""
+    """A Markdown table of all cells: the distance reached, and whether the goal was met."""
     rows = [
         "| task | teacher | naive | best fixed β | at | `ital-adaptive` | of naive | of best | target |",
         "|" + "---|" * 9,
@@ -313,7 +313,7 @@ def draw_table(rows: dict[str, Any], file: Path) -> None:
 
 
 def page() -> None:
-    """Puts the tables into docs/beyond.md and draws trust over time and who gains where."""
+    """Write the tables into docs/beyond.md, and draw trust over time and the gains."""
     import matplotlib
 
     matplotlib.use("agg")

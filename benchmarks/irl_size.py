@@ -1,4 +1,4 @@
-"""Seconds of a step of online IRL against the size of the map: one seed, one method, after compilation."""
+"""Seconds per step of online IRL by map size: one seed, one method, after compilation."""
 
 import argparse
 import time
@@ -20,7 +20,7 @@ def seconds_per_step(size: int, steps: int, repeats: int) -> float:
 
 
 def main() -> None:
-    """Prints a row of a table per size."""
+    """Print one row of a table per size."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", type=int, nargs="+", default=[8, 16, 32, 60])
     parser.add_argument("--steps", type=int, default=20)

@@ -18,10 +18,10 @@ FINISHED = re.compile(r"Finished XLA compilation of (\S+) in ([\d.e-]+) sec")
 
 
 class Counter(logging.Handler):
-    """Appends the name and the seconds of each compilation to a file that all processes share."""
+    """Append the name and duration of each compilation to a file that all processes share."""
 
     def emit(self, record):
-        """Writes a line for a finished compilation."""
+        """Write a line for a finished compilation."""
         found = FINISHED.search(record.getMessage())
         if found:
             with Path(os.environ[LOG]).open("a") as file:
@@ -29,7 +29,7 @@ class Counter(logging.Handler):
 
 
 def count_here():
-    """Counts the compilations of this process."""
+    """Count the compilations of this process."""
     import jax
 
     jax.config.update("jax_enable_compilation_cache", False)
@@ -40,7 +40,7 @@ def count_here():
 
 
 def main(arguments):
-    """Runs the command and prints what it compiled, the costliest first."""
+    """Run the command and print what it compiled, the slowest first."""
     with tempfile.TemporaryDirectory() as folder:
         os.environ[LOG] = str(Path(folder) / "programs")
         # Worker processes import sitecustomize from here and count too.

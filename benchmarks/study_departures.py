@@ -1,7 +1,7 @@
 """What the study's departures from the paper change: ``python benchmarks/study_departures.py [PARTICIPANTS]``.
 
-Simulated participants teach under the shipped configuration and under one variant at a time. Printed are means over
-participants and maps: by how much distance and policy total variation fell, and the final reward.
+Simulated participants teach with the shipped configuration and with one variant at a time. The script prints means
+over participants and maps: the decrease of distance and of policy total variation, and the final reward.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ draw_arrows = _world.draw_arrows
 
 
 def any_cell(game, count, key, cumulative, first, used):
-    """Candidates as if no cell had been used in the step before, in any step."""
+    """Draw candidates as if the step before had used no cells."""
 
     def draw(step):
         return draw_arrows(game, count, key, cumulative, step, np.zeros(game.dynamics.states, bool))[1]
@@ -29,7 +29,7 @@ def any_cell(game, count, key, cumulative, first, used):
 
 
 def imitated_volumes(lesson, belief, target):
-    """What a cooperative teacher goes by, equation (imit-teacher)."""
+    """The score of a cooperative teacher, equation (imit-teacher)."""
     here = lesson.here
     return volume.imitated(lesson.lr, here.squared_norms, here.losses, lesson.gradients(target).losses)
 
@@ -49,7 +49,7 @@ VARIANTS = {
 
 
 def main(participants):
-    """Simulates every variant."""
+    """Simulate every variant."""
     teachers = [study.teacher(name, default=CONFIG.beta) for name in ("machine", "random")]
     print("| variant | arm | distance | policy | reward |\n|---|---|---|---|---|")
     for name, (changes, patch) in VARIANTS.items():

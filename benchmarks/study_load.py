@@ -28,7 +28,7 @@ from ital.study.store.verification import verify
 
 
 def main():
-    """Reads the options, runs, prints."""
+    """Read the options, run, print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--participants", type=int, default=200)
     parser.add_argument("--think", type=float, default=2.0, help="mean of the exponential think time, seconds")
@@ -49,7 +49,7 @@ def main():
 
 
 def measure(options, folder):
-    """One run: server up, participants through, server down, data checked."""
+    """One run: start the server, send the participants, stop the server, check the data."""
     url = options.database or str(folder / "study.db")
     config = study.load_config(options.config)
     key = secrets.token_hex(16)
@@ -89,7 +89,7 @@ def measure(options, folder):
 
 
 def balance(url, config):
-    """How evenly orders were given, and whether all that is stored replays."""
+    """Check the balance of orders, and replay all stored steps."""
     with open_store(url) as store:
         report = verify(store)
         with store.reading() as connection:
@@ -107,7 +107,7 @@ def balance(url, config):
 
 
 def wait_for(address, most=120.0):
-    """Until the server answers."""
+    """Wait until the server answers."""
     end = time.monotonic() + most
     while time.monotonic() < end:
         try:

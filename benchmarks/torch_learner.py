@@ -1,4 +1,4 @@
-"""Speed of a PyTorch learner beside the same network in JAX: ``python benchmarks/torch_learner.py``."""
+"""Speed of a PyTorch learner compared with the same network in JAX: ``python benchmarks/torch_learner.py``."""
 
 import time
 from collections.abc import Callable

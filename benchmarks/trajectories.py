@@ -1,4 +1,4 @@
-"""How fast trajectories of equations are made: ``python benchmarks/trajectories.py [COUNT] [WORKERS]``."""
+"""Speed of making trajectories of equations: ``python benchmarks/trajectories.py [COUNT] [WORKERS]``."""
 
 import sys
 import time
@@ -7,7 +7,7 @@ from ital.equation import generate_trajectories
 
 
 def main() -> None:
-    """Makes them and prints the rate."""
+    """Make trajectories and print the rate."""
     count, workers = (int(value) for value in (sys.argv[1:] + ["500000", "2"][len(sys.argv) - 1 :]))
     began = time.perf_counter()
     made = states = 0

@@ -3,12 +3,12 @@ import gc
 import os
 from pathlib import Path
 
-# Workers, and the servers and commands that tests start, compile each program once between them.
+# Workers, servers and commands that tests start share one cache, so each program is compiled once.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / "build" / "xla"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
-# Threads of NumPy's products wait for each other by spinning: beside other workers that is all they do.
+# Threads of NumPy's products wait by spinning: beside other workers they would do nothing else.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# Compilation takes most of the tests' time, and most programs run for a moment only; see ``optimised`` and ``fast``.
+# Compilation takes most of the tests' time, and most programs run only briefly; see ``optimised`` and ``fast``.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 
 import matplotlib as mpl
@@ -17,10 +17,10 @@ import pytest
 from hypothesis import Phase, settings
 from jaxtyping import install_import_hook
 
-# Shapes written in the annotations are checked in every call that the tests make, where there are shapes.
+# Every call in a test checks the shapes in the annotations.
 SHAPED = ("gradients", "learners", "losses", "mdp", "models", "rationality", "steps", "tasks", "teachers", "theory")
 install_import_hook([f"ital.{name}" for name in (*SHAPED, "volume", "teaching")], "beartype.beartype")
-# Tracing makes many objects that live long: to look through them all again and again takes a tenth of the time.
+# Tracing makes many long-lived objects: scanning them repeatedly would take a tenth of the time.
 gc.set_threshold(100_000, 50, 100)
 
 import jax  # noqa: E402
@@ -31,7 +31,7 @@ jax.monitoring.register_event_duration_secs_listener(
 mpl.use("Agg")
 settings.register_profile("ital", deadline=None, derandomize=True, max_examples=30)
 settings.load_profile("ital")
-# One counterexample will do (mutants.py).
+# One counterexample is enough (mutants.py).
 settings.register_profile("mutants", settings.get_profile("ital"), phases=[Phase.explicit, Phase.generate])
 
 
@@ -68,7 +68,7 @@ def pytest_terminal_summary(terminalreporter, config):
 
 @pytest.fixture
 def x64():
-    """Float64 for the time of a test."""
+    """Float64 for the duration of a test."""
     jax.config.update("jax_enable_x64", True)
     yield
     jax.config.update("jax_enable_x64", False)
@@ -82,7 +82,7 @@ def _compiled_with(plain, donated, level, emitters):
 
 @pytest.fixture
 def optimised(monkeypatch):
-    """The teaching loop compiled as users have it, for tests that look at every digit."""
+    """The teaching loop compiled as for users, for tests that compare every digit."""
     from ital.reproduce import _theory
     from ital.teaching import _block
 
@@ -92,7 +92,7 @@ def optimised(monkeypatch):
 
 @pytest.fixture
 def fast(monkeypatch):
-    """The teaching loop as fast as users have it, compiled in half the time, for tests that teach for long."""
+    """The teaching loop as fast as for users, compiled in half the time, for tests that teach many steps."""
     from ital.teaching import _block
 
     monkeypatch.setattr(_block, "run_block", _compiled_with(_block.run_block.__wrapped__, 2, 1, False))
@@ -100,7 +100,7 @@ def fast(monkeypatch):
 
 @pytest.fixture
 def undrawn(request, monkeypatch):
-    """Figures are files with nothing in them, except in tests marked ``drawn``: drawing takes longer than teaching.
+    """Write empty figure files, except in tests marked ``drawn``: drawing takes longer than teaching.
 
     The SVG of pages is drawn.
     """
@@ -116,7 +116,7 @@ def undrawn(request, monkeypatch):
 
 @pytest.fixture(autouse=True, scope="module")
 def _room_for_programs():
-    """Forgets compiled programs between files: each maps memory, and the system allows a process only so many maps."""
+    """Drop compiled programs between files: each maps memory, and the system limits the maps of a process."""
     yield
     maps = Path("/proc/self/maps")
     if maps.exists() and len(maps.read_bytes().splitlines()) > 20_000:

@@ -1,9 +1,9 @@
-"""What test_devices.py looks at, computed in a process with four virtual devices.
+"""The checks of test_devices.py, computed in a process with four virtual devices.
 
 python -m tests.four_devices
 
-Prints what each check found, or how it failed. All of them teach the same small world where they can: to compile a
-program takes longer than all else.
+Prints the result of each check, or its error. Checks teach the same small world where possible, because compilation
+takes most of the time.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from ital.experiments import _store
 from ital.results import Recording
 from tests.worlds import numbers_pool, small_classes
 
-SEEDS = 5  # four devices have eight: three of them are repeated, and cut off
+SEEDS = 5  # four devices compute eight: three are repeats, and are cut off
 METHODS = ("imt", "ital")
 SMALL = small_classes()
 
@@ -37,7 +37,7 @@ def sessions(devices, seeds=SEEDS):
 
 
 def one_and_four(task, steps=40, lr=0.01, **options):
-    """How far curves on one device and on four are apart, and the shapes of what four return."""
+    """The difference between curves on one device and on four, and the shapes of what four return."""
     curves = [
         ital.teach(task, learner=list(METHODS), seeds=SEEDS, steps=steps, lr=lr, devices=devices, **options)
         for devices in (1, "all")
@@ -61,7 +61,7 @@ def shared_pool():
 
 
 def iterated():
-    # longer, and rounding takes over
+    # with more steps, rounding would dominate
     return one_and_four(tasks.irl(np.array([[0.0, 1.0], [-1.0, 0.5]])), steps=5, lr=0.001)
 
 
@@ -80,7 +80,7 @@ def shards():
 
 
 def checkpoints():
-    """The seeds of a run, and how far runs that went on with other devices end from one that did not."""
+    """The seeds of a run, and how far runs that were resumed on other devices end from one that was not."""
     ends = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "checkpoint"

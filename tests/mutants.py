@@ -1,9 +1,9 @@
-"""Breaks the core in some ninety small ways, one at a time, and asks whether the tests notice.
+"""Breaks the core in about a hundred small ways, one at a time, and checks whether the tests notice.
 
 python tests/mutants.py [--list] [--only FILE] [--workers N]
 
 Each mutant replaces one snippet of a source file in a copy of the tree and runs the tests that guard it, up to the
-first failure. A mutant that all of them let pass has survived: a test is missing. Not collected by pytest;
+first failure. A mutant that passes all of them has survived: a test is missing. Not collected by pytest;
 test_mutants.py keeps the table in step with the source.
 """
 
@@ -78,7 +78,7 @@ GUARDS = {
     "learners/_safe.py": named("test_steps.py", "an_unsafe_beta_is_made_safe"),
     "learners/_adaptive.py": named(
         "learners/test_adaptive.py",
-        "his_beta_is_found_as_if_she_helped",
+        "its_beta_is_found_as_if_the_teacher_helped",
         "scores_are_their_definitions",
         "weights_are_those_of_a_hidden_markov_chain",
         "beta_grows_as_the_volumes_come_closer_together",
@@ -276,7 +276,7 @@ def mutated(mutant, text):
 
 
 def copy_of_tree(folder):
-    """What the tests need, in a folder of its own."""
+    """Copy what the tests need into a separate folder."""
     for part in ("src", "tests"):
         shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))
     shutil.copy(ROOT / "pyproject.toml", folder)
@@ -284,7 +284,7 @@ def copy_of_tree(folder):
 
 
 def run_tests(tree, tests, timeout=None):
-    """Pytest's exit status, None for a hang, and the last line of what it said."""
+    """Pytest's exit status (None if it hangs) and the last line of its output."""
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-n", "0", "-p", "no:cacheprovider", "--tb=line"]
     command += ["--hypothesis-profile=mutants", *tests]
     environment = {

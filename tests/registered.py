@@ -1,4 +1,4 @@
-"""What the contract tests run over: whatever the registries hold, parts of installed packages included."""
+"""The parts that the contract tests cover: all registered ones, including those of installed packages."""
 
 import functools
 import itertools
@@ -31,7 +31,7 @@ def every_combination():
 
 
 def sampled_combinations():
-    """Every task, teacher and method at least once: walks through the three registries side by side."""
+    """Every task, teacher and method at least once: iterates over the three registries in parallel."""
     registries = [list(registry) for registry in (small_tasks(), teachers.REGISTRY, learners.REGISTRY)]
     longest = max(map(len, registries))
     return [tuple(names[i % len(names)] for names in registries) for i in range(longest)]

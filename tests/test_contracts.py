@@ -33,7 +33,7 @@ def run(task, teacher, method, **options):
 
 @functools.cache
 def has_target(task):
-    """Nobody knows the target of a neural network: there is no distance to it, and no teacher who could know it."""
+    """The target of a neural network is unknown: there is no distance to it, and no teacher that knows it."""
     return SMALL[task]().world(0).truth.target is not None
 
 
@@ -84,7 +84,7 @@ def test_all_parts_work_together(task, teacher, method):
 @pytest.mark.parametrize("task", ["regression", "gaussian", "mnist-20", "mnist-mlp", "equation-40", "irl-dense"])
 @pytest.mark.usefixtures("x64")
 def test_float64_is_kept(task):
-    """One task of each kind; below, the worlds of all."""
+    """One task of each kind; the worlds of all tasks are tested below."""
     curves = run(task, "cooperative", "ital")
     check(task, curves)
     assert curves[ital.results.metrics_of(curves)[0]].dtype == np.float64

@@ -1,4 +1,4 @@
-"""Several devices share the seeds of a run: the curves stay what they are on one."""
+"""Several devices share the seeds of a run: the curves are the same as on one."""
 
 import json
 import os
@@ -14,7 +14,7 @@ from tests.worlds import small_classes
 
 @pytest.fixture(scope="module")
 def on_four_devices():
-    """What four_devices.py found, by check: virtual devices exist only if JAX is told before it starts."""
+    """The results of four_devices.py, by check: virtual devices must be set before JAX starts."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     environment = {
         **os.environ,
@@ -36,7 +36,7 @@ def on_four_devices():
 
 @pytest.mark.parametrize("world", ["own_worlds", "shared_pool", "iterated"])
 def test_curves_do_not_depend_on_the_devices(on_four_devices, world):
-    """Five seeds on four devices: three of them are repeated, and cut off."""
+    """Five seeds on four devices: three are computed twice, and the repeats are cut off."""
     found = on_four_devices(world)
     assert found["seeds"] == 5
     assert found["parameters"] == [5, 5]
@@ -49,7 +49,7 @@ def test_each_device_has_its_own_seeds_and_none_talks_to_another(on_four_devices
     assert on_four_devices("shards") == {"devices": 4, "shard": 2, "rows": [1, 8, 2], "words": []}
 
 
-def test_a_checkpoint_goes_on_with_another_number_of_devices(on_four_devices):
+def test_a_checkpoint_resumes_with_another_number_of_devices(on_four_devices):
     seeds, *apart = on_four_devices("checkpoints")
     assert seeds == 5
     assert max(apart) < 1e-5

@@ -1,6 +1,6 @@
-"""What is public is documented: arguments, return values and fields, in Google's style.
+"""Public names are documented: arguments, return values and fields, in Google's style.
 
-Public is what an ``__all__`` lists. Read from the source, so that no extra has to be installed.
+A name is public if an ``__all__`` lists it. The test reads the source, so that no extra has to be installed.
 """
 
 import ast

@@ -10,7 +10,7 @@ TOLERANCES = {"regression": 2e-5, "gaussian": 2e-5, "irl-dense": 3e-4}  # in IRL
 
 @pytest.mark.parametrize("task", tasks.TASKS)
 def test_curves_of_the_papers_tasks_are_what_they_were(task):
-    """See golden/tasks.py, which compares bit by bit; other machines and flags round otherwise."""
+    """See golden/tasks.py, which compares bit by bit; other machines and flags round differently."""
     expected = json.loads(tasks.FILE.read_text())[task]
     for teacher in tasks.TEACHERS:
         methods = ("ital", "ital-5") if teacher == "omniscient" else tasks.METHODS  # one rule, one program

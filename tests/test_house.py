@@ -1,4 +1,4 @@
-"""How the house is built: doors between packages, one name for one thing, files that fit in one's head.
+"""The structure of the package: no imports of private names, unique class names, files of limited length.
 
 ``lint-imports`` (pyproject.toml) checks the layers.
 """
@@ -33,7 +33,7 @@ def imports(module):
 
 
 def foreign_and_private(module):
-    """Imports of what another package keeps to itself. The modules of ``ital`` itself are the house's tools."""
+    """Imports of private names of another package. The modules of ``ital`` itself are shared tools."""
     own = package_of(module)
     for name in imports(module):
         parts = name.split(".")

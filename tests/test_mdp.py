@@ -146,7 +146,7 @@ def test_planning_again_from_near_values_is_planning_from_zero():
 
 @pytest.mark.usefixtures("x64")
 def test_planning_on_an_accelerator_leaves_next_to_nothing_to_change(monkeypatch):
-    """There it sweeps a fixed number of times: on a step as long as ITAL's longest, as good as the tolerance."""
+    """An accelerator sweeps a fixed number of times: after ITAL's longest step it is still within the tolerance."""
     rng = np.random.default_rng(0)
     reward = jnp.asarray(rng.uniform(-2, 2, 64))
     moved = reward + 0.005 * rng.uniform(-1, 1, size=64)

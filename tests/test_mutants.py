@@ -1,4 +1,4 @@
-"""The table of mutants stays in step with the source: a run of tests/mutants.py takes minutes, this a moment."""
+"""The table of mutants matches the source. A run of tests/mutants.py takes minutes; this test takes a moment."""
 
 import pytest
 

@@ -7,8 +7,8 @@ from ital import learners
 
 pytestmark = pytest.mark.usefixtures("fast")
 
-# Final distance / start distance of an independent run, and how far a mean over 20 seeds may lie off: twice its
-# standard error, and the rounding of what is written here; uniform starts were run with 10 seeds.
+# Final distance / initial distance of an independent run, and the tolerance for a mean over 20 seeds: twice its
+# standard error plus the rounding of the numbers here. Uniform starts were run with 10 seeds.
 EXPECTED = {
     ("regression", "normal:0.1", "cooperative"): {
         "batch": (0.58, 0.016), "imt": (0.28, 0.017), "ital": (0.014, 0.002), "ital-2": (0.076, 0.006),
@@ -26,7 +26,7 @@ EXPECTED = {
     ("regression", "uniform", "adversarial"): {"imt": (0.997, 0.001), "ital": (0.048, 0.006)},
     ("gaussian", "uniform", "adversarial"): {"imt": (0.98, 0.007), "ital": (0.43, 0.019)},
 }  # fmt: skip
-# final distance of IRL, and how far a mean over 10 seeds may lie off
+# final distance of IRL, and the tolerance for a mean over 10 seeds
 IRL = {
     ("irl-dense", "cooperative"): {"imt": (12.5, 0.2), "ital": (5.8, 0.4), "ital-2": (8.1, 0.4)},
     ("irl-dense", "adversarial"): {"imt": (12.9, 0.5), "ital": (3.1, 0.3)},

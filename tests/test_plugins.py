@@ -193,7 +193,7 @@ def test_an_unknown_command_is_refused(capsys):
     assert "No such command 'rum'" in err
 
 
-# Registries are filled when ital is first imported, so that these have a process of their own.
+# Registries are filled when ital is first imported, so these tests use a separate process.
 WITH_PARTS = """
 import json, sys
 from ital import learners, tasks, teachers, teach
@@ -219,7 +219,7 @@ main("run tiny --teacher lost --steps 10".split())
 
 
 def with_package(tmp_path, *arguments):
-    """Python in a process of its own, with the made-up package and the tests on its path."""
+    """Python in a separate process, with the made-up package and the tests on its path."""
     path = os.pathsep.join([str(tmp_path), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path}
     command = [sys.executable, *arguments]
@@ -249,7 +249,7 @@ def test_the_documentation_lists_parts_and_commands_of_other_packages(tmp_path):
 
 
 def test_parts_of_other_packages_are_parts(tmp_path):
-    """A teacher, a learner, a task and a section, in one installed package and without a line changed here."""
+    """A teacher, a learner, a task and a section from one installed package, without a change in ital."""
     done = with_package(tmp_path, "-c", WITH_PARTS)
     assert done.returncode == 2, done.stderr
     found, _, listed = done.stdout.partition("\n")

@@ -1,4 +1,4 @@
-"""Worker processes: parts side by side, messages on the way, errors and Ctrl-C passed on."""
+"""Worker processes: parallel parts, messages, and the forwarding of errors and Ctrl-C."""
 
 import os
 import signal
@@ -66,7 +66,7 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
 def test_workers_end_with_their_parent(tmp_path, how):
-    """After Ctrl-C they may keep what they have; if the parent is killed they just end."""
+    """After Ctrl-C, workers may save their results; if the parent is killed, they end."""
     script = tmp_path / "waiting.py"
     script.write_text(WAITING)
     command = [sys.executable, str(script), str(tmp_path / "kept-")]

@@ -5,7 +5,7 @@ from ital import results
 
 
 def exams(rng, seeds, questions, repeats):
-    """Shares of right answers (repeat, seed): able learners pass easy questions, all of one exam the same ones."""
+    """Shares of right answers (repeat, seed): able learners pass easy questions, the same in all of one exam."""
     ability, difficulty = rng.normal(0, 0.5, (repeats, seeds, 1)), rng.normal(0, 1.5, (repeats, 1, questions))
     passes = rng.random((repeats, seeds, questions)) < 1 / (1 + np.exp(-1 - ability - difficulty))
     return passes.mean(axis=2)
@@ -17,7 +17,7 @@ def test_the_error_of_an_exam_contains_the_choice_of_questions():
     _, error = results.mean_and_error(shares.T, 30)
     actual = mean.std()  # other seeds and other questions each time
     assert np.sqrt(np.mean(fixed**2)) < 0.7 * actual
-    assert actual < np.sqrt(np.mean(error**2)) < 2 * actual  # an upper bound, for answers are a matter of luck here
+    assert actual < np.sqrt(np.mean(error**2)) < 2 * actual  # an upper bound, because answers are random here
 
 
 def test_where_all_seeds_fail_in_the_same_questions_it_is_the_binomial_error():

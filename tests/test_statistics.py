@@ -48,7 +48,7 @@ def test_a_paired_test_is_scipys():
 
 
 def test_differences_that_do_not_vary_are_the_limit_of_those_that_hardly_do():
-    """A constant difference is certain, in the report and in the study: p = 0, as SciPy has it."""
+    """A constant difference is certain, in the report and in the study: p = 0, as in SciPy."""
     constant = statistics.paired(np.full(5, 1.3), np.zeros(5))
     assert (constant.difference, constant.low, constant.high) == (1.3, 1.3, 1.3)
     assert (constant.p, constant.t, constant.d) == (0, np.inf, np.inf)

@@ -34,7 +34,7 @@ def test_a_step_of_one_length_is_that_long_and_in_the_wanted_direction():
 
 
 def safe_by_hand(losses_at, norms, chosen, params, wanted):
-    """The safe step written a second time, and how often it was halved (5: not taken)."""
+    """An independent safe step, and how often it was halved (5: not taken)."""
     here = losses_at(params)
     way = wanted - params
     way = way * min(1, max(2 * loss / norm for loss, norm in zip(here, norms, strict=True)) / np.linalg.norm(way))
@@ -47,9 +47,9 @@ def safe_by_hand(losses_at, norms, chosen, params, wanted):
 
 @pytest.mark.usefixtures("x64")
 def test_a_safe_step_is_what_it_says():
-    """Hundreds of wishes, some shorter than the reach, some that must be halved and some that are not granted.
+    """Hundreds of proposed steps: some shorter than the reach, some that must be halved, some that are refused.
 
-    One example is far off, so that the reach is longer than what is good for the others.
+    One example is far away, so that the reach is longer than is good for the others.
     """
     params, _, rows, y, _ = problem(losses.squared, 0)
     y = y.at[1].add(20.0)
@@ -114,8 +114,8 @@ def test_steps_are_called_by_name():
     rationality=st.sampled_from([1e9, -1e9, 0.0]),
 )
 def test_with_the_safe_step_no_beta_diverges(beta, lr, rationality):
-    """All methods of the family, for the longest steps anybody would try; numbers only, so all is compiled once: by her
-    rationality the teacher is cooperative, adversarial or random.
+    """All methods of the family, with the longest steps anybody would try. Only numbers differ, so there is one
+    compilation: the teacher's rationality makes it cooperative, adversarial or random.
     """
     teacher = teachers.boltzmann(rationality)
     result = ital.teach(SMALL, teacher, list(FAMILY), steps=300, seeds=2, beta=beta, lr=lr, form="safe", eval_every=100)
@@ -125,8 +125,8 @@ def test_with_the_safe_step_no_beta_diverges(beta, lr, rationality):
 
 
 def test_the_loop_of_a_safe_step_asks_for_nothing_but_its_verdict():
-    """Lanes stop one by one. Were the condition computed, it could be rounded one way in the loop's head and another in
-    its body, and never end.
+    """Lanes stop one by one. If the condition were computed, rounding could differ between the loop's condition and
+    its body, and the loop might never end.
     """
     run = ital.Run(seeds=2, steps=10, lr=0.01, batch_size=5, eval_every=5)
     (session,) = open_sessions(SMALL, teachers.cooperative(), [learners.make("ital-safe")], run)
@@ -139,7 +139,7 @@ def test_the_loop_of_a_safe_step_asks_for_nothing_but_its_verdict():
 
 
 def equations(jaxpr):
-    """All equations of a program, those inside of others too."""
+    """All equations of a program, including nested ones."""
     for one in jaxpr.eqns:
         yield one
         for value in jax.tree.leaves(list(one.params.values())):

@@ -1,4 +1,4 @@
-"""The runs that the documentation shows: README and findings quote the full one, and cannot drift from it."""
+"""The runs that the documentation shows. README and findings quote the full run and must agree with it."""
 
 import importlib.util
 import json

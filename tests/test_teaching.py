@@ -37,7 +37,7 @@ def softmax(v):
 
 
 class NumpyLane:
-    """Algorithm 1 written a second time: plain NumPy, every gradient materialised, one example at a time.
+    """An independent Algorithm 1: plain NumPy, every gradient materialised, one example at a time.
 
     A task says what an example is: ``examples(batch)``, ``loss(nu, example)``, ``gradient(nu, example)``, and
     ``volume(nu, example)``, the teacher's.
@@ -96,7 +96,7 @@ class NumpyLane:
 
 
 class Step(NamedTuple):
-    """What one step of a :class:`NumpyLane` went through."""
+    """The intermediate values of one step of a :class:`NumpyLane`."""
 
     examples: list
     chosen: int
@@ -290,7 +290,7 @@ def test_the_block_size_changes_no_number():
     np.testing.assert_array_equal(one.advance(6).rows["distance"], np.concatenate(rows))
 
 
-def test_a_session_goes_on_from_a_carry_bit_for_bit():
+def test_a_session_resumes_from_a_carry_bit_for_bit():
     (one,), (other,) = sessions(small_classes(), steps=60), sessions(small_classes(), steps=60)
     one.advance(2)
     other.carry = jax.tree.map(lambda leaf: jnp.asarray(np.asarray(leaf)), one.carry)
@@ -330,7 +330,7 @@ def test_learners_are_told_what_fits_teacher_and_task():
 
 
 def test_examples_are_copies_only_where_all_that_was_drawn_is_equal():
-    """A constant drawn beside the rows makes no two examples one, so that auto finds the same β."""
+    """A constant drawn with the rows does not make two examples equal, so auto finds the same β."""
     plain = small_numbers()
     rules = plain.rules._replace(
         draw=lambda key, world, size: (plain.rules.draw(key, world, size), jnp.zeros(size, int)),
@@ -360,7 +360,7 @@ def test_copies_are_what_the_task_drew_twice(batch, first):
 
 @pytest.mark.parametrize("teacher", ["cooperative", "adversarial", "omniscient"])
 def test_the_first_of_several_copies_is_chosen_however_volumes_are_rounded(teacher):
-    """Volumes that rise, and norms that fall, along the mini-batch stand for rounding that separates copies."""
+    """Volumes that rise and norms that fall along the mini-batch simulate rounding that separates copies."""
     plain = small_numbers()
     place = jnp.arange(20.0)
     sign = -1.0 if teacher == "adversarial" else 1.0

@@ -43,8 +43,8 @@ def test_theorem_1_large_beta_improves_where_its_conditions_hold(loss, seed):
     here, naive, there = naive_step(loss, rows, y, params, chosen, lr)
     held = theory.local_improvement(lr, chosen, here, there, naive, naive, target)
     assume(bool(held.conditions))
-    # The theorem is about the limit β → ∞, which float64 reaches only where the runner-up stands clear of the third
-    # and the angle between its direction and the target is not a right one.
+    # The theorem is about the limit β → ∞. Float64 reaches it only if the runner-up is well ahead of the third and
+    # the angle between its direction and the target is not a right angle.
     best, second, third = -np.sort(-np.asarray(volume.imitated(lr, here.squared_norms, here.losses, there.losses)))[:3]
     assume(second - third > 0.3 * (best - second))
     gap = naive - target

@@ -1,4 +1,4 @@
-"""PyTorch networks in the loop: the same numbers as a network of JAX, and the weights back in the network."""
+"""PyTorch networks in the loop: same numbers as a JAX network, and the weights return to the network."""
 
 import jax
 import jax.numpy as jnp
@@ -97,7 +97,7 @@ def test_fixed_parameters_stay_fixed():
 
 
 class Counting(torch.nn.Module):
-    """Looks at numbers to decide what to do, which no gradient per example can follow."""
+    """Branches on values, which per-example gradients cannot follow."""
 
     def __init__(self):
         super().__init__()

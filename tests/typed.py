@@ -1,4 +1,4 @@
-"""A command typed as a user would."""
+"""Run a command as a user would type it."""
 
 import pytest
 

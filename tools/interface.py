@@ -1,8 +1,9 @@
-"""Takes the picture of the study's page that the report shows: python tools/interface.py [--config FILE] [--out FILE].
+"""Takes the report's picture of the study's page: python tools/interface.py [--config FILE] [--out FILE].
 
-A study is served from an empty database and opened in Chromium, at the first step of the first map, with an arrow
-picked. OUT.svg (default: the one that comes with ital) is the page itself, its elements and its style as text, so that
-the repository holds no binary file; OUT.png is a screenshot. Needs the extras ``study`` and ``dev`` and a Chromium.
+The tool serves a study from an empty database and opens it in Chromium, at the first step of the first map, with an
+arrow picked. OUT.svg (default: the picture that comes with ital) is the page itself, its elements and styles as text,
+so that the repository holds no binary file. OUT.png is a screenshot. The tool needs the extras ``study`` and ``dev``,
+and Chromium.
 """
 
 import argparse
@@ -23,14 +24,14 @@ from ital.errors import InputError
 from ital.study import Config
 
 SHIPPED = Path(__file__).parents[1] / "src" / "ital" / "study" / "pages" / "interface.svg"
-WIDE, HIGH = 1280, 720  # what the page is made for
+WIDE, HIGH = 1280, 720  # the size that the page is designed for
 PICKED = 4  # the arrow, in reading order
 SNAPSHOT = (Path(__file__).parent / "snapshot.js").read_text("utf-8")
 
 
 @contextlib.contextmanager
 def serving(config: Config, folder: Path) -> Iterator[str]:
-    """Serves a study whose data lie in a folder; yields its address."""
+    """Serve a study with its data in a folder; yield its address."""
     import uvicorn
     from argon2 import PasswordHasher
 
@@ -66,7 +67,7 @@ def browser() -> Iterator[Any]:
 
 
 def go_to_first_step(page: Any, address: str, config: Config) -> None:
-    """Takes part as far as the first step that counts, without the pages, and opens that step."""
+    """Take part up to the first step that counts, without the pages, and open that step."""
     state: dict[str, Any] = {}
 
     def send(path: str, body: dict[str, Any]) -> None:
@@ -91,7 +92,7 @@ def go_to_first_step(page: Any, address: str, config: Config) -> None:
 
 
 def as_svg(page: Any) -> str:
-    """The page as it stands: an SVG picture that needs no other file."""
+    """The current page as a self-contained SVG picture."""
     taken = page.evaluate(SNAPSHOT)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDE}" height="{HIGH}" viewBox="0 0 {WIDE} {HIGH}">\n'
@@ -101,8 +102,8 @@ def as_svg(page: Any) -> str:
 
 
 def take(config: Config, out: Path) -> None:
-    """Takes the picture of a study."""
-    # One step of practice is enough to get past it; nothing of it is in the picture.
+    """Take the picture of a study."""
+    # One practice step is enough; the picture does not show the practice.
     config = dataclasses.replace(config, warm_up_steps=1)
     with tempfile.TemporaryDirectory() as folder, serving(config, Path(folder)) as address, browser() as chromium:
         page = chromium.new_page(viewport={"width": WIDE, "height": HIGH})

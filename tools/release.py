@@ -1,4 +1,4 @@
-"""Makes a release ready, all but the upload: python tools/release.py [VERSION].
+"""Prepares a release, except for the upload: python tools/release.py [VERSION].
 
 It checks that the tree is clean and that the changelog has the version, builds wheel and sdist, checks both, installs
 the wheel into a fresh environment and tries it.
@@ -23,7 +23,7 @@ def run(*command: str | Path) -> None:
 
 
 def fault(version: str) -> str:
-    """Return what stands in the way of this release; nothing if it may be built."""
+    """Return the problems that prevent this release; empty if it can be built."""
     if not re.fullmatch(r"\d+\.\d+\.\d+((a|b|rc)\d+)?", version):
         return f"{version!r} is not a version such as 0.2.0 or 0.2.0rc1"
     if f'"{version}"' not in VERSION_FILE.read_text():
@@ -36,7 +36,7 @@ def fault(version: str) -> str:
 
 
 def main(version: str) -> int:
-    """Build, check and try the release; return 2 if something stands in its way."""
+    """Build, check and try the release; return 2 if something prevents it."""
     if reason := fault(version):
         print(reason, file=sys.stderr)
         return 2

@@ -1,6 +1,6 @@
-"""Tries a plain installation as its user would: python tools/smoke.py, with the Python that has ital installed.
+"""Tests a plain installation as a user would: python tools/smoke.py, with the Python that has ital installed.
 
-It runs in an empty folder, so that it tests what was installed and not the checkout.
+It runs in an empty folder, so that it tests the installed package and not the checkout.
 """
 
 import os

@@ -1,8 +1,8 @@
-// The page as it stands, for tools/interface.py: its body and the rules of style that apply to it, as text.
+// The current page as text, for tools/interface.py: its body and the style rules that apply to it.
 async () => {
   const { innerWidth, innerHeight } = window;
 
-  /** The rules that apply here; those for other sizes of screen, and for elements that are not there, are left out. */
+  /** The style rules that apply here, without those for other screen sizes or for missing elements. */
   function applying(rules) {
     return [...rules].flatMap((rule) => {
       if (rule instanceof CSSMediaRule) return matchMedia(rule.conditionText).matches ? applying(rule.cssRules) : [];
@@ -25,6 +25,6 @@ async () => {
   for (const image of body.querySelectorAll("img")) {
     image.src = `data:image/svg+xml,${encodeURIComponent(await (await fetch(image.src)).text())}`;
   }
-  body.querySelectorAll(".bottom strong").forEach((code) => (code.textContent = "ABCD-EFGH-JKLM")); // drawn by lot
+  body.querySelectorAll(".bottom strong").forEach((code) => (code.textContent = "ABCD-EFGH-JKLM")); // random
   return { css, body: new XMLSerializer().serializeToString(body) };
 };

@@ -11,14 +11,14 @@ from ital.bench import _limits, scaling
 from ital.cli import main
 from tests.worlds import small_classes, small_numbers
 
-MANY = 300_000  # rows: so many that the tens of MB by which runs differ do not count
-memory = functools.cache(scaling.memory)  # each is a process that compiles for itself
+MANY = 300_000  # rows: enough that variations of tens of MB between runs do not matter
+memory = functools.cache(scaling.memory)  # each is a process with its own compilation
 LIMITS = _limits.Limits({1000: 4e9, 100_000: 2e9, 10_000_000: 1e9}, arithmetic=1e10, loop=1e-6, kernel=1e-7)
 
 
 @pytest.fixture
 def small(monkeypatch):
-    """Everything of ``ital bench --scaling``, in small."""
+    """A complete but small ``ital bench --scaling``."""
     monkeypatch.setattr(scaling, "TASKS", {"gaussian": small_classes})
     monkeypatch.setattr(scaling, "LANES", (8, 16))
     monkeypatch.setattr(scaling, "ROWS", (1000,))
@@ -104,12 +104,12 @@ def test_kernels_are_counted_once_and_idle_operations_not():
 
 
 def test_limits_are_positive(monkeypatch):
-    monkeypatch.setattr(_limits, "_copy", lambda size: 1e9)  # no need to move 256 MiB about
+    monkeypatch.setattr(_limits, "_copy", lambda size: 1e9)  # no need to copy 256 MiB
     monkeypatch.setattr(_limits, "CHAIN", 8)  # nor to compile long chains
     limits = _limits.measure_limits()
     assert limits.arithmetic > 0
     assert limits.loop > 0
-    assert limits.kernel > 1e-9  # no compiler has made one kernel of them all
+    assert limits.kernel > 1e-9  # the compiler has not fused them into one kernel
     assert np.isfinite(_limits._copy(2**16))
 
 

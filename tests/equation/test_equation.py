@@ -157,7 +157,7 @@ def test_sympy_agrees_that_the_end_is_equivalent(equation):
 
 
 def by_brute_force(equation):
-    """Successors of the definitions in words, on lists, with no code of the library but the types."""
+    """Successors computed from the definitions, on lists, with no library code except the types."""
     left, right = list(equation.left), list(equation.right)
     found = set()
 

@@ -12,7 +12,7 @@ from ital.equation.network import Network, features_of
 
 
 def counts(codes):
-    """Features that a hand can follow: lengths, numbers of fractions, and a number that depends on the whole text."""
+    """Features to follow by hand: lengths, numbers of fractions, and a number that depends on the whole text."""
     place = np.arange(1, codes.shape[1] + 1)
     columns = [(codes > 0).sum(axis=1), (codes == 1 + " +-/".index("/")).sum(axis=1), (codes * place).sum(axis=1) % 97]
     return np.stack(columns, axis=1).astype(np.float32)
@@ -83,7 +83,7 @@ def test_every_text_is_looked_at_once_and_forgetting_changes_nothing(equations, 
 
 
 def test_a_search_ends_after_thirty_steps(monkeypatch):
-    """A search of seven steps, cut at three: alone and beside others it is where it was after the third."""
+    """A search of seven steps, cut at three: alone and with others it ends where it was after the third."""
     assert _search.MOST_STEPS == 30
     later_is_better = lambda codes: (codes * np.arange(1, 174)).sum(axis=1, keepdims=True).astype(np.float32)  # noqa: E731
     explorer, w = eq.Explorer(later_is_better), np.ones(1, np.float32)

@@ -28,7 +28,7 @@ def slow(seed):
 
 
 def faulty(seed):
-    """Seed 3 raises; seed 4 takes its process along."""
+    """Seed 3 raises; seed 4 kills its process."""
     counted(seed)
     if seed == 3:
         raise RuntimeError("no world of this number")

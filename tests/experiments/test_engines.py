@@ -38,7 +38,7 @@ def here(monkeypatch, tmp_path):
 
 @pytest.fixture
 def workers(monkeypatch, tmp_path):
-    """Dask, whose workers know the tests' tasks and write down what they make."""
+    """Dask, whose workers know the tests' tasks and log the worlds that they make."""
     pytest.importorskip("distributed", reason="needs the extra cluster")  # brings its own settings to Dask's
     import dask
 
@@ -58,7 +58,7 @@ def made(tmp_path):
 
 
 class Killer(threading.Thread):
-    """Kills a worker of this process every few cells: by the clock a busy machine would never get on."""
+    """Kill a worker of this process every few cells; by time, a busy machine would never finish."""
 
     def __init__(self, kills, pause, cells):
         super().__init__(daemon=True)
@@ -88,7 +88,7 @@ def swept(out, seeds, lrs, engine=None, task="slow"):
 
 
 def kill_while_sweeping(tmp_path, seeds, lrs, **kills):
-    """A sweep of seeds × lrs cells on two workers that are being killed; compares with one that is left alone."""
+    """A sweep of seeds × lrs cells on two workers that are killed, compared with an undisturbed sweep."""
     (tmp_path / "worlds.log").write_text("")
     killer = Killer(**kills)
     killer.start()
@@ -122,7 +122,7 @@ def test_many_cells_and_many_kills(tmp_path, workers, capsys):
 
 @contextlib.contextmanager
 def scheduler(tmp_path, port):
-    """A scheduler and two workers, each a process of its own as on a real cluster; yields that of the scheduler."""
+    """A scheduler and two workers, each a separate process as on a real cluster; yields the scheduler's."""
     at = f"tcp://127.0.0.1:{port}"
     environment = {**os.environ, "PYTHONPATH": str(Path(parts.__file__).parents[2])}
     start = functools.partial(
@@ -142,7 +142,7 @@ def scheduler(tmp_path, port):
 
 
 @pytest.mark.slow
-def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_goes_on(tmp_path, workers, capsys, monkeypatch):
+def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_resumes(tmp_path, workers, capsys, monkeypatch):
     command = ["sweep", "slow", "--lr", "0.01,0.02,0.03", "--beta", "0", "--methods", "imt", "--seeds", "20",
                "--steps", "20", "--points-per-cell", "1", "--seeds-per-cell", "1", "--resource", "GPU"]  # fmt: skip
     (tmp_path / "worlds.log").write_text("")
@@ -162,7 +162,7 @@ def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_goes_on(tmp_path, 
     with scheduler(tmp_path, 18787):
         status, _, err = patient(capsys, *command, "--scheduler", "tcp://127.0.0.1:18787")
     assert status == 0, err
-    assert 60 <= sum(made(tmp_path).values()) <= 60 + 2  # two cells at most were under way
+    assert 60 <= sum(made(tmp_path).values()) <= 60 + 2  # at most two cells were running
     status, _, _ = ital(capsys, *command[:-2], "--out", "alone")
     same(*(xr.load_dataset(f"{out}/slow/cooperative/sweep.nc") for out in ("results", "alone")))
 

@@ -1,4 +1,4 @@
-"""Kills, full and read-only disks, damaged files: a clear line or the right result, never a wrong file."""
+"""Kills, full and read-only disks, damaged files: a clear message or the right result, never a wrong file."""
 
 import errno
 import os
@@ -39,7 +39,7 @@ def same(one, other):
 
 
 class Disk:
-    """Fails the n-th time that a file is put in its place (from then on, if it is ``for_good``)."""
+    """Fail the n-th time that a file is renamed into place (and always after that, if ``for_good``)."""
 
     def __init__(self, monkeypatch, number, error, for_good=True):
         self.count, self.number, self.error, self.for_good = 0, number, error, for_good
@@ -75,7 +75,7 @@ def test_a_disk_that_fails_is_named_and_nothing_is_lost(tmp_path, monkeypatch, c
 
 
 @pytest.mark.parametrize("number", range(1, 14, 2))
-def test_wherever_the_disk_fails_the_same_command_goes_on_to_the_same_arrays(tmp_path, monkeypatch, number):
+def test_wherever_the_disk_fails_the_same_command_resumes_to_the_same_arrays(tmp_path, monkeypatch, number):
     monkeypatch.setattr(_resume, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     whole = run(tmp_path / "whole", seeds=2).curves
     with monkeypatch.context() as patch:
@@ -90,7 +90,7 @@ def test_wherever_the_disk_fails_the_same_command_goes_on_to_the_same_arrays(tmp
 
 
 def mounted(options, script):
-    """Runs a shell script in which ``disk`` is a tmpfs of its own; skips where mounting is not allowed."""
+    """Run a shell script in which ``disk`` is a separate tmpfs; skip if mounting is not allowed."""
     unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
     mount = f"mkdir -p disk && mount -t tmpfs -o {options} tmpfs disk"
     tried = shutil.which("unshare") and subprocess.run([*unshare, "sh", "-c", mount], capture_output=True, check=False)
@@ -106,7 +106,7 @@ ITAL = '"$PYTHON" -m ital run regression --methods imt --seeds 2 --steps 1000 --
 
 @pytest.mark.parametrize(("size", "left"), [("16k", []), ("96k", ["curves.nc", "summary.csv"])])
 def test_a_full_disk(tmp_path, size, left):
-    """Room for no cell, or for no figure."""
+    """No space for a cell, or no space for a figure."""
     full = mounted(f"size={size}", f"{ITAL}; echo status $?; find disk -type f; cp -r disk kept")
     status, *files = full.stdout.splitlines()
     assert status == "status 1", full.stderr
@@ -138,7 +138,7 @@ def command(*arguments, cwd):
 
 
 def kill_at_random_moments(tmp_path, kills, *more):
-    """Kills a sweep with all its processes, so often, at random moments of the time it takes; then lets it end."""
+    """Kill a sweep with all its processes a number of times, at random moments; then let it finish."""
     sweep = ["sweep", "regression", "--lr", "0.001,0.01", "--beta", "0,500", "--methods", "imt,ital", "--seeds", "8",
              "--steps", "3000", "--seeds-per-cell", "1", "--points-per-cell", "3"]  # fmt: skip
     for out in ("compiles", "whole"):  # the second is timed: its programs lie on disk
@@ -156,12 +156,12 @@ def kill_at_random_moments(tmp_path, kills, *more):
         try:
             cut.communicate(timeout=rng.uniform(0.1, 1.1) * took)
             assert cut.returncode == 0
-            shutil.rmtree(tmp_path / "cut")  # it was quicker: from the beginning
+            shutil.rmtree(tmp_path / "cut")  # it finished before the kill: start again
         except subprocess.TimeoutExpired:
             os.killpg(cut.pid, signal.SIGKILL)
             cut.communicate()
             killed += 1
-        if file.exists():  # what is there is whole, and right as far as it goes
+        if file.exists():  # every file is complete, and its content is right
             there = _store.load_curves(file)
             run = there["computed"] == 1
             part = expected.sel({"learner": there["learner"], "seed": there["seed"]})

@@ -170,11 +170,11 @@ def test_a_damaged_file_is_noticed_and_computed_again(tmp_path, damage):
 
 
 class Stop(BaseException):
-    """Stands for a kill in the middle of a run."""
+    """Simulates a kill in the middle of a run."""
 
 
 def stop_after(monkeypatch, blocks, error):
-    """Lets ``blocks`` blocks through, then raises."""
+    """Allow ``blocks`` blocks, then raise."""
     left = [blocks]
     original = teaching.Session.advance
 
@@ -191,7 +191,7 @@ def stop_after(monkeypatch, blocks, error):
 
 @pytest.mark.parametrize("blocks", [1, 3])
 @pytest.mark.parametrize("error", [KeyboardInterrupt, Stop])
-def test_an_interrupted_run_goes_on_to_the_same_arrays(tmp_path, monkeypatch, blocks, error):
+def test_an_interrupted_run_resumes_to_the_same_arrays(tmp_path, monkeypatch, blocks, error):
     whole = run(tmp_path / "whole").curves
     with monkeypatch.context() as patch:
         patch.setattr(_resume, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
@@ -236,7 +236,7 @@ def test_a_checkpoint_of_another_run_is_not_used(tmp_path, monkeypatch):
     assert list((tmp_path / "small/cooperative").glob(".checkpoint-*")), "the other run's checkpoint is left alone"
 
 
-def test_an_overwriting_run_goes_on_as_well_and_keeps_the_old_result_until_then(tmp_path, monkeypatch):
+def test_an_overwriting_run_resumes_too_and_keeps_the_old_result_until_then(tmp_path, monkeypatch):
     before = run(tmp_path, lr=0.02).curves
     whole = run(tmp_path / "whole").curves
     with monkeypatch.context() as patch:
@@ -320,7 +320,7 @@ def test_a_file_without_versions_is_of_the_first(tmp_path, monkeypatch):
 
 
 def test_pictures_are_of_the_run_itself(tmp_path, monkeypatch):
-    """The first seed is not taught a second time to be drawn."""
+    """Drawing the first seed does not teach it a second time."""
     (tmp_path / "map.csv").write_text("1,0\n-1,0.5\n")
     settings = {"task": "irl", "map": str(tmp_path / "map.csv"), "methods": ("imt", "ital"), "seeds": 1}
     monkeypatch.setattr(_run, "watch", None)

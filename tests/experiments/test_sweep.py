@@ -117,7 +117,7 @@ def test_the_order_in_which_a_grid_is_typed_does_not_matter(tmp_path):
     assert sweep(tmp_path, lr=LRS[::-1], beta=BETAS[::-1]).lanes_computed == 0
 
 
-def test_an_interrupted_sweep_goes_on_to_the_same_arrays(tmp_path, monkeypatch):
+def test_an_interrupted_sweep_resumes_to_the_same_arrays(tmp_path, monkeypatch):
     whole = sweep(tmp_path / "whole").grid
     with monkeypatch.context() as patch:
         patch.setattr(_resume, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
@@ -207,4 +207,4 @@ def test_one_beta_still_tells_who_has_none(tmp_path):
 def test_methods_of_ones_own_are_swept(tmp_path, monkeypatch):
     monkeypatch.setitem(learners.REGISTRY, "timid", lambda: learners.teacher_aware(3.0))
     found = sweep(tmp_path, methods=("timid", "ital"), lr=[0.01])
-    assert found.lanes_computed == (1 + 2) * 2  # he has a β of his own, so the grid's does not touch him
+    assert found.lanes_computed == (1 + 2) * 2  # it has its own β, so the grid's β does not apply

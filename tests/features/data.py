@@ -106,7 +106,7 @@ def write_views(folder, name, rows=40, test=15, rng=None):
 
 
 def write_pixels(folder, test=15, side=4):
-    """Small pictures of the rows that the small ``mnist`` there has, with its labels."""
+    """Small pictures of the rows of the small ``mnist`` file there, with its labels."""
     from ital import features
 
     labels = features.load(folder / "mnist.npz").labels
@@ -122,7 +122,7 @@ def write_pixels(folder, test=15, side=4):
 
 
 def write_equation_features(folder, rows=40, test=15):
-    """A small feature file of equations, through networks that have learned nothing."""
+    """A small feature file of equations, from untrained networks."""
     import jax
 
     from ital import equation, features

@@ -10,7 +10,7 @@ from ital.features import _build, _extractors, _get, _training
 from tests.features import data
 
 EPOCHS = 12
-# So many steps take longer than to compile them well.
+# This many steps take longer than an optimised compilation.
 WELL = {"xla_backend_optimization_level": 1}
 steps_of = eqx.filter_jit(_training._steps_of.__wrapped__, donate="all-except-first", compiler_options=WELL)
 
@@ -59,7 +59,7 @@ class Killed(BaseException):
     pass
 
 
-def test_an_interrupted_build_goes_on_and_ends_the_same(mnist, built, tmp_path, monkeypatch):
+def test_an_interrupted_build_resumes_and_ends_the_same(mnist, built, tmp_path, monkeypatch):
     expected, _ = built
     trained = []
     epoch = _training._epoch
@@ -75,7 +75,7 @@ def test_an_interrupted_build_goes_on_and_ends_the_same(mnist, built, tmp_path, 
         build(mnist, tmp_path / "mnist.npz", rows=150)
     assert not (tmp_path / "mnist.npz").exists()
     loaded, _ = build(mnist, tmp_path / "mnist.npz", rows=150)
-    assert len(trained) == 3 * EPOCHS + 1  # the one that was cut short was done again
+    assert len(trained) == 3 * EPOCHS + 1  # the interrupted one was computed again
     assert loaded.version == expected.version
     assert [path.name for path in tmp_path.iterdir()] == ["mnist.npz"]
 

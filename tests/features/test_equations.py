@@ -64,7 +64,7 @@ class Stop(Exception):
     """An interruption."""
 
 
-def test_build_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
+def test_build_resumes_where_it_was_interrupted(tmp_path, monkeypatch):
     monkeypatch.setattr(_equations, "NETWORKS", ("5", "4"))
     monkeypatch.setattr("os.cpu_count", lambda: 1)
     whole = features.load(_equations.build(tmp_path / "whole.npz", recipe=SMALL))

@@ -17,7 +17,7 @@ def test_pictures_are_halved_by_means():
 
 
 def test_rows_are_those_of_the_features_built_with_the_same_seed(tmp_path, monkeypatch):
-    """One network tells the rows; its training is as long as in other tests, which so share its programs."""
+    """One network determines the rows; it is trained as long as in other tests, so that they share programs."""
     monkeypatch.setitem(_build.KINDS, "mnist", _build.KINDS["mnist"]._replace(networks=("24",)))
     folder = data.write_mnist(tmp_path / "data", train=300)
     pixels = features.load(features.build("mnist-pixels", folder, tmp_path / "p.npz", rows=150, seed=3))

@@ -1,4 +1,4 @@
-"""Writes curves.json anew. Run it only when a change of the numbers is meant: python -m tests.golden.regenerate."""
+"""Rewrites curves.json. Run it only if the numbers are meant to change: python -m tests.golden.regenerate."""
 
 import json
 

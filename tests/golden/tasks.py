@@ -1,7 +1,7 @@
 """Golden curves on the paper's own tasks: python -m tests.golden.tasks compares bit by bit, --write stores them.
 
 Bits depend on the machine and on XLA's flags, so ``tests/test_golden.py`` compares with a tolerance. On one machine,
-before and after a change that means to leave the numbers alone, this command tells more: bit for bit the same, or not.
+before and after a change that should not change the numbers, this command tells more: whether every bit is the same.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""ital-adaptive finds out what kind of teacher he has."""
+"""ital-adaptive infers what kind of teacher it has."""
 
 import jax
 import jax.numpy as jnp
@@ -19,12 +19,12 @@ SETTINGS = _adaptive.AdaptiveNumbers(1.0, 0.02, 0.001, 0.5)
 
 @jax.jit
 def weigh(memory, at):
-    """One more choice, out of 20, at the same place under both scores."""
+    """One more choice out of 20, with the same rank under both scores."""
     return _adaptive.weigh(memory, jnp.full(_adaptive.SCORES, at), 20, SETTINGS)
 
 
 def trust_after(places):
-    """Trust after having seen these places."""
+    """Trust after choices with these ranks."""
     memory = _adaptive.init(jnp.zeros(()), SETTINGS)
     for at in places:
         partial, indifferent = weigh(memory, at)
@@ -55,7 +55,7 @@ def test_trust_is_odd_in_the_places(places):
 
 @given(st.sampled_from([2, 7, 20, 30]), st.floats(-1, 1))
 def test_hypotheses_are_probabilities(count, at):
-    """Averaged over all places, each κ gives as much as places that are all alike."""
+    """Averaged over all ranks, each κ gives the same as uniform ranks."""
     everywhere = jax.vmap(lambda at: _adaptive.tilted(at, count))(jnp.linspace(-1, 1, count))
     np.testing.assert_allclose(everywhere.mean(axis=0), 1.0, rtol=1e-4)
     assert (_adaptive.tilted(jnp.asarray(at), count) > 0).all()
@@ -79,7 +79,7 @@ def test_scores_are_their_definitions():
 
 @pytest.mark.usefixtures("x64")
 def test_weights_are_those_of_a_hidden_markov_chain():
-    """A state for each hypothesis, score and κ; score and κ are drawn anew now and then, all of it more rarely."""
+    """A state for each hypothesis, score and κ; score and κ are sometimes redrawn, the whole state more rarely."""
     settings = _adaptive.AdaptiveNumbers(1.0, 0.2, 0.05, 0.5)
     pairs = [(score, tilt) for score in range(_adaptive.SCORES) for tilt in _adaptive.TILTS]
     states = [(sign, *pair) for sign in (1, -1) for pair in pairs] + [(0, 0, 0.0)]
@@ -115,7 +115,7 @@ def test_beta_grows_as_the_volumes_come_closer_together(step, share, sharper, mo
     np.testing.assert_allclose(taken.params, expected, rtol=1e-8)
 
 
-def test_his_beta_is_found_as_if_she_helped():
+def test_its_beta_is_found_as_if_the_teacher_helped():
     told = Situation(-3.0, 0.0, 5, "imitated", lambda volumes, sign=-1.0: 7.0 * sign)
     assert adaptive().resolve(adaptive(), told).settings.beta == 7.0
 
@@ -129,12 +129,12 @@ def taught():
 
 
 @pytest.mark.parametrize(("teacher", "sign"), [("cooperative", 1), ("random", 0), ("adversarial", -1)])
-def test_he_finds_out_what_kind_of_teacher_he_has(taught, teacher, sign):
+def test_it_finds_out_what_kind_of_teacher_it_has(taught, teacher, sign):
     trust = taught[teacher]["trust"].sel({"learner": "ital-adaptive"}).isel(step=slice(2, None))
     assert abs(float(trust.mean()) - sign) < 0.05
 
 
-def test_he_notices_that_she_has_changed(taught):
+def test_it_notices_that_the_teacher_has_changed(taught):
     trust = taught["switching"]["trust"].sel({"learner": "ital-adaptive"}).mean("seed")
     assert float(trust.sel(step=200)) > 0.95
     assert float(trust.sel(step=240)) < -0.95
@@ -146,8 +146,8 @@ def test_never_worse_than_naive(taught, teacher):
     assert own <= 1.02 * naive
 
 
-def test_nobody_tells_him_the_sign():
-    """His |β| is the same for a helpful teacher and one of the other sign who chooses the same."""
+def test_nobody_tells_it_the_sign():
+    """Its |β| is the same for a helpful teacher and for one of the opposite sign that makes the same choices."""
     beta = [
         float(ital.teach("regression", teacher, "ital-adaptive", steps=1, seeds=5).curves["beta"].values[0, 0])
         for teacher in ("cooperative", "boltzmann:1000000000")

@@ -1,4 +1,4 @@
-"""ital-full: the gradient of the likelihood of all that the learner saw, examples and choice."""
+"""ital-full: the gradient of the likelihood of everything the learner saw, examples and choice."""
 
 import jax
 import jax.numpy as jnp

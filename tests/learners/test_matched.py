@@ -74,12 +74,12 @@ def test_where_the_gradient_is_zero_there_is_no_step():
     params, _, rows, y, _ = problem(losses.squared, 3)
     params = jnp.zeros_like(params)
     c = int(lesson_on(losses.squared, params, rows, y, 0.1, 3).chosen)
-    # the chosen example is known already, the others are not: ITAL steps, the naive direction is nowhere
+    # the chosen example is known already, the others are not: ITAL takes a step, the naive direction is zero
     lesson = lesson_on(losses.squared, params, rows, y.at[c].set(0.0), 0.1, 3)
     assert np.linalg.norm(step(lesson, params, 50.0, len(y)) - params) > 1e-3
     assert (control_step("imt-matched", lesson, params, 50.0) == params).all()
     assert not (control_step("batch-matched", lesson, params, 50.0) == params).all()
-    # all are known: nobody steps, and nothing is divided by zero
+    # all are known: no learner takes a step, and nothing is divided by zero
     lesson = lesson_on(losses.squared, params, rows, jnp.zeros_like(y), 0.1, 3)
     assert (control_step("batch-matched", lesson, params, 50.0) == params).all()
 

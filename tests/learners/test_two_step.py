@@ -72,7 +72,7 @@ def test_update_climbs_the_log_likelihood_of_example_and_choice(loss, volume, sh
 
 @pytest.mark.parametrize("volume", ["imitated", "exact"])
 @pytest.mark.usefixtures("x64")
-def test_he_imagines_from_where_the_form_of_the_step_lets_him_go(volume):
+def test_it_imagines_from_where_the_form_of_the_step_ends(volume):
     from ital import losses
 
     params, _, rows, y, _ = problem(losses.squared, 0)

@@ -1,4 +1,4 @@
-"""Bad input in Python: python -m tests.newcomer.bad_inputs prints what each is told, as JSON."""
+"""Bad input in Python: python -m tests.newcomer.bad_inputs prints each error message, as JSON."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Every figure of the package, small and large, from made-up numbers; and what of its text overlaps or is cut."""
+"""Every figure of the package, small and large, from made-up numbers; and the texts that overlap or are cut."""
 
 import numpy as np
 
@@ -117,7 +117,7 @@ def texts(figure):
 
 
 def faults(figure, slack=1.0):
-    """Texts that leave the figure or lie on one another, by more than ``slack`` pixels."""
+    """Texts that leave the figure or overlap by more than ``slack`` pixels."""
     shown = list(texts(figure))
     width, height = figure.get_size_inches() * figure.dpi
     cut = [

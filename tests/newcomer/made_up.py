@@ -1,4 +1,4 @@
-"""Curves and sweeps made by hand, for figures and notebooks: nothing is taught."""
+"""Made-up curves and sweeps for figures and notebooks; nothing is taught."""
 
 import json
 

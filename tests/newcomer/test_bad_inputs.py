@@ -77,7 +77,7 @@ def test_bad_commands_are_refused_in_one_line(words, message, capsys, tmp_path, 
 
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
-    """What a user is told who has no type checker (the tests' own would be first), in a folder that stays empty."""
+    """The messages for a user without a type checker (the tests' own would raise first); the folder stays empty."""
     folder = tmp_path_factory.mktemp("user")
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}

@@ -96,7 +96,7 @@ def test_the_progress_line_fits_a_narrow_terminal(monkeypatch):
 
 @pytest.mark.parametrize("wait", [0.5, pytest.param(6.0, marks=pytest.mark.slow)])
 def test_ctrl_c_with_workers_says_one_line(tmp_path, wait):
-    """As a terminal does it: every process of the group gets the signal, while workers start or when they work."""
+    """As in a terminal: every process of the group gets the signal, while workers start or while they work."""
     pytest.importorskip("distributed")
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
     sweep = ["sweep", "regression", "--lr", "1e-3", "--beta", "0,9", "--seeds", "3", "--steps", "1000000"]

@@ -1,4 +1,4 @@
-"""No text of a figure is cut, and none lies on another, whatever is drawn."""
+"""No text of any figure is cut, and none overlaps another."""
 
 import pytest
 from matplotlib.figure import Figure

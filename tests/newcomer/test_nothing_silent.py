@@ -1,4 +1,4 @@
-"""Nothing that a newcomer gets wrong passes in silence."""
+"""No mistake of a newcomer passes without a message."""
 
 import json
 import os
@@ -140,7 +140,7 @@ def test_updates_of_another_form(update, memory, message):
 
 @pytest.fixture(scope="module")
 def said():
-    """What a user is told who has no type checker: the tests' own would be first."""
+    """The messages for a user without a type checker; the tests' own would raise first."""
     command = [sys.executable, "-m", "tests.newcomer.wrong_parts"]
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}

@@ -1,4 +1,4 @@
-"""Parts and numbers of the wrong kind: python -m tests.newcomer.wrong_parts prints what each is told, as JSON."""
+"""Parts and numbers of the wrong kind: python -m tests.newcomer.wrong_parts prints each error message, as JSON."""
 
 import json
 
@@ -16,7 +16,7 @@ def task():
 
 
 def network(outputs=1, inputs=3):
-    """A network of the user's own, which draws its own start."""
+    """A user's network, which draws its own start."""
     return ital.models.differentiable(
         "own",
         start=lambda key: jax.random.normal(key, (outputs, inputs)),
@@ -88,7 +88,7 @@ CASES = {
 
 
 def told(call):
-    """What a call says, with the kind of its error."""
+    """The message of a call's error, with its type."""
     try:
         call()
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Made-up results, in which a claim holds or fails as a test wants it."""
+"""Made-up results, in which a claim holds or fails as a test requires."""
 
 import numpy as np
 import xarray as xr
@@ -9,7 +9,7 @@ from ital.reproduce._plan import STARTS, Condition
 
 STEPS = np.arange(0, 2001, 100)
 START = 8.0
-# What is left of the distance in the end, as the paper has it.
+# The distance left at the end, as in the paper.
 PAPER = {
     "batch": 0.8, "sgd": 0.8, "imt": 0.7, "ital": 0.05, "ital-2": 0.3, "ital-5": 0.2, "ital-10": 0.12, "ital-15": 0.08,
     "imt-matched": 0.3, "batch-matched": 0.35,

@@ -26,7 +26,7 @@ def pair(left, other=None):
 
 
 def study(difference, **others):
-    """All measures with the same difference between robots, but for those named; distances after one step with none."""
+    """All measures with the same difference between robots, except those named; none in distances after one step."""
     differences = dict.fromkeys(("distance_last", "policy_tv_last", "reward"), difference) | others
     rows = [
         {"outcome": outcome, "map": name, "mean_first": 6.0, "mean_second": 6.0 - own, "difference": own, "p": 1e-6}

@@ -114,7 +114,7 @@ def test_the_main_figures_take_vgg_where_it_is_there(tmp_path):
         assert len(main["panels"]) == len(figures["adversarial"]["panels"]) == 1
         assert {f"{task}-cooperative-uniform" for task in tasks} <= set(figures)
         assert {panel["title"] for panel in figures["adversarial-uniform"]["panels"]} - {""} == set(tasks)
-        assert (f"{lite} stands for {vgg}" in json.dumps(made)) == (shown == lite)
+        assert (f"{lite} replaces {vgg}" in json.dumps(made)) == (shown == lite)
     (row,) = [row for row in _report.claims(made) if row["claim"].startswith("It works with a smaller")]
     assert [check[0] for check in row["checks"]] == ["Tiny ImageNet, VGG"]
 

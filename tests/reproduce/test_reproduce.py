@@ -44,7 +44,7 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
 
     results = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")}
     assert len(results) == 7  # six experiments and a sweep
-    monkeypatch.setattr(_jobs._theory, "panel", None)  # what is there is not computed again
+    monkeypatch.setattr(_jobs._theory, "panel", None)  # existing results are not computed again
     made = []
     monkeypatch.setattr(
         _work._report, "publish", lambda report, out, files=True: made.append(report["sections"]) or out
@@ -77,7 +77,7 @@ def test_processes_share_the_tasks_and_the_report_fills_up(monkeypatch, tmp_path
     assert said[0] in [
         f"first figure: {tmp_path / task / 'cooperative/curves.png'}" for task in ("regression", "gaussian")
     ]
-    assert "fills up" in said[1]
+    assert "is updated" in said[1]
     assert len(pages) == 4
     assert pages[0].startswith("Still computing: ")
     assert not pages[-1].startswith("Still computing")
@@ -134,7 +134,7 @@ def test_results_of_another_loss_or_exam_are_no_part_of_a_report(tmp_path):
 
 @pytest.mark.parametrize("scale", [FULL, QUICK])
 def test_an_empty_folder_holds_nothing_yet(scale, tmp_path):
-    """A full run asks for tasks whose features the user builds, too."""
+    """A full run includes tasks whose features the user has to build."""
     data = _work.collect(scale, tmp_path)
     assert not data.experiments
     assert not data.theory

@@ -8,7 +8,7 @@ from ital.reproduce import _theory
 
 @pytest.fixture(scope="module")
 def panels():
-    """What a report shows of both starts, of sizes that the test of a whole report has as well."""
+    """The theory of both starts, in the sizes that the test of a whole report uses too."""
     return {start: _theory.panel("regression", start, seeds=2, steps=40) for start in (None, "normal:0.1")}
 
 

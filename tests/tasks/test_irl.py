@@ -27,7 +27,7 @@ class World(NamedTuple):
 
 
 def world_of(kind, discount, sharpness):
-    """Few worlds, which programs are compiled for; the sharper has one action alone."""
+    """A few worlds, each with its compiled program; in the sharper one a single action matters."""
     rng = np.random.default_rng(int(sharpness))
     actions, states = (1, 2) if sharpness > 10 else (3, 6)
     dynamics = grid(3) if kind == "grid" else tabular(random_transitions(rng, actions, states))
@@ -154,7 +154,7 @@ def test_references_are_the_teachers_return_and_the_mean_that_nothing_moves(smal
 
 @pytest.mark.parametrize(("make", "sharpness"), [(tasks.irl_dense, 220.0), (tasks.irl_sparse, 200.0)])
 def test_the_papers_maps_are_planned_as_sharply_as_it_says(make, sharpness):
-    """Where nothing is worth anything, V = (log 4)/k + 0.98·γV everywhere: four actions, and death with 0.02."""
+    """If all rewards are zero, V = (log 4)/k + 0.98·γV everywhere: four actions, and death with 0.02."""
     task = make(size=3)
     values = task.rules.first_previous(jnp.zeros(9), task.world(0))
     np.testing.assert_allclose(values, np.log(4) / sharpness / (1 - 0.98 * 0.5), rtol=1e-3)

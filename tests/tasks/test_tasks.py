@@ -65,7 +65,7 @@ def test_no_test_row_is_in_the_pool(task):
 @SYNTHETIC
 @pytest.mark.usefixtures("x64")
 def test_the_teachers_view_is_turned_and_nothing_else(task):
-    """Distances stay, coordinates do not, and the bias is where it was: in the views and in the target."""
+    """Distances and the bias stay the same, coordinates do not: in the views and in the target."""
     world = task.world(0)
     for ours, theirs in (
         (world.learner.x.x, world.teacher.examples.x.x),
@@ -130,7 +130,7 @@ def test_label_noise_replaces_its_share_and_nothing_else(make):
         assert {tuple(row) for row in noisy.learner.labels} <= originals
     expected = make().rules
     side = jax.tree.map(jnp.asarray, noisy.teacher)
-    alpha = side.examples.x.x @ side.target.T  # feedback of a learner who is already there: only norms remain
+    alpha = side.examples.x.x @ side.target.T  # feedback of a learner that has reached the target: only norms remain
     volumes = expected.volumes(alpha, side.examples, side.target, 1e-6)
     np.testing.assert_allclose(volumes, 0, atol=1e-6)
 
@@ -138,7 +138,7 @@ def test_label_noise_replaces_its_share_and_nothing_else(make):
 @pytest.mark.parametrize("make", [small_classes, small_numbers])
 @pytest.mark.usefixtures("x64")
 def test_the_teachers_volumes_are_their_formula(make):
-    """−η²‖g‖² + 2η(l − l*) by autodiff: g of a model in her view that answers what the learner answers."""
+    """−η²‖g‖² + 2η(l − l*) by autodiff: g of a model in the teacher's view with the learner's answers."""
     task, lr = make(), 0.7
     loss = losses.cross_entropy if make is small_classes else losses.squared
     side = jax.tree.map(jnp.asarray, task.world(0).teacher)

@@ -17,11 +17,11 @@ from ital.errors import InputError
 from ital.teaching import BLOCK, Session
 
 REPEATS, ENOUGH_SECONDS, NUMPY_SECONDS = 3, 10.0, 3.0
-COMPILE_SECONDS, STEPS_PER_SECOND = 5.0, 100_000  # rough, of two idle cores, to say beforehand how long it takes
+COMPILE_SECONDS, STEPS_PER_SECOND = 5.0, 100_000  # rough speeds of two idle cores, for the estimate
 
 
 def measure(lanes: int, steps: int, test_rows: int) -> dict[str, Any]:
-    """Time all cases. A step is one lane's step; a measurement every 20 steps is included everywhere.
+    """Time all cases. A step is one step of one lane; every time includes a measurement every 20 steps.
 
     Args:
         lanes: Number of lanes, a multiple of 8: eight methods on each seed.
@@ -78,7 +78,7 @@ def _time(session: Session) -> tuple[float, float]:
 def _numpy_speed(case: _cases.Case) -> float:
     world = case.task.world(0)
     speed = functools.partial(case.numpy, world, case.task.beta, LR)
-    with threadpool_limits(1):  # one lane, one core: threads only slow such small products down
+    with threadpool_limits(1):  # one lane on one core: threads would slow down such small products
         pilot = speed(100, EVERY)
         return statistics.median(speed(max(100, int(pilot * NUMPY_SECONDS / REPEATS)), EVERY) for _ in range(REPEATS))
 
@@ -120,11 +120,11 @@ def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
         table.add_row(name, *speeds, f"{row['ital_over_numpy']:.1f}×", above_floor, *seconds)
     console = Console()
     console.print(table)
-    console.print("Steps per second; a step is one lane's, with a measurement every 20 steps included everywhere.")
+    console.print("Steps per second. A step is one step of one lane; every time includes a measurement every 20 steps.")
 
 
 def expected_minutes(lanes: int, steps: int) -> float:
-    """About how long :func:`measure` takes, from rough speeds of two cores.
+    """Estimate how long :func:`measure` takes, from rough speeds of two cores.
 
     Args:
         lanes: Number of lanes.

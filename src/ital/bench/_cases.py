@@ -1,4 +1,4 @@
-"""What is measured: three tasks of the paper, and a pool of the size of Tiny ImageNet."""
+"""The cases of the benchmark: three tasks of the paper, and a pool as large as Tiny ImageNet."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ LR, EVERY = 1e-3, 20
 class Case(NamedTuple):
     """A task to time, and its NumPy baseline: ``(world, beta, lr, steps, every)`` -> steps per second.
 
-    ``pool`` says that it is a matrix product on rows of a pool, so that :func:`floor` applies.
+    ``pool`` says that the task multiplies rows of a pool by a matrix, so that :func:`floor` applies.
     """
 
     task: Task
@@ -53,14 +53,14 @@ def cases(test_rows: int) -> dict[str, Case]:
 def session(
     task: Task, lanes: int, steps: int, teacher: Teacher | None = None, methods: Sequence[Learner] = ()
 ) -> Session:
-    """Eight methods, those of the paper if none are given, on as many seeds as make that many lanes."""
+    """Eight methods (by default those of the paper) on ``lanes / 8`` seeds."""
     methods = methods or [learners.make(method) for method in learners.PAPER]
     run = Run(steps=steps, seeds=lanes // 8, lr=LR, eval_every=EVERY)
     return open_sessions(task, teacher or teachers.cooperative(), methods, run)[0]
 
 
-# The floor: the same loop with a loss that costs next to nothing, so that the matrix products and the sampling remain.
-# Its value is the sum of the outputs: the compiler must not leave out the products of a measurement.
+# The floor: the same loop with a loss that costs almost nothing, so that only matrix products and sampling remain.
+# The loss is the sum of the outputs, so that the compiler cannot drop the products of a measurement.
 _NO_LOSS = losses.Loss("none", "none", lambda alpha, y: jnp.sum(alpha, axis=-1), lambda alpha, y: alpha, False)
 
 
@@ -71,7 +71,7 @@ def _two_products_each_way(lesson: Any, settings: Any, params: Any, memory: Any)
 
 
 def floor(task: Task) -> tuple[Task, Teacher, Learner]:
-    """The task, teacher and learner whose program makes the same matrix products on the same samples, and no more."""
+    """A task, teacher and learner whose program computes only the same matrix products on the same samples."""
     row = np.zeros((1, 1))
     any_pool = tasks.Pool(row, row, row, np.zeros((1, 2)), None, row, row)
     rules = tasks.from_pool("floor", any_pool, _NO_LOSS, beta=0.0).rules

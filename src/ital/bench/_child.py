@@ -1,7 +1,7 @@
-"""A process of its own for a measurement that needs one: ``python -m ital.bench._child memory ROWS`` or ``worker``.
+"""A separate process for one measurement: ``python -m ital.bench._child memory ROWS`` or ``worker``.
 
-``memory`` prints the peaks of its memory after a few steps on a shared pool. ``worker`` compiles, says that it is
-ready, waits for a line, teaches for as many seconds, and prints its speed.
+``memory`` prints its peak memory after a few steps on a shared pool. ``worker`` compiles, prints ``ready``, reads a
+number of seconds from its input, teaches for that long, and prints its speed.
 """
 
 import json
@@ -20,7 +20,7 @@ LANES = 8 * scaling.SEEDS
 
 
 def memory(rows: int) -> dict[str, Any]:
-    """Teaches 160 lanes for a few steps on one pool of ``rows`` rows, both views float32."""
+    """Teach 160 lanes for a few steps on one pool of ``rows`` rows, both views float32; return the peak memory."""
     session = scaling.endless(scaling.pool(rows), LANES)
     session.advance(1)
     stats = jax.devices()[0].memory_stats() or {}
@@ -34,7 +34,7 @@ def memory(rows: int) -> dict[str, Any]:
 
 
 def peak_resident() -> int:
-    """The most memory that this process has held, without what its parent held (getrusage begins with that)."""
+    """Peak memory of this process, without that of its parent (getrusage starts from the parent's)."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
@@ -43,7 +43,7 @@ def peak_resident() -> int:
 
 
 def worker() -> dict[str, Any]:
-    """Teaches regression for the seconds that it is told."""
+    """Teach regression for the number of seconds read from the input; return the speed."""
     session = scaling.endless(tasks.regression(), LANES)
     session.advance(1)
     print("ready", flush=True)

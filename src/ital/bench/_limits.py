@@ -1,4 +1,4 @@
-"""What a machine can do at best, and what one teaching step asks of it: the bound of a step and how far it is away."""
+"""The limits of a machine, the cost of one teaching step, and the bounds on its speed that follow from them."""
 
 import functools
 import re
@@ -12,14 +12,14 @@ import jax.numpy as jnp
 from ital.gradients import HIGHEST
 from ital.teaching import Drawn, Lane, Moment, Session, draw, key_of, teaching_step
 
-CHAIN = 64  # links in a row, to time one
+CHAIN = 64  # kernels in a row, to time one
 
 
 class Limits(NamedTuple):
-    """Measured peaks: bytes a second by the bytes of an array, operations a second, seconds of a round and a kernel.
+    """Measured peaks: bytes per second by array size, operations per second, seconds per loop round and per kernel.
 
-    ``loop`` is a round of a loop with one kernel in it, ``kernel`` one more in a long chain: a GPU works off a short
-    one while the next round is being launched.
+    ``loop`` is the time of one round of a loop that contains one kernel. ``kernel`` is the time of one more kernel in
+    a long chain: a GPU finishes a short chain while the next round is being launched.
     """
 
     copy: dict[int, float]
@@ -28,15 +28,15 @@ class Limits(NamedTuple):
     kernel: float
 
     def bandwidth(self, size: float) -> float:
-        """Bytes a second from an array of ``size`` bytes: a small one stays in a cache."""
+        """Bytes per second from an array of ``size`` bytes; a small array stays in a cache."""
         return max(rate for bytes_, rate in self.copy.items() if bytes_ >= min(size, max(self.copy)))
 
 
 class Cost(NamedTuple):
-    """What one step of one lane needs at least, and how many kernels a step of all lanes is.
+    """The least that one step of one lane needs, and the number of kernels in a step of all lanes.
 
-    ``bytes`` must come and go even if all else stays in registers: parameters, the rows of the mini-batch, a share
-    of the test set. They come from anywhere in ``reach`` bytes, which says in what memory they lie.
+    ``bytes`` must be read and written even if everything else stays in registers: parameters, the rows of the
+    mini-batch, a share of the test set. They are spread over ``reach`` bytes, which tells which memory holds them.
     """
 
     flops: float
@@ -46,7 +46,7 @@ class Cost(NamedTuple):
 
 
 def measure_limits() -> Limits:
-    """Copies of arrays from 64 KiB to 256 MiB, a large matrix product in full precision, loops of tiny kernels."""
+    """Time copies of 64 KiB to 256 MiB, a large matrix product in full precision, and loops of tiny kernels."""
     n = 1024 if jax.default_backend() == "cpu" else 8192
     matrix = jnp.ones((n, n))
     product = _seconds(jax.jit(functools.partial(jnp.matmul, precision=HIGHEST)), matrix, matrix)
@@ -56,7 +56,7 @@ def measure_limits() -> Limits:
 
 
 def _seconds(function: Callable[..., Any], *arguments: Any) -> float:
-    """The least of five times, after compilation."""
+    """The shortest of five runs, after compilation."""
     jax.block_until_ready(function(*arguments))
     times = []
     for _ in range(5):
@@ -67,16 +67,16 @@ def _seconds(function: Callable[..., Any], *arguments: Any) -> float:
 
 
 def _copy(size: int) -> float:
-    """Bytes read and written a second when an array of that size is changed again and again."""
+    """Bytes read and written per second when an array of that size is updated repeatedly."""
     rounds = min(2000, 2**32 // size)
     changed = jax.jit(lambda x: jax.lax.fori_loop(0, rounds, lambda i, x: x + 1.0, x))
     return 2 * size * rounds / _seconds(changed, jnp.zeros(size // 4, jnp.float32))
 
 
 def _loop(links: int, rounds: int = 2000) -> tuple[float, int]:
-    """Seconds of a round of a loop whose kernels wait for one another and do next to nothing, and their number.
+    """Seconds per round of a loop of kernels that wait for one another and do almost nothing, and their number.
 
-    A maximum must be there before it can be subtracted, so that no compiler makes one kernel of it all.
+    Each round subtracts a maximum, which must be known first, so the compiler cannot fuse the kernels into one.
     """
 
     def body(x: Any) -> Any:
@@ -91,7 +91,7 @@ def _loop(links: int, rounds: int = 2000) -> tuple[float, int]:
 
 
 def cost(session: Session, every: int) -> Cost:
-    """One step and its share of a measurement; operations are the compiler's count (of an inner loop, one round)."""
+    """The cost of one step and its share of a measurement. The compiler counts the operations (one round of a loop)."""
     program, numbers, lanes = session.program, session.numbers, session.carry.lanes
     worlds, axes = numbers.worlds, numbers.world_axes(program)
     drawn = jax.vmap(functools.partial(draw, program), in_axes=(axes, 0))(worlds, jax.vmap(key_of)(numbers.seeds))
@@ -121,18 +121,18 @@ def _bytes(tree: Any) -> int:
 def _analysed(function: Callable[..., Any], *arguments: Any) -> tuple[float, int]:
     """Operations and kernels of a compiled program.
 
-    The compiler does not look into products that are calls of a library: then operations count as they are written.
+    The compiler does not count operations inside library calls; then the uncompiled program is counted.
     """
     lowered = jax.jit(function).lower(*arguments)
     compiled = lowered.compile()
     text = compiled.as_text() or ""
     analysis: Any = (lowered if "custom-call" in text else compiled).cost_analysis()
-    first = analysis[0] if isinstance(analysis, list) else analysis  # as some versions of JAX have it
+    first = analysis[0] if isinstance(analysis, list) else analysis  # in some versions of JAX
     return float((first or {}).get("flops", 0.0)), _kernels(text)
 
 
 def _kernels(text: str) -> int:
-    """Operations of a compiled program that do work when it runs; a loop is one."""
+    """Number of operations of a compiled program that do work when it runs; a loop counts as one."""
     idle = ("parameter", "constant", "tuple", "get-tuple-element", "bitcast")
     entry = text.partition("\nENTRY ")[2].partition("\n}")[0]
     operations = re.findall(r"^  (?:ROOT )?%?[\w.-]+ = .*? ([a-z][\w-]*)\(", entry, re.MULTILINE)
@@ -140,7 +140,7 @@ def _kernels(text: str) -> int:
 
 
 def bounds(limits: Limits, cost: Cost, lanes: int) -> dict[str, float]:
-    """Seconds that one step of all lanes takes at least, for each reason."""
+    """The least number of seconds that one step of all lanes takes, by the resource that limits it."""
     return {
         "memory": cost.bytes * lanes / limits.bandwidth(cost.reach * lanes),
         "arithmetic": cost.flops * lanes / limits.arithmetic,

@@ -34,7 +34,7 @@ def transitions(size: int, slip: float = 0.06, death: float = 0.02) -> Array:
 
 
 def plan(p: Array, reward: Array, last: Planned) -> Planned:
-    """Soft value iteration and, in the same sweeps, the iteration of its gradients."""
+    """Soft value iteration; the same sweeps iterate its gradients."""
     v, dv = last.v, last.dv
     identity = np.eye(len(reward))
     while True:
@@ -59,7 +59,7 @@ def lessons(planned: Planned, states: Array, actions: Array) -> tuple[Array, Arr
 
 
 def steps_per_second(world: World, beta: float, lr: float, steps: int, every: int) -> float:
-    """Teaches one ITAL learner for ``steps`` steps, measuring every ``every``; returns its speed."""
+    """Teach one ITAL learner for ``steps`` steps, measuring every ``every`` steps; return steps per second."""
     side, truth = world.teacher.examples, np.asarray(world.truth.test.reward, float)
     log_pi, order = np.asarray(side.log_policy, float), side.encoding
     s = len(truth)
@@ -79,7 +79,7 @@ def steps_per_second(world: World, beta: float, lr: float, steps: int, every: in
         states = rng.integers(0, s, 20)
         actions = (rng.random(20) > cumulative[:, states]).sum(axis=0).clip(max=3)
 
-        teachers_plan = plan(teachers_p, nu[in_teachers], teachers_plan)  # on the reported rewards, in its order
+        teachers_plan = plan(teachers_p, nu[in_teachers], teachers_plan)  # reported rewards, in the teacher's order
         losses, g = lessons(teachers_plan, order[states], actions)
         volumes = -(lr**2) * (g**2).sum(axis=1) + 2 * lr * (losses + log_pi[actions, states])
         c = np.argmax(volumes)

@@ -1,4 +1,4 @@
-"""The baseline: ITAL as one would write it in NumPy, one lane at a time, beside the paper."""
+"""The baseline: ITAL in plain NumPy, one lane at a time, as one would write it from the paper."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ Array = np.ndarray
 
 
 class NumpyLoss(NamedTuple):
-    """Value and derivative of a loss in the outputs."""
+    """Value and derivative of a loss with respect to the outputs."""
 
     value: Callable[[Array, Array], Array]
     derivative: Callable[[Array, Array], Array]
@@ -40,9 +40,9 @@ cross_entropy = NumpyLoss(_cross_entropy_value, _cross_entropy_derivative)
 
 
 def steps_per_second(loss: NumpyLoss, world: World, beta: float, lr: float, steps: int, every: int) -> float:
-    """Teaches one ITAL learner for ``steps`` steps, measuring every ``every``; returns its speed.
+    """Teach one ITAL learner for ``steps`` steps, measuring every ``every`` steps; return steps per second.
 
-    In NumPy's own float64, each line of Algorithm 1 computed where it stands.
+    Computes each line of Algorithm 1 in order, in NumPy's default float64.
     """
     x_learner, x_teacher = (np.asarray(x, float) for x in (world.learner.x.x, world.teacher.examples.x.x))
     y_all, test_y = world.learner.labels, world.truth.test.labels

@@ -1,4 +1,4 @@
-"""``ital bench --scaling``: speed against lanes, rows of the pool and processes; memory; and what bounds each."""
+"""``ital bench --scaling``: speed by number of lanes, pool rows and processes; memory; and what limits each."""
 
 import functools
 import json
@@ -28,19 +28,19 @@ ROWS = (100, 1000, 10_000, 100_000, 1_000_000)
 MEMORY_ROWS = (10_000, 100_000, 1_000_000)
 WORKERS = (1, 2)
 SEEDS, DIM = 20, 100
-LONGEST = 3.0  # seconds of 20 steps beyond which a point is left out
-ENOUGH = 0.4  # seconds of timing for a point
-WORLDS = 32  # different worlds; more seeds than that teach on copies of them
+LONGEST = 3.0  # seconds; a point whose 20 steps take longer is skipped
+ENOUGH = 0.4  # seconds of timing per point
+WORLDS = 32  # different worlds; further seeds reuse them
 
 
 def measure(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
-    """Measure all series: speed against lanes, rows and processes, and memory.
+    """Measure all series: speed by number of lanes, rows and processes; and memory.
 
     Args:
-        say: Called with a line on what is being measured.
+        say: Called with one line about what is being measured.
 
     Returns:
-        The limits of the machine and, for each series, its points with what bounds them.
+        The limits of the machine and, for each series, its points with the limit that applies to each.
     """
     busy = [os.getloadavg()[0]]
     say("limits of the machine")
@@ -63,12 +63,12 @@ def measure(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     say("memory")
     empty = memory(100)
     report["memory"] = [_above(empty, memory(rows)) for rows in MEMORY_ROWS]
-    report["load"] = [*busy, os.getloadavg()[0]]  # what else ran: more than this bench makes figures doubtful
+    report["load"] = [*busy, os.getloadavg()[0]]  # a load beyond this benchmark's own makes the figures doubtful
     return report
 
 
 def _against_lanes(name: str, task: Task, limits: _limits.Limits, say: Callable[[str], None]) -> list[dict[str, Any]]:
-    """One series; it ends where the next point would take too long."""
+    """One series; it stops where the next point would take too long."""
     task = _few_worlds(task)
     points: list[dict[str, Any]] = []
     for lanes in LANES:
@@ -86,7 +86,7 @@ def _few_worlds(task: Task) -> Task:
 
 
 def pool(rows: int) -> Task:
-    """A regression task on one shared pool of random rows; the two views are different arrays.
+    """Make a regression task on one shared pool of random rows; the two views are different arrays.
 
     Args:
         rows: Number of rows.
@@ -103,7 +103,7 @@ def pool(rows: int) -> Task:
 
 
 def endless(task: Task, lanes: int) -> Session:
-    """The eight methods of the paper on many lanes, without an end in sight.
+    """Open a session of the paper's eight methods that never reaches its last step.
 
     Args:
         task: The task.
@@ -116,9 +116,9 @@ def endless(task: Task, lanes: int) -> Session:
 
 
 def _point(task: Task, lanes: int, limits: _limits.Limits, first: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Speed of a number of lanes, and its bounds; what a step of one lane costs is taken from the ``first`` point."""
+    """Speed at a number of lanes, and its bounds; the cost of one lane's step is taken from the ``first`` point."""
     session = endless(task, lanes)
-    lanes = session.numbers.lanes.lr.size  # with those that fill up the program
+    lanes = session.numbers.lanes.lr.size  # including the lanes that pad the program
     cost = _limits.Cost(**first["cost"]) if first else _limits.cost(session, EVERY)
     seconds = _seconds_per_step(session)
     bounds = _limits.bounds(limits, cost, lanes)
@@ -135,7 +135,7 @@ def _point(task: Task, lanes: int, limits: _limits.Limits, first: Mapping[str, A
 
 
 def _seconds_per_step(session: Session) -> float:
-    """Seconds of one step of all lanes, after compilation: the least of a few blocks."""
+    """Seconds of one step of all lanes, after compilation: the shortest of a few blocks."""
     session.advance(1)
     intervals, best, total = 1, np.inf, 0.0
     while total < ENOUGH:
@@ -148,9 +148,9 @@ def _seconds_per_step(session: Session) -> float:
 
 
 def _start(*arguments: str) -> "subprocess.Popen[str]":
-    """A process of its own on the same platform; on a GPU it takes only the memory that it needs.
+    """Start a separate process on the same platform; on a GPU it takes only the memory that it needs.
 
-    Each compiles for itself: a program found on disk would make its peak look smaller beside that of another.
+    Each process compiles its own program: one loaded from disk would make its peak memory look smaller.
     """
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_ENABLE_COMPILATION_CACHE": "false"}
     if jax.default_backend() == "cpu":
@@ -166,7 +166,7 @@ def _together(workers: int, seconds: float = 2.0) -> float:
         for child in children:
             assert child.stdout is not None
             if child.stdout.readline() != "ready\n":
-                raise InputError(f"one of {workers} processes that teach side by side failed: is there enough memory?")
+                raise InputError(f"one of {workers} parallel processes failed: check that there is enough memory")
         for child in children:
             assert child.stdin is not None
             child.stdin.write(f"{seconds}\n")
@@ -179,7 +179,7 @@ def _together(workers: int, seconds: float = 2.0) -> float:
 
 
 def memory(rows: int) -> dict[str, Any]:
-    """Peaks of the memory of a fresh process that teaches 160 lanes on a pool.
+    """Measure the peak memory of a fresh process that teaches 160 lanes on a pool.
 
     Args:
         rows: Number of rows of the pool.
@@ -193,12 +193,12 @@ def memory(rows: int) -> dict[str, Any]:
     child = _start("memory", str(rows))
     out, _ = child.communicate()
     if child.returncode:
-        raise InputError(f"the process that measures memory with {rows} rows failed: is there enough of it?")
+        raise InputError(f"the process that measures memory with {rows} rows failed: check that there is enough memory")
     return json.loads(out)
 
 
 def _above(empty: Mapping[str, Any], full: Mapping[str, Any]) -> dict[str, Any]:
-    """The memory that a pool costs beyond an almost empty one."""
+    """The memory that a pool needs beyond an almost empty one."""
     above = {**full, "above_empty_bytes": full["peak_bytes"] - empty["peak_bytes"]}
     if full["device_peak_bytes"] is not None:
         above["device_above_empty_bytes"] = full["device_peak_bytes"] - empty["device_peak_bytes"]
@@ -206,7 +206,7 @@ def _above(empty: Mapping[str, Any], full: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main(as_json: bool, out: Path | None) -> None:
-    """Measure, write ``scaling.json`` and the figure if there is a folder for them, and print.
+    """Measure, write ``scaling.json`` and the figure if a folder is given, and print.
 
     Args:
         as_json: Whether to print JSON instead of tables.
@@ -245,7 +245,7 @@ def _print(report: Mapping[str, Any]) -> None:
 
     console = Console()
     table = Table(title=f"Scaling on {report['device']}", title_justify="left")
-    for column in ("", "steps/s", "a step of all", "nearest bound", "distance"):
+    for column in ("", "steps/s", "step of all lanes", "nearest bound", "distance"):
         table.add_column(column, justify="left" if column in ("", "nearest bound") else "right")
 
     def add(title: str, points: Iterable[Mapping[str, Any]], describe: Callable[[Mapping[str, Any]], str]) -> None:

@@ -1,4 +1,4 @@
-"""One way to report: blocks of plain data, and the writers that make a page of them."""
+"""Reports: blocks of plain data, and writers that turn them into a page."""
 
 from ital.report._blocks import (
     Block,

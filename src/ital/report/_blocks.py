@@ -1,4 +1,4 @@
-"""What a report is made of. Every block is a plain dict that can be stored as JSON; writers show it."""
+"""The blocks of a report. Each block is a plain dict that can be stored as JSON; the writers render it."""
 
 import base64
 from collections.abc import Iterable, Sequence
@@ -11,18 +11,18 @@ from ital.figures import charts
 PICTURES = {".svg": "image/svg+xml", ".png": "image/png"}
 
 Block = dict[str, Any]
-"""A part of a report: its ``kind``, and what it shows."""
+"""One block of a report: its ``kind`` and its content."""
 
 PageSection = dict[str, Any]
-"""A part of a page: its ``title``, the ``id`` that links have for it, and its ``blocks``."""
+"""One section of a page: its ``title``, the ``id`` that links use, and its ``blocks``."""
 
 
 def section(title: str, id: str, blocks: Iterable[Block]) -> PageSection:
-    """A part of a page.
+    """Make a section of a page.
 
     Args:
         title: its heading.
-        id: the name that links have for it.
+        id: the name that links use.
         blocks: what it shows; a section without blocks is left out of a page.
 
     Returns:
@@ -33,10 +33,10 @@ def section(title: str, id: str, blocks: Iterable[Block]) -> PageSection:
 
 
 def paragraph(words: str) -> Block:
-    """Plain words.
+    """Make a paragraph of plain text.
 
     Args:
-        words: the text; it holds no markup.
+        words: the text, without markup.
 
     Returns:
         The block.
@@ -46,7 +46,7 @@ def paragraph(words: str) -> Block:
 
 
 def heading(words: str) -> Block:
-    """A heading within a section.
+    """Make a heading within a section.
 
     Args:
         words: the text.
@@ -59,7 +59,7 @@ def heading(words: str) -> Block:
 
 
 def bullets(lines: Iterable[str]) -> Block:
-    """A list.
+    """Make a bulleted list.
 
     Args:
         lines: the text of each item.
@@ -72,10 +72,10 @@ def bullets(lines: Iterable[str]) -> Block:
 
 
 def commands(pairs: Iterable[tuple[str, str]]) -> Block:
-    """Commands, each with what it is for.
+    """Make a list of commands, each with its purpose.
 
     Args:
-        pairs: what each command is for, and the command.
+        pairs: the purpose of each command, and the command.
 
     Returns:
         The block.
@@ -92,14 +92,14 @@ def table(
     numbers_from: int | None = None,
     best: Iterable[tuple[int, int]] = (),
 ) -> Block:
-    """A table.
+    """Make a table.
 
     Args:
-        heads: the head of each column.
+        heads: the heading of each column.
         rows: the values of each row.
-        caption: stands above the table.
-        numbers_from: the first column of numbers, which are right-aligned, as are all after it.
-        best: cells (row, column) in bold.
+        caption: text above the table.
+        numbers_from: the first column of numbers; it and all columns after it are right-aligned.
+        best: cells (row, column) to print in bold.
 
     Returns:
         The block.
@@ -118,15 +118,15 @@ def table(
 def figure(
     name: str, title: str, panels: Sequence[charts.Panel], caption: str, *, columns: int = 3, note: str = ""
 ) -> list[Block]:
-    """A figure.
+    """Make a figure.
 
     Args:
         name: its name within the page.
-        title: stands above the panels.
-        panels: what it shows (see :mod:`ital.figures.charts`); curves are thinned and numbers rounded.
-        caption: stands below the panels.
-        columns: panels in a row, where the page is wide enough.
-        note: stands beside the title, such as whose data these are.
+        title: text above the panels.
+        panels: the panels (see :mod:`ital.figures.charts`); curves are thinned and numbers rounded.
+        caption: text below the panels.
+        columns: number of panels in a row, where the page is wide enough.
+        note: text beside the title, such as the source of the data.
 
     Returns:
         The block in a list, which is empty if there is no panel.
@@ -138,24 +138,24 @@ def figure(
 
 
 def picture(name: str, title: str, file: Path, caption: str, *, alt: str) -> Block:
-    """A picture from a file, such as a screenshot; it becomes part of the block.
+    """Make a picture from a file, such as a screenshot. The block contains the picture itself.
 
     Args:
         name: its name within the page.
-        title: stands above the picture.
+        title: text above the picture.
         file: an ``.svg`` or a ``.png`` file.
-        caption: stands below the picture.
-        alt: what it shows, for readers who do not see it.
+        caption: text below the picture.
+        alt: a description for readers who cannot see it.
 
     Returns:
         The block.
 
     Raises:
-        InputError: the file cannot be read, or is of another kind.
+        InputError: the file cannot be read, or has another format.
 
     """
     if file.suffix not in PICTURES:
-        raise InputError(f"{file} is no picture for a report: give an .svg or a .png file")
+        raise InputError(f"{file} is not a picture that a report can show: give an .svg or a .png file")
     try:
         content = file.read_bytes()
     except OSError as error:
@@ -165,12 +165,12 @@ def picture(name: str, title: str, file: Path, caption: str, *, alt: str) -> Blo
 
 
 def folded(title: str, blocks: Sequence[Block], *, unfolded: bool = False) -> list[Block]:
-    """Blocks behind a title, shown when it is clicked.
+    """Make blocks that are hidden behind a title until it is clicked.
 
     Args:
-        title: what is clicked.
-        blocks: what is shown then.
-        unfolded: whether the blocks are in sight at first.
+        title: the title to click.
+        blocks: the hidden blocks.
+        unfolded: whether the blocks are visible at first.
 
     Returns:
         The block in a list, which is empty if there is nothing to show.
@@ -180,10 +180,10 @@ def folded(title: str, blocks: Sequence[Block], *, unfolded: bool = False) -> li
 
 
 def claims(rows: Iterable[dict[str, Any]]) -> Block:
-    """Claims with their verdicts, the numbers behind each when it is clicked.
+    """Make a list of claims with their verdicts. A click on a claim shows the numbers behind it.
 
     Args:
-        rows: a claim each: ``claim``, ``source``, ``rule``, ``verdict``, ``value``, ``summary``, ``tallies``,
+        rows: one dict per claim: ``claim``, ``source``, ``rule``, ``verdict``, ``value``, ``summary``, ``tallies``,
             ``range``, ``p`` and ``checks``.
 
     Returns:
@@ -194,13 +194,13 @@ def claims(rows: Iterable[dict[str, Any]]) -> Block:
 
 
 def figures_in(blocks: Iterable[Block]) -> list[Block]:
-    """All figures among blocks.
+    """Find all figures among blocks.
 
     Args:
-        blocks: where to look; folds are searched, too.
+        blocks: the blocks to search, including those inside folds.
 
     Returns:
-        The figures in their order.
+        The figures, in order.
 
     """
     figures = []

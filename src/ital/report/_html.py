@@ -1,4 +1,4 @@
-"""Blocks as HTML, and the page that stands by itself."""
+"""Blocks as HTML, and the self-contained page around them."""
 
 from collections.abc import Callable, Iterable
 from html import escape
@@ -34,15 +34,15 @@ def page(
     alert: bool = True,
     version: str = __version__,
 ) -> str:
-    """A whole page that needs no other file and no network.
+    """Make a complete page that needs no other file and no network.
 
     Args:
         title: its heading.
-        sections: what it shows.
-        lead: stands below the title.
-        banner: what must be read first; stands above the title.
-        alert: whether the banner is in the colour of warnings.
-        version: the version of ital that made the numbers.
+        sections: the sections to show.
+        lead: text below the title.
+        banner: text above the title, to be read first.
+        alert: whether the banner has the colour of a warning.
+        version: the version of ital that computed the numbers.
 
     Returns:
         The text of an HTML file.
@@ -69,10 +69,10 @@ def page(
 
 
 def style(name: str = "blocks.css") -> str:
-    """A style sheet of the package.
+    """Read a style sheet of the package.
 
     Args:
-        name: ``blocks.css`` for blocks, which the documentation uses too, or ``page.css`` for what is around them.
+        name: ``blocks.css`` for blocks, which the documentation uses too, or ``page.css`` for the page around them.
 
     Returns:
         The text of the style sheet.
@@ -82,21 +82,21 @@ def style(name: str = "blocks.css") -> str:
 
 
 def html(blocks: Iterable[Block], salt: str) -> str:
-    """Blocks as HTML.
+    """Render blocks as HTML.
 
     Args:
-        blocks: what is shown, in its order.
-        salt: keeps names within these blocks apart from those of others on the page.
+        blocks: the blocks, in order.
+        salt: keeps ids within these blocks distinct from those of other blocks on the page.
 
     Returns:
-        The text of the elements, for a page that has the style of blocks.
+        The HTML elements, for a page that includes the style sheet of blocks.
 
     """
     return "".join(SHOWN[block["kind"]](block, f"{salt}-{i}") for i, block in enumerate(blocks))
 
 
 def text(value: Any) -> str:
-    """Anything as text of a page."""
+    """Any value as escaped text."""
     return escape(str(value), quote=False)
 
 
@@ -126,7 +126,7 @@ def _folded(block: Block, salt: str) -> str:
 
 
 def _table(block: Block, salt: str) -> str:
-    """Scrolls on narrow screens, with its first column in sight; numbers are right-aligned."""
+    """Scrolls on narrow screens while its first column stays visible; numbers are right-aligned."""
     best = {tuple(cell) for cell in block["best"]}
 
     def kind(column: int, row: int = -1) -> str:
@@ -143,7 +143,7 @@ def _table(block: Block, salt: str) -> str:
 
 
 def tabled(content: str, caption: str = "") -> str:
-    """A table that may be wider than the page, and is then moved with a finger or with the keys; its caption stays."""
+    """A table that scrolls, by touch or by keyboard, if it is wider than the page; its caption stays in place."""
     about = f"<p>{text(caption)}</p>" if caption else ""
     return f'<div class="tabled">{about}<div class="scroll" tabindex="0">{content}</div></div>'
 
@@ -176,7 +176,7 @@ def _picture(block: Block, salt: str) -> str:
 
 
 def tile(panel: charts.Panel, salt: str) -> str:
-    """One panel, with words for who does not see it; one without marks keeps a place free."""
+    """One panel with a text description for screen readers; a panel without marks leaves its place empty."""
     if not panel["marks"]:
         return '<div class="tile blank"></div>'
     title = f"<b>{text(panel['title'])}</b>" if panel["title"] else ""
@@ -185,7 +185,7 @@ def tile(panel: charts.Panel, salt: str) -> str:
 
 
 def described(panel: charts.Panel) -> str:
-    """A panel in words, for readers who do not see it: the last value of every curve."""
+    """A panel in words, for screen readers: the last value of every curve."""
     ends = [
         f"{mark['label']} {number(mark['y'][-1])}"
         for mark in panel["marks"]
@@ -209,7 +209,7 @@ def key(mark: charts.Mark) -> str:
 
 
 def _claims(block: Block, salt: str) -> str:
-    """How many claims hold, and a row for each, with its checks inside."""
+    """The number of claims with each verdict, then one row per claim with its checks inside."""
     counts = "".join(
         f'<li class="{CLASSES[verdict]}"><b>{count}</b> {text(verdict)}</li>'
         for verdict in CLASSES
@@ -220,7 +220,7 @@ def _claims(block: Block, salt: str) -> str:
 
 
 def claim(row: dict[str, Any]) -> str:
-    """One claim: verdict, in how many places it holds from each start, its number, its largest p, and every check."""
+    """One claim: its verdict, the number of places where it holds by start, its value, its largest p, its checks."""
     places = "".join(tally(counts) for counts in row["tallies"]) or f"<li>{text(row['summary'])}</li>"
     numbers = "".join(
         f'<li><span class="what">{text(what)}</span> {text(value)}</li>' for what, value in claim_numbers(row)
@@ -237,7 +237,7 @@ def claim(row: dict[str, Any]) -> str:
 
 
 def tally(counts: dict[str, Any]) -> str:
-    """From one start: a bar of how many checks hold, and where it does not."""
+    """For one start: a bar for the share of checks that hold, and the places where the claim fails."""
     held, of = counts["held"], counts["of"]
     bar = f'<span class="bar" aria-hidden="true"><i style="width:{100 * held / of:.0f}%"></i></span>' if of else ""
     count = f"{held} of {of}" if of else "not run"
@@ -249,7 +249,7 @@ def tally(counts: dict[str, Any]) -> str:
 
 
 def claim_numbers(row: dict[str, Any]) -> list[tuple[str, str]]:
-    """The number that tells most of a claim, as its median and range over all places, and the largest p that counts."""
+    """The main number of a claim, as median and range over all places, and the largest p that counts."""
     numbers = []
     if row["range"]:
         low, middle, high = (number(value) for value in row["range"])
@@ -260,7 +260,7 @@ def claim_numbers(row: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def checks(row: dict[str, Any]) -> str:
-    """Every check of a claim, a line each, start by start."""
+    """Every check of a claim, one per line, grouped by start."""
     body, before = "", None
     starts = list(dict.fromkeys(start for _, start, *_ in row["checks"]))
     for where, start, holds, value, p, words in sorted(row["checks"], key=lambda check: starts.index(check[1])):

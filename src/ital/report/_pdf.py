@@ -1,4 +1,4 @@
-"""Blocks as one tall page of a PDF file."""
+"""Blocks as a PDF file of one tall page."""
 
 import io
 import textwrap
@@ -9,18 +9,18 @@ from ital.figures import charts
 from ital.report._blocks import Block
 
 WIDTH = 13.0  # inches of the page
-LETTERS = 140  # in a line
+LETTERS = 140  # per line
 LINE, ROW = 0.21, 0.26  # inches of a line of text and of a row of a table
 
 
 def pdf(title: str, blocks: Iterable[Block], *, banner: str = "", colour: str = "black") -> bytes:
-    """Paragraphs, tables and figures on one page.
+    """Render paragraphs, tables and figures on one page.
 
     Args:
-        title: stands above all.
-        blocks: what is shown; other kinds than these three are left out.
-        banner: stands below the title, such as whose data these are.
-        colour: of the banner.
+        title: text at the top of the page.
+        blocks: the blocks; all kinds but these three are left out.
+        banner: text below the title, such as the source of the data.
+        colour: the colour of the banner.
 
     Returns:
         The content of the file.

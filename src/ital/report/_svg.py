@@ -1,4 +1,4 @@
-"""Panels as small SVG elements that take the font and the colours of the page around them."""
+"""Panels as small SVG elements that use the font and the colours of the page around them."""
 
 import functools
 import io
@@ -20,18 +20,18 @@ NOT_SEEN = (
 
 
 def svg(panel: charts.Panel, salt: str) -> str:
-    """A stored panel as the text of an SVG element, without its title; ``salt`` keeps its names from other panels'."""
+    """A stored panel as an SVG element without a title; ``salt`` keeps its ids distinct from other panels' ids."""
     return _svg(json.dumps(panel), salt)
 
 
-@functools.lru_cache(maxsize=1024)  # a report that fills up draws only what is new
+@functools.lru_cache(maxsize=1024)  # a report that is updated draws only new panels
 def _svg(content: str, salt: str) -> str:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
     panel: charts.Panel = json.loads(content)
     with mpl.rc_context({**charts.STYLE, "svg.hashsalt": salt}):
-        usual = "y_ticks" not in panel and panel["marks"][0]["kind"] != "rewards"  # room for names has to be measured
+        usual = "y_ticks" not in panel and panel["marks"][0]["kind"] != "rewards"  # space for names has to be measured
         figure = Figure(figsize=panel["size"], layout=None if usual else "constrained")
         figure.patch.set_alpha(0)
         axis = figure.subplots()
@@ -48,7 +48,7 @@ def _svg(content: str, salt: str) -> str:
 
 
 def compact(text: str) -> str:
-    """Only what is seen: one decimal, no metadata, no names that nothing refers to, colours that a page can change."""
+    """Only what is visible: one decimal, no metadata, no unused ids, colours that a page can change."""
     text = text[text.index("<svg") :]
     for pattern in NOT_SEEN:
         text = re.sub(pattern, "", text, flags=re.S)
@@ -70,5 +70,5 @@ def _shorter(numbers: str) -> str:
 
 
 def in_page(colour: str) -> str:
-    """A colour that the page's style may replace, where it knows a better one for dark paper."""
+    """A colour that the page's style sheet may replace, for instance on a dark background."""
     return f"var(--c{colour[1:]},{colour})"

@@ -1,4 +1,4 @@
-"""The paper in one command: every figure and table, and what holds of its claims."""
+"""The paper in one command: every figure and table, and a verdict on every claim."""
 
 from ital.reproduce._work import reproduce
 

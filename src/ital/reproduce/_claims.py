@@ -1,8 +1,8 @@
 """The paper's claims, each a rule that the data may fail.
 
-A rule looks at every experiment that the claim is about, from both starts, and gives a check for each. A claim holds
-if all its checks do, holds in part if some do (so one that depends on the start holds in part), and does not hold if
-none does. Tests are paired over seeds; p-values are adjusted (Holm) within a claim.
+A rule checks every experiment that the claim is about, from both starts. A claim holds if all its checks hold, holds
+in part if some do (as for a claim that depends on the start), and does not hold if none does. Tests are paired over
+seeds; p-values are adjusted (Holm) within a claim.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,9 +15,9 @@ from ital.reproduce._judging import LEVEL, NEEDS_PEOPLE, NO_DATA, STUDY, Check, 
 from ital.statistics import number, p_equals, share, signed
 from ital.study import CLAIMED
 
-ALIKE = 0.05  # of the distance at the start: closer than this is alike
-BARELY = 0.10  # of the distance at the start: who gained less has barely learned
-FLAT = 0.05  # of the distance at the start: less than this in the last quarter of the steps is convergence
+ALIKE = 0.05  # share of the initial distance: a smaller difference counts as equal
+BARELY = 0.10  # share of the initial distance: a learner that gained less has barely learned
+FLAT = 0.05  # share of the initial distance: gaining less in the last quarter of the steps is convergence
 NETWORKS = {
     "MNIST": ("mnist-20", "mnist-30"),
     "CIFAR-10": ("cifar10-6", "cifar10-12"),
@@ -60,7 +60,7 @@ def _interval(test: statistics.Paired, sign: int) -> str:
 
 
 def _both(first: Check, second: Check) -> Check:
-    """Two tests in one check: both must hold, so the larger p counts."""
+    """Combine two tests in one check: both must hold, so the larger p counts."""
     return first._replace(
         holds=first.holds and second.holds,
         numbers=f"{first.numbers}. {second.numbers}",
@@ -74,13 +74,13 @@ def _larger(first: float, second: float) -> float:
 
 
 def batch_is_sgd(data: Data) -> Iterable[Check]:
-    """The 95 % interval of the difference lies within ±5 % of the distance at the start."""
+    """The 95 % interval of the difference lies within ±5 % of the initial distance."""
     for evidence in data.every("cooperative", "batch", "sgd"):
         test = statistics.paired(evidence.left("batch"), evidence.left("sgd"))
         alike = bool(max(abs(test.low), abs(test.high)) <= ALIKE)
         left = [float(np.mean(evidence.left(method))) for method in ("batch", "sgd")]
         numbers = (
-            f"left of the start: Batch {left[0]:.3f}, SGD {left[1]:.3f}; "
+            f"share of the initial distance left: Batch {left[0]:.3f}, SGD {left[1]:.3f}; "
             f"difference {signed(test.difference)}{_interval(test, 1)}"
         )
         yield _check(evidence, alike, numbers, test.difference, test.p)
@@ -92,7 +92,7 @@ def imt_is_better(data: Data) -> Iterable[Check]:
         gain = float(np.mean(evidence.left("batch")) - np.mean(evidence.left("imt")))
         more = float(np.mean(evidence.left("imt")) - np.mean(evidence.left("ital")))
         check = _both(closer(evidence, "imt", "batch"), closer(evidence, "imt", "sgd"))
-        modest = f"gain over Batch {signed(gain)} of the start; ITAL's over IMT {signed(more)}"
+        modest = f"gain over Batch {signed(gain)} of the initial distance; ITAL's gain over IMT {signed(more)}"
         yield check._replace(holds=check.holds and gain < more, numbers=f"{check.numbers}. {modest}")
 
 
@@ -112,7 +112,7 @@ def ital_2_beats_imt(data: Data) -> Iterable[Check]:
 
 
 def more_is_faster(data: Data) -> Iterable[Check]:
-    """The mean distance over the run falls with M: no step up by more than 1 % of the start, a trend in the seeds."""
+    """The mean distance over the run falls with M: no rise above 1 % of the initial distance, a trend over seeds."""
     views = np.array([2, 5, 10, 15, 20], float)
     for evidence in data.every("cooperative", *METHODS_BY_VIEW):
         curves = [evidence.curve(method)[1] for method in METHODS_BY_VIEW]
@@ -126,7 +126,8 @@ def more_is_faster(data: Data) -> Iterable[Check]:
         test = statistics.paired(trend, np.zeros_like(trend))
         ordered = bool((np.diff(means) <= 0.01).all())
         falls = (
-            f"mean distance over the run, of the start, M = 2, 5, 10, 15, 20: {', '.join(f'{m:.3f}' for m in means)}"
+            "mean distance over the run, as a share of the initial one, M = 2, 5, 10, 15, 20: "
+            f"{', '.join(f'{m:.3f}' for m in means)}"
         )
         holds = ordered and test.difference < 0
         value = float(means[-1] / means[0])
@@ -134,7 +135,7 @@ def more_is_faster(data: Data) -> Iterable[Check]:
 
 
 def ital_converges(data: Data) -> Iterable[Check]:
-    """After 2000 steps half the distance or more is gained, at most 5 % of the start of it in the last quarter."""
+    """After 2000 steps at least half the initial distance is gained, at most 5 % of it in the last quarter."""
     for evidence in data.every("cooperative", "ital"):
         if evidence.steps < 2000:
             continue
@@ -144,20 +145,20 @@ def ital_converges(data: Data) -> Iterable[Check]:
         left, late = float(shares[:, -1].mean()), float((shares[:, at] - shares[:, -1]).mean())
         reached = [median_if_most(statistics.steps_to_reach(steps, values, share)) for share in statistics.SHARES]
         numbers = (
-            f"left {left:.3f} of the start, {signed(late)} of it gained in the last quarter; "
+            f"share of the initial distance left {left:.3f}, gained in the last quarter {signed(late)}; "
             f"steps to 50 %, 10 %, 1 %: {', '.join(reached)}"
         )
         yield _check(evidence, left <= 0.5 and abs(late) <= FLAT, numbers, left)
 
 
 def median_if_most(steps: np.ndarray) -> str:
-    """The median number of steps, if most seeds got there."""
+    """The median number of steps, if most seeds reached the level."""
     reached = np.isfinite(steps)
     return f"{np.median(steps[reached]):.0f}" if reached.mean() > 0.5 else "–"
 
 
 def both_networks(data: Data) -> Iterable[Check]:
-    """With the smaller and with the larger teacher's network, ITAL ends closer than IMT."""
+    """With the smaller and with the larger teacher network, ITAL ends closer than IMT."""
     for name, (smaller, larger) in NETWORKS.items():
         for start in dict.fromkeys(condition.start for condition in data.experiments):
             pair = [data.get(start, task, "cooperative") for task in (smaller, larger)]
@@ -167,11 +168,11 @@ def both_networks(data: Data) -> Iterable[Check]:
 
 
 def adversary(data: Data) -> Iterable[Check]:
-    """IMT gains less than 10 % of the distance at the start; ITAL gains more than that and ends closer than IMT."""
+    """IMT gains less than 10 % of the initial distance; ITAL gains more than that and ends closer than IMT."""
     for evidence in data.every("adversarial", "imt", "ital"):
         naive, aware = (float(1 - np.mean(evidence.left(method))) for method in ("imt", "ital"))
         check = closer(evidence, "ital", "imt")
-        numbers = f"gained of the start: IMT {signed(naive)}, ITAL {signed(aware)}. {check.numbers}"
+        numbers = f"share of the initial distance gained: IMT {signed(naive)}, ITAL {signed(aware)}. {check.numbers}"
         yield check._replace(holds=check.holds and naive < BARELY < aware, numbers=numbers)
 
 
@@ -184,7 +185,7 @@ def sparse(data: Data) -> Iterable[Check]:
 
 
 def random_teacher(data: Data) -> Iterable[Check]:
-    """With a random teacher ITAL learns no more than IMT, and its results scatter more over seeds or participants."""
+    """With a random teacher ITAL learns no more than IMT, and its results vary more over seeds or participants."""
     for evidence in data.every("random", "imt", "ital"):
         check = closer(evidence, "ital", "imt")
         holds, spread = _no_gain(evidence.final("ital"), evidence.final("imt"))
@@ -200,7 +201,7 @@ def random_teacher(data: Data) -> Iterable[Check]:
 
 
 def _no_gain(aware: np.ndarray, naive: np.ndarray) -> tuple[bool, str]:
-    """Whether the first, less being better, is not significantly better, and scatters significantly more."""
+    """Whether the first, where less is better, is not significantly better and varies significantly more."""
     test = statistics.paired(aware, naive)
     ratio, p = statistics.spread_ratio(aware, naive)
     no_gain = not (test.difference < 0 and test.p < LEVEL)
@@ -241,23 +242,23 @@ def theorem(data: Data) -> Iterable[Check]:
 
 
 def monotonicity(data: Data) -> Iterable[Check]:
-    """The corollary's assumption, teaching monotonicity, on sampled pairs: at most 1 % violate it."""
+    """At most 1 % of sampled pairs violate teaching monotonicity, which the corollary assumes."""
     for (start, task), panel in data.theory.items():
         violated = panel["monotonicity_violations"]
         yield Check(task, start, violated <= 0.01, f"{share(violated, 2)} of sampled pairs violate it", violated)
 
 
 def never_behind(data: Data) -> Iterable[Check]:
-    """At 99 % of all measured steps of all seeds, ITAL is no further off than IMT (up to 1 % of the start)."""
+    """At 99 % of all measured steps of all seeds, ITAL is no farther away than IMT plus 1 % of the initial distance."""
     for evidence in data.every("cooperative", "imt", "ital"):
         naive, aware = evidence.curve("imt")[1], evidence.curve("ital")[1]
         ahead = float(np.mean(aware <= naive + 0.01 * naive[:, :1]))
-        numbers = f"no further off at {share(ahead)} of all points"
+        numbers = f"no farther away at {share(ahead)} of all points"
         yield _check(evidence, ahead >= 0.99, numbers, ahead)
 
 
 def hours(data: Data) -> Iterable[Check]:
-    """Every setting of the paper's size (2000 steps, 8 methods and more, 20 seeds) takes less than 12 hours here."""
+    """Every setting of the paper's size (2000 steps, at least 8 methods, 20 seeds) takes less than 12 hours here."""
     for evidence in data.every("cooperative"):
         if evidence.steps < 2000 or evidence.curves.sizes["seed"] < 20 or evidence.curves.sizes["learner"] < 8:
             continue
@@ -271,13 +272,13 @@ def duration(took: float) -> str:
 
 
 def awareness(data: Data) -> Iterable[Check]:
-    """ITAL ends closer than both controls, which make steps as long as ITAL's along a gradient without awareness."""
+    """ITAL ends closer than both controls, which take equally long steps along a gradient, without awareness."""
     for evidence in data.every("cooperative", "ital", "imt-matched", "batch-matched"):
         yield _both(closer(evidence, "ital", "imt-matched"), closer(evidence, "ital", "batch-matched"))
 
 
 def awareness_when_tuned(data: Data) -> Iterable[Check]:
-    """With each method at the η and β that suit it best, the best aware one ends closer than the best naive one."""
+    """With each method at its own best η and β, the best aware method ends closer than the best naive one."""
     from ital import tuning
 
     for condition, grid in data.sweeps.items():
@@ -301,7 +302,7 @@ def _words(rule: Callable[[Data], Iterable[Check]]) -> str:
 
 
 def _nobody(data: Data) -> Iterable[Check]:
-    """Needs data of people: the study platform collects them, and its own report judges this."""
+    """Needs data from people: the study platform collects them, and its own report judges this claim."""
     return ()
 
 

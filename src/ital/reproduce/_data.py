@@ -1,4 +1,4 @@
-"""What the claims and figures read: finished experiments, by start, task and teacher."""
+"""The data of the claims and figures: finished experiments, by start, task and teacher."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class Evidence:
 
     @property
     def main(self) -> str:
-        """The metric that judges convergence: the distance without the part that no example can move."""
+        """The metric that judges convergence: the distance without the part that no example can change."""
         return "distance_centred" if "distance_centred" in metrics_of(self.curves) else "distance"
 
     @property
@@ -50,14 +50,14 @@ class Evidence:
         return set(methods) <= set(self.methods)
 
     def higher_is_better(self, metric: str) -> bool:
-        """Which way a metric points."""
+        """The sign of a metric: whether less or more is better."""
         described = self.task.metrics.get(metric)
         return bool(described and described.higher_is_better)
 
     def curve(self, method: str, metric: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Steps and values (seed, step) where the metric was measured; a diverged learner is infinitely far off."""
+        """Steps and values (seed, step) where the metric was measured; a diverged learner is infinitely far away."""
         metric = metric or self.main
-        if (method, metric) not in self._read:  # claims, figures and tables ask for the same ones
+        if (method, metric) not in self._read:  # claims, figures and tables read the same values
             self._read[method, metric] = self._curve(method, metric)
         return self._read[method, metric]
 
@@ -69,7 +69,7 @@ class Evidence:
         return lanes["step"].values[at], np.where(np.isnan(values), worst, values)
 
     def final(self, method: str, metric: str | None = None) -> np.ndarray:
-        """Per seed, the last value of a metric, less being better: what should be high comes with a minus."""
+        """The last value of a metric for each seed, negated where more is better, so that less is always better."""
         metric = metric or self.main
         values = self.curve(method, metric)[1][:, -1]
         return -values if self.higher_is_better(metric) else values
@@ -79,22 +79,22 @@ class Evidence:
         return mean_and_error(self.curve(method, metric)[1][:, -1], questions_of(self.curves, metric))
 
     def left(self, method: str) -> np.ndarray:
-        """Per seed, the share of the distance at the start that is left at the end."""
+        """For each seed, the share of the initial distance that is left at the end."""
         values = self.curve(method)[1]
         return np.asarray(values[:, -1] / values[:, 0])
 
     def panels(self) -> list[str]:
-        """The metrics of the task's figure that were recorded; all metrics where the task is known by name only."""
+        """The recorded metrics of the task's figure; all metrics if only the task's name is known."""
         recorded = metrics_of(self.curves)
         return [name for name in self.task.panels if name in recorded] or recorded
 
 
 class Data:
-    """All experiments of a report, and what else was found.
+    """All experiments of a report, and the other results.
 
-    That is the theory panel, the study, the sweeps, what goes beyond the paper, and teachers that take the loss of
-    their target for zero. ``others`` are runs of tasks that are not the paper's: the report shows them, and its claims
-    leave them out.
+    The other results are the theory panel, the study, the sweeps, the experiments beyond the paper, and teachers that
+    assume zero loss for their target. ``others`` are runs of tasks that are not in the paper: the report shows them,
+    but its claims ignore them.
     """
 
     def __init__(
@@ -116,12 +116,12 @@ class Data:
         self.others = list(others)
 
     def every(self, teacher: str, *methods: str, tasks: Iterable[str] | None = None) -> Iterator[Evidence]:
-        """Experiments with a teacher, on some tasks, in which all these methods were run."""
+        """Experiments with a teacher, on some tasks, that include all these methods."""
         wanted = None if tasks is None else set(tasks)
         for condition, evidence in self.experiments.items():
             if condition.teacher == teacher and (wanted is None or condition.task in wanted) and evidence.has(*methods):
                 yield evidence
 
     def get(self, start: str, task: str, teacher: str) -> Evidence | None:
-        """One experiment, if it is there."""
+        """One experiment, or None if there are no results."""
         return self.experiments.get(Condition(start, task, teacher))

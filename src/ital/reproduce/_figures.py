@@ -15,13 +15,13 @@ START_COLOURS = {STARTS[0]: "#08306b", STARTS[1]: "#d55e00"}
 
 
 def stamp(figure: "Figure", note: str) -> None:
-    """Says on the figure itself, below its title, that it is of a quick run: it may travel alone."""
+    """Label the figure of a quick run below its title, because the figure may be shown without the report."""
     if note:
         figure.suptitle(f"{figure.get_suptitle()}\n{note}", fontsize=11)
 
 
 def task_figure(evidence: Evidence, note: str = "") -> "Figure":
-    """All panels of one task with one teacher, from one start, as a file of its own."""
+    """Write all panels of one task with one teacher, from one start, to a separate file."""
     place, seeds = evidence.condition, evidence.curves.sizes["seed"]
     title = f"{evidence.task.title}: {place.teacher} teacher, {place.start} start, {seeds} seeds"
     panels = [curves(evidence, metric, size=(4.2, 2.8)) for metric in evidence.panels()]
@@ -29,7 +29,7 @@ def task_figure(evidence: Evidence, note: str = "") -> "Figure":
 
 
 def shown_methods(evidence: Evidence) -> list[str]:
-    """The methods of the paper's figures: controls have figures of their own."""
+    """The methods of the paper's figures; the controls have separate figures."""
     return [name for name in evidence.methods if name not in learners.CONTROLS]
 
 
@@ -40,10 +40,10 @@ def curves(evidence: Evidence, metric: str, title: str = "", **options: Any) -> 
 
 
 def starts_of(data: Data) -> Sequence[str]:
-    """The starts that there are experiments from."""
+    """The starts that have experiments."""
     return [start for start in STARTS if any(condition.start == start for condition in data.experiments)]
 
 
 def name(start: str) -> str:
-    """A start in a file's name."""
+    """A start as part of a file name."""
     return start.replace(":", "-")

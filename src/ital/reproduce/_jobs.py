@@ -1,4 +1,4 @@
-"""The work of ``ital reproduce`` in parts, and who does them: this process, or several beside each other."""
+"""The jobs of ``ital reproduce``, run in this process or in several workers."""
 
 import dataclasses
 import itertools
@@ -16,14 +16,14 @@ from ital.reproduce._figures import stamp, task_figure
 from ital.reproduce._plan import STARTS, Condition, Scale
 
 FEW = 4  # workers
-BEYOND = "beyond"  # the folder of what the paper does not have
-ZERO_LOSS = "zero-loss"  # the folder of teachers who take the loss of their target for zero
+BEYOND = "beyond"  # the folder of experiments beyond the paper
+ZERO_LOSS = "zero-loss"  # the folder of teachers that assume zero loss for their target
 THEORY_SECONDS, STUDY_SECONDS, ZERO_LOSS_SECONDS = 10.0, 20.0, 5.0
 SWEEP_RUNS = 2.0  # a sweep takes about as long as this many runs
 
 
 class Job(NamedTuple):
-    """One part of the work: what kind of thing is computed, where, and about how long that takes on a core."""
+    """One job: what it computes, for which experiment, and about how long it takes on one core."""
 
     kind: str
     condition: Condition
@@ -31,9 +31,9 @@ class Job(NamedTuple):
     seconds: float
 
     def group(self, workers: int) -> str:
-        """Jobs of one group share programs and what they remember, and so a process.
+        """The group of this job. Jobs of one group run in one process, so that they share programs and caches.
 
-        Searching equations is most of the work where a GPU does the rest: there each experiment is on its own.
+        With a GPU, the search for equations takes most of the time, so each of those experiments is its own group.
         """
         if not _plan.is_equation(self.condition.task):
             return self.condition.task
@@ -43,12 +43,12 @@ class Job(NamedTuple):
 
     @property
     def figure(self) -> str:
-        """The figure that a run leaves, within the folder for results."""
+        """The path of the figure of a run, within the folder for results."""
         return str(self.condition.folder(Path()) / self.condition.task / self.condition.teacher / "curves.png")
 
 
 def planned(names: Sequence[str], scale: Scale, *, everything: bool) -> list[Job]:
-    """All jobs for these tasks; with ``everything`` also what belongs to no task of the paper."""
+    """All jobs for these tasks; with ``everything`` also the jobs that belong to no task of the paper."""
     jobs = [
         Job("run", condition, condition.title, _plan.seconds(condition, scale))
         for condition in _plan.conditions(names, scale)
@@ -77,7 +77,7 @@ class Work(NamedTuple):
 
 
 class News(NamedTuple):
-    """What is heard of the work: a share of a job that is done (1: all of it), or a line to say."""
+    """A report from a worker: the finished share of a job (1: all of it), or a line to show."""
 
     job: Job | None
     share: float = 0.0
@@ -85,14 +85,14 @@ class News(NamedTuple):
 
 
 def run(jobs: Sequence[Job], scale: Scale, out: Path, workers: int, platform: str | None) -> Iterator[News]:
-    """Does all jobs and tells of them. Groups of jobs go to ``workers`` processes, or (0) are done here."""
+    """Run all jobs and yield events. Groups of jobs go to ``workers`` processes, or run in this one (0)."""
     if not workers:
         yield from _do_here(jobs, scale, out)
         return
     groups: dict[str, list[Job]] = {}
     for job in jobs:
         groups.setdefault(job.group(workers), []).append(job)
-    # The first task begins, so that there is something to look at; then the longest, so that none is left to the end.
+    # The first task runs first, so that there is something to look at; then the longest, so that none is last.
     first, *others = groups.values()
     others.sort(key=lambda group: -sum(job.seconds for job in group))
     for _, event in _processes.run(_do, [Work(tuple(g), scale, out) for g in (first, *others)], workers, platform):
@@ -110,7 +110,7 @@ def _do_here(jobs: Sequence[Job], scale: Scale, out: Path) -> Iterator[News]:
 
 
 def _do(work: Work) -> None:
-    """What a worker does with a group of jobs."""
+    """Run a group of jobs in a worker."""
     for job in work.jobs:
         last_shown = 0.0
 
@@ -127,7 +127,7 @@ def _do(work: Work) -> None:
 
 
 def do(job: Job, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
-    """One job; what is there of it already is not computed again."""
+    """Run one job; skip what has been computed already."""
     if job.kind == "run":
         run_one(job.condition, scale, out, say)
     elif job.kind == "beyond":
@@ -144,7 +144,7 @@ def do(job: Job, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
 
 
 def run_one(condition: Condition, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
-    """One experiment with its figure, which says so if the run was a quick one."""
+    """Run one experiment and draw its figure, with a label if the run is a quick one."""
     folder = condition.folder(out)
     outcome = experiments.run(_plan.settings(condition, scale), folder, progress=True, draw=False, say=say)
     place = outcome.files[0].parent
@@ -155,7 +155,7 @@ def run_one(condition: Condition, scale: Scale, out: Path, say: Callable[[str], 
 
 
 def sweep(condition: Condition, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
-    """Every method at every step size, and every β of those that have one."""
+    """Run every method at every step size, and at every β if it has one."""
     settings = dataclasses.replace(_plan.settings(condition, scale), methods=_plan.TUNED, seeds=scale.sweep_seeds)
     betas = [multiple * float(tasks.make(condition.task).beta) for multiple in _plan.RATIONALITIES]
     tuned = experiments.sweep(settings, _plan.STEP_SIZES, betas, condition.folder(out), progress=True, say=say)
@@ -165,7 +165,7 @@ def sweep(condition: Condition, scale: Scale, out: Path, say: Callable[[str], No
 
 
 def theory_of(start: str, task: str, scale: Scale, out: Path, *, compute: bool) -> Any:
-    """The theory panel of a task, from OUT/theory/ where it is there already."""
+    """The theory panel of a task, read from OUT/theory/ if it exists there."""
     file = out / "theory" / f"{task}-{start.replace(':', '-')}.json"
     made_with = {
         "version": _theory.VERSION,

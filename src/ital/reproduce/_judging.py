@@ -13,12 +13,12 @@ from ital.statistics import number, p_equals, rounded
 HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
 NEEDS_PEOPLE, NO_DATA = "needs people", "not judged"
 LEVEL = 0.05
-STUDY = "simulated study"  # stands where other checks have their start
+STUDY = "simulated study"  # shown where other checks show their start
 NAMED = 6  # places that a summary names
 
 
 class Check(NamedTuple):
-    """A claim in one place: whether it holds there, all numbers in words, the one number that tells most, and p.
+    """One check of a claim in one place: whether it holds, all numbers in words, the main number, and p.
 
     A ``tested`` check holds only if p is below the level as well.
     """
@@ -33,7 +33,7 @@ class Check(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """From one start: in how many places a claim holds, of how many, and where it does not."""
+    """For one start: the number of places where a claim holds, of how many, and where it fails."""
 
     start: str
     held: int
@@ -42,7 +42,7 @@ class Tally(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A claim with its verdict, the rule in words, what its number is, and all checks behind it."""
+    """A claim with its verdict, its rule in words, the meaning of its number, and all its checks."""
 
     claim: str
     source: str
@@ -53,7 +53,7 @@ class Finding(NamedTuple):
 
     @property
     def tallies(self) -> list[Tally]:
-        """Both starts, whether the claim was checked from there or not; and the study."""
+        """Tallies for both starts, whether or not the claim was checked there, and for the study."""
         starts = dict.fromkeys(check.start for check in self.checks)
         if any(start in STARTS for start in starts):
             starts = dict.fromkeys((*STARTS, *starts))
@@ -81,12 +81,10 @@ class Finding(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """Where it holds and where not, from which start, the range of its number, and the largest p that counts."""
+        """Where the claim holds and where it fails, for each start, the range of its number, and the largest p."""
         if not self.checks:
             return (
-                "No person has taken part yet."
-                if self.verdict == NEEDS_PEOPLE
-                else "Nothing in this run to judge it by."
+                "No person has taken part yet." if self.verdict == NEEDS_PEOPLE else "This run has no data to judge it."
             )
         parts = []
         for start, held, of, failing in self.tallies:
@@ -103,7 +101,7 @@ class Finding(NamedTuple):
         return ". ".join(part[0].upper() + part[1:] for part in parts) + "."
 
     def row(self) -> dict[str, Any]:
-        """All of it as plain data."""
+        """The finding as plain data."""
         return {
             "claim": self.claim,
             "source": self.source,
@@ -124,7 +122,7 @@ class Finding(NamedTuple):
 class Claim(NamedTuple):
     """A claim of the paper (or a question of ours), and the rule that judges it.
 
-    ``value`` says what the number of its checks is; ``without`` is the verdict where there is nothing to check.
+    ``value`` describes the number of its checks; ``without`` is the verdict if there is nothing to check.
     """
 
     claim: str
@@ -136,14 +134,14 @@ class Claim(NamedTuple):
 
 
 def judge(claim: Claim, data: Data) -> Finding:
-    """Applies a claim's rule to the data."""
+    """Apply a claim's rule to the data."""
     checks = adjusted(list(claim.check(data)))
     verdict = verdict_of(checks) or claim.without
     return Finding(claim.claim, claim.source, claim.rule, verdict, claim.value, checks)
 
 
 def adjusted(checks: Sequence[Check]) -> list[Check]:
-    """p-values after Holm's adjustment; a tested check holds only if its own is still below the level."""
+    """Adjust p-values by Holm's method; a tested check holds only if its adjusted p is below the level."""
     p = statistics.holm(np.array([check.p for check in checks], float)) if checks else np.array([])
     return [
         check._replace(p=float(own), holds=check.holds and (not check.tested or bool(own < LEVEL)))
@@ -152,7 +150,7 @@ def adjusted(checks: Sequence[Check]) -> list[Check]:
 
 
 def verdict_of(checks: Sequence[Check]) -> str | None:
-    """All, some, or none of the checks; None without any."""
+    """The verdict if all, some or none of the checks hold; None without checks."""
     if not checks:
         return None
     holding = sum(check.holds for check in checks)

@@ -1,4 +1,4 @@
-"""What learners take the rewards of a grid to be, on one seed: pictures of the supplement, kept as numbers."""
+"""The rewards that learners infer for a grid, on one seed: the supplement's pictures, stored as numbers."""
 
 import json
 from pathlib import Path
@@ -19,7 +19,7 @@ SIZE = (3.1, 3.1)
 
 
 def store(task: Task, curves: "xr.Dataset", out: Path, steps: int) -> None:
-    """Keeps the maps that a naive and an aware learner end with on the first seed; what is there already is kept."""
+    """Store the final maps of a naive and an aware learner on the first seed; skip maps that are stored already."""
     if task.picture is None or stored(out, task.name, steps):
         return
     watched = seen(curves, task, ("imt", "ital")) or watch(task, steps=steps, frames=1)
@@ -34,7 +34,7 @@ def store(task: Task, curves: "xr.Dataset", out: Path, steps: int) -> None:
 
 
 def stored(out: Path, task: str, steps: int | None = None) -> list[charts.Panel]:
-    """The maps that were kept, of a run of ``steps`` where given; none if there are none."""
+    """The stored maps, of a run of ``steps`` steps if given; empty if there are none."""
     try:
         content: dict[str, Any] = json.loads(_file(out, task).read_text())
         return content["panels"] if steps in (None, content["steps"]) else []

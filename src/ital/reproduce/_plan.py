@@ -1,4 +1,4 @@
-"""What is reproduced: every task with every teacher, from both starts, at full or at quick scale."""
+"""The plan: every task with every teacher, from both starts, at full or quick scale."""
 
 import functools
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ PAPER = (
 """All tasks of the paper, in its order."""
 
 STAND_INS = {"tiny-imagenet-13": "tiny-imagenet-lite0", "tiny-imagenet-19": "tiny-imagenet-lite2"}
-"""Tasks of the paper that need files the user builds, and whose panels stand for them without."""
+"""Tasks of the paper that need files built by the user, and the tasks that replace them without."""
 
 BUILT_FILE = "tiny-imagenet-vgg"  # the features that they need
 
@@ -39,7 +39,7 @@ TASKS = tuple(name for name in PAPER if name not in STAND_INS)
 """Those that come with the package."""
 
 STARTS = ("uniform", "normal:0.1")
-"""Where learning starts: as in Algorithm 1 (the task's own range), and as in the authors' later code."""
+"""The starts: as in Algorithm 1 (the task's own range), and as in the authors' later code."""
 
 TEACHERS = ("cooperative", "adversarial")
 OF_EVERY_KIND = ("cooperative", "random", "adversarial", "switching")
@@ -48,7 +48,7 @@ STEP_SIZES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 RATIONALITIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of a sweep, times the task's β
 RANDOM_METHODS = ("batch", "imt", "ital")
 BEYOND = ("batch", "imt", "ital", "ital-safe", "ital-full", "ital-adaptive", *learners.CONTROLS)
-BY_LOSS = ("imt", "ital")  # methods that a teacher's idea of its target's loss changes
+BY_LOSS = ("imt", "ital")  # methods that depend on the loss that a teacher assumes for its target
 NEURAL = "mnist-mlp"
 NEURAL_LR = 0.05
 
@@ -56,9 +56,9 @@ NEURAL_LR = 0.05
 class Scale(NamedTuple):
     """How much is computed.
 
-    ``random`` are the tasks that a random teacher teaches too, ``theory`` those of the theory panel, ``sweeps`` those
-    where every method is tuned, ``beyond`` those of what the paper does not have, with their teachers; ``eval_every``
-    spaces the slow exams of a quick run; ``equations`` are the number in an exam, None for the tasks' own.
+    ``random`` are the tasks with a random teacher, ``theory`` those of the theory panel, ``sweeps`` those where every
+    method is tuned, ``beyond`` those beyond the paper, with their teachers. ``eval_every`` is the number of steps
+    between the slow exams of a quick run. ``equations`` is the number of equations in an exam, None for the default.
     """
 
     quick: bool
@@ -77,7 +77,7 @@ class Scale(NamedTuple):
 
     @property
     def note(self) -> str:
-        """What every figure of a quick run says."""
+        """The label of every figure of a quick run."""
         return f"quick run: {self.seeds} seeds, {self.steps} steps" if self.quick else ""
 
 
@@ -112,19 +112,19 @@ QUICK = Scale(
 
 
 class Condition(NamedTuple):
-    """One experiment's place: where learning started, on which task, with which teacher."""
+    """The condition of an experiment: its start, task and teacher."""
 
     start: str
     task: str
     teacher: str
 
     def folder(self, out: Path) -> Path:
-        """The ``--out`` of its run: results from the paper's start lie in OUT itself."""
+        """The ``--out`` folder of its run; results from the paper's start are in OUT itself."""
         return out if self.start == STARTS[0] else out / self.start.replace(":", "-")
 
     @property
     def title(self) -> str:
-        """In words."""
+        """The condition in words."""
         return f"{self.task}, {self.teacher} teacher, {self.start} start"
 
 
@@ -135,7 +135,7 @@ def conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
 
 
 def settings(condition: Condition, scale: Scale) -> Settings:
-    """The settings of an experiment. Controls go with the cooperative teacher, and at full scale with all."""
+    """The settings of an experiment. Controls run with the cooperative teacher, and at full scale with all."""
     methods: tuple[str, ...] = learners.PAPER
     if condition.teacher == "cooperative" or not scale.quick:
         methods += learners.CONTROLS
@@ -154,7 +154,7 @@ def settings(condition: Condition, scale: Scale) -> Settings:
 
 
 def task_of(made: Settings) -> Task:
-    """The task of an experiment; its data are read once."""
+    """The task of an experiment; its data are read only once."""
     return _task(made.task, made.teacher_loss, made.equations)
 
 
@@ -164,37 +164,37 @@ def _task(name: str, teacher_loss: str | None, equations: int | None) -> Task:
 
 
 def identity(task: Task) -> dict[str, Any]:
-    """What tells results of a task from those of another variant of it, or of other data."""
+    """The identity of a task's results: it differs between variants of the task and between data sets."""
     named = {name: task.settings[name] for name in ("teacher_loss", "equations") if name in task.settings}
     return {"data_version": task.data_version, **named}
 
 
 def is_equation(task: str) -> bool:
-    """Whether a task is about equations."""
+    """Whether a task teaches equations."""
     return task.startswith("equation-")
 
 
 def zero_loss_conditions(names: Sequence[str]) -> list[Condition]:
-    """The experiments that are repeated with a teacher who takes the loss of its target for zero."""
+    """The experiments that are repeated with a teacher that assumes zero loss for its target."""
     return [Condition(STARTS[0], task, teacher) for task in names if is_equation(task) for teacher in TEACHERS]
 
 
 def zero_loss_settings(condition: Condition, scale: Scale) -> Settings:
-    """As in the paper's experiments, measured at the start and at the end alone: exams are slow."""
+    """The settings of the paper's experiments, measured only at the start and at the end: exams are slow."""
     own = settings(condition, scale)
     return replace(own, methods=BY_LOSS, teacher_loss="zero", eval_every=scale.steps)
 
 
 def beyond_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
-    """What the paper does not have: learners that find out about their teacher, teachers that change, a network."""
+    """Experiments beyond the paper: learners that infer what their teacher is like, changing teachers, a network."""
     taught = [task for task in scale.beyond if task in names or task == NEURAL]
     return [Condition(STARTS[0], task, teacher) for task in taught for teacher in scale.beyond[task]]
 
 
 def beyond_settings(condition: Condition, scale: Scale) -> Settings:
-    """As in the paper's experiments, with other methods; a network needs longer steps.
+    """The settings of the paper's experiments with other methods; a network needs longer steps.
 
-    A quick run has the controls with the network alone: it has them in the paper's experiments already.
+    A quick run adds the controls only for the network: the paper's experiments include them already.
     """
     left_out = learners.CONTROLS if scale.quick and condition.task != NEURAL else ()
     methods = tuple(method for method in BEYOND if method not in left_out)
@@ -202,7 +202,7 @@ def beyond_settings(condition: Condition, scale: Scale) -> Settings:
 
 
 def sweep_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
-    """The experiments in which every method is tuned: from the small start, where nothing hides how near one gets."""
+    """The experiments in which every method is tuned, from the small start: it shows small distances best."""
     return [Condition(STARTS[1], task, "cooperative") for task in names if task in scale.sweeps]
 
 
@@ -212,7 +212,7 @@ def left_out() -> list[str]:
 
 
 def chosen(names: Sequence[str]) -> list[str]:
-    """The tasks asked for; if none is, those of the paper that can be made here. Refuses what cannot be made."""
+    """The requested tasks, by default all of the paper's that can be made here. Raises if a task cannot be made."""
     for name in names:
         if name not in tasks.REGISTRY:
             raise InputError(nearest("task", name, tasks.REGISTRY))
@@ -224,7 +224,7 @@ def chosen(names: Sequence[str]) -> list[str]:
 
 
 def seconds(condition: Condition, scale: Scale) -> float:
-    """About how long an experiment takes on two cores, to weigh it in the progress display."""
+    """Estimated duration of an experiment on two cores, its weight in the progress display."""
     kinds = {"tiny": 9e-5, "irl": 6e-5, "equation": 6e-5, "mnist": 2e-5, "cifar10": 2e-5}
     each = 4e-4 if condition.task == NEURAL else kinds.get(condition.task.partition("-")[0], 3e-6)
     made = settings(condition, scale)

@@ -1,4 +1,4 @@
-"""The report as data: sections of blocks, from which the page is made and which is stored as text beside it."""
+"""The report as data: sections of blocks, stored as JSON and rendered as a page."""
 
 import json
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ from ital.statistics import number
 FORMAT = 1
 TITLE = "Iterative Teacher-Aware Learning, reproduced"
 LEAD = (
-    "Every figure and table of the paper, measured again, beside what the paper says of them. Each claim is judged by "
+    "Every figure and table of the paper, measured again and compared with the paper's claims. Each claim is judged by "
     "a rule that the data could have failed."
 )
-FILES = ("main", "controls", "theorem", "sharpness", "random")  # figures that are written as files, too
+FILES = ("main", "controls", "theorem", "sharpness", "random")  # figures that are also written as files
 
 
 def build(context: Context) -> dict[str, Any]:
-    """Every section that has something to show."""
+    """Build every section that has something to show."""
     sections = [section(part.title, part.id, part.build(context)) for part in all_sections()]
     return {
         "format": FORMAT,
@@ -38,27 +38,27 @@ def build(context: Context) -> dict[str, Any]:
 
 
 def scale_in_words(scale: Scale) -> str:
-    """How much was computed."""
+    """The scale of the run in words."""
     return f"{scale.seeds} seeds, {scale.steps} steps"
 
 
 def under_way(tasks: Sequence[str]) -> str:
-    """What a reader of an unfinished report must know."""
+    """The banner of an unfinished report."""
     return f"Still computing: {', '.join(tasks)}. Reload this page to see more." if tasks else ""
 
 
 def warning(scale: Scale) -> str:
-    """What a reader of a quick report must know."""
+    """The banner of a quick report."""
     if not scale.quick:
         return ""
     return (
-        f"Quick run: {scale.seeds} seeds and {scale.steps} steps instead of 20 and 2000. It shows the shape of things. "
-        "Verdicts may change in the full run, which is: ital reproduce."
+        f"Quick run: {scale.seeds} seeds and {scale.steps} steps instead of 20 and 2000. It shows the general picture. "
+        "Verdicts may change in the full run: ital reproduce."
     )
 
 
 def publish(report: dict[str, Any], out: Path, *, files: bool = True) -> Path:
-    """Writes OUT/report.json, OUT/index.html and, with ``files``, some figures; returns the page's path."""
+    """Write OUT/report.json, OUT/index.html and, with ``files``, some figures; return the page's path."""
     write(out / "report.json", dump(report).encode())
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
@@ -71,12 +71,12 @@ def publish(report: dict[str, Any], out: Path, *, files: bool = True) -> Path:
 
 
 def page(report: dict[str, Any]) -> str:
-    """The report as one page that needs no other file."""
+    """The report as one self-contained page."""
     return as_page(TITLE, report["sections"], lead=LEAD, banner=report["warning"], version=report["version"])
 
 
 def dump(report: dict[str, Any]) -> str:
-    """A report as text, a line per section, so that two of them can be compared."""
+    """A report as JSON text with one line per section, so that two reports can be compared."""
 
     def plain(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -87,26 +87,26 @@ def dump(report: dict[str, Any]) -> str:
 
 
 def load(file: Path) -> dict[str, Any]:
-    """A stored report; refuses what is none."""
+    """Read a stored report; raise if the file is not one."""
     try:
         report = json.loads(file.read_text("utf-8"))
         if report["format"] != FORMAT:
-            raise InputError(f"{file} is a report of another format: make it again with ital reproduce")
+            raise InputError(f"{file} is a report in another format: make it again with ital reproduce")
     except OSError:
-        raise InputError(f"there is no report {file}: ital reproduce makes one") from None
+        raise InputError(f"there is no report {file}: make one with ital reproduce") from None
     except (ValueError, KeyError, TypeError):
         raise InputError(f"{file} is not a report of ital reproduce") from None
     return report
 
 
 def claims(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of the claims, as they are in the report."""
+    """The rows of the claims, as in the report."""
     blocks = [block for section in report["sections"] for block in section["blocks"]]
     return next((block["rows"] for block in blocks if block["kind"] == "claims"), [])
 
 
 def markdown(report: dict[str, Any]) -> str:
-    """The claims as a short table for a README, every number as it is in the report."""
+    """The claims as a short table for a README, with every number as in the report."""
     starts = [f"{start} start" for start in STARTS]
     lines = [
         f"{'A quick run' if report['quick'] else 'The full run'}: {report['scale']}. In how many places each claim "

@@ -1,4 +1,4 @@
-"""The simulated arms of the human study: bars and curves, labelled as what they are."""
+"""The simulated arms of the human study: bars and curves, labelled as simulated."""
 
 import json
 from pathlib import Path
@@ -14,13 +14,13 @@ FORMAT = 2  # of what is kept
 
 
 class SimulatedStudy(NamedTuple):
-    """What the simulated participants brought.
+    """The results of the simulated participants.
 
     ``maps`` are panels of the study's maps. ``tests`` compare machine-taught ITAL with IMT, a row per map and outcome;
-    ``means`` are those of every arm, map and outcome, and ``titles`` say what the outcomes are. ``random`` has what
-    each robot of a random teacher learned, ``control`` compares ITAL with steps of the same length over all maps,
+    ``means`` are those of every arm, map and outcome, and ``titles`` name the outcomes. ``random`` holds what each
+    robot of a random teacher learned, ``control`` compares ITAL with steps of the same length over all maps,
     ``curves`` are means and standard errors at every step, ``references`` the reward of the true policy on each map,
-    ``paths`` how far the robots of each arm went in all.
+    ``paths`` the total path length of the robots of each arm.
     """
 
     participants: int
@@ -40,9 +40,9 @@ NUMBERS = tuple(name for name in SimulatedStudy._fields if name != "participants
 
 
 def simulate(out: Path, participants: int, note: str) -> SimulatedStudy:
-    """Machine and random teachers in the place of people, analysed as people's data would be; kept in OUT/study.
+    """Simulate machine and random teachers instead of people, analyse them like people's data, and store OUT/study.
 
-    What is there from the same configuration and number of participants is not computed again.
+    Results of the same configuration and number of participants are not computed again.
     """
     settings = study.load_config()
     folder = out / "study"
@@ -50,7 +50,7 @@ def simulate(out: Path, participants: int, note: str) -> SimulatedStudy:
     done = folder / "reproduce.json"
     if not _same(done, made_with) or not all((folder / f"{name}.png").exists() for name in FIGURES):
         teachers = [study.teacher(name, default=settings.beta) for name in ("machine", "random")]
-        with jax.default_device(jax.devices("cpu")[0]):  # thousands of tiny steps: a GPU takes ten times as long
+        with jax.default_device(jax.devices("cpu")[0]):  # thousands of tiny steps: a GPU would take ten times as long
             table = study.simulate(settings, participants, teachers)
             analysed = study.analyze(study.StudyData(settings, table))
         folder.mkdir(parents=True, exist_ok=True)

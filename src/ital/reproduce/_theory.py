@@ -1,4 +1,4 @@
-"""The theory panel: where Theorem 1 applies, what it promises for large β, and how sharp q is at the start."""
+"""The theory panel: where Theorem 1 applies, its promise for large β, and the sharpness of q at the start."""
 
 import functools
 from typing import Any
@@ -18,7 +18,7 @@ from ital.teaching import LaneNumbers, Numbers, Program, Run, Session, at_start,
 
 LR, BATCH = 1e-3, 20
 RUN = 2000  # steps of the runs that the corollary is about, whatever the scale
-VERSION = 2  # of a panel: raised whenever it holds something else
+VERSION = 2  # version of a stored panel: raised whenever its content changes
 MULTIPLES = (0.01, 0.1, 1.0, 3.0)  # of the task's β, for learners taught with diagnostics
 GUARANTEE = tuple(float(10**power) for power in np.arange(0, 12.01, 0.5))  # β of the numerical illustration
 SHARPNESS = tuple(float(10**power) for power in np.arange(1, 8.01, 0.25))
@@ -40,8 +40,8 @@ def _only_lane(numbers: Numbers) -> Numbers:
 def _promised(program: Program, numbers: Numbers, starts: Params, keys: Array, betas: Array) -> dict[str, Array]:
     """Theorem 1 at sampled ν between a start and ν*, one seed each: conditions, and improvement at every β.
 
-    ν′ − ν̂ is written as (1−q_c) times a direction that stays of one size however small 1−q_c is, so that an
-    improvement is told from none even where the step itself is below any floating-point number.
+    ν′ − ν̂ is written as (1−q_c) times a direction whose length does not depend on 1−q_c. So an improvement can be
+    recognised even if the step itself is too small for a floating-point number.
     """
 
     def of_seed(world: World, start: Params, key: PRNGKeyArray, lane: LaneNumbers) -> dict[str, Array]:
@@ -61,7 +61,7 @@ def _promised(program: Program, numbers: Numbers, starts: Params, keys: Array, b
 
         def improved(beta: Array) -> Array:
             weights = jnp.exp(beta * (volumes - jnp.max(volumes)))
-            rest = jnp.sum(jnp.where(is_chosen, 0.0, weights)) / jnp.sum(weights)  # 1 − q_c, however small
+            rest = jnp.sum(jnp.where(is_chosen, 0.0, weights)) / jnp.sum(weights)  # 1 − q_c, accurate even if tiny
             others = jax.nn.softmax(jnp.where(is_chosen, -jnp.inf, beta * (volumes - runner_up)))
             direction = is_chosen - others
             length = 2 * beta * lr**2 * rest
@@ -75,7 +75,7 @@ def _promised(program: Program, numbers: Numbers, starts: Params, keys: Array, b
 
 
 def guarantee(name: str, start: str | None, *, seeds: int, batches: int) -> dict[str, Any]:
-    """How often the aware step beats the naive one, over β, where the conditions of Theorem 1 hold and where not."""
+    """How often the aware step beats the naive one at each β, where the conditions of Theorem 1 hold and where not."""
     session = _session(name, start, seeds)
     keys = jax.random.split(_random.key(7), (batches, seeds))[:, np.arange(len(session.numbers.seeds)) % seeds]
     sampled = _promised(session.program, session.numbers, session.starts, keys, jnp.asarray(GUARANTEE))
@@ -90,8 +90,8 @@ def guarantee(name: str, start: str | None, *, seeds: int, batches: int) -> dict
 
 
 def taught(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str, Any]:
-    """Learners of several β, all taught with diagnostics: on what share of their steps the conditions held, and on
-    what share their step beat the naive one.
+    """Teach learners of several β with diagnostics: the share of steps on which the conditions held, and the share
+    on which their step beat the naive one.
     """
     task = tasks.make(name)._replace(exam=None)
     betas = [multiple * float(task.beta) for multiple in MULTIPLES]
@@ -134,7 +134,7 @@ def sharpness(name: str, start: str | None, *, seeds: int) -> dict[str, Any]:
 
 
 def panel(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str, Any]:
-    """Everything above for one task and one start, and what the corollary assumes: monotonicity and its premises."""
+    """The whole panel for one task and one start, with the corollary's assumptions: monotonicity and its premises."""
     task = tasks.make(name)
     if start is not None:
         task = task._replace(init=Init.parse(start))

@@ -1,4 +1,4 @@
-"""Does all the work of ``ital reproduce``: what is missing is computed, then everything is judged and shown."""
+"""The work of ``ital reproduce``: compute what is missing, judge the claims, write the report."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 REPORT_SECONDS = 10.0
 SECONDS_BETWEEN_REPORTS = 20.0
-REPORTING = 0.2  # of the time at most, while the work is under way
+REPORTING = 0.2  # largest share of the time to spend on reports while jobs run
 
 
 def reproduce(
@@ -40,28 +40,28 @@ def reproduce(
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Path:
-    """Computes what is missing of the paper's experiments, judges its claims and writes ``OUT/index.html``.
+    """Compute the missing experiments of the paper, judge its claims and write ``OUT/index.html``.
 
     Args:
-        names: the tasks to compute, any that are registered (default: those of the paper, without the ones whose
-            features the user has not built); the report shows whatever else is there already.
-        quick: take few seeds and steps, in a folder of their own.
+        names: registered tasks to compute (default: those of the paper, without those whose features the user has
+            not built). The report also shows all earlier results in the folder.
+        quick: use few seeds and steps, in a separate folder.
         out: the folder for results.
-        report_only: compute nothing, and make the report of what is there.
-        workers: number of processes that share the tasks; 0 for this process alone, None for as many as cores and
-            memory bear. Processes import the main module of a program again, so a script of your own needs its
+        report_only: compute nothing, and make the report from existing results.
+        workers: number of worker processes that share the tasks; 0 for this process alone, None for as many as cores
+            and memory allow. Workers import the main module again, so a script of your own needs
             ``if __name__ == "__main__":``.
         equations: number of equations in an exam of the equation tasks (default: the tasks' own).
-        platform: where the workers compute, cpu or gpu (default: as JAX finds it).
-        progress: show a progress display.
-        say: is told in a line what happens.
+        platform: the platform of the workers, cpu or gpu (default: JAX's own choice).
+        progress: whether to show a progress display.
+        say: called with a line about each event.
 
     Returns:
-        The path of the report, which exists as soon as the first experiment is done and fills up from then on.
+        The path of the report. It exists as soon as the first experiment is done, and is updated from then on.
 
     Raises:
-        InputError: a task is unknown or needs files that are not there, ``workers`` is negative, or there are no
-            results to report, or the folder cannot be written to.
+        InputError: a task is unknown or its files are missing, ``workers`` is negative, there are no results to
+            report, or the folder cannot be written to.
 
     """
     scale = (QUICK if quick else FULL)._replace(equations=equations)
@@ -71,10 +71,10 @@ def reproduce(
     check_writable(out)
     wanted = [] if report_only else _plan.chosen(names)
     if equations is not None:
-        tasks.make("equation-40", equations=equations)  # refuses a wrong number before anything is computed
+        tasks.make("equation-40", equations=equations)  # raises for an invalid number before anything is computed
     for missing in _plan.left_out() if not names and not report_only else ():
         instead = _plan.STAND_INS[missing]
-        say(f"{missing} needs features that the user builds, and is left out: {instead} stands for it.")
+        say(f"{missing} needs features that you have to build, and is skipped: {instead} replaces it.")
     jobs = _jobs.planned(wanted, scale, everything=bool(wanted) and not names)
     if workers is None:
         workers = _processes.number_for(len({job.condition.task for job in jobs}))
@@ -90,7 +90,7 @@ def reproduce(
                 left.remove(event.job)
                 if len(left) == len(jobs) - 1:
                     say(f"first figure: {out / event.job.figure}")
-                    say(f"report: {report.update(left)} fills up from now on: reload it to see more")
+                    say(f"report: {report.update(left)} is updated as results come in: reload it to see more")
                 elif left:
                     report.update_if_due(left)
         tell("report", REPORT_SECONDS, 0.0)
@@ -98,19 +98,19 @@ def reproduce(
 
 
 class _Report:
-    """The report of a folder, made again as results come in."""
+    """The report of a folder, updated as results come in."""
 
     def __init__(self, scale: Scale, out: Path, *, computing: bool) -> None:
         self.scale, self.out, self.computing = scale, out, computing
         self.began, self.due = time.monotonic(), 0.0
 
     def update(self, left: Sequence[_jobs.Job]) -> Path:
-        """Judges what is there and writes the page, which names what is left."""
+        """Judge the results so far and write the page, which lists the tasks that are left."""
         scale, out, began = self.scale, self.out, time.monotonic()
         data = collect(scale, out)
         if not self.computing and not data.experiments and not data.others:
             raise InputError(f"there are no results of a {'quick' if scale.quick else 'full'} run in {out}")
-        with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far off
+        with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far away
             findings = _claims.judge_all(data)
             took = time.monotonic() - self.began if self.computing else None
             pending = tuple(dict.fromkeys(job.condition.task for job in left))
@@ -121,13 +121,13 @@ class _Report:
         return page
 
     def update_if_due(self, left: Sequence[_jobs.Job]) -> None:
-        """Makes the page again if the last one is old enough."""
+        """Update the page if the last one is old enough."""
         if time.monotonic() > self.due:
             self.update(left)
 
 
 def collect(scale: Scale, out: Path) -> Data:
-    """Everything in a folder that was made at this scale: experiments, theory, study; and runs of other tasks."""
+    """Read all results of this scale in a folder: experiments, theory, study, and runs of other tasks."""
     experiments = [
         _finished(condition, _plan.settings(condition, scale), condition.folder(out))
         for condition in _plan.conditions(_plan.PAPER, scale)
@@ -176,7 +176,7 @@ def other_runs(out: Path) -> list[Evidence]:
 
 
 def _grid(condition: Condition, scale: Scale, out: Path) -> "xr.Dataset | None":
-    """A sweep of this scale, if it is there."""
+    """The sweep of this scale, or None if there is none."""
     try:
         grid = load_curves(condition.folder(out) / condition.task / condition.teacher / "sweep.nc")
         made_with = {"steps": scale.steps, **_plan.identity(_plan.task_of(_plan.settings(condition, scale)))}
@@ -186,7 +186,7 @@ def _grid(condition: Condition, scale: Scale, out: Path) -> "xr.Dataset | None":
 
 
 def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence | None:
-    """A finished experiment of these settings, cut to its methods and seeds; None if it is not there or not whole."""
+    """The finished experiment with these settings, reduced to its methods and seeds; None if missing or incomplete."""
     file = folder / condition.task / condition.teacher / "curves.nc"
     if not file.exists():
         return None
@@ -208,7 +208,7 @@ def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence 
             "init": wanted.init or str(task.init),
             **_plan.identity(task),
         }
-    except InputError:  # its features are on another machine; its stand-in is measured and drawn alike
+    except InputError:  # its features are on another machine; the task that replaces it has the same metrics and panels
         if condition.task not in _plan.STAND_INS:
             return None
         stand_in = _plan.task_of(replace(wanted, task=_plan.STAND_INS[condition.task]))

@@ -1,4 +1,4 @@
-"""The analysis of a study: arms, what was learned in each, tests of robots against each other, learning curves."""
+"""The analysis of a study: arms, outcomes of each arm, tests between robots, learning curves."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 ALL_MAPS = "all"  # a participant's mean over maps
 CURVES = ("distance", "policy_tv", "reward")
 CLAIMED = {"distance_last": "distance", "policy_tv_last": "policy", "reward": "reward"}
-"""Outcomes of the paper's claim, ITAL over IMT on every map, and what its measures are called."""
+"""Outcomes of the paper's claim (ITAL over IMT on every map) with the names of the measures."""
 LABELS = {"aware": "ITAL", ADAPTIVE: "ITAL adaptive", "naive": "IMT", MATCHED: "IMT, matched steps"}
 Arm = tuple[str, str]  # teacher and learner
 CONTRASTS = (("aware", "naive"), ("aware", MATCHED), (ADAPTIVE, "naive"), (ADAPTIVE, "aware"))
 
 
 class Measure(NamedTuple):
-    """How an outcome is shown. For all of them more is better.
+    """How an outcome is shown. For all outcomes, more is better.
 
     Attributes:
         title: Title of a figure.
@@ -39,7 +39,7 @@ class Measure(NamedTuple):
 
 
 def measures(steps: int) -> dict[str, Measure]:
-    """The outcomes of a robot: decreases of distances after the first and the last step, final reward and its gain.
+    """List the outcomes of a robot: decreases of distances after the first and last steps, final reward and its gain.
 
     Args:
         steps: Number of steps of a robot on a map.
@@ -95,8 +95,8 @@ class Analysis(NamedTuple):
 def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], None] = lambda done: None) -> Analysis:
     """Analyse a study.
 
-    The machine and random arms that the table lacks, and the matched-step control, are simulated on the same maps,
-    starts and arrows that the participants had.
+    If the table lacks the machine and random arms, they are simulated with the same maps, starts and arrows as the
+    participants' arms. So is the matched-step control.
 
     Args:
         study: Configuration and step table.
@@ -138,8 +138,8 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
         notes.insert(0, "No person took part: programs chose every arrow. The human arms are empty.")
     if "human" in taught_by:
         notes.append(
-            "The machine and random arms are simulated on the same maps, starts and arrows that the participants had. "
-            "The control of the human arm gets the arrows that people chose for the aware robot."
+            "The machine and random arms are simulated with the participants' maps, starts and arrows. "
+            "The control of the human arm sees the arrows that people chose for the aware robot."
         )
     return Analysis(
         config=config,
@@ -159,7 +159,7 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
 
 
 def _whose(steps: "pd.DataFrame", mode: str | None) -> tuple[str, "pd.DataFrame", list[str]]:
-    """The rows of one mode, and a note on those of others."""
+    """The rows of one mode, and a note about rows of other modes."""
     modes = list(dict.fromkeys(steps["mode"]))
     if mode is None:
         mode = next((name for name in ("live", "simulated") if name in modes), None)
@@ -174,7 +174,7 @@ def _whose(steps: "pd.DataFrame", mode: str | None) -> tuple[str, "pd.DataFrame"
 
 
 def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", list[str]]:
-    """The rows of usable participants who taught every robot all steps of every map.
+    """Select the rows of usable participants who taught every robot all steps of every map.
 
     Args:
         config: The study.
@@ -209,9 +209,9 @@ def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", lis
 
 
 def _replays(config: Config, rules: StudyRules, steps: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame", float]:
-    """Every choice shown again to the robot it was made for, as a check; people's choices to the control as well.
+    """Replay every choice to the robot it was made for, as a check, and people's choices to the control.
 
-    The control gets what people chose for the aware robot: nobody has taught the control itself.
+    The control sees what people chose for the aware robot, because nobody taught the control itself.
     """
     import pandas as pd
 
@@ -241,14 +241,14 @@ def _replays(config: Config, rules: StudyRules, steps: "pd.DataFrame") -> tuple[
 
 
 def _paths(heads: "pd.DataFrame", learner: str, length: np.ndarray) -> "pd.DataFrame":
-    """How far each robot went in all, step lengths added up."""
+    """The path length of each robot: the sum of its step lengths."""
     start = heads["distance_before"].to_numpy()
     robots = heads[["teacher", "map", "participant"]].reset_index(drop=True)
     return robots.assign(learner=learner, path=length.sum(axis=-1, dtype=float), start=start)
 
 
 def _lacking(simulated: "pd.DataFrame", steps: "pd.DataFrame") -> "pd.Series":
-    """Which simulated rows a table lacks: teachers who are not in it, and the control of each who is."""
+    """The simulated rows that a table lacks: those of missing teachers, and the control of each teacher in it."""
     import pandas as pd
 
     key = ["teacher", "participant"]
@@ -267,7 +267,7 @@ def _paths_of(ran: _arms.ArmsRun) -> "pd.DataFrame":
 
 
 def agreement_of(steps: "pd.DataFrame") -> dict[Arm, float]:
-    """How often participants chose what the machine would have chosen, per teacher and learner."""
+    """How often participants chose what the machine would have chosen, by teacher and learner."""
     same = steps.assign(same=steps["choice"] == steps["machine_choice"])
     shares = same.groupby(["teacher", "learner"])["same"].mean().reset_index()
     return {(row["teacher"], row["learner"]): float(row["same"]) for row in shares.to_dict("records")}
@@ -301,7 +301,7 @@ def summarise(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
 
 
 def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
-    """Which arms are compared, where a study has them: for every teacher aware robots with naive ones and with the
+    """The arms to compare, if a study has them: for every teacher, aware robots with naive ones and with the
     control, adaptive ones with naive and aware ones; then the aware, and the adaptive, robots of every teacher with
     those of the machine and of the random teacher.
     """
@@ -320,8 +320,8 @@ def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
 def compare(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
     """Paired tests of all contrasts, for every outcome and map; teachers are paired where participants had both.
 
-    Holm's adjustment is over the maps, for each contrast and outcome by itself: an arm more changes no family. The
-    mean over maps is one test of its own and needs none.
+    Holm's adjustment is over the maps, separately for each contrast and outcome, so another arm changes no family of
+    tests. The mean over maps is a single test and needs no adjustment.
     """
     import pandas as pd
 

@@ -1,4 +1,4 @@
-"""Simulated participants in this process: arms whose learners share a rule are lanes of one compiled program.
+"""Simulated participants in this process. Arms whose learners share a rule are lanes of one compiled program.
 
 An arm is a teacher with a learner. Teachers are numbers: the choice is argmaxᵢ(ρ·TVᵢ + noise·Gumbelᵢ), which is the
 machine's pick for ρ = 1 without noise, a draw ∝ exp(ρ·TV) with noise, and a random arrow for ρ = 0.
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MATCHED = "imt-matched"
-"""The control: steps along the naive robot's gradient that are as long as the aware robot's would be."""
+"""The control: steps along the naive robot's gradient, each as long as the aware robot's step would be."""
 
-LANES = 128  # lanes side by side; a fixed number, so that no result depends on how many there are
+LANES = 128  # lanes per call; a fixed number, so that no result depends on the number of lanes
 
 
 class ArmTeacher(NamedTuple):
-    """A simulated participant's way to choose: argmaxᵢ(ρ·TVᵢ + noise·Gumbelᵢ).
+    """How a simulated participant chooses: argmaxᵢ(ρ·TVᵢ + noise·Gumbelᵢ).
 
     Attributes:
         name: Name of the teacher in tables.
         rationality: ρ.
-        noise: 1 for a random choice, 0 for a certain one.
+        noise: 1 for a random choice, 0 for a deterministic one.
     """
 
     name: str
@@ -47,7 +47,7 @@ class ArmTeacher(NamedTuple):
 
 
 def teacher(name: str, rationality: float | None = None, *, default: float) -> ArmTeacher:
-    """A simulated participant by name.
+    """Make a simulated participant from its name.
 
     Args:
         name: ``machine``, ``random``, ``boltzmann`` or ``boltzmann:RHO``.
@@ -58,13 +58,13 @@ def teacher(name: str, rationality: float | None = None, *, default: float) -> A
         The teacher.
 
     Raises:
-        InputError: There is no such teacher, or ρ is not a finite number or goes with another teacher.
+        InputError: There is no such teacher, ρ is not a finite number, or the teacher takes no ρ.
     """
     kind, _, rho = name.partition(":")
     if kind not in ("machine", "random", "boltzmann") or (rho and kind != "boltzmann"):
         raise InputError(f"teacher must be machine, random, boltzmann or boltzmann:RHO, not {name!r}")
     if rationality is not None and (rho or kind != "boltzmann"):
-        raise InputError(f"a rationality goes with teacher boltzmann alone, not with {name!r}")
+        raise InputError(f"a rationality needs the plain teacher boltzmann, not {name!r}")
     try:
         value = float(rho) if rho else default if rationality is None else float(rationality)
     except ValueError:
@@ -105,15 +105,15 @@ def run(
     rules: StudyRules | None = None,
     show: Callable[[int], None] = lambda done: None,
 ) -> ArmsRun:
-    """Let every participant teach every learner on every map, once for each teacher.
+    """Let every participant teach every learner on every map, once per teacher.
 
     Args:
         config: The study.
         participants: Number of participants (1, 2, …), or their numbers.
         teachers: How they choose.
         learners: The study's learners if None; any others and :data:`MATCHED` are allowed.
-        rules: Rules of the study, if they are made already.
-        show: Called with the number of participants that are done.
+        rules: Rules of the study, if they exist already.
+        show: Called with the number of participants that have finished.
 
     Returns:
         Choices, beliefs and measures of all arms.
@@ -143,7 +143,7 @@ def run(
 def _run_all(
     rules: StudyRules, lanes: Sequence[ArmLane], learners: Sequence[str], show: Callable[[int], None] = lambda n: None
 ) -> Trace:
-    """The compiled programs on all lanes, one for each rule that learners share; traces in the order of the lanes."""
+    """Run the compiled programs, one per rule, on all lanes; return traces in the order of the lanes."""
     of_rule: dict[Any, list[int]] = {}
     for i, learner in enumerate(learners):
         of_rule.setdefault(_robot(rules, learner).rule, []).append(i)
@@ -159,7 +159,7 @@ def _run_all(
 
 
 def _run_some(rules: StudyRules, rule: Any, lanes: Sequence[ArmLane]) -> Trace:
-    """The compiled program on a few lanes, filled up and cut back."""
+    """Run the compiled program on a few lanes: pad them, run, and cut the padding off."""
     config = rules.config
     numbers = (np.float32(config.lr), np.float32(config.start), np.uint32(config.seed))
     padded = [*lanes, *itertools.repeat(lanes[-1], LANES - len(lanes))]
@@ -169,9 +169,9 @@ def _run_some(rules: StudyRules, rule: Any, lanes: Sequence[ArmLane]) -> Trace:
 
 
 def _robot(rules: StudyRules, learner: str) -> Learner:
-    """The robot that a learner's steps come from: the control's are as long as the aware one's."""
+    """The robot that determines a learner's step lengths: for the control, the aware robot."""
     if learner != MATCHED and learner not in rules.robots:
-        raise InputError(f"there is no learner {learner!r}: there are {', '.join(rules.robots)} and {MATCHED}")
+        raise InputError(f"unknown learner {learner!r}: choose from {', '.join(rules.robots)} and {MATCHED}")
     return rules.robots["aware" if learner == MATCHED else learner]
 
 
@@ -187,7 +187,7 @@ def _lane(
         cumulative=truth.cumulative,
         rationality=np.float32(teacher.rationality),
         noise=np.float32(teacher.noise),
-        # Robots are taught apart: a random teacher draws for each by itself.
+        # Each robot is taught separately: a random teacher draws separately for each.
         stream=np.uint32(_world.map_code(f"{teacher.name} {learner}")),
         settings=_robot(rules, learner).settings,
         matched=np.bool_(learner == MATCHED),
@@ -196,7 +196,7 @@ def _lane(
 
 
 class Taught(NamedTuple):
-    """Choices that somebody made: a participant's on one map, for all steps."""
+    """The choices of a participant on one map, for all steps."""
 
     number: int
     map: str
@@ -204,7 +204,7 @@ class Taught(NamedTuple):
 
 
 class Replayed(NamedTuple):
-    """What the choices make of a robot: axes (which, step); ``measures`` begin with step 0."""
+    """A robot after the choices: axes (which, step); ``measures`` begin with step 0."""
 
     length: np.ndarray
     measures: dict[str, np.ndarray]
@@ -216,7 +216,7 @@ def replay(rules: StudyRules, taught: Sequence[Taught], learner: str) -> Replaye
     Args:
         rules: Rules of the study.
         taught: The choices.
-        learner: Any learner, also another than the choices were made for, or :data:`MATCHED`.
+        learner: Any learner, not only the one that the choices were made for, or :data:`MATCHED`.
 
     Returns:
         Lengths of the steps, and measures after each.
@@ -235,7 +235,7 @@ def replay(rules: StudyRules, taught: Sequence[Taught], learner: str) -> Replaye
 def simulate(
     config: Config, participants: int | Sequence[int], teachers: Sequence[ArmTeacher], **options: Any
 ) -> "pd.DataFrame":
-    """The step table of simulated participants.
+    """Simulate participants and return their step table.
 
     Args:
         config: The study.
@@ -253,7 +253,7 @@ def simulate(
 
 
 def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
-    """The rows of simulated participants.
+    """Make the rows of simulated participants.
 
     Args:
         config: The study.
@@ -266,7 +266,7 @@ def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
 
     numbers, maps, arms, trace, measures = run
     shape, taught = trace.choice.shape, [learner for _, learner in arms]
-    # A robot that the study itself does not have is simulated as if it had.
+    # A robot that the study does not include is simulated as if it did.
     learners = tuple(learner for learner in (*LEARNERS, ADAPTIVE) if learner in (*config.learners, *taught))
     orders = [order_of(number, len(maps), learners) for number in numbers]
     arrows = np.stack([trace.arrows.cells, trace.arrows.actions], axis=-1)
@@ -274,7 +274,7 @@ def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
     robot = [[_places(order, i, learners, taught) for i in range(shape[1])] for order in orders]
 
     def along(values: Sequence[Any], *axes: int) -> np.ndarray:
-        """Values that differ along some axes, as a column."""
+        """Values that vary along some axes, as a column."""
         array = np.asarray(values, object if isinstance(values[0], str) else None)
         return np.broadcast_to(np.expand_dims(array, [a for a in range(4) if a not in axes]), shape).ravel()
 
@@ -313,12 +313,12 @@ def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
 
 
 def _places(order: str, map_index: int, learners: Sequence[str], taught: Sequence[str]) -> list[int]:
-    """Which robot each of these is on a map; the control, which nobody teaches in a study, counts as the last."""
+    """The number of each robot on a map; the control, which nobody teaches in a study, counts as the last."""
     places = {learner: i for i, learner in enumerate(_orders.robots(order, map_index, learners), start=1)}
     return [places.get(learner, len(learners)) for learner in taught]
 
 
 def order_of(number: int, maps: int, learners: tuple[str, ...] = LEARNERS) -> str:
-    """The order of a simulated participant: all orders in turn."""
+    """The order of a simulated participant; participants cycle through all orders."""
     all_orders = _orders.orders(maps, learners)
     return all_orders[(number - 1) % len(all_orders)]

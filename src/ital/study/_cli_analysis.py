@@ -22,49 +22,49 @@ KEY = "ITAL_STUDY_SIMULATION_KEY"
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the commands of the rules and the analysis to ``ital study``."""
+    """Add the commands of the rules and the analysis to ``ital study``."""
     app.command(epilog="Example: ital study simulate --participants 20 --out simulated")(simulate)
     app.command(epilog="Example: ital study analyze simulated")(analyze)
     app.command(epilog="Example: ital study power --effect 0.5 --tests 5")(power)
 
 
 def simulate(
-    participants: Annotated[int, typer.Option(help="How many.", min=1, show_default=False)],
+    participants: Annotated[int, typer.Option(help="Number of participants.", min=1, show_default=False)],
     teacher: Annotated[
         str, typer.Option(help="How they choose: machine (the best arrow), boltzmann or random.")
     ] = "machine",
     rationality: Annotated[
-        float | None, typer.Option(help="Of boltzmann teachers: the larger, the more like the machine (default: β).")
+        float | None, typer.Option(help="Rationality of boltzmann teachers; large: like the machine (default: β).")
     ] = None,
     config: CONFIG = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the data: simulate here, without a server.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the data. Simulates here, without a server.")] = None,
     url: Annotated[str | None, typer.Option(help="A running study: go through its pages as people do.")] = None,
-    think: Annotated[float, typer.Option(help="With --url: mean seconds before each choice.", min=0)] = 0.0,
-    at_once: Annotated[int | None, typer.Option(help="With --url: how many at a time (default: all).", min=1)] = None,
+    think: Annotated[float, typer.Option(help="With --url: mean number of seconds before each choice.", min=0)] = 0.0,
+    at_once: Annotated[
+        int | None, typer.Option(help="With --url: number of participants at a time (default: all).", min=1)
+    ] = None,
     ramp: Annotated[float, typer.Option(help="With --url: seconds within which all begin.", min=0)] = 0.0,
     limit: Annotated[float | None, typer.Option(help="With --url: seconds after which all stop.", min=0)] = None,
-    seed: Annotated[int, typer.Option(help="With --url: seed of their dice.", min=0)] = 0,
-    adaptive: Annotated[bool, typer.Option("--adaptive", help="With --out: teach the adaptive robot as well.")] = False,
+    seed: Annotated[int, typer.Option(help="With --url: seed of the random choices and pauses.", min=0)] = 0,
+    adaptive: Annotated[bool, typer.Option("--adaptive", help="With --out: also teach the adaptive robot.")] = False,
 ) -> None:
-    """Programs take part instead of people, and their data say so. Several teachers with --out: machine,random."""
+    """Let programs take part instead of people. Their data are marked. --out takes several teachers: machine,random."""
     if (out is None) == (url is None):
-        raise InputError("say either --out DIR, to simulate here, or --url URL, to take part in a running study")
+        raise InputError("give either --out DIR, to simulate here, or --url URL, to take part in a running study")
     if adaptive and out is None:
-        raise InputError(
-            "--adaptive goes with --out: with --url the server's configuration says which robots there are"
-        )
+        raise InputError("--adaptive needs --out: with --url the server's configuration decides which robots there are")
     study, teachers = _parts(config, teacher, rationality)
     if out is not None:
         _simulate_here(dataclasses.replace(study, adaptive=study.adaptive or adaptive), participants, teachers, out)
     elif url is not None:
         if len(teachers) > 1:
-            raise InputError("with --url one teacher at a time")
+            raise InputError("--url takes one teacher only: run the command once per teacher")
         options = {"think": think, "at_once": at_once, "ramp": ramp, "limit": limit, "seed": seed}
         _simulate_there(study, participants, teachers[0], url, options)
 
 
 def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple["Config", list["ArmTeacher"]]:
-    set_up_jax("cpu")  # steps of a study are far too small for a GPU
+    set_up_jax("cpu")  # the steps of a study are far too small for a GPU
     from ital.study import _arms
     from ital.study._config import load_config
 
@@ -73,7 +73,7 @@ def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple
     if not all(names) or len(set(names)) < len(names):
         raise InputError(f"teacher must be machine, random, boltzmann or several of them, not {teacher!r}")
     if rationality is not None and "boltzmann" not in names:
-        raise InputError("--rationality goes with --teacher boltzmann alone")
+        raise InputError("--rationality needs --teacher boltzmann")
     rho = {"boltzmann": rationality}  # of the others, one that is in the name
     return study, [_arms.teacher(name, rho.get(name), default=study.beta) for name in names]
 
@@ -83,7 +83,7 @@ def _simulate_here(config: "Config", participants: int, teachers: list["ArmTeach
     from ital.study import _arms, _table
 
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InputError(f"{out} is there already and not an empty folder: choose another --out")
+        raise InputError(f"{out} exists and is not an empty folder: choose another --out")
     check_writable(out)
     with show_progress(f"study {config.name}: {participants} simulated participants", participants) as show:
         steps = _arms.simulate(config, participants, teachers, show=show)
@@ -99,7 +99,7 @@ def _simulate_there(config: "Config", count: int, teacher: "ArmTeacher", url: st
 
     key = os.environ.get(KEY, "")
     if not key:
-        raise InputError(f"simulated participants need the key of the server in the environment: set {KEY}")
+        raise InputError(f"simulated participants need the server's key: set the environment variable {KEY}")
     total = count * (config.warm_up_steps + len(config.maps) * len(config.learners) * config.steps)
     with show_progress(f"{count} simulated participants, {teacher.name}", total) as show:
         shown_at = time.monotonic()
@@ -118,31 +118,31 @@ def _simulate_there(config: "Config", count: int, teacher: "ArmTeacher", url: st
     print(
         f"{summary['steps']:.0f} steps in {summary['seconds']:.1f} s, {summary['steps_per_second']:.1f} per second; "
         f"a step took {summary['median_ms']:.1f} ms (median), {summary['p95_ms']:.1f} (95th percentile), "
-        f"{summary['p99_ms']:.1f} (99th), {summary['slowest_ms']:.1f} (slowest); {summary['retries']:.0f} sent again"
+        f"{summary['p99_ms']:.1f} (99th), {summary['slowest_ms']:.1f} (slowest); {summary['retries']:.0f} repeated"
     )
 
 
 def analyze(
     source: Annotated[
-        str, typer.Argument(help="A folder of export or simulate --out, or a database.", show_default=False)
+        str, typer.Argument(help="A folder written by export or simulate --out, or a database.", show_default=False)
     ],
     mode: Annotated[
-        str | None, typer.Option(help="Whose data: live, pilot, preview or simulated (default: live if there are any).")
+        str | None, typer.Option(help="Data to use: live, pilot, preview or simulated (default: live if any).")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for tables, figures and report (default: analysis in the folder).")
+        Path | None, typer.Option(help="Folder for tables, figures and report (default: the subfolder analysis).")
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(help="Picture of the page for the report, .svg or .png (default: the paper's study).")
+        Path | None, typer.Option(help="Picture of the participants' page, .svg or .png (default: the paper's study).")
     ] = None,
 ) -> None:
-    """Arms, tests, bars, curves and a one-page report, from people's or simulated data; it says which."""
+    """Analyse a study: arms, tests, bars, curves and a one-page report that says whether data are simulated."""
     set_up_jax("cpu")
     from ital._progress import show_progress
     from ital.study import _analysis, _figures, _report, interface
 
     study, folder = read_source(source, mode)
-    interface(study.config, picture)  # refuses a picture that cannot be read before anything is written
+    interface(study.config, picture)  # raises for an unreadable picture before anything is written
     check_writable(out or folder)
     people = study.steps["participant"].nunique()
     with show_progress(f"study {study.config.name}: arms of {people} participants", max(people, 1)) as show:
@@ -159,7 +159,7 @@ def analyze(
 
 
 def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
-    """The study behind a folder, a database file or a database's URL, and where its analysis goes by default."""
+    """Read the study from a folder, a database file or a database URL; also return the default folder for results."""
     from ital.study import _table
 
     if mode is not None and mode not in _table.MODES:
@@ -185,26 +185,26 @@ def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
 
 def power(
     effect: Annotated[
-        float | None, typer.Option(help="Cohen's d of the paired difference: say how many people it needs.")
+        float | None, typer.Option(help="Cohen's d of the paired difference; prints the number of people it needs.")
     ] = None,
     participants: Annotated[
-        int | None, typer.Option(help="Number of people: say which effect they can find.", min=2)
+        int | None, typer.Option(help="Number of people; prints the smallest effect they can find.", min=2)
     ] = None,
-    chance: Annotated[float, typer.Option("--power", help="Chance to find the effect.")] = 0.8,
-    alpha: Annotated[float, typer.Option(help="Level of significance, two-sided.")] = 0.05,
-    tests: Annotated[int, typer.Option(help="How many tests share it, e.g. 5 maps.", min=1)] = 1,
+    chance: Annotated[float, typer.Option("--power", help="Probability of finding the effect.")] = 0.8,
+    alpha: Annotated[float, typer.Option(help="Significance level, two-sided.")] = 0.05,
+    tests: Annotated[int, typer.Option(help="Number of tests that share the level, e.g. 5 maps.", min=1)] = 1,
     rationality: Annotated[
         str | None, typer.Option(help="Without an effect: rationalities of simulated teachers, e.g. 1,10,100.")
     ] = None,
-    pool: Annotated[int, typer.Option(help="Simulated participants per teacher.", min=10)] = 100,
-    outcome: Annotated[str, typer.Option(help="Outcome to compare, a column of outcomes.csv.")] = "distance_last",
-    robot: Annotated[str, typer.Option(help="Which robots are compared: aware or adaptive.")] = "aware",
+    pool: Annotated[int, typer.Option(help="Number of simulated participants per teacher.", min=10)] = 100,
+    outcome: Annotated[str, typer.Option(help="Outcome to compare: a column of outcomes.csv.")] = "distance_last",
+    robot: Annotated[str, typer.Option(help="Robots to compare: aware or adaptive.")] = "aware",
     against: Annotated[
-        str, typer.Option(help="What these robots are compared with: naive, or imt-matched (the control).")
+        str, typer.Option(help="Robots to compare them with: naive, or imt-matched (the control).")
     ] = "naive",
     config: CONFIG = None,
 ) -> None:
-    """How many participants: for an effect, or for teachers between a random one and the machine."""
+    """Compute how many participants a study needs, for a given effect or for simulated teachers."""
     from ital.study import _power
 
     _power.check(power=chance, alpha=alpha, tests=tests)
@@ -245,7 +245,7 @@ def _power_of_simulated(
             study, teachers, pool=pool, outcome=outcome, robot=robot, against=against, power=chance, alpha=alpha,
             show=show,
         )  # fmt: skip
-    print("SIMULATED teachers: where people lie between them is not known before people have taken part.")
+    print("SIMULATED teachers. Where people lie between them is unknown until people have taken part.")
     print(f"{outcome}, {robot} against {against}; participants needed for power {chance:g}, α = {alpha:g}:")
     counts = {name: table[name].map(str).where(table[name].notna(), "more") for name in ("needed", "needed_all_maps")}
     print(table.assign(**counts).to_string(index=False, float_format=lambda value: f"{value:.2f}"))

@@ -22,13 +22,13 @@ CONFIG = Annotated[str | None, typer.Option(help="The study: a TOML file, or sho
 DATABASE = Annotated[
     str, typer.Option(envvar="ITAL_STUDY_DATABASE", help="A file for SQLite, or postgresql://USER@HOST/NAME.")
 ]
-HOST = Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 is this machine only.")]
+HOST = Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 allows this machine only.")]
 FILE = "study.db"
 NEEDED = ("alembic", "argon2", "fastapi", "itsdangerous", "sqlalchemy", "uvicorn")
 
 
 def register(study: typer.Typer, top: typer.Typer) -> None:
-    """Adds the commands of the server: those of ``ital study``, and ``ital play``."""
+    """Add the commands of the server: those of ``ital study``, and ``ital play``."""
     study.command(epilog="Example: ITAL_STUDY_PASSWORD=… ital study serve --config study.toml --port 8000")(serve)
     study.command(epilog="Example: ital study export study.db --out data")(export)
     study.command("import", epilog="Example: ital study import data --database copy.db")(import_folder)
@@ -39,7 +39,7 @@ def register(study: typer.Typer, top: typer.Typer) -> None:
 
 
 def need_extra() -> None:
-    """Refuses in one line where the web and database packages are not installed."""
+    """Raise an error of one line if the web and database packages are not installed."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise InputError(f"this needs {missing[0]}, which is not installed: {install('study')}")
@@ -51,7 +51,7 @@ def serve(
     host: HOST = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
 ) -> None:
-    """Run the study: pages for participants, and the dashboard behind a password.
+    """Run the study: pages for participants, and a dashboard with a password.
 
     The password comes from ITAL_STUDY_PASSWORD, or from the file that ITAL_STUDY_PASSWORD_FILE names.
     """
@@ -60,7 +60,7 @@ def serve(
     from ital.study.server import create_app, from_environment, password_of
     from ital.study.store import open_store
 
-    # All that can be wrong is found before the first page is served, and before anything is written.
+    # Find every error before the first page is served and before anything is written.
     parsed = study.load_config(config)
     password_of(os.environ)
     with open_store(database, create=True) as store, store.claimed():
@@ -76,7 +76,7 @@ def play(
     config: CONFIG = None,
     host: HOST = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 0,
-    browser: Annotated[bool, typer.Option(help="Open the page in the browser.")] = True,
+    browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
     """Teach a naive and a teacher-aware robot side by side, in the browser. Nothing is stored."""
     need_extra()
@@ -88,15 +88,15 @@ def play(
     _set_up_jax()
     page = f"{address}/play"
     opened = page if browser and _has_screen() else None
-    run(create_play_app(parsed), listening, f"{page}   (Ctrl-C ends it; nothing is stored)", opened)
+    run(create_play_app(parsed), listening, f"{page}   (Ctrl-C stops it; nothing is stored)", opened)
 
 
 def export(
-    source: Annotated[str, typer.Argument(help="A database, or a folder with study.db in it.")] = FILE,
-    mode: Annotated[str, typer.Option(help="Whose data: live, pilot, preview or simulated.")] = "live",
+    source: Annotated[str, typer.Argument(help="A database, or a folder that contains study.db.")] = FILE,
+    mode: Annotated[str, typer.Option(help="Mode of the participants: live, pilot, preview or simulated.")] = "live",
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("export"),
 ) -> None:
-    """Write the data: one tidy row per step as CSV and Parquet, the full log, a codebook, the configuration."""
+    """Write the data: one tidy row per step as CSV and Parquet, the full log, a codebook and the configuration."""
     from ital.study.store.export import export_study
 
     check_writable(out)
@@ -105,14 +105,14 @@ def export(
             print(file)
         versions = store.steps_configs(mode)
     if versions > 1:
-        say(f"these participants came under {versions} versions of the configuration: see the column config")
+        say(f"these participants saw {versions} versions of the configuration: see the column config")
 
 
 def import_folder(
-    folder: Annotated[Path, typer.Argument(help="A folder that ital study export wrote.", show_default=False)],
+    folder: Annotated[Path, typer.Argument(help="A folder written by ital study export.", show_default=False)],
     database: DATABASE = FILE,
 ) -> None:
-    """Put exported data into a database, for instance to look at them in the dashboard."""
+    """Load exported data into a database, for instance to view them in the dashboard."""
     need_extra()
     from ital.study.store import open_store
     from ital.study.store.export import import_study
@@ -126,7 +126,7 @@ def backup(
     database: DATABASE = FILE,
     out: Annotated[Path | None, typer.Option(help="File to write (default: study-TIME.backup).")] = None,
 ) -> None:
-    """Write everything to one file, while the study runs. Restores into SQLite and PostgreSQL alike."""
+    """Write everything to one file, also while the study runs. It can be restored into SQLite or PostgreSQL."""
     from ital.study.store import backups
 
     file = out or Path(time.strftime("study-%Y%m%d-%H%M%S.backup"))
@@ -136,18 +136,18 @@ def backup(
         key_file = store.key_file
     print(f"{file}: {counts['participants']} participants, {counts['steps']} steps, {counts['events']} events")
     if key_file.exists():
-        say(f"keep a copy of {key_file} elsewhere: without it, participants cannot return to a restored study")
+        say(f"keep a copy of {key_file} elsewhere: without it, participants cannot resume a restored study")
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="A file that ital study backup wrote.", show_default=False)],
+    file: Annotated[Path, typer.Argument(help="A file written by ital study backup.", show_default=False)],
     database: DATABASE = FILE,
-    replace: Annotated[bool, typer.Option("--replace", help="Put it in the place of what is there.")] = False,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the participants in the database.")] = False,
     tombstones: Annotated[
-        Path | None, typer.Option(help="Deletions to apply, the .tombstones file of the lost machine.")
+        Path | None, typer.Option(help="Deletions to apply: the .tombstones file of the lost machine.")
     ] = None,
 ) -> None:
-    """Put a backup into a database. Whoever was deleted since stays deleted. Stop the server first."""
+    """Load a backup into a database. Participants deleted since then stay deleted. Stop the server first."""
     need_extra()
     from ital.study.store import backups, read_tombstones
 
@@ -159,7 +159,7 @@ def restore(
 
 
 def verify(database: DATABASE = FILE) -> None:
-    """Replay every choice, and compare with the robots' beliefs that were stored."""
+    """Replay every choice and compare the robots' beliefs with the stored ones."""
     from ital.study.store import verification
 
     _set_up_jax()
@@ -173,7 +173,7 @@ def verify(database: DATABASE = FILE) -> None:
 
 
 def _open(source: str) -> "Store":
-    """Opens a database that is there; a folder stands for the study.db in it."""
+    """Open an existing database; for a folder, the study.db in it."""
     need_extra()
     from ital.study.store import open_store
 
@@ -181,7 +181,7 @@ def _open(source: str) -> "Store":
 
 
 def listen(host: str, port: int) -> tuple[socket.socket, str]:
-    """A socket that listens, and its address for people."""
+    """A listening socket, and its address for people."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -195,11 +195,11 @@ def listen(host: str, port: int) -> tuple[socket.socket, str]:
 
 
 def run(app: Any, listening: socket.socket, announce: str, opened: str | None = None) -> None:
-    """Serves until it is told to stop. No log of who asked for what: addresses are nobody's business."""
+    """Serve until stopped. Requests are not logged, so that no addresses are stored."""
     import uvicorn
 
     class Server(uvicorn.Server):
-        """Says where it is once it is ready."""
+        """Print the addresses once the server is ready."""
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets=sockets)
@@ -212,14 +212,14 @@ def run(app: Any, listening: socket.socket, announce: str, opened: str | None = 
 
     settings = uvicorn.Config(app, access_log=False, server_header=False, log_level="warning", timeout_keep_alive=30)
     server = Server(settings)
-    with listening, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is how it is meant to end
+    with listening, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to stop
         server.run(sockets=[listening])
     if not server.started:
         raise typer.Exit(1)
 
 
 def say(line: str) -> None:
-    """A line for whoever started the server."""
+    """Print a line for the person who started the server."""
     print(line, file=sys.stderr, flush=True)
 
 
@@ -233,5 +233,5 @@ def _set_up_jax() -> None:
     from ital._platform import set_up_jax
 
     set_up_jax("cpu")
-    # Steps are so small that handing them to another thread takes longer than doing them.
+    # Steps are so small that handing them to another thread takes longer than computing them.
     jax.config.update("jax_cpu_enable_async_dispatch", False)

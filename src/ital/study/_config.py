@@ -1,4 +1,4 @@
-"""The study's configuration: one TOML file, every key checked, its hash stored with each participant."""
+"""The study's configuration: one TOML file. Every key is checked, and its hash is stored with each participant."""
 
 import dataclasses
 import functools
@@ -16,11 +16,11 @@ from ital.errors import InputError
 from ital.study._toml import TomlTable
 
 LEARNERS = ("naive", "aware")  # of every study
-ADAPTIVE = "adaptive"  # the third, where the key of that name is true
+ADAPTIVE = "adaptive"  # the third, if the key of that name is true
 ARROWS = ("boltzmann", "optimal")
 VOLUMES = ("exact", "imitated")
 PALETTES = ("safe", "paper")
-LATER = {"adaptive": False, "volume": "exact"}  # keys that came later: studies that began before keep their hash
+LATER = {"adaptive": False, "volume": "exact"}  # keys added later: without them, older studies keep their hash
 PICTURES = ("maps", "arrow", "controls", "local-global", "belief", "whole-map")  # that the pages can draw
 
 Rows = tuple[tuple[float, ...], ...]
@@ -44,8 +44,8 @@ class Physics:
     """How the robot moves and plans: section ``[world]``.
 
     Attributes:
-        slip: Probability of each direction that the robot did not choose.
-        death: Probability that a walk ends with a step.
+        slip: Probability of moving in each direction that the robot did not choose.
+        death: Probability that a walk ends at each step.
         discount: Weight of the value of the next cell.
         sharpness: Sharpness of the soft maximum over actions in planning.
     """
@@ -61,7 +61,7 @@ class ConsentForm:
     """What participants agree to.
 
     Attributes:
-        version: Version of the text; a new text needs a new one.
+        version: Version of the text; change it whenever the text changes.
         text: The text.
     """
 
@@ -138,10 +138,10 @@ class Config:
         palette: Colours of the maps: ``safe`` or ``paper``.
         numbers: Whether maps show numbers.
         hint: Whether pages show the machine's pick after a step.
-        release_after_minutes: Minutes without a sign of life after which a slot is free again.
-        intake: Largest number of live participants; None: no limit.
+        release_after_minutes: Minutes of inactivity after which a slot is free again.
+        intake: Maximum number of live participants; None: no limit.
         adaptive: Whether there is an adaptive robot on every map.
-        volume: Teaching volume that robots imagine their teacher to go by: ``exact`` or ``imitated``.
+        volume: Teaching volume that robots assume their teacher uses: ``exact`` or ``imitated``.
         world: How the robot moves and plans.
     """
 
@@ -184,16 +184,16 @@ class Config:
 
     @property
     def all_maps(self) -> tuple[Map, ...]:
-        """The maps that count, then the one of the warm-up."""
+        """The maps that count, then the warm-up map."""
         return (*self.maps, self.warm_up_map)
 
     @functools.cached_property
     def hash(self) -> str:
-        """SHA-256 of the content, whatever the layout of the file."""
+        """SHA-256 of the content; it does not depend on the layout of the file."""
         return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()
 
     def as_dict(self) -> dict[str, Any]:
-        """The content as plain lists, dictionaries, text and numbers.
+        """Return the content as plain lists, dictionaries, text and numbers.
 
         Returns:
             The keys of the TOML file with their values, without keys that are not set.
@@ -205,7 +205,7 @@ class Config:
         return _plain(content)
 
     def public(self) -> dict[str, Any]:
-        """What a participant's browser may know.
+        """Return what a participant's browser may know.
 
         Returns:
             Texts and sizes for the pages: no answers, no kinds of learner, no seed, nothing of the end.
@@ -227,7 +227,7 @@ class Config:
         }
 
     def to_toml(self) -> str:
-        """The content as a TOML file.
+        """Return the content as a TOML file.
 
         Returns:
             Text that :func:`parse_config` reads back to the same hash.
@@ -281,7 +281,7 @@ def parse_config(text: str, name: str = "study.toml") -> Config:
 
 
 def _config(content: Mapping[str, Any]) -> Config:
-    """Checks every key and puts them together."""
+    """Check every key and build the configuration."""
     table = TomlTable("", content, Config)
     maps = tuple(_map(each) for each in table.sections("maps", Map))
     warm_up_map = _map(table.section("warm_up_map", Map))
@@ -294,7 +294,7 @@ def _config(content: Mapping[str, Any]) -> Config:
             )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"maps and warm_up_map must have names of their own, but {twice!r} is there twice")
+        raise InputError(f"maps and warm_up_map must have different names, but {twice!r} occurs twice")
     consent = table.section("consent", ConsentForm)
     adaptive = table.yes_or_no("adaptive")
     return Config(
@@ -311,7 +311,7 @@ def _config(content: Mapping[str, Any]) -> Config:
         steps=table.whole("steps", 1, 1000),
         warm_up_steps=table.whole("warm_up_steps", 1, 1000),
         warm_up_learner=table.one_of("warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS),
-        # No cell may come twice in a row, so two steps must fit into the map.
+        # No cell may occur in two successive steps, so the map must hold two steps.
         candidates=table.whole("candidates", 2, size * size // 2),
         lr=table.number("lr", above=0.0, most=1.0),
         beta=table.number("beta", least=0.0, most=1e9),
@@ -333,7 +333,7 @@ def _map(table: TomlTable) -> Map:
     name = table.text("name", most=40)
     square = isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(rows) for row in rows)
     if not square or not 3 <= len(rows) <= 8:
-        raise InputError(f"{table.prefix}rewards must be a square of numbers, 3 to 8 rows of as many")
+        raise InputError(f"{table.prefix}rewards must be a square of numbers with 3 to 8 rows")
     for row in rows:
         for cell in row:
             if type(cell) not in (int, float) or not abs(cell) <= 100:
@@ -349,7 +349,7 @@ def _instruction(table: TomlTable) -> Instruction:
 def _question(table: TomlTable) -> Question:
     options = table.get("options")
     if not isinstance(options, list) or len(options) < 2 or not all(isinstance(o, str) and o.strip() for o in options):
-        raise InputError(f"{table.prefix}options must be a list of two answers at least, each a text")
+        raise InputError(f"{table.prefix}options must be a list of at least two answers, each a text")
     return Question(table.text("question"), tuple(options), table.whole("answer", 0, len(options) - 1))
 
 
@@ -369,14 +369,14 @@ def _physics(table: TomlTable) -> Physics:
 
 
 def _plain(value: Any) -> Any:
-    """Tuples as lists, and no keys without a value."""
+    """Convert tuples to lists and drop keys without a value."""
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items() if item is not None}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _toml(content: Mapping[str, Any], prefix: str = "") -> str:
-    """Keys first, then tables: enough of TOML for a configuration."""
+    """Write keys first, then tables: enough TOML for a configuration."""
     lines, tables = [], []
     for key, value in content.items():
         if isinstance(value, dict):

@@ -17,8 +17,8 @@ from ital.study._rules import StudyRules
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Aware robots blue, adaptive ones green, naive ones orange, the control grey; the further a teacher from a person,
-# the paler, and the random one hatched: told apart in print and by colour-blind readers.
+# Aware robots are blue, adaptive ones green, naive ones orange, the control grey. The less a teacher is like a person,
+# the paler its colour; the random teacher is hatched. This works in print and for colour-blind readers.
 SHADES = {
     "aware": {"human": "#08306b", "machine": "#3c7ebf", "boltzmann": "#7fb2dd", "random": "#c3daee"},
     ADAPTIVE: {"human": "#00533a", "machine": "#1f9e77", "boltzmann": "#72c2a6", "random": "#bfe3d5"},
@@ -26,23 +26,23 @@ SHADES = {
     MATCHED: {"human": "#333333", "machine": "#777777", "boltzmann": "#a0a0a0", "random": "#cfcfcf"},
 }
 HATCHES = {"random": "////", "boltzmann": ".."}
-LINES = {"aware": "#5b9bd0", ADAPTIVE: "#4bb391", "naive": "#dd8f4e"}  # of the random teacher: pale ones are not seen
+LINES = {"aware": "#5b9bd0", ADAPTIVE: "#4bb391", "naive": "#dd8f4e"}  # of the random teacher: pale lines are invisible
 DASHES = {"random": (1, 1.2), "boltzmann": (4, 1.5)}
-WARNING = "#a63a00"  # of everything that says: these are no people
+WARNING = "#a63a00"  # of every label that marks data as not from people
 AXES = {"distance": "Distance ‖w − w*‖", "policy_tv": "Policy total variation", "reward": "Expected reward"}
 PANEL, SMALL, MAP = (4.3, 2.7), (2.6, 2.0), (2.4, 2.4)  # inches
 MAPS_CAPTION = (
-    "Reward of entering each cell, which the robots are to learn; arrows: the true policy, from which candidate arrows "
-    "are drawn, longer where it is surer."
+    "Reward of entering each cell, which the robots should learn. Arrows show the true policy, from which candidate "
+    "arrows are drawn; longer arrows are more probable."
 )
 OUTCOMES = ("distance_first", "policy_tv_first", "reward_gain", "distance_last", "policy_tv_last", "reward")
 Rows = Sequence[Mapping[str, Any]]
 
 
 class StudyFigure(NamedTuple):
-    """A figure without its label: what it is called, its panels, how many stand in a row, and what they show.
+    """A figure without its label: its title, its panels, the number of panels in a row, and its caption.
 
-    One that is not ``of_data`` shows the study itself, whoever took part.
+    A figure that is not ``of_data`` shows the study itself, whoever took part.
     """
 
     title: str
@@ -53,7 +53,7 @@ class StudyFigure(NamedTuple):
 
 
 def whose(analysis: Analysis) -> str:
-    """Whose data these are, in a line."""
+    """One line about the source of the data."""
     if analysis.kind == "simulated":
         return "SIMULATED DATA: no person took part"
     people = analysis.participants["human"]
@@ -62,23 +62,23 @@ def whose(analysis: Analysis) -> str:
 
 
 def of_people(analysis: Analysis) -> bool:
-    """Whether these are data of the study itself: people's, and no trial runs."""
+    """Whether these are data of the study itself: from people, and not from trial runs."""
     return (analysis.kind, analysis.mode) == ("human", "live")
 
 
 def shade(analysis: Analysis) -> str:
-    """The colour of the line that says whose data these are."""
+    """The colour of the line about the source of the data."""
     return "0.1" if of_people(analysis) else WARNING
 
 
 def draw(name: str, analysis: Analysis) -> "Figure":
-    """The figure called ``maps``, ``bars``, ``curves`` or ``control``.
+    """Draw the figure called ``maps``, ``bars``, ``curves`` or ``control``.
 
-    One of data says whose they are, for it may travel alone.
+    A figure of data names their source, because it may be shown without the report.
 
     Args:
-        name: the figure.
-        analysis: the numbers it shows.
+        name: the name of the figure.
+        analysis: the numbers to show.
 
     Returns:
         A matplotlib figure.
@@ -99,7 +99,7 @@ def block(name: str, analysis: Analysis) -> list[report.Block]:
 
 
 def figure_rows(analysis: Analysis) -> dict[str, Any]:
-    """What the figures show, as plain rows.
+    """Return the numbers of the figures as plain rows.
 
     Args:
         analysis: the numbers of a study.
@@ -139,14 +139,14 @@ def bar_panel(
     references: Mapping[str, float] | None = None,
     size: tuple[float, float] = PANEL,
 ) -> Panel:
-    """One group per map, a bar per arm with ±1 standard error.
+    """Make a panel with one group per map and one bar per arm, with ±1 standard error.
 
     Args:
         means: rows of :func:`figure_rows`.
         outcome: the outcome to show.
         learners: the kinds of robot to show.
-        title: stands above the panel.
-        stars: what stands above a bar, by teacher, robot and map.
+        title: text above the panel.
+        stars: text above a bar, by teacher, robot and map.
         references: a dashed line for each map.
         size: inches.
 
@@ -183,14 +183,14 @@ def curve_panel(
     references: Mapping[str, float] | None = None,
     size: tuple[float, float] = SMALL,
 ) -> Panel:
-    """One metric on one map, a line per arm with a band of ±1 standard error; all maps share the range of y.
+    """Make a panel of one metric on one map: one line per arm, bands of ±1 standard error. Maps share the y range.
 
     Args:
         curves: rows of :func:`figure_rows`.
         where: the map.
         metric: the metric to show.
         learners: the kinds of robot to show.
-        references: the reward of the true policy on each map, where rewards are shown.
+        references: the reward of the true policy on each map, if the metric is the reward.
         size: inches.
 
     Returns:
@@ -216,13 +216,13 @@ def curve_panel(
 
 
 def map_panels(config: Config) -> list[Panel]:
-    """The maps of a study: the reward of every cell, and the policy that follows from it.
+    """Make the panels of a study's maps: the reward of every cell, and the policy that follows from it.
 
     Args:
         config: the study.
 
     Returns:
-        A panel per map.
+        One panel per map.
 
     """
     rules, strongest = StudyRules(config), max(abs(cell) for on in config.maps for row in on.rewards for cell in row)
@@ -235,12 +235,12 @@ def map_panels(config: Config) -> list[Panel]:
 
 
 def maps(analysis: Analysis) -> StudyFigure:
-    """The maps that were taught, a panel each."""
+    """The maps that were taught, one panel each."""
     return StudyFigure("The maps", map_panels(analysis.config), len(analysis.config.maps), MAPS_CAPTION, of_data=False)
 
 
 def bars(analysis: Analysis) -> StudyFigure:
-    """Decreases after one and after all steps, gain in reward and final reward: a bar per arm and map."""
+    """Decreases after one step and after all steps, gain in reward, final reward: one bar per arm and map."""
     rows, tests = figure_rows(analysis), analysis.tests
     panels = []
     for outcome in OUTCOMES:
@@ -259,7 +259,7 @@ def bars(analysis: Analysis) -> StudyFigure:
 
 
 def curves(analysis: Analysis) -> StudyFigure:
-    """Distance, policy distance and reward at every step, a column per map, bands of ±1 standard error."""
+    """Distance, policy distance and reward at every step: one column per map, bands of ±1 standard error."""
     rows = figure_rows(analysis)
     truth, learners = rows["references"], robots(analysis.config)
     panels = [
@@ -267,12 +267,12 @@ def curves(analysis: Analysis) -> StudyFigure:
         for metric in CURVES
         for name in truth
     ]
-    caption = "Learning curves of every arm; a column per map. Dashed grey: the reward of the true policy."
+    caption = "Learning curves of every arm; one column per map. Dashed grey: the reward of the true policy."
     return StudyFigure("Learning curves: mean over participants, bands ± SE", panels, len(truth), caption)
 
 
 def control(analysis: Analysis) -> StudyFigure:
-    """Aware and naive robots beside the control of matched steps, and how far each robot went in all."""
+    """Aware and naive robots, the control of matched steps, and the path length of each robot."""
     rows, learners = figure_rows(analysis), ("aware", ADAPTIVE, MATCHED, "naive")
     panels = [
         bar_panel(rows["means"], outcome, ("aware", MATCHED, "naive"), rows["titles"][outcome])
@@ -287,12 +287,12 @@ def control(analysis: Analysis) -> StudyFigure:
         names.append(f"{arm(row['teacher'], row['learner'])}: {row['path']:.2g}")
     panels.append(
         charts.panel(
-            f"Path of {analysis.config.steps} steps, added up", marks, y_ticks=(range(len(names)), names), size=PANEL,
+            f"Path length of {analysis.config.steps} steps", marks, y_ticks=(range(len(names)), names), size=PANEL,
             x_range=(0, 1.1 * max(row["path"] for row in paths)), y_range=(len(names) - 0.4, -0.6),
         )
     )  # fmt: skip
     title = "Is it only the length of the steps? Naive robots with the aware robots' step lengths"
-    caption = "Aware and naive robots beside naive robots with matched step lengths, and the lengths of their paths."
+    caption = "Aware and naive robots, naive robots with matched step lengths, and the lengths of their paths."
     return StudyFigure(title, panels, 3, caption)
 
 

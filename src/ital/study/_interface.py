@@ -1,4 +1,4 @@
-"""The page of participants as a picture for reports. ``tools/interface.py`` takes it from the page itself."""
+"""A picture of the participants' page for reports. ``tools/interface.py`` takes it from the page itself."""
 
 from importlib import resources
 from pathlib import Path
@@ -12,20 +12,20 @@ ALT = (
     "the robot's plan. Below them the button that confirms, and the legend."
 )
 CAPTION = (
-    "The page of participants at the first step of a robot, with an arrow picked: what is true, what the robot "
+    "The participants' page at the first step of a robot, with an arrow picked: the true map, what the robot "
     "believes, and its most probable action in every cell."
 )
 
 
 def interface(config: Config, file: Path | None = None) -> report.Block:
-    """What participants of a study see, as a block of a report.
+    """Show what participants of a study see, as a block of a report.
 
     Args:
         config: the study.
-        file: a picture of its page, an ``.svg`` or a ``.png`` file; None for the one that comes with ital.
+        file: a picture of its page, an ``.svg`` or a ``.png`` file; None for the picture that comes with ital.
 
     Returns:
-        The block; its caption says in what a study differs from the one in the picture.
+        The block; its caption says how the study differs from the one in the picture.
 
     Raises:
         InputError: the file cannot be read, or is of another kind.
@@ -36,6 +36,6 @@ def interface(config: Config, file: Path | None = None) -> report.Block:
         shipped = load_config()
         other = [name for name in LOOK if getattr(config, name) != getattr(shipped, name)]
         if other:
-            caption += f" It is that of the study that comes with ital; this one has another {', '.join(other)}."
+            caption += f" It shows the study that comes with ital; this one differs in: {', '.join(other)}."
     with resources.as_file(resources.files("ital.study") / "pages" / "interface.svg") as own:
         return report.picture("interface", "What participants see", file or own, caption, alt=ALT)

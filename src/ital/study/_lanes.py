@@ -12,11 +12,11 @@ from ital.gradients import add_scaled
 from ital.study import _world
 from ital.study._world import Arrows, Game
 
-_TEACHER = 2  # stream of random numbers beside those of the world
+_TEACHER = 2  # stream of random numbers, separate from those of the world
 
 
 class ArmLane(NamedTuple):
-    """The numbers of one participant on one map in one arm: whose draws, which map, which teacher, which learner."""
+    """The numbers of one participant on one map in one arm: the draws, the map, the teacher, the learner."""
 
     number: Any
     code: Any
@@ -27,7 +27,7 @@ class ArmLane(NamedTuple):
     stream: Any
     settings: Any
     matched: Any
-    given: Any  # the choices of all steps that were made already, −1 where the teacher is to choose
+    given: Any  # choices that exist already, −1 where the teacher has to choose
 
 
 class Trace(NamedTuple):
@@ -49,7 +49,7 @@ def step(
     game: Game, rule: Any, lr: Array, lane: ArmLane, mind: tuple[Array, Any], number: Array, arrows: Arrows,
     given: Array, key: Array,
 ) -> tuple[tuple[Array, Any], tuple[Array, ...]]:  # fmt: skip
-    """One step of one lane: score, choose, learn. Returns belief and memory; the choice, the machine's, the length."""
+    """One step of one lane: score, choose, learn. Returns belief and memory; choice, machine's pick, step length."""
     belief, memory = mind
     lesson = _world.lesson(game, lr, belief, arrows, jnp.zeros((), jnp.int32), number)
     scores = _world.volumes(lesson, belief, lane.target)
@@ -64,15 +64,15 @@ def step(
 
 
 def run_lanes(game: Game, rule: Any, steps: int, count: int, lr: Any, scale: Any, seed: Any, lanes: ArmLane) -> Trace:
-    """All lanes side by side, ``steps`` steps with ``count`` candidates each.
+    """Run all lanes in parallel, ``steps`` steps with ``count`` candidates each.
 
-    The program is that of one step, so that studies of any length share it.
+    The compiled program is one step, so that studies of any length share it.
     """
     given, lanes = lanes.given, jax.device_put(lanes._replace(given=()))
     nowhere = np.zeros((len(given), game.dynamics.states), bool)
     draws_of = seed, lanes.number, lanes.code, lanes.cumulative
     arrows = _world.all_arrows(functools.partial(_draw_lanes, game, count, *draws_of), nowhere, steps)
-    minds = jax.tree.map(np.asarray, _first_minds(game, rule, scale, seed, lanes))  # of settled types, as after a step
+    minds = jax.tree.map(np.asarray, _first_minds(game, rule, scale, seed, lanes))  # same types as after a step
     start, done = minds[0], []
     for t in range(steps):
         shown = Arrows(arrows.cells[:, t], arrows.actions[:, t]), given[:, t]

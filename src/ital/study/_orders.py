@@ -1,4 +1,4 @@
-"""Which robot comes first on each map: counterbalanced over participants. The others follow in turn."""
+"""The order of robots: which robot comes first on each map, counterbalanced over participants; the others follow."""
 
 import functools
 import itertools
@@ -7,12 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 
 from ital.study._config import LEARNERS
 
-LONGEST = 6  # beyond this number of maps the pattern of who comes first repeats: 64 orders are enough to balance
+LONGEST = 6  # with more maps, the pattern of first robots repeats: 64 orders are enough for balance
 
 
 @functools.lru_cache(maxsize=16)
 def orders(maps: int, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
-    """Every order of robots over the maps of a study.
+    """List every order of robots over the maps of a study.
 
     Args:
         maps: Number of maps.
@@ -30,9 +30,9 @@ def orders(maps: int, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
 
 
 def robots(order: str, map_index: int, learners: Sequence[str] = LEARNERS) -> tuple[str, ...]:
-    """The learners behind robot 1, robot 2, … on a map: a cyclic Latin square.
+    """Return the learners behind robot 1, robot 2, … on a map: a cyclic Latin square.
 
-    Whoever is first equally often is second, and third, equally often as well.
+    Learners that are first equally often are also second, and third, equally often.
 
     Args:
         order: An order from :func:`orders`.
@@ -48,7 +48,7 @@ def robots(order: str, map_index: int, learners: Sequence[str] = LEARNERS) -> tu
 
 @functools.lru_cache(maxsize=4096)
 def turns(order: str, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
-    """The orders in which the first robot of every map is 0, 1, … places further on.
+    """Return the orders in which the first robot of every map is shifted by 0, 1, … places.
 
     Args:
         order: An order from :func:`orders`.
@@ -62,7 +62,7 @@ def turns(order: str, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
 
 
 def firsts(counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEARNERS) -> list[dict[str, int]]:
-    """How often each learner came first on each map.
+    """Count how often each learner came first on each map.
 
     Args:
         counted: Number of participants by order.
@@ -80,10 +80,10 @@ def firsts(counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEAR
 
 
 def next_order(counted: Mapping[str, int], maps: int, learners: tuple[str, ...] = LEARNERS) -> str:
-    """The order that balances best: on every map the learner that came first least often, then the rarest order.
+    """Choose the order that balances best: on every map the learner that was first least often, then the rarest order.
 
-    Without drop-outs an order comes together with its turns, so the counts of all orders, and of who came first on any
-    map, never differ by more than one. After drop-outs the maps are brought back into balance first.
+    Without drop-outs an order is followed by its shifts, so the counts of all orders, and of first robots on any map,
+    never differ by more than one. After drop-outs, balance on the maps is restored first.
 
     Args:
         counted: Number of participants by order.

@@ -1,7 +1,7 @@
-"""Simulated participants who go through the study's web interface as people do.
+"""Simulated participants that use the study's web interface as people do.
 
-They know what is on the screen, the configuration that the researcher gave them (so that they pass the check), and
-how to plan. Everything they do says that they are simulated.
+They know what is on the screen, the configuration that the researcher gives them (so that they pass the check), and
+how to plan. Everything they do is marked as simulated.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ ENDS = ("finished", "declined", "failed_check", "left", "closed")
 
 
 class Acknowledged(NamedTuple):
-    """A step that the server said it has stored."""
+    """A step that the server acknowledged as stored."""
 
     participant: str
     round: str
@@ -40,7 +40,7 @@ class Acknowledged(NamedTuple):
 
 @dataclass
 class CrowdOutcome:
-    """What a run of simulated participants brought."""
+    """The result of a run of simulated participants."""
 
     participants: int
     seconds: float = 0.0
@@ -68,11 +68,11 @@ class CrowdOutcome:
 
 
 class ServerRefused(InputError):
-    """The server refused, and asking again would not help."""
+    """The server refused a request, and repeating it would not help."""
 
 
 class _Crowd:
-    """What the participants of one run share: the connection, the rules, the settings, the outcome."""
+    """What the participants of one run share: connection, rules, settings and result."""
 
     def __init__(
         self, config: Config, teacher: ArmTeacher, client: "httpx.AsyncClient", key: str, think: float, patience: float
@@ -82,7 +82,7 @@ class _Crowd:
         self.teacher, self.client, self.key, self.think, self.patience = teacher, client, key, think, patience
 
     def choose(self, scene: Mapping[str, Any], rng: np.random.Generator) -> int:
-        """The choice of the teacher, from what is on the screen."""
+        """The teacher's choice, given what is on the screen."""
         arrows = [Arrow(arrow["cell"], arrow["action"]) for arrow in scene["arrows"]]
         scores = np.zeros(len(arrows))
         if self.teacher.rationality:
@@ -100,7 +100,7 @@ class _Participant:
         self.state: Json = {}
 
     async def take_part(self, show: Callable[[], None]) -> None:
-        """The whole study, from joining to the end."""
+        """Go through the whole study, from joining to the end."""
         await self.join()
         while self.state["stage"] not in ENDS:
             await self.act(show)
@@ -108,7 +108,7 @@ class _Participant:
         self.outcome.finished += self.state["stage"] == "finished"
 
     async def join(self) -> None:
-        """Joins, or comes back: the ID is the participant's own, so joining twice is joining once."""
+        """Join or resume. The ID identifies the participant, so joining twice counts once."""
         self.cookies = {}
         body = {
             "ids": {"id": self.name},
@@ -122,11 +122,11 @@ class _Participant:
         if version != self.crowd.version:
             raise ServerRefused(
                 f"the server runs another configuration ({version[:12]}…, not {self.crowd.version[:12]}…): "
-                "give the one that it runs with --config"
+                "give the server's configuration with --config"
             )
 
     async def act(self, show: Callable[[], None]) -> None:
-        """Does what the page asks for."""
+        """Do what the page asks for."""
         state = self.state
         match state["stage"]:
             case "consent":
@@ -165,9 +165,9 @@ class _Participant:
             self.outcome.acknowledged.append(Acknowledged(self.name, scene["round"], scene["step"], choice))
 
     async def send(self, path: str, body: Json, *, timed: bool = False) -> bool:
-        """Posts until there is an answer, and takes over the state in it. Returns whether the request was accepted.
+        """Post until there is an answer, and adopt the state in it. Return whether the request was accepted.
 
-        A lost connection or a server that is down is waited for, and the same request is sent again: it counts once.
+        If the connection is lost or the server is down, wait and repeat the same request: it counts once.
         """
         import httpx
 
@@ -196,7 +196,7 @@ class _Participant:
             self.cookies |= dict(answer.cookies)
             self.state = content
             return True
-        if answer.status_code == 409 and "state" in content:  # another tab, or an answer that was lost, was faster
+        if answer.status_code == 409 and "state" in content:  # another tab was faster, or an earlier answer was lost
             self.outcome.catch_ups += 1
             self.state = content["state"]
             return False
@@ -240,17 +240,17 @@ async def take_part(
 
     Args:
         url: Address of the study.
-        config: Its configuration, so that they pass the comprehension check.
+        config: Its configuration, so that the participants pass the comprehension check.
         teacher: How they choose.
         participants: Number of participants.
         key: Key that lets simulated participants join.
-        think: Mean of the exponential time before each choice, in seconds.
+        think: Mean number of seconds before each choice; times are exponential.
         at_once: Number of participants at a time; None: all.
-        ramp: They begin at random moments within this number of seconds.
-        limit: Seconds after which all stop, wherever they are; None: no limit.
-        patience: Seconds to wait for a server that does not answer.
+        ramp: Number of seconds within which participants begin, at random moments.
+        limit: Number of seconds after which all participants stop; None: no limit.
+        patience: Number of seconds to wait for a server that does not answer.
         seed: Seed of their choices and pauses.
-        names: IDs to come back with, one per participant.
+        names: IDs to resume with, one per participant.
         show: Called with the number of stored steps.
         transport: Transport of the HTTP client, for tests.
 
@@ -258,7 +258,7 @@ async def take_part(
         Counts, latencies and the steps that the server acknowledged.
 
     Raises:
-        InputError: The address is not one, httpx is missing, or the server refused.
+        InputError: The address is invalid, httpx is missing, or the server refused a request.
     """
     outcome = CrowdOutcome(participants)
     rngs = [np.random.default_rng((seed, i)) for i in range(participants)]
@@ -281,7 +281,7 @@ async def take_part(
                 for i in range(participants):
                     group.create_task(send_in(i))
         except TimeoutError:
-            pass  # the limit: a load test is over
+            pass  # the limit is reached: the load test is over
         except ExceptionGroup as group_of_errors:
             error: Exception = group_of_errors
             while isinstance(error, ExceptionGroup):
@@ -296,13 +296,13 @@ async def take_part(
 async def _client(
     url: str, connections: int, transport: "httpx.AsyncBaseTransport | None"
 ) -> "AsyncIterator[httpx.AsyncClient]":
-    """One pool of connections for everybody; cookies are kept by each participant."""
+    """One pool of connections for all participants; each participant keeps its own cookies."""
     try:
         import httpx
     except ModuleNotFoundError:
         raise InputError(f"simulated participants over HTTP need httpx: {install('study')}") from None
     if not url.startswith(("http://", "https://")):
-        raise InputError(f"the address of a study begins with http:// or https://, not {url!r}")
+        raise InputError(f"the address of a study must begin with http:// or https://, not {url!r}")
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
     async with httpx.AsyncClient(
         base_url=url.rstrip("/"), timeout=httpx.Timeout(30.0, pool=None), limits=limits, transport=transport

@@ -15,12 +15,12 @@ from ital.study._config import ADAPTIVE, Config
 if TYPE_CHECKING:
     import pandas as pd
 
-MOST = 100_000  # participants; an effect that needs more is none
+MOST = 100_000  # participants; a smaller effect is treated as zero
 RATIONALITIES = (1.0, 3.0, 10.0, 30.0, 100.0)
 
 
 def power_of(n: int, effect: float, alpha: float = 0.05, tests: int = 1) -> float:
-    """The chance that a two-sided paired t-test of n participants finds an effect d = mean difference / its deviation.
+    """The power of a two-sided paired t-test of n participants for an effect d = mean difference / its deviation.
 
     With several ``tests`` each has α/tests (Bonferroni). Holm's procedure finds at least as much.
     """
@@ -31,15 +31,15 @@ def power_of(n: int, effect: float, alpha: float = 0.05, tests: int = 1) -> floa
     away = abs(effect) * math.sqrt(n)
     limit = stats.t.ppf(1 - alpha / tests / 2, n - 1)
     chance = stats.nct.sf(limit, n - 1, away) + stats.nct.cdf(-limit, n - 1, away)
-    # Far out, SciPy's noncentral t has no digits left; the chance is then 1 to all of ours.
+    # For large effects SciPy's noncentral t loses all digits; the power is then 1 to within rounding.
     return float(chance) if np.isfinite(chance) else 1.0
 
 
 def participants_needed(effect: float, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> int:
-    """The fewest participants with which the chance to find the effect is at least ``power``."""
+    """The smallest number of participants that finds the effect with probability ``power`` or more."""
     check(power=power, alpha=alpha, tests=tests)
     if not effect or math.isnan(effect):
-        raise InputError("an effect of zero cannot be found, however many take part")
+        raise InputError("an effect of zero cannot be found, however many people take part: give another effect")
     enough = functools.partial(power_of, effect=effect, alpha=alpha, tests=tests)
     if enough(MOST) < power:
         raise InputError(f"an effect of d = {effect:g} needs more than {MOST} participants")
@@ -47,10 +47,10 @@ def participants_needed(effect: float, power: float = 0.8, alpha: float = 0.05, 
 
 
 def smallest_effect(n: int, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> float:
-    """The smallest d that n participants find with the given chance."""
+    """The smallest d that n participants find with the given power."""
     check(power=power, alpha=alpha, tests=tests)
     if n < 2:
-        raise InputError(f"a paired test needs two participants at least, not {n}")
+        raise InputError(f"a paired test needs at least two participants, not {n}")
     low, high = 0.0, 1.0
     while power_of(n, high, alpha, tests) < power:
         low, high = high, 2 * high
@@ -86,7 +86,7 @@ def share_found(differences: np.ndarray, n: int, alpha: float = 0.05, *, resampl
 def needed_for_all_maps(
     differences: np.ndarray, power: float = 0.8, alpha: float = 0.05, most: int = 400
 ) -> int | None:
-    """The fewest participants with which all maps are found significant together; None if more than ``most``."""
+    """The smallest number of participants for which all maps are significant together; None if above ``most``."""
     check(power=power, alpha=alpha)
     if share_found(differences, most, alpha) < power:
         return None
@@ -105,10 +105,10 @@ def simulated_effects(
     alpha: float = 0.05,
     show: Callable[[int], None] = lambda done: None,
 ) -> "pd.DataFrame":
-    """Aware robots against naive ones (or the control) for simulated teachers, and how many people that would need.
+    """Compare aware robots with naive ones (or the control) for simulated teachers, and compute the people needed.
 
-    ``robot`` may be the adaptive one instead, with any study; the control has the aware robot's step lengths, so it
-    is none for it.
+    ``robot`` may also be the adaptive one, for any study. The control has the aware robot's step lengths, so it is
+    no control for the adaptive robot.
 
     One row per teacher: Cohen's d on the mean over maps and on the map where it is smallest, how often the teacher
     agrees with the machine, and the participants needed for the mean over maps and for every map at once.
@@ -126,7 +126,7 @@ def simulated_effects(
     if robot == ADAPTIVE and against == _arms.MATCHED:
         raise InputError(f"{_arms.MATCHED} takes steps as long as the aware robot's: compare it with robot aware")
     if pool < 10:
-        raise InputError(f"a pool of simulated participants needs 10 at least, not {pool}")
+        raise InputError(f"the pool needs at least 10 simulated participants, not {pool}")
     arms_run = _arms.run(config, pool, teachers, (robot, against), show=show)
     outcomes = _analysis.outcomes_of(config, _arms.table(config, arms_run))
     rows = []
@@ -162,7 +162,7 @@ def _needed(effect: float, power: float, alpha: float) -> int | None:
 
 
 def check(*, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> None:
-    """Refuses what is no power, no level or no number of tests."""
+    """Raise for an invalid power, level or number of tests."""
     if not 0 < alpha < 0.5:
         raise InputError(f"alpha must lie between 0 and 0.5, not {alpha}")
     if not alpha < power < 1:

@@ -1,4 +1,4 @@
-"""The report of a study: tables, figures and one page in HTML and PDF that says whose data it shows."""
+"""The report of a study: tables, figures and one page in HTML and PDF that names the source of its data."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -23,9 +23,9 @@ LEVEL = 0.05
 
 
 def write(analysis: Analysis, out: Path, picture: Path | None = None) -> list[Path]:
-    """Writes tables, figures and the report into a folder, each file wholly or not at all; returns them.
+    """Write tables, figures and the report into a folder, each file completely or not at all; return the files.
 
-    ``picture`` is a file that shows the page of participants, where it is not the one that comes with ital.
+    ``picture`` is a file that shows the participants' page, instead of the picture that comes with ital.
     """
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
@@ -42,12 +42,12 @@ def write(analysis: Analysis, out: Path, picture: Path | None = None) -> list[Pa
 
 
 def main_teacher(analysis: Analysis) -> str:
-    """Whose arms the report is about: people's, or whoever took part."""
+    """The teacher whose arms the report is about: people if there are any, else whoever took part."""
     return teachers_in_order(list(analysis.participants))[0]
 
 
 def findings(analysis: Analysis) -> list[str]:
-    """What the numbers say: the comparison, then what must be read beside it."""
+    """The findings in words: the comparison, then its limits."""
     teacher, config = main_teacher(analysis), analysis.config
     versus = _versus(analysis, teacher, "aware")
     main, control = versus[teacher, "naive"], versus[teacher, MATCHED]
@@ -77,7 +77,7 @@ def findings(analysis: Analysis) -> list[str]:
 
 
 def claim(analysis: Analysis, teacher: str) -> str:
-    """Whether the paper's claim holds: the aware robot ahead of the naive one on every map, by every measure."""
+    """Whether the paper's claim holds: the aware robot is ahead of the naive one on every map, by every measure."""
     tests, maps = analysis.tests, len(analysis.config.maps)
     own = (tests["teacher"] == teacher) & (tests["first"] == "aware") & (tests["second"] == "naive")
     own &= (tests["map"] != ALL_MAPS) & (tests["difference"] > 0) & (tests["p_holm"] < LEVEL)
@@ -100,14 +100,14 @@ def _versus(analysis: Analysis, teacher: str, first: str) -> dict[Arm, Mapping[A
 
 
 def _of_adaptive(analysis: Analysis, teacher: str) -> list[str]:
-    """What the third robot learned, and what must be read beside it."""
+    """What the third robot learned, and the limits of that result."""
     config, versus = analysis.config, _versus(analysis, teacher, ADAPTIVE)
     naive, aware = versus[teacher, "naive"], versus[teacher, "aware"]
     paths = analysis.paths.groupby(["teacher", "learner"])["path"].mean()
     return [
         "The adaptive robot finds out by itself whether its teacher helps. "
-        f"{arm(teacher, ADAPTIVE)} came {decimals(naive['mean_first'])} nearer to the truth: beside "
-        f"{arm(teacher, 'naive')} {_difference(naive)}, beside {arm(teacher, 'aware')} {_difference(aware)}. Its path "
+        f"{arm(teacher, ADAPTIVE)} came {decimals(naive['mean_first'])} closer to the truth: against "
+        f"{arm(teacher, 'naive')} {_difference(naive)}, against {arm(teacher, 'aware')} {_difference(aware)}. Its path "
         f"is {decimals(paths[teacher, ADAPTIVE], 1)} long. It uses a β of {LINEAR / (2 * config.lr):.0f} at most, "
         f"the aware robot {config.beta:g}: they differ in how far they go as well as in how they read a choice."
     ]
@@ -135,7 +135,7 @@ def _beside_others(analysis: Analysis, teacher: str, versus: Mapping[Any, Any]) 
 
 
 def _difference(row: Mapping[Any, Any]) -> str:
-    """A difference with everything that belongs to it."""
+    """A difference with its interval, n, t, p and d."""
     return (
         f"a difference of {decimals(row['difference'])} (95 % interval {decimals(row['low'])} to "
         f"{decimals(row['high'])}, n = {row['n']}, t = {decimals(row['t'])}, p {p_equals(row['p'])}, "
@@ -144,9 +144,9 @@ def _difference(row: Mapping[Any, Any]) -> str:
 
 
 def _verdict(control: Mapping[Any, Any]) -> str:
-    """What the control means for the comparison."""
+    """The meaning of the control for the comparison."""
     if control["p"] < 0.05 and control["difference"] > 0:
-        return "Longer steps alone do not do what the aware robot does: how it reads the choice matters as well."
+        return "Longer steps alone do not explain the aware robot's result: how it reads the choice matters as well."
     return (
         "So the gap between ITAL and IMT does not by itself show that reading the teacher's choice helps: steps of the "
         "same length along the naive robot's own gradient do at least as well, as far as these data can tell."
@@ -185,7 +185,7 @@ HEADINGS = ["difference", "95 % interval", "t", "p", "p (Holm)", "d", "p (Wilcox
 
 
 def html_page(analysis: Analysis, picture: Path | None = None) -> str:
-    """The report as one self-contained page; it opens from disk and prints."""
+    """The report as one self-contained page that can be opened from disk and printed."""
     config, of_people = analysis.config, _figures.of_people(analysis)
     people = ", ".join(f"{count} {name}" for name, count in analysis.participants.items())
     lead = (
@@ -211,28 +211,28 @@ def sections(analysis: Analysis, picture: Path | None = None) -> list[PageSectio
         report.section("What was taught, and how", "shown", [*figures["maps"], interface(analysis.config, picture)]),
         report.section("Aware against naive robots", "aware", tests(analysis, CLAIMED, aware, naive)),
         report.section("Adaptive against naive and aware robots", "adaptive", third),
-        report.section("Beside the machine and chance", "others", others),
+        report.section("Compared with the machine and with chance", "others", others),
         report.section("All arms", "arms", [_arms_table(analysis)]),
         report.section("Learning curves", "curves", figures["curves"]),
-        report.section("To be read beside it: step length", "steps", control),
+        report.section("A limit of this comparison: step length", "steps", control),
         report.section("Notes", "notes", map(report.paragraph, notes(analysis))),
     ]
 
 
 CONTROL = (
-    "The control stands at its own belief, sees the same arrows, and moves along the gradient of the chosen arrow, as "
-    "the naive robot does, but as far as the aware robot would move from there."
+    "The control has its own belief and sees the same arrows. It moves along the gradient of the chosen arrow, like "
+    "the naive robot, but as far as the aware robot would move from there."
 )
 ADAPTIVE_NOTE = (
-    "On a map the robots come in one of three turns: naive, aware, adaptive, or the same begun at the second or the "
-    "third. Each is equally often in each place, but comes after the same other one whenever it is not the first, and "
-    "what people learn from that one carries over. Holm’s adjustment is for each comparison by itself: a third robot "
-    "makes more comparisons, so say beforehand which one the study is for."
+    "On each map the robots come in one of three orders: naive, aware, adaptive, or the same cycle begun at the second "
+    "or the third. Each robot is equally often in each place. But unless it is first, it always follows the same "
+    "robot, and what people learn from that one carries over. Holm’s adjustment is separate for each comparison. A "
+    "third robot makes more comparisons, so decide beforehand which one the study is for."
 )
 
 
 def notes(analysis: Analysis) -> list[str]:
-    """What a reader must know of these data, and how the numbers were made."""
+    """Notes on these data, and how the numbers were computed."""
     return [
         *analysis.notes,
         "Stored beliefs were replayed from the choices; the largest difference of a distance is "
@@ -296,5 +296,5 @@ def text_table(analysis: Analysis) -> "pd.DataFrame":
     """The main outcomes of the tests, for the screen."""
     tests = analysis.tests
     kept = tests[tests["outcome"].isin(list(CLAIMED)) & (tests["second"] == "naive")]
-    which = ["first"] if analysis.config.adaptive else []  # otherwise it is always the aware robot
+    which = ["first"] if analysis.config.adaptive else []  # otherwise the robot is always the aware one
     return kept[["teacher", *which, "outcome", "map", "n", "mean_first", "mean_second", "difference", "p_holm", "d"]]

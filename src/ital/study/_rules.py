@@ -1,4 +1,4 @@
-"""The rules of the study: what the server asks of the world, compiled once, the same for everybody."""
+"""The rules of the study: everything that the server computes, compiled once and shared by all participants."""
 
 import functools
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from ital.study import _world
 from ital.study._config import Config, Map
 from ital.study._world import Arrows, Game
 
-BLOCK = 256  # beliefs that are measured side by side; a fixed number, so that no result depends on how many there are
+BLOCK = 256  # beliefs measured per call; a fixed number, so that no result depends on their number
 
 
 class Arrow(NamedTuple):
@@ -47,7 +47,7 @@ class Mind(NamedTuple):
 
     Attributes:
         belief: Its belief, a float32 array, one number per cell.
-        memory: What its learner remembers beside the belief; () if nothing.
+        memory: What its learner remembers besides the belief; () if nothing.
         step: Number of steps so far.
     """
 
@@ -57,9 +57,9 @@ class Mind(NamedTuple):
 
 
 class StudyRules:
-    """A study's world: starts, candidates, the robots' updates, pictures and measures.
+    """The world of a study: starts, candidates, the robots' updates, pictures and measures.
 
-    All is a function of the configuration and the arguments. Objects are safe to share between threads. Beliefs are
+    Everything depends only on the configuration and the arguments. Objects can be shared between threads. Beliefs are
     float32 arrays, one number per cell.
 
     Args:
@@ -78,7 +78,7 @@ class StudyRules:
         self._lr = np.float32(config.lr)
 
     def map(self, name: str) -> Map:
-        """The map of that name, the warm-up's included.
+        """Return the map of that name; the warm-up map is included.
 
         Args:
             name: Name of the map.
@@ -90,13 +90,11 @@ class StudyRules:
             InputError: The study has no such map.
         """
         if name not in self._maps:
-            raise InputError(
-                f"there is no map {name!r} in study {self.config.name!r}: there are {', '.join(self._maps)}"
-            )
+            raise InputError(f"study {self.config.name!r} has no map {name!r}: its maps are {', '.join(self._maps)}")
         return self._maps[name]
 
     def truth(self, map_name: str) -> _world.Truths:
-        """The rewards w* of a map and what follows from them.
+        """Return the rewards w* of a map and what follows from them.
 
         Args:
             map_name: Name of the map.
@@ -113,7 +111,7 @@ class StudyRules:
             map_name: Name of the map.
 
         Returns:
-            The number, that of the warm-up on its map.
+            The number; on the warm-up map, that of the warm-up.
         """
         warm_up = self.map(map_name) is self.config.warm_up_map
         return self.config.warm_up_steps if warm_up else self.config.steps
@@ -163,7 +161,7 @@ class StudyRules:
         return tuple(tuple(map(Arrow, *step)) for step in zip(cells, actions, strict=True))
 
     def robot(self, learner: str) -> Learner:
-        """The learner of that name, as the core knows it.
+        """Return the core's learner of that name.
 
         Args:
             learner: ``naive``, ``aware`` or ``adaptive``.
@@ -175,7 +173,7 @@ class StudyRules:
             InputError: There is no such learner.
         """
         if learner not in self.robots:
-            raise InputError(f"there is no learner {learner!r}: there are {', '.join(self.robots)}")
+            raise InputError(f"unknown learner {learner!r}: choose from {', '.join(self.robots)}")
         return self.robots[learner]
 
     def mind(self, learner: str, w: np.ndarray) -> Mind:
@@ -192,7 +190,7 @@ class StudyRules:
         return Mind(belief, jax.tree.map(np.asarray, robot.rule.init(belief, robot.settings)))
 
     def update(self, map_name: str, learner: str, mind: Mind, candidates_of_step: Sequence[Arrow], choice: int) -> Mind:
-        """The robot after one arrow: the core's update for this kind of learner.
+        """Return the robot after one arrow: the core's update for this kind of learner.
 
         Args:
             map_name: Name of the map.
@@ -220,7 +218,7 @@ class StudyRules:
         return Mind(belief, memory, mind.step + 1)
 
     def replay(self, number: int, map_name: str, learner: str, choices: Sequence[int]) -> list[Mind]:
-        """The robot before the first step and after each.
+        """Return the robot before the first step and after each step.
 
         Args:
             number: Number of the participant.
@@ -229,7 +227,7 @@ class StudyRules:
             choices: Index of the chosen arrow of each step so far.
 
         Returns:
-            One robot more than choices: what successive updates gave, bit for bit on one machine.
+            One robot more than choices; on one machine bitwise equal to successive updates.
 
         Raises:
             InputError: There are more choices than steps.
@@ -254,7 +252,7 @@ class StudyRules:
         return RobotPicture(belief.tolist(), np.asarray(_best_action(self.game, belief)).tolist())
 
     def volumes(self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> np.ndarray:
-        """The exact teaching volume of every arrow: how far it would bring a naive robot toward the truth.
+        """Return the exact teaching volume of every arrow: how much closer it would bring a naive robot to the truth.
 
         Args:
             map_name: Name of the map.
@@ -326,7 +324,7 @@ class StudyRules:
         return {name: np.concatenate([np.empty(0), *(block[name] for block in blocks)]) for name in _world.METRICS}
 
     def warm_up(self) -> None:
-        """Compile everything, so that no participant waits for it."""
+        """Compile everything, so that no participant has to wait."""
         for name in (self.config.maps[0].name, self.config.warm_up_map.name):
             w, arrows = self.start(0, name), self.candidates(0, name)[0]
             for learner in self.config.learners:
@@ -368,7 +366,7 @@ def _update(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _volumes(game: Game, lr: Array, belief: Array, arrows: Arrows, target: Array) -> Array:
-    anything = jnp.int32(0)  # volumes depend neither on a choice nor on the step
+    anything = jnp.int32(0)  # volumes depend on neither the choice nor the step
     return _world.volumes(_world.lesson(game, lr, belief, arrows, anything, anything), belief, target)
 
 

@@ -1,4 +1,4 @@
-"""The tidy table of a study, one row per step: its columns, its codebook, and the files it is kept in."""
+"""The tidy table of a study, one row per step: its columns, its codebook, and its files."""
 
 import importlib.util
 import io
@@ -52,7 +52,7 @@ CODEBOOK: dict[str, tuple[str, str]] = {
     "choice_changes": ("whole", "How often the choice was changed before it was confirmed."),
     "focus_losses": ("whole", "How often the page lost the focus during the step."),
 }
-WITH_ADAPTIVE = {  # what is otherwise in a study with the third robot
+WITH_ADAPTIVE = {  # what differs in a study with the third robot
     "learner": ("text", "Kind of robot: naive (IMT), aware (ITAL) or adaptive (ITAL adaptive). Nobody was told."),
     "robot": ("whole", "1: the first robot on this map, 2: the second, 3: the third."),
 }
@@ -75,7 +75,7 @@ class StudyData(NamedTuple):
 
 
 def frame(rows: "Iterable[dict[str, Any]] | pd.DataFrame") -> "pd.DataFrame":
-    """Rows as a step table, with all columns in their order and of their kind.
+    """Convert rows to a step table, with all columns in order and of the right type.
 
     Args:
         rows: Dictionaries from column to value, or a table.
@@ -91,7 +91,7 @@ def frame(rows: "Iterable[dict[str, Any]] | pd.DataFrame") -> "pd.DataFrame":
     table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=list(COLUMNS))
     missing = [name for name in COLUMNS if name not in table]
     if missing:
-        raise InputError(f"the step table has no column {missing[0]!r}: is it one of a study?")
+        raise InputError(f"the step table has no column {missing[0]!r}: check that it comes from a study")
     table = table[list(COLUMNS)]
     try:
         return table.assign(**{name: _column(table[name], kind) for name, (kind, _) in CODEBOOK.items()})
@@ -108,19 +108,19 @@ def _column(values: "pd.Series", kind: str) -> "pd.Series":
 
 
 def csv_text(table: "pd.DataFrame", *, header: bool = True) -> str:
-    """Rows as CSV with every digit of every number; without ``header`` they follow other rows."""
+    """Rows as CSV with every digit of every number; without ``header`` to append to other rows."""
     return table.to_csv(index=False, header=header, lineterminator="\n")
 
 
 def read_csv(source: Path | io.StringIO) -> "pd.DataFrame":
-    """Reads what :func:`csv_text` wrote, number for number."""
+    """Read what :func:`csv_text` wrote, with every number exact."""
     import pandas as pd
 
     numbers = [name for name, (kind, _) in CODEBOOK.items() if kind == "number"]
     as_text = [name for name, (kind, _) in CODEBOOK.items() if kind in ("text", "number")]
     try:
         read = pd.read_csv(source, dtype=dict.fromkeys(as_text, object), keep_default_na=False)
-        # Numbers are read by Python, which gives back every bit in any version of pandas.
+        # Python parses the numbers: it restores every bit, whatever the version of pandas.
         read = read.assign(**{name: [float(text or "nan") for text in read[name]] for name in numbers if name in read})
     except (ValueError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the step table: {error}") from None
@@ -128,7 +128,7 @@ def read_csv(source: Path | io.StringIO) -> "pd.DataFrame":
 
 
 def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
-    """What every column means, as Markdown; says so first where no person took part."""
+    """The meaning of every column, as Markdown; begins with a warning if no person took part."""
     lines = ["# Codebook", ""]
     if set(modes) == {"simulated"}:
         lines += ["**Simulated data: programs chose every arrow. No person took part.**", ""]
@@ -147,10 +147,10 @@ def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
 
 
 def write_study(folder: Path, config: Config, steps: "pd.DataFrame") -> list[Path]:
-    """Write a study folder for steps without a server, each file wholly or not at all.
+    """Write a study folder for steps without a server, each file completely or not at all.
 
     Args:
-        folder: Folder to write to; made if there is none.
+        folder: Folder to write to; created if it does not exist.
         config: The configuration.
         steps: The step table.
 
@@ -164,7 +164,7 @@ def write_study(folder: Path, config: Config, steps: "pd.DataFrame") -> list[Pat
     steps = frame(steps)
     files = {
         "steps.csv": csv_text(steps).encode(),
-        "events.jsonl": b"",  # there was no server to log any
+        "events.jsonl": b"",  # there was no server, so there are no events
         "codebook.md": codebook(config, steps["mode"].unique()).encode(),
         "study.toml": config.to_toml().encode(),
     }
@@ -211,7 +211,7 @@ def read_study(folder: Path) -> StudyData:
 
 
 def check_unique(steps: "pd.DataFrame") -> None:
-    """Refuses a table in which a step stands twice."""
+    """Raise if a step is in the table twice."""
     twice = steps.duplicated(list(KEY))
     if twice.any():
         row = steps[twice].iloc[0]

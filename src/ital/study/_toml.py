@@ -1,4 +1,4 @@
-"""One table of a TOML file: each key is checked as it is read, and messages name the key."""
+"""One table of a TOML file: each key is checked when it is read, and messages name the key."""
 
 import dataclasses
 import math
@@ -9,7 +9,7 @@ from ital.errors import InputError
 
 
 class TomlTable:
-    """A table of the file: reads its keys one by one, and refuses those that the dataclass ``like`` does not know."""
+    """A table of the file. Reads keys one by one, and raises for keys that the dataclass ``like`` does not have."""
 
     def __init__(self, prefix: str, content: Any, like: type) -> None:
         if not isinstance(content, dict):
@@ -23,13 +23,13 @@ class TomlTable:
             raise InputError(f"unknown key {prefix}{unknown[0]}: the keys here are {allowed}")
 
     def get(self, key: str) -> Any:
-        """The value as it stands, or the default."""
+        """The unchecked value, or the default."""
         if key not in self.content and key not in self.defaults:
             raise InputError(f"the key {self.prefix}{key} is missing")
         return self.content.get(key, self.defaults.get(key))
 
     def text(self, key: str, most: int = 20_000) -> str:
-        """A text that is not empty; blanks around it do not count."""
+        """A text that is not empty; surrounding blanks are removed."""
         value = self.get(key)
         if not isinstance(value, str) or not value.strip() or len(value) > most:
             raise InputError(f"{self.prefix}{key} must be a text of 1 to {most} characters, not {_short(value)}")
@@ -39,7 +39,7 @@ class TomlTable:
         """A short name that is fit for a file."""
         value = self.text(key, most=60)
         if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_-]*", value):
-            raise InputError(f"{self.prefix}{key} may hold letters, digits, - and _ only, not {value!r}")
+            raise InputError(f"{self.prefix}{key} may contain only letters, digits, - and _, not {value!r}")
         return value
 
     def whole(self, key: str, least: int, most: int) -> int:
@@ -77,7 +77,7 @@ class TomlTable:
         return TomlTable(f"{self.prefix}{key}.", content, like)
 
     def sections(self, key: str, like: type) -> list["TomlTable"]:
-        """The tables of a list, one at least."""
+        """The tables of a list; at least one."""
         tables = self.get(key)
         if not isinstance(tables, list) or not tables:
             raise InputError(f"{self.prefix}{key} must be written as one or more tables [[{key}]]")

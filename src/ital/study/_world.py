@@ -1,7 +1,7 @@
-"""The world of the study as pure functions: beliefs, arrows, the robot's step, and what is measured.
+"""The world of the study as pure functions: beliefs, arrows, the robot's step, and measures.
 
-Nothing here is a rule of its own. Planning and gradients are those of online IRL, the step is the learner's of the
-core, fed with a :class:`~ital.learners.Lesson`. Arrows point up, right, down or left: 0, 1, 2, 3.
+This module defines no rule of its own. Planning and gradients come from online IRL; the step is that of the core's
+learner, given a :class:`~ital.learners.Lesson`. Arrows point up, right, down or left: 0, 1, 2, 3.
 """
 
 import functools
@@ -24,21 +24,21 @@ from ital.tasks import Demonstrations, TrueWorld, Truth, implicit_gradients, irl
 CORE_ACTION = np.array([0, 3, 1, 2])  # up, right, down, left among the core's up, down, left, right
 METRICS = ("distance", "distance_centred", "policy_tv", "policy_gap", "reward")
 
-DRAWN = 32  # steps whose arrows are drawn at once; a fixed number, so that studies of any length share one program
+DRAWN = 32  # steps whose arrows are drawn per call; a fixed number, so that studies of any length share one program
 _START, _ARROWS = 0, 1  # streams of random numbers, kept apart by fold_in
 
 Belief = Float[Array, " S"]
 
 
 class Game(NamedTuple):
-    """What is the same on all maps of a study: where steps lead, and how everybody plans."""
+    """What all maps of a study share: where steps lead, and how robots plan."""
 
     dynamics: Dynamics
     planning: Planning
 
     @property
     def lenient(self) -> Planning:
-        """Planning for beliefs of any size: float32 cannot stand still to 1e-6 where values are in the hundreds."""
+        """Planning for beliefs of any size: float32 cannot converge to 1e-6 if values are in the hundreds."""
         return self.planning._replace(tolerance=1e-4)
 
 
@@ -51,7 +51,7 @@ class Truths(NamedTuple):
 
 
 class Arrows(NamedTuple):
-    """The candidates of one step, or of many: where they stand and where they point."""
+    """The candidates of one or many steps: their cells and their directions."""
 
     cells: Any
     actions: Any
@@ -64,9 +64,9 @@ def game(config: Config) -> Game:
 
 
 def robots(config: Config) -> dict[str, Learner]:
-    """The learners with their numbers filled in; all imagine the study's volume, and naive and aware share one rule.
+    """The learners with their numbers filled in. All assume the study's volume; naive and aware share one rule.
 
-    The adaptive one is there whether or not the study has it: simulations may ask for it. It is told |β| alone.
+    The adaptive learner is included even if the study does not use it, because simulations may. It knows only |β|.
     """
     auto_beta = lambda imagine, sign=1.0: sign * config.beta  # noqa: E731
     situation = Situation(config.beta, 0.0, config.candidates, config.volume, auto_beta)
@@ -87,7 +87,7 @@ def key_of(seed: Any, number: Any, code: Any) -> PRNGKeyArray:
 
 
 def map_code(name: str) -> int:
-    """A number for a map's name, so that other maps in the file do not change its draws."""
+    """A number from a map's name, so that other maps in the file do not change its draws."""
     return zlib.crc32(name.encode())
 
 
@@ -100,8 +100,8 @@ def first_belief(game: Game, key: PRNGKeyArray, scale: Array) -> Belief:
 def draw_arrows(
     game: Game, count: int, key: PRNGKeyArray, cumulative: Array, first: Int[Array, ""], used: Array
 ) -> tuple[Array, Arrows]:
-    """The candidates of ``DRAWN`` steps from ``first`` on: distinct cells, none of the step before, each with a draw
-    of its direction. Takes the cells that the step before used, and returns those of the last one.
+    """Draw the candidates of ``DRAWN`` steps from ``first`` on: distinct cells, none from the step before, each with a
+    random direction. Takes the cells of the step before, and also returns those of the last step.
     """
     stream = jax.random.fold_in(key, _ARROWS)
 
@@ -118,8 +118,8 @@ def draw_arrows(
 
 
 def all_arrows(draw: Callable[[Any, Any], tuple[Any, Arrows]], used: np.ndarray, steps: int) -> Arrows:
-    """The candidates of all steps, by as many calls of ``draw(first, used)`` as it takes; steps are the axis that
-    comes after those of ``used`` but the last.
+    """Draw the candidates of all steps by repeated calls of ``draw(first, used)``. The axis of steps follows all axes
+    of ``used`` but the last.
     """
     parts, axis = [], used.ndim - 1
     for first in range(0, steps, DRAWN):
@@ -131,7 +131,7 @@ def all_arrows(draw: Callable[[Any, Any], tuple[Any, Arrows]], used: np.ndarray,
 def lesson(
     game: Game, lr: Array, belief: Belief, arrows: Arrows, choice: Int[Array, ""], step: Int[Array, ""]
 ) -> Lesson:
-    """What a robot sees of one step (from 0): the arrows, and which one was shown to it."""
+    """What a robot sees of one step (from 0): the arrows, and the one that was shown."""
     shown = Demonstrations(arrows.cells, jnp.asarray(CORE_ACTION)[arrows.actions], None, None)
 
     def gradients(elsewhere: Belief) -> Any:

@@ -6,7 +6,7 @@ from ital.study import _cli_analysis, _cli_server
 
 
 def register(top: typer.Typer) -> None:
-    """Add ``study`` with its commands, and ``play``, to the commands of ital.
+    """Add ``study`` and its commands, and ``play``, to the commands of ital.
 
     Args:
         top: The app of ital.

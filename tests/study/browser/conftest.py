@@ -95,7 +95,7 @@ def browser():
         chromium.close()
 
 
-# Pauses for the eye are cut to a tenth, so that the tests are quick; what is sent and shown is the same.
+# Pauses for the reader are cut to a tenth to keep the tests quick; what is sent and shown stays the same.
 HURRY = """{
   const wait = window.setTimeout;
   window.setTimeout = (work, pause, ...rest) => wait(work, pause <= 1500 ? pause / 10 : pause, ...rest);
@@ -104,13 +104,13 @@ HURRY = """{
 
 @pytest.fixture
 def pace():
-    """Overridden with "real" where the time that things take matters."""
+    """Overridden with "real" in tests where timing matters."""
     return "hurried"
 
 
 @pytest.fixture
 def context(browser, pace):
-    """A browser of somebody new, at the size that the study is made for."""
+    """The browser of a new person, at the size that the study is designed for."""
     with contextlib.closing(browser.new_context(viewport={"width": 1280, "height": 720})) as one:
         one.set_default_timeout(15_000)
         if pace == "hurried":
@@ -130,7 +130,7 @@ EXPECTED = ("status of 401", "status of 404", "status of 409", "ERR_INTERNET_DIS
 
 
 def watch(page, troubles):
-    """Note what no page may do: fail in a script, break the content policy, or ask another host."""
+    """Record what no page may do: fail in a script, violate the content policy, or contact another host."""
     page.on("pageerror", lambda error: troubles.append(f"script: {error}"))
     page.on(
         "console",
@@ -151,7 +151,7 @@ def watch(page, troubles):
 
 
 class Person:
-    """Somebody in front of the study's page. With ``keys`` only the keyboard is touched."""
+    """A person at the study's page. With ``keys`` they use only the keyboard."""
 
     def __init__(self, page, address, config, *, keys=False):
         self.page, self.address, self.config, self.keys = page, address, config, keys
@@ -180,14 +180,14 @@ class Person:
         self.seen.append(text)
 
     def consent(self):
-        self.press("I agree and take part")
+        self.press("I agree to take part")
         self.page.locator(".kicker").wait_for()
 
     def read(self):
         for number in range(2, len(self.config.instructions) + 1):
             self.press("Next")
             self.page.get_by_text(f"Instructions, page {number} of").wait_for()
-        self.press("To the questions")
+        self.press("Continue to the questions")
         self.heading("A few questions first")
 
     def answer(self, shift=0):
@@ -208,7 +208,7 @@ class Person:
         self.press("Send my answers")
 
     def to_teaching(self, name):
-        """At the first step of the practice; what comes before is done without the page."""
+        """Go to the first step of the practice; everything before is done without the page."""
         api = Api(self.page.context, self.address, self.config)
         api.join({"id": name})
         api.to_check()
@@ -283,7 +283,7 @@ def overview(browser, address, mode="live"):
 
 
 class Api:
-    """Moves the person of a browser on without the page."""
+    """Moves the person of a browser forward without the page."""
 
     def __init__(self, context, address, config):
         self.context, self.address, self.config = context, address, config

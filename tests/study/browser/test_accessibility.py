@@ -1,4 +1,4 @@
-"""No serious violation that axe-core knows of, on any page, in both palettes; and what axe cannot see of the maps."""
+"""axe-core finds no serious violation on any page in both palettes; further tests cover the colours of the maps."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_pages_before_teaching(page, address, check, config):
         check(f"instructions {number - 1}")
         person.press("Next")
     check("instructions, last")
-    person.press("To the questions")
+    person.press("Continue to the questions")
     person.heading("A few questions first")
     check("questions")
     person.press("Read the instructions again")
@@ -102,7 +102,7 @@ def test_teaching_pages(page, context, address, check, config):
 def test_other_endings_and_notes(page, context, server, config, check):
     person = Person(page, server, config)
     person.open("?id=axe-declines")
-    person.press("I do not take part")
+    person.press("I do not want to take part")
     person.heading("Thank you for your answer")
     check("declined")
     context.clear_cookies()

@@ -8,7 +8,7 @@ from tests.study.browser.conftest import PASSWORD, Api, Person, log_in, serving,
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, config):
-    """A study of its own: nobody else takes part in it."""
+    """A separate study, in which nobody else takes part."""
     with serving(study_app(tmp_path_factory.mktemp("dashboard"), config)) as address:
         yield address
 
@@ -162,7 +162,7 @@ def test_session_over(page, context, people):
     enter(page, people)
     context.clear_cookies()
     page.get_by_role("button", name="Pause intake").click()
-    expect(page.get_by_text("Your session is over")).to_be_visible()
+    expect(page.get_by_text("Your session has ended")).to_be_visible()
 
 
 def test_three_robots(page, browser, tmp_path):

@@ -9,7 +9,7 @@ from tests.study.browser.conftest import Api, Person, log_in, overview, serving,
 
 
 def number_of(browser, address):
-    """The number of whoever joined last."""
+    """The number of the participant who joined last."""
     return overview(browser, address)["participants"][-1]["number"]
 
 
@@ -312,7 +312,7 @@ def test_failed_check(browser, person, page):
 
 def test_declined(person, page):
     person.open("?id=declines")
-    person.press("I do not take part")
+    person.press("I do not want to take part")
     person.heading("Thank you for your answer")
     expect(page.locator("#resume")).to_be_hidden()
 
@@ -328,10 +328,10 @@ def test_resume_code_on_another_device(browser, person, page):
     other.heading("Teach a robot")
     other.page.get_by_text("I have a resume code").click()
     other.page.get_by_label("Resume code").fill("AAAA-AAAA-AAAA")
-    other.press("Go on")
+    other.press("Continue")
     expect(other.page.locator("#code-problem")).not_to_be_empty()
     other.page.get_by_label("Resume code").fill(code.lower())
-    other.press("Go on")
+    other.press("Continue")
     other.at_step(2)
     device.close()
 
@@ -348,9 +348,9 @@ def test_phone_gets_a_polite_note(browser, server, config):
     page = context.new_page()
     page.goto(server + "/?id=on-the-phone")
     expect(page.get_by_role("heading", name="This screen is a little small")).to_be_visible()
-    expect(page.get_by_role("button", name="I agree and take part")).to_be_hidden()
+    expect(page.get_by_role("button", name="I agree to take part")).to_be_hidden()
     page.get_by_role("button", name="Continue on this screen").click()
-    expect(page.get_by_role("button", name="I agree and take part")).to_be_visible()
+    expect(page.get_by_role("button", name="I agree to take part")).to_be_visible()
     context.close()
 
 
@@ -446,7 +446,7 @@ def test_focus_and_choices_are_recorded(person, page):
 
 
 def test_no_page_tells_the_kind_of_robot(person, page):
-    """Before the debriefing neither pages nor answers name what a robot is."""
+    """Before the debriefing, neither pages nor answers reveal the kind of a robot."""
     answers = []
     page.on("response", lambda response: answers.append(response) if "/api/" in response.url else None)
     person.to_teaching("curious")

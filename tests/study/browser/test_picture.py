@@ -1,4 +1,4 @@
-"""The picture of the page that reports show is one of the page as it is now."""
+"""The picture in reports shows the current page."""
 
 import importlib.util
 import xml.etree.ElementTree as ET

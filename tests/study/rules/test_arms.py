@@ -124,8 +124,8 @@ def test_orders_of_simulated_participants_are_balanced(steps):
         ("machine:3", None, "teacher must be machine"),
         ("boltzmann:x", None, "must be a finite number, not 'x'"),
         ("boltzmann:inf", None, "must be a finite number, not 'inf'"),
-        ("random", 3.0, "a rationality goes with teacher boltzmann alone, not with 'random'"),
-        ("boltzmann:3", 3.0, "a rationality goes with teacher boltzmann alone"),
+        ("random", 3.0, "a rationality needs the plain teacher boltzmann, not 'random'"),
+        ("boltzmann:3", 3.0, "a rationality needs the plain teacher boltzmann"),
     ],
 )
 def test_teachers_that_there_are_not(name, rationality, message):
@@ -141,7 +141,7 @@ def test_names_of_teachers():
 def test_nobody_is_refused(config, rules, teachers):
     with pytest.raises(InputError, match="at least one participant"):
         _arms.run(config, 0, teachers, rules=rules)
-    with pytest.raises(InputError, match="no learner 'clever': there are naive, aware, adaptive and imt-matched"):
+    with pytest.raises(InputError, match="unknown learner 'clever': choose from naive, aware, adaptive and imt"):
         _arms.run(config, 1, teachers, ("clever",), rules=rules)
 
 
@@ -165,7 +165,7 @@ def three(config, rules, teachers):
 
 
 def test_the_adaptive_robot_is_a_lane_of_its_own_program(rules, three):
-    """Step by step it is the rules', memory and all; the others do not notice that it is there."""
+    """Every step, with its memory, equals that of the rules; the other robots are unaffected."""
     for teacher, name, i in (("machine", "A", 1), ("random", "D", 7)):
         arm, where = three.arms.index((teacher, "adaptive")), "ABCDE".index(name)
         replayed = rules.replay(three.numbers[i], name, "adaptive", three.trace.choice[i, where, arm].tolist())
@@ -180,7 +180,7 @@ def test_other_robots_do_not_notice_the_adaptive_one(ran, three):
 
 
 def test_what_the_adaptive_robot_learns(three):
-    """From a teacher who helps, more than the naive robot, if not always; from dice about as little, and no harm."""
+    """With a helpful teacher it usually learns more than the naive robot; with a random one about as little."""
     distance = three.measures["distance"]
     nearer = {arm: distance[:, :, i, 0] - distance[:, :, i, -1] for i, arm in enumerate(three.arms)}
     with_machine, with_dice = nearer["machine", "adaptive"], nearer["random", "adaptive"]
@@ -188,7 +188,7 @@ def test_what_the_adaptive_robot_learns(three):
     assert (with_machine > nearer["machine", "naive"]).mean() > 0.7
     assert (with_machine < nearer["machine", "naive"] - 0.2).mean() < 0.15  # 5 % of 1000: trust can go astray
     assert (with_dice - nearer["random", "naive"]).mean(axis=0).min() > -0.1
-    assert with_dice.min() > -0.5 > nearer["random", "aware"].min()  # dice lead the aware robot astray
+    assert with_dice.min() > -0.5 > nearer["random", "aware"].min()  # random choices mislead the aware robot
 
 
 def test_choices_shown_again_give_the_same_adaptive_robot(rules, three):

@@ -53,7 +53,7 @@ def test_simulate_then_analyze(tmp_path, capsys):
     assert f"report: {tmp_path / 'analysis' / 'report.html'}" in printed
     tests = pd.read_csv(tmp_path / "analysis" / "tests.csv")
     assert set(tests["teacher"]) == {"machine", "boltzmann:10", "random"}
-    with pytest.raises(InputError, match="is there already and not an empty folder"):
+    with pytest.raises(InputError, match="exists and is not an empty folder"):
         run("simulate", "--participants", 1, "--config", "short", "--out", tmp_path / "data")
 
 
@@ -95,7 +95,7 @@ def test_simulate_over_http(monkeypatch, capsys):
         "http://study.test",
     )
     monkeypatch.delenv(_cli_analysis.KEY, raising=False)
-    with pytest.raises(InputError, match="set ITAL_STUDY_SIMULATION_KEY"):
+    with pytest.raises(InputError, match="set the environment variable ITAL_STUDY_SIMULATION_KEY"):
         run(*arguments)
     monkeypatch.setenv(_cli_analysis.KEY, "sesame")
     run(*arguments)
@@ -121,20 +121,20 @@ def test_power(capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["simulate", "--participants", "1"], "say either --out DIR, .* or --url URL"),
-        (["simulate", "--participants", "1", "--out", "a", "--url", "http://b"], "say either --out DIR"),
+        (["simulate", "--participants", "1"], "give either --out DIR, .* or --url URL"),
+        (["simulate", "--participants", "1", "--out", "a", "--url", "http://b"], "give either --out DIR"),
         (["simulate", "--participants", "1", "--out", "a", "--teacher", "human"], "teacher must be machine, random"),
         (["simulate", "--participants", "1", "--out", "a", "--teacher", ""], "teacher must be machine"),
         (
             ["simulate", "--participants", "1", "--out", "a", "--rationality", "3"],
-            "goes with --teacher boltzmann alone",
+            "--rationality needs --teacher boltzmann",
         ),
         (["simulate", "--participants", "1", "--out", "a", "--config", "none.toml"], "cannot read the configuration"),
         (
             ["simulate", "--participants", "1", "--url", "http://b", "--teacher", "machine,random"],
-            "one teacher at a time",
+            "--url takes one teacher only",
         ),
-        (["simulate", "--participants", "1", "--url", "http://b", "--adaptive"], "--adaptive goes with --out"),
+        (["simulate", "--participants", "1", "--url", "http://b", "--adaptive"], "--adaptive needs --out"),
         (["analyze", "nowhere"], "there is no folder or database nowhere"),
         (["analyze", "nowhere", "--mode", "alive"], "mode must be one of live, pilot, preview, simulated, not 'alive'"),
         (["power", "--effect", "0.5", "--power", "2"], "power must lie between alpha and 1"),

@@ -61,7 +61,7 @@ def test_what_a_browser_is_told_gives_nothing_away():
 
 @pytest.mark.parametrize("name", ["paper", "short"])
 def test_studies_that_have_begun_keep_their_hash(name):
-    """Some keys came later: without them a study is what it was."""
+    """Some keys were added later: without them, a study keeps its meaning."""
     config = study.load_config(name)
     assert (config.adaptive, config.volume) == (False, "exact")
     assert not re.search("^(adaptive|volume)", config.to_toml(), re.MULTILINE)
@@ -69,7 +69,7 @@ def test_studies_that_have_begun_keep_their_hash(name):
 
 
 def test_the_hash_of_the_papers_study_is_that_of_studies_that_have_begun():
-    """Whoever changes a text of the file changes this, too; a new key must not."""
+    """A changed text in the file needs a new value here; a new key must not change it."""
     assert study.load_config().hash.startswith(HASH)
 
 
@@ -112,8 +112,8 @@ REFUSED = [
     ('arrows = "boltzmann"', 'arrows = "best"', "arrows must be one of boltzmann, optimal, not 'best'"),
     ('palette = "safe"', 'palette = ["safe"]', "palette must be one of safe, paper"),
     ("hint = false", 'hint = "no"', "hint must be true or false, not 'no'"),
-    ('name = "A"', 'name = "B"', "maps and warm_up_map must have names of their own, but 'B' is there twice"),
-    ('name = "paper"', 'name = "../up"', "name may hold letters, digits, - and _ only"),
+    ('name = "A"', 'name = "B"', "maps and warm_up_map must have different names, but 'B' occurs twice"),
+    ('name = "paper"', 'name = "../up"', "name may contain only letters, digits, - and _"),
     ("[0.0, 0.0, -2.0, -2.0, 10.0]", "[0.0, 0.0, -2.0, 10.0]", "maps[1].rewards must be a square of numbers"),
     ("[0.0, 0.0, -2.0, -2.0, 10.0]", "[0.0, 0.0, -2.0, -2.0, inf]", "maps[1].rewards must be numbers from -100 to 100"),
     ("answer = 2", "answer = 3", "check[3].answer must be a whole number from 0 to 2, not 3"),

@@ -107,7 +107,7 @@ def test_what_cannot_work_is_said_in_a_line(short):
         go(FakeServer(short), short, key="wrong")
     with pytest.raises(InputError, match="the server runs another configuration"):
         go(FakeServer(short), study.load_config())
-    with pytest.raises(InputError, match="begins with http"):
+    with pytest.raises(InputError, match="must begin with http"):
         asyncio.run(_participants.take_part("study.db", short, _arms.teacher("machine", default=1.0), 1, key="sesame"))
     with pytest.raises(InputError, match=r"no answer from the server for 0\.2 s \(the server is down\)"):
         go(FakeServer(short, trouble=1.0), short, patience=0.2)

@@ -71,7 +71,7 @@ def test_effects_of_the_adaptive_robot(config):
         (lambda: _power.participants_needed(1e-4), "needs more than 100000 participants"),
         (lambda: _power.participants_needed(0.5, power=1.0), "power must lie between alpha and 1"),
         (lambda: _power.participants_needed(0.5, alpha=0.0), "alpha must lie between 0 and 0.5"),
-        (lambda: _power.smallest_effect(1), "two participants at least"),
+        (lambda: _power.smallest_effect(1), "at least two participants"),
         (lambda: _power.check(tests=0), "the number of tests must be at least 1"),
     ],
 )
@@ -89,5 +89,5 @@ def test_outcomes_that_there_are_not(config):
         _power.simulated_effects(config, [], robot="naive")
     with pytest.raises(InputError, match="imt-matched takes steps as long as the aware robot's"):
         _power.simulated_effects(config, [], robot="adaptive", against="imt-matched")
-    with pytest.raises(InputError, match="10 at least, not 5"):
+    with pytest.raises(InputError, match="at least 10 simulated participants, not 5"):
         _power.simulated_effects(config, [], pool=5)

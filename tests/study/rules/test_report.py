@@ -95,13 +95,13 @@ def test_the_page_of_participants_is_in_the_report(config, tmp_path):
     assert len(re.findall(r'class="map-svg"', content.decode())) == 3
     assert "comes with ital" not in shipped["caption"]
     other = dataclasses.replace(config, palette="paper", steps=8)
-    assert "this one has another steps, palette." in study.interface(other)["caption"]
+    assert "this one differs in: steps, palette." in study.interface(other)["caption"]
     own = tmp_path / "own.png"
     own.write_bytes(b"PNG")
     block = study.interface(other, own)
     assert block["source"] == "data:image/png;base64,UE5H"
     assert "comes with ital" not in block["caption"]
-    with pytest.raises(InputError, match=r"page\.gif is no picture for a report: give an \.svg or a \.png file"):
+    with pytest.raises(InputError, match=r"page\.gif is not a picture that a report can show: give an \.svg or"):
         study.interface(config, tmp_path / "page.gif")
     with pytest.raises(InputError, match=r"cannot read the picture .*none\.png: No such file"):
         study.interface(config, tmp_path / "none.png")

@@ -19,7 +19,7 @@ MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
 
 
 class Reference:
-    """The world of the study written anew in NumPy, in float64: a table of transitions, iteration, linear solves."""
+    """The world of the study, rewritten in NumPy and float64: a table of transitions, iteration, linear solves."""
 
     def __init__(self, config):
         size, eta = config.size, config.lr
@@ -102,7 +102,7 @@ def test_rewards_of_the_true_policy(config, rules, reference):
 
 @pytest.fixture(scope="module")
 def imitating(config):
-    """The study with robots that imagine the imitated volume, as the paper writes it."""
+    """The study with robots that assume the imitated volume, as in the paper."""
     return study.StudyRules(dataclasses.replace(config, volume="imitated"))
 
 
@@ -166,7 +166,7 @@ def core_step(program, world, states, actions, numbers, mind):
 
 
 def test_robots_that_imagine_the_imitated_volume(rules, imitating):
-    """Their steps are those of the equations, and not the exact volume's; the machine goes by the exact one."""
+    """Their steps follow the equations, not the exact volume; the machine uses the exact one."""
     reference = Reference(imitating.config)
     for name in ("A", "E"):
         mind = imitating.mind("aware", imitating.start(3, name))
@@ -278,7 +278,7 @@ def test_a_longer_study_begins_like_a_shorter_one(config, rules):
 
 
 def exactly(mind):
-    """All that there is of a robot, in bytes."""
+    """The complete state of a robot, in bytes."""
     return [np.asarray(leaf).tobytes() for leaf in jax.tree.leaves(mind)]
 
 
@@ -299,7 +299,7 @@ def test_replay_is_what_happened_bit_for_bit(rules, learner):
 
 
 def test_what_the_adaptive_robot_remembers_matters(rules):
-    """The same belief and the same arrow, with and without what was seen before: else nothing need be replayed."""
+    """The same belief and arrow with and without memory give different steps; else no replay would be needed."""
     arrows = rules.candidates(9, "E")
     choices = []
     mind = rules.mind("adaptive", rules.start(9, "E"))
@@ -321,9 +321,9 @@ def test_the_adaptive_robot_is_told_the_size_of_beta_alone(config, rules):
 
 def test_what_is_not_in_the_study_is_refused(rules):
     mind, arrows = study.Mind(rules.start(0, "A")), rules.candidates(0, "A")[0]
-    with pytest.raises(InputError, match="there is no map 'F' in study 'paper': there are A, B, C, D, E, warm-up"):
+    with pytest.raises(InputError, match="study 'paper' has no map 'F': its maps are A, B, C, D, E, warm-up"):
         rules.start(0, "F")
-    with pytest.raises(InputError, match="there is no learner 'clever'"):
+    with pytest.raises(InputError, match="unknown learner 'clever'"):
         rules.update("A", "clever", mind, arrows, 0)
     for choice in (-1, 10):
         with pytest.raises(InputError, match=f"choice {choice} is not among the 10 arrows"):

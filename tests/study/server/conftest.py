@@ -25,7 +25,7 @@ def cluster():
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request, tmp_path, monkeypatch):
-    """An empty database, once of either kind; the files beside it are in a folder of the test's own."""
+    """An empty database, once of each kind; the files beside it are in the test's own folder."""
     monkeypatch.setenv("ITAL_STUDY_FOLDER", str(tmp_path))
     if request.param == "sqlite":
         yield f"sqlite:///{tmp_path / 'study.db'}"
@@ -36,15 +36,15 @@ def url(request, tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session")
 def _made():
-    """Databases that tests begin with copies of: by their kind and who made them."""
+    """Databases that tests copy at their start, by kind and by the function that made them."""
     return {}
 
 
 @pytest.fixture
 def filled(url, request, tmp_path, tmp_path_factory, monkeypatch, _made):
-    """``filled(make)`` fills the test's database with what ``make(url)`` left in another one, and gives what it gave.
+    """``filled(make)`` copies the database that ``make(url)`` filled, and returns what ``make`` returned.
 
-    That other one is made once, and copied, with the files beside it, for every test.
+    The original is made once, and copied with the files beside it for every test.
     """
 
     def fill(make):
@@ -98,7 +98,7 @@ def _the_loop_ends():
 
 
 class _Server(uvicorn.Server):
-    """uvicorn's server without its pauses: it begins at once and ends as soon as nobody is connected."""
+    """uvicorn's server without its pauses: it starts at once and stops as soon as nobody is connected."""
 
     async def begin(self, listening):
         self.config.load()

@@ -1,4 +1,4 @@
-"""kill −9 of the server at random moments, under load, again and again."""
+"""Repeated kill −9 of the server at random moments under load."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ READY.set_forkserver_preload(["ital.cli", "ital.study.server", "ital.study.store
 
 
 def _serve(arguments, environment, log):
-    """``ital`` in a process that has imported what it needs before it began."""
+    """``ital`` in a process that has already imported what it needs."""
     import jax
 
     from ital.cli import main
@@ -42,13 +42,13 @@ def _serve(arguments, environment, log):
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for output in (1, 2):
         os.dup2(handle, output)
-    # Compiled programs are read, not written: whoever is killed leaves nothing half written to others.
+    # Compiled programs are read, not written: a killed process must not leave a half-written program to others.
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 1e9)
     main(arguments)
 
 
 class Server:
-    """``ital study serve`` in a process of its own, on a port that stays the same."""
+    """``ital study serve`` in a separate process, always on the same port."""
 
     def __init__(self, url, folder, config):
         probe, self.address = listen("127.0.0.1", 0)
@@ -89,7 +89,7 @@ class Server:
 
 
 async def survive(url, folder, config, *, kills, participants, think, seed, longest=1.5):
-    """Runs a study with that many kills, then lets everybody finish."""
+    """Run a study with that many kills, then let everybody finish."""
     server, rng, stored = Server(url, folder, config), random.Random(seed), []
     teacher = _arms.teacher("random", default=config.beta)
     try:
@@ -118,16 +118,16 @@ async def survive(url, folder, config, *, kills, participants, think, seed, long
 
 
 def count_steps(url):
-    """Steps in the database, read by another process than the server."""
+    """Steps in the database, read by a process other than the server."""
     with open_store(url) as store, store.reading() as connection:
         return connection.execute(sa.select(sa.func.count()).select_from(steps_table)).scalar_one()
 
 
 def check(url, config, survived):
-    """Nothing acknowledged is missing or doubled, everybody came through, and replay equals what is stored."""
+    """No acknowledged step is missing or duplicated, everybody finished, and a replay equals what is stored."""
     outcome = survived.outcome
     assert outcome.finished == outcome.participants
-    assert outcome.catch_ups == 0  # nobody ever met a state other than the one they knew
+    assert outcome.catch_ups == 0  # nobody ever saw an unexpected state
     told = [(one.participant, one.round, one.step, one.choice) for one in outcome.acknowledged]
     assert len(told) == len({one[:3] for one in told}) == outcome.participants * _flow.total_steps(config)
     assert set(told) == stored_steps(url, config, {one[0] for one in told})

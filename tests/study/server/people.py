@@ -20,7 +20,7 @@ def settings(**changes):
 
 
 def cheap_hash(password):
-    """Argon2 with numbers that are good for tests alone: a hash tells how much work it takes to check it."""
+    """Argon2 with parameters for tests only: a hash says how much work its check takes."""
     return PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(password)
 
 

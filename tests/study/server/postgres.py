@@ -1,4 +1,4 @@
-"""A PostgreSQL server for tests, from local binaries, as a user that is not root, on a socket of its own."""
+"""A PostgreSQL server for tests, from local binaries, run by a user other than root, on its own socket."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ def binaries():
 
 
 def ordinary_user():
-    """PostgreSQL refuses to run as root: another user to run it as, None if this process is one already."""
+    """The user to run PostgreSQL as, because it refuses root; None if this process is not root."""
     if os.geteuid() != 0:
         return None
     for name in ("postgres", "nobody"):
@@ -50,7 +50,7 @@ class Cluster:
         self._run("pg_ctl", "-D", self.data, "-w", "-l", self.folder / "log", "-o", self.options, "start")
 
     def restart(self):
-        """Stops as a power cut would, and starts again."""
+        """Stop as in a power cut, and start again."""
         self._run("pg_ctl", "-D", self.data, "-m", "immediate", "stop")
         self._start()
 
@@ -61,7 +61,7 @@ class Cluster:
 
     @contextlib.contextmanager
     def new(self):
-        """The address of an empty database, which is emptied again afterwards."""
+        """The address of an empty database; it is emptied again afterwards."""
         name = self.free.pop() if self.free else self._create()
         yield self._address(name)
         with self._connect(name) as connection:
@@ -74,7 +74,7 @@ class Cluster:
         return self._address(self._create())
 
     def copy(self, source, name):
-        """Makes a database anew, as a copy of another one that nobody uses at the moment."""
+        """Recreate a database as a copy of another one that nobody is using."""
         with self._connect("postgres") as connection:
             connection.execute(f"DROP DATABASE {name}")
             connection.execute(f"CREATE DATABASE {name} TEMPLATE {source}")

@@ -1,4 +1,4 @@
-"""Who may do what. Nobody gets at another's data, and what is refused changes nothing."""
+"""Who may do what. Nobody can reach another person's data, and a refused request changes nothing."""
 
 import json
 
@@ -53,7 +53,7 @@ def forged(uid="0" * 32, secret=b"another secret of 32 characters!", salt="parti
 
 @pytest.fixture
 def cookies(two):
-    """Cookies that are worth nothing, each with what is wrong with it."""
+    """Invalid cookies, each with its fault."""
     mine = two[0].cookies[_security.PARTICIPANT_COOKIE]
     _, stamp, signature = mine.split(".")
     other_payload = two[1].cookies[_security.PARTICIPANT_COOKIE].split(".")[0]

@@ -89,11 +89,11 @@ def test_without_the_extra_one_line_names_it(capsys, monkeypatch, command):
     [
         ({}, "needs a password"),
         ({"ITAL_STUDY_PASSWORD": ""}, "needs a password"),
-        ({"ITAL_STUDY_PASSWORD": "short"}, "8 characters at least"),
+        ({"ITAL_STUDY_PASSWORD": "short"}, "at least 8 characters"),
         ({"ITAL_STUDY_PASSWORD_FILE": "nowhere"}, "cannot read the secret in nowhere"),
         ({"ITAL_STUDY_PASSWORD_FILE": "loose"}, "chmod 600 loose"),
         ({"ITAL_STUDY_PASSWORD_FILE": "empty"}, "is empty"),
-        ({"ITAL_STUDY_PASSWORD": "good enough", "ITAL_STUDY_SECRET": "short"}, "32 characters at least"),
+        ({"ITAL_STUDY_PASSWORD": "good enough", "ITAL_STUDY_SECRET": "short"}, "at least 32 characters"),
         ({"ITAL_STUDY_PASSWORD": "good enough", "ITAL_STUDY_JOINS_PER_MINUTE": "many"}, "JOINS_PER_MINUTE must be"),
     ],
 )

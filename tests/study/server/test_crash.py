@@ -1,4 +1,4 @@
-"""kill −9: nothing that was acknowledged is lost or doubled."""
+"""kill −9: nothing that was acknowledged is lost or duplicated."""
 
 import asyncio
 
@@ -31,7 +31,7 @@ def test_fifty_kills(url, tmp_path):
 
 @pytest.mark.slow
 def test_postgresql_that_is_killed_itself_loses_nothing(tmp_path, monkeypatch):
-    """The database goes down under the server, and comes back; the server goes on."""
+    """The database stops under the running server and comes back; the server continues."""
     if postgres.binaries() is None:
         pytest.skip(postgres.MISSING)
     monkeypatch.setenv("ITAL_STUDY_FOLDER", str(tmp_path))

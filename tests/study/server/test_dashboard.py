@@ -26,7 +26,7 @@ def a_crowd(url):
 
 @pytest.fixture
 def crowd(filled, request):
-    """One who finished, one on the way, one who left, one who declined, one who failed, and a simulated one."""
+    """One participant who finished, one active, one who left, one who declined, one who failed, one simulated."""
     people = [copy.copy(one) for one in filled(a_crowd)]
     client = request.getfixturevalue("client")
     for one in people:
@@ -82,7 +82,7 @@ def test_releasing_a_slot(crowd, researcher):
     told = researcher.overview("live")
     assert told["participants"][1]["open"] is False
     assert sum(row["open"] for row in told["orders"]) == 0
-    assert crowd[1].teach().state["stage"] == "comments"  # who comes back after all may go on, and counts
+    assert crowd[1].teach().state["stage"] == "comments"  # a participant who comes back may continue, and counts
     assert researcher.overview("live")["intake"]["usable"] == 2
     assert researcher.post("/api/admin/release", {"number": 99}).status_code == 404
 

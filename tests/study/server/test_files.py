@@ -109,9 +109,9 @@ def test_importing_twice_or_rubbish_is_refused_and_changes_nothing(studied, anot
     taken = [line for line in lines if '"record": "step"' in line]
     for name, text, said in (
         ("same", "\n".join(lines), "already"),
-        ("rubbish", "rubbish", "line 1 is not what"),
-        ("other", '{"record": "who knows"}', "line 1 is not what"),
-        ("orphan", taken[0].replace('"participant": 1,', '"participant": 77,'), "fit together"),
+        ("rubbish", "rubbish", "line 1 was not written by"),
+        ("other", '{"record": "who knows"}', "line 1 was not written by"),
+        ("orphan", taken[0].replace('"participant": 1,', '"participant": 77,'), "is inconsistent"),
         ("config", lines[0].replace("Teach the robot", "Teach the reader"), "its hash"),
     ):
         (tmp_path / name).mkdir()
@@ -135,7 +135,7 @@ def test_a_backup_restores_into_the_other_database(studied, another, tmp_path):
         assert verify(store).problems == []
 
 
-def test_a_restored_study_goes_on(studied, another, tmp_path, served):
+def test_a_restored_study_resumes(studied, another, tmp_path, served):
     with open_store(studied) as store:
         backups.backup(store, tmp_path / "b.backup")
     backups.restore(tmp_path / "b.backup", another)

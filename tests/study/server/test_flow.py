@@ -254,7 +254,7 @@ def test_joining_twice_makes_one_participant(url, person):
     assert len(rows(url, participants)) == 1
 
 
-def test_a_new_server_goes_on_where_the_old_one_was(url, served):
+def test_a_new_server_resumes_where_the_old_one_was(url, served):
     with served(url) as client:
         one = Person(client, tiny()).join().begin().teach(6)
         before = one.look()

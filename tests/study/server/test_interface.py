@@ -1,4 +1,4 @@
-"""The interface as its own description says it is: whatever is sent, no answer is an error of ours."""
+"""The interface matches its description: whatever is sent, no answer is a server error."""
 
 import contextlib
 
@@ -24,7 +24,7 @@ CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance,
 
 
 class Visitor:
-    """A participant in the middle of the study, and a researcher: both come back when they were sent away."""
+    """A participant in the middle of the study, and a researcher; both log in again when their session ends."""
 
     def __init__(self, client, known):
         self.client, self.known = client, known
@@ -48,7 +48,7 @@ class Visitor:
 
 
 def explore(client, known, examples):
-    """Sends what the description allows, and what it does not; returns what was answered."""
+    """Send requests that the description allows, and others; return the answers."""
     schema = schemathesis.openapi.from_dict(client.get("/api/openapi.json").json())
     visitor, base, answers = Visitor(client, known), str(client.base_url), []
     settings = hypothesis.settings(

@@ -51,7 +51,7 @@ def test_sqlite_survives_a_power_cut(sqlite_url, tmp_path):
         pragmas = ("journal_mode", "synchronous", "foreign_keys", "secure_delete")
         told = [connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in pragmas]
     assert told == ["wal", 2, 1, 1]
-    assert (tmp_path / "study.db").stat().st_mode & 0o077 == 0  # for the owner's eyes only
+    assert (tmp_path / "study.db").stat().st_mode & 0o077 == 0  # only the owner may read it
 
 
 def test_postgresql_commits_to_the_disk_whatever_its_default(cluster, tmp_path, monkeypatch):

@@ -20,7 +20,7 @@ def config():
 
 
 def best(rules, one):
-    """The machine's pick, from what is on the screen: with it the adaptive robot soon comes to trust."""
+    """The machine's pick, given what is on the screen: with it the adaptive robot soon trusts its teacher."""
     scene = one.state["scene"]
     arrows = [Arrow(**arrow) for arrow in scene["arrows"]]
     target, belief = (np.asarray(scene[name], np.float32) for name in ("truth", "belief"))
@@ -32,7 +32,7 @@ def round_of(config, order, learner, on=0):
 
 
 def test_the_whole_way_with_a_restart_in_the_middle_of_the_adaptive_robot(url, served, config):
-    """Beliefs are those of an unbroken run, bit for bit, so the memory came back with the belief."""
+    """Beliefs are those of an uninterrupted run, bit for bit, so the memory was restored with the belief."""
     rules = StudyRules(config)
     with served(url, config) as client:
         one = Person(client, config).join().begin()
@@ -45,7 +45,7 @@ def test_the_whole_way_with_a_restart_in_the_middle_of_the_adaptive_robot(url, s
             one.step(choice=best(rules, one))
         before = one.look()
     rounds = [before["scene"]["round"]]
-    with served(url, config) as client:  # the new server knows the store alone
+    with served(url, config) as client:  # the new server knows only the store
         one.client = client
         assert one.look() == before
         while one.state["stage"] == "teach":
@@ -65,7 +65,7 @@ def test_the_whole_way_with_a_restart_in_the_middle_of_the_adaptive_robot(url, s
     for (name, learner), rows in table.groupby(["map", "learner"]):
         lived = rules.replay(1, name, learner, rows.sort_values("step")["choice"].tolist())[1:]
         assert [stored[name, learner, mind.step] for mind in lived] == [mind.belief.tobytes() for mind in lived]
-    # Had the memory been lost, it would have shown: from the same belief the robot would have gone elsewhere.
+    # A lost memory would show: from the same belief the robot would have made another step.
     name = config.maps[0].name
     rows = table[(table["map"] == name) & (table["learner"] == "adaptive")].sort_values("step")
     lived = rules.replay(1, name, "adaptive", rows["choice"].tolist())
@@ -99,7 +99,7 @@ def test_verify_notices_a_robot_in_the_wrong_place(sqlite_url, served, config):
     moved = [step._replace(robot=1 + step.robot % 3) for step in taken]
     found = problems_of(StudyRules(config), one, moved)
     assert len(found) == 6
-    assert all("not the robot that the order says" in text for text in found)
+    assert all("the robot does not match the order" in text for text in found)
 
 
 def test_orders_are_given_in_turn(sqlite_url, served, config):

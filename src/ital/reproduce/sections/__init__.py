@@ -1,7 +1,7 @@
-"""The report's sections, one file each: what a section shows is made of plain blocks by one function.
+"""The report's sections, one file each. One function per section makes its blocks.
 
 To add one, write a file with a function ``build(context)`` that returns blocks (an empty list: no section), and name
-it in ``SECTIONS``, at the place where it shall stand. Another package declares a :class:`Section` as entry point.
+it in ``SECTIONS``, at its place in the report. Another package declares a :class:`Section` as an entry point.
 """
 
 from collections.abc import Callable
@@ -62,7 +62,7 @@ SECTIONS = (
 
 
 def all_sections() -> list[Section]:
-    """The report's own sections, then those that other packages declare in ``ital.sections``.
+    """List the report's own sections, then those that other packages declare in ``ital.sections``.
 
     Returns:
         The sections, in their order on the page.
@@ -71,7 +71,7 @@ def all_sections() -> list[Section]:
 
 
 def _declared(name: str, part: _plugins.Part) -> Section:
-    """A section of another package; one that is broken says so in the report, which has taken long to compute."""
+    """Load a section of another package. A broken one becomes a message, so that the long computation is not lost."""
     try:
         return part.load()
     except InputError as error:

@@ -10,16 +10,16 @@ from ital.reproduce.sections._main import six_tasks
 from ital.statistics import number
 
 LEAD = (
-    "The adversarial teacher chooses what brings the learner least, or leads him away. Batch and SGD do not listen to "
-    "her: their curves show what the mini-batches alone would teach. An aware learner has a negative β, and turns her "
-    "choices round."
+    "The adversarial teacher chooses the example that helps the learner least, or leads it away from the target. Batch "
+    "and SGD ignore the teacher's choice: their curves show what the mini-batches alone teach. An aware learner has a "
+    "negative β, and so learns the opposite of what the choice suggests."
 )
 COLUMNS = 3
 SIZE = (3.3, 2.2)
 
 
 def build(context: Context) -> list[report.Block]:
-    """What is left of the distance, the six tasks of the main figure, and behind a fold every panel of every task."""
+    """The distance left, the six tasks of the main figure, and every panel of every task behind a fold."""
     experiments = list(context.data.every("adversarial", "batch", "imt", "ital"))
     if not experiments:
         return []
@@ -44,7 +44,7 @@ def build(context: Context) -> list[report.Block]:
                 f"Every panel of every task, {start} start",
                 report.figure(
                     f"adversarial-{_figures.name(start)}", f"Adversarial teacher, {start} start",
-                    panels(context, start), "A row per task, mean over seeds, bands ± 1 SE.",
+                    panels(context, start), "One row per task; mean over seeds, bands ± 1 SE.",
                     columns=COLUMNS, note=note,
                 ),
             )
@@ -53,19 +53,19 @@ def build(context: Context) -> list[report.Block]:
 
 
 def table(experiments: list[Evidence]) -> report.Block:
-    """What is left of the distance."""
+    """A table of the distance left."""
     methods = [name for name in ("batch", "sgd", "imt", "ital-2", "ital-5", "ital") if experiments[0].has(name)]
     rows = [
         (each.condition.task, each.condition.start, *(number(float(each.left(name).mean())) for name in methods))
         for each in experiments
     ]
     heads = ("task", "start", *(experiments[0].label(name) for name in methods))
-    caption = "Share of the distance at the start that is left at the end; above 1, the learner was led away."
+    caption = "Share of the initial distance that is left at the end; above 1, the learner was led away."
     return report.table(heads, rows, caption=caption, numbers_from=2)
 
 
 def panels(context: Context, start: str) -> list[charts.Panel]:
-    """All panels of all tasks, each task in a row of its own."""
+    """All panels of all tasks, one row per task."""
     shown = []
     for evidence in [evidence for task in PAPER if (evidence := context.data.get(start, task, "adversarial"))]:
         row = [_figures.curves(evidence, metric, evidence.condition.task, size=SIZE) for metric in evidence.panels()]

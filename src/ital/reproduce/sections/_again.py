@@ -7,7 +7,7 @@ from ital.reproduce.sections._context import Context
 
 
 def build(context: Context) -> list[report.Block]:
-    """What to type, and what for."""
+    """Commands to type, each with its purpose."""
     scale, out = context.scale, context.out
     flag = " --quick" if scale.quick else ""
     size = f" --seeds {scale.seeds} --steps {scale.steps}" if scale.quick else ""
@@ -17,7 +17,7 @@ def build(context: Context) -> list[report.Block]:
     sweep = f" --seeds {scale.sweep_seeds} --steps {scale.steps}"
     return [
         report.commands([
-            ("Everything. What is there is kept, the report is made anew:", f"ital reproduce{flag} --out {out}"),
+            ("Everything. Existing results are kept; the report is rewritten:", f"ital reproduce{flag} --out {out}"),
             ("One task: all teachers, both starts, theory, tuning:", f"ital reproduce regression{flag} --out {out}"),
             *(
                 (f"One experiment, {teacher} teacher:", f"ital run regression --teacher {teacher}{size} --out {out}")

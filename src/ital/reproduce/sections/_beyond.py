@@ -1,4 +1,4 @@
-"""Beyond the paper: a learner who finds out what kind of teacher he has, and a neural one."""
+"""Beyond the paper: a learner that infers what kind of teacher it has, and a neural one."""
 
 import numpy as np
 
@@ -13,14 +13,14 @@ from ital.statistics import number
 
 ADAPTIVE = "ital-adaptive"
 LEAD = (
-    "ITAL must be told whether its teacher helps and how much. ITAL adaptive is told nothing: it compares the choices "
-    "with what it can predict of them, and trusts the teacher as far as they agree. The switching teacher helps for "
-    "half of the run and is an adversary from then on."
+    "ITAL must be told whether its teacher helps and how much. ITAL adaptive is told nothing: it compares the "
+    "teacher's choices with its own predictions, and trusts the teacher as far as they agree. The switching teacher "
+    "helps for half of the run and then becomes an adversary."
 )
 
 
 def build(context: Context) -> list[report.Block]:
-    """Who is ahead with every teacher, trust over time, and the network."""
+    """The best method with every teacher, trust over time, and the network."""
     experiments = list(context.data.beyond.values())
     linear = [evidence for evidence in experiments if evidence.condition.task != NEURAL]
     neural = [evidence for evidence in experiments if evidence.condition.task == NEURAL]
@@ -29,14 +29,14 @@ def build(context: Context) -> list[report.Block]:
     if linear:
         content += [report.paragraph(LEAD), _left(linear)]
         caption = (
-            "Trust of ITAL adaptive, from 1 (she helps) over 0 (ignore her) to −1 (she harms): a line per teacher, "
-            "mean over seeds, bands ± 1 standard error."
+            "Trust of ITAL adaptive: 1 if the teacher helps, 0 if its choices say nothing, −1 if it harms. One line "
+            "per teacher; mean over seeds, bands ± 1 standard error."
         )
         tasks = list(dict.fromkeys(evidence.condition.task for evidence in linear))
         panels = [_trust([evidence for evidence in linear if evidence.condition.task == task]) for task in tasks]
         content += report.figure("trust", "What the learner thinks of its teacher", panels, caption, note=note)
     caption = (
-        "A neural network, all layers learning, taught on MNIST pictures by a teacher who has another network. The "
+        "A neural network, all layers learning, taught on MNIST pictures by a teacher with another network. The "
         "matched controls take steps as long as ITAL's in the naive directions."
     )
     panels = [
@@ -52,7 +52,7 @@ def _of_start(left: float) -> str:
 
 
 def _left(experiments: list[Evidence]) -> report.Block:
-    """What is left of the distance: a row per task and teacher, a column per method."""
+    """The distance left: one row per task and teacher, one column per method."""
     methods = experiments[0].methods
     rows, best = [], []
     for row, evidence in enumerate(experiments):
@@ -60,12 +60,12 @@ def _left(experiments: list[Evidence]) -> report.Block:
         rows.append([evidence.condition.task, evidence.condition.teacher, *(_of_start(mean) for mean in means)])
         best.append((row, 2 + int(np.argmin([mean if np.isfinite(mean) else np.inf for mean in means]))))
     heads = ["Task", "Teacher", *(experiments[0].label(method) for method in methods)]
-    caption = "Share of the distance at the start that is left at the end, mean over seeds; the least in bold."
+    caption = "Share of the initial distance that is left at the end, mean over seeds; the smallest in bold."
     return report.table(heads, rows, caption=caption, numbers_from=2, best=best)
 
 
 def _trust(experiments: list[Evidence]) -> charts.Panel:
-    """Trust over time, a line per teacher."""
+    """Trust over time, one line per teacher."""
     shades = colours([evidence.condition.teacher for evidence in experiments])
     marks = [charts.rule("y", 0.0)]
     for evidence in experiments:

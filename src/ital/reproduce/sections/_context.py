@@ -1,4 +1,4 @@
-"""What every section may read."""
+"""The data that every section may read."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -9,11 +9,11 @@ from ital.reproduce._plan import Scale
 
 
 class Context(NamedTuple):
-    """What a section may read.
+    """The data that a section may read.
 
     Attributes:
         data: all results.
-        findings: what they say of the claims.
+        findings: the verdicts on the claims.
         scale: the scale of the run, quick or full.
         out: the folder for results.
         took: seconds that this call took, if it computed.

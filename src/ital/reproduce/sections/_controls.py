@@ -1,4 +1,4 @@
-"""The fair controls, which tell awareness from longer steps."""
+"""The fair controls, which separate awareness from longer steps."""
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from ital.statistics import number
 
 METHODS = ("batch", "imt", "ital", "imt-matched", "batch-matched")
 MARKERS = {"batch": "s", "imt": "D", "ital": "o", "imt-matched": "d", "batch-matched": "v"}
-SMALLEST = 1e-5  # shares below it are drawn there
+SMALLEST = 1e-5  # smaller shares are drawn at this value
 
 
 def build(context: Context) -> list[report.Block]:
-    """What is left of the distance for ITAL and for controls with steps as long: in words, drawn, and as a table."""
+    """The distance left for ITAL and for controls with equally long steps: in words, as a figure and as a table."""
     experiments = list(context.data.every("cooperative", *METHODS))
     if not experiments:
         return []
@@ -26,47 +26,47 @@ def build(context: Context) -> list[report.Block]:
         for start in _figures.starts_of(context.data)
     ]
     caption = (
-        "Share of the distance at the start that is left at the end, mean ± SE over seeds, cooperative teacher; "
-        "further left is better. Where there is a part of the parameters that no example can move, it is left out."
+        "Share of the initial distance that is left at the end, mean ± SE over seeds, cooperative teacher; "
+        "further left is better. The part of the parameters that no example can change is left out."
     )
-    title = "ITAL and controls whose steps are as long"
+    title = "ITAL and controls with equally long steps"
     content += report.figure("controls", title, panels, caption, columns=2, note=context.scale.note)
     return [*content, table(experiments)]
 
 
 EXPLAIN = (
-    "An aware step is longer than a naive one, so being ahead of IMT at one step size does not show that a learner has "
-    "understood the teacher's choice. The controls go exactly as far as ITAL would from where they are, with the same "
-    "mini-batch, choice and β, but straight along the gradient of the chosen example (IMT matched) or the mean "
-    "gradient of the mini-batch (Batch matched)."
+    "An aware step is longer than a naive one. So a lead over IMT at one step size does not show that a learner has "
+    "understood the teacher's choice. Each control takes a step exactly as long as ITAL's would be from the same "
+    "point, with the same mini-batch, choice and β, but along the gradient of the chosen example (IMT matched) or "
+    "along the mean gradient of the mini-batch (Batch matched)."
 )
 WHY = (
-    " Why a plain gradient can win: the aware step goes down the loss of the chosen example and up those of the "
-    "others, whose labels are right as well. What is unlearned there has to be learned again, and where labels follow "
-    "from the target without noise, the choice says nothing that they do not."
+    " Why a plain gradient can win: the aware step lowers the loss of the chosen example and raises the losses of the "
+    "others, whose labels are correct too. The learner has to relearn what it unlearned there. And if the labels "
+    "follow from the target without noise, the choice tells nothing that the labels do not."
 )
 
 
 def left(evidence: Evidence) -> dict[str, float]:
-    """Per method, the mean share of the distance that is left."""
+    """The mean share of the distance left, by method."""
     return {method: float(evidence.left(method).mean()) for method in METHODS}
 
 
 def who_leads(experiments: list[Evidence]) -> str:
-    """In how many settings the controls end closer than ITAL."""
+    """The number of settings in which the controls end closer than ITAL."""
     shares = [left(evidence) for evidence in experiments]
     ahead = {name: sum(own[name] < own["ital"] for own in shares) for name in METHODS[3:]}
     settings = f"of {len(experiments)}"
     words = (
-        f"In {ahead['imt-matched']} {settings} settings IMT matched ends closer to the target than ITAL, in "
-        f"{ahead['batch-matched']} {settings} Batch matched does. Where a control is ahead, the lead of ITAL over "
-        "IMT at the paper's step size is the length of its steps, not their direction."
+        f"In {ahead['imt-matched']} {settings} settings IMT matched ends closer to the target than ITAL; in "
+        f"{ahead['batch-matched']} {settings} Batch matched does. Where a control is ahead, ITAL's lead over "
+        "IMT at the paper's step size comes from the length of its steps, not from their direction."
     )
     return words + (WHY if ahead["batch-matched"] else "")
 
 
 def panel(experiments: list[Evidence], title: str) -> charts.Panel:
-    """A line per task, a point per method."""
+    """One line per task, one point per method."""
     coloured, rows = colours(METHODS), len(experiments)
     marks = [charts.rule("x", 1.0), *(charts.rule("y", i + 0.5, soft=True) for i in range(rows - 1))]
     for j, method in enumerate(METHODS):
@@ -82,7 +82,7 @@ def panel(experiments: list[Evidence], title: str) -> charts.Panel:
 
 
 def table(experiments: list[Evidence]) -> report.Block:
-    """Shares for all, and final distances of ITAL and the controls."""
+    """Shares of all methods, and final distances of ITAL and the controls."""
     rows, best = [], []
     for i, evidence in enumerate(experiments):
         shares = left(evidence)

@@ -9,11 +9,11 @@ from ital.reproduce.sections._study import STARS, WIDE, bars
 
 VGG = "tiny-imagenet-13"
 SIX = ("regression", "gaussian", "cifar10-6", VGG, "equation-40", "irl-dense")
-LITE = " The Tiny ImageNet panel is that of the Lite networks, which stand for the paper's VGG."
+LITE = " The Tiny ImageNet panel shows the Lite networks, which replace the paper's VGG."
 
 
 def six_tasks(data: Data, teacher: str) -> list[str]:
-    """The tasks of the main figure; Lite networks stand for VGG where it has no results."""
+    """The tasks of the main figure; Lite networks replace VGG if it has no results."""
     has_vgg = data.get(STARTS[0], VGG, teacher) is not None
     return [STAND_INS[task] if task == VGG and not has_vgg else task for task in SIX]
 
@@ -27,13 +27,13 @@ def build(context: Context) -> list[report.Block]:
     if not panels:
         return []
     caption = (
-        "Distance to the target with a cooperative teacher, who sees other features than the learner; uniform start, "
-        "mean over seeds, bands ± 1 standard error. Dashed grey: a floor that no method can go below."
+        "Distance to the target with a cooperative teacher, which sees other features than the learner; uniform start, "
+        "mean over seeds, bands ± 1 standard error. Dashed grey: the smallest distance that any method can reach."
     ) + ("" if VGG in six else LITE)
     content = report.figure("main", "Cooperative teacher: distance to the target", panels, caption, note=note)
     if data.study is not None:
         about = (
-            "SIMULATED teachers: no person took part. Left: by how much the distance to the true rewards falls; "
+            "SIMULATED teachers: no person took part. Left: decrease of the distance to the true rewards; "
             f"right: expected reward. Mean ± SE over participants. {STARS}"
         )
         shown = [bars(data.study, outcome, size=WIDE) for outcome in ("distance_last", "reward")]

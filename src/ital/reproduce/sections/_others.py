@@ -8,13 +8,13 @@ from ital.reproduce.sections._tables import spread
 from ital.results import mean_and_error
 
 LEAD = (
-    "Runs in this folder on tasks that the paper does not have, each with the settings that it was made with. The "
-    "claims above are the paper's and leave them out."
+    "Runs in this folder on tasks that are not in the paper, each with its own settings. The claims above are the "
+    "paper's and do not include them."
 )
 
 
 def build(context: Context) -> list[report.Block]:
-    """Every panel of each run and its last step in numbers; the first task in sight, the others folded."""
+    """Every panel of each run and its last step in numbers; the first task is visible, the others are folded."""
     runs = context.data.others
     content: list[report.Block] = []
     for task in dict.fromkeys(evidence.condition.task for evidence in runs):

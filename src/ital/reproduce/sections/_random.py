@@ -1,4 +1,4 @@
-"""A teacher who chooses at random."""
+"""A teacher that chooses at random."""
 
 import numpy as np
 
@@ -9,9 +9,9 @@ from ital.reproduce.sections._context import Context
 
 
 def build(context: Context) -> list[report.Block]:
-    """What is left of the distance, a dot per seed."""
+    """The distance left, one dot per seed."""
     caption = (
-        "Share of the distance that is left at the end: a dot per seed, a bar for the mean. The paper finds no gain "
+        "Share of the distance that is left at the end: one dot per seed, a bar for the mean. The paper finds no gain "
         "and a larger spread with the learners of its human study. Here ITAL may still be ahead of IMT, because its "
         "steps are longer."
     )

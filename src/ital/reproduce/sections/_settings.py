@@ -13,7 +13,7 @@ from ital.statistics import number
 
 
 def build(context: Context) -> list[report.Block]:
-    """A row per task, what to know beside it, and versions."""
+    """One row per task, notes, and versions."""
     data = context.data
     rows, computing = [], 0.0
     for task in dict.fromkeys(condition.task for condition in data.experiments):
@@ -30,17 +30,15 @@ def build(context: Context) -> list[report.Block]:
         ))  # fmt: skip
     heads = ("task", "β", "η", "mini-batch", "steps", "seeds", "starts", "experiments", "run time")
     with_results = {condition.task for condition in data.experiments}
-    stands = [
-        f"{instead} stands for {missing}" for missing, instead in STAND_INS.items() if missing not in with_results
-    ]
+    stands = [f"{instead} replaces {missing}" for missing, instead in STAND_INS.items() if missing not in with_results]
     remarks = [
         "β is positive for helpful and negative for adversarial teachers. "
-        f"The random teacher, on {', '.join(context.scale.random)}, gets the positive one.",
-        *([f"Tasks that need files the user builds are left out: {'; '.join(stands)}."] if stands else []),
-        f"Run time of all experiments: {duration(computing)}, over all calls that computed."
+        f"With the random teacher, on {', '.join(context.scale.random)}, it is positive.",
+        *([f"Tasks whose files the user has to build are left out: {'; '.join(stands)}."] if stands else []),
+        f"Run time of all experiments, over all calls: {duration(computing)}."
         + ("" if context.took is None else f" This call took {duration(context.took)} in all."),
     ]
-    caption = "Settings and run time of each task, all its experiments together."
+    caption = "Settings of each task, and the total run time of its experiments."
     return [
         report.table(heads, rows, caption=caption, numbers_from=1),
         report.bullets(remarks),
@@ -49,7 +47,7 @@ def build(context: Context) -> list[report.Block]:
 
 
 def versions(context: Context) -> dict[str, str]:
-    """Of everything that numbers may depend on."""
+    """Versions of everything that the numbers may depend on."""
     evidence = next(iter(context.data.experiments.values()), None)
     attrs = evidence.curves.attrs if evidence is not None else {}
     return {

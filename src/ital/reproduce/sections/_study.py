@@ -20,7 +20,7 @@ STARS = (
 
 
 def build(context: Context) -> list[report.Block]:
-    """Everything the paper shows of its study, with programs in the place of people."""
+    """Everything that the paper shows of its study, with programs instead of people."""
     study, note = context.data.study, context.scale.note
     if study is None:
         return []
@@ -28,7 +28,7 @@ def build(context: Context) -> list[report.Block]:
     if study.control:
         lead += (
             f" Over all maps the distance falls by {number(study.control['mean_first'])} for machine-taught ITAL and "
-            f"by {number(study.control['mean_second'])} for the control, whose steps are as long."
+            f"by {number(study.control['mean_second'])} for the control, whose steps are equally long."
         )
     said = "Simulated teachers; mean over participants, ± 1 SE."
     return [
@@ -45,7 +45,7 @@ def build(context: Context) -> list[report.Block]:
         *report.folded("Learning curves on each map", report.figure(
             "study-curves", "Learning curves (simulated)",
             [curves(study, where, metric) for metric in METRICS for where in study.references],
-            f"{said} A column per map. Dashed grey: the reward of the true policy.", columns=5, note=note,
+            f"{said} One column per map. Dashed grey: the reward of the true policy.", columns=5, note=note,
         )),
         *report.figure(
             "study-control", "Is it only the length of the steps? (simulated)",
@@ -56,7 +56,7 @@ def build(context: Context) -> list[report.Block]:
 
 
 def table(study: SimulatedStudy) -> report.Block:
-    """The paired tests of the claim's measures."""
+    """A table of the paired tests of the claim's measures."""
     rows = []
     for row in (row for outcome in CLAIMED for row in study.tests if row["outcome"] == outcome):
         means = number(row["mean_first"]), number(row["mean_second"])
@@ -70,13 +70,13 @@ def table(study: SimulatedStudy) -> report.Block:
 def bars(
     study: SimulatedStudy, outcome: str, learners: Sequence[str] = ROBOTS, size: tuple[float, float] = (3.6, 2.5)
 ) -> charts.Panel:
-    """A group of bars per map."""
+    """One group of bars per map."""
     tests = [row for row in study.tests if row["outcome"] == outcome] if learners == ROBOTS else []
     marks = {("machine", "aware", row["map"]): stars(row["p_holm"]) for row in tests}
     return bar_panel(study.means, outcome, learners, study.titles[outcome], stars=marks, size=size)
 
 
 def curves(study: SimulatedStudy, where: str, metric: str) -> charts.Panel:
-    """One metric on one map, an arm per line."""
+    """One metric on one map, one line per arm."""
     truth = study.references if metric == "reward" else None
     return curve_panel(study.curves, where, metric, ROBOTS, references=truth, size=(2.7, 2.2))

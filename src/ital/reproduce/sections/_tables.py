@@ -1,4 +1,4 @@
-"""The last step in numbers, a table per experiment."""
+"""The last step in numbers, one table per experiment."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ from ital.reproduce.sections._context import Context
 from ital.statistics import number, p_value, signed
 
 LEAD = (
-    "Per method: mean ± standard error over seeds at the last step, with the 95 % bootstrap interval of the mean; the "
-    "interquartile mean (IQM), with its own; the paired difference to IMT, with its 95 % interval and p; the "
-    "probability that a seed of the method ends closer than one of IMT; and median steps to 50, 10 and 1 % of the "
-    "distance at the start (– if half the seeds never get there)."
+    "For each method: mean ± standard error over seeds at the last step, with the 95 % bootstrap interval of the mean; "
+    "the interquartile mean (IQM) with its interval; the paired difference to IMT, with its 95 % interval and p; the "
+    "probability that a seed of the method ends closer than a seed of IMT; and the median number of steps to 50, 10 "
+    "and 1 % of the initial distance (– if half the seeds never reach it)."
 )
 
 

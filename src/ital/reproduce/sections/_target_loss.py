@@ -1,4 +1,4 @@
-"""Teachers that assume the loss of their own target, beside teachers that take it for zero."""
+"""Teachers that use the loss of their own target, compared with teachers that assume it is zero."""
 
 from ital import report
 from ital.reproduce._plan import BY_LOSS, zero_loss_conditions
@@ -7,13 +7,13 @@ from ital.reproduce.sections._tables import spread
 
 METRICS = {"distance": "Distance", "accuracy": "Simplification accuracy"}
 CAPTION = (
-    "The loss of its target that the teacher assumes: its own, the paper's l(⟨ω*, x⟩, y), as in all other results, or "
+    "The loss that the teacher assumes for its target: its own, the paper's l(⟨ω*, x⟩, y), as in all other results, or "
     "zero, as in the authors' code. Mean ± SE at the end, uniform start."
 )
 
 
 def build(context: Context, task: str) -> list[report.Block]:
-    """A table with a row per teacher and method, for tasks that were taught in both ways."""
+    """A table with one row per teacher and method, for tasks that were taught both ways."""
     rows = []
     for condition in zero_loss_conditions([task]):
         own, zero = context.data.experiments.get(condition), context.data.zero_loss.get(condition)

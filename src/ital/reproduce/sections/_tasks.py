@@ -11,23 +11,23 @@ from ital.reproduce.sections._context import Context
 from ital.results import questions_of
 from ital.statistics import number
 
-FEW = 5  # measured steps: the lines between them are no curves
+FEW = 5  # measured steps; with fewer, the lines between them are not curves
 LEAD = (
-    "The cooperative teacher, every panel of the paper's main and supplementary figures, and the same from the other "
-    "start. Behind each task: the share of the distance at the start that is left at the end, uniform start."
+    "The cooperative teacher: every panel of the paper's main and supplementary figures, and the same from the other "
+    "start. Each title gives the share of the initial distance that is left at the end, uniform start."
 )
 
 
 def build(context: Context) -> list[report.Block]:
-    """Every task with the cooperative teacher, from both starts; the first in sight, the others folded."""
+    """Every task with the cooperative teacher, from both starts; the first is visible, the others are folded."""
     content: list[report.Block] = []
     for task in PAPER:
         starts = [evidence for start in STARTS if (evidence := context.data.get(start, task, "cooperative"))]
         shown = [block for evidence in starts for block in figure(evidence, context.scale.note)]
         maps: list[dict[str, Any]] = _maps.stored(context.out, task) if starts else []
         shown += report.figure(
-            f"maps-{task}", "What a naive and an aware learner take the rewards to be", maps,
-            "Reward of entering each cell, with the policy that follows from it, on one seed; the truth last.",
+            f"maps-{task}", "The rewards that a naive and an aware learner infer", maps,
+            "Reward of entering each cell, with the policy that follows from it, for one seed; the truth is last.",
             columns=3, note=context.scale.note,
         )  # fmt: skip
         shown += _target_loss.build(context, task)
@@ -37,22 +37,22 @@ def build(context: Context) -> list[report.Block]:
 
 
 def left(evidence: Evidence) -> str:
-    """What is left of the distance at the end, for some methods, in words."""
+    """The distance left at the end, for some methods, in words."""
     methods = [method for method in ("batch", "imt", "ital-2", "ital") if evidence.has(method)]
     return ", ".join(f"{evidence.label(method)} {number(float(evidence.left(method).mean()))}" for method in methods)
 
 
 def figure(evidence: Evidence, note: str) -> list[report.Block]:
-    """All panels of one experiment, with what is left of the distance in words."""
+    """All panels of one experiment, with the distance left in words."""
     start, task, teacher = evidence.condition
     caption = (
         f"{evidence.task.title}: {teacher} teacher, {start} start; mean over {evidence.curves.sizes['seed']} seeds, "
         f"bands ± 1 SE. Left of the distance at the end: {left(evidence)}."
     )
     if len(evidence.curve(_figures.shown_methods(evidence)[0])[0]) <= FEW:
-        caption += " Few points, for its exam is slow."
+        caption += " It has few points because its exam is slow."
     if any(questions_of(evidence.curves, metric) for metric in evidence.panels()):
-        caption += " The band of an exam contains the choice of its questions."
+        caption += " The band of an exam includes the variation from its choice of questions."
     panels = [_figures.curves(evidence, metric) for metric in evidence.panels()]
     name, title = f"{task}-{teacher}-{_figures.name(start)}", f"{task}: {teacher} teacher, {start} start"
     return report.figure(name, title, panels, caption, columns=max(3, len(panels)), note=note)

@@ -1,4 +1,4 @@
-"""Theorem 1, its corollary, and how sharp q is."""
+"""Theorem 1, its corollary, and the sharpness of q."""
 
 from collections.abc import Callable
 from typing import Any
@@ -15,29 +15,29 @@ from ital.statistics import number, share
 EXPLAIN = (
     "Theorem 1 promises: if the chosen example also maximises the volume that the learner imagines, and beats the "
     "runner-up in the right direction, then for β large enough the aware step is at least as good as the naive one. "
-    "Large enough matters. At moderate β the step may overshoot; at huge β it improves, but hardly moves."
+    "How large matters. At moderate β the step may overshoot; at huge β it improves, but hardly moves."
 )
 GUARANTEE = (
-    "Share of sampled steps on which the aware step ends nearer to the target than the naive one, over β: where the "
-    "conditions of Theorem 1 hold (lines), and where they do not (dotted). Large β recovers the guarantee."
+    "Share of sampled steps on which the aware step ends closer to the target than the naive one, by β: where the "
+    "conditions of Theorem 1 hold (solid), and where they do not (dotted). Large β recovers the guarantee."
 )
 SHARPNESS = (
-    "How much of q, the learner's guess at the choice, lies on its favourite example at the start, over β. The dots "
-    "are what --beta auto takes: it aims at 0.8 (grey line), with 50/η as its most."
+    "The probability that q, the learner's guess at the choice, gives to its favourite example at the start, by β. The "
+    "dots are the values that --beta auto takes: it aims at 0.8 (grey line), but takes at most 50/η."
 )
 COROLLARY = (
-    "What the corollary assumes, between the starts and the target. L: how fast the loss and the squared gradient norm "
-    "change with the example, at most (pairs of 200 sampled examples; of one-hot states in IRL). δ: how far the "
-    "remotest of them is from the nearest of a mini-batch of 20. ε = T(η²L + 4ηL)δ: the error that the corollary then "
-    "allows in the squared distance after T = 2000 steps, in units of that of the start; above "
-    f"{theory.MOST_ERROR:g} it promises little, and examples cannot be called dense. Missed is what ε bounds: by how "
-    "much the best examples of the mini-batches fall short of the best of all, summed over the steps. The proof also "
-    "needs a convex loss."
+    "The corollary's assumptions, between the starts and the target. L: the largest rate at which the loss and the "
+    "squared gradient norm change with the example (pairs of 200 sampled examples; of one-hot states in IRL). δ: the "
+    "largest distance of these examples to the nearest one of a mini-batch of 20. ε = T(η²L + 4ηL)δ: the error that "
+    "the corollary then allows in the squared distance after T = 2000 steps, in units of the initial one; above "
+    f"{theory.MOST_ERROR:g} it promises little, and the examples are not dense. Missed is what ε bounds: how far the "
+    "best examples of the mini-batches fall short of the best of all, summed over the steps. The proof also needs a "
+    "convex loss."
 )
 
 
 def build(context: Context) -> list[report.Block]:
-    """Figures and tables of the theory, per task and start."""
+    """Figures and tables of the theory, by task and start."""
     data, note = context.data, context.scale.note
     if not data.theory:
         return []
@@ -52,7 +52,7 @@ def build(context: Context) -> list[report.Block]:
 
 
 def panels(data: Data, draw: Callable[[str, dict[str, Any]], charts.Panel]) -> list[charts.Panel]:
-    """A panel per task, both starts in it."""
+    """One panel per task, with both starts."""
     names = list(dict.fromkeys(task for _, task in data.theory))
     return [draw(task, {start: panel for (start, own), panel in data.theory.items() if own == task}) for task in names]
 
@@ -85,7 +85,7 @@ def _sharp(task: str, starts: dict[str, Any]) -> charts.Panel:
 
 
 def sampled(data: Data) -> report.Block:
-    """What was found on sampled steps, and at the start."""
+    """A table of the results on sampled steps and at the start."""
     rows = [
         (
             task, start, share(panel["guarantee"]["held"] / panel["guarantee"]["steps"]),
@@ -102,13 +102,13 @@ def sampled(data: Data) -> report.Block:
     caption = (
         "On sampled steps: how often the conditions of Theorem 1 hold; how often the aware step is then the better one "
         "at the largest β tried; the share of sampled pairs that violate teaching monotonicity, which the corollary "
-        "assumes. Then β: what auto takes, the task's own, and q's sharpness at the task's."
+        "assumes. Then β: the value of auto, the task's own, and the sharpness of q at the task's own."
     )
     return report.table(heads, rows, caption=caption, numbers_from=2)
 
 
 def taught(data: Data) -> report.Block:
-    """What happened while learners of several β were taught."""
+    """A table of the teaching of learners of several β."""
     rows = []
     for (start, task), panel in data.theory.items():
         of_taught = panel["taught"]
@@ -119,14 +119,14 @@ def taught(data: Data) -> report.Block:
             rows.append((task, start, f"{beta:g}{own}", share(held), share(improved), number(left)))
     heads = ("task", "start", "β", "conditions hold", "aware step better", "distance left")
     caption = (
-        "While learning, with diagnostics on: on what share of the steps the conditions of Theorem 1 held, on what "
-        "share the aware step was better than the naive one, and what was left of the distance."
+        "While learning, with diagnostics on: the share of steps on which the conditions of Theorem 1 held, the "
+        "share on which the aware step was better than the naive one, and the distance left."
     )
     return report.table(heads, rows, caption=caption, numbers_from=2)
 
 
 def corollary(data: Data) -> report.Block:
-    """What the corollary assumes, estimated between the starts and the target, with a verdict."""
+    """The corollary's assumptions, estimated between the starts and the target, with a verdict."""
     rows = []
     for (start, task), panel in data.theory.items():
         premises, violated = theory.Premises(**panel["premises"]), panel["monotonicity_violations"]

@@ -9,19 +9,19 @@ from ital.reproduce.sections._context import Context
 from ital.statistics import number
 
 LEAD = (
-    "One step size for all favours whoever makes long steps. Here each method has its own best step size η, and its "
-    "own best β if it has one: settings from best to worst, with the distance they reach. A star means that the best "
-    "setting lies at the end of its range, so that the grid and not the method decides."
+    "One step size for all favours methods that make long steps. Here each method has its own best step size η, and "
+    "its own best β if it has one. Methods are listed from best to worst, with the distance they reach. A star means "
+    "that the best setting lies at the end of its range, so that the grid limits the method."
 )
 CAPTION = (
-    "Every step size η and every β. Above: distance at the end, mean over seeds. Below: steps to a tenth of the "
-    "distance at the start, median. Framed: the best of each method. ×: diverged, or farther than at the start. –: not "
-    "reached. ●: closer than every naive method at its own best η."
+    "Every step size η and every β. Above: distance at the end, mean over seeds. Below: median number of steps to a "
+    "tenth of the initial distance. Framed: the best of each method. ×: diverged, or farther away than at the start. "
+    "–: not reached. ●: closer than every naive method at its own best η."
 )
 
 
 def build(context: Context) -> list[report.Block]:
-    """Best settings as a table, and one map per task and start: the first in sight, the others folded."""
+    """A table of the best settings, and one map per task and start: the first is visible, the others are folded."""
     rows: list[tuple[Any, ...]] = []
     maps: list[report.Block] = []
     for condition, grid in context.data.sweeps.items():
@@ -40,6 +40,6 @@ def build(context: Context) -> list[report.Block]:
     heads = ("task", "start", "step", "best", *(["then"] * (max(map(len, rows)) - 4)))
     return [
         report.paragraph(LEAD),
-        report.table(heads, rows, caption="Each method at its best.", numbers_from=2),
+        report.table(heads, rows, caption="Each method at its best setting.", numbers_from=2),
         *maps,
     ]

@@ -30,14 +30,14 @@ def logged_in(app: AppState, cookie: str | None) -> str:
 
 @dataclass
 class ResearcherPage:
-    """The dashboard's page that sent a request: the request, the cookie and the token that came with it."""
+    """A request from the dashboard's page, with its cookie and token."""
 
     request: Request
     cookie: ResearcherCookie = None
     token: CsrfToken = None
 
     def entitled(self) -> tuple[AppState, str]:
-        """The application and the researcher's session; refuses a page that did not send the right token."""
+        """The application and the researcher's session; raises if the page did not send the right token."""
         app = app_state(self.request)
         session = logged_in(app, self.cookie)
         check_token(self.token, app.study.keys.csrf(session))
@@ -49,12 +49,12 @@ ByPage = Annotated[ResearcherPage, Depends()]
 
 @router.post("/login", responses=ERRORS)
 async def log_in(request: Request, response: Response, body: messages.LogIn) -> Answer:
-    """Opens the dashboard for whoever knows the password."""
+    """Log in with the password."""
     app = app_state(request)
     app.limit(app.log_ins, address_of(request))
     app.limit(app.all_log_ins, "everywhere")
     if not await asyncio.to_thread(is_password, app.settings.password, body.password):
-        raise Refused(401, "log_in", "This is not the password.")
+        raise Refused(401, "log_in", "This password is not correct.")
     session = app.log_in()
     cookie = app.study.keys.researcher_cookie(session)
     set_cookie(request, response, _security.RESEARCHER_COOKIE, cookie, _security.RESEARCHER_AGE)
@@ -62,7 +62,7 @@ async def log_in(request: Request, response: Response, body: messages.LogIn) -> 
 
 
 def is_password(hashed: str, password: str) -> bool:
-    """Whether a password is the one that was hashed."""
+    """Whether a password matches the hash."""
     from argon2 import PasswordHasher
     from argon2.exceptions import InvalidHashError, VerificationError
 
@@ -74,7 +74,7 @@ def is_password(hashed: str, password: str) -> bool:
 
 @router.post("/logout", responses=ERRORS)
 async def log_out(page: ByPage, response: Response, body: messages.Nothing) -> Answer:
-    """Closes the dashboard again."""
+    """Log out."""
     app, session = page.entitled()
     app.log_out(session)
     drop_cookie(page.request, response, _security.RESEARCHER_COOKIE)
@@ -83,7 +83,7 @@ async def log_out(page: ByPage, response: Response, body: messages.Nothing) -> A
 
 @router.get("/overview", responses=ERRORS)
 async def overview(request: Request, cookie: ResearcherCookie = None, mode: Mode = "live") -> Answer:
-    """Everything that the dashboard shows, of one mode."""
+    """Everything that the dashboard shows for one mode."""
     app = app_state(request)
     session = logged_in(app, cookie)
     return {"csrf": app.study.keys.csrf(session), **await asyncio.to_thread(app.dashboard.overview, mode)}
@@ -91,7 +91,7 @@ async def overview(request: Request, cookie: ResearcherCookie = None, mode: Mode
 
 @router.post("/pause", responses=ERRORS)
 async def pause(page: ByPage, body: messages.Pause) -> Answer:
-    """Stops or resumes taking new participants; whoever is on the way continues in any case."""
+    """Pause or resume the intake of new participants; those who have begun can always continue."""
     app, _ = page.entitled()
     await asyncio.to_thread(app.store.write, lambda connection: operations.pause(connection, body.paused))
     return {"paused": body.paused}
@@ -99,7 +99,7 @@ async def pause(page: ByPage, body: messages.Pause) -> Answer:
 
 @router.post("/release", responses={**ERRORS, 404: {"model": messages.Problem}})
 async def release(page: ByPage, body: messages.Release) -> Answer:
-    """Gives the slot of somebody who will not come back to somebody else."""
+    """Free the slot of a participant who will not come back."""
     app, _ = page.entitled()
     participant = await _participant(app, body.number)
     await asyncio.to_thread(app.store.write, lambda connection: operations.release(connection, body.number))
@@ -109,10 +109,10 @@ async def release(page: ByPage, body: messages.Release) -> Answer:
 
 @router.post("/delete", responses={**ERRORS, 404: {"model": messages.Problem}})
 async def delete(page: ByPage, body: messages.Delete) -> Answer:
-    """Erases a participant; a tombstone and an audit record stay."""
+    """Erase a participant; a tombstone and an audit record remain."""
     app, _ = page.entitled()
     if body.number != body.confirm:
-        raise Refused(422, "invalid", "Please type the number of the participant once more.")
+        raise Refused(422, "invalid", "The two numbers differ. Please type the participant's number again.")
     participant = await _participant(app, body.number)
     await asyncio.to_thread(app.store.erase, participant, "researcher")
     app.study.drop(participant.uid)
@@ -129,7 +129,7 @@ async def _participant(app: AppState, number: int) -> operations.Participant:
 
 @router.get("/audit", responses=ERRORS)
 async def audit(request: Request, cookie: ResearcherCookie = None) -> Answer:
-    """What researchers did, and who withdrew: the last thousand records."""
+    """Actions of researchers, and withdrawals: the last thousand records."""
     app = app_state(request)
     logged_in(app, cookie)
     return {"entries": await asyncio.to_thread(_overview.audit_entries, app.store)}
@@ -150,7 +150,7 @@ async def export(
     cookie: ResearcherCookie = None,
     mode: Mode = "live",
 ) -> StreamingResponse:
-    """The data of one mode, streamed."""
+    """Stream the data of one mode."""
     from ital.study.store.export import stream
 
     app = app_state(request)

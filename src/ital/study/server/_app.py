@@ -1,4 +1,4 @@
-"""The application: routes, pages, errors, and what happens at start and end."""
+"""The application: routes, pages, errors, start and shutdown."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ LOG = logging.getLogger("ital.study")
 
 
 def create_app(config: Config, store_url: str, settings: ServerSettings) -> FastAPI:
-    """The server of a study.
+    """Make the server of a study.
 
     Args:
         config: The study that new participants join.
@@ -51,20 +51,20 @@ def create_app(config: Config, store_url: str, settings: ServerSettings) -> Fast
         finally:
             await asyncio.to_thread(store.close)
 
-    # Not /play: it names the two kinds of robot, and participants are not to know them.
+    # Not /play: it names the two kinds of robot, which participants must not know.
     routers = (_participants.router, _admin.router, _pages.router)
     return _application("ital study", life, routers, settings.origin)
 
 
 async def _tidy(store: Store) -> None:
-    """Every minute, what is best done when nobody waits for it."""
+    """Once a minute, do maintenance that nobody has to wait for."""
     while True:
         await asyncio.sleep(60)
         await asyncio.to_thread(store.tidy)
 
 
 def create_play_app(config: Config) -> FastAPI:
-    """The server of ``ital play``: two robots side by side, nothing stored.
+    """Make the server of ``ital play``: two robots side by side, nothing stored.
 
     Args:
         config: The study whose maps are played.
@@ -90,7 +90,7 @@ def _application(
         title=title,
         version=__version__,
         lifespan=life,
-        docs_url=None,  # the usual page loads its script from another host
+        docs_url=None,  # the default page loads its script from another host
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
@@ -129,7 +129,7 @@ async def _http_error(request: Request, error: Any) -> Response:
 
 
 async def _not_valid(request: Request, error: Any) -> Response:
-    # Where it is not valid, never what was sent.
+    # Say which part is not valid, but never repeat what was sent.
     first = next(iter(error.errors()), {"loc": ()})
     place = ".".join(str(part)[:40] for part in first["loc"] if part != "body")[:100]
     return _problem(request, 422, "invalid", SENTENCES[422] if not place else f"The request is not valid: {place!a}.")

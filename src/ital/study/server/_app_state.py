@@ -27,13 +27,13 @@ class AppState:
         self._researchers: dict[str, float] = {}
 
     def limit(self, limit: _security.RateLimit, address: str) -> None:
-        """Counts one from an address; refuses if that is too many."""
+        """Count a request from an address; raise if there are too many."""
         seconds = limit.wait(address)
         if seconds:
             raise Refused(429, "too_many", f"Too many attempts. Please wait {seconds} seconds.", {"wait": seconds})
 
     def log_in(self) -> str:
-        """A new researcher's session."""
+        """Start a researcher's session."""
         now = time.monotonic()
         self._researchers = {session: until for session, until in self._researchers.items() if until > now}
         session = secrets.token_hex(16)
@@ -41,11 +41,11 @@ class AppState:
         return session
 
     def log_out(self, session: str) -> None:
-        """Ends a session: its cookie is worth nothing afterwards."""
+        """End a session; its cookie is no longer valid."""
         self._researchers.pop(session, None)
 
     def researcher(self, cookie: str | None) -> str | None:
-        """The session of a cookie, None if there is none or it is over."""
+        """The session of a cookie; None if there is none or it has expired."""
         session = self.study.keys.researcher_of(cookie)
         if session is None or self._researchers.get(session, 0.0) < time.monotonic():
             return None
@@ -59,6 +59,6 @@ def app_state(request: Request) -> AppState:
 
 
 def address_of(request: Request) -> str:
-    """Where a request comes from: for limits in memory, never stored. Whoever has an IPv6 address has 2⁶⁴ of them."""
+    """The address of a request, for limits in memory; never stored. An IPv6 user has 2⁶⁴ addresses, so /64 counts."""
     host = request.client.host if request.client else "unknown"
     return ":".join(host.split(":")[:4]) if host.count(":") > 1 and not host.startswith("::") else host

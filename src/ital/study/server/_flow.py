@@ -1,4 +1,4 @@
-"""The way through the study, as plain functions: rounds, and where a number of steps leads."""
+"""The course of the study as plain functions: rounds, and the stage after a number of steps."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -10,7 +10,7 @@ TRIES = 2  # at the comprehension check
 
 
 class Round(NamedTuple):
-    """One robot on one map; ``first`` is how many steps came before. Map 0 is the warm-up's."""
+    """One robot on one map; ``first`` is the number of earlier steps. Map 0 is the warm-up map."""
 
     id: str
     map: str
@@ -22,12 +22,12 @@ class Round(NamedTuple):
 
 
 def total_steps(config: Config) -> int:
-    """The steps of a whole study, warm-up included."""
+    """The number of steps in a whole study, with the warm-up."""
     return config.warm_up_steps + len(config.maps) * len(config.learners) * config.steps
 
 
 def rounds(config: Config, order: str | None) -> list[Round]:
-    """The warm-up, and, once an order is given, all robots on every map."""
+    """The warm-up and, once an order is assigned, all robots on every map."""
     rounds_so_far = [Round("w", config.warm_up_map.name, 0, config.warm_up_learner, 1, config.warm_up_steps, 0)]
     if order is None:
         return rounds_so_far

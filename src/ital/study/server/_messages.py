@@ -1,4 +1,4 @@
-"""What may be sent to the server, every size bounded."""
+"""Messages that the server accepts, all of limited size."""
 
 import json
 from typing import Annotated, Any, Literal
@@ -14,18 +14,18 @@ Id = Annotated[str, Field(min_length=1, max_length=200)]
 
 def _small(data: dict[str, Any]) -> dict[str, Any]:
     if len(json.dumps(data, allow_nan=False)) > 1000:
-        raise ValueError("data must have 1000 characters of JSON at most")
+        raise ValueError("data must have at most 1000 characters of JSON")
     return data
 
 
 class Message(BaseModel):
-    """A request's body; keys that are not named here are refused."""
+    """The body of a request; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Ids(Message):
-    """IDs from the study link. A person is known by PROLIFIC_PID, or by id; the others are not kept."""
+    """IDs from the study link. PROLIFIC_PID or id identifies a person; the others are not stored."""
 
     PROLIFIC_PID: Id | None = None
     STUDY_ID: Annotated[str, Field(max_length=200)] | None = None
@@ -51,11 +51,11 @@ class Consent(Message):
 
 
 class Nothing(Message):
-    """Only that it happened."""
+    """A message without content."""
 
 
 class CheckAnswers(Message):
-    """Answers to the questions, by index; ``tries_left`` as the page had it, so that a double click counts once."""
+    """Answers to the questions, by index; ``tries_left`` as the page showed it, so that a double click counts once."""
 
     answers: Annotated[list[Choice], Field(max_length=100)]
     tries_left: Count | None = None
@@ -85,7 +85,7 @@ class TakeStep(Message):
 
 
 class Noticed(Message):
-    """Something that a page noticed."""
+    """An event that a page recorded."""
 
     kind: Annotated[str, Field(pattern=r"^[a-z_]{1,32}$")]
     at: Milliseconds | None = None
@@ -93,13 +93,13 @@ class Noticed(Message):
 
 
 class Events(Message):
-    """Up to 50 things that a page noticed."""
+    """Up to 50 events that a page recorded."""
 
     events: Annotated[list[Noticed], Field(max_length=50)]
 
 
 class Comments(Message):
-    """Free words at the end, or none."""
+    """Comments at the end; may be empty."""
 
     text: Annotated[str, Field(max_length=5000)]
 
@@ -117,19 +117,19 @@ class LogIn(Message):
 
 
 class Pause(Message):
-    """Stop or resume taking new participants."""
+    """Pause or resume the intake of new participants."""
 
     paused: bool
 
 
 class Release(Message):
-    """Give a participant's slot to somebody else."""
+    """Free a participant's slot for somebody else."""
 
     number: Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
 class Delete(Message):
-    """Delete a participant; the number twice, so that nobody is deleted by a slip."""
+    """Delete a participant; the number is given twice to prevent mistakes."""
 
     number: Annotated[int, Field(ge=0, le=2**31 - 1)]
     confirm: Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -143,7 +143,7 @@ class PlayNew(Message):
 
 
 class PlayStep(Message):
-    """All choices so far; the robots are where these lead."""
+    """All choices so far; they determine the robots."""
 
     map: Annotated[str, Field(max_length=40)]
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)]
@@ -151,7 +151,7 @@ class PlayStep(Message):
 
 
 class Problem(BaseModel):
-    """What went wrong: a sentence for people, a word for programs, and where the study is if that helps."""
+    """An error: a sentence for people, a word for programs and, if it helps, the current state of the study."""
 
     error: str
     code: str

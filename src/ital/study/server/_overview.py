@@ -1,4 +1,4 @@
-"""What the dashboard shows."""
+"""The overview that the dashboard shows."""
 
 import threading
 import time
@@ -19,11 +19,11 @@ from ital.study.store.operations import Participant
 from ital.study.store.tables import audit, participants, steps
 from ital.study.store.times import iso
 
-MOST_LISTED = 2000  # participants on the dashboard; the export has all
+MOST_LISTED = 2000  # participants on the dashboard; the export includes all
 
 
 class Dashboard:
-    """Recruitment, progress, drop-outs, balance and learning curves, under today's configuration."""
+    """Recruitment, progress, drop-outs, balance and learning curves, for the current configuration."""
 
     def __init__(self, store: Store, config: Config) -> None:
         self._store, self._config = store, config
@@ -31,7 +31,7 @@ class Dashboard:
         self._kept: dict[str, tuple[float, tuple[dict[int, float], dict[str, Any]]]] = {}
 
     def overview(self, mode: str) -> dict[str, Any]:
-        """Everything that the dashboard shows of one mode."""
+        """Everything that the dashboard shows for one mode."""
         config = self._config
         since = operations.now() - operations.release_after(config)
         with self._store.reading() as connection:
@@ -59,7 +59,7 @@ class Dashboard:
         }
 
     def _of_steps(self, mode: str) -> tuple[dict[int, float], dict[str, Any]]:
-        """Pace and curves, which read every step: kept for a while, the longer the more work they are."""
+        """Pace and curves, which read every step. They are cached, longer if they take longer to compute."""
         with self._lock:
             until, pace_and_curves = self._kept.get(mode, (0.0, ({}, {})))
             began = time.monotonic()
@@ -72,13 +72,13 @@ class Dashboard:
             return pace_and_curves
 
     def forget(self) -> None:
-        """Reads every step again next time: somebody was deleted."""
+        """Clear the cache, because a participant was deleted."""
         with self._lock:
             self._kept.clear()
 
 
 def is_open(participant: Participant, since: int) -> bool:
-    """Whether a participant is on the way: not at an end, not released, seen not too long ago."""
+    """Whether a participant is active: not finished, not released, and seen recently."""
     return participant.stage in operations.OPEN and not participant.released and participant.seen_at > since
 
 
@@ -122,7 +122,7 @@ def _orders_table(current: Sequence[Participant], open_now: Sequence[Participant
 
 
 def _drop_outs(listed: Sequence[Participant], since: int) -> list[dict[str, Any]]:
-    """Where those stopped who will not finish: abandoned, left, declined, failed."""
+    """Where participants who will not finish stopped: abandoned, left, declined, failed."""
     stages = Counter(
         each.stage
         for each in listed
@@ -133,7 +133,7 @@ def _drop_outs(listed: Sequence[Participant], since: int) -> list[dict[str, Any]
 
 
 def _curves(connection: sa.Connection, config: Config, mode: str) -> dict[str, Any]:
-    """Mean distance to the truth after every step, of usable participants and those on their way."""
+    """Mean distance to the truth after every step, over usable and active participants."""
     s = steps.c
     query = (
         sa.select(s.map, s.learner, s.step, s.state)
@@ -167,9 +167,7 @@ def _warnings(listed: Sequence[Participant], config: Config) -> list[str]:
     others = sum(each.config != config.hash for each in listed)
     if not others:
         return []
-    return [
-        f"{others} participants came under another version of the configuration; balance and curves leave them out."
-    ]
+    return [f"{others} participants saw another version of the configuration; balance and curves leave them out."]
 
 
 def audit_entries(store: Store, most: int = 1000) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""What pages are told: where a participant is, and all that the page needs; never the kind of a robot."""
+"""The state that pages receive: the participant's stage and all that the page needs, never the kind of a robot."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ PageState = dict[str, Any]
 
 
 def page_state(session: ParticipantSession, keys: Keys) -> PageState:
-    """Where a participant is."""
+    """The state of a participant, for the page."""
     participant, config = session.participant, session.config
     stage, teaching = participant.stage, participant.stage in ("warm_up", "teach")
     state: PageState = {
@@ -62,7 +62,7 @@ def _scene(session: ParticipantSession) -> dict[str, Any]:
 
 
 def over_state(stage: str, config: Config, mode: str) -> PageState:
-    """What somebody sees of whom nothing is kept in memory: declined, deleted, or not taken."""
+    """The state of somebody without a session: declined, deleted, or not admitted."""
     return {"stage": stage, "csrf": "", "resume_code": None, "mode": mode} | {
         "study": study_facts(config.public()),
         "progress": {"done": 0, "total": _flow.total_steps(config)},
@@ -71,6 +71,6 @@ def over_state(stage: str, config: Config, mode: str) -> PageState:
 
 
 def study_facts(public: Mapping[str, Any]) -> dict[str, Any]:
-    """What every page may know of the study."""
+    """What every page may know about the study."""
     names = ("title", "palette", "numbers", "hint", "maps", "robots", "steps", "warm_up_steps", "version")
     return {name: public[name] for name in names}

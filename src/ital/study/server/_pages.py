@@ -1,4 +1,4 @@
-"""Pages and what they are made of: files of the package, no other host."""
+"""Pages and their files. All come from the package, none from another host."""
 
 import importlib.resources
 from pathlib import Path
@@ -12,7 +12,7 @@ from ital.study.server._app_state import app_state
 from ital.study.server._participants import ResearcherCookie
 
 FOLDER = Path(str(importlib.resources.files("ital.study") / "pages"))
-# Not left to the machine: its table of types may be wrong, and with nosniff a script of another type does not run.
+# Set here, because the system's table of types may be wrong, and with nosniff a script of a wrong type does not run.
 TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -31,13 +31,13 @@ def page(name: str) -> Response:
 
 @router.get("/")
 async def participant_page() -> Response:
-    """Where participants begin, and resume."""
+    """The page where participants begin and resume."""
     return page("participant.html")
 
 
 @router.get("/preview")
 async def preview_page(request: Request, cookie: ResearcherCookie = None) -> Response:
-    """The same for the researcher."""
+    """The participants' page as a preview for the researcher."""
     if app_state(request).researcher(cookie) is None:
         return RedirectResponse("/dashboard", 303)
     return page("participant.html")
@@ -45,7 +45,7 @@ async def preview_page(request: Request, cookie: ResearcherCookie = None) -> Res
 
 @router.get("/dashboard")
 async def dashboard_page() -> Response:
-    """The dashboard's page, which asks for the password; there is nothing in it before."""
+    """The dashboard's page. It is empty until the researcher logs in."""
     return page("dashboard.html")
 
 
@@ -65,12 +65,12 @@ async def icon() -> Response:
 
 @play_router.get("/")
 async def to_play() -> Response:
-    """``ital play`` has one page only."""
+    """Redirect to the only page of ``ital play``."""
     return RedirectResponse("/play", 303)
 
 
 class Static(StaticFiles):
-    """Scripts, styles and pictures: types that are ours, always asked again whether they are new."""
+    """Scripts, styles and pictures, with types set here; browsers always check for a new version."""
 
     def file_response(self, full_path: Any, *args: Any, **kwargs: Any) -> Response:
         """A file with its headers."""
@@ -82,5 +82,5 @@ class Static(StaticFiles):
 
 
 def mount_static(app: FastAPI) -> None:
-    """Serves the files of ``pages/static``."""
+    """Serve the files of ``pages/static``."""
     app.mount("/static", Static(directory=FOLDER / "static", check_dir=False))

@@ -27,7 +27,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 @dataclass
 class Page:
-    """The participant's page that sent a request: the request, the cookie and the token that came with it."""
+    """A request from a participant's page, with its cookie and token."""
 
     request: Request
     cookie: ParticipantCookie = None
@@ -40,7 +40,7 @@ class Page:
 
     @property
     def uid(self) -> str:
-        """The participant of the cookie; refuses a page that did not send the right token."""
+        """The participant of the cookie; raises if the page did not send the right token."""
         uid = uid_of(app_state(self.request), self.cookie)
         check_token(self.token, self.study.keys.csrf(uid))
         return uid
@@ -57,15 +57,15 @@ async def join(
     cookie: ParticipantCookie = None,
     researcher: ResearcherCookie = None,
 ) -> State:
-    """Begins the study, or resumes it where this ID, resume code or cookie left it."""
+    """Begin the study, or resume it with an ID, a resume code or a cookie."""
     app = app_state(request)
     simulation = _security.same(body.key, app.settings.simulation_key)
     if body.mode != "live" and not simulation and app.researcher(researcher) is None:
         raise Refused(403, "forbidden", "Only the researcher may do this.")
     if body.teacher is not None and body.mode != "simulated":
-        raise Refused(422, "invalid", "Only a simulated participant has a teacher's name.")
+        raise Refused(422, "invalid", "Only simulated participants may send a teacher's name.")
     if not simulation:
-        # A resume code that is not known costs more: nobody shall try many.
+        # An unknown resume code counts more, so that nobody can try many.
         app.limit(app.joins, address_of(request))
     ids = {"prolific": body.ids.PROLIFIC_PID, "id": body.ids.id}
     external = next(((kind, value) for kind, value in ids.items() if value), None)
@@ -88,14 +88,14 @@ async def join(
 
 @router.get("/state", responses=UNKNOWN)
 async def state(request: Request, cookie: ParticipantCookie = None) -> State:
-    """Where the participant is."""
+    """The participant's current state."""
     app = app_state(request)
     return await app.study.look(uid_of(app, cookie))
 
 
 @router.post("/consent", responses=ERRORS)
 async def consent(page: ByPage, response: Response, body: messages.Consent) -> State:
-    """Accepts or declines the consent."""
+    """Accept or decline the consent."""
     state = await page.study.consent(page.uid, body.accepted, body.version)
     if state["stage"] == "declined":
         drop_cookie(page.request, response, _security.PARTICIPANT_COOKIE)
@@ -104,39 +104,39 @@ async def consent(page: ByPage, response: Response, body: messages.Consent) -> S
 
 @router.post("/instructions", responses=ERRORS)
 async def instructions(page: ByPage, body: messages.Nothing) -> State:
-    """The instructions have been read."""
+    """Record that the instructions were read."""
     return await page.study.instructions(page.uid)
 
 
 @router.post("/check", responses=ERRORS)
 async def check(page: ByPage, body: messages.CheckAnswers) -> State:
-    """Answers of the comprehension check."""
+    """Check the answers to the questions."""
     return await page.study.check(page.uid, body.answers, body.tries_left)
 
 
 @router.post("/steps", responses=ERRORS)
 async def steps(page: ByPage, body: messages.TakeStep) -> State:
-    """One choice; the answer comes when it is stored. The same once more changes nothing."""
+    """Take one choice and answer once it is stored. Repeating the request changes nothing."""
     timing = body.timing.model_dump(exclude_none=True)
     return await page.study.step(page.uid, body.round, body.step, body.choice, timing)
 
 
 @router.post("/events", responses=ERRORS)
 async def events(page: ByPage, body: messages.Events) -> dict[str, int]:
-    """What the page noticed: focus lost and regained, changes of choice."""
+    """Store events of the page: focus lost and regained, changes of choice."""
     happened = [Event(new.kind, new.data, "client", None if new.at is None else round(new.at)) for new in body.events]
     return await page.study.events(page.uid, happened)
 
 
 @router.post("/comments", responses=ERRORS)
 async def comments(page: ByPage, body: messages.Comments) -> State:
-    """Comments, maybe empty; then the study is finished."""
+    """Store comments, if any, and finish the study."""
     return await page.study.comments(page.uid, body.text)
 
 
 @router.post("/leave", responses=ERRORS)
 async def leave(page: ByPage, response: Response, body: messages.Leave) -> State:
-    """Leaves the study; the data are kept or deleted."""
+    """Leave the study; keep or delete the data."""
     state = await page.study.leave(page.uid, body.keep)
     if not body.keep:
         drop_cookie(page.request, response, _security.PARTICIPANT_COOKIE)
@@ -152,7 +152,7 @@ def uid_of(app: AppState, cookie: str | None) -> str:
 
 
 def check_token(token: str | None, expected: str) -> None:
-    """Refuses a page that did not send the right token along."""
+    """Raise if the page did not send the right token."""
     if not _security.same(token, expected):
         raise Refused(403, "forbidden", "This page is out of date. Please reload it.")
 
@@ -164,5 +164,5 @@ def set_cookie(request: Request, response: Response, name: str, value: str, age:
 
 
 def drop_cookie(request: Request, response: Response, name: str) -> None:
-    """Makes the browser forget a cookie."""
+    """Delete a cookie in the browser."""
     response.delete_cookie(name, path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https")

@@ -1,4 +1,4 @@
-"""Errors in plain words: JSON for programs, a bare page for people."""
+"""Errors in plain words: JSON for programs, a simple page for people."""
 
 import html
 import json
@@ -18,7 +18,7 @@ TRY_AGAIN = "We could not store this just now. Please try again."
 
 
 class Refused(Exception):
-    """A request that is answered with an error; ``state`` helps a page to catch up."""
+    """A request that is answered with an error; ``state`` lets a page catch up."""
 
     def __init__(self, status: int, code: str, error: str, state: dict[str, Any] | None = None) -> None:
         super().__init__(error)

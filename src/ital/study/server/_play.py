@@ -1,4 +1,4 @@
-"""``ital play``: a naive and an aware robot are taught side by side. Nothing is stored: choices come each time."""
+"""``ital play``: teach a naive and an aware robot side by side. Nothing is stored: each request holds all choices."""
 
 import functools
 import secrets
@@ -18,7 +18,7 @@ router = APIRouter(prefix="/api/play", tags=["play"])
 
 @router.post("/new", responses=ERRORS)
 async def new(request: Request, body: messages.PlayNew) -> dict[str, Any]:
-    """Two robots who know nothing yet."""
+    """Two robots that know nothing yet."""
     rules: StudyRules = request.app.state.rules
     seed = secrets.randbelow(2**31) if body.seed is None else body.seed
     return scene(rules, body.map or rules.config.maps[0].name, seed, [])
@@ -57,8 +57,8 @@ def scene(rules: StudyRules, name: str, seed: int, choices: list[int]) -> dict[s
 
 
 def _replayed(rules: StudyRules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> np.ndarray:
-    """The belief after these choices: most often only the last one is new."""
-    for i in range(len(choices)):  # the shorter ones first, so that each finds the one before it
+    """The belief after these choices; usually only the last choice is new."""
+    for i in range(len(choices)):  # shorter sequences first, so that each finds its predecessor in the cache
         _after(rules, seed, name, learner, choices[:i])
     return _after(rules, seed, name, learner, choices).belief
 

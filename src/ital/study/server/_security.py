@@ -18,7 +18,7 @@ LOG = logging.getLogger("ital.study")
 PARTICIPANT_COOKIE, RESEARCHER_COOKIE = "ital_participant", "ital_researcher"
 PARTICIPANT_AGE, RESEARCHER_AGE = 180 * 24 * 3600, 12 * 3600  # seconds
 LARGEST_BODY = 64 * 1024
-CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # nothing that looks like something else
+CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # no characters that look alike
 
 CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -28,7 +28,7 @@ HEADERS = {
     "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",  # the address of a study link holds an ID
+    "Referrer-Policy": "no-referrer",  # the address of a study link contains an ID
     "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -37,7 +37,7 @@ HEADERS = {
 
 
 class Keys:
-    """Everything that is made from the server's secret. Each purpose has a key of its own."""
+    """Everything that is derived from the server's secret. Each purpose has its own key."""
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
@@ -49,22 +49,22 @@ class Keys:
         return hmac.digest(key, text.encode("utf-8", "surrogatepass"), "sha256")
 
     def external_hash(self, kind: str, external: str) -> str:
-        """A keyed hash of an ID from outside: it tells whether two are the same, and nothing else."""
+        """A keyed hash of an external ID: it shows whether two IDs are equal, and nothing else."""
         return self._digest("external", json.dumps([kind, external])).hex()
 
     def resume_code(self, uid: str) -> str:
-        """The code that a participant may note down: 60 bits, made from the secret whenever it is shown."""
+        """The resume code that a participant may write down: 60 bits, derived from the secret whenever it is shown."""
         number = int.from_bytes(self._digest("resume", uid), "big")
         letters = [CODE_ALPHABET[(number >> (5 * i)) & 31] for i in range(12)]
         return "-".join("".join(letters[i : i + 4]) for i in (0, 4, 8))
 
     def resume_hash(self, code: str) -> str:
-        """What is stored of a resume code, however it was typed."""
+        """The stored hash of a resume code, whatever its case and hyphens."""
         plain = "".join(letter for letter in code.upper() if letter.isalnum())
         return self._digest("resume code", plain).hex()
 
     def csrf(self, session: str) -> str:
-        """The token that a page sends back with everything that changes something."""
+        """The token that a page sends with every request that changes something."""
         return base64.urlsafe_b64encode(self._digest("csrf", session)).decode().rstrip("=")
 
     def participant_cookie(self, uid: str) -> str:
@@ -97,7 +97,7 @@ def _load(serializer: URLSafeTimedSerializer, cookie: str | None, age: int) -> s
 
 
 def same(first: str | None, second: str | None) -> bool:
-    """Whether two secrets are the same, in a time that does not tell how much of them is."""
+    """Whether two secrets are equal, compared in constant time."""
     return bool(first) and bool(second) and hmac.compare_digest(_fold(str(first)), _fold(str(second)))
 
 
@@ -111,14 +111,14 @@ def new_uid() -> str:
 
 
 class RateLimit:
-    """So many a minute from one address, the same at once. Addresses are kept in memory only, and not for long."""
+    """Limits requests per minute and address; bursts may use the whole limit. Addresses stay in memory, briefly."""
 
     def __init__(self, per_minute: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._most, self._clock = per_minute, clock
         self._seen: dict[str, tuple[float, float]] = {}
 
     def wait(self, address: str, cost: float = 1.0) -> int:
-        """Counts one; returns 0 if it is allowed, else the seconds to wait."""
+        """Count a request; return 0 if it is allowed, else the number of seconds to wait."""
         now = self._clock()
         left, at = self._seen.get(address, (float(self._most), now))
         left = min(float(self._most), left + (now - at) * self._most / 60)
@@ -137,16 +137,16 @@ Application = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None
 
 
 class Guard:
-    """Stands before the application: security headers on every answer, no body too large, no foreign origin.
+    """Guards the application: adds security headers, refuses large bodies and foreign origins.
 
-    What goes wrong inside is logged, and answered with one plain sentence.
+    Errors inside are logged and answered with one plain sentence.
     """
 
     def __init__(self, app: Application, origin: str | None = None) -> None:
         self.app, self.origin = app, origin
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Serves one request."""
+        """Serve one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -187,7 +187,7 @@ def is_own_origin(headers: Mapping[str, str], origin: str | None = None) -> bool
         return site in ("same-origin", "none")
     said = headers.get("origin")
     if said is None:
-        return True  # no browser: nothing to protect that its user does not hold
+        return True  # not a browser: a foreign page cannot have sent this
     if origin is not None:
         return said == origin.rstrip("/")
     return said.partition("://")[2] == headers.get("host")
@@ -203,14 +203,14 @@ def _with_defaults(headers: Any, https: bool) -> list[tuple[bytes, bytes]]:
 
 
 async def _body(receive: Receive, announced: str | None) -> bytes | None:
-    """The whole body, None if it is too large."""
+    """The whole body; None if it is too large."""
     if announced is not None and announced.isdigit() and int(announced[:12]) > LARGEST_BODY:
         return None
     body = b""
     while True:
         message = await receive()
         if message["type"] != "http.request":
-            return body  # the client has gone
+            return body  # the client has disconnected
         body += message.get("body", b"")
         if len(body) > LARGEST_BODY:
             return None
@@ -219,7 +219,7 @@ async def _body(receive: Receive, announced: str | None) -> bytes | None:
 
 
 def _again(body: bytes, receive: Receive) -> Receive:
-    """Hands a body on that has been read already."""
+    """Pass on a body that has been read already."""
     sent = False
 
     async def once() -> Message:

@@ -1,4 +1,4 @@
-"""A participant in memory: the row, and the robot being taught now, rebuilt from what is stored."""
+"""A participant in memory: the row and the current robot, rebuilt from the stored steps."""
 
 import asyncio
 import logging
@@ -13,11 +13,11 @@ from ital.study.server._flow import Round
 from ital.study.store.operations import Participant, StoredStep, as_state
 
 LOG = logging.getLogger("ital.study")
-TOLERANCE = 1e-3  # between a replay and a belief that was stored on another machine
+TOLERANCE = 1e-3  # largest difference between a replay and a belief stored on another machine
 
 
 class ParticipantSession:
-    """A participant, the step that comes next, and what the last one did. ``stored`` are the steps so far."""
+    """A participant, the next step, and the effect of the last one. ``stored`` are the steps so far."""
 
     def __init__(self, participant: Participant, rules: StudyRules, stored: Sequence[StoredStep]) -> None:
         self.participant, self.rules, self.config = participant, rules, rules.config
@@ -32,12 +32,12 @@ class ParticipantSession:
 
     @property
     def rounds(self) -> list[Round]:
-        """The rounds that are settled by now."""
+        """The rounds that are known by now."""
         return _flow.rounds(self.config, self.participant.order)
 
     @property
     def place(self) -> tuple[Round, int] | None:
-        """The round and the step that come next; None outside the teaching."""
+        """The next round and step; None outside the teaching."""
         if self.participant.stage not in ("warm_up", "teach"):
             return None
         return _flow.where(self.rounds, self.participant.done)
@@ -52,8 +52,8 @@ class ParticipantSession:
         by_step = {(step.map, step.learner, step.step): step for step in stored}
         steps = [by_step[current.map, current.learner, i + 1] for i in range(t + 1)]
         minds = self.rules.replay(number, current.map, current.learner, [step.choice for step in steps])
-        # What the participant saw is what was stored; a replay on another machine may round otherwise. What a
-        # robot remembers beside its belief is not stored: that is the replay's.
+        # The stored belief is what the participant saw; a replay on another machine may round differently. A robot's
+        # memory is not stored, so it comes from the replay.
         beliefs = [minds[0].belief, *(as_state(step.state) for step in steps)]
         if not np.allclose([mind.belief for mind in minds], beliefs, rtol=TOLERANCE, atol=TOLERANCE):
             LOG.error("participant %d, map %s: the replay differs from what is stored", number, current.map)
@@ -61,7 +61,7 @@ class ParticipantSession:
         return minds[-1]._replace(belief=beliefs[-1])
 
     def enter(self, mind: Mind | None = None) -> None:
-        """Gets ready for the step that comes next, with the same robot or a fresh one."""
+        """Prepare the next step, with the same robot or a new one."""
         place, number = self.place, self.participant.number
         if place is None:
             self.mind, self.picture, self.arrows = None, None, ()
@@ -76,7 +76,7 @@ class ParticipantSession:
     def look_back(
         self, current: Round, step: StoredStep, before: np.ndarray, picture: RobotPicture | None = None
     ) -> None:
-        """Keeps what the last step did, for the page to show."""
+        """Keep the effect of the last step, for the page to show."""
         shown = picture or self.rules.picture(as_state(step.state))
         hint = None
         if self.config.hint:

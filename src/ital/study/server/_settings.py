@@ -1,4 +1,4 @@
-"""What the server is told by its environment: the researcher's password, secrets, limits. None of it is shown."""
+"""Settings from the environment: the researcher's password, secrets and limits. None of them is ever shown."""
 
 import os
 import secrets
@@ -18,11 +18,11 @@ class ServerSettings:
 
     Attributes:
         password: The researcher's password, as an Argon2 hash.
-        secret: Secret from which all keys of the server are made.
-        simulation_key: Key of simulated participants; None: none may join.
-        joins_per_minute: Number of participants that may join from one address in a minute.
-        log_ins_per_minute: Number of attempts to log in from one address in a minute.
-        origin: The address that participants see, where a proxy changes the Host header; None: the Host header.
+        secret: Secret from which all keys of the server are derived.
+        simulation_key: Key of simulated participants; None: they cannot join.
+        joins_per_minute: Maximum number of participants that may join from one address per minute.
+        log_ins_per_minute: Maximum number of attempts to log in from one address per minute.
+        origin: The address that participants see, if a proxy changes the Host header; None: the Host header.
     """
 
     password: str = field(repr=False)  # as an argon2 hash
@@ -30,11 +30,11 @@ class ServerSettings:
     simulation_key: str | None = field(default=None, repr=False)
     joins_per_minute: int = 60  # from one address
     log_ins_per_minute: int = 5
-    origin: str | None = None  # the address participants see, where a proxy changes the Host header
+    origin: str | None = None  # the address participants see, if a proxy changes the Host header
 
 
 def from_environment(key_file: Path, environment: Mapping[str, str] = os.environ) -> ServerSettings:
-    """Read the settings from the environment. A secret that is not there is drawn once, into ``key_file``.
+    """Read the settings from the environment. A missing secret is generated once and stored in ``key_file``.
 
     Args:
         key_file: File of the secret, beside the database.
@@ -58,7 +58,7 @@ def from_environment(key_file: Path, environment: Mapping[str, str] = os.environ
 
 
 def password_of(environment: Mapping[str, str] = os.environ) -> str:
-    """The researcher's password, hashed.
+    """Return the hash of the researcher's password.
 
     Args:
         environment: Variables, by default those of the process.
@@ -78,18 +78,18 @@ def password_of(environment: Mapping[str, str] = os.environ) -> str:
 
 
 def hash_password(password: str) -> str:
-    """Argon2 of a password; a password that is one already stays as it is."""
+    """The Argon2 hash of a password; a hash is returned unchanged."""
     from argon2 import PasswordHasher
 
     if password.startswith("$argon2"):
         return password
     if len(password) < SHORTEST_PASSWORD:
-        raise InputError(f"the dashboard's password must have {SHORTEST_PASSWORD} characters at least")
+        raise InputError(f"the dashboard's password must have at least {SHORTEST_PASSWORD} characters")
     return PasswordHasher().hash(password)
 
 
 def own_secret(file: Path) -> bytes:
-    """The secret beside the database: drawn when it is first needed, for the owner's eyes only."""
+    """The secret beside the database: generated when first needed, readable only by its owner."""
     try:
         handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:
@@ -103,12 +103,12 @@ def own_secret(file: Path) -> bytes:
 
 def _strong(secret: str) -> bytes:
     if len(secret) < 32:
-        raise InputError("the study's secret must have 32 characters at least: leave it out, and one is drawn")
+        raise InputError("the study's secret must have at least 32 characters: leave it out to have one generated")
     return secret.encode()
 
 
 def _value(environment: Mapping[str, str], name: str) -> str | None:
-    """A secret from the variable itself, or from the file that NAME_FILE names."""
+    """A secret from the variable NAME, or from the file that NAME_FILE names."""
     value, file = environment.get(name), environment.get(f"{name}_FILE")
     if value:
         return value
@@ -116,7 +116,7 @@ def _value(environment: Mapping[str, str], name: str) -> str | None:
 
 
 def _read(file: Path) -> str:
-    """The first line of a file that nobody but its owner may read."""
+    """The first line of a file; raises if others than its owner may read it."""
     try:
         mode = file.stat().st_mode
         text = file.read_text(encoding="utf-8").strip()
@@ -124,14 +124,14 @@ def _read(file: Path) -> str:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
         raise InputError(f"cannot read the secret in {file}: {reason}") from None
     if mode & (stat.S_IRWXG | stat.S_IRWXO) and not _is_credential(file):
-        raise InputError(f"{file} holds a secret, but others may read it: chmod 600 {file}")
+        raise InputError(f"{file} holds a secret, but others may read it: run chmod 600 {file}")
     if not text:
-        raise InputError(f"{file} should hold a secret, but is empty")
+        raise InputError(f"{file} should hold a secret, but it is empty")
     return text.splitlines()[0]
 
 
 def _is_credential(file: Path) -> bool:
-    """Whether systemd guards the file: it gives access by a list, which looks like a right of the group."""
+    """Whether systemd protects the file: its access list looks like a permission of the group."""
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
     return bool(folder) and file.resolve().parent == Path(str(folder)).resolve()
 

@@ -1,4 +1,4 @@
-"""The study as it runs: who is where, what comes next, and nothing acknowledged before it is stored."""
+"""The running study: where participants are, and what comes next. Nothing is acknowledged before it is stored."""
 
 import asyncio
 from collections import OrderedDict
@@ -23,7 +23,7 @@ MOST_SESSIONS = 4096  # participants held in memory
 
 
 class LiveStudy:
-    """All that the interface for participants does."""
+    """All actions of the participants' interface."""
 
     def __init__(self, config: Config, store: Store, settings: ServerSettings) -> None:
         self.config, self.store, self.keys = config, store, _security.Keys(settings.secret)
@@ -31,12 +31,12 @@ class LiveStudy:
         self._sessions: OrderedDict[str, ParticipantSession] = OrderedDict()
 
     def start(self) -> None:
-        """Stores the configuration and compiles the rules."""
+        """Store the configuration and compile the rules."""
         self.store.write(lambda connection: operations.add_configuration(connection, self.config))
         self.rules(self.config.hash).warm_up()
 
     def rules(self, config: str) -> StudyRules:
-        """The rules of a configuration: that of today, or one that participants began with."""
+        """The rules of a configuration: the current one, or one that participants began with."""
         if config not in self._rules:
             parsed = self.config
             if config != parsed.hash:
@@ -69,13 +69,13 @@ class LiveStudy:
         return ParticipantSession(participant, self.rules(participant.config), stored)
 
     def drop(self, uid: str) -> None:
-        """Forgets a session; the next request builds it from the store."""
+        """Drop a session; the next request rebuilds it from the store."""
         session = self._sessions.pop(uid, None)
         if session is not None:
             session.stale = True
 
     async def _with(self, uid: str, act: "Callable[[ParticipantSession], Awaitable[PageState]]") -> PageState:
-        """Does something with a participant, alone; once again if the store knows better where they are."""
+        """Run a job for one participant at a time; rerun it if the store is ahead of the session."""
         for _ in range(5):
             session = await self._session(uid)
             async with session.lock:
@@ -94,12 +94,12 @@ class LiveStudy:
         return await asyncio.wrap_future(self.store.submit(job))
 
     async def _move(self, session: ParticipantSession, happened: Sequence[Event] = (), **changes: Any) -> PageState:
-        """Moves a participant on and answers where they are then."""
+        """Move a participant to the next state and return it."""
         participant = session.participant
         return await self._change(session, lambda c: operations.move(c, participant, happened, **changes))
 
     async def _change(self, session: ParticipantSession, job: Callable[[sa.Connection], Participant]) -> PageState:
-        """Runs a job that moves a participant, and answers where they are then."""
+        """Run a job that moves a participant, and return the new state."""
         session.participant = await self._store(job)
         session.enter()
         return page_state(session, self.keys)
@@ -109,7 +109,7 @@ class LiveStudy:
     async def join(
         self, *, mode: str, teacher: str, external: tuple[str, str] | None, resume: str | None, uid: str | None
     ) -> tuple[str, PageState]:
-        """Takes in a participant, or finds one again; returns the uid and the state. Raises Closed."""
+        """Admit a participant, or find one again; return the uid and the state. Raises Closed."""
         if resume is not None:
             resumed = await asyncio.to_thread(self.find, resume_hash=self.keys.resume_hash(resume))
             if resumed is None:
@@ -137,7 +137,7 @@ class LiveStudy:
 
         try:
             joined = await self._store(job)
-        except (NotStored, sa.exc.IntegrityError):  # the same ID in another process, at the same moment
+        except (NotStored, sa.exc.IntegrityError):  # the same ID joined in another process at the same moment
             raise Refused(503, "try_again", TRY_AGAIN) from None
         return joined.uid, await self.look(joined.uid)
 
@@ -147,11 +147,11 @@ class LiveStudy:
             return operations.find(connection, **columns)
 
     async def look(self, uid: str) -> PageState:
-        """Where a participant is."""
+        """The state of a participant."""
         return page_state(await self._session(uid), self.keys)
 
     async def consent(self, uid: str, accepted: bool, version: str) -> PageState:
-        """Agrees to take part, or declines: then nothing but that fact is kept."""
+        """Accept or decline to take part. If declined, only that fact is stored."""
 
         async def act(session: ParticipantSession) -> PageState:
             participant = session.participant
@@ -169,7 +169,7 @@ class LiveStudy:
         return await self._with(uid, act)
 
     async def instructions(self, uid: str) -> PageState:
-        """Has read the instructions."""
+        """Record that the instructions were read."""
 
         async def act(session: ParticipantSession) -> PageState:
             if session.participant.stage == "instructions":
@@ -179,16 +179,16 @@ class LiveStudy:
         return await self._with(uid, act)
 
     async def check(self, uid: str, answers: Sequence[int], tries_left: int | None) -> PageState:
-        """Answers the comprehension check; whoever passes gets an order."""
+        """Check the answers; a participant who passes gets an order."""
 
         async def act(session: ParticipantSession) -> PageState:
             participant, questions = session.participant, session.config.check
             if participant.stage != "check":
                 return self._once_more(session, participant.stage not in ("consent", "instructions"))
             if tries_left is not None and tries_left != _flow.TRIES - participant.tries:
-                return page_state(session, self.keys)  # the same answers once more
+                return page_state(session, self.keys)  # the same answers were sent twice
             if len(answers) != len(questions):
-                raise Refused(422, "invalid", f"There are {len(questions)} questions to answer.")
+                raise Refused(422, "invalid", f"Please answer all {len(questions)} questions.")
             passed = all(answer == question.answer for answer, question in zip(answers, questions, strict=True))
             event = Event("check", {"answers": list(answers), "passed": passed})
             tries = participant.tries + 1
@@ -206,7 +206,7 @@ class LiveStudy:
         return await self._with(uid, act)
 
     async def step(self, uid: str, round_id: str, t: int, choice: int, timing: Mapping[str, Any]) -> PageState:
-        """Takes one step: stored, then acknowledged. The same step again changes nothing."""
+        """Take one step: store it, then acknowledge it. Repeating the step changes nothing."""
 
         async def act(session: ParticipantSession) -> PageState:
             place = session.place
@@ -256,21 +256,21 @@ class LiveStudy:
         return steps[0].choice if steps else None
 
     async def events(self, uid: str, happened: Sequence[Event]) -> PageState:
-        """Stores what a page noticed; nothing before consent, and no more than a participant can cause."""
+        """Store events of a page; none before consent, and no more than a participant can cause."""
 
         async def act(session: ParticipantSession) -> PageState:
             participant = session.participant
             if participant.stage in ("consent", "declined") or not happened:
                 return {"stored": 0}
             if participant.events + len(happened) > operations.MOST_EVENTS:
-                raise Refused(429, "too_many", "There are too many events.")
+                raise Refused(429, "too_many", "Too many events were sent.")
             session.participant = await self._store(lambda c: operations.move(c, participant, happened))
             return {"stored": len(happened)}
 
         return await self._with(uid, act)
 
     async def comments(self, uid: str, text: str) -> PageState:
-        """Takes the comments, if any; with that the study is finished."""
+        """Store the comments, if any, and finish the study."""
 
         async def act(session: ParticipantSession) -> PageState:
             if session.participant.stage == "comments":
@@ -280,7 +280,7 @@ class LiveStudy:
         return await self._with(uid, act)
 
     async def leave(self, uid: str, keep: bool) -> PageState:
-        """Leaves the study: what is stored stays, or is erased."""
+        """Leave the study; the stored data are kept or erased."""
 
         async def act(session: ParticipantSession) -> PageState:
             participant = session.participant
@@ -295,16 +295,15 @@ class LiveStudy:
         return await self._with(uid, act)
 
     def _once_more(self, session: ParticipantSession, past: bool) -> PageState:
-        """Answers a request for a stage that is over: once more the same, or out of order."""
+        """Answer a request for a stage that is over: it was repeated, or came out of order."""
         if past:
             return page_state(session, self.keys)
         raise self._out_of_order(session)
 
     def _out_of_order(self, session: ParticipantSession) -> Refused:
-        return Refused(
-            409, "out_of_order", "The study has gone on elsewhere; here is where it is.", page_state(session, self.keys)
-        )
+        message = "You have continued the study elsewhere. This is where you are now."
+        return Refused(409, "out_of_order", message, page_state(session, self.keys))
 
     def closed(self, mode: str) -> PageState:
-        """What somebody sees who comes when no more participants are taken."""
+        """The state for somebody who arrives when no more participants are admitted."""
         return over_state("closed", self.config, mode)

@@ -1,4 +1,4 @@
-"""Connections: SQLite that survives a power cut, PostgreSQL by its address; the schema brought up to date."""
+"""Connections to SQLite (safe against power cuts) and PostgreSQL, and migration of the schema."""
 
 import os
 from pathlib import Path
@@ -20,7 +20,7 @@ MIGRATIONS = Path(__file__).with_name("migrations")
 
 
 def parse_url(text: str) -> sa.URL:
-    """An address as typed: ``study.db``, ``sqlite:///study.db`` or ``postgresql://…``."""
+    """Parse an address: ``study.db``, ``sqlite:///study.db`` or ``postgresql://…``."""
     if "://" not in text:
         text = f"sqlite:///{text}"
     try:
@@ -33,12 +33,12 @@ def parse_url(text: str) -> sa.URL:
     if backend != "sqlite":
         raise InputError(f"the database must be SQLite or PostgreSQL, not {backend}")
     if not url.database or url.database == ":memory:":
-        raise InputError("the database needs a file: nothing may be lost when the server stops")
+        raise InputError("the database needs a file, because data in memory are lost when the server stops")
     return url.set(drivername="sqlite+pysqlite")
 
 
 def connect(url: sa.URL) -> sa.Engine:
-    """An engine whose transactions begin when they say so; with the option ``write`` as the only writer."""
+    """An engine with explicit transactions; the option ``write`` makes a transaction the only writer."""
     if url.get_backend_name() == "sqlite":
         engine = sa.create_engine(url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=8)
         sa.event.listen(engine, "connect", _set_up_sqlite)
@@ -57,33 +57,33 @@ def _set_up_postgresql(connection: Any, record: Any) -> None:
 
 
 def _set_up_sqlite(connection: Any, record: Any) -> None:
-    connection.isolation_level = None  # Python's own idea of when a transaction begins is off
+    connection.isolation_level = None  # turn off Python's implicit transactions
     for pragma in PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
 
 
 def _begin_sqlite(connection: sa.Connection) -> None:
-    # A transaction that will write takes its turn at once: to change from reading to writing half-way may fail.
+    # A transaction that will write locks at once: changing from reading to writing half-way may fail.
     wants_to_write = connection.get_execution_options().get("write", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if wants_to_write else "BEGIN")
 
 
 def migrate(connection: sa.Connection, revision: str = "head") -> None:
-    """Brings the schema to a revision, by Alembic."""
+    """Migrate the schema to a revision, with Alembic."""
     from alembic import command
 
     command.upgrade(_alembic(connection), revision)
 
 
 def current_revision(connection: sa.Connection) -> str | None:
-    """The revision of the schema, None where there is no schema yet."""
+    """The revision of the schema; None if there is no schema yet."""
     from alembic.migration import MigrationContext
 
     return MigrationContext.configure(connection).get_current_revision()
 
 
 def known_revisions() -> list[str]:
-    """The revisions that this version of ital can bring up to date."""
+    """The revisions that this version of ital can migrate."""
     from alembic.script import ScriptDirectory
 
     return [script.revision for script in ScriptDirectory(str(MIGRATIONS)).walk_revisions()]
@@ -99,9 +99,9 @@ def _alembic(connection: sa.Connection) -> Any:
 
 
 def state_folder(url: sa.URL) -> tuple[Path, str]:
-    """Where the files beside the database are, and how their names begin.
+    """The folder and the name prefix of the files beside the database.
 
-    Beside an SQLite file; for PostgreSQL in the folder ``ITAL_STUDY_FOLDER``, by default the current one.
+    For SQLite, the folder of its file; for PostgreSQL, ``ITAL_STUDY_FOLDER``, by default the current folder.
     """
     if url.get_backend_name() == "sqlite":
         file = Path(str(url.database))

@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
-ADVISORY_LOCK = 17_3141_5926  # the same for every server of a study on a PostgreSQL database
+ADVISORY_LOCK = 17_3141_5926  # shared by all servers of a study on a PostgreSQL database
 
 
 class Store:
-    """A study's database: reads at any time, writes through one writer. Made by :func:`open_store`.
+    """A study's database. Reads are possible at any time; one writer does all writes. Made by :func:`open_store`.
 
     Args:
         url: Address of the database.
         engine: Connections to it.
 
     Attributes:
-        tombstone_file: Deletions, kept beside the database.
-        key_file: Place of the server's secret beside the database.
+        tombstone_file: File of deletions beside the database.
+        key_file: File of the server's secret beside the database.
     """
 
     def __init__(self, url: sa.URL, engine: sa.Engine) -> None:
@@ -81,10 +81,10 @@ class Store:
         return self.submit(job).result()
 
     def erase(self, participant: operations.Participant, by: str) -> None:
-        """Delete a participant. The tombstone is first put beside the database, where a restored backup meets it.
+        """Delete a participant. First write the tombstone beside the database, so that a restored backup finds it.
 
         Args:
-            participant: Who is deleted.
+            participant: The participant to delete.
             by: ``participant`` or ``researcher``.
         """
         tombstone = operations.tombstone_of(participant, by)
@@ -93,15 +93,15 @@ class Store:
         self.forget()
 
     def forget(self) -> None:
-        """Overwrite what SQLite's log still holds of deleted rows.
+        """Overwrite the deleted rows that SQLite's log still holds.
 
-        Does not wait for readers, since writers would wait as well: if there are any, :meth:`tidy` does it later.
+        Does not wait for readers, because writers would wait too; if there are readers, :meth:`tidy` does it later.
         """
         if self.url.get_backend_name() != "sqlite":
             return
         self._to_forget = True
         with self.engine.connect() as connection:
-            connection.rollback()  # a checkpoint stands outside of transactions
+            connection.rollback()  # a checkpoint must be outside transactions
             raw: Any = connection.connection.dbapi_connection
             raw.execute("PRAGMA busy_timeout = 100")
             try:
@@ -115,7 +115,7 @@ class Store:
             self.forget()
 
     def configs(self) -> dict[str, Config]:
-        """Every configuration that participants came under.
+        """List every configuration that participants saw.
 
         Returns:
             Configurations by their hash, oldest first.
@@ -140,13 +140,13 @@ class Store:
 
     @contextlib.contextmanager
     def claimed(self) -> Iterator[None]:
-        """Keep other servers, and restoring, away from the database; ends with the process at the latest.
+        """Lock the database against other servers and restores; the lock ends with the process at the latest.
 
         Yields:
             Nothing.
 
         Raises:
-            InputError: A server uses the database.
+            InputError: Another server uses the database.
         """
         in_use = InputError(f"{self.name} is in use by a running server: stop it first")
         if self.url.get_backend_name() != "sqlite":
@@ -163,7 +163,7 @@ class Store:
             return
         try:
             import fcntl
-        except ImportError:  # not on this system: servers are trusted not to share a database
+        except ImportError:  # no file locks on this system: servers must not share a database
             yield
             return
         with self._lock_file.open("w") as file:
@@ -175,7 +175,7 @@ class Store:
 
     @property
     def name(self) -> str:
-        """The database as it may be shown: without a password."""
+        """The name of the database, without a password."""
         return shown(self.url)
 
     def steps_table(self, mode: str = "live") -> "pd.DataFrame":
@@ -195,7 +195,7 @@ class Store:
         return steps_table(self, mode)
 
     def steps_configs(self, mode: str) -> int:
-        """Number of versions of the configuration that the participants of a mode came under.
+        """Count the versions of the configuration that the participants of a mode saw.
 
         Args:
             mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
@@ -229,11 +229,11 @@ def shown(url: sa.URL) -> str:
 def open_store(url: str, *, create: bool = False) -> Store:
     """Open a database and bring its schema up to date.
 
-    Whoever was deleted stays deleted: tombstones kept beside the database are applied again.
+    Deleted participants stay deleted: tombstones beside the database are applied again.
 
     Args:
         url: A file for SQLite, ``sqlite:///FILE`` or ``postgresql://USER@HOST/NAME``.
-        create: Whether to make an empty database where there is none.
+        create: Whether to create an empty database if there is none.
 
     Returns:
         The store; close it, or use it in a ``with`` block.
@@ -247,7 +247,7 @@ def open_store(url: str, *, create: bool = False) -> Store:
         if not create and not file.exists():
             raise InputError(f"there is no database {file}")
         if not file.parent.is_dir():
-            raise InputError(f"cannot make {file}: there is no folder {file.parent}")
+            raise InputError(f"cannot create {file}: there is no folder {file.parent}")
         _make_private(file)
     engine = _engine.connect(parsed)
     try:
@@ -275,13 +275,13 @@ def open_store(url: str, *, create: bool = False) -> Store:
 
 
 def _make_private(file: Path) -> None:
-    """An SQLite file that nobody but its owner may read; SQLite gives its log the same permissions."""
+    """Create an SQLite file that only its owner may read; SQLite gives its log the same permissions."""
     if not file.exists():
         os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
 
 
 def keep_tombstones(file: Path, tombstones: Iterable[dict[str, Any]]) -> None:
-    """Adds tombstones to the file beside the database, on the disk before this returns."""
+    """Append tombstones to the file beside the database; they are on disk when this returns."""
     lines = "".join(json.dumps(tombstone, sort_keys=True) + "\n" for tombstone in tombstones)
     handle = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
     try:
@@ -292,13 +292,13 @@ def keep_tombstones(file: Path, tombstones: Iterable[dict[str, Any]]) -> None:
 
 
 def read_tombstones(file: Path) -> list[dict[str, Any]]:
-    """The tombstones of a file. A last line that a power cut cut short does not count.
+    """Read the tombstones of a file. A last line that a power cut left incomplete is ignored.
 
     Args:
         file: A file that a store keeps beside its database.
 
     Returns:
-        Records of deleted participants; none where there is no file.
+        Records of deleted participants; empty if there is no file.
     """
     if not file.exists():
         return []
@@ -314,7 +314,7 @@ def read_tombstones(file: Path) -> list[dict[str, Any]]:
 
 
 def apply_tombstones(store: Store, kept_tombstones: Iterable[dict[str, Any]]) -> int:
-    """Erases whoever has a tombstone; returns how many were still there."""
+    """Erase participants that have a tombstone; return the number that were still stored."""
 
     def job(connection: sa.Connection) -> int:
         applied = set(connection.execute(sa.select(tombstones.c.uid)).scalars())

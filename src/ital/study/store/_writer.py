@@ -1,4 +1,4 @@
-"""One writer for all: what comes in while a commit is under way goes into the next one together."""
+"""One writer for all: jobs that arrive during a commit share the next commit."""
 
 import contextlib
 import queue
@@ -16,11 +16,11 @@ MOST = 256  # jobs of one commit
 
 
 class NotStored(Exception):
-    """The database did not take it; nothing of it is stored, or it is not known whether it is. Try again."""
+    """The database did not accept a write: nothing is stored, or it is unknown whether it is. Try again."""
 
 
 class Writer:
-    """A thread that runs jobs in transactions, many to a commit, each all or nothing.
+    """A thread that runs jobs in transactions: many jobs per commit, each job all or nothing.
 
     A job's future is done only after its commit has reached the disk.
 
@@ -54,7 +54,7 @@ class Writer:
         return future
 
     def close(self) -> None:
-        """Finish the jobs that were handed over, then stop."""
+        """Finish all submitted jobs, then stop."""
         with self._lock:
             was_closed, self._closed = self._closed, True
         if not was_closed:
@@ -79,11 +79,11 @@ class Writer:
             with self._engine.begin() as connection:
                 for job, future in batch:
                     try:
-                        # What fails takes nobody with it; a job that is alone needs no fence.
+                        # A job that fails must not affect the others; a single job needs no savepoint.
                         with connection.begin_nested() if len(batch) > 1 else contextlib.nullcontext():
                             value = job(connection)
                     except sa.exc.OperationalError:
-                        raise  # the database is full, locked or gone: nobody's job can be trusted to it
+                        raise  # the database is full, locked or gone: every job of this commit fails
                     except Exception as error:
                         if connection.invalidated:
                             raise

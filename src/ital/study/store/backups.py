@@ -23,7 +23,7 @@ FORMAT = "ital study backup 1"
 
 
 def backup(store: "_store.Store", file: Path) -> dict[str, int]:
-    """Write all rows of one moment to a file, which is there when it is whole.
+    """Write all rows of one moment to a file, which appears only when it is complete.
 
     Args:
         store: The database.
@@ -58,7 +58,7 @@ def backup(store: "_store.Store", file: Path) -> dict[str, int]:
 
 @contextlib.contextmanager
 def _private(file: Path) -> Iterator[Any]:
-    """A new file for the owner's eyes only, on the disk when the block ends."""
+    """A new file that only its owner may read; it is on disk when the block ends."""
     with contextlib.suppress(FileNotFoundError):
         file.unlink()
     with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as raw:
@@ -84,13 +84,13 @@ def _unpacked(value: Any) -> Any:
 
 
 def check(file: Path) -> dict[str, Any]:
-    """Read a backup through.
+    """Read a whole backup and check it.
 
     Args:
         file: The backup.
 
     Returns:
-        Its first and its last record, as one.
+        Its first and last records, merged.
 
     Raises:
         InputError: There is no such file, or it is damaged.
@@ -123,19 +123,19 @@ def _lines(file: Path) -> Iterator[bytes]:
 def restore(
     file: Path, url: str, *, replace: bool = False, more_tombstones: Iterable[dict[str, Any]] = ()
 ) -> dict[str, int]:
-    """Put a backup into a database, all or nothing.
+    """Load a backup into a database, all or nothing.
 
-    Whoever was deleted since the backup stays deleted: tombstones of the database, of the file beside it, and
+    Participants deleted since the backup stay deleted: tombstones of the database, of the file beside it, and
     ``more_tombstones`` are applied.
 
     Args:
         file: The backup.
-        url: The database, as for ``open_store``; made if there is none.
+        url: The database, as for ``open_store``; created if there is none.
         replace: Whether to replace participants that are in the database.
         more_tombstones: Further deletions to apply.
 
     Returns:
-        Number of rows by table, and under ``erased`` how many participants were erased again.
+        Number of rows by table, and under ``erased`` the number of participants erased again.
 
     Raises:
         InputError: The backup is damaged or of a newer ital, or the database is in use or holds participants.
@@ -149,9 +149,7 @@ def restore(
         def job(connection: sa.Connection) -> int:
             someone = connection.execute(sa.select(participants.c.number)).first()
             if someone is not None and not replace:
-                raise InputError(
-                    f"{store.name} holds participants already: say --replace to put the backup in their place"
-                )
+                raise InputError(f"{store.name} holds participants already: give --replace to replace them")
             deletions.extend(dict(row._mapping) for row in connection.execute(sa.select(tombstones)))
             _empty(connection)
             _engine.migrate(connection, facts["revision"])
@@ -176,14 +174,14 @@ def _missing(store: "_store.Store") -> list[dict[str, Any]]:
 
 
 def _empty(connection: sa.Connection) -> None:
-    """Drops every table: the triggers that guard rows go with them."""
+    """Drop every table, and with them the triggers that guard rows."""
     schema = sa.MetaData()
     schema.reflect(connection)
     schema.drop_all(connection)
 
 
 def _insert(connection: sa.Connection, file: Path, columns: dict[str, list[str]]) -> None:
-    """The rows of a backup into the tables of its own revision."""
+    """Load the rows of a backup into the tables of its own revision."""
     schema = sa.MetaData()
     schema.reflect(connection)
     connection.execute(schema.tables["intake"].delete())

@@ -1,4 +1,4 @@
-"""The data as files: the tidy table of steps, the full log, and back again."""
+"""The data as files: the tidy table of steps and the full log; and their import."""
 
 import functools
 import json
@@ -38,14 +38,14 @@ def rules_of(connection: sa.Connection) -> Callable[[str], StudyRules]:
 
 
 def blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
-    """The table of steps, a participant at a time.
+    """Iterate over the table of steps, one participant at a time.
 
     Args:
         connection: The transaction.
         mode: Mode of the participants.
 
     Yields:
-        A table of each participant; one without rows where there are none.
+        One table per participant; a table without rows if there are none.
     """
     rules, has_rows = rules_of(connection), False
     for participant in operations.everyone(connection, mode=mode):
@@ -59,7 +59,7 @@ def blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
 
 
 def rows_of(rules: StudyRules, participant: Participant, stored: Iterable[StoredStep]) -> list[dict[str, Any]]:
-    """A participant's steps as rows of the table; the warm-up does not count.
+    """Convert a participant's steps to rows of the table; the warm-up does not count.
 
     Args:
         rules: Rules of the participant's configuration.
@@ -102,7 +102,7 @@ def _rows_of_round(rules: StudyRules, participant: Participant, stored: list[Sto
 
 
 def _times(timing: Mapping[str, Any]) -> dict[str, Any]:
-    """Times of a step as they stand in the table; durations from the page's own steady clock where it told them."""
+    """Times of a step for the table; durations come from the page's monotonic clock if it sent them."""
     shown = timing.get("shown_at")
 
     def seconds(name: str, until: str) -> float:
@@ -148,7 +148,7 @@ def _check_mode(mode: str) -> None:
 
 
 def log(connection: sa.Connection, mode: str) -> Iterator[dict[str, Any]]:
-    """Everything of a mode as records: configurations, participants, their steps and events, and who was deleted.
+    """Iterate over all records of a mode: configurations, participants, their steps and events, and deletions.
 
     Hashes of external IDs and resume codes are left out.
 
@@ -157,7 +157,7 @@ def log(connection: sa.Connection, mode: str) -> Iterator[dict[str, Any]]:
         mode: Mode of the participants.
 
     Yields:
-        Dictionaries that are fit for JSON.
+        Dictionaries that can be written as JSON.
     """
     everyone = operations.everyone(connection, mode=mode)
     used = {participant.config for participant in everyone}
@@ -205,7 +205,7 @@ def _happened(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]
 
 
 def stream(store: "Store", file: str, mode: str) -> Iterator[bytes]:
-    """The content of a file of the export; memory holds one participant at a time.
+    """Iterate over the content of a file of the export; memory holds one participant at a time.
 
     Args:
         store: The database.
@@ -246,7 +246,7 @@ def _write_parquet(connection: sa.Connection, mode: str, file: Any) -> None:
     try:
         for block in blocks(connection, mode):
             table = pa.Table.from_pandas(block, preserve_index=False)
-            if not len(block):  # without rows, texts would have no type
+            if not len(block):  # without rows, text columns would have no type
                 kinds = {"whole": pa.int64(), "number": pa.float64(), "yes-no": pa.bool_(), "text": pa.string()}
                 table = table.cast(pa.schema([(name, kinds[kind]) for name, (kind, _) in _table.CODEBOOK.items()]))
             writer = writer or pq.ParquetWriter(file, table.schema)
@@ -257,7 +257,7 @@ def _write_parquet(connection: sa.Connection, mode: str, file: Any) -> None:
 
 
 def newest_config(connection: sa.Connection, mode: str) -> Config:
-    """The newest configuration that participants of a mode came under, or the newest of all.
+    """Return the newest configuration that participants of a mode saw, or the newest of all.
 
     Args:
         connection: The transaction.
@@ -281,11 +281,11 @@ def newest_config(connection: sa.Connection, mode: str) -> Config:
 def export_study(store: "Store", folder: Path, mode: str = "live") -> list[Path]:
     """Write a study folder: steps.csv, steps.parquet, events.jsonl, codebook.md and study.toml.
 
-    The files are made beside their place and put there when all are whole.
+    Temporary files are written first and renamed when all are complete.
 
     Args:
         store: The database.
-        folder: Folder for the files; made if there is none.
+        folder: Folder for the files; created if there is none.
         mode: Mode of the participants.
 
     Returns:
@@ -310,10 +310,10 @@ def export_study(store: "Store", folder: Path, mode: str = "live") -> list[Path]
 
 
 def import_study(store: "Store", folder: Path) -> int:
-    """Put an exported folder into a database, all or nothing.
+    """Load an exported folder into a database, all or nothing.
 
-    Participants keep their numbers, from which their arrows follow. Who they are is in no export, so they cannot resume
-    the study.
+    Participants keep their numbers, which determine their arrows. Exports do not identify anybody, so participants
+    cannot resume the study.
 
     Args:
         store: The database.
@@ -338,24 +338,24 @@ def import_study(store: "Store", folder: Path) -> int:
                 except (KeyError, ValueError, TypeError, AttributeError) as error:
                     if isinstance(error, InputError):
                         raise
-                    raise InputError(f"{file}: line {i + 1} is not what ital study export writes") from None
+                    raise InputError(f"{file}: line {i + 1} was not written by ital study export") from None
         operations.note(connection, "imported", detail=f"{count} participants")
         return count
 
     try:
         return store.write(job)
     except sa.exc.IntegrityError:
-        raise InputError(f"{file} does not fit together: a step or an event stands twice, or alone") from None
+        raise InputError(f"{file} is inconsistent: a step or event occurs twice, or has no participant") from None
 
 
 def _put(connection: sa.Connection, record: dict[str, Any]) -> int:
-    """Stores one record of the log; returns 1 for a participant."""
+    """Store one record of the log; return 1 for a participant."""
     kind, number = record["record"], record.get("participant")
     if kind == "configuration":
         _put_configuration(connection, record)
     elif kind == "participant":
         if operations.find(connection, number=number) is not None:
-            raise InputError(f"participant {number} is in the database already: import into one without")
+            raise InputError(f"participant {number} is in the database already: import into another database")
         copied = {name: record[name] for name in Participant._fields if name in record}
         times = {name: from_iso(record[name]) for name in ("joined_at", "seen_at")}
         new = {"number": number, "uid": secrets.token_hex(16), "external_hash": None, "resume_hash": None, "events": 0}
@@ -384,7 +384,7 @@ def _put(connection: sa.Connection, record: dict[str, Any]) -> int:
 
 def _put_configuration(connection: sa.Connection, record: Mapping[str, Any]) -> None:
     if parse_config(record["toml"], "the configuration in events.jsonl").hash != record["hash"]:
-        raise InputError("the configuration in events.jsonl is not the one that its hash names")
+        raise InputError("the configuration in events.jsonl does not match its hash")
     stored = connection.execute(sa.select(configurations).where(configurations.c.hash == record["hash"])).first()
     if stored is None:
         row = {"hash": record["hash"], "name": record["name"], "text": record["toml"]}
@@ -392,6 +392,6 @@ def _put_configuration(connection: sa.Connection, record: Mapping[str, Any]) -> 
 
 
 def _count_on(connection: sa.Connection, number: int) -> None:
-    """Numbers that were given are not given again."""
+    """Make sure that imported numbers are not given again."""
     free = intake.c.next_number
     connection.execute(intake.update().where(free <= number).values(next_number=number + 1))

@@ -1,4 +1,4 @@
-"""What can be done with the tables, each inside a transaction that is given.
+"""Operations on the tables, each inside a given transaction.
 
 Times are whole milliseconds since 1970, in UTC.
 """
@@ -16,17 +16,17 @@ from ital.study import _orders
 from ital.study._config import Config
 from ital.study.store.tables import audit, configurations, events, intake, participants, steps, tombstones
 
-OPEN = ("consent", "instructions", "check", "warm_up", "teach")  # stages of those who are on their way
+OPEN = ("consent", "instructions", "check", "warm_up", "teach")  # stages of active participants
 ENDED = ("finished", "declined", "failed_check", "left")
 MOST_EVENTS = 20_000  # of one participant
 
 
 class Moved(Exception):
-    """The participant is not where the caller thought: somebody else was quicker, or it was erased."""
+    """The participant is not where the caller assumed: another request was faster, or they were erased."""
 
 
 class Closed(Exception):
-    """No new participants are taken."""
+    """No new participants are admitted."""
 
 
 class Participant(NamedTuple):
@@ -37,9 +37,9 @@ class Participant(NamedTuple):
         uid: Secret name of the participant.
         mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
         teacher: ``human``, or the name of a simulated teacher.
-        external_hash: Keyed hash of an ID from outside.
+        external_hash: Keyed hash of an external ID.
         resume_hash: Keyed hash of the resume code.
-        config: Hash of the configuration that the participant came under.
+        config: Hash of the configuration that the participant saw.
         code_version: Version of ital at that time.
         stage: Where the participant is.
         order: The learner that is robot 1 on each map; None before it is assigned.
@@ -49,7 +49,7 @@ class Participant(NamedTuple):
         released: Whether the slot was given to somebody else.
         events: Number of stored events.
         joined_at: Time of joining.
-        seen_at: Time of the last sign of life.
+        seen_at: Time of the last activity.
     """
 
     number: int
@@ -96,7 +96,7 @@ class StoredStep(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something that happened, beside steps.
+    """An event, other than a step.
 
     Attributes:
         kind: What happened.
@@ -147,7 +147,7 @@ def everyone(connection: sa.Connection, **columns: Any) -> list[Participant]:
 
 
 def steps_of(connection: sa.Connection, number: int, **values: Any) -> list[StoredStep]:
-    """Stored steps of a participant in the order in which they were taken, with these values in their columns."""
+    """Stored steps of a participant with these values in their columns, in the order they were taken."""
     columns = [steps.c[name] for name in StoredStep._fields]
     where = [steps.c[name] == value for name, value in values.items()]
     query = sa.select(*columns).where(steps.c.participant == number, *where)
@@ -161,21 +161,21 @@ def config_text(connection: sa.Connection, config: str) -> str:
 
 
 def taken_orders(connection: sa.Connection, mode: str, config: str, since: int) -> Counter[str]:
-    """How often each order is taken: usable completions, and participants on their way seen after ``since``."""
+    """How often each order is in use: usable completions, and active participants seen after ``since``."""
     order = participants.c.order
     query = sa.select(order, sa.func.count()).where(order.is_not(None), *_takes_slot(mode, config, since))
     return Counter({row[0]: row[1] for row in connection.execute(query.group_by(order))})
 
 
 def _takes_slot(mode: str, config: str, since: int) -> list[Any]:
-    """Conditions on a participant who counts: usable, or on the way and seen after ``since``."""
+    """Conditions for a participant to count: usable, or active and seen after ``since``."""
     p = participants.c
     on_the_way = sa.and_(p.stage.in_(OPEN), ~p.released, p.seen_at > since)
     return [p.mode == mode, p.config == config, sa.or_(p.usable, on_the_way)]
 
 
 def is_paused(connection: sa.Connection) -> bool:
-    """Whether the researcher has stopped taking new participants."""
+    """Whether the researcher has paused the intake of new participants."""
     return bool(connection.execute(sa.select(intake.c.paused)).scalar_one())
 
 
@@ -183,7 +183,7 @@ def is_paused(connection: sa.Connection) -> bool:
 
 
 def add_configuration(connection: sa.Connection, config: Config) -> None:
-    """Stores the configuration under its hash, once."""
+    """Store the configuration under its hash, once."""
     if connection.execute(sa.select(configurations.c.hash).where(configurations.c.hash == config.hash)).first() is None:
         row = {"hash": config.hash, "name": config.name, "text": config.to_toml(), "added_at": now()}
         connection.execute(configurations.insert().values(row))
@@ -204,7 +204,7 @@ def add_participant(
 
     Args:
         connection: The transaction.
-        config: The configuration that the participant comes under.
+        config: The configuration that the participant sees.
         uid: Secret name.
         mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
         teacher: ``human``, or the name of a simulated teacher.
@@ -216,7 +216,7 @@ def add_participant(
         The participant.
 
     Raises:
-        Closed: No more participants are taken.
+        Closed: No more participants are admitted.
     """
     number = _lock(connection).next_number
     if mode == "live" and (is_paused(connection) or _is_full(connection, config)):
@@ -247,7 +247,7 @@ def add_participant(
 
 
 def _lock(connection: sa.Connection) -> Any:
-    """Keeps every other process from taking in participants or giving orders until the transaction ends."""
+    """Keep every other process from admitting participants or assigning orders until the transaction ends."""
     connection.execute(intake.update().values(id=1))
     return connection.execute(sa.select(intake)).one()
 
@@ -260,11 +260,11 @@ def _is_full(connection: sa.Connection, config: Config) -> bool:
 
 
 def release_after(config: Config) -> int:
-    """Milliseconds without a sign of life after which a slot is given to somebody else."""
+    """Milliseconds of inactivity after which a slot is given to somebody else."""
     return round(60_000 * config.release_after_minutes)
 
 
-# What a participant's own steps change. Built once: it runs with every step.
+# The columns that a participant's steps change. Built once, because it runs with every step.
 _CHANGING = ("external_hash", "resume_hash", "stage", "order", "done", "tries", "usable", "events", "seen_at")
 _STILL = ("number", "uid", "stage", "done", "tries", "events")
 _MOVE = (
@@ -278,7 +278,7 @@ _ADD_STEP, _ADD_EVENT = steps.insert(), events.insert()
 def move(
     connection: sa.Connection, participant: Participant, happened: Sequence[Event] = (), **changes: Any
 ) -> Participant:
-    """Change a participant, and note what happened.
+    """Change a participant, and store events.
 
     Args:
         connection: The transaction.
@@ -322,48 +322,48 @@ def add_step(
     happened: Sequence[Event] = (),
     **changes: Any,
 ) -> Participant:
-    """Stores a step and moves the participant on, both or neither."""
+    """Store a step and move the participant on; both or neither."""
     changed = move(connection, participant, happened, done=participant.done + 1, **changes)
     connection.execute(_ADD_STEP, {"participant": participant.number, **step._asdict()})
     return changed
 
 
 def assign_order(connection: sa.Connection, participant: Participant, config: Config) -> str:
-    """The order that balances usable completions and those on their way; nobody else is given one meanwhile."""
+    """The order that balances usable and active participants; nobody else gets one meanwhile."""
     _lock(connection)
     taken = taken_orders(connection, participant.mode, participant.config, now() - release_after(config))
     return _orders.next_order(taken, len(config.maps), config.learners)
 
 
 def decline(connection: sa.Connection, participant: Participant) -> Participant:
-    """Keeps the fact that somebody declined, and nothing that could tell who."""
+    """Store that somebody declined, and nothing that identifies them."""
     return move(connection, participant, stage="declined", external_hash=None, resume_hash=None)
 
 
 def release(connection: sa.Connection, number: int) -> None:
-    """Gives an abandoned slot to somebody else."""
+    """Free an abandoned slot for somebody else."""
     connection.execute(participants.update().where(participants.c.number == number).values(released=True))
     note(connection, "released", number)
 
 
 def pause(connection: sa.Connection, paused: bool) -> None:
-    """Stop taking new participants, or resume."""
+    """Pause or resume the intake of new participants."""
     connection.execute(intake.update().values(paused=paused))
     note(connection, "paused" if paused else "resumed")
 
 
 def note(connection: sa.Connection, action: str, number: int | None = None, detail: str = "") -> None:
-    """An audit record."""
+    """Write an audit record."""
     connection.execute(audit.insert().values(at=now(), action=action, number=number, detail=detail))
 
 
 def tombstone_of(participant: Participant, by: str) -> dict[str, Any]:
-    """What stays of a deleted participant: that there was one."""
+    """What remains of a deleted participant: only that there was one."""
     return {"uid": participant.uid, "number": participant.number, "deleted_at": now(), "by": by}
 
 
 def erase(connection: sa.Connection, tombstone: Mapping[str, Any]) -> bool:
-    """Removes every row of a participant and leaves the tombstone and an audit record; False if there was none."""
+    """Remove every row of a participant, leaving a tombstone and an audit record; return False if there was none."""
     uid, number = tombstone["uid"], tombstone["number"]
     if connection.execute(sa.select(tombstones.c.uid).where(tombstones.c.uid == uid)).first() is None:
         connection.execute(tombstones.insert().values(dict(tombstone)))
@@ -373,7 +373,7 @@ def erase(connection: sa.Connection, tombstone: Mapping[str, Any]) -> bool:
         connection.execute(steps.delete().where(steps.c.participant == participant.number))
         connection.execute(participants.delete().where(participants.c.number == participant.number))
         note(connection, "withdrawn" if tombstone["by"] == "participant" else "deleted", participant.number)
-    # Numbers are never given twice, also not when the participant came after the backup that was restored.
+    # Numbers are never given twice, even if the participant joined after the restored backup was made.
     free = connection.execute(sa.select(intake.c.next_number)).scalar_one()
     if free <= number:
         connection.execute(intake.update().values(next_number=number + 1))

@@ -1,4 +1,4 @@
-"""The tables: participants and what is known of them now; steps and events, to which rows are only ever added."""
+"""The tables: participants with their current state; steps and events, which are append-only."""
 
 import sqlalchemy as sa
 
@@ -89,5 +89,5 @@ intake = sa.Table(
     sa.Column("next_number", sa.Integer, nullable=False),
 )
 
-# Parents before children: rows go in in this order, and out in the other.
+# Parents before children: rows are inserted in this order and deleted in reverse.
 ALL = (configurations, participants, steps, events, tombstones, audit, intake)

@@ -6,7 +6,7 @@ _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def iso(milliseconds: float | None) -> str:
-    """A time as text, nothing where there is none."""
+    """A time as text; empty if there is none."""
     if milliseconds is None:
         return ""
     return (_START + timedelta(milliseconds=round(milliseconds))).isoformat(timespec="milliseconds")

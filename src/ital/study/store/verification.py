@@ -1,4 +1,4 @@
-"""Is what is stored what the rules give? Every choice is replayed."""
+"""Verification: replays every choice and compares the result with what is stored."""
 
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -13,16 +13,16 @@ from ital.study.store.operations import Participant, StoredStep
 if TYPE_CHECKING:
     from ital.study.store._store import Store
 
-TOLERANCE = 1e-3  # between machines
+TOLERANCE = 1e-3  # largest difference between machines
 
 
 class Report(NamedTuple):
-    """What was looked at, and what is wrong with it.
+    """What was checked, and the problems found.
 
     Attributes:
         participants: Number of participants.
         steps: Number of replayed steps.
-        problems: A line for each problem.
+        problems: One line per problem.
     """
 
     participants: int
@@ -31,7 +31,7 @@ class Report(NamedTuple):
 
 
 def verify(store: "Store") -> Report:
-    """Replay every participant's choices: beliefs, numbers of steps, and their order must be as stored.
+    """Replay every participant's choices: beliefs, numbers of steps and orders must match the stored ones.
 
     Args:
         store: The database.
@@ -51,7 +51,7 @@ def verify(store: "Store") -> Report:
 
 
 def problems_of(rules: StudyRules, participant: Participant, stored_steps: list[StoredStep]) -> list[str]:
-    """What is wrong with the steps of one participant.
+    """Find problems in the steps of one participant.
 
     Args:
         rules: Rules of the participant's configuration.
@@ -59,7 +59,7 @@ def problems_of(rules: StudyRules, participant: Participant, stored_steps: list[
         stored_steps: The stored steps.
 
     Returns:
-        A line for each problem.
+        One line per problem.
     """
     number, order, problems = participant.number, participant.order, []
     if len(stored_steps) != participant.done:
@@ -73,7 +73,7 @@ def problems_of(rules: StudyRules, participant: Participant, stored_steps: list[
             problems.append(f"map {name}, {learner}: a step is missing")
             continue
         if name in maps and order and steps[0].robot != _robot(rules, order, maps.index(name), learner):
-            problems.append(f"map {name}, {learner}: not the robot that the order says")
+            problems.append(f"map {name}, {learner}: the robot does not match the order")
         replayed = rules.replay(number, name, learner, [step.choice for step in steps])[1:]
         stored = [operations.as_state(step.state) for step in steps]
         if not np.allclose([mind.belief for mind in replayed], stored, rtol=TOLERANCE, atol=TOLERANCE):

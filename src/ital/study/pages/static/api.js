@@ -1,11 +1,11 @@
-// Requests to the server. A request that may be repeated safely is repeated until it gets through.
+// Requests to the server. A request that is safe to repeat is repeated until it succeeds.
 
 import { wait } from "./dom.js";
 
 const TIMEOUT = 15_000;
 const PAUSES = [1000, 2000, 4000, 8000];
 
-/** The server answered and said no. */
+/** The server refused the request. */
 export class Refused extends Error {
   constructor(status, answer, retryAfter) {
     super(answer?.error ?? "The server could not answer this request.");
@@ -51,7 +51,7 @@ export async function request(method, path, body, { csrf, keepalive = false } = 
   }
 }
 
-/** Repeat `attempt` until the server answers. `trouble(true)` is told when it does not, `trouble(false)` when it does again. */
+/** Repeat `attempt` until the server answers. Calls `trouble(true)` when it stops answering, `trouble(false)` when it answers again. */
 export async function insist(attempt, trouble) {
   for (let tries = 0; ; tries += 1) {
     try {

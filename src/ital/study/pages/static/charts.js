@@ -1,4 +1,4 @@
-// Small charts as SVG: lines and bars. What a line stands for is told by dashes and a label as well as by colour.
+// Small charts as SVG: lines and bars. Dashes and a label identify a line, not only its colour.
 
 import { h, number, s } from "./dom.js";
 

@@ -50,13 +50,13 @@ async function send(path, body) {
   try {
     return await request("POST", path, body, { csrf });
   } catch (error) {
-    if (error instanceof Refused && error.status === 401) logIn("Your session is over. Please log in again.");
+    if (error instanceof Refused && error.status === 401) logIn("Your session has ended. Please log in again.");
     else notice(error instanceof Refused ? error.message : "No connection to the server. Nothing was changed.", true);
     return null;
   }
 }
 
-/** Ask for the overview and show it if it is news; then again in a while. */
+/** Fetch the overview and show it if it has changed; repeat after a while. */
 async function refresh() {
   clearTimeout(timer);
   const asked = mode;
@@ -176,7 +176,7 @@ function frame() {
     { id: "filter", onchange: () => ((filter = choose.value), (shown = ""), refresh()) },
     [
       ["all", "all"],
-      ["open", "on their way"],
+      ["open", "active"],
       ["finished", "finished"],
       ["gone", "ended early"],
     ].map(([value, text]) => h("option", { value, selected: value === filter }, text)),
@@ -200,7 +200,7 @@ function frame() {
         h(
           "div",
           { class: "dash-grid even" },
-          section("Where people stopped", view.dropouts),
+          section("Where people dropped out", view.dropouts),
           section("Time per step", view.times),
         ),
       ),
@@ -233,7 +233,7 @@ function show(overview, entries) {
   view.title.textContent = study.title;
   document.title = `${study.title} – dashboard`;
   view.version.textContent = `Study “${study.name ?? ""}”, configuration ${String(study.version ?? "").slice(0, 10)}`;
-  view.state.textContent = paused ? "Intake paused" : "Taking participants";
+  view.state.textContent = paused ? "Intake paused" : "Accepting participants";
   view.state.className = paused ? "badge paused" : "badge running";
   view.pause.textContent = paused ? "Resume intake" : "Pause intake";
   view.pause.dataset.paused = paused;
@@ -254,7 +254,7 @@ function show(overview, entries) {
           null,
           stops.map(({ stage, n }) => ({ name: STAGES[stage] ?? stage, value: n })),
         )
-      : h("p", { class: "fine" }, "Nobody has stopped so far."),
+      : h("p", { class: "fine" }, "Nobody has dropped out so far."),
   );
   view.times.replaceChildren(
     histogram(
@@ -307,7 +307,7 @@ function tiles(overview, counts, participants) {
     );
   view.tiles.replaceChildren(
     tile(joined, "joined", intake?.max ? `of ${intake.max} wanted` : null),
-    tile(open, "on their way"),
+    tile(open, "active"),
     tile(sum("finished"), "finished"),
     tile(participants.filter((one) => one.usable).length, "usable"),
     tile(sum("left", "declined"), "left or declined"),
@@ -525,7 +525,7 @@ function downloads() {
       "p",
       { class: "fine" },
       mode === "live"
-        ? "Data of live participants. No external IDs are in any file."
+        ? "Data of live participants. The files contain no external IDs."
         : `Data of mode “${mode}”. ${MODE_NOTES[mode]}`,
     ),
     h(
@@ -582,7 +582,7 @@ async function togglePause() {
   const paused = view.pause.dataset.paused !== "true";
   view.pause.disabled = true;
   if (await send("/api/admin/pause", { paused })) {
-    notice(paused ? "Intake is paused. Whoever has begun can go on." : "New participants are taken again.");
+    notice(paused ? "Intake is paused. Participants who have begun can continue." : "The study accepts new participants again.");
     await refresh();
   }
   if (view) view.pause.disabled = false;
@@ -623,7 +623,7 @@ function ask(title, text, label, kind, check, work) {
 function release({ number }) {
   ask(
     `Release the slot of participant ${number}?`,
-    "Somebody else gets this order. If the person comes back, they can still go on.",
+    "Somebody else gets this order. If the person comes back, they can still continue.",
     "Release the slot",
     "primary",
     null,
@@ -637,7 +637,7 @@ function release({ number }) {
 function remove({ number }) {
   ask(
     `Delete participant ${number}?`,
-    "Everything this participant did is erased. This cannot be undone; a record without content stays in the audit.",
+    "Everything this participant did is erased. This cannot be undone. A record without content stays in the audit.",
     "Delete for good",
     "danger",
     { label: `Type ${number} to confirm`, value: String(number) },

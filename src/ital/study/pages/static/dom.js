@@ -58,13 +58,13 @@ export function number(value, digits = 1) {
   return clean.replace("-", "−");
 }
 
-/** The same with a plus before what is above zero. */
+/** The same, with a plus sign for positive numbers. */
 export function signed(value, digits = 1) {
   const text = number(value, digits);
   return Number(Number(value).toFixed(digits)) > 0 ? `+${text}` : text;
 }
 
-/** Whether the person asked for less motion. */
+/** Whether the person prefers reduced motion. */
 export function reducedMotion() {
   return window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 }

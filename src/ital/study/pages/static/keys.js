@@ -1,7 +1,7 @@
 // The keyboard on a map: arrow keys move, Space picks, Enter confirms what is picked.
 
-/** Where a key leads among the arrows, or null. Left and right go through all in reading order; up and down to the
- * nearest in the next row that has one. */
+/** The arrow that a key leads to, or null. Left and right go through all arrows in reading order; up and down lead to
+ * the nearest arrow in the next row that has one. */
 export function neighbour(arrows, size, current, key) {
   const reading = arrows.map((_, i) => i).sort((a, b) => arrows[a].cell - arrows[b].cell);
   const at = reading.indexOf(current);

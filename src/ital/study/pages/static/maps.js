@@ -50,7 +50,7 @@ export function star(attributes) {
   return s("path", { d: STAR, ...attributes });
 }
 
-/** How a click was made; assistive technology clicks without a pointer. */
+/** The kind of device that made a click; assistive technology clicks without a pointer. */
 function inputOf(event) {
   if (event.pointerType === "touch" || event.pointerType === "pen") return "touch";
   return event.pointerType === "mouse" || event.detail > 0 ? "mouse" : "keyboard";
@@ -94,7 +94,7 @@ function hiddenTable(caption, texts, size) {
   );
 }
 
-/** The cells that changed enough to be seen, and not much less than the one that changed most. */
+/** The cells that changed visibly, and not much less than the one that changed most. */
 export function mostChanged(from, to) {
   const change = to.map((value, cell) => Math.abs(value - from[cell]));
   const least = Math.max(0.05, 0.3 * Math.max(...change));
@@ -137,7 +137,7 @@ export class ValueMap {
     this.element = h("div", { class: numbers ? "map with-numbers" : "map" }, this.svg, this.overlay, this.table);
   }
 
-  /** Draw the values at once; `spoken` says whether the table for screen readers follows. */
+  /** Draw the values at once; `spoken` says whether to update the table for screen readers too. */
   show(values, spoken = true) {
     this.values = [...values];
     values.forEach((value, cell) => {
@@ -182,7 +182,7 @@ export class ValueMap {
     return parts;
   }
 
-  /** Move from the values shown to others; with less motion they are simply there. */
+  /** Animate from the current values to new ones; with reduced motion they change at once. */
   async animate(to, duration) {
     const from = this.values;
     this.mark(mostChanged(from, to));
@@ -227,7 +227,7 @@ export class ValueMap {
     );
   }
 
-  /** Put arrows on the map that can be picked. `main` holds the list for keyboard and screen reader. */
+  /** Put arrows to pick on the map. `main` marks the map whose list serves keyboard and screen reader. */
   arrows(arrows, { label, describe, onpick, main }) {
     const { size } = this;
     this.overlay.hidden = false;

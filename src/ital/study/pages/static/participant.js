@@ -21,8 +21,8 @@ let state = null;
 let teach = null;
 let acting = false;
 let page = 0;
-let kept = null; // what the person chose on leaving
-let remembered = null; // the instructions, to be read again beside the questions
+let kept = null; // whether the person chose to keep their data on leaving
+let remembered = null; // the instructions, to read again at the questions
 
 // ---------------------------------------------------------------- talking to the server
 
@@ -37,8 +37,8 @@ function trouble(on, busy = false) {
         "span",
         null,
         busy
-          ? "The server is busy. This page tries again by itself; nothing is lost."
-          : "No connection to the server. What you did is kept and will be sent as soon as the connection is back; nothing is lost.",
+          ? "The server is busy. This page keeps trying; nothing is lost."
+          : "No connection to the server. Your work is kept and will be sent as soon as the connection is back; nothing is lost.",
       ),
       h("button", { type: "button", class: "quiet", onclick: tryNow }, "Try now"),
     );
@@ -49,7 +49,7 @@ function trouble(on, busy = false) {
   }
 }
 
-/** Send something that moves the person on, once at a time, and show where they are then. */
+/** Send one action at a time, and show the stage that follows. */
 async function act(path, body) {
   if (acting) {
     notice("One moment, please: your last answer is still being sent.");
@@ -72,12 +72,12 @@ async function refused(error) {
   if (error.state) {
     teach?.unlock();
     await show(error.state);
-    notice("You have gone on in another tab or window. This is where you are now.");
+    notice("You have continued in another tab or window. This is where you are now.");
   } else if (error.status === 401) {
     await show({ stage: "welcome", message: "" });
   } else if (error.status === 403) {
     await show(await insist(() => request("GET", "/api/state"), trouble));
-    notice("Please try that once more.");
+    notice("Please try that again.");
   } else {
     teach?.unlock();
     notice(error.message, true);
@@ -232,7 +232,7 @@ function leaveDialog() {
         null,
         "You may stop at any time, without giving a reason. ",
         state.resume_code &&
-          "If you only want a break, just close this page: with the same link or your resume code you come back to this very place.",
+          "If you only want a break, just close this page. The same link or your resume code brings you back to this point.",
       ),
       h(
         "div",
@@ -242,7 +242,7 @@ function leaveDialog() {
           "button",
           { type: "button", onclick: () => send(true) },
           "Leave and keep my data",
-          h("small", null, stored > 0 ? "What you did so far may be used." : "Nothing has been taught yet."),
+          h("small", null, stored > 0 ? "The study may use what you did so far." : "You have not taught anything yet."),
         ),
         h(
           "button",
@@ -292,7 +292,7 @@ function mode() {
   return new URLSearchParams(location.search).get("mode") === "pilot" ? "pilot" : "live";
 }
 
-/** Join, or come back; says why if that was not possible. */
+/** Join or resume; if that fails, say why. */
 async function join({ ids = {}, resume = null } = {}) {
   if (acting) return null;
   acting = true;
@@ -324,7 +324,7 @@ async function begin() {
   await resend();
 }
 
-/** A step that was confirmed but had not reached the server when the page was loaded again. */
+/** A step that was confirmed but had not reached the server when the page was reloaded. */
 async function resend() {
   const kept = sessionStorage.getItem(PENDING);
   sessionStorage.removeItem(PENDING);
@@ -335,7 +335,7 @@ async function resend() {
   if (step.round === state.scene.round && step.step === state.scene.step) await submitStep(step);
 }
 
-/** Look whether the person has gone on elsewhere. */
+/** Check whether the person has continued elsewhere. */
 async function catchUp() {
   if (acting || !state?.csrf) return;
   try {
@@ -367,7 +367,7 @@ function watchSize() {
     h(
       "p",
       null,
-      "If you have begun already, nothing is lost: the same link or your resume code brings you back to your place.",
+      "If you have already begun, nothing is lost: the same link or your resume code brings you back to your place.",
     ),
     h(
       "button",
@@ -391,7 +391,7 @@ window.addEventListener("popstate", (event) => {
     page = Math.min(to, state.instructions.length - 1);
     renderStage(state);
   } else if (state && MAY_LEAVE.includes(state.stage)) {
-    notice("Everything up to here is stored. To stop, use “Leave the study”.");
+    notice("Everything up to here is stored. To stop, press “Leave the study”.");
   }
 });
 window.addEventListener("pageshow", (event) => event.persisted && catchUp());
@@ -411,5 +411,5 @@ watchFocus(
 at("leave").addEventListener("click", leaveDialog);
 watchSize();
 begin().catch(() =>
-  notice("Something went wrong on this page. Please load it again; what you confirmed is stored.", true),
+  notice("Something went wrong on this page. Please reload it; everything you confirmed is stored.", true),
 );

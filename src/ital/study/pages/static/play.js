@@ -12,7 +12,7 @@ import { legend } from "./teach.js";
 const ROBOTS = { naive: "Naive robot", aware: "Teacher-aware robot" };
 const MEASURES = [
   ["distance", "Distance to the truth", "lower is better"],
-  ["policy_tv", "Difference of behaviour", "lower is better"],
+  ["policy_tv", "Difference in behaviour", "lower is better"],
   ["reward", "Expected reward", "higher is better"],
 ];
 const at = (id) => document.getElementById(id);
@@ -26,7 +26,7 @@ let views = null;
 
 function trouble(on) {
   at("trouble").hidden = !on;
-  at("trouble").textContent = on ? "No connection to the server. This page tries again by itself." : "";
+  at("trouble").textContent = on ? "No connection to the server. This page keeps trying." : "";
 }
 
 function announce(text) {
@@ -91,7 +91,7 @@ function arm() {
   if (!arrows) {
     maps.forEach((map) => map.noArrows());
     const better = game.aware.measures.distance < game.naive.measures.distance ? "aware" : "naive";
-    views.status.textContent = `Done. The ${better === "aware" ? "teacher-aware" : "naive"} robot is closer to the truth. Try another map, or the same again.`;
+    views.status.textContent = `Done. The ${better === "aware" ? "teacher-aware" : "naive"} robot is closer to the truth. Try another map, or the same one again.`;
     controls();
     return;
   }

@@ -1,4 +1,4 @@
-// One function per stage: makes the page's content from the State. `tools` sends answers and shows notes.
+// One function per stage makes the page's content from the State. `tools` sends answers and shows notes.
 
 import { h, prose } from "./dom.js";
 import { Palette } from "./palette.js";
@@ -8,7 +8,7 @@ function card(...content) {
   return h("section", { class: "card page" }, content);
 }
 
-/** A button that can be pressed once until the answer is there. */
+/** A button that is disabled after a press until the answer arrives. */
 function once(label, work, kind = "primary") {
   const button = h("button", { type: "button", class: kind }, label);
   button.addEventListener("click", async () => {
@@ -36,13 +36,13 @@ function resumeForm(tools, open = false) {
     "form",
     { class: "resume-form" },
     h("label", { for: "code" }, "Resume code"),
-    h("div", { class: "field-row" }, input, h("button", { type: "submit" }, "Go on")),
+    h("div", { class: "field-row" }, input, h("button", { type: "submit" }, "Continue")),
     problem,
   );
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const code = input.value.trim().toUpperCase();
-    problem.textContent = code ? "" : "Please type the code you were shown.";
+    problem.textContent = code ? "" : "Please type your resume code.";
     if (!code) return;
     const answer = await tools.join({ resume: code });
     if (answer) problem.textContent = answer;
@@ -66,7 +66,7 @@ function welcome(state, tools) {
           { class: "lead" },
           "In this study you teach robots what is good and bad on a small map, by showing them arrows.",
         ),
-    h("p", null, "First you read what the study is about and decide whether you want to take part."),
+    h("p", null, "First, read what the study is about and decide whether you want to take part."),
     h("div", { class: "buttons" }, start),
     resumeForm(tools),
   );
@@ -81,8 +81,8 @@ function consent(state, tools) {
     h(
       "div",
       { class: "buttons" },
-      once("I agree and take part", answer(true)),
-      once("I do not take part", answer(false), ""),
+      once("I agree to take part", answer(true)),
+      once("I do not want to take part", answer(false), ""),
     ),
     h("p", { class: "fine" }, `Version ${version} of this text.`),
     resumeForm(tools),
@@ -113,7 +113,7 @@ function instructions(state, tools) {
         pages.map((_, i) => h("span", { class: i === at ? "dot now" : "dot" })),
       ),
       last
-        ? once("To the questions", () => tools.act("/api/instructions", {}))
+        ? once("Continue to the questions", () => tools.act("/api/instructions", {}))
         : h("button", { type: "button", class: "primary", onclick: () => tools.turn(at + 1) }, "Next"),
     ),
   );
@@ -201,7 +201,7 @@ function check(state, tools) {
           { class: "warning", role: tools.retried ? "alert" : null },
           "Not all answers were right. Please read the instructions again and try once more; this is the last try.",
         )
-      : h("p", { class: "lead" }, "They make sure that the instructions were clear. You have two tries."),
+      : h("p", { class: "lead" }, "They help us make sure that the instructions were clear. You have two tries."),
     form,
   );
 }
@@ -216,7 +216,7 @@ function comments(state, tools) {
     h(
       "p",
       { class: "fine", id: "comments-note" },
-      "For example how you chose, or what was unclear. Please write nothing that says who you are.",
+      "For example, how you chose or what was unclear. Please do not write anything that reveals who you are.",
     ),
     h(
       "div",
@@ -226,7 +226,7 @@ function comments(state, tools) {
   );
 }
 
-/** An address to go on to, if it is one of the web. */
+/** The address to continue to, if it is a web address. */
 function webAddress(text) {
   try {
     const url = new URL(text);
@@ -279,7 +279,7 @@ function withdrawal(tools) {
   const row = h("p", { class: "fine withdrawal" }, ask);
   ask.addEventListener("click", () => {
     const sure = once("Yes, delete everything I did here", () => tools.leave(false), "danger");
-    row.replaceChildren("This erases all your steps and cannot be undone. Note your completion code before. ", sure);
+    row.replaceChildren("This erases all your steps and cannot be undone. Please write down your completion code first. ", sure);
     sure.focus();
   });
   return row;
@@ -300,10 +300,10 @@ function left(_state, { kept }) {
       "p",
       null,
       kept === true
-        ? "What you did up to here is kept, as you wished."
+        ? "Everything you did up to here is kept, as you wished."
         : kept === false
           ? "Your data have been deleted, as you wished."
-          : "Your wish about your data has been carried out.",
+          : "We have done with your data as you wished.",
     ),
     h("p", null, "Thank you for your time. You can close this page."),
   );
@@ -319,19 +319,19 @@ export const STAGES = {
   left,
   declined: ending(
     "Thank you for your answer",
-    "You have decided not to take part. Nothing but that decision has been stored.",
+    "You have decided not to take part. We have stored only that decision.",
     "You can close this page. If you came from a recruiting service, please return your place there.",
   ),
   failed_check: ending(
     "The study ends here for you",
-    "The questions were not all answered as the instructions say, so you cannot go on to the teaching. That happens, and it is no judgement about you.",
+    "Some answers did not match the instructions, so you cannot continue to the teaching. That happens, and it says nothing about you.",
     "Thank you for your time. You can close this page. If you came from a recruiting service, please return your place there.",
   ),
   closed: (_state, tools) =>
     card(
       h("h1", null, "The study is closed at the moment"),
-      h("p", null, "No new participants are being taken right now. Thank you for your interest."),
-      h("p", null, "If you have begun already, you can still go on: open your link again or use your resume code."),
+      h("p", null, "The study is not accepting new participants right now. Thank you for your interest."),
+      h("p", null, "If you have already begun, you can still continue: open your link again or use your resume code."),
       resumeForm(tools),
     ),
 };

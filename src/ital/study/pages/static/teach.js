@@ -33,7 +33,7 @@ export function legend(palette, numbers) {
   );
 }
 
-/** What the update did, in words. */
+/** The effect of the update, in words. */
 function updateText(before, after, changedActions, size) {
   let most = 0;
   after.forEach((value, cell) => {
@@ -66,9 +66,9 @@ export class TeachView {
     this.element = h("div", { class: "teach" });
   }
 
-  /** Show a State of a warm-up or teaching stage; plays the update that led to it, if it was seen from here. */
+  /** Show a State of a warm-up or teaching stage; animate the update that led to it if this page sent it. */
   async show(state, { quick = false } = {}) {
-    this.turn += 1; // a State that comes while this one is being shown takes over
+    this.turn += 1; // a State that arrives while this one is being shown replaces it
     const { turn } = this;
     this.endInterlude?.();
     const previous = this.scene;
@@ -183,10 +183,10 @@ export class TeachView {
       text = `Try it out: ${scene.steps} arrows on a practice map. This round does not count.`;
     } else if (scene.robot > 1) {
       title = `Now robot ${scene.robot}, same map`;
-      text = `The map is the one you have just taught. Robot ${scene.robot} is another robot: it has seen nothing of what you showed ${scene.robot > 2 ? "the others" : "the one before"}, and it begins with the beliefs that robot ${scene.robot - 1} began with.`;
+      text = `The map is the one you have just taught. Robot ${scene.robot} is another robot: it has seen nothing of what you showed ${scene.robot > 2 ? "the others" : "the one before"}, and it begins with the same beliefs as robot ${scene.robot - 1} did.`;
     } else if (scene.map > 1) {
       title = `Map ${scene.map} of ${total}: a new map, a new robot`;
-      text = "Look at the true map first. The robot knows nothing of the maps before.";
+      text = "Look at the true map first. The robot knows nothing about the earlier maps.";
     } else {
       title = `The practice is over. Map 1 of ${total}, robot 1`;
       text = `From now on your arrows count. On each of the ${total} ${total === 1 ? "map" : "maps"} you teach ${study.robots === 3 ? "three" : "two"} robots, ${scene.steps} arrows each. You can take a break at any time: every arrow is stored as soon as you confirm it.`;
@@ -216,7 +216,7 @@ export class TeachView {
           h(
             "p",
             null,
-            "Teach the whole map: after the last arrow the robot should know the right way from every cell.",
+            "Teach the whole map: after the last arrow, the robot should know the right way from every cell.",
           ),
           start,
         ),
@@ -321,15 +321,15 @@ export class TeachView {
     this.submit({ round, step, choice: this.choice, timing: this.clock.confirm() });
   }
 
-  /** Nothing that is still under way shows any more. */
+  /** Cancel whatever is still being shown. */
   close() {
     this.turn += 1;
   }
 
-  /** Go on with the same step after a request was refused. */
+  /** Return to the same step after a request was refused. */
   unlock() {
     this.busy = false;
-    this.sent = null; // nothing to animate: what comes next was not this choice
+    this.sent = null; // nothing to animate: the next State does not come from this choice
     this.button.disabled = this.choice === null;
     this.button.textContent = "Show this arrow";
     this.truth.lock(false);

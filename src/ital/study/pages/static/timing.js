@@ -14,7 +14,7 @@ export class StepClock {
     this.input = null;
   }
 
-  /** Record a pick; says whether it is the first, another one, or the same again. */
+  /** Record a pick; returns whether it is the first, another one, or the same again. */
   choose(index, input) {
     if (index === this.choice) return "same";
     const kind = this.choice === null ? "chosen" : "choice_changed";
@@ -43,7 +43,7 @@ export class StepClock {
   }
 }
 
-/** Collects events and sends them in bundles; what could not be sent is kept for the next bundle. */
+/** Collects events and sends them in batches; events that could not be sent stay in the next batch. */
 export class Recorder {
   constructor(send) {
     this.send = send;

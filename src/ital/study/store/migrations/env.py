@@ -1,4 +1,4 @@
-"""Runs migrations on the connection that :mod:`ital.study.store` hands over."""
+"""Runs migrations on the connection that :mod:`ital.study.store` provides."""
 
 from alembic import context
 

@@ -10,7 +10,7 @@ depends_on = None
 
 ERASED = "EXISTS (SELECT 1 FROM tombstones t JOIN participants p ON p.uid = t.uid WHERE p.number = OLD.participant)"
 NEVER = "1 = 0"
-# (table, when its rows may be deleted); nothing here may ever be changed.
+# (table, when its rows may be deleted); rows may never be changed.
 APPEND_ONLY = (
     ("steps", ERASED),
     ("events", ERASED),
@@ -21,7 +21,7 @@ APPEND_ONLY = (
 
 
 def upgrade() -> None:
-    """Makes the tables, and the triggers that keep logs append-only."""
+    """Create the tables, and the triggers that keep logs append-only."""
     op.create_table(
         "configurations",
         sa.Column("hash", sa.String(64), primary_key=True),
@@ -100,7 +100,7 @@ def upgrade() -> None:
 
 
 def guards(dialect: str, table: str, may_go: str) -> list[str]:
-    """Triggers that refuse to change rows of a table, and to delete those that may not go."""
+    """Triggers that refuse changes to rows of a table, and deletions that are not allowed."""
     said = f"{table} is append-only"
     if dialect == "sqlite":
         return [
