@@ -18,7 +18,7 @@ def chosen(devices: int | str) -> list[Any]:
     if devices == "all":
         return available
     if not isinstance(devices, int) or isinstance(devices, bool) or devices < 1:
-        raise InputError(f"devices must be a whole number from 1 on, or 'all', not {devices!r}")
+        raise InputError(f"devices must be a whole number of at least 1, or 'all', not {devices!r}")
     if devices > len(available):
         raise InputError(f"devices = {devices}, but JAX finds {named(available)} on this machine")
     return available[:devices]

@@ -16,7 +16,7 @@ def nearest(kind: str, name: str, names: Iterable[str]) -> str:
     names = list(names)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"unknown {kind} {name!r}: {hint}known are {', '.join(names)}"
+    return f"unknown {kind} {name!r}: {hint}choose from {', '.join(names)}"
 
 
 def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:

@@ -44,7 +44,7 @@ CASES = {
     "init='normal:much'": (teach(init="normal:much"), "start 'normal:much' must be uniform"),
     "form='leap'": (teach(form="leap"), "leap"),
     "form=3": (teach(form=3), "form must be rate, .*, not 3"),
-    "devices=0": (teach(devices=0), "devices must be a whole number from 1 on, or 'all', not 0"),
+    "devices=0": (teach(devices=0), "devices must be a whole number of at least 1, or 'all', not 0"),
     "view of none": (lambda: ital.learners.teacher_aware(view=0), "view must be at least 1"),
     "decay of all": (lambda: ital.learners.teacher_aware(beta_decay=1.0), r"beta_decay must lie in \[0, 1\)"),
     "label_noise='0.1'": (lambda: ital.tasks.regression(label_noise="0.1"), "label noise must be a probability"),

@@ -39,7 +39,7 @@ def test_metrics_methods_and_size_can_be_chosen(result):
     (axis,) = figure.axes
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ["ITAL"]
     assert axis.get_ylabel() == "Square loss"
-    with pytest.raises(InputError, match=r"'bayes' was not taught: there are imt, ital"):
+    with pytest.raises(InputError, match=r"'bayes' was not taught: choose from imt, ital"):
         result.plot(methods=["bayes"])
 
 

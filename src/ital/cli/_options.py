@@ -137,7 +137,7 @@ def parse_devices(text: str) -> int | str:
     try:
         return int(text)
     except ValueError:
-        raise InputError(f"devices must be a whole number from 1 on, or 'all', not {text!r}") from None
+        raise InputError(f"devices must be a whole number of at least 1, or 'all', not {text!r}") from None
 
 
 def parse_numbers(name: str, text: str) -> list[float]:

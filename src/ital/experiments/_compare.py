@@ -55,7 +55,7 @@ def between_methods(
     methods = in_legend_order([str(name) for name in curves["learner"].values])
     base = against or (BASELINE if BASELINE in methods else methods[0])
     if base not in methods:
-        raise InputError(f"method {base!r} was not taught: there are {', '.join(methods)}")
+        raise InputError(f"method {base!r} was not taught: choose from {', '.join(methods)}")
     differences = []
     for metric in metrics or metrics_of(curves):
         others = [name for name in methods if name != base]

@@ -78,7 +78,7 @@ def _chosen(run: Result, methods: Sequence[str] | None) -> Result:
     taught = [str(name) for name in run.curves["learner"].values]
     shared = [name for name in methods if name in taught]
     if not shared:
-        raise InputError(f"no method {', '.join(methods)} was taught: there are {', '.join(taught)}")
+        raise InputError(f"no method {', '.join(methods)} was taught: choose from {', '.join(taught)}")
     return Result(run.curves.sel(learner=shared), run.task, {})
 
 

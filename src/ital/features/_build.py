@@ -178,7 +178,7 @@ def build(
             diverged.
     """
     if name not in KINDS and name not in ("mnist-pixels", "equation"):
-        raise InputError(f"unknown features {name!r}: known are {', '.join([*KINDS, 'mnist-pixels', 'equation'])}")
+        raise InputError(f"unknown features {name!r}: choose from {', '.join([*KINDS, 'mnist-pixels', 'equation'])}")
     out = own_folder() / f"{name}.npz" if out is None else out
     if out.is_dir():
         raise InputError(f"cannot write features to {out}: it is a folder")

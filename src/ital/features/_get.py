@@ -37,7 +37,7 @@ def get_data(name: str, out: Path | None = None) -> list[Path]:
     """
     if name not in OPENML:
         raise InputError(
-            f"{name!r} cannot be downloaded: known are {', '.join(OPENML)}. For Tiny ImageNet, name its folder with "
+            f"{name!r} cannot be downloaded: choose from {', '.join(OPENML)}. For Tiny ImageNet, name its folder with "
             "--data DIR in ital features build"
         )
     from sklearn.datasets import fetch_openml

@@ -75,7 +75,7 @@ def _named(kind: str, names: Sequence[str] | str | None, known: list[str], fault
     listed = [] if names is None else [names] if isinstance(names, str) else list(names)
     for name in listed:
         if name not in known:
-            raise InputError(f"{kind} {name!r} {fault}: there are {', '.join(known)}")
+            raise InputError(f"{kind} {name!r} {fault}: choose from {', '.join(known)}")
     return listed
 
 

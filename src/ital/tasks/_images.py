@@ -86,7 +86,7 @@ def load_features(name: str, file: str, *networks: str) -> features.Features:
     loaded = features.load(path)
     for network in networks:
         if network not in loaded.views:
-            raise InputError(f"{path} has no network {network!r}: there are {', '.join(loaded.views)}")
+            raise InputError(f"{path} has no network {network!r}: choose from {', '.join(loaded.views)}")
     return loaded
 
 

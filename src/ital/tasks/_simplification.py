@@ -41,7 +41,7 @@ def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "ow
     file = features.equation_file()
     loaded = features.load(file)
     if str(teacher) not in loaded.views:
-        raise InputError(f"{file} has no network {teacher!r}: there are {', '.join(loaded.views)}")
+        raise InputError(f"{file} has no network {teacher!r}: choose from {', '.join(loaded.views)}")
     task = from_pool(
         f"equation-{teacher}",
         pool_of(loaded, str(teacher)),
