@@ -53,6 +53,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/proselint --config .proselintrc.json check README.md CONTRIBUTING.md docs/*.md docs/tutorial/*.md
 
 types: $(VENV)/.installed-dev
 	$(TYPES)

@@ -42,8 +42,8 @@ def test_commands_and_options_are_those_of_the_command_line(registries):
     assert "ital study serve" in listed
     options = {name: (default, meaning) for name, default, meaning in registries.options("run")}
     assert options["[TASK]"][0] == "–"
-    assert options["--seeds"] == ("20", "How many seeds.")
-    assert options["--methods"] == ("the eight of the paper", "Learners, separated by commas.")
+    assert options["--seeds"] == ("20", "Number of seeds.")
+    assert options["--methods"] == ("the eight of the paper", "Learners, comma-separated.")
     assert options["--animate"][0] == "off"
     assert registries.options("reproduce")[0][0] == "[TASK…]"
 

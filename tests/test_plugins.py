@@ -176,7 +176,7 @@ def test_a_broken_command_is_named_in_one_line_and_stops_no_other(capsys, name, 
     status, out, err = ital(capsys, name)
     assert (status, out) == (2, "")
     assert err.count("\n") == 1
-    assert err.startswith(f"ital: command '{name}' of another package {reason}")
+    assert err.startswith(f"ital: command '{name}' from another package {reason}")
     assert ital(capsys, "add", "1")[:2] == (0, "2\n")
 
 
@@ -253,7 +253,7 @@ def test_parts_of_other_packages_are_parts(tmp_path):
     done = with_package(tmp_path, "-c", WITH_PARTS)
     assert done.returncode == 2, done.stderr
     found, _, listed = done.stdout.partition("\n")
-    broken = "'lost' of another package (made_up:nothing) is broken: AttributeError: "
+    broken = "'lost' from another package (made_up:nothing) is broken: AttributeError: "
     assert json.loads(found) == {
         "imported early": False,
         "own": "cooperative",

@@ -1,7 +1,8 @@
-"""The runs that the documentation shows. The README quotes the full run and must agree with it."""
+"""The runs that the documentation shows. README and findings quote the full run and must agree with it."""
 
 import importlib.util
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from ital.report import figures_in
 from ital.reproduce import _report, sections
 
 ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/findings.md")
 
 
 @pytest.fixture
@@ -23,18 +25,35 @@ def store_run():
 
 @pytest.fixture
 def copy(store_run, tmp_path, monkeypatch):
-    """The script, writing to a folder of the test."""
+    """The script, which writes to a folder of the test."""
     monkeypatch.setattr(store_run, "DOCS", tmp_path / "docs")
     monkeypatch.setattr(store_run, "README", tmp_path / "README.md")
     (tmp_path / "docs").mkdir()
-    (tmp_path / "README.md").write_text((ROOT / "README.md").read_text("utf-8"), "utf-8")
+    for page in PAGES:
+        (tmp_path / page).write_text((ROOT / page).read_text("utf-8"), "utf-8")
     return store_run
 
 
-def test_the_readme_has_the_numbers_of_the_full_run(store_run):
-    readme = (ROOT / "README.md").read_text("utf-8")
-    table = _report.markdown(_report.load(ROOT / "docs" / "runs" / "full.json"))
-    assert store_run.in_readme(readme, table) == readme, "run: python docs/store_run.py FOLDER full"
+def test_the_pages_have_the_numbers_of_the_full_run(store_run):
+    report = _report.load(ROOT / "docs" / "runs" / "full.json")
+    for page, table in zip(PAGES, (store_run.short_table(report), _report.markdown(report)), strict=True):
+        text = (ROOT / page).read_text("utf-8")
+        assert store_run.in_place(text, table, page) == text, "run: python docs/store_run.py FOLDER full"
+
+
+def test_the_readme_counts_the_adaptive_learners_table_rightly():
+    page = (ROOT / "docs" / "beyond.md").read_text("utf-8")
+    table = page.partition("<!-- adaptive: begin -->")[2].partition("<!-- adaptive: end -->")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()[2:]]
+    within = [float(row[3]) * 1.15 >= float(row[5]) for row in rows if row[1] in ("cooperative", "adversarial")]
+    assert all(float(row[5]) <= float(row[2]) for row in rows)
+    readme = re.sub(r"\s+", " ", (ROOT / "README.md").read_text("utf-8"))
+    assert f"never worse than the naive learner in the {len(rows)} pairs of task and teacher" in readme
+    assert f"within 15 % of the best fixed β in {sum(within)} of {len(within)} pairs" in readme
+
+
+def test_the_readme_fits_two_screens():
+    assert len((ROOT / "README.md").read_text("utf-8").splitlines()) <= 90
 
 
 @pytest.mark.parametrize("name", ["quick", "full"])
@@ -52,20 +71,26 @@ def test_the_gallery_is_of_a_quick_run():
     assert _report.load(ROOT / "docs" / "runs" / "quick.json")["quick"]
 
 
-def test_a_new_full_run_changes_the_readme(copy, tmp_path):
+def test_a_new_full_run_changes_the_pages(copy, tmp_path):
     report = _report.load(ROOT / "docs" / "runs" / "full.json")
-    _report.claims(report)[0]["verdict"] = "does not hold"
+    claims = {row["claim"]: row for row in _report.claims(report)}
+    first = next(iter(claims.values()))
+    first["verdict"] = "does not hold"
+    claims[next(iter(copy.QUESTIONS))]["tallies"][0].update(held=1, of=99)
     (tmp_path / "report.json").write_text(json.dumps(report), "utf-8")
     copy.main(str(tmp_path), "quick")
-    assert copy.README.read_text("utf-8") == (ROOT / "README.md").read_text("utf-8")
+    for page in PAGES:
+        assert (tmp_path / page).read_text("utf-8") == (ROOT / page).read_text("utf-8")
     copy.main(str(tmp_path), "full")
-    assert f"| {_report.claims(report)[0]['claim']} | does not hold |" in copy.README.read_text("utf-8")
+    assert "| 1 of 99 |" in (tmp_path / "README.md").read_text("utf-8")
+    assert f"| {first['claim']} | does not hold |" in (tmp_path / "docs" / "findings.md").read_text("utf-8")
     assert _report.load(tmp_path / "docs" / "runs" / "full.json") == report
 
 
-def test_nothing_is_stored_where_the_readme_has_no_place_for_it(copy, tmp_path):
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_is_stored_where_a_page_has_no_place_for_it(copy, tmp_path, page):
     (tmp_path / "report.json").write_text((ROOT / "docs" / "runs" / "full.json").read_text("utf-8"), "utf-8")
-    copy.README.write_text("# ital\n", "utf-8")
-    with pytest.raises(InputError, match="has lost its lines"):
+    (tmp_path / page).write_text("# ital\n", "utf-8")
+    with pytest.raises(InputError, match=f"{page} has lost its lines"):
         copy.main(str(tmp_path), "full")
     assert not (tmp_path / "docs" / "runs").exists()

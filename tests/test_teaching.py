@@ -525,11 +525,11 @@ def test_bad_settings_are_refused(options, message):
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
-        ({"task": ital.tasks.regression}, "a task is made like .*call it"),
-        ({"task": 7}, "a task is made like"),
-        ({"task": "regression", "teacher": ital.teachers.cooperative}, "a teacher is made like .*call it"),
-        ({"task": "regression", "learner": ital.learners.imt}, "a learner is made like .*call it"),
-        ({"task": "regression", "learner": ["imt", 3]}, "a learner is made like .*not 3"),
+        ({"task": ital.tasks.regression}, "expected a task such as .*call it"),
+        ({"task": 7}, "expected a task such as"),
+        ({"task": "regression", "teacher": ital.teachers.cooperative}, "expected a teacher such as .*call it"),
+        ({"task": "regression", "learner": ital.learners.imt}, "expected a learner such as .*call it"),
+        ({"task": "regression", "learner": ["imt", 3]}, "expected a learner such as .*not 3"),
     ],
 )
 def test_what_is_no_part_is_refused(parts, message):

@@ -1,6 +1,6 @@
 """ital: machine teaching with learners that know they are being taught.
 
-Parts load when they are first used, so that ``import ital`` is quick.
+Submodules load on first use, so that ``import ital`` is quick.
 """
 
 import importlib

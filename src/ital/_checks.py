@@ -1,4 +1,4 @@
-"""Refusals that several packages share, each in one line: what is wrong, and what is allowed."""
+"""Input checks shared by several packages. Each raises one line: what is wrong, and what is allowed."""
 
 import math
 import numbers
@@ -20,7 +20,7 @@ def install(extra: str) -> str:
 
 
 def is_whole(value: Any) -> bool:
-    """Whether a value is a whole number: not a text, not a truth value, not 2.0."""
+    """Whether a value is a whole number: not text, not a boolean, not 2.0."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
@@ -31,20 +31,20 @@ def is_finite(value: Any) -> bool:
 
 
 def require_whole(**values: Any) -> None:
-    """Refuses values that are not whole numbers, by their names."""
+    """Raise InputError for any value that is not a whole number; the message gives its name."""
     for name, value in values.items():
         if not is_whole(value):
             raise InputError(f"{name} must be a whole number, not {shown(value)}")
 
 
 def require_finite(**values: Any) -> None:
-    """Refuses values that are not finite numbers, by their names."""
+    """Raise InputError for any value that is not a finite number; the message gives its name."""
     for name, value in values.items():
         if not is_finite(value):
             raise InputError(f"{name} must be a finite number, not {shown(value)}")
 
 
 def shown(value: Any) -> str:
-    """A value as an error quotes it: in one line, not too long."""
+    """A value as an error message quotes it: on one line, shortened if it is long."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."

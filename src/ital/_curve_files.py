@@ -1,4 +1,4 @@
-"""Curves as NetCDF files with a checksum: complete or not there, and checked when read."""
+"""Curves as NetCDF files with a checksum: written completely or not at all, and checked when read."""
 
 import hashlib
 import io
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Damaged(Exception):
-    """A file is not what was written: cut short, altered, or of another make."""
+    """A file does not hold what was written: it is truncated, altered, or of another format."""
 
 
 def save_curves(curves: "xr.Dataset", path: Path, mark: str = "") -> None:
@@ -25,10 +25,10 @@ def save_curves(curves: "xr.Dataset", path: Path, mark: str = "") -> None:
     Args:
         curves: the curves.
         path: the file.
-        mark: keeps apart the temporary files of writers that may write the same file at the same time.
+        mark: a suffix for the temporary file, so that several writers of one file do not collide.
     """
     curves = curves.assign_attrs(checksum=_checksum(curves))
-    # NetCDF 3 through SciPy: opens everywhere that xarray does, and needs no library of its own.
+    # NetCDF 3 through SciPy: every xarray installation can open it, without an extra library.
     write(path, bytes(curves.to_netcdf(engine="scipy")), mark)
 
 
@@ -52,7 +52,7 @@ def load_curves(path: Path) -> "xr.Dataset":
         intact = checksum == _checksum(curves)
     except OSError:
         raise
-    except Exception as error:  # whatever a reader stumbles over in a broken file
+    except Exception as error:  # a broken file can raise almost anything
         raise Damaged(f"{path} cannot be read ({type(error).__name__})") from error
     if not intact:
         raise Damaged(f"{path} does not match its checksum")
@@ -60,7 +60,7 @@ def load_curves(path: Path) -> "xr.Dataset":
 
 
 def _checksum(curves: "xr.Dataset") -> str:
-    """A hash of names, values and attributes that survives the trip through a file."""
+    """A hash of names, values and attributes that is the same before writing and after reading."""
     digest = hashlib.sha256()
     for name in sorted(map(str, curves.variables)):
         variable = curves.variables[name]

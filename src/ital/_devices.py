@@ -1,4 +1,4 @@
-"""Several devices share the seeds of a run. Each computes its own, and none has to wait for another."""
+"""Several devices share the seeds of a run. Each computes its own seeds and never waits for another device."""
 
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ EVERYWHERE = PartitionSpec()
 
 
 def chosen(devices: int | str) -> list[Any]:
-    """The first ``devices`` devices of JAX's default platform, or "all"; refuses more than there are."""
+    """The first ``devices`` devices of JAX's default platform, or "all"; raises InputError if there are too few."""
     available = jax.local_devices()
     if devices == "all":
         return available
@@ -39,14 +39,14 @@ SIZES = (1, 2, 5, 10, 20, 30, 40, 60, 80)  # numbers of seeds for which programs
 
 
 def padded(seeds: int) -> int:
-    """The number of seeds that a program computes for this many: one of a short list, so that few are compiled."""
+    """The number of seeds that a program computes: ``seeds`` rounded up to one of a few sizes, to compile less."""
     return next((size for size in SIZES if size >= seeds), -(-seeds // 40) * 40)
 
 
 class Layout(NamedTuple):
-    """Where the seeds of a run are: on one device (``mesh`` None), or in equal parts on several.
+    """How the seeds of a run are placed: on one device (``mesh`` None), or in equal parts on several.
 
-    The first seeds are computed again to fill up a number from the list, and cut off.
+    To reach one of the compiled sizes, the first seeds are computed a second time; these copies are dropped.
     """
 
     seeds: int
@@ -54,7 +54,7 @@ class Layout(NamedTuple):
 
     @classmethod
     def of(cls, seeds: int, devices: int | str) -> "Layout":
-        """A layout for that many seeds; there is no use for more devices than seeds."""
+        """A layout for this number of seeds, on at most one device per seed."""
         used = chosen(devices)[:seeds]
         return cls(seeds, Mesh(np.asarray(used), ("seeds",)) if len(used) > 1 else None)
 
@@ -64,7 +64,7 @@ class Layout(NamedTuple):
         return chosen(1) if self.mesh is None else list(self.mesh.devices.flat)
 
     def spread(self, tree: Any) -> Any:
-        """Arrays with a leading axis of seeds, laid over the devices."""
+        """Arrays with a leading axis of seeds, distributed over the devices."""
         devices = 1 if self.mesh is None else self.mesh.size
         number = devices * padded(-(-self.seeds // devices))
         order = np.arange(number) % self.seeds
@@ -76,9 +76,9 @@ class Layout(NamedTuple):
         return jax.tree.map(put, tree)
 
     def copied(self, tree: Any) -> Any:
-        """Arrays that all seeds share, one copy for each device."""
+        """Arrays that all seeds share, copied to each device."""
         return jax.device_put(tree, None if self.mesh is None else NamedSharding(self.mesh, EVERYWHERE))
 
     def cut(self, tree: Any) -> Any:
-        """Arrays with a leading axis of seeds, without the repeated ones."""
+        """Arrays with a leading axis of seeds, without the repeated seeds."""
         return jax.tree.map(lambda leaf: leaf[: self.seeds], tree)

@@ -1,4 +1,4 @@
-"""Files that are complete or not there: written beside their place, synchronised, renamed."""
+"""Atomic file writes: to a temporary file in the same folder, fsync, rename."""
 
 import contextlib
 import os
@@ -8,28 +8,28 @@ from ital.errors import InputError
 
 
 class Unwritable(OSError):
-    """A folder that cannot be written to: full, read-only, or not ours. What was there is as it was."""
+    """A folder cannot be written to: it is full, read-only, or owned by someone else. Existing files are unchanged."""
 
 
 def check_writable(folder: Path | str) -> None:
-    """Refuses a folder that could not be made or written to; makes nothing."""
+    """Raise InputError if a folder could not be created or written to; creates nothing."""
     place = Path(folder)
     try:
         while not place.exists() and place != place.parent:
             place = place.parent
         fault = "" if place.is_dir() else f"{place} is not a folder"
-    except (OSError, ValueError) as error:  # a name that is too long, or no name at all
+    except (OSError, ValueError) as error:  # the name is too long, or empty
         fault = getattr(error, "strerror", None) or str(error)
     if not fault and not os.access(place, os.W_OK | os.X_OK):
-        fault = f"{place} is read-only, or not yours"
+        fault = f"{place} is read-only, or owned by someone else"
     if fault:
-        raise InputError(f"cannot write to {folder}: {fault}: choose another folder")
+        raise InputError(f"cannot write to {folder}: {fault}; choose another folder")
 
 
 def write(path: Path, content: bytes, mark: str = "") -> None:
-    """Puts ``content`` at ``path``, wholly or not at all, even through a power cut.
+    """Write ``content`` to ``path``, completely or not at all, even if the power fails.
 
-    ``mark`` keeps writers apart that may write the same file at the same time; the last of them wins.
+    ``mark`` is a suffix for the temporary file, so that concurrent writers do not collide; the last one wins.
     """
     temporary = path.with_name(f".{path.name}{mark}.part")
     try:

@@ -1,4 +1,4 @@
-"""Ctrl-C between blocks: a run is never stopped half-way through a block, whose carry and rows belong together."""
+"""Ctrl-C takes effect between blocks, never within one: a block's carry and rows belong together."""
 
 import contextlib
 import signal
@@ -11,7 +11,7 @@ _pending = False
 
 
 def raise_and_note() -> None:
-    """Makes Ctrl-C raise as ever, but also be remembered: some library callbacks swallow what is raised in them."""
+    """Let Ctrl-C raise as usual, and also record it: some library callbacks swallow exceptions."""
 
     def note(number: int, frame: FrameType | None) -> None:
         global _pending  # noqa: PLW0603
@@ -23,11 +23,11 @@ def raise_and_note() -> None:
 
 @contextlib.contextmanager
 def kept_from_children() -> Iterator[None]:
-    """While it lasts, threads and processes that are started never hear Ctrl-C, not even before their first line."""
+    """In this context, new threads and processes ignore Ctrl-C, even before their first line runs."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    resource_tracker.ensure_running()  # if a child had to start it, that would end the blocking
+    resource_tracker.ensure_running()  # otherwise a child would start it, and that would unblock the signal
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -37,7 +37,7 @@ def kept_from_children() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deferred() -> Iterator[Callable[[], bool]]:
-    """While it lasts, Ctrl-C is only noted; yields a function that tells. A second Ctrl-C stops at once."""
+    """In this context Ctrl-C is only recorded; yields a function that says whether. A second Ctrl-C stops at once."""
     noted = _pending
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -46,7 +46,7 @@ def deferred() -> Iterator[Callable[[], bool]]:
             raise KeyboardInterrupt
         noted = True
 
-    if threading.current_thread() is not threading.main_thread():  # signals reach the main thread alone
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
         yield lambda: False
         return
     previous = signal.signal(signal.SIGINT, note)

@@ -1,4 +1,4 @@
-"""Where JAX computes, and where it keeps compiled programs."""
+"""Which platform JAX computes on, and where it stores compiled programs."""
 
 import contextlib
 import functools
@@ -14,7 +14,7 @@ _target: ContextVar[str | None] = ContextVar("target", default=None)
 
 @contextlib.contextmanager
 def traced_for(platform: str) -> Iterator[None]:
-    """While it lasts, programs are traced for devices of this platform."""
+    """In this context, programs are traced for devices of this platform."""
     token = _target.set(platform)
     try:
         yield
@@ -23,20 +23,20 @@ def traced_for(platform: str) -> Iterator[None]:
 
 
 def on_cpu() -> bool:
-    """Whether what is being traced will run on a CPU: as :func:`traced_for` says, else JAX's default."""
+    """Whether the code being traced will run on a CPU: as set by :func:`traced_for`, else JAX's default."""
     import jax
 
     return (_target.get() or jax.default_backend()) == "cpu"
 
 
 def check_platform(platform: str | None) -> None:
-    """Refuses what is no platform."""
+    """Raise InputError for an unknown platform."""
     if platform not in (None, "cpu", "gpu"):
         raise InputError(f"platform must be cpu or gpu, not {platform!r}")
 
 
 def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
-    """Chooses the platform before JAX does, and keeps compiled programs on disk so that a second run starts at once."""
+    """Choose JAX's platform, and store compiled programs on disk so that a second run starts at once."""
     check_platform(platform)
     import jax
 
@@ -44,18 +44,18 @@ def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
         jax.config.update("jax_platforms", "cpu")
     if platform == "gpu":
         try:
-            jax.devices("gpu")  # where there is one, it is JAX's default
+            jax.devices("gpu")  # if there is one, it is JAX's default
         except RuntimeError:
-            raise InputError("no GPU that JAX can use on this machine: leave --platform out or say cpu") from None
+            raise InputError("JAX finds no GPU on this machine: leave out --platform, or use --platform cpu") from None
     if cache:
         keep_programs()
 
 
 @functools.cache
 def keep_programs() -> None:
-    """Keeps compiled programs on disk from now on, unless JAX has a place for them or ``ITAL_CACHE=0``.
+    """Store compiled programs on disk from now on, unless JAX already has a cache folder or ``ITAL_CACHE=0``.
 
-    They lie in ``ital/xla`` of ``XDG_CACHE_HOME``, by default ``~/.cache``.
+    The folder is ``ital/xla`` in ``XDG_CACHE_HOME`` (by default ``~/.cache``).
     """
     import jax
 
@@ -65,6 +65,6 @@ def keep_programs() -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError:
-        return  # no place for a cache: compile every time
+        return  # no folder can be written: compile every time
     jax.config.update("jax_compilation_cache_dir", str(folder))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)

@@ -1,4 +1,4 @@
-"""What other packages add to ital: the entry points that they declare."""
+"""Parts and commands that other packages add to ital through entry points."""
 
 import inspect
 from collections.abc import Container
@@ -11,29 +11,29 @@ if TYPE_CHECKING:
 
 
 def entries(group: str) -> "dict[str, EntryPoint]":
-    """Entry points of a group by name, e.g. of ``ital.commands``; nothing of theirs is imported yet.
+    """Entry points of a group by name, e.g. of ``ital.commands``. Nothing is imported yet.
 
-    Where two packages declare one name, the first on the path counts, as with modules.
+    If two packages declare the same name, the first on the path wins, as with modules.
     """
-    from importlib.metadata import entry_points  # 10 ms that only those pay who look
+    from importlib.metadata import entry_points  # takes 10 ms: imported only when needed
 
     last_first = reversed(tuple(entry_points(group=group)))
     return dict(sorted({entry.name: entry for entry in last_first}.items()))
 
 
 class Part:
-    """A constructor that another package declares. It is imported when it is called, or asked what it takes."""
+    """A constructor declared by another package. It is imported when it is called or its signature is read."""
 
     def __init__(self, entry: "EntryPoint") -> None:
         self.entry = entry
 
     def load(self) -> Any:
-        """What the entry point names; refuses in a line what cannot be imported."""
+        """The object that the entry point names; raises InputError if it cannot be imported."""
         try:
             return self.entry.load()
         except Exception as error:
             problem = f"{type(error).__name__}: {error}"
-            source = f"{self.entry.name!r} of another package ({self.entry.value})"
+            source = f"{self.entry.name!r} from another package ({self.entry.value})"
             raise InputError(f"{source} is broken: {problem}") from None
 
     def __call__(self, *arguments: Any, **options: Any) -> Any:
@@ -45,7 +45,7 @@ class Part:
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
-        """The constructor's, for ``ital list``."""
+        """The constructor's docstring, for ``ital list``."""
         try:
             return self.load().__doc__ or ""
         except InputError as error:
@@ -53,5 +53,5 @@ class Part:
 
 
 def parts(group: str, taken: Container[str]) -> dict[str, Part]:
-    """What other packages declare for a registry, e.g. in ``ital.teachers``; ital's own names are taken."""
+    """Parts that other packages declare for a registry, e.g. ``ital.teachers``; ital's own names take precedence."""
     return {name: Part(entry) for name, entry in entries(group).items() if name not in taken}

@@ -1,4 +1,4 @@
-"""Worker processes of this machine: independent parts of a work side by side, with messages on the way."""
+"""Local worker processes: independent jobs in parallel, with messages while they run."""
 
 import contextlib
 import multiprocessing
@@ -19,16 +19,16 @@ from ital._memory import free_memory
 from ital._platform import set_up_jax
 
 MEMORY_EACH = 3 * 2**30  # bytes of memory that a worker may need
-ON_A_GPU = 13  # workers at most: they share its memory and its time, but each compiles on a core of its own
-INSISTENCE = 10.0  # seconds between two Ctrl-C that workers are sent
-PATIENCE = 0.2  # seconds between two looks at what the workers do
+ON_A_GPU = 13  # at most this many workers share a GPU; each still compiles on its own CPU core
+INSISTENCE = 10.0  # seconds between two Ctrl-C sent to the workers
+PATIENCE = 0.2  # seconds between two checks of the workers' messages
 
-_stopped = False  # has Ctrl-C reached this worker?
+_stopped = False  # whether Ctrl-C has reached this worker
 _send: Callable[[Any], None] = lambda message: None  # noqa: E731
 
 
 def number_for(parts: int) -> int:
-    """How many workers to start for this many parts: as many as cores and free memory bear; 0: work in this process."""
+    """Number of workers for this many parts, limited by cores and free memory; 0: work in this process."""
     import jax
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -39,19 +39,19 @@ def number_for(parts: int) -> int:
 
 
 def tell(message: Any) -> None:
-    """Sends a message from a worker to whoever started it; elsewhere it is lost."""
+    """Send a message from a worker to the process that started it; outside a worker, do nothing."""
     _send(message)
 
 
 def run(
     work: Callable[[Any], Any], parts: Sequence[Any], workers: int, platform: str | None = None
 ) -> Iterator[tuple[Any, Any]]:
-    """Does ``work(part)`` of every part in worker processes, each one part at a time, in their order.
+    """Run ``work(part)`` for every part in worker processes. Each worker takes one part at a time, in order.
 
-    Yields what they say as it comes: (None, message), and (part, result) when a part is done. Ctrl-C reaches all
-    workers, which may still keep what they have. The first error ends the others as well, and is raised.
+    Yields (None, message) for each message as it arrives, and (part, result) when a part is done. Ctrl-C reaches all
+    workers, so that each can save its work. The first error stops all workers and is raised.
     """
-    context = multiprocessing.get_context("spawn")  # a fork of a process with JAX in it would hang
+    context = multiprocessing.get_context("spawn")  # forking a process that has loaded JAX would hang
     messages: Any = context.Queue()
     started: list[int] = []
     pool = ProcessPoolExecutor(workers, context, _begin, (messages, platform, os.getpid()))
@@ -75,7 +75,7 @@ def run(
 
 
 def _interrupt(workers: list[int], ended: threading.Event) -> None:
-    """Passes Ctrl-C on until the workers have ended: one that reaches a worker inside a library's callback is lost."""
+    """Send Ctrl-C to the workers until they end: a library callback may swallow a single one."""
     while True:
         for pid in workers:
             with contextlib.suppress(ProcessLookupError):
@@ -85,7 +85,7 @@ def _interrupt(workers: list[int], ended: threading.Event) -> None:
 
 
 def _work(work: Callable[[Any], Any], part: Any) -> Any:
-    """One part, in a worker. After Ctrl-C the pool still hands out what it had in its queue: nothing more is begun."""
+    """Do one part, in a worker. After Ctrl-C the pool still hands out queued parts: they are not started."""
     global _stopped  # noqa: PLW0603
     if _stopped:
         raise KeyboardInterrupt
@@ -97,7 +97,7 @@ def _work(work: Callable[[Any], Any], part: Any) -> Any:
 
 
 def _heard(messages: Any, started: list[int], patience: float) -> Iterator[tuple[None, Any]]:
-    """All messages that are there, after some patience; a worker's first is its number."""
+    """All pending messages, after waiting up to ``patience`` seconds; a worker's first message is its process id."""
     ends = time.monotonic() + patience
     while True:
         try:
@@ -111,7 +111,7 @@ def _heard(messages: Any, started: list[int], patience: float) -> Iterator[tuple
 
 
 def _begin(messages: Any, platform: str | None, parent: int) -> None:
-    """What a worker does first. Ctrl-C of the terminal reaches its parent alone, who passes it on once."""
+    """Set up a worker. Ctrl-C in the terminal reaches only the parent process, which passes it on."""
     global _send  # noqa: PLW0603
     if hasattr(os, "setpgrp"):
         os.setpgrp()
@@ -120,12 +120,12 @@ def _begin(messages: Any, platform: str | None, parent: int) -> None:
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _send = lambda message: messages.put(("said", message))  # noqa: E731
     messages.put(("started", os.getpid()))
-    threadpool_limits(1)  # of NumPy's own threads: the workers share the cores
+    threadpool_limits(1)  # NumPy's own threads: the workers share the cores
     set_up_jax(platform)
 
 
 def _end_with(parent: int) -> None:
-    """Ends this process when the one that started it is gone."""
+    """End this process when its parent process is gone."""
     while os.getppid() == parent:
         time.sleep(1)
     os._exit(1)

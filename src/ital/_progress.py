@@ -1,4 +1,4 @@
-"""A progress display: a bar below the cell in a notebook, elsewhere one on standard error."""
+"""A progress bar: below the cell in a notebook, elsewhere on standard error."""
 
 import contextlib
 import html
@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 SECONDS_BETWEEN_DRAWINGS = 0.2
-BESIDE = 51  # columns of a line that the title leaves to the bar and the times
+BESIDE = 51  # columns reserved for the bar and the times, beside the title
 
-_whole: Callable[[float], None] | None = None  # the display of a larger work, while a part of it is under way
+_whole: Callable[[float], None] | None = None  # set while an enclosing show_whole display is active
 
 
 @contextlib.contextmanager
 def show_progress(title: str, total: int, shown: bool = True) -> Iterator[Callable[..., None]]:
-    """Yields a function that takes how much of ``total`` is done, and a new title if it has changed.
+    """Yield a function that takes how much of ``total`` is done and, optionally, a new title.
 
-    Within a part of :func:`show_whole` there is no display of its own: it moves the one that is there.
+    Inside :func:`show_whole` it opens no bar of its own, but moves the existing one.
     """
     if _whole is not None:
         tell = _whole
@@ -55,20 +55,20 @@ def _display(memory: float = 30.0) -> Any:
 
 
 def _kernel() -> Any:
-    """``IPython.display`` inside the kernel of a notebook, else None; nothing is imported that is not there."""
+    """``IPython.display`` inside a notebook kernel, else None; IPython is not imported if it is not already loaded."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
     return importlib.import_module("IPython.display") if getattr(shell, "kernel", None) is not None else None
 
 
 class NotebookProgress:
-    """One bar below a notebook cell, drawn again in its place: as much of a display of rich as is used here.
+    """A bar below a notebook cell, redrawn in place, with the parts of rich's interface that are used here.
 
     Args:
         display: ``IPython.display``.
     """
 
-    is_terminal = True  # show_whole prints no line for each part: the bar is there
+    is_terminal = True  # so that show_whole prints no line per part
 
     def __init__(self, display: Any) -> None:
         self.display = display
@@ -84,13 +84,13 @@ class NotebookProgress:
         self._draw()
 
     def add_task(self, title: str, total: float) -> int:
-        """Shows the bar; there is only one."""
+        """Show the bar; there is only one."""
         self.title, self.total = title, max(total, 1e-12)
         self.handle = self.display.display(self._picture(), display_id=True)
         return 0
 
     def update(self, bar: object, completed: float, description: str | None = None) -> None:
-        """Moves the bar, a few times per second at most."""
+        """Move the bar, at most a few times per second."""
         self.done, self.title = completed, self.title if description is None else description
         if time.monotonic() - self.drawn >= SECONDS_BETWEEN_DRAWINGS:
             self._draw()
@@ -114,7 +114,7 @@ def _clock(seconds: float) -> str:
 
 @contextlib.contextmanager
 def shown_by(tell: Callable[[float], None]) -> Iterator[None]:
-    """While it lasts, work that would open a display tells ``tell`` its share instead, from 0 to 1."""
+    """In this context, code that would open a bar calls ``tell`` with the share done instead, from 0 to 1."""
     global _whole  # noqa: PLW0603
     before, _whole = _whole, lambda share: tell(min(share, 1.0))
     try:
@@ -125,10 +125,10 @@ def shown_by(tell: Callable[[float], None]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def show_whole(total: float, shown: bool = True) -> Iterator[Callable[[str, float, float], None]]:
-    """One display over many parts: yields ``tell(title, weight, share)``, which may tell of several by turns.
+    """One bar for many parts: yields ``tell(title, weight, share)``, which may report several parts in turn.
 
-    Displays that work inside would open move the part that was told of last. Where no terminal is, each part is a
-    line when it begins.
+    Bars opened inside this context move the part that was reported last. Without a terminal, each part prints one
+    line when it starts.
     """
     with _display(memory=600.0) if shown else contextlib.nullcontext() as progress:
         bar = progress.add_task("", total=total) if progress else None

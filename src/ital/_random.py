@@ -1,8 +1,8 @@
-"""Random keys whose numbers are those of JAX's Threefry, bit for bit, in programs that compile eight times as fast.
+"""Random keys that give the same numbers as JAX's Threefry, bit for bit, in programs that compile 8 times as fast.
 
-On a CPU, JAX writes each call of Threefry as a loop, and a step of teaching makes a dozen calls: to compile those loops
-took half of the time of every program. Here the twenty rounds stand one after the other, which suits a compiler; they
-are traced once for each shape, not once for each call.
+On a CPU, JAX writes each call of Threefry as a loop, and a teaching step makes a dozen calls: compiling those loops
+took half of the compile time of every program. Here the twenty rounds are unrolled, which compiles faster; they are
+traced once for each shape, not once for each call.
 (Salmon, Moraes, Dror and Shaw: Parallel random numbers: as easy as 1, 2, 3. SC 2011.)
 """
 
@@ -22,7 +22,7 @@ PARITY = 0x1BD11BDA
 
 @jax.jit
 def _threefry(key: Array, high: Array, low: Array) -> tuple[Array, Array]:
-    """Threefry-2x32 with 20 rounds of a block (high, low), under a key of two words."""
+    """Threefry-2x32 with 20 rounds, of a block (high, low) under a key of two words."""
     words = key[0], key[1], key[0] ^ key[1] ^ np.uint32(PARITY)
     high, low = high + words[0], low + words[1]
     for i in range(5):
@@ -64,7 +64,7 @@ IMPLEMENTATION = define_prng_impl(
 
 
 def key(seed: Any) -> PRNGKeyArray:
-    """The key that ``jax.random.key(seed, impl="threefry2x32")`` is, for seeds below 2**32.
+    """The same key as ``jax.random.key(seed, impl="threefry2x32")``, for seeds below 2**32.
 
     Args:
         seed: a whole number below 2**32; it may be traced.

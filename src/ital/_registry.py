@@ -1,4 +1,4 @@
-"""Finding parts by name, as typed on the command line: ``name`` or ``name:argument``."""
+"""Look up parts by name, as typed on the command line: ``name`` or ``name:argument``."""
 
 import difflib
 import inspect
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def nearest(kind: str, name: str, names: Iterable[str]) -> str:
-    """One line about an unknown name, with the nearest known one."""
+    """The error message for an unknown name, with the nearest known one."""
     names = list(names)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     hint = f"did you mean {close[0]!r}? " if close else ""
@@ -20,7 +20,7 @@ def nearest(kind: str, name: str, names: Iterable[str]) -> str:
 
 
 def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:
-    """Calls the constructor registered for ``text``; what follows a colon is its argument."""
+    """Call the constructor registered under ``text``; text after a colon is its argument."""
     name, colon, argument = text.partition(":")
     if name not in registry:
         raise InputError(nearest(kind, name, registry))
@@ -33,7 +33,7 @@ def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:
 
 
 def number(text: float | str) -> float:
-    """The number that a text holds; NaN if it holds none."""
+    """The text as a number; NaN if it is not one."""
     try:
         return float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Short names for things: what a prompt shows of a part, in one line, without arrays and addresses."""
+"""One-line representations of parts for the prompt, without arrays and addresses."""
 
 import functools
 from collections.abc import Mapping
@@ -6,12 +6,12 @@ from typing import Any
 
 
 def short(kind: str, *names: str, numbers: Any = ()) -> str:
-    """``Kind('name', key=number)``: the names as they are given, and the single numbers among ``numbers``.
+    """``Kind('name', key=number)``: the names as given, and the scalars among ``numbers``.
 
     Args:
         kind: name of the class.
-        *names: stand first.
-        numbers: a mapping or a named tuple; what is not a single number or a text is left out.
+        *names: shown first.
+        numbers: a mapping or a named tuple; values other than scalars and text are left out.
 
     Returns:
         One line.
@@ -22,14 +22,14 @@ def short(kind: str, *names: str, numbers: Any = ()) -> str:
 
 
 def called(function: Any) -> str:
-    """The name of a function, or of the function that a partial one calls."""
+    """The name of a function, or of the function that a partial wraps."""
     while isinstance(function, functools.partial):
         function = function.func
     return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _single(value: Any) -> str:
-    """A number or a text in a few letters; nothing for anything larger."""
+    """A number or a text in a few characters; an empty text for anything larger."""
     if isinstance(value, str):
         return repr(value if len(value) <= 20 else f"{value[:19]}…")
     if isinstance(value, bool | int):

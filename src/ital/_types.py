@@ -1,4 +1,4 @@
-"""Array types used in annotations: sizes are checked in the tests, not at run time.
+"""Array types for annotations. Sizes are checked in the tests, not at run time.
 
 Letters: ``B`` mini-batch, ``K`` outputs, ``d`` input features (the constant 1 counted), ``N`` rows.
 """

@@ -1,7 +1,7 @@
-"""Per-example gradients gᵢ = ∂l(νx̃ᵢ, yᵢ)/∂ν as the three operations that teaching needs of them.
+"""Per-example gradients gᵢ = ∂l(νx̃ᵢ, yᵢ)/∂ν, as the three operations that teaching needs.
 
-Squared norms ‖gᵢ‖², inner products ⟨v, gᵢ⟩ with a direction, and weighted sums Σᵢ wᵢgᵢ. A linear model
-answers all three from factors, O(B(K+d)) instead of O(BKd); any other differentiable model by vmapped autodiff.
+These are squared norms ‖gᵢ‖², inner products ⟨v, gᵢ⟩ with a direction, and weighted sums Σᵢ wᵢgᵢ. A linear model
+computes all three from factors, in O(B(K+d)) instead of O(BKd); other differentiable models use vmapped autodiff.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def factored(
     x: Float[Array, "B d"],
     x_squared_norms: PerExample,
 ) -> Gradients:
-    """Gradients rᵢ ⊗ x̃ᵢ of a linear model, with residuals rᵢ = ∂l/∂α: nothing of size B·K·d is made.
+    """Gradients rᵢ ⊗ x̃ᵢ of a linear model, with residuals rᵢ = ∂l/∂α; no array of size B·K·d is created.
 
     Args:
         losses: the losses (B,).
@@ -57,12 +57,12 @@ def factored(
 
 
 def with_l2(gradients: Gradients, l2: float, weights: Params) -> Gradients:
-    """Add (λ/2)‖weights‖² to every example's loss; ``weights`` holds zeros where nothing is penalised.
+    """Add (λ/2)‖weights‖² to every example's loss; ``weights`` is zero for parameters without a penalty.
 
     Args:
         gradients: losses and gradients without the penalty.
         l2: the factor λ.
-        weights: the parameters that are penalised, 0 elsewhere.
+        weights: the penalised parameters, 0 elsewhere.
 
     Returns:
         Losses and gradients with the penalty.
@@ -81,7 +81,7 @@ def autodiff(example_loss: Callable[..., Array], params: Params, *examples: Para
     Args:
         example_loss: ``example_loss(params, *example)`` returns the loss of one example, a scalar.
         params: the parameters, any pytree.
-        *examples: what ``example_loss`` takes of the mini-batch, each with a leading axis of examples.
+        *examples: the mini-batch as ``example_loss`` takes it, each with a leading axis of examples.
 
     Returns:
         The losses and the three operations.
@@ -113,7 +113,7 @@ def squared_norm(v: Params) -> Array:
 
 
 def inner_product(u: Params, v: Params) -> Array:
-    """⟨u, v⟩ of two pytrees of one structure.
+    """⟨u, v⟩ of two pytrees with the same structure.
 
     Args:
         u: a pytree of arrays.

@@ -49,8 +49,10 @@ def _cross_entropy_derivative(alpha: Outputs, y: Integer[Array, " B"]) -> Output
 
 
 def _exponentials(alpha: Outputs) -> tuple[PerExample, Outputs, PerExample]:
-    """Max α, exp(α − max α) and its sum over the outputs; the sum as a product with ones, which XLA's CPU compiler
-    vectorises (a reduction over the last axis it does not, and logsumexp then takes twice as long).
+    """Max α, exp(α − max α) and its sum over the outputs.
+
+    The sum is a product with ones, which XLA vectorises on a CPU. It does not vectorise a reduction over the last axis:
+    logsumexp would take twice as long.
     """
     largest = jnp.max(alpha, axis=-1)
     exponentials = jnp.exp(alpha - largest[:, None])
@@ -68,7 +70,7 @@ cross_entropy = Loss("cross_entropy", "Cross-entropy", _cross_entropy_value, _cr
 def custom(
     name: str, value: Callable[[Array, Array], Array], *, classes: bool = False, title: str | None = None
 ) -> Loss:
-    """A loss of one's own from its value on one example; autodiff derives it.
+    """Make a custom loss from its value on one example; autodiff computes the derivative.
 
     Args:
         name: name of the loss.

@@ -1,4 +1,4 @@
-"""The learner's model: how examples are stored, what it answers, and the gradients of its losses."""
+"""The learner's model: how it stores examples, its outputs, and the gradients of its losses."""
 
 import functools
 import math
@@ -20,7 +20,7 @@ from ital.losses import Loss
 class Init(NamedTuple):
     """Where learning starts: weights ``uniform`` in [−scale, scale] or ``normal`` with deviation ``scale``; bias 0.
 
-    A task may start its model as the model itself does (``OWN``).
+    With ``OWN``, the model draws its own start.
 
     Attributes:
         kind: "uniform", "normal" or "own".
@@ -32,25 +32,25 @@ class Init(NamedTuple):
 
     @classmethod
     def parse(cls, text: "str | Init") -> "Init":
-        """Read ``uniform``, ``uniform:2`` or ``normal:0.1``.
+        """Parse ``uniform``, ``uniform:2`` or ``normal:0.1``.
 
         Args:
-            text: how it is written; a start is returned as it is.
+            text: the text; an ``Init`` is returned unchanged.
 
         Returns:
             The start.
 
         Raises:
-            InputError: if it is written in another way.
+            InputError: if the text has another form.
         """
         if isinstance(text, Init):
             return text
         if not isinstance(text, str):
-            raise InputError(f"start {text!r} is not one of: uniform, uniform:SCALE, normal:SCALE (e.g. normal:0.1)")
+            raise InputError(f"start {text!r} must be uniform, uniform:SCALE or normal:SCALE (e.g. normal:0.1)")
         kind, _, scale = text.partition(":")
         init = cls(kind, _registry.number(scale or 1.0))
         if init.kind not in ("uniform", "normal") or not 0 <= init.scale < float("inf"):
-            raise InputError(f"start {text!r} is not one of: uniform, uniform:SCALE, normal:SCALE (e.g. normal:0.1)")
+            raise InputError(f"start {text!r} must be uniform, uniform:SCALE or normal:SCALE (e.g. normal:0.1)")
         return init
 
     def __str__(self) -> str:
@@ -58,7 +58,7 @@ class Init(NamedTuple):
         return self.kind if self in (("uniform", 1.0), OWN) else f"{self.kind}:{scale}"
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
-        """Weights of the given shape.
+        """Draw weights of the given shape.
 
         Args:
             key: a random key.
@@ -68,10 +68,10 @@ class Init(NamedTuple):
             The weights.
 
         Raises:
-            InputError: if the model should draw them itself (``OWN``) but does not.
+            InputError: if the kind is ``OWN``, which this model does not support.
         """
         if self.kind == OWN.kind:
-            raise InputError("this model has no start of its own: choose uniform or normal")
+            raise InputError("this model has no start of its own: choose uniform or normal:SCALE")
         if self.kind == "uniform":
             return jax.random.uniform(key, shape, minval=-self.scale, maxval=self.scale)
         return self.scale * jax.random.normal(key, shape)
@@ -81,15 +81,15 @@ OWN = Init("own", 1.0)
 
 
 class Model(NamedTuple):
-    """Everything teaching needs of a learner's model, as pure functions.
+    """A learner's model as pure functions.
 
     Attributes:
         name: name of the model.
-        rows: ``rows(x)`` prepares the pool's raw features once; each leaf keeps the rows in front.
+        rows: ``rows(x)`` prepares the pool's raw features once; rows stay the leading axis of each leaf.
         start: ``start(key, init, rows, outputs)`` draws ν⁰ for K outputs.
         outputs: ``outputs(ν, rows)`` returns the answers α (B × K).
         gradients: ``gradients(ν, rows, y)`` returns losses and the three gradient operations at ν.
-        init: where learning starts unless a task or a run says otherwise; ``OWN``: as the model itself draws it.
+        init: the start, unless a task or a run sets another; ``OWN``: the model draws it.
     """
 
     name: str
@@ -116,7 +116,7 @@ class LinearRows(NamedTuple):
 
 
 def linear_rows(x: np.ndarray) -> LinearRows:
-    """Append the constant 1 and store the squared norms.
+    """Append the constant 1 and compute the squared norms.
 
     Args:
         x: features (N, d − 1).
@@ -130,7 +130,7 @@ def linear_rows(x: np.ndarray) -> LinearRows:
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """An empty array that begins at a multiple of 64 bytes: JAX takes it over on a CPU without a copy."""
+    """An empty array aligned to 64 bytes: on a CPU, JAX uses it without a copy."""
     size = math.prod(shape) * dtype.itemsize
     room = np.empty(size + 64, np.uint8)
     first = -room.ctypes.data % 64
@@ -171,7 +171,7 @@ def differentiable(
 ) -> Model:
     """Any differentiable model, with gradients by autodiff.
 
-    The model draws its own start, so it refuses any other ``init``. Build it once: each call makes a new program.
+    The model draws its own start and accepts no other ``init``. Build it once: each call compiles a new program.
 
     Args:
         name: name of the model.
@@ -188,7 +188,7 @@ def differentiable(
 
     def own_start(key: PRNGKeyArray, init: Init, rows: Any, outputs: int) -> Params:
         if init.kind != OWN.kind:
-            raise InputError(f"model {name!r} draws its own start and takes no other: leave out init ({init.kind})")
+            raise InputError(f"model {name!r} draws its own start: leave out init ({init.kind})")
         return start(key)
 
     return Model(

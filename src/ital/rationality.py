@@ -1,4 +1,4 @@
-"""How rational should the learner think its teacher is? ``beta="auto"`` and the sharpness of q behind it."""
+"""How rational the learner thinks the teacher is: ``beta="auto"``, and the sharpness of q that it is based on."""
 
 import jax
 import jax.numpy as jnp
@@ -8,11 +8,11 @@ from ital._types import Array, Bool, Float, Scalar
 SHARPNESS = 0.8
 BATCHES = 64
 LARGEST = 1e8
-LINEAR, NETWORK = 100.0, 0.1  # the most that the awareness coefficient 2βη may be, in naive steps
+LINEAR, NETWORK = 100.0, 0.1  # the largest awareness coefficient 2βη, in naive steps
 
 
 def sharpness(beta: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"]) -> Float[Array, ""]:
-    """The mean probability under q of the most probable example, copies of one example counted as one.
+    """The mean probability under q of the most probable example, counting copies of an example as one.
 
     Args:
         beta: the rationality β.
@@ -29,12 +29,12 @@ def sharpness(beta: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B
 def auto_beta(
     lr: Scalar, sign: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"], most: float = LINEAR
 ) -> Float[Array, ""]:
-    """The paper's rule made exact: bisect log|β| in [1, 10⁸] until q's sharpness is 0.8, then cap 2|β|η.
+    """β by the paper's rule, made exact: bisect log|β| in [1, 10⁸] until q's sharpness is 0.8, then cap 2|β|η.
 
     Args:
         lr: the step size η.
         sign: the sign of β.
-        volumes: the volumes that the learner imagines at its start on 64 mini-batches after the teacher's real choices
+        volumes: the volumes that the learner imagines at its start on 64 mini-batches, after the teacher's real choices
             (n, B).
         same: which examples of a mini-batch are copies of one another (n, B, B).
         most: the cap of 2|β|η, the length of the awareness step in naive steps.

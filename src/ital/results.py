@@ -1,4 +1,4 @@
-"""What a run leaves behind: learning curves as one xarray Dataset, and summaries of them."""
+"""The results of a run: learning curves as one xarray Dataset, and summaries of them."""
 
 import json
 from collections.abc import Sequence
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 
 RESERVED = ("learner", "seed", "step", "label", "beta", "computed", "diverged_at", "version", "path", "frame")
-EXAM = 2000  # what an exam counts in progress, in teaching steps
-FINITE = "_finite"  # a row of every block: are all parameters of the lane finite?
-SIGNAL = "signal/"  # before the name of a learner's signal: the row is a mean over the steps before it
-PATH = "_path"  # a row of every block, where a task can be drawn: the parameters of the first seed
-FRAMES = 41  # moments of a path that are kept
+EXAM = 2000  # the weight of an exam in the progress bar, in teaching steps
+FINITE = "_finite"  # a row of every block: whether all parameters of the lane are finite
+SIGNAL = "signal/"  # prefix of a learner's signal: the row is a mean over the steps since the last row
+PATH = "_path"  # a row of every block, if the task can be drawn: the parameters of the first seed
+FRAMES = 41  # frames of a path that are kept
 
 
 class Recording:
-    """What the sessions of a run report, collected block by block, and the curves it makes.
+    """Collects what the sessions of a run report, block by block, and makes curves of it.
 
     Args:
         sessions: the sessions of the run.
@@ -34,7 +34,7 @@ class Recording:
 
     @property
     def total(self) -> int:
-        """The work to be done, for progress: steps of all lanes, an exam counting as EXAM of them."""
+        """The total work, for progress: steps of all lanes; an exam counts as EXAM steps."""
         return sum((s.steps + EXAM * len(s.exams)) * s.numbers.lanes.lr.size for s in self.sessions)
 
     @property
@@ -43,7 +43,7 @@ class Recording:
         return sum((s.step + EXAM * self._exams(i)) * s.numbers.lanes.lr.size for i, s in enumerate(self.sessions))
 
     def done_with(self, share: float) -> int:
-        """The work done so far when a share of the next exam is done as well.
+        """The work done so far, including a share of the next exam.
 
         Args:
             share: share of the next exam that is done, from 0 to 1.
@@ -58,10 +58,10 @@ class Recording:
         return sum(step <= int(blocks[-1].steps[-1]) for step in self.sessions[i].exams) if blocks else 0
 
     def rows(self, i: int) -> dict[str, np.ndarray]:
-        """Everything one session measured, NaN where a block had no such metric.
+        """Everything that one session measured; NaN where a block lacks a metric.
 
         Args:
-            i: which session.
+            i: index of the session.
 
         Returns:
             Metric → rows (step, seed, lane); "step" → the measured steps.
@@ -77,11 +77,11 @@ class Recording:
         """All curves, dimensions (learner, seed, step); constants of a seed are attributes of their metric.
 
         Per lane (method, seed): its ``beta``, and ``diverged_at``, the first measured step at which its parameters
-        were not finite (−1: never); ``computed`` tells lanes that were run from gaps.
+        were not finite (−1: never); ``computed`` distinguishes lanes that were run from gaps.
 
         Args:
             seeds: the seeds of the run.
-            methods: names of the methods, in the order wanted.
+            methods: names of the methods, in the desired order.
 
         Returns:
             The curves.
@@ -118,13 +118,13 @@ class Recording:
         return curves.sel({"learner": list(methods)})
 
     def path(self, seeds: Sequence[int]) -> "xr.DataArray | None":
-        """The parameters of the first seed on the way, (method, frame, parameter), where the task can be drawn.
+        """The parameters of the first seed over time, (method, frame, parameter), if the task can be drawn.
 
         Args:
             seeds: the seeds of the run.
 
         Returns:
-            The parameters, or None where the task cannot be drawn.
+            The parameters, or None if the task cannot be drawn.
         """
         import xarray as xr
 
@@ -140,7 +140,7 @@ class Recording:
 
 
 def thinned(rows: dict[str, np.ndarray], eval_every: int) -> dict[str, np.ndarray]:
-    """Only rows at multiples of ``eval_every`` and at the last step; signals are averaged over what lies between."""
+    """Only rows at multiples of ``eval_every`` and at the last step; signals are averaged over the steps between."""
     steps = rows["step"]
     kept = (steps % eval_every == 0) | (steps == steps[-1])
     if kept.all():
@@ -157,7 +157,7 @@ def thinned(rows: dict[str, np.ndarray], eval_every: int) -> dict[str, np.ndarra
 
 
 def measured(curves: "xr.Dataset", metric: str) -> np.ndarray:
-    """At which of the steps a metric was measured: where any lane has a value, or none is left that could.
+    """The steps at which a metric was measured: any lane has a value, or all lanes have diverged.
 
     Args:
         curves: curves of a run.
@@ -202,17 +202,17 @@ def computed(curves: "xr.Dataset", method: str) -> "xr.Dataset":
 def mean_and_error(values: np.ndarray, questions: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard error over the first axis (the seeds); the error of a single seed is NaN.
 
-    All seeds answer the same questions of an exam, so their spread does not contain the choice of questions. With the
-    share a_s that seed s answers rightly and Q questions,
+    All seeds answer the same questions of an exam, so their spread does not reflect the choice of questions. With Q
+    questions, of which seed s answers the share a_s correctly,
 
         SE² = Var_s(a_s) / S + mean_s a_s(1 − a_s) / (Q − 1).
 
-    The second part is the mean over seeds of the variance that another choice of questions would give a_s. The variance
-    that it gives their mean is at most that, and as much where all seeds fail in the same questions.
+    The second term is the variance of a_s due to the choice of questions, averaged over seeds. It is an upper bound for
+    the variance of their mean, reached if all seeds fail on the same questions.
 
     Args:
         values: values with the seeds along the first axis.
-        questions: number of questions, if the values are shares of the right answers in an exam.
+        questions: number of questions, if the values are shares of correct answers in an exam.
 
     Returns:
         Mean and standard error.
@@ -227,14 +227,14 @@ def mean_and_error(values: np.ndarray, questions: int | None = None) -> tuple[np
 
 
 def questions_of(curves: "xr.Dataset", metric: str) -> int | None:
-    """How many questions the exam has that measured a metric.
+    """The number of questions in the exam that measured a metric.
 
     Args:
         curves: curves of a run.
         metric: name of the metric.
 
     Returns:
-        Their number; None where it is not known, as with all metrics that no exam measured.
+        The number; None if it is not known, or no exam measured the metric.
     """
     questions = curves[metric].attrs.get("questions")
     return None if questions is None else int(np.ravel(questions)[0])
@@ -266,7 +266,7 @@ def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
             places = np.flatnonzero(measured(curves, metric))
             quarters = range(5) if len(places) else ()
             nearest = [places[np.abs(steps[places] - quarter * last / 4).argmin()] for quarter in quarters]
-            for i in dict.fromkeys(nearest):  # short runs have fewer than five
+            for i in dict.fromkeys(nearest):  # short runs have fewer than five distinct steps
                 mean, error = mean_and_error(curve[:, i], questions_of(curves, metric))
                 record = (curves.attrs.get("task", ""), curves.attrs.get("teacher", ""), method, metric, int(steps[i]))
                 records.append((*record, float(mean), float(error), len(curve)))
@@ -274,7 +274,7 @@ def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
 
 
 def long_form(curves: "xr.Dataset") -> "pd.DataFrame":
-    """All measured values of a run or a sweep, one in a row: the table of ``curves.csv`` and ``sweep.csv``.
+    """All measured values of a run or a sweep, one per row: the table of ``curves.csv`` and ``sweep.csv``.
 
     Lanes that were not computed and steps at which a metric was not measured have no rows. In a sweep, methods without
     a β have one row per η, with an empty ``beta``.
@@ -291,7 +291,7 @@ def long_form(curves: "xr.Dataset") -> "pd.DataFrame":
     lanes = curves["computed"].transpose(*dims).values == 1
     single = np.isin(curves["learner"].values, json.loads(curves.attrs.get("without_beta", "[]")))
     if "beta" in dims:
-        lanes[single, ..., 1:] = False  # the file repeats them along β
+        lanes[single, ..., 1:] = False  # methods without β are repeated along it
     tables = []
     for metric in metrics_of(curves):
         values = curves[metric].transpose(*dims, "step").values

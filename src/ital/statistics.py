@@ -1,4 +1,4 @@
-"""Statistics over seeds and over participants: means with intervals, paired tests, and how numbers are written."""
+"""Statistics over seeds and over participants: means with intervals, paired tests, and number formatting."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Estimate(NamedTuple):
-    """Mean, standard error and interquartile mean of n values, with 95 % bootstrap intervals of both means.
+    """Mean, standard error and interquartile mean of n values, with 95 % bootstrap intervals for both means.
 
     Attributes:
         n: number of values.
@@ -55,7 +55,7 @@ def estimate(values: np.ndarray, seed: int = 0) -> Estimate:
 
 
 def interquartile_mean(values: np.ndarray) -> np.ndarray:
-    """The mean of the middle half along the last axis: a quarter of the values cut off at each end (rounded down).
+    """The mean of the middle half along the last axis: a quarter of the values (rounded down) is cut off at each end.
 
     Args:
         values: values along the last axis.
@@ -72,11 +72,11 @@ def interquartile_mean(values: np.ndarray) -> np.ndarray:
 def bootstrap(
     values: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], seed: int = 0, resamples: int = RESAMPLES
 ) -> tuple[float, float]:
-    """95 % percentile interval of a statistic.
+    """The 95 % percentile bootstrap interval of a statistic.
 
     Args:
         values: the sample (n,).
-        statistic: takes samples along the last axis.
+        statistic: a function of samples along the last axis.
         seed: seed of the resampling.
         resamples: number of resamples.
 
@@ -100,9 +100,9 @@ class Paired(NamedTuple):
         sd: standard deviation of the differences.
         low: lower end of the interval.
         high: upper end of the interval.
-        t: the t statistic; NaN where ``test`` is the sign test.
+        t: the t statistic; NaN if ``test`` is the sign test.
         p: the p-value.
-        d: mean difference over ``sd`` (Cohen's d_z); NaN where ``test`` is the sign test.
+        d: mean difference over ``sd`` (Cohen's d_z); NaN if ``test`` is the sign test.
         test: name of the test.
     """
 
@@ -118,14 +118,14 @@ class Paired(NamedTuple):
 
 
 def paired(first: np.ndarray, second: np.ndarray) -> Paired:
-    """The paired t-test; where a value is not finite (a learner has diverged), the sign test.
+    """Compare pairs with the t-test; if a value is not finite (a learner diverged), with the sign test.
 
-    Differences that are all alike are the limit of those that hardly vary: p is 1 if they are 0, and 0 if not, with
-    an infinite t. Of a single pair there is no test: NaN.
+    If all differences are equal, the limit of small variation is used: p is 1 if they are 0; otherwise p is 0 and t is
+    infinite. A single pair allows no test: NaN.
 
     Args:
-        first: values of the first (n,).
-        second: values of the second, in the same order (n,).
+        first: values of the first sample (n,).
+        second: values of the second sample, in the same order (n,).
 
     Returns:
         The comparison.
@@ -158,8 +158,8 @@ def wilcoxon(first: np.ndarray, second: np.ndarray) -> float:
     """The p-value of Wilcoxon's signed-rank test of pairs: 1 if no pair differs, NaN for a single pair.
 
     Args:
-        first: values of the first (n,).
-        second: values of the second, in the same order (n,).
+        first: values of the first sample (n,).
+        second: values of the second sample, in the same order (n,).
 
     Returns:
         The p-value.
@@ -173,11 +173,11 @@ def wilcoxon(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def probability_of_improvement(first: np.ndarray, second: np.ndarray) -> float:
-    """The share of pairs, any seed of one with any of the other, in which the first is smaller; ties count half.
+    """The share of pairs, any value of one sample with any of the other, in which the first is smaller (ties count ½).
 
     Args:
-        first: values of the first (n,).
-        second: values of the second (m,).
+        first: values of the first sample (n,).
+        second: values of the second sample (m,).
 
     Returns:
         The share, in [0, 1].
@@ -189,11 +189,11 @@ def probability_of_improvement(first: np.ndarray, second: np.ndarray) -> float:
 def spread_ratio(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     """The ratio of two standard deviations, and the p-value of Pitman and Morgan's test.
 
-    The test is of paired samples: the variances are equal exactly if sums and differences are not correlated.
+    The test is for paired samples: the variances are equal exactly if sums and differences are uncorrelated.
 
     Args:
-        first: values of the first (n,).
-        second: values of the second, in the same order (n,).
+        first: values of the first sample (n,).
+        second: values of the second sample, in the same order (n,).
 
     Returns:
         The first's deviation over the second's, and the p-value; NaN for fewer than three pairs, or values that are not
@@ -212,7 +212,7 @@ def spread_ratio(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
 
 
 def steps_to_reach(steps: np.ndarray, curves: np.ndarray, share: float) -> np.ndarray:
-    """Per seed, the first measured step at which a curve is at or below a share of its start.
+    """For each seed, the first measured step at which the curve is at or below a share of its start.
 
     Args:
         steps: the measured steps (T,).
@@ -220,7 +220,7 @@ def steps_to_reach(steps: np.ndarray, curves: np.ndarray, share: float) -> np.nd
         share: share of the first value.
 
     Returns:
-        One step per seed, NaN where the curve never gets there.
+        One step per seed, NaN if the curve never gets there.
     """
     curves = np.asarray(curves, float)
     below = curves <= share * curves[:, :1]
@@ -228,7 +228,7 @@ def steps_to_reach(steps: np.ndarray, curves: np.ndarray, share: float) -> np.nd
 
 
 def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's adjustment of a family of p-values along the last axis; NaN stays NaN and does not count.
+    """Holm's adjustment of a family of p-values along the last axis; NaN stays NaN and is not counted.
 
     Args:
         p: p-values.
@@ -259,7 +259,7 @@ def stars(p: float) -> str:
 
 
 def p_value(p: float) -> str:
-    """p as papers print it: "< 0.001", "0.031"; "–" where there is none.
+    """p as papers print it: "< 0.001", "0.031"; "–" for NaN.
 
     Args:
         p: a p-value.
@@ -283,11 +283,11 @@ def p_equals(p: float) -> str:
 
 
 def number(value: float, digits: int = 3) -> str:
-    """A number without an e: 0.0231, 8.10×10⁻⁵, 12400; "–" where there is none.
+    """A number without e-notation: 0.0231, 8.10×10⁻⁵, 12400; "–" for NaN.
 
     Args:
-        value: the number; infinity is a learner that diverged.
-        digits: how many digits count.
+        value: the number; infinity means that a learner diverged.
+        digits: number of significant digits.
 
     Returns:
         The text, with a true minus.
@@ -313,7 +313,7 @@ def signed(value: float, digits: int = 3) -> str:
 
     Args:
         value: the difference.
-        digits: how many digits count.
+        digits: number of significant digits.
 
     Returns:
         The text.
@@ -323,11 +323,11 @@ def signed(value: float, digits: int = 3) -> str:
 
 
 def decimals(value: float, places: int = 2) -> str:
-    """A number with a fixed number of decimals and a true minus; "–" where there is none.
+    """A number with a fixed number of decimals and a true minus; "–" for NaN.
 
     Args:
         value: the number.
-        places: how many decimals.
+        places: number of decimals.
 
     Returns:
         The text.
@@ -336,11 +336,11 @@ def decimals(value: float, places: int = 2) -> str:
 
 
 def share(value: float, places: int = 1) -> str:
-    """A share of a whole, in per cent; "–" where there is none.
+    """A share in per cent; "–" for NaN.
 
     Args:
         value: the share, from 0 to 1.
-        places: how many decimals.
+        places: number of decimals.
 
     Returns:
         The text.
@@ -349,11 +349,11 @@ def share(value: float, places: int = 1) -> str:
 
 
 def rounded(values: Any, digits: int = 4) -> list[float | None]:
-    """Numbers for a text file, None for what is not finite.
+    """Numbers rounded for a text file; None for values that are not finite.
 
     Args:
         values: the numbers.
-        digits: how many digits count.
+        digits: number of significant digits.
 
     Returns:
         The rounded numbers.

@@ -1,7 +1,7 @@
-"""How far a learner goes toward what it proposes: all the way, a given length, or no further than is safe.
+"""How much of a proposed update is applied: all of it, a fixed length, or a safe length.
 
-A learner proposes new parameters; the form of the step decides how much of the way it takes. The paper's form is
-``rate``: all of it. With ``length`` all methods take steps of one length, so that only directions are compared.
+A learner proposes new parameters; the form of step decides how much of that update is applied. The paper's form is
+``rate``: all of it. With ``length``, all methods take steps of one length, so that only directions are compared.
 """
 
 import math
@@ -24,7 +24,7 @@ HALVINGS = 4
 
 
 class Form(NamedTuple):
-    """A form of step: how much of a proposed update the learner takes.
+    """A form of step: how much of a proposed update is applied.
 
     Attributes:
         name: its name, as typed.
@@ -41,33 +41,33 @@ class Form(NamedTuple):
 
 
 def as_proposed(lesson: "Lesson", settings: Any, params: Params, proposed: Params) -> Params:
-    """The paper's form: the step size η is all that limits a step."""
+    """Apply the whole update: only the step size η limits a step (the paper's form)."""
     return proposed
 
 
 class Length(NamedTuple):
-    """L, and whether it falls linearly to 0 over the run (1) or stays (0)."""
+    """L, and whether it decreases linearly to 0 over the run (1) or stays constant (0)."""
 
     length: Any
     decay: Any
 
 
 def equal_length(lesson: "Lesson", settings: Length, params: Params, proposed: Params) -> Params:
-    """ν + L·(ν′−ν)/‖ν′−ν‖; no step where none is proposed."""
+    """ν + L·(ν′−ν)/‖ν′−ν‖; no step if none is proposed."""
     length = settings.length * (1 - settings.decay * lesson.step / lesson.steps)
     return _scaled(params, proposed, length, shorten_only=False)
 
 
 def within_reach(lesson: "Lesson", settings: Any, params: Params, proposed: Params) -> Params:
-    """No further than the mini-batch can tell, and only where it is not worse off.
+    """Limit the step to a safe length, and skip it if it makes things worse.
 
-    An example whose loss is quadratic along its gradient has none left at the distance 2l/‖g‖: beyond the largest of
-    these distances no example of the mini-batch says anything. A step that raises both the mean loss and that of the
-    chosen example is halved up to four times, and then not taken.
+    If an example's loss is quadratic along its gradient, it reaches 0 at the distance 2l/‖g‖. The safe length is the
+    largest of these distances: beyond it, no example of the mini-batch gives any information. A step that raises both
+    the mean loss and the loss of the chosen example is halved up to four times, and then skipped.
 
     Args:
         lesson: what the learner sees of this step.
-        settings: none, an empty tuple.
+        settings: an empty tuple.
         params: the parameters before the step.
         proposed: the parameters that the learner proposes.
 
@@ -84,8 +84,8 @@ def within_reach(lesson: "Lesson", settings: Any, params: Params, proposed: Para
         fine = (jnp.mean(losses) <= jnp.mean(here.losses)) | (losses[lesson.chosen] <= here.losses[lesson.chosen])
         return ~(fine & jnp.all(jnp.isfinite(losses)))
 
-    # The verdict is carried along. Asked again in the loop's condition it could be rounded otherwise than in its body,
-    # where lanes that are done stand still, and such a loop has no end.
+    # The verdict is carried along. If the loop condition computed it again, it could be rounded differently than in the
+    # body, where finished lanes do not move, and the loop might never end.
     def undecided(state: tuple[Array, Params, Array]) -> Array:
         return (state[0] <= HALVINGS) & state[2]
 
@@ -99,7 +99,7 @@ def within_reach(lesson: "Lesson", settings: Any, params: Params, proposed: Para
 
 
 def _scaled(params: Params, proposed: Params, length: Scalar, *, shorten_only: bool) -> Params:
-    """A step of that length toward ``proposed`` (or a shorter one, if that is nearer); none that is not finite."""
+    """Step by ``length`` toward ``proposed`` (less if ``shorten_only`` and it is nearer); none if it is not finite."""
     way = add_scaled(proposed, -1.0, params)
     largest = jax.tree.reduce(jnp.maximum, jax.tree.map(lambda leaf: jnp.max(jnp.abs(leaf)), way))
     moves = (largest > 0) & jnp.isfinite(largest)
@@ -111,7 +111,7 @@ def _scaled(params: Params, proposed: Params, length: Scalar, *, shorten_only: b
 
 
 def rate() -> Form:
-    """Goes where the learner says: η alone decides (the paper's form).
+    """Applies the whole update: only η limits a step (the paper's form).
 
     Returns:
         The form.
@@ -120,27 +120,27 @@ def rate() -> Form:
 
 
 def length(text: float | str) -> Form:
-    """Steps of one length L for all methods, constant or falling linearly to 0 (length:0.4, length:0.4:decay).
+    """Steps of one length L for all methods, constant or decreasing linearly to 0 (length:0.4, length:0.4:decay).
 
     Args:
-        text: L, or "L:decay" for a length that falls linearly to 0.
+        text: L, or "L:decay" for a length that decreases linearly to 0.
 
     Returns:
         The form.
 
     Raises:
-        InputError: if L is not a positive number, or something else follows it.
+        InputError: if L is not a positive number, or other text follows it.
     """
     number, _, decay = str(text).partition(":")
     value = _registry.number(number)
     if not (math.isfinite(value) and value > 0) or decay not in ("", "decay"):
-        raise InputError(f"a step of one length is written length:L or length:L:decay with L > 0, not length:{text}")
+        raise InputError(f"a fixed-length step is written length:L or length:L:decay with L > 0, not length:{text}")
     name = f"length:{repr(value).removesuffix('.0')}" + (":decay" if decay else "")
     return Form(name, equal_length, Length(value, 1.0 if decay else 0.0))
 
 
 def safe() -> Form:
-    """No further than the mini-batch can tell, and only where it is not worse off: no β diverges.
+    """Limits steps to a safe length and skips those that make things worse: no β diverges.
 
     Returns:
         The form.
@@ -155,7 +155,7 @@ def make(name: "str | Form") -> Form:
     """The form of that name, e.g. ``rate``, ``length:0.4:decay`` or ``safe``.
 
     Args:
-        name: its name; a form is returned as it is.
+        name: its name; a form is returned unchanged.
 
     Returns:
         The form.
@@ -166,7 +166,7 @@ def make(name: "str | Form") -> Form:
     if isinstance(name, Form):
         return name
     if name == "length":
-        raise InputError("a step of one length is written length:L or length:L:decay, e.g. length:0.4:decay")
+        raise InputError("a fixed-length step is written length:L or length:L:decay, e.g. length:0.4:decay")
     return _registry.make("step", REGISTRY, name)
 
 

@@ -1,4 +1,4 @@
-"""The paper's guarantees: Theorem 1 (local improvement) on one step, and what its corollary assumes of a task."""
+"""The paper's guarantees: Theorem 1 (local improvement) on one step, and its corollary's premises on a task."""
 
 import functools
 from typing import Any, NamedTuple
@@ -13,18 +13,18 @@ from ital.gradients import Gradients, add_scaled, squared_norm
 from ital.models import LinearRows
 from ital.tasks import Task, World, copies
 
-MOST_ERROR = 0.1  # of ‖ν⁰−ν*‖²: an error that is larger leaves little of the corollary's promise
+MOST_ERROR = 0.1  # in units of ‖ν⁰−ν*‖²: with a larger error, the corollary promises little
 MOST_VIOLATIONS = 0.01  # a share of samples
 
 
 class LocalImprovement(NamedTuple):
-    """Theorem 1 on one step. If both conditions hold, a large enough β makes the aware step an improvement.
+    """Theorem 1 on one step. If both conditions hold, the aware step is an improvement for a large enough β.
 
     Attributes:
         chosen_is_best: whether the chosen example has the largest imagined volume.
         advantage: ⟨ν̂−ν*, g_c−g_ĉ⟩, with ĉ the runner-up.
         conditions: whether both conditions hold.
-        improved: whether the aware step ends nearer to the target than the naive one.
+        improved: whether the aware step ends closer to the target than the naive one.
     """
 
     chosen_is_best: Bool[Array, ""]
@@ -42,7 +42,7 @@ def local_improvement(
     aware: Params,
     target: Params,
 ) -> LocalImprovement:
-    """Conditions and outcome of Theorem 1 on one step.
+    """Evaluate conditions and outcome of Theorem 1 on one step.
 
     Conditions: c maximises TV̂(ν̂), and ⟨ν̂−ν*, g_c−g_ĉ⟩ > 0 with ĉ the runner-up. Outcome: ‖ν′−ν*‖ < ‖ν̂−ν*‖.
 
@@ -69,20 +69,20 @@ def local_improvement(
 
 
 def after_best_lesson(distance_squared: Scalar, volumes: PerExample) -> Float[Array, ""]:
-    """‖ν−ν*‖² − max_D TV̂_{ν*}(·|ν): what the best lesson of the mini-batch leaves, eq. (111).
+    """‖ν−ν*‖² − max_D TV̂_{ν*}(·|ν), the squared distance left after the best lesson of the mini-batch, eq. (111).
 
     Args:
         distance_squared: ‖ν−ν*‖².
         volumes: imitated teaching volumes of the mini-batch (B,).
 
     Returns:
-        What is left, a scalar.
+        The remaining squared distance, a scalar.
     """
     return distance_squared - jnp.max(volumes)
 
 
 def monotonicity_violations(distances_squared: Float[Array, " n"], remaining: Float[Array, " n"]) -> Float[Array, ""]:
-    """Share of pairs that ‖ν−ν*‖² orders one way and ‖ν−ν*‖² − max TV̂ the other (the corollary's condition).
+    """The share of pairs that ‖ν−ν*‖² and ‖ν−ν*‖² − max TV̂ order differently (the corollary's condition).
 
     Args:
         distances_squared: ‖ν−ν*‖² of n parameters (n,).
@@ -101,7 +101,7 @@ def teaching_monotonicity(
 ) -> float:
     """The share of sampled pairs (ν₁, ν₂) that violate teaching monotonicity on a task, in the learner's own view.
 
-    Samples lie between starts of the task and ν*, each pair judged on the same mini-batch.
+    Samples lie between starts of the task and ν*; both of a pair are judged on the same mini-batch.
 
     Args:
         task: the task.
@@ -141,15 +141,15 @@ def teaching_monotonicity(
 
 
 class Premises(NamedTuple):
-    """What the corollary assumes besides monotonicity, as sampled on a task.
+    """The corollary's premises besides monotonicity, estimated from samples on a task.
 
     Attributes:
-        loss_slope: L of the loss: how fast l changes with the example, at most.
+        loss_slope: L of the loss, the largest rate at which l changes with the example.
         norm_slope: L of the squared gradient norms.
-        radius: δ, the farthest that an example lies from the nearest of a mini-batch.
-        error: the ε that these allow, T(η²L_g + 4ηL_l)δ, in units of ‖ν⁰−ν*‖².
-        missed: what ε bounds, T(max_D TV̂ − max_Dᵗ TV̂), in the same units.
-        convexity_violations: share of examples with l(ν) − l(ν*) above ⟨ν−ν*, g⟩, by a hundredth of its mean at least;
+        radius: δ, the largest distance of an example from the nearest one in a mini-batch.
+        error: the resulting ε, T(η²L_g + 4ηL_l)δ, in units of ‖ν⁰−ν*‖².
+        missed: the quantity that ε bounds, T(max_D TV̂ − max_Dᵗ TV̂), in the same units.
+        convexity_violations: share of examples with l(ν) − l(ν*) above ⟨ν−ν*, g⟩ by at least a hundredth of its mean;
             the proof needs a convex loss.
     """
 
@@ -162,7 +162,7 @@ class Premises(NamedTuple):
 
 
 def lipschitz(values: PerExample, apart: Float[Array, "B B"]) -> Float[Array, ""]:
-    """The smallest Lipschitz constant that fits: the largest |fᵢ−fⱼ| / ‖xᵢ−xⱼ‖ over pairs that are apart.
+    """The smallest Lipschitz constant of the sample: the largest |fᵢ−fⱼ| / ‖xᵢ−xⱼ‖ over distinct pairs.
 
     Args:
         values: f of every example (B,).
@@ -176,7 +176,7 @@ def lipschitz(values: PerExample, apart: Float[Array, "B B"]) -> Float[Array, ""
 
 
 def covering_radius(apart: Float[Array, "n B"]) -> Float[Array, ""]:
-    """The density of a mini-batch: how far the remotest of n examples is from the nearest of the mini-batch.
+    """The density of a mini-batch: the largest distance of n examples from the nearest one in the mini-batch.
 
     Args:
         apart: the distances of n examples from those of the mini-batch (n, B).
@@ -188,7 +188,7 @@ def covering_radius(apart: Float[Array, "n B"]) -> Float[Array, ""]:
 
 
 def error_allowed(steps: int, lr: Scalar, loss_slope: Scalar, norm_slope: Scalar, radius: Scalar) -> Scalar:
-    """The corollary's ε: δ = ε/(TL(η²+4η)), with an L of its own for each of the two functions as in the proof.
+    """The corollary's ε, from δ = ε/(TL(η²+4η)), with a separate L for each of the two functions, as in the proof.
 
     Args:
         steps: number of steps T.
@@ -216,8 +216,8 @@ def corollary_premises(
 ) -> Premises:
     """Estimate the corollary's premises on a task, in the learner's own view, between its starts and ν*.
 
-    Every pool is a sample of examples, and its first ones are the mini-batch. So slopes, radius and error are lower
-    bounds: larger pools can only raise them. Rows of a pool are points; examples of other tasks are taken one-hot,
+    Every pool is a sample of examples; the first of them are the mini-batch. So slopes, radius and error are lower
+    bounds: larger pools can only raise them. Rows of a pool are points; examples of other tasks are treated as one-hot,
     √2 apart unless they are equal.
 
     Args:
@@ -268,7 +268,7 @@ def corollary_premises(
 
 
 def failing(premises: Premises, monotonicity: float) -> list[str]:
-    """The premises of the corollary that cannot be said to hold on a task.
+    """The premises of the corollary that do not hold on a task.
 
     Args:
         premises: the estimates.
@@ -293,7 +293,7 @@ def _world_with_target(task: Task, seed: int, what: str) -> World:
 
 
 def _keys(seed: int) -> Array:
-    """Keys for the starts, for how far each is on its way, and for the examples."""
+    """Keys for the starts, for the position of each sample between start and target, and for the examples."""
     return jax.random.split(jax.random.fold_in(_random.key(0), seed), 3)
 
 
@@ -318,10 +318,10 @@ def _gradients(task: Task, world: World, examples: Any, params: Params) -> Gradi
 def _judged(
     lr: float, batch_size: int, apart: Array, at_target: Array, losses: Array, squared_norms: Array, progress: Array
 ) -> tuple[Array, ...]:
-    """At one ν: both slopes, by how much the best of the mini-batch falls short, and where the loss is not convex."""
+    """At one ν: both slopes, how far the best of the mini-batch falls short, and where the loss is not convex."""
     volumes = volume.imitated(lr, squared_norms, losses, at_target)
     gains = losses - at_target
-    noticed = 0.01 * jnp.mean(jnp.abs(progress))  # less is nothing to the proof, and may be rounding
+    noticed = 0.01 * jnp.mean(jnp.abs(progress))  # less does not affect the proof, and may be rounding
     return (
         lipschitz(losses, apart),
         lipschitz(squared_norms, apart),

@@ -1,7 +1,7 @@
-"""PyTorch networks as learners: ``model`` puts one into the teaching loop, ``load`` puts what it learned back.
+"""PyTorch networks as learners: ``model`` makes one a learner's model, ``load`` copies the result back.
 
-The loop is compiled by JAX; in every step it calls PyTorch on the CPU for the answers of the network and for the
-gradients of the mini-batch. Losses, teachers and learners are the same as for any other model.
+JAX compiles the loop; in every step it calls PyTorch on the CPU for the outputs of the network and the gradients of the
+mini-batch. Losses, teachers and learners are the same as for any other model.
 """
 
 import copy
@@ -30,18 +30,18 @@ AT_ONCE = 2**26  # numbers of per-example gradients that PyTorch holds at a time
 
 
 def model(network: torch.nn.Module, loss: Loss, *, name: str | None = None, fresh: bool = True) -> Model:
-    """A PyTorch network as the learner's model.
+    """Make a learner's model from a PyTorch network.
 
-    The network is copied and stays as it is: parameters with ``requires_grad`` are taught, all others and the buffers
-    are fixed, dropout is off. It gets rows as the task has them, (B, d): put ``torch.nn.Unflatten`` in front where it
-    expects pictures. Build the model once: each call makes a new program.
+    The network is copied and does not change. Parameters with ``requires_grad`` are taught; all others and the buffers
+    are fixed, and dropout is off. It gets rows as the task has them, (B, d): put ``torch.nn.Unflatten`` in front if it
+    expects images. Build the model once: each call compiles a new program.
 
     Args:
         network: takes rows (B, d) and returns outputs (B, K).
         loss: the loss of the outputs.
         name: name of the model; the class of the network if None.
         fresh: draw new parameters for each seed with every layer's ``reset_parameters``; False starts all seeds from
-            the parameters that the network has.
+            the network's current parameters.
 
     Returns:
         The model. Its parameters are one vector, in the order of ``network.parameters()``.
@@ -62,7 +62,7 @@ def model(network: torch.nn.Module, loss: Loss, *, name: str | None = None, fres
 
     def start(key: PRNGKeyArray, init: Init, rows: Array, outputs: int) -> Array:
         if init.kind != OWN.kind:
-            raise InputError(f"network {name!r} draws its own start and takes no other: leave out init ({init.kind})")
+            raise InputError(f"network {name!r} draws its own start: leave out init ({init.kind})")
         _try_out(name, network, rows.shape[1:])
         if not fresh:
             return jnp.asarray(_vector(network).numpy())
@@ -88,21 +88,21 @@ def model(network: torch.nn.Module, loss: Loss, *, name: str | None = None, fres
 
 
 def load(network: torch.nn.Module, params: Params) -> None:
-    """Write what a learner learned into the network.
+    """Copy a learner's parameters into the network.
 
     Args:
         network: a network like the one that was taught; its parameters with ``requires_grad`` are overwritten.
         params: the learner's parameters, e.g. ``result.parameters["ital"][0]`` of the first seed.
 
     Raises:
-        InputError: if their number does not fit.
+        InputError: if their number does not match.
     """
     vector = torch.tensor(np.asarray(params))
     taught = _taught(network)
     expected = sum(parameter.numel() for parameter in taught.values())
     if vector.shape != (expected,):
         raise InputError(
-            f"params has shape {tuple(vector.shape)}, but the network has {expected} parameters to load: give those "
+            f"params has shape {tuple(vector.shape)}, but the network has {expected} parameters to load: pass those "
             "of one learner and one seed"
         )
     with torch.no_grad():
@@ -146,7 +146,7 @@ def _pulled_back(
 
 
 def _reset(network: torch.nn.Module, seed: torch.Tensor) -> torch.Tensor:
-    """Parameters as PyTorch draws them, the same for the same seed; the caller's random numbers stay as they are."""
+    """Parameters as PyTorch draws them, the same for the same seed; the caller's random state does not change."""
     drawn = copy.deepcopy(network)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(int(seed))
@@ -163,7 +163,7 @@ def _outputs(network: torch.nn.Module, row: tuple[int, ...]) -> int:
 
 
 def _try_out(name: str, network: torch.nn.Module, row: tuple[int, ...]) -> None:
-    """Refuses a network that cannot be applied to such rows, or whose gradients cannot be had example by example."""
+    """Raise InputError if the network cannot be applied to such rows, or has no per-example gradients."""
     vector = _vector(network)[None]
     x = torch.zeros(1, 2, *row, dtype=vector.dtype)
     try:
@@ -185,7 +185,7 @@ def _call(
         lead = np.shape(batched[0])[: np.ndim(batched[0]) - ranks[0]]
         tensors = []
         for array, rank in zip(batched, ranks, strict=True):
-            values = np.array(array)  # a copy: PyTorch takes no array that it may not write
+            values = np.array(array)  # a copy: PyTorch does not accept read-only arrays
             tensors.append(torch.from_numpy(values.reshape(-1, *values.shape[values.ndim - rank :])))
         result = function(*tensors) if vmap_method == "broadcast_all" else function(*(t[0] for t in tensors))
         return result.detach().numpy().astype(dtype).reshape(*lead, *shape)

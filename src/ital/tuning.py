@@ -1,7 +1,7 @@
-"""What a sweep over η and β says: each method at its best setting, who wins, and where awareness pays.
+"""Evaluate a sweep over η and β: each method at its best setting, the winner, and where awareness helps.
 
 Everything is read from the Dataset of a sweep, dimensions (method, lr, beta, seed, step). A setting is judged by its
-mean distance over seeds: ``distance_centred`` where it was recorded, else ``distance``.
+mean distance over seeds: ``distance_centred`` if it was recorded, else ``distance``.
 """
 
 import json
@@ -22,14 +22,14 @@ SHARE = 0.1
 
 @dataclass(frozen=True)
 class Setting:
-    """A method at one place of the grid, and its distance on each seed at a step.
+    """A method at one point of the grid, and its distance on each seed at a step.
 
     Attributes:
         method: name of the method.
         label: its name in a legend.
         lr: the step size η.
         beta: β, or None if the method has none.
-        edge: which of "η" and "β" lie at the end of their range: further out the method might do better.
+        edge: which of "η" and "β" lie at the end of their range; a wider range might contain a better value.
         distances: distance on each seed.
         share: mean distance as a share of the mean distance at the start.
     """
@@ -58,7 +58,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Verdict:
-    """One step of a sweep: every method at its own best setting, and the best naive and aware ones.
+    """One step of a sweep: every method at its own best setting, and the best naive and aware methods.
 
     Attributes:
         step: the step.
@@ -74,7 +74,7 @@ class Verdict:
 
     @property
     def closer(self) -> tuple[int, int] | None:
-        """On how many of the shared seeds the winner is closer than the next best; None if it is alone."""
+        """On how many of the shared seeds the winner is closer than the second best; None without a second."""
         if len(self.best) < 2:
             return None
         first, second = (setting.distances for setting in self.best[:2])
@@ -95,7 +95,7 @@ def metric_of(grid: "xr.Dataset") -> str:
 
 
 def without_beta(grid: "xr.Dataset") -> list[str]:
-    """Methods that have no β: the file repeats them along it.
+    """Methods that have no β; the file repeats their values along it.
 
     Args:
         grid: the grid of a sweep.
@@ -119,7 +119,7 @@ def naive_methods(grid: "xr.Dataset") -> list[str]:
 
 
 def aware_methods(grid: "xr.Dataset") -> list[str]:
-    """Methods with a β, without the controls that only borrow the length of the aware step.
+    """Methods with a β, without the controls, which only take steps as long as an aware one.
 
     Args:
         grid: the grid of a sweep.
@@ -131,7 +131,7 @@ def aware_methods(grid: "xr.Dataset") -> list[str]:
 
 
 def judged_steps(grid: "xr.Dataset") -> list[int]:
-    """Steps 500 and 1000 (or the nearest measured) where the sweep reaches them, and the last.
+    """Steps 500 and 1000 (or the nearest measured) if the sweep reaches them, and the last step.
 
     Args:
         grid: the grid of a sweep.
@@ -180,26 +180,26 @@ def diverged(grid: "xr.Dataset", step: int) -> "xr.DataArray":
         step: a measured step.
 
     Returns:
-        Truth values (method, lr, beta).
+        Booleans (method, lr, beta).
     """
     return mean_distances(grid, step) > mean_distances(grid, 0)
 
 
 def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
-    """The first measured step within a share of a seed's own start, the median over seeds.
+    """The first measured step at which the distance is within a share of the start's, as a median over seeds.
 
     Args:
         grid: the grid of a sweep.
         share: share of the distance at the start.
 
     Returns:
-        Steps (method, lr, beta): infinite where half of the seeds do not get there, NaN where none was run.
+        Steps (method, lr, beta): infinite if half of the seeds never get there, NaN if no seed was run.
     """
     values = grid[metric_of(grid)].transpose("learner", "lr", "beta", "seed", "step")
     reached = values <= share * values.isel(step=0)
     first = grid["step"].isel(step=reached.argmax("step")).where(reached.any("step"), np.inf)
     run = grid["computed"] == 1
-    ran = run.any("seed")  # a setting that did not, on any seed, has no median
+    ran = run.any("seed")  # a setting that was run on no seed has no median
     return first.drop_vars("step").where(run).where(ran, np.inf).quantile(0.5, "seed", method="higher").where(ran)
 
 
@@ -219,7 +219,7 @@ def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
     lrs, betas = grid["lr"].values, grid["beta"].values
     has_beta = method not in without_beta(grid)
     edge = ["η"] if i in (0, len(lrs) - 1) else []
-    # β = 0 is no end of a range: there awareness ends
+    # β = 0 is not the end of a range: awareness ends there
     edge += ["β"] if has_beta and j in (0, len(betas) - 1) and betas[j] != 0 else []
     cell = {"learner": method, "lr": lrs[i], "beta": betas[j]}
     lanes = distances(grid, step).sel(cell).dropna("seed")
@@ -235,7 +235,7 @@ def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
 
 
 def pays(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
-    """Where an aware method is closer than every naive one at its own best η.
+    """Where an aware method is closer than every naive method at its own best η.
 
     Args:
         grid: the grid of a sweep.
@@ -243,7 +243,7 @@ def pays(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
         step: a measured step.
 
     Returns:
-        Truth values (lr, beta), or None without a naive method.
+        Booleans (lr, beta), or None without a naive method.
     """
     naive = naive_methods(grid)
     if not naive:
@@ -261,7 +261,7 @@ def pays_at_same_lr(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray
         step: a measured step.
 
     Returns:
-        Truth values (lr, beta), or None without IMT.
+        Booleans (lr, beta), or None without IMT.
     """
     if "imt" not in grid["learner"].values:
         return None

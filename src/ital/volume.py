@@ -1,4 +1,4 @@
-"""Teaching volume: how far a naive step on an example would bring the learner toward a target."""
+"""Teaching volume: how much closer a naive step on an example would bring the learner to a target."""
 
 from ital._types import PerExample, Scalar
 
@@ -22,7 +22,7 @@ def exact(lr: Scalar, squared_norms: PerExample, progress: PerExample) -> PerExa
 def imitated(lr: Scalar, squared_norms: PerExample, losses: PerExample, target_losses: PerExample) -> PerExample:
     """Imitated teaching volume, eqs. (imit-teacher), (imit-teaching-volume): −η²‖gᵢ‖² + 2η(l(αᵢ,yᵢ) − l(α*ᵢ,yᵢ)).
 
-    Needs no parameters, only what the learner and the target answer; at most the exact volume for a convex loss.
+    It needs no parameters, only the outputs of learner and target. For a convex loss it is at most the exact volume.
 
     Args:
         lr: the step size η.

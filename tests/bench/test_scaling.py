@@ -146,5 +146,5 @@ def test_a_folder_is_for_scaling_alone(capsys, tmp_path):
     with pytest.raises(SystemExit) as stop:
         main(["bench", "--out", str(tmp_path / "out")])
     assert stop.value.code == 2
-    assert "--out is for --scaling" in capsys.readouterr().err
+    assert "--out needs --scaling" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()

@@ -158,7 +158,7 @@ def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_resumes(tmp_path, 
         status, _, err = patient(capsys, *command, "--scheduler", "tcp://127.0.0.1:18786")
         killer.join()
     assert status == 1
-    assert "the scheduler is gone; what is finished is kept, and the same command resumes" in err.splitlines()[-1]
+    assert "the scheduler is gone; finished work is kept, and the same command resumes it" in err.splitlines()[-1]
     with scheduler(tmp_path, 18787):
         status, _, err = patient(capsys, *command, "--scheduler", "tcp://127.0.0.1:18787")
     assert status == 0, err
@@ -197,10 +197,10 @@ FAULTY = ["run", "faulty", "--methods", "imt", "--seeds", "6", "--steps", "20"]
 def test_cells_that_fail_are_left_out_and_shown_and_the_rest_is_there(tmp_path, workers, capsys):
     status, out, err = ital(capsys, *FAULTY, "--workers", "2")
     assert status == 1
-    assert re.fullmatch(r"ital: 2 of 6 cells failed \(.+\); all others are computed and kept", err.splitlines()[-1])
+    assert re.fullmatch(r"ital: 2 of 6 cells failed \(.+\); all others are computed and stored", err.splitlines()[-1])
     assert "RuntimeError: no world of this number" in err
     assert "in faulty" in err  # the traceback of the worker
-    assert "3 workers ended while they computed this cell" in err
+    assert "3 workers died while computing this cell" in err
     again = "ital run faulty --steps=20 --seeds=1 --methods=imt --first-seed=3 --out=results"
     assert f"try it again with: {again}" in err
     assert "curves.png" in out
@@ -283,7 +283,7 @@ def test_a_large_sweep_is_shared_by_processes_unless_told_otherwise(monkeypatch)
         (["--workers", "-1"], "at least 1"),
         (["--workers", "2", "--scheduler", "tcp://127.0.0.1:1"], "choose one"),
         (["--scheduler", "nowhere"], "no Dask scheduler answers at nowhere"),
-        (["--resource", "GPU"], "say --workers or --scheduler too"),
+        (["--resource", "GPU"], "add --workers or --scheduler"),
         (["--seeds-per-cell", "0"], "at least 1"),
         (["--workers", "2", "--platform", "tpu"], "cpu or gpu"),
     ],

@@ -123,7 +123,10 @@ def test_a_read_only_disk(tmp_path):
     full = mounted("size=1m", f"mount -o remount,ro disk && {ITAL}; echo status $?; find disk -type f")
     assert full.stdout.split() == ["status", "2"], full.stderr
     place = "disk/out/regression/cooperative"
-    assert full.stderr == f"ital: cannot write to {place}: disk is read-only, or not yours: choose another folder\n"
+    assert (
+        full.stderr
+        == f"ital: cannot write to {place}: disk is read-only, or owned by someone else; choose another folder\n"
+    )
 
 
 def command(*arguments, cwd):
@@ -204,7 +207,7 @@ def test_damaged_results_and_cells_are_computed_again(tmp_path):
 def test_files_that_vanish_are_not_waited_for(tmp_path, monkeypatch):
     computed = []
     monkeypatch.setattr(experiments._engines, "compute_cell", lambda cell, folder, **options: computed.append(cell))
-    with pytest.raises(OSError, match="again and again"):
+    with pytest.raises(OSError, match="repeatedly missing"):
         run(tmp_path)
     assert not list(tmp_path.rglob("*.nc"))
     assert len(computed) == 4 * len(set(computed))

@@ -192,7 +192,7 @@ def test_augmented_images_are_the_image_moved_and_flipped():
     [
         ("imagenet", "unknown features 'imagenet'"),
         ("mnist", "ital data get mnist"),
-        ("tiny-imagenet", "Give the data with --data DIR"),
+        ("tiny-imagenet", "Name the folder with --data DIR"),
     ],
 )
 def test_a_build_without_data_says_where_to_get_it(name, message, tmp_path, monkeypatch):
@@ -235,9 +235,9 @@ def test_without_a_network_fetching_says_so(monkeypatch, tmp_path):
         raise OSError("no route to host")
 
     monkeypatch.setattr("sklearn.datasets.fetch_openml", unreachable)
-    with pytest.raises(ValueError, match=r"cannot fetch mnist .*no route to host.*--data DIR"):
+    with pytest.raises(ValueError, match=r"cannot download mnist .*no route to host.*--data DIR"):
         features.get_data("mnist", tmp_path)
-    with pytest.raises(ValueError, match="cannot be fetched"):
+    with pytest.raises(ValueError, match="cannot be downloaded"):
         features.get_data("tiny-imagenet", tmp_path)
     openml(30, 5, 20, monkeypatch, "mnist")
     with pytest.raises(ValueError, match="has shape"):

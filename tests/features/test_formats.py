@@ -53,8 +53,8 @@ def cut(file, to):
     ("damage", "message"),
     [
         (lambda f: (f / "train-images-idx3-ubyte").unlink(), "has no train-images-idx3-ubyte"),
-        (lambda f: cut(f / "train-images-idx3-ubyte", 500), "cut short: 500 bytes, expected 12816"),
-        (lambda f: cut(f / "train-images-idx3-ubyte", 10), "do not hold its header"),
+        (lambda f: cut(f / "train-images-idx3-ubyte", 500), "truncated: 500 bytes, expected 12816"),
+        (lambda f: cut(f / "train-images-idx3-ubyte", 10), "are too few for its header"),
         (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(b""), "not an idx file"),
         (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(b"PNG something"), "not an idx file"),
         (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(b"\x1f\x8b\x08broken"), "cannot read"),
@@ -105,14 +105,14 @@ def test_broken_tiny_imagenet_is_refused(tmp_path):
     data.write_tiny_imagenet(tmp_path)
     photos = _formats.tiny_imagenet(tmp_path)
     cut(photos.train[0], 50)
-    with pytest.raises(ValueError, match="cannot read the picture"):
+    with pytest.raises(ValueError, match="cannot read the image"):
         _formats.read_photo(photos.train[0], 16)
     annotations = tmp_path / "val/val_annotations.txt"
     annotations.write_text("v0.JPEG\tn9999\n")
     with pytest.raises(ValueError, match="line 1: expected a file and a known class"):
         _formats.tiny_imagenet(tmp_path)
     annotations.write_text("nowhere.JPEG\tn0010\n")
-    with pytest.raises(ValueError, match="is not there"):
+    with pytest.raises(ValueError, match="does not exist"):
         _formats.tiny_imagenet(tmp_path)
     annotations.unlink()
     with pytest.raises(ValueError, match="cannot read"):

@@ -42,7 +42,7 @@ def test_the_last_layer_is_the_nearest_class_mean():
     means = np.stack([view[labels == label].mean(axis=0) for label in range(3)])
     nearest = np.argmin(((view[:, None].astype(float) - means) ** 2).sum(axis=2), axis=1)
     assert features.accuracy(view, layer, nearest) == 1
-    with pytest.raises(ValueError, match="no picture of class 3"):
+    with pytest.raises(ValueError, match="no image of class 3"):
         _pixels.class_means(view, labels, 4)
 
 

@@ -54,7 +54,7 @@ def test_a_plot_goes_onto_axes_of_ones_own(result):
     result.plot(ax=left)
     assert left.get_ylabel() == "Distance to the target"
     result.plot(ax=[left, right])
-    with pytest.raises(InputError, match="2 metrics need as many axes, not 1"):
+    with pytest.raises(InputError, match="2 metrics need 2 axes, not 1"):
         result.plot(["loss", "distance"], ax=left)
 
 
@@ -105,7 +105,7 @@ def test_a_saved_result_is_read_again(result, tmp_path):
     assert again.summary().equals(result.summary())
     assert described(again.task) == described(result.task)
     assert again.task.world(0).learner is not None  # registered: it can be taught
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="exists already"):
         result.save(tmp_path / "kept")
     result.save(tmp_path / "kept", overwrite=True)
 
@@ -131,7 +131,7 @@ def test_the_files_of_the_runner_are_read(tmp_path):
 
 
 def test_what_holds_no_run_is_refused_in_a_line(tmp_path):
-    with pytest.raises(InputError, match=r"a folder with curves\.nc is needed"):
+    with pytest.raises(InputError, match=r"expected a folder with curves\.nc"):
         ital.load(tmp_path / "nowhere")
     (tmp_path / "curves.nc").write_bytes(b"CDF")
     with pytest.raises(InputError, match="run it again"):

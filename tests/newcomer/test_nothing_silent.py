@@ -48,8 +48,8 @@ def test_an_index_that_leaves_the_mini_batch_while_the_program_runs(index):
     with pytest.raises(InputError) as error:
         ital.teach(task(), Teacher("late", late, settings=index), ["imt", "ital"], eval_every=2, **SMALL)
     assert one_line(error) == (
-        "teacher 'late' chose an index outside of the mini-batch in steps 4 to 5 (method 'imt'): "
-        "it must choose one of 0 to 3"
+        "teacher 'late' chose an index outside the mini-batch in steps 4 to 5 (method 'imt'): "
+        "it must choose from 0 to 3"
     )
 
 
@@ -85,7 +85,7 @@ def test_a_start_that_the_model_would_ignore_is_refused():
     assert str(own.init) == "own"
     with pytest.raises(InputError) as error:
         ital.teach(own, learner="imt", init="normal:0.1", **SMALL)
-    assert one_line(error) == "model 'own' draws its own start and takes no other: leave out init (normal)"
+    assert one_line(error) == "model 'own' draws its own start: leave out init (normal)"
     with pytest.raises(InputError, match="draws its own start"):
         ital.teach(of_pool(pool(learner_target=None), model=network(), init="uniform"), learner="imt", **SMALL)
     assert ital.teach(own, learner="imt", **SMALL).curves.attrs["init"] == "own"
@@ -121,8 +121,8 @@ WHOSE = r"a learner's update \(.*\)"
 UPDATES = [
     (lambda x, s, p, m: (p, m), (), "must return ital.learners.Update.*, not a plain tuple"),
     (lambda x, s, p, m: None, (), "must return ital.learners.Update.*, not NoneType"),
-    (lambda x, s, p, m: Update(p[0]), (), "must return parameters of the shape that it was given"),
-    (lambda x, s, p, m: Update(p), 0.0, r"memory of the form that init made: \(\), expected float32\[\]"),
+    (lambda x, s, p, m: Update(p[0]), (), "must return parameters of the same shape as it was given"),
+    (lambda x, s, p, m: Update(p), 0.0, r"memory of the same form as init: \(\), expected float32\[\]"),
     (lambda x, s, p, m: Update(p, jnp.zeros(3)), jnp.zeros(2), r"float32\[3\], expected float32\[2\]"),
     (lambda x, s, p, m: Update(p, 0), 0.0, r"int32\[\], expected float32\[\]"),
     (lambda x, s, p, m: Update(p, signals={"pace": jnp.zeros(3)}), (), r"signal 'pace' must be one number.*\(3,\)"),

@@ -140,7 +140,7 @@ def test_what_is_inferred_is_printed_once_unless_quiet(capsys):
     from_arrays(X, y=CLASSES, name="mine", l2=2.0)
     err = capsys.readouterr().err
     assert err == (
-        "mine: classification, 3 classes (0, 1, 2); 45 rows to teach with, 15 to test; columns standardised; "
+        "mine: classification, 3 classes (0, 1, 2); 45 rows for teaching, 15 for testing; columns standardised; "
         "targets fitted by LogisticRegression(C=0.5)\n"
     )
     made(X, y=CLASSES)
@@ -212,7 +212,7 @@ def test_one_view_is_shared():
     [
         ((scipy.sparse.csr_matrix(X),), {"y": CLASSES}, r"^x_teacher is sparse.*toarray"),
         ((X, CLASSES), {}, r"^y is missing: .*from_arrays\(x, y=y\)"),
-        ((X[:, 0],), {"y": CLASSES}, r"^x_teacher must be a table .* not of shape \(60,\)"),
+        ((X[:, 0],), {"y": CLASSES}, r"^x_teacher must be a table .* not shape \(60,\)"),
         ((X, Z[:50], CLASSES), {}, "^x_learner has 50 rows, but y has 60 labels"),
         ((pd.DataFrame({"a": X[:, 0], "city": ["Rome"] * 60}),), {"y": CLASSES}, "^x_teacher: column 'city' holds"),
         ((np.where(X > 2, np.nan, X),), {"y": CLASSES}, "^x_teacher: column . has missing"),
@@ -246,7 +246,7 @@ def test_one_view_is_shared():
             {"y": CLASSES, "teacher_target": LogisticRegression().fit(X, CLASSES + 1)},
             r"^teacher_target knows the classes",
         ),
-        ((X,), {"y": CLASSES, "model": lambda loss: loss}, "^model must be a function that makes"),
+        ((X,), {"y": CLASSES, "model": lambda loss: loss}, "^model must be a function from a loss"),
         ((X,), {"y": CLASSES, "model": linear, "learner_target": Ridge()}, "^learner_target .* leave it out"),
     ],
 )
@@ -311,7 +311,7 @@ def test_parquet_without_pyarrow_is_a_hint(here, monkeypatch):
     ("command", "message"),
     [
         ([], "argument TASK is missing: .* --data FILE"),
-        (["flowers", "--data", "flowers.csv"], "either TASK or --data says what to teach"),
+        (["flowers", "--data", "flowers.csv"], "TASK and --data exclude each other"),
         (["--data", "flowers.csv"], "label is missing: .* sl, sw, pl, pw, species"),
         (["--data", "flowers.csv", "--label", "specie"], "has no column 'specie': did you mean 'species'"),
         (
@@ -319,8 +319,8 @@ def test_parquet_without_pyarrow_is_a_hint(here, monkeypatch):
             "'species' holds the labels",
         ),
         (["--data", "none.csv", "--label", "y"], "none.csv: there is no such file"),
-        (["--data", "flowers.txt", "--label", "y"], "ends in .csv or .parquet"),
-        (["regression", "--label", "y"], "--label is about a table"),
+        (["--data", "flowers.txt", "--label", "y"], "must end in .csv or .parquet"),
+        (["regression", "--label", "y"], "--label describes a table"),
         (["--data", "flowers.csv", "--label", "species", "--teacher", "boltzmann"], "boltzmann:RHO"),
     ],
 )

@@ -258,7 +258,7 @@ def test_discount_one_is_fine_where_everybody_dies():
 
 
 def test_a_tolerance_that_is_not_reached_is_refused():
-    with pytest.raises(ValueError, match="did not come to tolerance 1e-06 in 10000 sweeps"):
+    with pytest.raises(ValueError, match="did not reach tolerance 1e-06 in 10000 sweeps"):
         tasks.irl(np.eye(2), discount=0.99999, death=0.0).world(0)
 
 

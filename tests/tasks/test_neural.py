@@ -116,10 +116,10 @@ def test_pictures_of_other_rows_are_refused(tmp_path):
     file = tmp_path / "mnist-pixels.npz"
     loaded = features.load(file)
     features.save(loaded._replace(labels=loaded.labels[::-1]), file)
-    with pytest.raises(ValueError, match="hold other rows: build both"):
+    with pytest.raises(ValueError, match="hold different rows: build both"):
         tasks.make("mnist-mlp")
     file.unlink()
-    with pytest.raises(ValueError, match="other rows"):  # the small features with the shipped pictures
+    with pytest.raises(ValueError, match="different rows"):  # the small features with the shipped pictures
         tasks.make("mnist-mlp")
 
 

@@ -1,4 +1,4 @@
-"""The command line. Nothing heavy is imported before a command needs it, so that ``ital --help`` is quick."""
+"""The command line. Heavy modules are imported only when a command needs them, so that ``ital --help`` is quick."""
 
 import signal
 import sys
@@ -34,10 +34,10 @@ for family in (_list, _run, _plot, _reproduce, _simplify, _features, study, _ben
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line, and exit: status 2 and one line for bad input, 1 for files, 130 after Ctrl-C.
+    """Run the command line and exit: status 2 and one line for bad input, 1 for file errors, 130 after Ctrl-C.
 
     Args:
-        arguments: What follows ``ital``; None: the arguments of the process.
+        arguments: The words after ``ital``; None: the arguments of the process.
 
     Raises:
         SystemExit: Always, with the status.
@@ -58,21 +58,21 @@ def main(arguments: list[str] | None = None) -> None:
     except OSError as error:
         _fail(f"{error.filename or 'file'}: {error.strerror or error}", 1)
     except Exception as error:
-        # Typer's own errors differ in class between its versions, but all know their message and their status.
+        # The class of Typer's own errors differs between its versions, but all have a message and a status.
         if type(error).__name__ == "Abort":  # Ctrl-C in some versions of Typer; others return 130
             status = 130
         elif hasattr(error, "format_message"):
             _fail(error.format_message(), 2)
         else:
             raise
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # all is written: nothing is left to interrupt
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything is written: there is nothing left to interrupt
     if status == 130:
-        _fail("interrupted; what is finished is kept, and the same command resumes", 130)
+        _fail("interrupted; finished work is kept, and the same command resumes it", 130)
     sys.exit(status if isinstance(status, int) else 0)
 
 
 def _fail(message: str, status: int) -> NoReturn:
-    """One line on standard error, then out; without a message, help has been printed already."""
+    """Print one line on standard error and exit; without a message, help has been printed already."""
     if message:
         print(f"ital: {' '.join(message.split())}", file=sys.stderr)
     sys.exit(status)

@@ -11,27 +11,27 @@ from ital.errors import InputError
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Add the command."""
     app.command(epilog="Example: ital bench --json > bench.json")(bench)
 
 
 def bench(
-    lanes: Annotated[int, typer.Option(help="Lanes (8 methods each seed) to run side by side.")] = 160,
-    steps: Annotated[int, typer.Option(help="Teaching steps of each lane.")] = 2000,
+    lanes: Annotated[int, typer.Option(help="Number of lanes to run in parallel (8 methods per seed).")] = 160,
+    steps: Annotated[int, typer.Option(help="Teaching steps per lane.")] = 2000,
     test_rows: Annotated[int, typer.Option(help="Test rows of the 200-class pool.")] = 10_000,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     scaling: Annotated[
         bool,
-        typer.Option("--scaling", help="Instead: speed against lanes, rows and processes; memory; and what bounds it."),
+        typer.Option("--scaling", help="Instead, measure how speed and memory scale with lanes, rows and processes."),
     ] = False,
     out: Annotated[
         Path | None, typer.Option(help="With --scaling: folder for scaling.json and its figure (default: none).")
     ] = None,
     platform: PLATFORM = None,
 ) -> None:
-    """Speed of this machine: ital against a plain NumPy loop and against its own floor."""
+    """Measure the speed of this machine: ital against a plain NumPy loop and against its own floor."""
     if out is not None and not scaling:
-        raise InputError("--out is for --scaling: without it there are no files to write")
+        raise InputError("--out needs --scaling: without it there are no files to write")
     set_up_jax(platform, cache=False)
     if scaling:
         from ital.bench import scaling as growth

@@ -14,28 +14,30 @@ FILES = ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "tiny-imagenet-vgg
 
 
 def register(app: typer.Typer) -> None:
-    """Adds both groups of commands."""
+    """Add both command groups."""
     features = typer.Typer(
-        help="Feature files of the image and equation tasks: build and check them.", no_args_is_help=True
+        help="Build and check the feature files of the image and equation tasks.", no_args_is_help=True
     )
     features.command(epilog="Example: ital features build mnist --data ~/mnist --out mnist.npz")(build)
     features.command(epilog="Example: ital features check mnist")(check)
     app.add_typer(features, name="features")
-    data = typer.Typer(help="Data sets to build feature files from.", no_args_is_help=True)
+    data = typer.Typer(help="Download data sets to build feature files from.", no_args_is_help=True)
     data.command(epilog="Example: ital data get mnist")(get)
     app.add_typer(data, name="data")
 
 
 def build(
     name: Annotated[str, typer.Argument(help=f"{', '.join(FILES)} or equation.", show_default=False)],
-    data: Annotated[Path | None, typer.Option(help="Folder of the data (default: where ital data get put it).")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="Folder with the data (default: where ital data get puts it).")
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="File to write (default: in the user's data folder, where tasks find it).")
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
     positives: Annotated[
         str | None,
-        typer.Option(help="For equation: which later states count as better, consecutive (the default) or any."),
+        typer.Option(help="For equation: which later states count as better: consecutive (the default) or any."),
     ] = None,
     device: PLATFORM = None,
 ) -> None:
@@ -61,10 +63,10 @@ def build(
 
 def check(
     name: Annotated[
-        str | None, typer.Argument(help="A feature file, or its name (default: all that come with ital).")
+        str | None, typer.Argument(help="A feature file, or its name (default: all shipped with ital).")
     ] = None,
 ) -> None:
-    """Evaluate the last layers again on the rows that a feature file holds, and compare with its data card."""
+    """Evaluate the last layers again on the rows of a feature file, and compare with its data card."""
     from ital import features
 
     for file in ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "equation") if name is None else (name,):
@@ -76,7 +78,7 @@ def get(
     name: Annotated[str, typer.Argument(help="mnist or cifar10.", show_default=False)],
     out: Annotated[Path | None, typer.Option(help="Folder (default: in the user's data folder).")] = None,
 ) -> None:
-    """Download a data set through scikit-learn, into the files in which it is usually passed around."""
+    """Download a data set through scikit-learn, and write it in its usual file format."""
     from ital import features
 
     for file in features.get_data(name, out):

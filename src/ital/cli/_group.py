@@ -1,4 +1,4 @@
-"""Commands of other packages beside those of ital: entry points of the group ``ital.commands``."""
+"""Commands from other packages: entry points of the group ``ital.commands``."""
 
 import functools
 import re
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 HEADING = "Commands of other packages"
-COMPLETION = ("install_completion", "show_completion")  # options of a whole program, not of one of its commands
+COMPLETION = ("install_completion", "show_completion")  # options of the whole program, not of a command
 
 
 class CommandGroup(TyperGroup):
-    """The commands of ital, then those of other packages, which are imported only when they are called."""
+    """The commands of ital, then those of other packages, which are imported only when called."""
 
     @functools.cached_property
     def plugins(self) -> "dict[str, EntryPoint]":
-        """What other packages declare; the names of ital's own commands are taken."""
+        """Commands that other packages declare; ital's own names take precedence."""
         entries = _plugins.entries("ital.commands")
         return {name: entry for name, entry in entries.items() if name not in self.commands}
 
@@ -31,7 +31,7 @@ class CommandGroup(TyperGroup):
         return [*self.commands, *self.plugins]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """A command of ital; of another package, what help shows of it."""
+        """A command of ital, or a stand-in with the help line of another package's command."""
         if cmd_name in self.commands or cmd_name not in self.plugins:
             return self.commands.get(cmd_name)
         return TyperCommand(cmd_name, help=_summary(self.plugins[cmd_name]), rich_help_panel=HEADING)
@@ -45,7 +45,7 @@ class CommandGroup(TyperGroup):
 
 
 def _summary(entry: "EntryPoint") -> str:
-    """One line about a package's command, read without importing the package: the package's own summary."""
+    """The help line of a package's command: the package's summary, read without importing it."""
     metadata = (entry.dist and entry.dist.read_text("METADATA")) or ""
     summary = re.search(r"^Summary: *(\S.*)$", metadata, re.MULTILINE)
     return summary[1] if summary else f"Declared as {entry.value}."
@@ -61,6 +61,6 @@ def _load(entry: "EntryPoint") -> Any:
         command = typer.main.get_command(plugin)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"command {entry.name!r} of another package ({entry.value}) is broken: {reason}") from error
+        raise InputError(f"command {entry.name!r} from another package ({entry.value}) is broken: {reason}") from error
     command.params = [parameter for parameter in command.params if parameter.name not in COMPLETION]
     return command

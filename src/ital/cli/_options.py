@@ -1,4 +1,4 @@
-"""Options that several commands share, each declared once, and how their values are read."""
+"""Options that several commands share, and functions that parse their values."""
 
 import functools
 import itertools
@@ -15,58 +15,64 @@ from ital.errors import InputError
 TASK_OR_TABLE = Annotated[
     str | None,
     typer.Argument(
-        metavar="TASK", help="The task, e.g. regression (ital list shows all); none with --data.", show_default=False
+        metavar="TASK",
+        help="The task, e.g. regression (ital list shows all); leave it out with --data.",
+        show_default=False,
     ),
 ]
-DATA = Annotated[Path | None, typer.Option(help="A table of your own instead of a TASK: a CSV or Parquet file.")]
-LABEL = Annotated[str | None, typer.Option(help="The table's column of labels.")]
+DATA = Annotated[Path | None, typer.Option(help="Your own table instead of a TASK: a CSV or Parquet file.")]
+LABEL = Annotated[str | None, typer.Option(help="The table column with the labels.")]
 TEACHER_COLUMNS = Annotated[
-    str | None, typer.Option(help="Columns that the teacher sees, separated by commas (default: all but the labels).")
+    str | None, typer.Option(help="Columns that the teacher sees, comma-separated (default: all but the labels).")
 ]
 LEARNER_COLUMNS = Annotated[
-    str | None, typer.Option(help="Columns that the learner sees, separated by commas (default: all but the labels).")
+    str | None, typer.Option(help="Columns that the learner sees, comma-separated (default: all but the labels).")
 ]
 KIND = Annotated[
-    str | None, typer.Option(help="What the labels are: classification or regression (default: inferred and said).")
+    str | None, typer.Option(help="Kind of labels: classification or regression (default: inferred and printed).")
 ]
-TEACHER = Annotated[str, typer.Option(help="Who chooses the examples.")]
-SEEDS = Annotated[int, typer.Option(help="How many seeds.")]
-FIRST_SEED = Annotated[int, typer.Option(help="The first of them.")]
+TEACHER = Annotated[str, typer.Option(help="The teacher, which chooses the examples.")]
+SEEDS = Annotated[int, typer.Option(help="Number of seeds.")]
+FIRST_SEED = Annotated[int, typer.Option(help="The first seed.")]
 STEPS = Annotated[int, typer.Option(help="Teaching steps.")]
 BATCH_SIZE = Annotated[int, typer.Option(help="Examples in a mini-batch.")]
-INIT = Annotated[str | None, typer.Option(help="Where learners start: uniform or normal:0.1 (default: the task's).")]
+INIT = Annotated[str | None, typer.Option(help="Start of the learners: uniform or normal:0.1 (default: the task's).")]
 LABEL_NOISE = Annotated[float, typer.Option(help="Probability that a label of the pool is replaced.")]
 MAP = Annotated[
-    Path | None, typer.Option(help="Rewards of the grid, for task irl: a text or CSV file with a line per row.")
+    Path | None, typer.Option(help="For task irl: rewards of the grid, a text or CSV file with one line per row.")
 ]
 TEACHER_LOSS = Annotated[
     str | None,
     typer.Option(
-        help="The loss of its target that the teacher assumes, for equation tasks: own (the default) or zero."
+        help="For equation tasks: the loss that the teacher assumes for its target, own (the default) or zero."
     ),
 ]
 EQUATIONS = Annotated[
-    int | None, typer.Option(help="Equations in an exam, for equation tasks (default: 30).", show_default=False)
+    int | None,
+    typer.Option(help="For equation tasks: number of equations in an exam (default: 30).", show_default=False),
 ]
 EVAL_EVERY = Annotated[int | None, typer.Option(help="Steps between measurements (default: the task's, mostly 10).")]
-STEP = Annotated[str, typer.Option(help="How far learners go: rate (the paper), length:L, length:L:decay, or safe.")]
+STEP = Annotated[
+    str,
+    typer.Option(help="How much of a proposed update is applied: rate (the paper), length:L, length:L:decay, or safe."),
+]
 PLATFORM = Annotated[str | None, typer.Option(help="Where to compute: cpu or gpu (default: a GPU if there is one).")]
-DEVICES = Annotated[str, typer.Option(help="How many local devices share the seeds: a number, or all.")]
-OVERWRITE = Annotated[bool, typer.Option("--overwrite", help="Replace a result of other settings.")]
+DEVICES = Annotated[str, typer.Option(help="Number of local devices that share the seeds, or all.")]
+OVERWRITE = Annotated[bool, typer.Option("--overwrite", help="Replace a result that has other settings.")]
 WORKERS = Annotated[
-    int | None, typer.Option(help="Number of local worker processes (extra: cluster); 0: none, compute in this one.")
+    int | None, typer.Option(help="Number of local worker processes (extra: cluster); 0: compute in this process.")
 ]
 SCHEDULER = Annotated[
     str | None, typer.Option(help="Compute on the workers of this Dask scheduler, e.g. tcp://host:8786.")
 ]
 RESOURCE = Annotated[
-    str | None, typer.Option(help="Only on workers that declare this resource, e.g. GPU: one unit of it per cell.")
+    str | None, typer.Option(help="Use only workers that declare this resource, e.g. GPU; a cell takes one unit.")
 ]
-SEEDS_PER_CELL = Annotated[int | None, typer.Option(help="Seeds computed together (default: all; with workers one).")]
+SEEDS_PER_CELL = Annotated[int | None, typer.Option(help="Seeds computed together (default: all; with workers, one).")]
 MLFLOW = Annotated[
     str | None, typer.Option(help="Also log every method to this MLflow store, e.g. ./mlruns (extra: mlflow).")
 ]
-CSV = Annotated[bool, typer.Option("--csv", help="Also write every measured value as a table, one in a row.")]
+CSV = Annotated[bool, typer.Option("--csv", help="Also write every measured value to a CSV table, one value per row.")]
 OUT = Annotated[Path, typer.Option(help="Folder for the results.")]
 
 
@@ -78,11 +84,13 @@ def task_settings(
     learner_columns: str | None,
     kind: str | None,
 ) -> dict[str, Any]:
-    """The settings that say what is taught: a registered task, or a table that goes by its file's stem."""
+    """The settings that define the task: a registered task, or a table, which is named after its file."""
     if task is None and data is None:
-        raise InputError("argument TASK is missing: name a task (ital list shows all), or --data FILE --label COLUMN")
+        raise InputError(
+            "argument TASK is missing: name a task (ital list shows all), or use --data FILE --label COLUMN"
+        )
     if task is not None and data is not None:
-        raise InputError(f"either TASK or --data says what to teach: leave out {task!r}, or --data")
+        raise InputError(f"TASK and --data exclude each other: leave out {task!r}, or --data")
     return {
         "task": task if data is None else data.stem,
         "data": None if data is None else str(data),
@@ -94,15 +102,15 @@ def task_settings(
 
 
 def split(name: str, text: str) -> tuple[str, ...]:
-    """What is written between commas; refuses a gap."""
+    """The comma-separated items; raises InputError for an empty one."""
     parts = tuple(part.strip() for part in text.split(","))
     if not all(parts):
-        raise InputError(f"{name}: {text!r} has nothing before, after or between its commas; write them like a,b,c")
+        raise InputError(f"{name}: {text!r} has an empty item; write a list like a,b,c")
     return parts
 
 
 def check_values(arguments: Sequence[str]) -> None:
-    """Refuses an option with an empty value: it would stand for a default that nobody asked for."""
+    """Raise InputError for an option with an empty value: it would silently mean the default."""
     for before, argument in itertools.pairwise(["", *arguments]):
         option = before if argument == "" else argument.removesuffix("=")
         if option.startswith("--") and (argument == "" or option != argument):
@@ -110,7 +118,7 @@ def check_values(arguments: Sequence[str]) -> None:
 
 
 def parse_beta(text: str | None) -> float | str | None:
-    """β as typed: ``auto``, a finite number, or nothing for the task's."""
+    """β as typed: ``auto``, a finite number, or None for the task's."""
     if text is None or text == "auto":
         return text
     try:
@@ -123,7 +131,7 @@ def parse_beta(text: str | None) -> float | str | None:
 
 
 def parse_devices(text: str) -> int | str:
-    """How many devices, as typed: a whole number, or ``all``."""
+    """The number of devices as typed: a whole number, or ``all``."""
     if text == "all":
         return text
     try:
@@ -133,7 +141,7 @@ def parse_devices(text: str) -> int | str:
 
 
 def parse_numbers(name: str, text: str) -> list[float]:
-    """Finite numbers, separated by commas."""
+    """The comma-separated text as finite numbers."""
     parts = split(name, text)
     try:
         numbers = [float(part) for part in parts]
@@ -145,5 +153,5 @@ def parse_numbers(name: str, text: str) -> list[float]:
 
 
 def say_once() -> Callable[[str], None]:
-    """Prints lines on standard error, none of them twice: many computations of one command say the same."""
+    """A function that prints a line on standard error, but never the same line twice."""
     return functools.cache(lambda line: print(line, file=sys.stderr))

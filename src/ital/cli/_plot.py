@@ -14,18 +14,18 @@ FOLDERS = typer.Argument(
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Add the command."""
     app.command(epilog="Example: ital plot results/regression/cooperative results/regression/random")(plot)
 
 
 def plot(
     folders: Annotated[list[Path], FOLDERS],
     metrics: Annotated[
-        str | None, typer.Option(help="Metrics to show, separated by commas (default: the task's panels).")
+        str | None, typer.Option(help="Metrics to show, comma-separated (default: the task's panels).")
     ] = None,
-    methods: Annotated[str | None, typer.Option(help="Methods to show, separated by commas (default: all).")] = None,
+    methods: Annotated[str | None, typer.Option(help="Methods to show, comma-separated (default: all).")] = None,
     against: Annotated[
-        str | None, typer.Option(help="Method that the others are compared with (default: imt, or the first).")
+        str | None, typer.Option(help="Method to compare the others with (default: imt, or the first).")
     ] = None,
     out: Annotated[
         Path | None,
@@ -35,7 +35,7 @@ def plot(
         ),
     ] = None,
 ) -> None:
-    """Draw stored results again, several runs in one figure, and print paired differences with their intervals."""
+    """Redraw stored results, several runs in one figure, and print paired differences with their intervals."""
     set_up_jax("cpu")
     from ital import experiments
 

@@ -11,7 +11,7 @@ from ital.cli._options import EQUATIONS, PLATFORM, say_once
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Add the command."""
     app.command(epilog="Example: ital reproduce --quick")(reproduce)
 
 
@@ -20,28 +20,31 @@ def reproduce(
         list[str] | None, typer.Argument(metavar="TASK", help="Registered tasks (default: those of the paper).")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Few seeds and steps: a few minutes on two cores, and every figure says so.")
+        bool,
+        typer.Option(
+            "--quick", help="Few seeds and steps: a few minutes on two cores; every figure is marked as quick."
+        ),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for the results (default: results; with --quick results/quick).")
+        Path | None, typer.Option(help="Folder for the results (default: results; with --quick, results/quick).")
     ] = None,
     report_only: Annotated[
-        bool, typer.Option("--report-only", help="Compute nothing: make the report of what is there.")
+        bool, typer.Option("--report-only", help="Compute nothing: write the report from the results that exist.")
     ] = False,
     workers: Annotated[
         int | None,
-        typer.Option(help="Worker processes that share the tasks (default: one per core); 0: compute in this one."),
+        typer.Option(help="Number of local worker processes (default: one per core); 0: compute in this process."),
     ] = None,
     equations: EQUATIONS = None,
     platform: PLATFORM = None,
 ) -> None:
-    """Every figure and table of the paper, and a report on what holds of its claims. Interrupted work resumes.
+    """Reproduce every figure and table of the paper, and report which claims hold. Interrupted work resumes.
 
-    All tasks with cooperative and adversarial teachers, from both starts, 20 seeds; the report is OUT/index.html.
-    It exists as soon as the first task is done, and fills up from then on.
+    Runs all tasks with cooperative and adversarial teachers, from both starts, on 20 seeds. The report is
+    OUT/index.html; it appears when the first task is done and grows with each further task.
     """
     if workers != 0:
-        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # a GPU is the workers'
+        os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # leaves the GPU's memory to the workers
     set_up_jax(platform)
     from ital import reproduce as paper
 

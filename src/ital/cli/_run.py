@@ -14,7 +14,7 @@ from ital.errors import Incomplete, InputError
 
 
 def register(app: typer.Typer) -> None:
-    """Adds both commands."""
+    """Add both commands."""
     app.command(epilog="Example: ital run regression --teacher adversarial --methods imt,ital --seeds 10")(run)
     grid = "--lr 0.001,0.01,0.1 --beta 0,500,5000"
     app.command(epilog=f"Example: ital sweep regression {grid} --methods imt,ital --seeds 5")(sweep)
@@ -29,18 +29,20 @@ def run(
     kind: options.KIND = None,
     teacher: options.TEACHER = "cooperative",
     methods: Annotated[
-        str | None, typer.Option(help="Learners, separated by commas (default: the eight of the paper).")
+        str | None, typer.Option(help="Learners, comma-separated (default: the eight of the paper).")
     ] = None,
     seeds: options.SEEDS = 20,
     first_seed: options.FIRST_SEED = 0,
     steps: options.STEPS = 2000,
     beta: Annotated[
         str | None,
-        typer.Option(help="How rational aware learners think the teacher: auto or a number (default: the task's)."),
+        typer.Option(
+            help="β, how rational aware learners think the teacher is: auto or a number (default: the task's)."
+        ),
     ] = None,
     beta_decay: Annotated[
         float | None,
-        typer.Option(help="Share that β loses per step (default: the task's where β is the task's, else 0)."),
+        typer.Option(help="Share that β loses per step (default: the task's if β is the task's, else 0)."),
     ] = None,
     lr: Annotated[float, typer.Option(help="The learner's step size.")] = 1e-3,
     batch_size: options.BATCH_SIZE = 20,
@@ -54,7 +56,7 @@ def run(
     platform: options.PLATFORM = None,
     devices: options.DEVICES = "1",
     animate: Annotated[
-        bool, typer.Option("--animate", help="Also draw what is learned as it changes, where a task can be drawn.")
+        bool, typer.Option("--animate", help="Also write an animation of what is learned, if the task can be drawn.")
     ] = False,
     csv: options.CSV = False,
     overwrite: options.OVERWRITE = False,
@@ -65,9 +67,9 @@ def run(
     mlflow: options.MLFLOW = None,
     out: options.OUT = Path("results"),
 ) -> None:
-    """Teach on one task: curves, a summary table and figures in OUT/TASK/TEACHER/. Interrupted runs resume.
+    """Teach on one task; write curves, a summary table and figures to OUT/TASK/TEACHER/. Interrupted runs resume.
 
-    A table of your own (--data FILE --label COLUMN) is a task by the name of its file.
+    Your own table (--data FILE --label COLUMN) becomes a task named after its file.
     """
     taught = options.task_settings(task, data, label, teacher_columns, learner_columns, kind)
     engine = engine_of(workers, scheduler, resource, platform)
@@ -89,10 +91,12 @@ def run(
 
 
 def sweep(
-    lr: Annotated[str, typer.Option(help="Step sizes, separated by commas.", show_default=False)],
+    lr: Annotated[str, typer.Option(help="Step sizes, comma-separated.", show_default=False)],
     beta: Annotated[
         str,
-        typer.Option(help="How rational aware learners think the teacher: numbers, as they stand.", show_default=False),
+        typer.Option(
+            help="Values of β, comma-separated: how rational aware learners think the teacher is.", show_default=False
+        ),
     ],
     task: options.TASK_OR_TABLE = None,
     data: options.DATA = None,
@@ -101,7 +105,7 @@ def sweep(
     learner_columns: options.LEARNER_COLUMNS = None,
     kind: options.KIND = None,
     teacher: options.TEACHER = "cooperative",
-    methods: Annotated[str, typer.Option(help="Learners, separated by commas.")] = "batch,sgd,imt,ital",
+    methods: Annotated[str, typer.Option(help="Learners, comma-separated.")] = "batch,sgd,imt,ital",
     seeds: options.SEEDS = 20,
     first_seed: options.FIRST_SEED = 0,
     steps: options.STEPS = 2000,
@@ -126,9 +130,10 @@ def sweep(
     mlflow: options.MLFLOW = None,
     out: options.OUT = Path("results"),
 ) -> None:
-    """Every method with every η and β: who is best when all are tuned? Maps and sweep.nc in OUT/TASK/TEACHER/.
+    """Run every method with every η and β: which is best when all are tuned? Writes maps and sweep.nc.
 
-    The whole grid is one compiled program. Methods without β are computed once per η. Interrupted sweeps resume.
+    The files are in OUT/TASK/TEACHER/. The whole grid is one compiled program. Methods without β are computed once
+    per η. Interrupted sweeps resume.
     """
     taught = options.task_settings(task, data, label, teacher_columns, learner_columns, kind)
     lrs, betas = parse_numbers("lr", lr), parse_numbers("beta", beta)
@@ -152,13 +157,13 @@ def sweep(
 def engine_of(
     workers: int | None, scheduler: str | None, resource: str | None, platform: str | None, **size: int
 ) -> Any:
-    """The engine that the options name, after JAX is set up for it; ``size`` as in ``experiments.engine_for``."""
+    """The engine that the options ask for, after setting up JAX for it; ``size`` as in ``experiments.engine_for``."""
     if workers and scheduler is not None:
-        raise InputError("--workers starts a cluster, --scheduler joins one: choose one of them")
+        raise InputError("--workers starts a cluster and --scheduler joins one: choose one of them")
     on_cluster = bool(workers) or scheduler is not None
     if resource is not None and not on_cluster:
-        raise InputError("--resource is for workers: say --workers or --scheduler too")
-    set_up_jax("cpu" if on_cluster else platform)  # the platform is for the workers: a GPU is theirs
+        raise InputError("--resource needs workers: add --workers or --scheduler")
+    set_up_jax("cpu" if on_cluster else platform)  # --platform is for the workers: this process leaves the GPU to them
     from ital import experiments
 
     return experiments.engine_for(workers=workers, scheduler=scheduler, resource=resource, platform=platform, **size)
@@ -166,7 +171,7 @@ def engine_of(
 
 @contextlib.contextmanager
 def shown(show: Callable[[Any], None]) -> Iterator[Callable[[str], None]]:
-    """Yields where lines go; if cells fail, shows what there is without them."""
+    """Yield a function that prints lines; if cells fail, show the result without them."""
     try:
         yield options.say_once()
     except Incomplete as incomplete:

@@ -12,7 +12,7 @@ HOW = typer.Option("--with", help="rules: a fixed order of operations; learned: 
 
 
 def register(app: typer.Typer) -> None:
-    """Adds the command."""
+    """Add the command."""
     example = 'Example: ital simplify "-1/2x^2y + 1/3xy = -1/5y^3 + 1/3x^2y" --steps'
     negative_first = {"ignore_unknown_options": True}  # an equation may begin with a minus
     app.command(epilog=example, context_settings=negative_first)(simplify)
@@ -20,13 +20,13 @@ def register(app: typer.Typer) -> None:
 
 def simplify(
     equation: Annotated[
-        str, typer.Argument(help="A polynomial equation in x, y and z, of degree 4 at most.", show_default=False)
+        str, typer.Argument(help="A polynomial equation in x, y and z, of degree at most 4.", show_default=False)
     ],
     how: Annotated[str, HOW] = "rules",
     steps: Annotated[bool, typer.Option("--steps", help="Show every step with its operation.")] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX.")] = False,
 ) -> None:
-    """Simplify an equation exactly, one operation at a time, to the form that ends in = 0."""
+    """Simplify an equation exactly, one operation at a time, to a form that ends in = 0."""
     if how not in ("rules", "learned"):
         raise InputError(f"--with must be rules or learned, not {how!r}")
     from ital import equation as equations
@@ -45,4 +45,4 @@ def simplify(
         print(f"{step.operation:<22} {write(step.equation)}" if steps else write(step.equation))
     goal = equations.simplified(start)
     if done[-1].equation != goal:
-        print(f"the search ends here, but the rules with: {write(goal)}", file=sys.stderr)
+        print(f"the search stops here; the rules reach: {write(goal)}", file=sys.stderr)

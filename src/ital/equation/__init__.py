@@ -1,6 +1,6 @@
 """Equations in x, y and z: reading and writing, operations, the rule simplifier, random equations, greedy search.
 
-Exact and pure. Apart from the rest, because it needs JAX: the network that learns features, ``ital.equation.network``.
+Exact and pure. The network that learns features needs JAX and is a separate module, ``ital.equation.network``.
 """
 
 from ital.equation._equation import DEGREE, LONGEST, MONOMIALS, Equation, Term, as_typed, latex, text

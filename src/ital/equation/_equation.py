@@ -52,7 +52,7 @@ def _term_text(term: Term) -> str:
 
 
 def text(equation: Equation) -> str:
-    """The internal text: sign, coefficient (even 1) and exponent (even ^1) always written, terms apart by a space.
+    """The internal text: signs, coefficients (even 1) and exponents (even ^1) always written, spaces between terms.
 
     Args:
         equation: the equation.
@@ -88,7 +88,7 @@ def latex(equation: Equation) -> str:
 
 
 def _written(term: Term, fraction: str, power: str) -> tuple[str, str]:
-    """Sign and rest of a term, without a coefficient or exponent of 1."""
+    """Sign and remainder of a term, without a coefficient or exponent of 1."""
     size = abs(term.numerator)
     coefficient = fraction.format(size, term.denominator) if term.denominator > 1 else str(size)
     powers = zip("xyz", term.monomial, strict=True)

@@ -22,7 +22,7 @@ _CODES[[ord(symbol) for symbol in SYMBOLS]] = np.arange(1, len(SYMBOLS) + 1)
 
 
 def encode(texts: list[str]) -> np.ndarray:
-    """Texts as codes of their symbols (N, 173), padded with 0.
+    """Encode texts as the codes of their symbols (N, 173), padded with 0.
 
     Args:
         texts: internal texts of equations.
@@ -35,7 +35,7 @@ def encode(texts: list[str]) -> np.ndarray:
 
 
 class Trajectories(NamedTuple):
-    """Some trajectories: the texts of all states, where each begins, and the operation that led to each state.
+    """Trajectories: the texts of all states, where each trajectory begins, and the operation that led to each state.
 
     Attributes:
         texts: texts of all states, one trajectory after the other.
@@ -49,7 +49,7 @@ class Trajectories(NamedTuple):
 
 
 def some_trajectories(seed: int, chunk: int, count: int = CHUNK) -> Trajectories:
-    """A chunk of trajectories. The same seed and chunk are the same trajectories, whoever makes them."""
+    """A chunk of trajectories. The same seed and chunk always give the same trajectories."""
     rng = np.random.default_rng([seed, chunk])
     texts: list[str] = []
     starts, operations = [], []
@@ -62,7 +62,7 @@ def some_trajectories(seed: int, chunk: int, count: int = CHUNK) -> Trajectories
 
 
 def generate_trajectories(count: int, *, seed: int = 0, workers: int = 1) -> Iterator[Trajectories]:
-    """Generate trajectories in chunks of 1000; the numbers do not depend on the workers.
+    """Generate trajectories in chunks of 1000; the result does not depend on the number of workers.
 
     Args:
         count: number of trajectories.
@@ -79,15 +79,15 @@ def generate_trajectories(count: int, *, seed: int = 0, workers: int = 1) -> Ite
 
 
 class Pairs(NamedTuple):
-    """Pairs of states: ``high`` is to be valued above ``low``.
+    """Pairs of states: the value of ``high`` should be above that of ``low``.
 
     Attributes:
         texts: texts of the states, each once.
         high: places in ``texts`` of the higher states.
         low: places in ``texts`` of the lower states.
-        kinds: "next": ``high`` follows ``low`` in a trajectory; "later": it comes any number of steps after it;
-            "other": ``low`` is a random successor of ``high`` that the trajectory does not go to.
-        operations: what led from one to the other; of a "later" pair, what led to ``high``.
+        kinds: "next": ``high`` directly follows ``low`` in a trajectory; "later": it follows after any number of steps;
+            "other": ``low`` is a random successor of ``high`` outside the trajectory.
+        operations: the operation from one to the other; for a "later" pair, the operation that led to ``high``.
     """
 
     texts: list[str]
@@ -100,15 +100,15 @@ class Pairs(NamedTuple):
 def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> Pairs:
     """The pairs of a chunk of trajectories.
 
-    Positives of two kinds: each state below the next, and each below one drawn from all later states of its trajectory.
-    Negatives: below each state one random successor other than the next (two in the second half of the trajectory),
-    below the last state two.
+    There are two kinds of positives: each state below the next, and each state below one drawn from all later states of
+    its trajectory. Negatives: below each state, one random successor other than the next state (two in the second half
+    of the trajectory, and two below the last state).
 
     Args:
         seed: seed of the random equations.
         chunk: number of the chunk.
         count: number of trajectories.
-        times: factor by which there are more negatives.
+        times: factor by which to multiply the number of negatives.
 
     Returns:
         The pairs; the same for the same arguments.
@@ -139,7 +139,7 @@ def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> 
 def _others(
     equation: Equation, following: Equation | None, number: int, rng: np.random.Generator
 ) -> list[tuple[str, str]]:
-    """Texts and operations of random successors other than ``following``, as many as asked for where there are."""
+    """Texts and operations of random successors other than ``following``, at most as many as asked for."""
     steps = [step for step in distinct_steps(equation) if step.equation != following]
     shuffled: Iterator[Rewrite] = (steps[i] for i in rng.permutation(len(steps)).tolist())
     written = ((text(step.equation), step.operation) for step in shuffled)
@@ -149,7 +149,7 @@ def _others(
 def in_parallel(make: Callable[..., T], seed: int, chunks: Sequence[int], workers: int, **options: Any) -> Iterator[T]:
     """Compute ``make(seed, chunk)`` for all chunks, in their order.
 
-    Some chunks are computed ahead of what is taken, but never all of them.
+    Some chunks are computed ahead of time, but never all of them.
 
     Args:
         make: ``make(seed, chunk, **options)``, which must be picklable.

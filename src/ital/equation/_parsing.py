@@ -11,11 +11,14 @@ _COEFFICIENT = re.compile(r"(\d*\.\d+|\d+\.(?!\d)|\d+)(?:\s*/\s*(\d*\.\d+|\d+))?
 _POWER = re.compile(r"\s*\*?\s*([a-zA-Z])(?:\s*(?:\^|\*\*)\s*\{?\s*(\d+)\s*\}?|([234]))?")
 
 _BEYOND = (
-    (r"(\^|\*\*)\s*\{?\s*-", "negative powers are not taken: powers are whole numbers from 1 on"),
-    (r"(\^|\*\*)", "powers are whole numbers from 1 on, of x, y or z"),
-    (r"[a-zA-Z]{2,}\s*\(|[√]|sqrt|sin|cos|tan|exp|log|ln", "functions are not taken: only sums of terms like 1/2x^2y"),
-    (r"\*?\s*\(", "brackets are not taken: multiply them out"),
-    (r"/", "only numbers are divided, e.g. 1/2x"),
+    (r"(\^|\*\*)\s*\{?\s*-", "negative powers are not supported: powers are whole numbers from 1"),
+    (r"(\^|\*\*)", "powers are whole numbers from 1, of x, y or z"),
+    (
+        r"[a-zA-Z]{2,}\s*\(|[√]|sqrt|sin|cos|tan|exp|log|ln",
+        "functions are not supported: only sums of terms like 1/2x^2y",
+    ),
+    (r"\*?\s*\(", "brackets are not supported: multiply them out"),
+    (r"/", "only numbers can be divided, e.g. 1/2x"),
 )
 
 
@@ -29,25 +32,25 @@ def parse(written: str) -> Equation:
         The equation.
 
     Raises:
-        InputError: if it is not an equation, or too long; the message points at the place.
+        InputError: if it is not an equation, or too long; the message gives the position.
 
     Example:
         >>> str(ital.equation.simplified(ital.equation.parse("2x + 3x = 10")))
     """
     source = _with_carets(written).translate(_PLAIN)
     if len(written) > 4 * LONGEST:
-        raise InputError(f"an equation of {len(written)} characters is too long: at most {LONGEST} in its full form")
+        raise InputError(f"an equation of {len(written)} characters is too long: its full form may have {LONGEST}")
     if source.count("=") != 1:
         raise InputError(f"an equation has one '=', not {source.count('=')}: {written!r}")
     middle = source.index("=")
     equation = Equation(_side(source, 0, middle), _side(source, middle + 1, len(source)))
     if len(text(equation)) > LONGEST:
-        raise InputError(f"the equation has {len(text(equation))} characters in its full form, at most {LONGEST} fit")
+        raise InputError(f"the full form of the equation has {len(text(equation))} characters: at most {LONGEST} fit")
     return equation
 
 
 def _with_carets(written: str) -> str:
-    """x² as x^2, so that a digit after a letter is always a superscript."""
+    """Write x² as x^2, so that a digit after a letter is always a superscript."""
     return re.sub("[²³⁴]", lambda match: "^" + str("²³⁴".index(match[0]) + 2), written)
 
 
@@ -81,7 +84,7 @@ def _side(source: str, place: int, end: int) -> tuple[Term, ...]:
 
 
 def _fraction(source: str, number: re.Match[str]) -> tuple[int, int]:
-    """Numerator and denominator as typed; with decimals, of the exact fraction in lowest terms."""
+    """Numerator and denominator as typed; decimals become the exact fraction in lowest terms."""
     written, below = number[1], number[2]
     if below and Fraction(below) == 0:
         raise _fail(source, number.start(2), "a denominator cannot be 0")
@@ -101,7 +104,7 @@ def _sign(source: str, place: int, end: int, *, first: bool) -> tuple[int, int]:
 
 
 def _beyond(source: str, place: int, end: int) -> str:
-    """What stands here that a polynomial does not have, if it is known by sight."""
+    """An explanation of text that no polynomial contains, if it is recognised."""
     return next((fault for pattern, fault in _BEYOND if re.match(pattern, source[place:end])), "")
 
 

@@ -10,7 +10,7 @@ COEFFICIENTS = tuple(sorted({lowest(i, j) for i in range(1, 21) for j in range(1
 
 
 def random_equation(rng: np.random.Generator) -> Equation:
-    """Sides of Poisson(4) terms (1 to 7), fair signs, one of 70 coefficients i/j, one of 35 monomials.
+    """Draw an equation: sides of Poisson(4) terms (1 to 7), fair signs, 70 coefficients i/j, 35 monomials.
 
     Args:
         rng: the random numbers.

@@ -9,7 +9,7 @@ from ital.equation.operations import Rewrite
 
 
 def simplify(equation: Equation) -> list[Rewrite]:
-    """The steps of the simplification; operations that would change nothing are left out.
+    """The steps of the simplification, without operations that change nothing.
 
     Args:
         equation: the equation to simplify.
@@ -26,7 +26,7 @@ def simplify(equation: Equation) -> list[Rewrite]:
 
 
 def simplified(equation: Equation) -> Equation:
-    """Where the simplification ends.
+    """The result of the simplification.
 
     Args:
         equation: the equation to simplify.
@@ -61,7 +61,7 @@ def _simplifying(equation: Equation) -> Iterator[Rewrite]:
             yield from apply("move", operations.move_to_left(equation, place - split, slot))
         elif place != slot:
             yield from apply("move", operations.move_within_left(equation, place, slot))
-    yield from apply("cancel common factors", operations.cancel_factors(equation))  # merging may bring one about
+    yield from apply("cancel common factors", operations.cancel_factors(equation))  # merging may create a common factor
 
 
 def _places(equation: Equation) -> dict[Monomial, list[int]]:
@@ -72,7 +72,7 @@ def _places(equation: Equation) -> dict[Monomial, list[int]]:
 
 
 def _alike(equation: Equation) -> tuple[int, int] | None:
-    """Of the largest monomial that has one: the right-most term with an earlier one of equal denominator, and that."""
+    """Indices of two terms with one monomial and one denominator: the largest such monomial, the right-most pair."""
     terms = equation.left + equation.right
     for _, places in sorted(_places(equation).items(), reverse=True):
         for j in range(len(places) - 1, 0, -1):
@@ -92,6 +92,6 @@ def _repeated(equation: Equation) -> tuple[int, int] | None:
 
 
 def _factor(equation: Equation, place: int, first: int, second: int) -> int:
-    """What brings a term's denominator to the least common multiple of the two (an integer stays as it is)."""
+    """The factor that brings a term's denominator to the least common multiple of both (``scale`` skips integers)."""
     terms = equation.left + equation.right
     return math.lcm(terms[first].denominator, terms[second].denominator) // terms[place].denominator

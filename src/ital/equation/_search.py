@@ -1,4 +1,4 @@
-"""Greedy search: from an equation to its best successor, until none is better."""
+"""Greedy search: move from an equation to its best successor, until none is better."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
@@ -10,18 +10,18 @@ from ital.equation._pairs import encode
 from ital.equation.operations import Rewrite, successors_by_text
 
 MOST_STEPS = 30
-MOST_TEXTS = 4_000_000  # remembered between steps of a search, about 2 GB
+MOST_TEXTS = 4_000_000  # kept in memory between the steps of a search, about 2 GB
 
 
 class Expanded(NamedTuple):
-    """A state's successors, and the rows of features of the state itself (first) and of each successor."""
+    """A state's successors, and the feature rows of the state itself (first) and of each successor."""
 
     steps: list[Rewrite]
     rows: np.ndarray
 
 
 class Explorer:
-    """Successors of equations and their features, each computed once: a text has the same features for everyone.
+    """Successors of equations and their features, each computed once: features depend only on the text.
 
     Args:
         features: maps encoded texts (N, 173) to φ (N, d); it is called with many texts at once.
@@ -39,14 +39,14 @@ class Explorer:
 
     @property
     def texts(self) -> int:
-        """How many texts have been through the network."""
+        """Number of texts that the network has processed."""
         return len(self._rows)
 
     def phi(self, rows: np.ndarray) -> np.ndarray:
         """Features (N, d) of rows.
 
         Args:
-            rows: numbers of the rows.
+            rows: indices of the rows.
 
         Returns:
             The features.
@@ -87,7 +87,7 @@ class Explorer:
 
 
 def greedy(explorer: Explorer, weights: np.ndarray, equation: Equation) -> list[Rewrite]:
-    """The steps of one search with one value function w (d,), at most 30.
+    """The steps (at most 30) of one search with one value function w (d,).
 
     Args:
         explorer: successors and features.
@@ -100,7 +100,7 @@ def greedy(explorer: Explorer, weights: np.ndarray, equation: Equation) -> list[
     path: list[Rewrite] = []
     while len(path) < MOST_STEPS:
         ((steps, rows),) = explorer.expand([path[-1].equation if path else equation])
-        best = int(np.argmax(explorer.phi(rows) @ weights))  # the first of equals: the state itself
+        best = int(np.argmax(explorer.phi(rows) @ weights))  # on a tie the first wins: the state itself
         if best == 0:
             break
         path.append(steps[best - 1])
@@ -113,7 +113,7 @@ def greedy_ends(
     weights: np.ndarray,
     show: Callable[[float], None] = lambda done: None,
 ) -> list[list[Equation]]:
-    """Where the search ends, for every equation and every row of ``weights`` (L, d), all searches side by side.
+    """The final state of the search for every equation and every row of ``weights`` (L, d), all searches in parallel.
 
     Args:
         explorer: successors and features.

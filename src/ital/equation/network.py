@@ -16,11 +16,11 @@ from ital.equation._pairs import SYMBOLS
 EMBEDDING = 30
 LAYERS = ((5, 64), (5, 64), (3, 32), (3, 32), (3, 32), (3, 32))  # width and channels; a pool after every second
 SLOPE = 0.2
-MOST_WINDOWS = 2**20  # remembered of each kind, at most about 1 GB in all
+MOST_WINDOWS = 2**20  # kept in memory per kind, at most about 1 GB in total
 
 
 class Convolution(eqx.Module):
-    """A convolution over characters that keeps their number, (B, characters, channels) → the same, leaky ReLU."""
+    """A convolution over characters with leaky ReLU; keeps the number of characters, (B, characters, channels)."""
 
     weight: Array
     bias: Array
@@ -31,21 +31,22 @@ class Convolution(eqx.Module):
         self.bias = jnp.zeros(outputs)
 
     def __call__(self, x: Array, padding: str = "SAME") -> Array:
-        """The next layer."""
+        """The output of this layer."""
         y = jax.lax.conv_general_dilated(x, self.weight, (1,), padding, dimension_numbers=("NWC", "WIO", "NWC"))
         return jax.nn.leaky_relu(y + self.bias, SLOPE)
 
 
 def halve(x: Array) -> Array:
-    """The larger of each two neighbours; the last of an odd number stands alone."""
+    """The larger of each pair of neighbours; with an odd number, the last has no partner."""
     batch, length, channels = x.shape
     padded = jnp.pad(x, ((0, 0), (0, length % 2), (0, 0)), constant_values=-jnp.inf)
     return padded.reshape(batch, -1, 2, channels).max(axis=2)
 
 
 class Network(eqx.Module):
-    """φ of a batch of encoded texts: embedding, six convolutions with three pools, a dense layer, tanh; and w of the
-    value v = w·φ that it is trained for (the bias cancels in every pair: it is 0).
+    """Computes φ of a batch of encoded texts: embedding, six convolutions with three pools, a dense layer, tanh.
+
+    Also holds w of the value v = w·φ that it is trained for. The bias is 0, since it cancels in every pair.
     """
 
     embedding: Array
@@ -83,9 +84,9 @@ class Network(eqx.Module):
 
 @eqx.filter_jit
 def _two_layers(first: Convolution, second: Convolution, x: Array, inside: Array) -> Array:
-    """What two convolutions and a pool make of windows (U, window, channels) that are just wide enough for one output.
+    """Two convolutions and a pool on windows (U, window, channels) that are just wide enough for one output.
 
-    Places beyond the ends of a text (not ``inside``) are 0 for a convolution, and nothing for a pool.
+    Positions beyond the ends of a text (not ``inside``) count as 0 in a convolution, and are ignored by a pool.
     """
     with jax.default_matmul_precision("highest"):
         x = first(jnp.where(inside[:, :, None], x, 0), "VALID")
@@ -97,13 +98,13 @@ def _two_layers(first: Convolution, second: Convolution, x: Array, inside: Array
 
 @eqx.filter_jit
 def _last_layer(dense: eqx.nn.Linear, x: Array) -> Array:
-    """φ of what the last pool takes: XLA joins pool and tanh, and so it rounds as it does in the whole network."""
+    """φ from the input of the last pool: XLA fuses pool and tanh, so that it rounds as in the whole network."""
     with jax.default_matmul_precision("highest"):
         return jnp.tanh(jax.vmap(dense)(halve(x).reshape(len(x), -1)))
 
 
 def _in_parts(function: Callable[..., Array], table: np.ndarray, places: np.ndarray, *others: np.ndarray) -> np.ndarray:
-    """``function`` of rows of the table, a fixed number at a time: one program does all, in little memory."""
+    """Apply ``function`` to rows of the table, a fixed number at a time: one program, and little memory."""
     at_once = 1024 if jax.default_backend() == "cpu" else 4096
     parts = []
     for begin in range(0, len(places), at_once):
@@ -115,16 +116,16 @@ def _in_parts(function: Callable[..., Array], table: np.ndarray, places: np.ndar
 
 
 class Seen:
-    """Windows that have been looked at, by key, and what two convolutions and a pool made of each."""
+    """A cache: windows by key, and the output of two convolutions and a pool for each."""
 
     def __init__(self, channels: int) -> None:
-        self.keys = np.array([np.iinfo(np.int64).max])  # sorted; no window has the last
+        self.keys = np.array([np.iinfo(np.int64).max])  # sorted; the last key matches no window
         self.numbers = np.array([-1])  # the row of the table for each key
         self.table = np.empty((0, channels), np.float32)
         self.inside = np.empty(0, bool)
 
     def numbers_of(self, keys: np.ndarray, look: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-        """Rows of the table for distinct keys; ``look`` computes those of new keys, given their places."""
+        """Rows of the table for distinct keys; ``look`` computes the rows of new keys, given their positions."""
         slots = np.searchsorted(self.keys, keys)
         numbers = self.numbers[slots]
         is_new = self.keys[slots] != keys
@@ -142,14 +143,14 @@ class Seen:
 
 
 def features_of(network: Network) -> Callable[[np.ndarray], np.ndarray]:
-    """φ (N, d) of any number of encoded texts (N, 173): the network's, with the same stretch of text looked at once.
+    """A function that computes the network's φ (N, d) of encoded texts (N, 173), each repeated stretch of text once.
 
-    What two convolutions and a pool make of a text depends, place by place, on 10 characters, then on 20, then on 40.
-    Successors of an equation share most of these windows: only distinct ones are computed, and remembered.
+    The output of two convolutions and a pool depends, at each position, on 10 characters, then on 20, then on 40.
+    Successors of an equation share most of these windows: only distinct windows are computed, and cached.
     """
     pairs = list(zip(network.convolutions[::2], network.convolutions[1::2], strict=True))
     symbols = np.concatenate([np.zeros((1, EMBEDDING)), network.embedding, np.zeros((1, EMBEDDING))], dtype=np.float32)
-    beyond = len(symbols) - 1  # the code of places before and after a text
+    beyond = len(symbols) - 1  # the code of positions before and after a text
     memory: list[Seen] = []
 
     def features(codes: np.ndarray) -> np.ndarray:
@@ -162,7 +163,7 @@ def features_of(network: Network) -> Callable[[np.ndarray], np.ndarray]:
         for seen, (first, second) in zip(memory, pairs, strict=True):
             window = len(first.weight) + len(second.weight)
             windows = np.lib.stride_tricks.sliding_window_view(places, window, axis=1)[:, ::2]
-            # All 10 characters, or the first and the last of six windows, which hold all characters of the six.
+            # All 10 characters, or the first and the last of six windows, which hold all characters of all six.
             parts, bits = (range(window), 5) if table is symbols else ((0, window - 1), 31)
             key = sum(windows[:, :, part] << bits * i for i, part in enumerate(parts))
             number, distinct = pd.factorize(np.ravel(key))
@@ -183,12 +184,12 @@ def features_of(network: Network) -> Callable[[np.ndarray], np.ndarray]:
 
 
 def to_weights(network: Network) -> dict[str, np.ndarray]:
-    """The arrays of a network, by number."""
+    """The arrays of a network, keyed by number."""
     return {f"{i:02}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(network))}
 
 
 def from_weights(features: int, weights: Mapping[str, np.ndarray], prefix: str = "") -> Network:
-    """The network that :func:`to_weights` took apart."""
+    """The network rebuilt from the arrays of :func:`to_weights`."""
     shapes, tree = jax.tree.flatten(eqx.filter_eval_shape(Network, features, jax.random.key(0)))
     leaves = [jnp.asarray(weights[f"{prefix}{i:02}"]) for i in range(len(shapes))]
     return jax.tree.unflatten(tree, leaves)

@@ -1,4 +1,4 @@
-"""What may be done to an equation. Every operation keeps its solutions: left − right changes by a constant factor."""
+"""Operations on equations. Each keeps the solutions: left − right changes only by a constant factor."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -22,12 +22,12 @@ class Rewrite(NamedTuple):
 
 
 def _terms(equation: Equation) -> tuple[Term, ...]:
-    """All terms, left then right: the places that operations speak of."""
+    """All terms, left then right; operations refer to a term by its index in this tuple."""
     return equation.left + equation.right
 
 
 def _with(equation: Equation, place: int, *terms: Term) -> Equation:
-    """The equation with the term at ``place`` replaced by none, one or several."""
+    """The equation with the term at ``place`` replaced by zero or more terms."""
     left, right = equation
     if place < len(left):
         return Equation(left[:place] + terms + left[place + 1 :], right)
@@ -36,7 +36,7 @@ def _with(equation: Equation, place: int, *terms: Term) -> Equation:
 
 
 def scale(equation: Equation, place: int, factor: int) -> Equation | None:
-    """Numerator and denominator of a fraction times ``factor``."""
+    """Multiply numerator and denominator of a fraction by ``factor``."""
     term = _terms(equation)[place]
     if term.denominator == 1 or factor < 2:
         return None
@@ -50,7 +50,7 @@ def lowest(numerator: int, denominator: int) -> tuple[int, int]:
 
 
 def reduce(equation: Equation, place: int) -> Equation | None:
-    """A fraction in lowest terms; over 1 it becomes an integer."""
+    """Reduce a fraction to lowest terms; with denominator 1 it becomes an integer."""
     term = _terms(equation)[place]
     if math.gcd(term.numerator, term.denominator) == 1:
         return None
@@ -58,7 +58,7 @@ def reduce(equation: Equation, place: int) -> Equation | None:
 
 
 def cancel_factors(equation: Equation) -> Equation | None:
-    """All integers and numerators divided by what they have in common."""
+    """Divide all integers and numerators by their greatest common divisor."""
     common = math.gcd(*(term.numerator for term in _terms(equation)))
     if common <= 1:
         return None
@@ -66,7 +66,7 @@ def cancel_factors(equation: Equation) -> Equation | None:
 
 
 def cancel_denominators(equation: Equation) -> Equation | None:
-    """Everything times the least common multiple of the denominators."""
+    """Multiply everything by the least common multiple of the denominators."""
     common = math.lcm(*(term.denominator for term in _terms(equation)))
     if common <= 1:
         return None
@@ -78,28 +78,28 @@ def _each(equation: Equation, change: Callable[[Term], Term]) -> Equation:
 
 
 def move_within_left(equation: Equation, place: int, to: int) -> Equation:
-    """A left term to position ``to`` of the left side."""
+    """Move a term of the left side to position ``to`` of the left side."""
     left, right = equation
     rest = left[:place] + left[place + 1 :]
     return Equation((*rest[:to], left[place], *rest[to:]), right)
 
 
 def move_to_left(equation: Equation, place: int, to: int) -> Equation:
-    """The term at ``place`` of the right side to slot ``to`` of the left, with its sign flipped."""
+    """Move the term at ``place`` of the right side to position ``to`` of the left, with its sign flipped."""
     left, right = equation
     return Equation((*left[:to], -right[place], *left[to:]), right[:place] + right[place + 1 :])
 
 
 def move_to_right(equation: Equation, place: int) -> Equation:
-    """A left term to the front of the right side, with its sign flipped."""
+    """Move a left term to the front of the right side, with its sign flipped."""
     left, right = equation
     return Equation(left[:place] + left[place + 1 :], (-left[place], *right))
 
 
 def merge(equation: Equation, first: int, second: int) -> Equation | None:
-    """Two terms of one monomial added, in lowest terms, where the first is; a zero sum removes both.
+    """Add two terms of one monomial, in lowest terms, in the place of the first; a zero sum removes both.
 
-    Their denominators must be equal, or one of them an integer. A term from the other side flips its sign first.
+    Their denominators must be equal, or one term must be an integer. A term from the other side flips its sign first.
     """
     terms, split = _terms(equation), len(equation.left)
     a, b = terms[first], terms[second]
@@ -115,7 +115,7 @@ def merge(equation: Equation, first: int, second: int) -> Equation | None:
 
 
 def steps(equation: Equation) -> Iterator[Rewrite]:
-    """Every operation that applies, with repetitions.
+    """Every operation that applies, possibly with repeated results.
 
     Args:
         equation: the equation.
@@ -150,9 +150,9 @@ def _step(operation: str, result: Equation | None) -> Iterator[Rewrite]:
 
 
 def successors(equation: Equation) -> list[Rewrite]:
-    """All distinct results of one operation, without the equation itself and what is longer than the limit.
+    """All distinct results of one operation, except the equation itself and results above the length limit.
 
-    Where several operations lead to one equation, the first that does is named.
+    If several operations lead to the same equation, the first one is named.
 
     Args:
         equation: the equation.
@@ -164,13 +164,13 @@ def successors(equation: Equation) -> list[Rewrite]:
 
 
 def successors_by_text(equation: Equation) -> dict[str, Rewrite]:
-    """:func:`successors`, each under its text."""
+    """:func:`successors`, keyed by text."""
     written = ((text(step.equation), step) for step in distinct_steps(equation))
     return {result: step for result, step in written if len(result) <= LONGEST}
 
 
 def distinct_steps(equation: Equation) -> list[Rewrite]:
-    """:func:`successors`, those that are too long among them: quicker where few are ever written."""
+    """:func:`successors`, including those that are too long: faster when few of them are ever written as text."""
     results: dict[Equation, Rewrite] = {}
     for step in steps(equation):
         results.setdefault(step.equation, step)

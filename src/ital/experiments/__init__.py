@@ -1,4 +1,4 @@
-"""Experiments: settings in, files out. Interrupted work resumes, finished work is never computed twice."""
+"""Experiments: settings in, files out. Interrupted work resumes; finished work is skipped."""
 
 from ital.errors import Incomplete
 from ital.experiments._compare import Difference, between_methods, between_runs, print_differences

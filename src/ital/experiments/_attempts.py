@@ -1,4 +1,4 @@
-"""What a worker of a cluster does with a cell, and what it leaves on disk for the next one."""
+"""How a cluster worker computes a cell, and the log that it leaves for the next worker."""
 
 import functools
 import os
@@ -9,18 +9,18 @@ from ital._platform import set_up_jax
 from ital.errors import InputError
 from ital.experiments._cells import CELLS, Cell, compute_cell, read
 
-ATTEMPTS = 3  # a cell that has failed this often is left out
-TOKEN = ".token"  # proves to a worker that it sees the same folder
+ATTEMPTS = 3  # a cell that fails this often is skipped
+TOKEN = ".token"  # lets a worker verify that it sees the same folder
 
 
 class GivenUp(Exception):
-    """Workers died while they computed a cell, too often to try again."""
+    """Too many workers died while computing a cell."""
 
 
 def attempt(cell: Cell, folder: str, token: str, platform: str | None) -> list[str]:
-    """What a worker does with a cell; returns what there is to say.
+    """Compute a cell in a worker; return lines to print.
 
-    Every start is written down first: a worker that dies leaves no other word.
+    Every attempt is logged before it starts, because a worker that dies leaves no other trace.
     """
     _set_up(platform)
     place = Path(folder)
@@ -30,7 +30,7 @@ def attempt(cell: Cell, folder: str, token: str, platform: str | None) -> list[s
         return lines
     begun = starts(cell, place, token)
     if begun >= ATTEMPTS:
-        raise GivenUp(f"{begun} workers ended while they computed this cell: killed, or out of memory?")
+        raise GivenUp(f"{begun} workers died while computing this cell (killed, or out of memory?)")
     with _log(cell, place).open("a") as log:
         log.write(f"{token} {socket.gethostname()} {os.getpid()}\n")
     compute_cell(cell, place, say=lines.append)
@@ -38,7 +38,7 @@ def attempt(cell: Cell, folder: str, token: str, platform: str | None) -> list[s
 
 
 def clear(folder: Path) -> None:
-    """Removes what a cluster leaves beside the cells: token, logs, half-written files."""
+    """Remove what a cluster leaves beside the cells: token, logs, partial files."""
     for pattern in (".*", "*.log"):
         for file in (folder / CELLS).glob(pattern):
             file.unlink(missing_ok=True)
@@ -49,7 +49,7 @@ def _log(cell: Cell, folder: Path) -> Path:
 
 
 def starts(cell: Cell, folder: Path, token: str) -> int:
-    """How often a cell was begun since it was first sent."""
+    """The number of times a cell was started since it was first sent."""
     try:
         return sum(line.startswith(token) for line in _log(cell, folder).read_text().splitlines())
     except FileNotFoundError:
@@ -60,7 +60,7 @@ _set_up = functools.cache(set_up_jax)
 
 
 def _check_shared(folder: Path, token: str) -> None:
-    """Refuses a worker that does not see the folder of the one who sent it."""
+    """Raise InputError if this worker does not see the sender's folder."""
     try:
         token_there = (folder / CELLS / TOKEN).read_text()
     except OSError:

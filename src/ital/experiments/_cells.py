@@ -1,4 +1,4 @@
-"""Cells: the independent parts of an experiment. Whoever computes one, it leaves the same file."""
+"""Cells: the independent parts of an experiment. A cell's file is the same wherever it is computed."""
 
 import abc
 import dataclasses
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
     import xarray as xr
 
 CELLS = "cells"  # the folder of the cells' files, beside the result
-FIRST = "1.1.1"  # what computed the lanes of a file that says nothing of versions
-WORLDS_AT_ONCE = 2**28  # numbers in the worlds of all seeds of a cell that has no size of its own
+FIRST = "1.1.1"  # assumed version of lanes in a file that records none
+WORLDS_AT_ONCE = 2**28  # numbers in the worlds of all seeds of a cell, if no cell size is given
 
 
 class Point(NamedTuple):
-    """A method and, in a sweep, its step size and β (None: β does not touch it)."""
+    """A method and, in a sweep, its step size and β (None: the method has no β)."""
 
     method: str
     lr: float | None = None
@@ -43,13 +43,13 @@ class Point(NamedTuple):
 
 
 class Chunks(NamedTuple):
-    """How many seeds and how many points (lanes of a seed) one cell holds; None: as many as memory should bear."""
+    """The number of seeds and of points (lanes of a seed) per cell; None: as many as should fit into memory."""
 
     seeds: int | None = None
     points: int | None = None
 
     def check(self) -> None:
-        """Refuses sizes that hold nothing."""
+        """Raise InputError for a size below 1."""
         for name, size in self._asdict().items():
             if size is not None and size < 1:
                 raise InputError(f"{name} per cell must be at least 1, not {size}")
@@ -57,22 +57,22 @@ class Chunks(NamedTuple):
 
 @dataclass(frozen=True)
 class Experiment(abc.ABC):
-    """What a run and a sweep have in common. It is sent as plain values; its parts are made where they are used."""
+    """What runs and sweeps have in common. It is pickled as plain values; each process builds the parts it uses."""
 
     settings: Settings
 
     verb: ClassVar[str]  # the command
-    file: ClassVar[str]  # the result's name
-    drawn: ClassVar[str] = ""  # what was drawn of a result and is outdated by a new one
-    noun: ClassVar[str]  # what its lanes are called
-    numbers_at_once: ClassVar[int]  # parameters of all lanes of a cell together, if its size is not given
+    file: ClassVar[str]  # file name of the result
+    drawn: ClassVar[str] = ""  # files drawn from a result, outdated by a new one
+    noun: ClassVar[str]  # the word for a lane
+    numbers_at_once: ClassVar[int]  # parameters of all lanes of a cell together, if no cell size is given
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), tuple(getattr(self, field.name) for field in dataclasses.fields(self))
 
     @abc.abstractmethod
     def make_plan(self) -> Plan:
-        """The parts; refuses settings that make no experiment."""
+        """The parts; raises InputError if the settings are not valid."""
 
     @abc.abstractmethod
     def make_lanes(self) -> list[Point]:
@@ -89,23 +89,23 @@ class Experiment(abc.ABC):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells one result from another."""
+        """The settings that distinguish one result from another."""
         return self.plan.identity
 
     def attributes(self, result: "xr.Dataset | None") -> dict[str, Any]:
-        """What else is stored with a result, given the one that was there before."""
+        """Further attributes to store with a result, given the previous one."""
         return {}
 
     def check_metrics(self, metrics: Iterable[str]) -> None:  # noqa: B027
-        """Refuses a task that does not measure what is needed."""
+        """Raise InputError if the task does not measure what is needed."""
 
     def names(self, lanes: Sequence[Point]) -> list[str]:
-        """What the sessions call these lanes."""
+        """The names of these lanes in the sessions."""
         return [lane.method for lane in lanes]
 
     @functools.cached_property
     def plan(self) -> Plan:
-        """The parts, made once."""
+        """The parts, built once."""
         return self.make_plan()
 
     @functools.cached_property
@@ -114,7 +114,7 @@ class Experiment(abc.ABC):
         return self.make_lanes()
 
     def command(self, lanes: Sequence[Point], seeds: Sequence[int], out: Path) -> str:
-        """What to type to compute some lanes on some seeds here, if they are missing from the results in ``out``."""
+        """The command that computes some lanes on some seeds, if they are missing from the results in ``out``."""
         options: dict[str, Any] = {}
         for field in dataclasses.fields(Settings):
             value = getattr(self.settings, field.name)
@@ -129,17 +129,17 @@ class Experiment(abc.ABC):
 
     @functools.cached_property
     def made_by(self) -> str:
-        """What tells the numbers of one result from those of another: its identity and the version of ital."""
+        """Everything that the numbers of a result depend on: its identity and the version of ital."""
         return json.dumps({**self.identity, "ital_version": __version__}, sort_keys=True)
 
     @functools.cached_property
     def folder(self) -> Path:
-        """Where its files are, within the folder for results."""
+        """The experiment's folder, relative to the folder for results."""
         return Path(self.plan.task.name) / self.plan.teacher.name.replace(":", "-")
 
     @functools.cached_property
     def weight(self) -> tuple[int, int]:
-        """How many parameters a lane has, and how many numbers a seed's own world; refuses a world that lacks some."""
+        """The number of parameters per lane, and of numbers in a seed's own world. Also checks the world."""
         plan = self.plan
         worlds = [plan.task.world(seed) for seed in plan.seeds[:2]]
         check_world(plan.task, plan.teacher, worlds[0])
@@ -155,14 +155,14 @@ class Experiment(abc.ABC):
         return sum(leaf.size for leaf in jax.tree.leaves(start)), per_seed // len(worlds)
 
     def place(self, lane: Point) -> tuple[int | slice, ...]:
-        """Where a lane is along the axes: everywhere along one that does not touch it."""
+        """The index of a lane along each axis; a full slice along an axis that does not affect it."""
         values = lane._asdict()
         return tuple(
             slice(None) if values[name] is None else axis.index(values[name]) for name, axis in self.axes.items()
         )
 
     def sizes(self, chunks: Chunks) -> Chunks:
-        """The sizes of cells: as asked, or as few of about one size as memory should bear. The machine has no say."""
+        """The cell sizes: as asked, or as few cells of similar size as should fit into memory, on any machine."""
         parameters, world = self.weight
         lanes = len(self.lanes)
         self._check_memory()
@@ -171,7 +171,7 @@ class Experiment(abc.ABC):
         return Chunks(chunks.seeds or _even(len(self.plan.seeds), bearable), points)
 
     def _check_memory(self) -> None:
-        """Refuses a result, or a single seed, that does not fit into memory: smaller cells would not help."""
+        """Raise InputError if the result, or a single seed, does not fit into memory: smaller cells would not help."""
         plan = self.plan
         rows = plan.run.steps // plan.run.interval_on(plan.task) + 2
         needed = len(self.lanes) * len(plan.seeds) * rows * np.dtype(np.float32).itemsize
@@ -180,10 +180,10 @@ class Experiment(abc.ABC):
         check_footprint(plan.task, plan.run, 1, plan.seeds[:1])
 
     def cells(self, result: "xr.Dataset | None", sizes: Chunks) -> "list[Cell]":
-        """What is missing of a result, as cells: seeds that miss the same lanes share a cell.
+        """The missing parts of a result, as cells: seeds that miss the same lanes share a cell.
 
-        Blocks are counted from the first seed and the first lane that were asked for, so that what is there already
-        never moves the others.
+        Cells are counted from the first seed and the first lane that were asked for, so that existing results never
+        change how the rest is divided.
         """
         assert sizes.seeds is not None
         assert sizes.points is not None
@@ -206,20 +206,20 @@ class Experiment(abc.ABC):
         return {int(seed) for seed in result["seed"].values[complete]}
 
     def _is_current(self, result: "xr.Dataset", lane: Point) -> np.ndarray:
-        """Whether the code that computes a lane today is the one that did; files of earlier versions tell nothing."""
+        """Whether the current code computed a lane; files of earlier versions do not record it."""
         if "version" not in result:
             return np.asarray(self.version(lane) == FIRST)
         versions = result["version"].sel({"learner": lane.method}).transpose(*self.axes, "seed").values.astype(str)
         return np.where(versions == "", FIRST, versions) == self.version(lane)
 
     def version(self, lane: Point) -> str:
-        """What computes a lane."""
+        """The version of the code that computes a lane."""
         learner = next(learner for learner in self.plan.learners if learner.name == lane.method)
         return version_of(self.plan.teacher, learner)
 
 
 def _even(number: int, at_once: int) -> int:
-    """The size of as few blocks of about one size as hold no more than that many each (but one at least)."""
+    """The size of the fewest blocks of similar size that hold at most ``at_once`` each (at least 1)."""
     blocks = -(-number // max(1, at_once))
     return -(-number // blocks)
 
@@ -230,7 +230,7 @@ def _halved(items: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
 
 @dataclass(frozen=True)
 class Cell:
-    """Some lanes of an experiment on some seeds; ``made_by`` is that of the experiment where the cell was made."""
+    """Some lanes of an experiment on some seeds; ``made_by`` is copied from the experiment when the cell is created."""
 
     experiment: Experiment
     lanes: tuple[Point, ...]
@@ -239,12 +239,12 @@ class Cell:
 
     @functools.cached_property
     def name(self) -> str:
-        """A hash of everything that its numbers depend on but the machine."""
+        """A hash of everything that the cell's numbers depend on, except the machine."""
         return _hash([self.experiment.file, self.made_by, self.lanes, self.seeds])
 
     @property
     def size(self) -> int:
-        """How much there is to compute: lanes times seeds."""
+        """The amount of work: lanes times seeds."""
         return len(self.lanes) * len(self.seeds)
 
     def __str__(self) -> str:
@@ -260,7 +260,7 @@ class Cell:
         return folder / CELLS / f"{self.name}.nc"
 
     def halves(self) -> "list[Cell]":
-        """Two cells of half the seeds, or of half the lanes of its only seed; none if it is a single lane."""
+        """Two cells with half the seeds each, or half the lanes of a single seed; empty for a single lane."""
         if len(self.seeds) > 1:
             return [dataclasses.replace(self, seeds=seeds) for seeds in _halved(self.seeds)]
         if len(self.lanes) > 1:
@@ -268,11 +268,11 @@ class Cell:
         return []
 
     def check_here(self) -> None:
-        """Refuses a machine whose ital or data would give other numbers."""
+        """Raise InputError if ital or the data on this machine would give other numbers."""
         here = json.loads(self.experiment.made_by)
         for name, expected in json.loads(self.made_by).items():
             if here.get(name) != expected:
-                raise InputError(f"a worker has {name} = {here.get(name)}, not {expected}: all must be set up alike")
+                raise InputError(f"a worker has {name} = {here.get(name)}, not {expected}: set up all workers alike")
 
 
 def compute_cell(
@@ -282,20 +282,20 @@ def compute_cell(
     show: Callable[[float], None] = lambda share: None,
     say: Callable[[str], None] = lambda line: None,
 ) -> None:
-    """Computes a cell and leaves its file, unless a whole one is there; resumes from its last checkpoint.
+    """Compute a cell and write its file, unless a complete one exists; resume from the last checkpoint.
 
-    Where memory does not suffice, its halves are computed in its place, and leave files of their own.
+    If memory runs out, compute its halves instead; each writes its own file.
     """
     if read(cell.path(folder), say) is not None:
         show(1.0)
     elif not _compute(cell, folder, show, say):
-        say(f"not enough memory for {cell}: trying halves of it")
+        say(f"not enough memory for cell {cell}: splitting it in two")
         for i, half in enumerate(cell.halves()):
             compute_cell(half, folder, show=lambda share, i=i: show((i + share) / 2), say=say)  # type: ignore[misc]
 
 
 def _compute(cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]) -> bool:
-    """Computes a cell in one piece; whether memory sufficed."""
+    """Compute a cell in one piece; return whether memory sufficed."""
     cell.check_here()
     lane_versions = [cell.experiment.version(lane) for lane in cell.lanes]
     checkpoint = folder / f".checkpoint-{cell.name}-{_hash({**versions(), 'lanes': lane_versions})}"
@@ -327,7 +327,7 @@ def _out_of_memory(error: Exception) -> bool:
 
 
 def read(file: Path, say: Callable[[str], None]) -> "xr.Dataset | None":
-    """What a cell left, or None; puts a damaged file aside, and says so."""
+    """The content of a cell's file, or None; renames a damaged file and reports it."""
     try:
         return _store.load_curves(file)
     except FileNotFoundError:
@@ -338,7 +338,7 @@ def read(file: Path, say: Callable[[str], None]) -> "xr.Dataset | None":
 
 
 def finished(experiment: Experiment, folder: Path, say: Callable[[str], None]) -> "Iterator[tuple[Path, xr.Dataset]]":
-    """The cells of an experiment that lie in a folder; those of others are left alone."""
+    """The finished cells of an experiment in a folder; cells of other experiments are ignored."""
     for file in sorted((folder / CELLS).glob("*.nc")):
         cell = read(file, say)
         if cell is not None and (cell.attrs["result"], cell.attrs["made_by"]) == (experiment.file, experiment.made_by):
@@ -346,12 +346,12 @@ def finished(experiment: Experiment, folder: Path, say: Callable[[str], None]) -
 
 
 def lanes_of(cell: "xr.Dataset") -> list[Point]:
-    """The lanes that a cell's file holds, in its order."""
+    """The lanes in a cell's file, in order."""
     return [Point(*lane) for lane in json.loads(cell.attrs["lanes"])]
 
 
 def forget(folder: Path, names: set[str]) -> None:
-    """Removes all that cells have left behind, and their folder if nothing is left in it."""
+    """Remove the files of these cells, and their folder if it is empty."""
     for file in [*folder.glob(".*"), *(folder / CELLS).glob("*")]:
         name = re.search("[0-9a-f]{16}", file.name)
         if name and name[0] in names and file.suffix != ".damaged":

@@ -1,4 +1,4 @@
-"""The one writer of a result: takes in what the cells left beside it."""
+"""The single writer of a result: merges the files of finished cells into it."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from ital.experiments._resume import versions
 if TYPE_CHECKING:
     import xarray as xr
 
-GAPS = {"computed": 0, "diverged_at": -1, "version": ""}  # what stands where nothing was computed; elsewhere NaN
+GAPS = {"computed": 0, "diverged_at": -1, "version": ""}  # where nothing was computed; other variables: NaN
 
 
 @dataclass
 class Collector:
-    """Holds a result (None: nothing yet) and adds to it, in memory and on disk."""
+    """Holds a result (None: nothing yet) and extends it, in memory and on disk."""
 
     experiment: Experiment
     folder: Path
@@ -28,7 +28,7 @@ class Collector:
     say: Callable[[str], None]
 
     def collect(self, names: Sequence[str] = ()) -> None:
-        """Takes in all finished cells, then removes what they, and the cells of these names, left behind."""
+        """Merge all finished cells, then remove their files and those of the named cells."""
         by_file = dict(finished(self.experiment, self.folder, self.say))
         if by_file:
             cells = list(by_file.values())
@@ -50,11 +50,11 @@ class Collector:
 
 
 def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> "xr.Dataset":
-    """The result with every lane of the cells in its place, and all else as it was."""
+    """The result with every lane of the cells in its place, and everything else unchanged."""
     import xarray as xr
 
     lanes = experiment.lanes
-    order = {lane: i for i, lane in enumerate(lanes)}  # so that it does not matter which cell came first
+    order = {lane: i for i, lane in enumerate(lanes)}  # so that the order of the cells does not matter
     cells = sorted(cells, key=lambda cell: (order.get(lanes_of(cell)[0], len(lanes)), int(cell["seed"].values[0])))
     parts = [*([] if old is None else [old]), *cells]
     labels = _labels(old, cells)
@@ -100,7 +100,7 @@ def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[
 
 
 def _labels(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> dict[str, str]:
-    """Methods and their labels in a legend."""
+    """Methods and their legend labels."""
     named = [] if old is None else [(old["learner"].values.tolist(), old["label"].values)]
     named += [([lane.method for lane in lanes_of(cell)], cell["label"].values) for cell in cells]
     return {str(name): str(label) for names, labels in named for name, label in zip(names, labels, strict=True)}
@@ -111,7 +111,7 @@ def _positions(part: "xr.Dataset", seeds: list[int]) -> list[int]:
 
 
 def _by_seed(name: Any, parts: "Sequence[xr.Dataset]", seeds: list[int]) -> Mapping[str, np.ndarray]:
-    """The constants of a metric: one number for each seed."""
+    """The constants of a metric, one number per seed."""
     constants: dict[str, dict[int, float]] = {}
     for part in parts:
         for kind, values in part[name].attrs.items() if name in part else ():

@@ -1,4 +1,4 @@
-"""Paired differences: methods of one run, or one method in two runs, on the seeds that they share."""
+"""Paired differences between methods of one run, or of one method in two runs, on their shared seeds."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,7 +15,7 @@ from ital.statistics import Paired, holm, number, p_value, paired, signed
 if TYPE_CHECKING:
     import xarray as xr
 
-BASELINE = "imt"  # what others are compared with, where it was taught
+BASELINE = "imt"  # the default method to compare with, if it was taught
 
 
 class Difference(NamedTuple):
@@ -26,7 +26,7 @@ class Difference(NamedTuple):
         method: label of the method.
         against: what it is compared with: the label of a method, or the name of a run.
         paired: the mean difference, its interval and the test.
-        p: the p-value, adjusted after Holm for all comparisons of the metric.
+        p: the p-value, Holm-adjusted over all comparisons of the metric.
     """
 
     metric: str
@@ -39,11 +39,11 @@ class Difference(NamedTuple):
 def between_methods(
     curves: "xr.Dataset", against: str | None = None, metrics: Sequence[str] | None = None
 ) -> list[Difference]:
-    """Every method of a run minus one of them, at the last step, seed by seed.
+    """Compare every method of a run with one of them: paired differences at the last step.
 
     Args:
         curves: curves of a run.
-        against: the method to compare with; None for ``imt``, or the first of the legend.
+        against: the method to compare with; None for ``imt``, or the first in the legend.
         metrics: names of the metrics; None for all.
 
     Returns:
@@ -67,7 +67,7 @@ def between_methods(
 def between_runs(
     curves: "xr.Dataset", first: "xr.Dataset", name: str, metrics: Sequence[str] | None = None
 ) -> list[Difference]:
-    """Every method of a run minus the same method in a first run, at the last step, seed by seed.
+    """Compare every method of a run with the same method in a first run: paired differences at the last step.
 
     Args:
         curves: curves of a run.
@@ -88,13 +88,13 @@ def between_runs(
 
 
 def _ends(curves: "xr.Dataset", method: str, metric: str) -> "xr.DataArray":
-    """A method's value on each seed where the metric was measured last."""
+    """A method's value on each seed at the last measurement of the metric."""
     last = int(np.append(0, np.flatnonzero(measured(curves, metric)))[-1])
     return computed(curves, method)[metric].isel(step=last)
 
 
 def _paired(ours: "xr.DataArray", theirs: "xr.DataArray") -> Paired | None:
-    """The comparison on the seeds that both have; None where they share none."""
+    """The comparison on the shared seeds; None if there are none."""
     seeds = np.intersect1d(ours["seed"].values, theirs["seed"].values)
     return paired(ours.sel(seed=seeds).values, theirs.sel(seed=seeds).values) if len(seeds) else None
 
@@ -111,8 +111,8 @@ def print_differences(title: str, differences: Sequence[Difference], console: Co
     """Print differences as a table: mean difference, its 95 % interval, and p after Holm.
 
     Args:
-        title: stands above the table.
-        differences: the rows; without any, nothing is printed.
+        title: the title of the table.
+        differences: the rows; if empty, nothing is printed.
         console: where to print; None for standard output.
     """
     if not differences:

@@ -1,4 +1,4 @@
-"""From what is there to a complete result: plan, missing cells, engine, collector."""
+"""Complete a result: plan, find missing cells, run the engine, collect."""
 
 import contextlib
 import errno
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     import xarray as xr
 
 SECONDS_BETWEEN_COLLECTIONS = 30.0
-COLLECTING = 0.05  # of the time at most, however large the result
-ROUNDS = 3  # a cell whose file is lost after it was finished is computed again, but not for ever
+COLLECTING = 0.05  # largest share of the time spent collecting
+ROUNDS = 3  # times that a finished cell whose file is lost is computed again
 
 
 class Done(NamedTuple):
-    """A result, how many of its lanes were computed now rather than found, and the cells that failed."""
+    """A result, the number of lanes computed now (not found on disk), and the cells that failed."""
 
     result: "xr.Dataset"
     computed: int
@@ -36,7 +36,7 @@ class Done(NamedTuple):
     out: Path
 
     def check(self, shown: object) -> None:
-        """Raises Incomplete if a cell failed; ``shown`` is what there is without it."""
+        """Raise Incomplete if a cell failed; ``shown`` is the result without the failed cells."""
         if self.failures:
             raise Incomplete(shown, self.failures, self.cells, self.out)
 
@@ -52,19 +52,19 @@ def completed(
     progress: bool,
     say: Callable[[str], None],
 ) -> Iterator[Done]:
-    """Computes what is missing of a result within ``out``; its folder stays ours until the end of the context."""
+    """Compute the missing parts of a result in ``out``; its folder stays locked until the context ends."""
     chunks.check()
     check_writable(out / experiment.folder)
     folder = out / experiment.folder
     file = folder / experiment.file
     if not overwrite:
-        stored(experiment.identity, file)  # refuses what does not fit before the folder is touched
+        stored(experiment.identity, file)  # raises for other settings before the folder is touched
     spread = engine is not None and chunks == Chunks()
     if experiment.settings.data is not None:
         say(describe_data(experiment.plan.task))
     sizes = experiment.sizes(Chunks(seeds=1) if spread else chunks)
     with engine or in_process() as run_cells, _store.owned(folder):
-        clear(folder)  # of a run that was killed
+        clear(folder)  # left by a run that was killed
         earlier = None if overwrite else stored(experiment.identity, file, say)
         collector = Collector(experiment, folder, earlier, sizes, say)
         if not overwrite:
@@ -77,7 +77,7 @@ def completed(
             if not cells:
                 break
             if spread:
-                say("cells of one seed each (--seeds-per-cell sets another size)")
+                say("one seed per cell (--seeds-per-cell changes this)")
             title = _title(experiment, cells)
             with show_progress(title, sum(cell.size for cell in cells), progress) as show:
                 tell = lambda done, words="": show(done, f"{title}{words}")  # noqa: B023, E731
@@ -87,7 +87,7 @@ def completed(
                     else:
                         failures.append(failure)
         else:
-            raise OSError(errno.EIO, "files of finished cells are missing or damaged, again and again", str(folder))
+            raise OSError(errno.EIO, "files of finished cells are repeatedly missing or damaged", str(folder))
         _store.remove_if_empty(folder / CELLS)
         if collector.result is None:
             raise Incomplete(None, failures, len(failures), out)
@@ -97,7 +97,7 @@ def completed(
 def _collected(
     collector: Collector, run_cells: RunCells, cells: Sequence[Cell], show: Callable[..., None], *, wait: bool
 ) -> Iterator[tuple[Cell, Failure | None]]:
-    """Runs cells and takes them in now and then and at the end; with ``wait`` only then: what is there is replaced."""
+    """Run cells and collect them periodically; with ``wait`` only at the end, which replaces the old result."""
     finished: list[str] = []
     due = time.monotonic() + SECONDS_BETWEEN_COLLECTIONS
     for cell, failure in run_cells(cells, collector.folder, show, collector.say):

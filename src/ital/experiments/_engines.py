@@ -1,4 +1,4 @@
-"""Who computes the cells: this process, or the workers of a Dask cluster. The numbers are the same."""
+"""Engines that compute cells: this process, local processes, or a Dask cluster. The numbers are the same."""
 
 import asyncio
 import concurrent.futures
@@ -21,12 +21,12 @@ from ital.errors import InputError
 from ital.experiments._attempts import ATTEMPTS, TOKEN, GivenUp, attempt, clear, starts
 from ital.experiments._cells import CELLS, Cell, compute_cell
 
-FATAL = (InputError, Unwritable)  # not the fault of one cell: the others would meet it too
-LARGE_SWEEP = 2**21  # lane steps from which a sweep uses all cores by default: a worker takes seconds to start
+FATAL = (InputError, Unwritable)  # not specific to one cell: all others would fail too
+LARGE_SWEEP = 2**21  # lane steps from which a sweep uses all cores; smaller ones are over before workers start
 
 
 class Failure(NamedTuple):
-    """A cell that was left out, the number of attempts, and the traceback of the last."""
+    """A cell that failed for good, the number of attempts, and the traceback of the last."""
 
     cell: Cell
     attempts: int
@@ -37,18 +37,18 @@ Finished = Iterator[tuple[Cell, Failure | None]]
 
 
 class RunCells(Protocol):
-    """What an engine provides: it computes cells in some order, here or elsewhere."""
+    """The interface of an engine: compute cells in any order, here or elsewhere."""
 
     def __call__(
         self, cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None], /
     ) -> Finished:
-        """Compute the cells and yield each as it is finished, with its failure if it has failed for good.
+        """Compute the cells and yield each when it is finished, with its failure if it failed for good.
 
         Args:
             cells: the cells to compute.
-            folder: the folder that gets their results.
-            show: is told how many lanes are done, and the words for it.
-            say: is told in a line what happens.
+            folder: the folder for their results.
+            show: called with the number of lanes done, and words for the progress bar.
+            say: called with a line about each event.
 
         """
 
@@ -58,7 +58,7 @@ Engine = AbstractContextManager[RunCells]
 
 @contextlib.contextmanager
 def in_process() -> Iterator[RunCells]:
-    """One cell after the other, here."""
+    """An engine that computes one cell after the other in this process."""
     yield _one_by_one
 
 
@@ -85,7 +85,7 @@ def _tried(cell: Cell, folder: Path, show: Callable[[float], None], say: Callabl
 
 @contextlib.contextmanager
 def processes(workers: int, platform: str | None = None) -> Iterator[RunCells]:
-    """Processes of this machine, each one cell at a time. No library is needed, and no worker that dies is replaced.
+    """Local processes, each computing one cell at a time. Needs no library; a worker that dies is not replaced.
 
     Args:
         workers: number of processes.
@@ -116,7 +116,7 @@ def processes(workers: int, platform: str | None = None) -> Iterator[RunCells]:
 
 
 def _compute_here(part: tuple[Cell, Path]) -> Failure | None:
-    """What a process does with a cell."""
+    """Compute a cell in a worker process."""
     cell, folder = part
     return _tried(cell, folder, lambda share: _processes.tell((cell.name, share * cell.size)), _processes.tell)
 
@@ -129,14 +129,14 @@ def cluster(
     resource: str | None = None,
     platform: str | None = None,
 ) -> Iterator[RunCells]:
-    """Workers of a Dask cluster, for one experiment: processes of this machine, or all workers of a scheduler.
+    """Workers of a Dask cluster, for one experiment: local processes, or all workers of a scheduler.
 
-    A worker takes one cell at a time. A cell that raises, or whose worker dies, is tried again, three times.
+    A worker takes one cell at a time. A cell that raises, or whose worker dies, is tried up to three times.
 
     Args:
-        workers: number of processes to start on this machine, or
+        workers: number of local processes to start; give this or ``scheduler``.
         scheduler: address of a scheduler.
-        resource: use only workers that declare this resource, one unit of it for each cell.
+        resource: use only workers that declare this resource; each cell takes one unit.
         platform: "cpu" or "gpu", for the workers; None for JAX's default.
 
     Yields:
@@ -147,7 +147,7 @@ def cluster(
             answers.
     """
     if (workers is None) == (scheduler is None):
-        raise InputError("a cluster is either a number of workers or the address of a scheduler")
+        raise InputError("a cluster needs either a number of workers or the address of a scheduler, not both")
     if workers is not None and workers < 1:
         raise InputError(f"workers must be at least 1, not {workers}")
     check_platform(platform)
@@ -158,7 +158,7 @@ def cluster(
     with contextlib.ExitStack() as stack:
         for name in ("distributed", "tornado.application"):
             stack.enter_context(_quiet(name))
-        # A scheduler must answer before anything is written; processes start when there is work for them.
+        # A scheduler must answer before anything is written; local processes start when there is work for them.
         opened = _local(distributed, workers) if workers is not None else _connected(distributed, scheduler or "")
         connect = functools.cache(lambda: stack.enter_context(opened))
         if scheduler is not None:
@@ -185,15 +185,15 @@ def engine_for(
     seeds: int = 1,
     lane_steps: int = 0,
 ) -> Engine | None:
-    """The engine that fits a sweep: a cluster if one is named, processes of this machine if the sweep is large.
+    """The engine that fits a sweep: a cluster if one is named, local processes if the sweep is large.
 
     Args:
         workers: Number of Dask workers to start; 0: compute in this process; None: decide by the size of the sweep.
-        scheduler: Address of a Dask scheduler whose workers compute.
+        scheduler: Address of a Dask scheduler whose workers to use.
         resource: Resource that a worker of the cluster must declare.
         platform: ``cpu`` or ``gpu`` for the workers; None: JAX's choice.
         seeds: Number of seeds, at most one process each.
-        lane_steps: Number of steps of all lanes together; from ``LARGE_SWEEP`` on, processes share the seeds.
+        lane_steps: Total number of steps of all lanes; from ``LARGE_SWEEP`` on, processes share the seeds.
 
     Returns:
         An engine for :func:`run` or :func:`sweep`, which checks its arguments when it is entered; None: this process.
@@ -206,7 +206,7 @@ def engine_for(
 
 @contextlib.contextmanager
 def _quiet(name: str) -> Iterator[None]:
-    """Without the log of a library: what matters of it is said in a line."""
+    """Silence the log of a library in this context; important events are reported separately."""
     logger = logging.getLogger(name)
     level = logger.level
     logger.setLevel(logging.CRITICAL + 1)
@@ -228,14 +228,14 @@ def _connected(distributed: Any, address: str) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _local(distributed: Any, workers: int) -> Iterator[Any]:
-    """A cluster of processes, each spawned: forking after JAX would hang."""
+    """A cluster of spawned local processes: forking after JAX is loaded would hang."""
     import dask
 
-    # A death is counted where it happens (see attempt), not for what was merely waiting on the worker.
+    # Deaths are counted for the cell being computed (see attempt), not for cells that were only queued there.
     patience = {"distributed.scheduler.allowed-failures": 1_000_000, "distributed.scheduler.worker-saturation": 1.0}
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(patience))
-        # Dask cannot close a cluster that is half started: Ctrl-C waits until it is.
+        # Dask cannot close a cluster that is still starting: Ctrl-C waits until it is up.
         with _interrupts.deferred() as interrupted, _interrupts.kept_from_children():
             try:
                 local = distributed.LocalCluster(
@@ -258,7 +258,7 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def _tended(local: Any, workers: int) -> Iterator[None]:
-    """While it lasts, workers that ended before they were up are started again; of all others Dask takes care."""
+    """In this context, restart workers that died while starting; Dask itself restarts all others."""
     from tornado.ioloop import PeriodicCallback
 
     def tend() -> None:
@@ -276,7 +276,7 @@ def _tended(local: Any, workers: int) -> Iterator[None]:
 
 
 class _Sender:
-    """Sends cells to the workers, for one call of the engine, which its ``token`` tells from others."""
+    """Sends cells to the workers; ``token`` identifies one call of the engine."""
 
     def __init__(self, client: Any, folder: Path, resource: str | None, platform: str | None) -> None:
         self.client, self.folder, self.platform = client, folder, platform
@@ -287,7 +287,7 @@ class _Sender:
         write(self.token_file, self.token.encode())
 
     def __call__(self, cell: Cell) -> Any:
-        key = f"ital-{cell.name}-{uuid.uuid4().hex[:8]}"  # the scheduler remembers the fate of a key
+        key = f"ital-{cell.name}-{uuid.uuid4().hex[:8]}"  # unique, because the scheduler remembers past keys
         arguments = (cell, str(self.folder), self.token, self.platform)
         return self.client.submit(attempt, *arguments, key=key, pure=False, resources=self.resources)
 
@@ -298,9 +298,9 @@ class _Sender:
 def _as_they_finish(
     distributed: Any, send: _Sender, cells: Sequence[Cell], show: Callable[..., None], say: Callable[[str], None]
 ) -> Finished:
-    """Sends all cells and yields each as it ends; those that fail are sent again."""
+    """Send all cells and yield each when it ends; resend those that fail."""
     if not send.client.scheduler_info()["workers"]:
-        say("no worker is there yet: waiting for the first")
+        say("waiting for the first worker")
     sent = {send(cell): cell for cell in cells}
     number = done = 0
     running = distributed.as_completed(list(sent), loop=send.client.loop, raise_errors=False)
@@ -308,7 +308,7 @@ def _as_they_finish(
         cell = sent.pop(future)
         failure = None
         if future.status == "lost":
-            pass  # its worker ended after the cell did: the file is there, only the words are not
+            pass  # its worker ended after the cell did: the file exists, only its messages are lost
         elif future.status == "finished":
             for line in _result(future, send.client):
                 say(line)
@@ -334,7 +334,7 @@ def _as_they_finish(
 
 
 def _result(future: Any, client: Any) -> list[str]:
-    """What a finished cell had to say; the scheduler who passes it on may end at this very moment."""
+    """The messages of a finished cell; the scheduler that passes them on may end at the same moment."""
     try:
         return future.result()
     except (OSError, asyncio.CancelledError, concurrent.futures.CancelledError):
@@ -342,7 +342,7 @@ def _result(future: Any, client: Any) -> list[str]:
 
 
 def _lost(client: Any) -> OSError:
-    reason = "the scheduler is gone; what is finished is kept, and the same command resumes"
+    reason = "the scheduler is gone; finished work is kept, and the same command resumes it"
     return ConnectionError(errno.ECONNRESET, reason, client.scheduler.address if client.scheduler else "cluster")
 
 

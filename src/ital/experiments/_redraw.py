@@ -1,4 +1,4 @@
-"""Stored results drawn again, alone or several in one figure, and compared."""
+"""Redraw stored results, alone or several in one figure, and compare them."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,17 +24,17 @@ def redraw(
     out: Path | str | None = None,
     console: Console | None = None,
 ) -> list[Path]:
-    """Draw stored runs and sweeps again and print paired differences: between methods, and between runs.
+    """Redraw stored runs and sweeps, and print paired differences between methods and between runs.
 
-    A sweep is drawn in its own folder. Several runs are rows of one figure, and each is compared with the first.
+    A sweep is drawn in its own folder. Several runs become rows of one figure; each is compared with the first.
 
     Args:
-        folders: what ``ital run``, ``ital sweep`` or :meth:`ital.Result.save` wrote.
+        folders: folders written by ``ital run``, ``ital sweep`` or :meth:`ital.Result.save`.
         metrics: names of the metrics to show; None for the panels of the tasks.
         methods: names of the methods to show; None for all.
-        against: the method that others are compared with; None for ``imt``, or the first.
-        out: the figure of the runs without its suffix; None for ``curves`` in the folder of a single run
-            (``selection`` where metrics or methods are named), and ``comparison`` here for several.
+        against: the method to compare the others with; None for ``imt``, or the first.
+        out: the figure file of the runs, without suffix; None for ``curves`` in the folder of a single run
+            (``selection`` if metrics or methods are named), and ``comparison`` in the working folder for several.
         console: where to print; None for standard output.
 
     Returns:
@@ -51,7 +51,7 @@ def redraw(
     files = [file for swept in sweeps for file in figures.save(swept.plot(), swept.files[0].with_suffix(""))]
     if len(runs) == 1:
         ((place, run),) = chosen.items()
-        name = "curves" if metrics is None and methods is None else "selection"  # the run keeps its own figure
+        name = "curves" if metrics is None and methods is None else "selection"  # does not replace the run's own figure
         beside = (place if place.is_dir() else place.parent) / name
         files += figures.save(run.plot(metrics), Path(out or beside))
     elif runs:
@@ -72,7 +72,7 @@ def _only_sweep(place: Path) -> bool:
 
 
 def _chosen(run: Result, methods: Sequence[str] | None) -> Result:
-    """A run with these methods alone."""
+    """A run with only these methods."""
     if methods is None:
         return run
     taught = [str(name) for name in run.curves["learner"].values]
@@ -83,7 +83,7 @@ def _chosen(run: Result, methods: Sequence[str] | None) -> Result:
 
 
 def _names(runs: Mapping[Path, Result]) -> list[str]:
-    """The shortest names that tell runs apart: teacher, task and teacher, or folder."""
+    """The shortest names that distinguish the runs: teacher, task and teacher, or folder."""
     titles = [run.task.title for run in runs.values()]
     teachers = [f"{run.curves.attrs.get('teacher', 'unknown')} teacher" for run in runs.values()]
     both = [f"{title}, {teacher}" for title, teacher in zip(titles, teachers, strict=True)]

@@ -1,4 +1,4 @@
-"""What is there of a result; computing what is not, so that an interruption loses nothing."""
+"""Load a stored result, and compute the rest so that an interruption loses nothing."""
 
 import platform
 import time
@@ -23,7 +23,7 @@ SECONDS_BETWEEN_CHECKPOINTS = 5.0
 
 
 def stored(identity: Mapping[str, Any], file: Path, say: Callable[[str], None] | None = None) -> "xr.Dataset | None":
-    """The result that is there already, or None; refuses one of other settings, puts a damaged one aside (and says)."""
+    """The stored result, or None; raises InputError for other settings; renames a damaged file and reports it."""
     try:
         curves = _store.load_curves(file)
     except FileNotFoundError:
@@ -38,24 +38,24 @@ def stored(identity: Mapping[str, Any], file: Path, say: Callable[[str], None] |
         found = curves.attrs.get(name, DEFAULTS.get(name))
         if found != expected:
             difference = f"{name} = {found}, not {expected}"
-            raise InputError(f"{file} was made with {difference}: choose another --out, or --overwrite it")
+            raise InputError(f"{file} was made with {difference}: choose another --out, or replace it with --overwrite")
     return curves
 
 
 def compute(recording: Recording, checkpoint: Path, show: Callable[[float], None], say: Callable[[str], None]) -> float:
-    """Runs all sessions to their end, from the last checkpoint if there is one; returns the seconds it took in all.
+    """Run all sessions to their end, from the last checkpoint if there is one; return the total time in seconds.
 
-    ``show`` is told the share that is done.
+    ``show`` is called with the share that is done.
     """
     began = time.monotonic()
     try:
         earlier = _store.load_checkpoint(recording, checkpoint)
     except _store.Damaged as damage:
-        say(f"{damage}: starting again")
+        say(f"{damage}: starting from the beginning")
         earlier = None
     if earlier is not None:
         share = recording.done / recording.total
-        say(f"resuming an interrupted run, {share:.0%} of it done")
+        say(f"resuming an interrupted run ({share:.0%} done)")
         began -= earlier
     devices = recording.sessions[0].layout.devices
     if _devices.worth_saying(devices):
@@ -77,12 +77,12 @@ def compute(recording: Recording, checkpoint: Path, show: Callable[[float], None
 
 
 def count(things: Sized, name: str) -> str:
-    """A number of things, in words."""
+    """A number of things with its noun: ``1 seed``, ``3 seeds``."""
     return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")
 
 
 def versions() -> dict[str, Any]:
-    """What computed a result, for its attributes."""
+    """The software versions that computed a result, for its attributes."""
     return {
         "ital_version": __version__,
         "jax_version": jax.__version__,

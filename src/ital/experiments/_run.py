@@ -1,4 +1,4 @@
-"""One experiment from settings to files."""
+"""Run one experiment, from settings to files."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an experiment left behind, and how much of it was computed now rather than found.
+    """The result of an experiment, and how much of it was computed now.
 
     Attributes:
         curves: the curves, dimensions (learner, seed, step).
         task: the task.
         files: the files that were written.
-        lanes_computed: number of lanes that were computed now.
+        lanes_computed: number of lanes computed now, rather than found on disk.
     """
 
     curves: "xr.Dataset"
@@ -55,29 +55,29 @@ def run(
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Outcome:
-    """Compute what is missing of an experiment and write ``OUT/TASK/TEACHER/``.
+    """Compute the missing parts of an experiment and write ``OUT/TASK/TEACHER/``.
 
-    (method, seed) pairs that a result of the same settings already holds are kept. An interrupted run resumes from its
+    (method, seed) pairs that are already stored with the same settings are skipped. An interrupted run resumes from its
     last checkpoint, with the same numbers.
 
     Args:
         settings: what to run.
         out: the folder for results.
-        animate: also write an animation of what the first seed learns, where the task can be drawn.
+        animate: also write an animation of what is learned on the first seed, if the task can be drawn.
         overwrite: compute everything again.
         draw: write figures.
         csv: also write every measured value as a table, ``curves.csv``.
-        seeds_per_cell: number of seeds in a cell; None for as many as memory should bear.
+        seeds_per_cell: number of seeds in a cell; None for as many as should fit into memory.
         engine: computes the cells; None for this process. See :func:`processes` and :func:`cluster`.
-        mlflow: address of an MLflow store to log to as well.
+        mlflow: address of an MLflow store to also log to.
         progress: show a progress bar.
-        say: called with a line about what was found or went wrong.
+        say: called with a line about each event or problem.
 
     Returns:
         The curves and the files.
 
     Raises:
-        InputError: if the settings make no experiment, or do not fit the results in the folder.
+        InputError: if the settings are not valid, or differ from those of the results in the folder.
         Incomplete: at the end, if a cell failed.
 
     Example:
@@ -87,7 +87,7 @@ def run(
     experiment = Curves(settings)
     plan = experiment.plan
     if animate:
-        picture_of(plan.task)  # refuses a task that has none
+        picture_of(plan.task)  # raises InputError if the task has none
     folder, chunks = Path(out) / experiment.folder, Chunks(seeds_per_cell)
     store = None if mlflow is None else _track.open_store(mlflow)
     with completed(experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
@@ -105,7 +105,7 @@ def run(
 
 @dataclass(frozen=True)
 class Curves(Experiment):
-    """A run: every method on every seed, with the numbers of the settings."""
+    """A run: every method on every seed, with the values of the settings."""
 
     verb = "run"
     file = "curves.nc"
@@ -114,11 +114,11 @@ class Curves(Experiment):
     numbers_at_once = 2**26
 
     def make_plan(self) -> Plan:
-        """The settings' own."""
+        """The plan of the settings."""
         return self.settings.plan()
 
     def make_lanes(self) -> list[Point]:
-        """One for each method."""
+        """One lane per method."""
         return [Point(name) for name in self.plan.methods]
 
     def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
@@ -130,9 +130,9 @@ class Curves(Experiment):
 
 
 def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: bool, progress: bool) -> list[Path]:
-    """``pictures.png`` and ``.pdf``, and ``pictures.gif`` if asked for: what the first seed learns.
+    """Write ``pictures.png`` and ``.pdf``, and ``pictures.gif`` if asked for: what is learned on the first seed.
 
-    Naive beside aware where the result has both. Files that are there are of this result: new curves remove them.
+    They show a naive beside an aware method if the result has both. Existing files are current: new curves remove them.
     """
     from ital import figures, learners
 

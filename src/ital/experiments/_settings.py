@@ -22,17 +22,17 @@ class Settings(Run):
     """What to run, as text and numbers: the names of the parts, and the numbers of a :class:`ital.teaching.Run`.
 
     Attributes:
-        task: the task's name.
-        teacher: the teacher's.
-        methods: the learners'.
-        first_seed: the first of the ``seeds``, a number of them.
+        task: name of the task.
+        teacher: name of the teacher.
+        methods: names of the learners.
+        first_seed: the first seed; ``seeds`` is the number of seeds.
         label_noise: the probability that a label is replaced.
         map: a file of rewards, for task irl.
-        teacher_loss: the loss of its target that the teacher assumes, "own" or "zero", where a task offers both; None
+        teacher_loss: the loss that the teacher assumes for its target, "own" or "zero", if the task offers both; None
             for the task's.
-        equations: the number of equations in an exam of the equation tasks; None for the task's.
-        data: a table to make the task from, as in :func:`ital.tasks.from_table`; it goes by the name in ``task``.
-        label: the table's column of labels.
+        equations: number of equations in an exam of the equation tasks; None for the task's.
+        data: a table to make the task from, as in :func:`ital.tasks.from_table`; ``task`` is then its name.
+        label: the table column with the labels.
         teacher_columns: the columns that the teacher sees, separated by commas; None for all.
         learner_columns: the same for the learner.
         kind: "classification" or "regression"; None infers it.
@@ -60,13 +60,13 @@ class Settings(Run):
         return [self.first_seed + seed for seed in super().seed_list]
 
     def plan(self) -> "Plan":
-        """Make the parts and refuse what makes no experiment; nothing is computed or written yet.
+        """Make the parts and check the settings; nothing is computed or written yet.
 
         Returns:
             The parts and the numbers of the run.
 
         Raises:
-            InputError: if the settings make no experiment.
+            InputError: if the settings are not valid.
         """
         task = self.make_task()
         teacher = teachers.make(self.teacher)
@@ -85,7 +85,7 @@ class Settings(Run):
         return plan
 
     def make_task(self) -> Task:
-        """The task, with the options that the settings have for it.
+        """The task, with the options given in the settings.
 
         Returns:
             The task.
@@ -97,7 +97,7 @@ class Settings(Run):
 
     def _own_task(self, data: str) -> Task:
         if self.map is not None:
-            raise InputError("--map is for task irl, --data for a table: choose one of them")
+            raise InputError("--map and --data exclude each other: --map is for task irl, --data for a table")
         for option in ("teacher_loss", "equations"):
             if getattr(self, option) is not None:
                 raise InputError(f"--{option.replace('_', '-')} is for the equation tasks, not for a table")
@@ -115,12 +115,12 @@ class Settings(Run):
     def _registered_task(self) -> Task:
         for option in ("label", "teacher_columns", "learner_columns", "kind"):
             if getattr(self, option) is not None:
-                raise InputError(f"--{option.replace('_', '-')} is about a table: give it with --data")
+                raise InputError(f"--{option.replace('_', '-')} describes a table: use it with --data")
         refusals = {
-            "label_noise": "has no labels, so it takes no label noise",
-            "rewards": "has a world of its own, so it takes no map (task 'irl' does)",
-            "teacher_loss": "offers no choice of the teacher's loss (the equation tasks do)",
-            "equations": "examines nobody in equations (the equation tasks do)",
+            "label_noise": "has no labels, so it takes no --label-noise",
+            "rewards": "has its own world, so it takes no --map (task 'irl' does)",
+            "teacher_loss": "has no choice of teacher_loss (the equation tasks do)",
+            "equations": "has no exam in equations (the equation tasks do)",
         }
         given = {"rewards": self.map, "teacher_loss": self.teacher_loss, "equations": self.equations}
         options: dict[str, Any] = {"label_noise": self.label_noise} if self.label_noise else {}
@@ -133,18 +133,18 @@ class Settings(Run):
         return tasks.make(self.task, **options)
 
 
-# Settings that ``identity`` names itself, and those in which lanes of one result may differ.
+# Settings that ``identity`` adds itself, and those that may differ between lanes of one result.
 _STATED = ("beta", "beta_decay", "lr", "init", "steps", "batch_size", "eval_every", "form")
 _SHARED = ("seeds", "diagnostics", "devices")
 
 
 def _listed(text: str | None) -> list[str] | None:
-    """What is written between commas."""
+    """The comma-separated items."""
     return None if text is None else [part.strip() for part in text.split(",") if part.strip()]
 
 
 def _plain(value: Any) -> str | int | float:
-    """A value as a file keeps it: text, a number, or the JSON of anything else."""
+    """A value as stored in a file: text, a number, or the JSON of anything else."""
     if isinstance(value, np.generic):
         value = value.item()
     small = isinstance(value, int) and not isinstance(value, bool) and abs(value) < 2**31
@@ -154,12 +154,12 @@ def _plain(value: Any) -> str | int | float:
 DEFAULTS = {"step_form": "rate"} | {
     field.name: _plain(field.default) for field in fields(Run) if field.name not in (*_STATED, *_SHARED)
 }
-"""What a result was made with if it does not say: only other values are stored, so that old results stay valid."""
+"""Defaults of settings that a result does not record: only other values are stored, so old results stay valid."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Settings with every part made and every open value filled in."""
+    """Settings with every part built and every open value filled in."""
 
     task: Task
     teacher: AnyTeacher
@@ -178,7 +178,7 @@ class Plan:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells one result from another, less the ``DEFAULTS``; methods and seeds do not."""
+        """The settings that distinguish one result from another, without ``DEFAULTS``, methods and seeds."""
         run, (form,) = self.run, self.run.forms(1)
         context = situation(self.task, self.teacher, run, auto_beta=lambda *arguments: None)
         identity = {

@@ -1,4 +1,4 @@
-"""The files of an experiment: complete or not there, and checked when read."""
+"""The files of an experiment: written completely or not at all, and checked when read."""
 
 import contextlib
 import hashlib
@@ -17,27 +17,27 @@ from ital.errors import InputError
 from ital.results import Recording
 from ital.teaching import Block
 
-__all__ = ["Damaged", "load_curves", "save_curves"]  # what other files of the package read through this one
+__all__ = ["Damaged", "load_curves", "save_curves"]  # re-exported for other modules of the package
 
 
 def own_mark() -> str:
-    """Tells the temporary files of this process from those of another that may be at the same work."""
+    """A suffix that distinguishes temporary files of this process from those of others."""
     return f".{socket.gethostname()}-{os.getpid()}"
 
 
 def put_aside(file: Path) -> Path:
-    """Renames a damaged file, so that another can take its place."""
+    """Rename a damaged file, so that a new one can replace it."""
     return file.replace(file.with_name(f"{file.name}.damaged"))
 
 
 def remove_if_empty(folder: Path) -> None:
-    """Removes a folder in which there is nothing."""
+    """Remove a folder if it is empty."""
     with contextlib.suppress(OSError):
         folder.rmdir()
 
 
 def save_checkpoint(recording: Recording, seconds: float, path: Path) -> None:
-    """Writes the state of a run: the carry of every session, all that it has measured, and the time it took."""
+    """Write the state of a run: the carry and the measurements of every session, and the time so far."""
     arrays: dict[str, np.ndarray] = {"seconds": np.asarray(seconds)}
     for i, session in enumerate(recording.sessions):
         arrays |= {f"carry/{i}/{j}": leaf for j, leaf in enumerate(jax.tree.leaves(session.state))}
@@ -50,9 +50,9 @@ def save_checkpoint(recording: Recording, seconds: float, path: Path) -> None:
 
 
 def load_checkpoint(recording: Recording, path: Path) -> float | None:
-    """Puts a run back where its checkpoint left it and returns the seconds it had taken; None where there is none.
+    """Restore a run from its checkpoint and return the seconds it had taken; None if there is no checkpoint.
 
-    Raises Damaged.
+    Raises Damaged if the checkpoint cannot be used.
     """
     if not path.exists():
         return None
@@ -74,7 +74,7 @@ def load_checkpoint(recording: Recording, path: Path) -> float | None:
 
 @contextlib.contextmanager
 def owned(folder: Path) -> Iterator[None]:
-    """Makes ``folder`` and keeps other runs out of it while this one writes there."""
+    """Create ``folder`` and lock it against other runs while this one writes to it."""
     lock = folder / ".lock"
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,7 +84,7 @@ def owned(folder: Path) -> Iterator[None]:
     with file:
         try:
             import fcntl
-        except ImportError:  # not on this system: runs are trusted not to share a folder
+        except ImportError:  # no file locks on this system: runs must not share a folder
             yield
             return
         try:

@@ -1,4 +1,4 @@
-"""A grid of step sizes and rationalities, all of it lanes of one compiled program."""
+"""Sweeps: a grid of step sizes and rationalities, all lanes of one compiled program."""
 
 import dataclasses
 import json
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep found.
+    """The result of a sweep.
 
     Methods without a β are computed once per η and repeated along ``beta``: ``grid.attrs["without_beta"]`` names them.
 
@@ -38,8 +38,8 @@ class Sweep:
         grid: a Dataset with dimensions (method, lr, beta, seed, step).
         task: the task.
         files: the files that were written.
-        lanes_computed: number of lanes (a method at one η and one β on one seed) that were computed now rather than
-            found.
+        lanes_computed: number of lanes (a method at one η and one β on one seed) computed now, rather than found on
+            disk.
     """
 
     grid: "xr.Dataset"
@@ -53,7 +53,7 @@ class Sweep:
         return f"Sweep({self.task.name!r}: {methods}; {size}, {len(self.files)} files)"
 
     def verdicts(self) -> list[tuning.Verdict]:
-        """Each method at its best, and who wins: after 500 and 1000 steps and at the end.
+        """Each method at its best setting and the winner: after 500 and 1000 steps and at the end.
 
         Returns:
             One verdict per step.
@@ -61,7 +61,7 @@ class Sweep:
         return [tuning.judge(self.grid, step) for step in tuning.judged_steps(self.grid)]
 
     def plot(self) -> "Figure":
-        """Heat maps: the final distance, and the steps to a tenth of the distance at the start.
+        """Draw heat maps: the final distance, and the steps to a tenth of the distance at the start.
 
         Returns:
             The figure.
@@ -86,30 +86,30 @@ def sweep(
     progress: bool = False,
     say: Callable[[str], None] = lambda line: None,
 ) -> Sweep:
-    """Compute what is missing of a grid η × β and write ``sweep.nc`` and its maps to ``OUT/TASK/TEACHER/``.
+    """Compute the missing parts of a grid η × β, and write ``sweep.nc`` and its maps to ``OUT/TASK/TEACHER/``.
 
-    The values of η and β tell one sweep from another; methods and seeds do not: those that are missing are added. An
-    interrupted sweep resumes from its last checkpoint. Exams (the equation tasks' greedy searches) are left out.
+    The values of η and β identify a sweep. Missing methods and seeds are added to an existing one. An interrupted sweep
+    resumes from its last checkpoint. Exams (the greedy searches of the equation tasks) are skipped.
 
     Args:
-        settings: what to run; its own ``lr`` and ``beta`` do not count.
+        settings: what to run; its ``lr`` and ``beta`` are ignored.
         lr: step sizes η.
         beta: rationalities β.
         out: the folder for results.
         overwrite: compute everything again.
         csv: also write every measured value as a table, ``sweep.csv``.
-        seeds_per_cell: number of seeds in a cell; None for as many as memory should bear.
-        points_per_cell: number of points (methods at an η and a β) in a cell; None for as many as memory should bear.
+        seeds_per_cell: number of seeds in a cell; None for as many as should fit into memory.
+        points_per_cell: number of points (methods at an η and a β) in a cell; None for as many as fit into memory.
         engine: computes the cells; None for this process. See :func:`processes` and :func:`cluster`.
-        mlflow: address of an MLflow store to log to as well.
+        mlflow: address of an MLflow store to also log to.
         progress: show a progress bar.
-        say: called with a line about what was found or went wrong.
+        say: called with a line about each event or problem.
 
     Returns:
         The grid and the files.
 
     Raises:
-        InputError: if the settings make no sweep, or do not fit the results in the folder.
+        InputError: if the settings are not valid, or differ from those of the results in the folder.
         Incomplete: at the end, if a cell failed.
 
     Example:
@@ -146,16 +146,16 @@ def load_sweep(folder: Path | str) -> Sweep:
     """
     file = Path(folder) / Grid.file
     if not file.is_file():
-        raise InputError(f"{folder} holds no sweep: a folder with {Grid.file} is needed, as ital sweep writes it")
+        raise InputError(f"{folder} holds no sweep: expected a folder with {Grid.file}, as ital sweep writes it")
     try:
         grid = _store.load_curves(file)
     except _store.Damaged as damage:
-        raise InputError(f"{damage}: sweep again") from None
+        raise InputError(f"{damage}: run ital sweep again") from None
     return Sweep(grid, task_of(grid.attrs), [file], 0)
 
 
 def _axis(name: str, values: Sequence[float]) -> tuple[float, ...]:
-    """The values of an axis in their order; refuses those that make no grid."""
+    """The values of an axis in order; raises InputError for values that do not form an axis."""
     if not len(values):
         raise InputError(f"a sweep needs at least one {name}")
     for i, value in enumerate(values):
@@ -168,7 +168,7 @@ def _axis(name: str, values: Sequence[float]) -> tuple[float, ...]:
 
 @dataclass(frozen=True)
 class Grid(Experiment):
-    """A sweep: every method with every η and β on every seed; one without β has a lane for each η."""
+    """A sweep: every method with every η and β on every seed; a method without β has one lane per η."""
 
     lr: tuple[float, ...]
     beta: tuple[float, ...]
@@ -185,7 +185,7 @@ class Grid(Experiment):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """That of a run, with all η and β in place of one."""
+        """The identity of a run, with all η and β in place of one."""
         return {**self.plan.identity, **{name: json.dumps(axis) for name, axis in self.axes.items()}}
 
     def attributes(self, result: "xr.Dataset | None") -> dict[str, Any]:
@@ -195,14 +195,14 @@ class Grid(Experiment):
         return {"without_beta": json.dumps(sorted(methods))}
 
     def make_plan(self) -> Plan:
-        """The plan of a corner of the grid; refuses one that makes no sweep."""
+        """The plan of a corner of the grid; raises InputError if the settings are not valid."""
         plan = dataclasses.replace(self.settings, lr=self.lr[0], beta=self.beta[0]).plan()
         for value in self.lr:
             dataclasses.replace(plan.run, lr=value).check(plan.task, plan.learners)
         return dataclasses.replace(plan, task=plan.task._replace(exam=None))
 
     def make_lanes(self) -> list[Point]:
-        """Every method at every η and, where β touches it, every β."""
+        """Every method at every η and, if it has a β, at every β."""
         touched = {learner.name: _has_beta(self.plan, learner) for learner in self.plan.learners}
         return [
             Point(name, step_size, beta)
@@ -212,7 +212,7 @@ class Grid(Experiment):
         ]
 
     def names(self, lanes: Sequence[Point]) -> list[str]:
-        """Lanes of one method need names of their own."""
+        """Distinct names for the lanes of one method."""
         return [str(number) for number in range(len(lanes))]
 
     def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
@@ -221,28 +221,28 @@ class Grid(Experiment):
         by_name = {learner.name: learner for learner in plan.learners}
         versions = [_version(plan, by_name[lane.method], 0.0 if lane.beta is None else lane.beta) for lane in lanes]
         learners = [version._replace(name=name) for version, name in zip(versions, self.names(lanes), strict=True)]
-        lrs = [lane.lr for lane in lanes if lane.lr is not None]  # in a sweep all have one
+        lrs = [lane.lr for lane in lanes if lane.lr is not None]  # in a sweep, every lane has one
         run = dataclasses.replace(plan.run, seeds=list(seeds), lr=lrs)
         return Recording(open_sessions(plan.task, plan.teacher, learners, run))
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
-        """Refuses a task without a target to be near to."""
+        """Raise InputError for a task without a target."""
         if "distance" not in metrics:
             name = self.plan.task.name
-            raise InputError(f"task {name!r} has no target, so a sweep cannot tell how near a method comes")
+            raise InputError(f"task {name!r} has no target, so a sweep cannot measure the distance to it")
 
 
 def _version(plan: Plan, method: Learner, beta: float) -> Learner:
-    """A learner with a β and nothing left open."""
+    """A learner with a β and all open settings filled in."""
 
     def no_auto(*arguments: Any) -> float:
-        raise InputError(f"method {method.name!r} finds its own β for one η: try it with ital run, a sweep gives both")
+        raise InputError(f"method {method.name!r} finds its own β, but a sweep sets β: use ital run for this method")
 
     context = situation(plan.task, plan.teacher, dataclasses.replace(plan.run, beta=beta), auto_beta=no_auto)
     return method.resolve(method, context)._replace(resolve=lambda learner, situation: learner)
 
 
 def _has_beta(plan: Plan, method: Learner) -> bool:
-    """Whether β touches a learner."""
+    """Whether a learner uses β."""
     at_zero, at_one = (jax.tree.leaves(_version(plan, method, beta).settings) for beta in (0.0, 1.0))
     return not all(map(np.array_equal, at_zero, at_one))

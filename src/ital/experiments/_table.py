@@ -1,4 +1,4 @@
-"""The tables at the end of a run and of a sweep."""
+"""The tables printed at the end of a run and of a sweep."""
 
 import numpy as np
 from rich.console import Console
@@ -15,7 +15,7 @@ from ital.tasks import Metric
 
 
 def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
-    """Print mean ± standard error at the last step per method, the best in bold, what diverged, and the files.
+    """Print mean ± standard error at the last step per method (best in bold), divergence notes, and the files.
 
     Args:
         outcome: what :func:`run` returned.
@@ -32,13 +32,13 @@ def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
 
 def _print_files(outcome: Outcome | Sweep, console: Console) -> None:
     if not outcome.lanes_computed:
-        console.print("Everything was there already; nothing was computed.")
+        console.print("All results were stored already; nothing was computed.")
     for file in outcome.files:
         console.print(str(file), soft_wrap=True, highlight=False)
 
 
 def table(outcome: Outcome) -> Table:
-    """The last step in numbers: a row per method, a column per metric."""
+    """A table of the last step: a row per method, a column per metric."""
     curves, task = outcome.curves, outcome.task
     last = int(curves["step"].values[-1])
     title = f"{task.title}, {curves.attrs['teacher']} teacher: step {last}, mean ± standard error over seeds"
@@ -70,7 +70,7 @@ def table(outcome: Outcome) -> Table:
 
 
 def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
-    """Print each method's best setting, the winner, where awareness pays, and the files.
+    """Print each method's best setting, the winner, where awareness helps, and the files.
 
     Args:
         sweep: what :func:`sweep` returned.
@@ -83,12 +83,12 @@ def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
         for line in conclusions(sweep, verdict):
             console.print(line, soft_wrap=True, highlight=False)
     if any(setting.edge for verdict in verdicts for setting in verdict.best):
-        console.print("edge: this value is at the end of its range; a wider grid may find a better one.")
+        console.print("edge: this value is at the end of its range; a wider grid may contain a better one.")
     _print_files(sweep, console)
 
 
 def print_failures(incomplete: Incomplete, console: Console | None = None) -> None:
-    """Print each cell that failed, with the traceback of its last attempt and the command that tries it again.
+    """Print each failed cell with the traceback of its last attempt and the command to try it again.
 
     Args:
         incomplete: the error that :func:`run` or :func:`sweep` raised.
@@ -105,7 +105,7 @@ def print_failures(incomplete: Incomplete, console: Console | None = None) -> No
 
 
 def best_settings(sweep: Sweep, verdicts: list[tuning.Verdict]) -> Table:
-    """Each method at its own best setting: a section per step, the winner first and in bold."""
+    """A table of each method at its own best setting: a section per step, the winner first and in bold."""
     grid = sweep.grid
     metric = tuning.metric_of(grid).replace("_", " ")
     title = f"{sweep.task.title}, {grid.attrs['teacher']} teacher: each method at its own best setting"
@@ -127,7 +127,7 @@ def best_settings(sweep: Sweep, verdicts: list[tuning.Verdict]) -> Table:
 
 
 def conclusions(sweep: Sweep, verdict: tuning.Verdict) -> list[str]:
-    """In words: who wins at a step, the best naive against the best aware, and in how many settings awareness pays."""
+    """Lines about a step: the winner, best naive against best aware, and in how many settings awareness helps."""
     grid, step = sweep.grid, verdict.step
     first, second, closer = verdict.best[0], verdict.best[1:2], verdict.closer
     if second and first.mean == second[0].mean:

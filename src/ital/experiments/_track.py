@@ -1,4 +1,4 @@
-"""Results for a tracker: an MLflow run for each method (in a sweep: at each η and β), with the curves of all seeds."""
+"""Log results to MLflow: one MLflow run per method (in a sweep: per method, η and β), with the curves of all seeds."""
 
 import errno
 import hashlib
@@ -18,13 +18,13 @@ from ital.results import mean_and_error, metrics_of
 if TYPE_CHECKING:
     import xarray as xr
 
-CONTENT = "ital.content"  # a tag: what was logged, so that it is not logged twice
-AT_ONCE = 1000  # metrics that MLflow takes in a call
+CONTENT = "ital.content"  # a tag that identifies what was logged, so that it is not logged twice
+AT_ONCE = 1000  # metrics that MLflow accepts per call
 
 
 def open_store(uri: str) -> Any:
-    """A client of an MLflow store; refuses one that does not answer, before there is anything to lose."""
-    # MLflow wants to be asked for its plain files by name, which is what a path does.
+    """A client of an MLflow store; raises InputError if it does not answer, before anything is computed."""
+    # MLflow uses plain files only if asked explicitly; passing a path does that.
     os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
     try:
         from mlflow.tracking import MlflowClient
@@ -33,13 +33,13 @@ def open_store(uri: str) -> Any:
     try:
         client = MlflowClient(tracking_uri=uri)
         client.search_experiments(max_results=1)
-    except Exception as error:  # a store's own errors are of many kinds
+    except Exception as error:  # a store may raise many kinds of errors
         raise InputError(f"no MLflow store at {uri} ({' '.join(str(error).split())[:200]})") from None
     return client
 
 
 def track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Sequence[Path]) -> int:
-    """Logs what is not there yet: settings, the curves of all seeds and their mean, files; returns how many runs."""
+    """Log what is new: settings, the curves of all seeds and their mean, files; return the number of runs logged."""
     try:
         return _track(client, experiment, result, files)
     except Exception as error:
@@ -62,7 +62,7 @@ def _track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Seq
         earlier = client.search_runs([place], filter_string=f"tags.`{CONTENT}` = '{content}'")
         if any(run.info.status == "FINISHED" for run in earlier):
             continue
-        for run in earlier:  # cut short
+        for run in earlier:  # interrupted
             client.delete_run(run.info.run_id)
         run = client.create_run(place, run_name=_run_name(experiment, lane), tags={CONTENT: content})
         _log(client, run.info.run_id, settings, curves, files)
@@ -107,7 +107,7 @@ def _log(client: Any, run: str, settings: dict[str, Any], curves: "xr.Dataset", 
 
 
 def _rows(curves: "xr.Dataset") -> Iterator[tuple[str, float, int]]:
-    """(key, value, step) of every metric, for the mean and for each seed, at the steps at which it was measured."""
+    """(key, value, step) of every metric at its measured steps, for the mean and for each seed."""
     steps = curves["step"].values.tolist()
     for metric in metrics_of(curves):
         lanes = curves[metric].transpose("seed", "step").values

@@ -1,4 +1,4 @@
-"""The scale of a feature file's views, chosen by the paper's own rule for β."""
+"""Choose the scale of a feature file's views by the paper's rule for β."""
 
 import math
 from collections.abc import Sequence
@@ -13,15 +13,15 @@ from ital.teaching import teach
 
 SEEDS = 20
 HALVINGS = 12
-WIDEST = math.log(0.01), math.log(10)  # of the scale; half precision holds no more
+WIDEST = math.log(0.01), math.log(10)  # range of log(scale); half precision allows no more
 
 
 def scaled(features: Features, scale: float) -> Features:
-    """All views times one number, and the weights of the last layers by its inverse: the same networks.
+    """Multiply all views by one number and the last layers' weights by its inverse, so that the outputs stay the same.
 
     Args:
         features: the content of a feature file.
-        scale: the number.
+        scale: the factor.
 
     Returns:
         The scaled content, with ``scale`` in its card.
@@ -45,8 +45,8 @@ def scaled(features: Features, scale: float) -> Features:
 def scaled_for(features: Features, beta: float, *, seeds: int | Sequence[int] = SEEDS) -> Features:
     """Scale the views so that ``beta="auto"`` averages β over all teachers and seeds (cooperative, uniform start).
 
-    The paper's β is the one at which the most probable example has a probability of about 80 % at the start. That
-    depends on the length of the features, which it does not give.
+    The paper chooses β so that the most probable example has a probability of about 80 % at the start. This depends on
+    the length of the features, which the paper does not give.
 
     Args:
         features: the content of a feature file with a learner's and several teachers' views.

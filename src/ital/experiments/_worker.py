@@ -1,10 +1,10 @@
-"""What a worker of this machine does when it starts; Dask calls it."""
+"""Set-up of a local worker; Dask calls it when the worker starts."""
 
 import signal
 from typing import Any
 
 
 def dask_setup(worker: Any) -> None:
-    """Leaves Ctrl-C to the command that started the worker, and makes ready for the first cell."""
+    """Leave Ctrl-C to the command that started the worker, and import what the first cell needs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     import ital.experiments  # noqa: F401

@@ -1,4 +1,4 @@
-"""Feature files: what networks make of images, small enough to ship; building and checking them."""
+"""Feature files: outputs of networks on images and equations, small enough to ship; building and checking them."""
 
 from ital.features._build import build
 from ital.features._check import check

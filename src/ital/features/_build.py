@@ -22,9 +22,9 @@ Show = Callable[[float, str], None]
 
 
 class Source(NamedTuple):
-    """What networks are trained on: rows (images or extracted features) with labels, and the test set.
+    """Training data of a network: rows (images or extracted features) with labels, and the test set.
 
-    The first ``rows`` are the data set itself; what follows are variants of them, for training alone.
+    The first ``rows`` rows are the data set itself; the others are variants, used only for training.
     """
 
     train_x: np.ndarray
@@ -35,11 +35,11 @@ class Source(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A feature file that can be built: its networks (the learner's first), how to load, make and train them.
+    """A feature file that can be built: its networks (the learner's first), and how to load, make and train them.
 
-    ``load(folder)`` reads the data; ``source(data, network, working, show)`` is what that network is trained on;
-    ``make(network, classes, inputs)`` returns its constructor; ``card`` describes the data. Where ``beta`` is given,
-    the scale of the views is chosen for it.
+    ``load(folder)`` reads the data; ``source(data, network, working, show)`` returns a network's training data;
+    ``make(network, classes, inputs)`` returns its constructor; ``card`` describes the data. If ``beta`` is given, the
+    scale of the views is chosen for it.
     """
 
     networks: tuple[str, ...]
@@ -71,14 +71,14 @@ def _extracted(
     working: Path,
     show: Show,
 ) -> Source:
-    """Features of all pictures by the frozen network, scaled to mean 0 and deviation 1 over the training rows.
+    """Features of all images from the frozen network, scaled to mean 0 and deviation 1 over the training rows.
 
-    A row is the mean of a picture and its mirror image. Networks are trained on both of them as well.
+    A row is the mean over an image and its mirror image. Training also uses both separately.
     """
     import jax
 
     device = "cpu" if jax.default_backend() == "cpu" else "cuda"
-    # One network for all splits, none if all are there already.
+    # One network serves all splits; it is not loaded if all are cached.
     extractor = functools.cache(lambda: make(network, device))
     splits = [(split, files, mirrored) for split, files in (("train", data.train), ("test", data.test))
               for mirrored in (False, True)]  # fmt: skip
@@ -155,20 +155,20 @@ def build(
 ) -> Path:
     """Train the networks of ``name`` and write their feature file.
 
-    What is finished is kept in a folder beside the file until all of it is: an interrupted build resumes there.
+    Finished parts are kept in a folder beside the file until the file is complete: an interrupted build resumes there.
 
     Args:
         name: e.g. ``mnist`` or ``equation``.
-        data: folder of the data set; None for where ``ital data get`` puts it.
-        out: the file; None for the user's own folder.
-        seed: seed of the training and of the choice of rows.
+        data: folder with the data set; None for the folder of ``ital data get``.
+        out: the file to write; None for the user's data folder.
+        seed: seed for training and for choosing rows.
         rows: number of training rows in the file; None for the usual number.
         epochs: number of epochs; None for the usual number.
-        positives: for ``equation``, the states that are valued above each state of a trajectory in training: the next
-            one ("consecutive", the default), or "any" later one.
-        show: called with the share that is done and what is being done.
-        scale: ``scale(features, beta)`` scales the views of a file whose scale depends on the task's β, before it is
-            written; the command passes :func:`ital.experiments.scaled_for`.
+        positives: for ``equation``, the states that training ranks above each state of a trajectory: the next one
+            ("consecutive", the default), or "any" later one.
+        show: called with the share done and a description of the current work.
+        scale: ``scale(features, beta)`` scales the views before the file is written, if their scale depends on the
+            task's β; the command passes :func:`ital.experiments.scaled_for`.
 
     Returns:
         The file.
@@ -187,18 +187,18 @@ def build(
         raise InputError(f"the seed must lie in [0, 2**29), not {seed}")
     if name == "equation":
         if data is not None:
-            raise InputError("features of equations need no data: their trajectories are generated")
+            raise InputError("features of equations need no data: leave out --data, the trajectories are generated")
         _equations = with_extra("_equations")
         recipe = _equations.EquationRecipe() if positives is None else _equations.EquationRecipe(positives=positives)
         return Path(_equations.build(out, seed=seed, recipe=recipe, show=show))
     if positives is not None:
-        raise InputError(f"positives are states of equations: {name} has none")
+        raise InputError(f"positives is only for equation: {name} has none")
     data_set = name.removesuffix("-pixels")
     folder = data_folder(data_set) if data is None else data
     if not folder.is_dir():
         raise InputError(
-            f"no data for {name}: {folder} is not a folder. Give the data with --data DIR"
-            + (f", or fetch it with: ital data get {data_set}" if data_set in ("mnist", "cifar10") else "")
+            f"no data for {name}: {folder} is not a folder. Name the folder with --data DIR"
+            + (f", or download the data: ital data get {data_set}" if data_set in ("mnist", "cifar10") else "")
         )
     if name == "mnist-pixels":
         return with_extra("_pixels").build(folder, out, seed=seed, rows=rows)
@@ -237,7 +237,7 @@ def build(
     small = np.uint8 if classes <= 256 else np.int32
     for network in kind.networks:
         if not (np.isfinite(views[network]).all() and np.isfinite(layers[network]).all()):
-            raise InputError(f"the training of {name} {network} diverged; {working} has what led there")
+            raise InputError(f"training of {name} {network} diverged; its checkpoints are in {working}")
     features = Features(card, labels[kept].astype(small), views, layers, test_labels.astype(small), test_views)
     save(features if kind.beta is None else scale(features, kind.beta), out)
     shutil.rmtree(working, ignore_errors=True)
@@ -245,12 +245,12 @@ def build(
 
 
 def kept_rows(count: int, rows: int, seed: int) -> np.ndarray:
-    """Which rows of a data set go into a file, in their order: the same for all files made with one seed."""
+    """Indices of the data set's rows that go into a file, in order: the same for all files made with one seed."""
     return np.sort(np.random.default_rng(seed).permutation(count)[:rows])
 
 
 def with_extra(module: str) -> Any:
-    """A module of this package that needs the extra ``features``; refuses in one line without it."""
+    """A module of this package that needs the extra ``features``; raises InputError if the extra is missing."""
     try:
         return importlib.import_module(f"ital.features.{module}")
     except ImportError as error:
@@ -258,7 +258,7 @@ def with_extra(module: str) -> Any:
 
 
 def versions() -> dict[str, str]:
-    """Of everything that the numbers depend on."""
+    """The versions of everything that the numbers depend on."""
     import equinox
     import jax
     import optax

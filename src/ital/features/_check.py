@@ -1,4 +1,4 @@
-"""``ital features check``: the data card of a feature file, with accuracies recomputed."""
+"""``ital features check``: the data card of a feature file, with recomputed accuracies."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +9,7 @@ from ital.features._file import accuracy, load
 
 
 def check(file: Path) -> Iterator[str]:
-    """Lines about a feature file, with its accuracies recomputed.
+    """Yield lines about a feature file, with its accuracies recomputed.
 
     Args:
         file: the file.
@@ -18,7 +18,7 @@ def check(file: Path) -> Iterator[str]:
         The lines.
 
     Raises:
-        InputError: if the last layers do not reach what the card says.
+        InputError: if the last layers do not reach the accuracies on the card.
     """
     loaded = load(file)
     card = loaded.card
@@ -34,7 +34,7 @@ def check(file: Path) -> Iterator[str]:
         layer = loaded.last_layers[network]
         then = ", ".join(f"{score.removeprefix('test_')} {value:.2%}" for score, value in reached.items())
         yield f"  {role} {network}: {layer.shape[1] - 1} features; test accuracy when built: {then}"
-        line = f"    now, on the training rows here: {accuracy(loaded.views[network], layer, loaded.labels):.2%}"
+        line = f"    now, on these training rows: {accuracy(loaded.views[network], layer, loaded.labels):.2%}"
         wrong = []
         for score, value in reached.items() if network in loaded.test_views else ():
             now = accuracy(loaded.test_views[network], layer, loaded.test_labels, int(score[-1]))

@@ -1,4 +1,4 @@
-"""``ital features build equation``: networks trained on pairs of states, and what they make of held-out equations."""
+"""``ital features build equation``: train networks on pairs of states, and evaluate them on held-out equations."""
 
 import functools
 import json
@@ -29,15 +29,15 @@ POSITIVES = ("consecutive", "any")
 
 
 def stream(seed: int, kind: int) -> int:
-    """The seed of the random equations of one kind, never those of another kind."""
+    """The seed of the random equations of one kind; different kinds never share a seed."""
     return 4 * seed + kind
 
 
 class EquationRecipe(NamedTuple):
-    """How much data, and how the networks are trained on it. The defaults are the paper's, but for a faster schedule:
-    Adam with a short warm-up to ``rate`` and a cosine back to 0, in batches of ``batch`` pairs.
+    """How much data there is, and how the networks are trained. The defaults are the paper's, with a faster schedule:
+    Adam with a short warm-up to ``rate`` and a cosine decay to 0, in batches of ``batch`` pairs.
 
-    ``positives`` are "consecutive" states, or each state with "any" later one of its trajectory, as many of them.
+    ``positives`` pairs "consecutive" states, or each state with "any" later one of its trajectory: equally many pairs.
     """
 
     trajectories: int = 490_000
@@ -54,10 +54,10 @@ class EquationRecipe(NamedTuple):
 
 
 class EncodedPairs(NamedTuple):
-    """Encoded texts (N, 173), and pairs of places in them, the higher first: ``consecutive`` states and states with
-    ``later`` ones (P, 2), and ``negatives`` (M, 2).
+    """Encoded texts (N, 173), and pairs of their indices, the higher state first: ``consecutive`` states and states
+    with ``later`` ones (P, 2), and ``negatives`` (M, 2).
 
-    The operations are what led from one to the other.
+    The operations lead from one state of a pair to the other.
     """
 
     codes: np.ndarray
@@ -68,7 +68,7 @@ class EncodedPairs(NamedTuple):
     negative_operations: np.ndarray
 
     def positives(self, which: str) -> np.ndarray:
-        """The pairs that a recipe's ``positives`` stands for."""
+        """The pairs that a recipe's ``positives`` selects."""
         return self.consecutive if which == POSITIVES[0] else self.later
 
 
@@ -85,7 +85,7 @@ def encoded_pairs(seed: int, chunk: int, *, count: int = equation.CHUNK, negativ
 
 
 def joined(parts: list[EncodedPairs]) -> EncodedPairs:
-    """Pairs of several chunks as one."""
+    """The pairs of several chunks in one."""
     firsts = np.cumsum([0, *(len(part.codes) for part in parts[:-1])]).astype(np.int32)
     placed = [
         part._replace(**{name: getattr(part, name) + first for name in ("consecutive", "later", "negatives")})
@@ -97,7 +97,7 @@ def joined(parts: list[EncodedPairs]) -> EncodedPairs:
 def gather_pairs(
     seed: int, trajectories: int, folder: Path, *, negatives: int, workers: int, show: Callable[[float], None]
 ) -> EncodedPairs:
-    """The pairs of trajectories (whole thousands), each ten thousand kept in a file as soon as they are made."""
+    """The pairs of trajectories (a multiple of 1000); every ten thousand trajectories are saved to a file."""
     folder.mkdir(parents=True, exist_ok=True)
     chunks = -(-trajectories // equation.CHUNK)
     tens = [range(first, min(first + 10, chunks)) for first in range(0, chunks, 10)]
@@ -133,7 +133,7 @@ def _optimiser(rate: float, steps: int) -> optax.GradientTransformation:
 
 @eqx.filter_jit(donate="all-except-first")
 def _steps_of(data: tuple[Any, ...], network: Network, state: Any, positives: Array, negatives: Array) -> Any:
-    """Steps on batches of pairs (steps, batch, 2); returns the mean loss as well."""
+    """Take training steps on batches of pairs (steps, batch, 2); also return the mean loss."""
     codes, recipe, total = data
     optimiser = _optimiser(recipe.rate, total)
     arrays, static = eqx.partition(network, eqx.is_inexact_array)
@@ -157,7 +157,7 @@ def _steps_of(data: tuple[Any, ...], network: Network, state: Any, positives: Ar
 def train(
     features: int, pairs: EncodedPairs, recipe: EquationRecipe, *, seed: int, checkpoint: Path, show: Show
 ) -> Network:
-    """One network, from where ``checkpoint`` left it. A pass takes every positive pair once."""
+    """Train one network, from its ``checkpoint`` if there is one. A pass uses every positive pair once."""
     network = Network(features, jax.random.key(seed))
     positives = pairs.positives(recipe.positives)
     share = len(positives) / (len(positives) + len(pairs.negatives))
@@ -189,9 +189,10 @@ def train(
 
 
 def pair_accuracy(network: Network, pairs: EncodedPairs) -> dict[str, Any]:
-    """How often the higher of two states has the higher value: over all pairs, by kind, and by operation.
+    """The share of pairs whose higher state has the higher value: over all pairs, by kind, and by operation.
 
-    Positives are consecutive states, whatever a network was trained on; those with any later state are apart.
+    Positives are consecutive states, whatever the network was trained on; pairs with any later state are reported
+    separately.
     """
     values = features_of(network)(pairs.codes) @ np.asarray(network.value)
 
@@ -213,8 +214,9 @@ def pair_accuracy(network: Network, pairs: EncodedPairs) -> dict[str, Any]:
 
 
 def search_accuracy(network: Network, seed: int, fresh: int, random: int = 5) -> dict[str, float]:
-    """The share of fresh equations that greedy search simplifies exactly with w*, and of the first tenth of them with
-    random w in U(−1, 1), whose searches are long and seldom right.
+    """The share of fresh equations that greedy search simplifies exactly, with w* and with random w.
+
+    Random w are drawn from U(−1, 1) and tried on the first tenth only: their searches are long and seldom succeed.
     """
     rng = np.random.default_rng(stream(seed, FRESH))
     equations = [equation.random_equation(rng) for _ in range(fresh)]
@@ -234,7 +236,7 @@ def search_accuracy(network: Network, seed: int, fresh: int, random: int = 5) ->
 
 
 def row_texts(seed: int, recipe: EquationRecipe) -> list[str]:
-    """The states of held-out trajectories, each text once, in a random order: those of the rows, then of the tests."""
+    """The distinct states of held-out trajectories, in random order: those of the rows, then of the test rows."""
     states = dict.fromkeys(
         written
         for chunk in equation.generate_trajectories(recipe.held_out, seed=stream(seed, HELD_OUT))
@@ -248,7 +250,7 @@ def row_texts(seed: int, recipe: EquationRecipe) -> list[str]:
 def build(
     out: Path, *, seed: int = 0, recipe: EquationRecipe | None = None, show: Show = lambda done, text: None
 ) -> Path:
-    """Trains the three networks and writes the feature file; an interrupted build resumes where it was."""
+    """Train the three networks and write the feature file; an interrupted build resumes."""
     recipe = recipe or EquationRecipe()
     if recipe.positives not in POSITIVES:
         raise InputError(f"positives must be {' or '.join(POSITIVES)}, not {recipe.positives!r}")
@@ -273,7 +275,7 @@ def build(
         weights |= {f"{name}/{leaf}": array for leaf, array in to_weights(network).items()}
         reached[name] = {"pairs": pair_accuracy(network, held_out)}
         if not all(np.isfinite(array).all() for array in (views[name], layers[name])):
-            raise InputError(f"the training of equation {name} diverged; {working} has what led there")
+            raise InputError(f"training of equation {name} diverged; its checkpoints are in {working}")
         reached[name]["simplification"] = search_accuracy(network, seed, recipe.fresh)
         part(1.0, f"pairs {reached[name]['pairs']['all']:.1%}")
     learner = NETWORKS[0]
@@ -296,9 +298,9 @@ def build(
 
 
 def check(file: Path, rows: int = 500) -> list[str]:
-    """Lines of the data card, with accuracies on the first thousand held-out trajectories computed again.
+    """Lines of the data card, with accuracies recomputed on the first thousand held-out trajectories.
 
-    Refuses a file whose rows are not what its networks make of the equations, or whose card says otherwise.
+    Raises InputError if the rows are not the outputs of the networks, or the accuracies differ from the card.
     """
     loaded = load(file)
     card = loaded.card
@@ -311,13 +313,13 @@ def check(file: Path, rows: int = 500) -> list[str]:
         network = from_weights(int(view), loaded.weights, f"{view}/")
         gap = np.abs(features_of(network)(codes) - loaded.views[view][: len(codes)]).max()
         if not gap < 0.01:
-            raise InputError(f"{file}: the rows of {view} are not what its network makes of the equations")
+            raise InputError(f"{file}: the rows of {view} are not the outputs of its network; build it again")
         ordered, searches = card["reached"][view]["pairs"], card["reached"][view]["simplification"]
         now = pair_accuracy(network, pairs)["all"]
         role = "learner" if view == card["learner"] else "teacher"
-        lines.append(f"{role} {view}: pairs ordered rightly {ordered['all']:.2%}; now, on some: {now:.2%}")
+        lines.append(f"{role} {view}: {ordered['all']:.2%} of pairs in the right order; now, on a sample: {now:.2%}")
         if abs(now - ordered["all"]) > 0.02:
-            raise InputError(f"{file}: {view} orders {now:.2%} of pairs, but its card says otherwise")
+            raise InputError(f"{file}: {view} orders {now:.2%} of pairs, which differs from its card; build it again")
         for kind in ("positives", "negatives"):
             counts = ordered[f"{kind} by operation"].items()
             by_operation = ", ".join(f"{name} {of['accuracy']:.1%} of {of['pairs']:,}" for name, of in counts)

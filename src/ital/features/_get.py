@@ -1,4 +1,4 @@
-"""``ital data get``: public data sets, in the files in which they are usually passed around."""
+"""``ital data get``: download public data sets and write them in their usual file formats."""
 
 import gzip
 import os
@@ -33,12 +33,12 @@ def get_data(name: str, out: Path | None = None) -> list[Path]:
         The files.
 
     Raises:
-        InputError: if there is no such data set, or it cannot be fetched.
+        InputError: if there is no such data set, or it cannot be downloaded.
     """
     if name not in OPENML:
         raise InputError(
-            f"{name!r} cannot be fetched: known are {', '.join(OPENML)}. Tiny ImageNet is read from its own folders, "
-            "given to ital features build with --data DIR"
+            f"{name!r} cannot be downloaded: known are {', '.join(OPENML)}. For Tiny ImageNet, name its folder with "
+            "--data DIR in ital features build"
         )
     from sklearn.datasets import fetch_openml
 
@@ -47,17 +47,17 @@ def get_data(name: str, out: Path | None = None) -> list[Path]:
     check_writable(folder)
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of retries: the error says it all
+            warnings.simplefilter("ignore")  # about retries: the error says enough
             x, y = fetch_openml(title, version=version, return_X_y=True, as_frame=False, parser="liac-arff")
     except Exception as error:
         raise InputError(
-            f"cannot fetch {name} ({type(error).__name__}: {error}). Without a network, give its files to "
-            f"ital features build {name} with --data DIR"
+            f"cannot download {name} ({type(error).__name__}: {error}). Without a network, use files of your own: "
+            f"ital features build {name} --data DIR"
         ) from None
     x, y = np.asarray(x), np.asarray(y).astype(np.int64)
     expected = {"mnist": 784, "cifar10": 3072}[name]
     if x.ndim != 2 or x.shape[1] != expected or len(x) <= train or len(y) != len(x):
-        raise InputError(f"what came as {name} has shape {x.shape}, expected more than {train} rows of {expected}")
+        raise InputError(f"the downloaded {name} has shape {x.shape}, expected more than {train} rows of {expected}")
     folder.mkdir(parents=True, exist_ok=True)
     x = x.astype(np.uint8)
     return (_write_mnist if name == "mnist" else _write_cifar10)(folder, x, y, train)

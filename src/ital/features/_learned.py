@@ -1,4 +1,4 @@
-"""The value function of equations that comes with a feature file: its network, and w*."""
+"""The value function of equations in a feature file: its network, and w*."""
 
 import functools
 from pathlib import Path
@@ -21,12 +21,12 @@ def equation_file() -> Path:
     """
     file = find("equation")
     if file is None:
-        raise InputError("features of equations are not here: ital features build equation")
+        raise InputError("there is no feature file of equations: build it with ital features build equation")
     return file
 
 
 def learned_value() -> tuple[Explorer, np.ndarray]:
-    """Features of any equation, and w* of the value function over them, as they come with the package.
+    """Features of any equation, and w* of the value function over them, as shipped with the package.
 
     Returns:
         The features of equations, and w* (d,).
@@ -37,7 +37,7 @@ def learned_value() -> tuple[Explorer, np.ndarray]:
 
 @functools.lru_cache(maxsize=2)
 def explorer(file: Path, version: str) -> tuple[Explorer, np.ndarray]:
-    """Successors and features of equations through the learner's network, and its w*: shared by all tasks of a file.
+    """Successors and features of equations from the learner's network, and its w*; cached for all tasks of a file.
 
     Args:
         file: the feature file of the equation tasks.

@@ -13,7 +13,7 @@ BATCH = "batch"  # the axis over which batch norm takes its means
 
 
 class Classifier(eqx.Module):
-    """A body that makes the view of one input, and a linear last layer on it."""
+    """A body that computes the view of one input, and a linear last layer on top."""
 
     body: eqx.nn.Sequential
     last: eqx.nn.Linear
@@ -38,7 +38,7 @@ def _conv(inputs: int, outputs: int, key: PRNGKeyArray, *, bias: bool = True) ->
 
 
 def halve(x: Array) -> Array:
-    """Max-pooling of 2 × 2 (its gradient is several times faster on a CPU than that of a sliding window)."""
+    """2 × 2 max-pooling (on a CPU, its gradient is several times faster than that of a sliding window)."""
     channels, height, width = x.shape
     return x.reshape(channels, height // 2, 2, width // 2, 2).max(axis=(2, 4))
 

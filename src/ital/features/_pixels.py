@@ -1,4 +1,4 @@
-"""``ital features build mnist-pixels``: the pictures themselves, small, of the very rows that ``mnist`` holds."""
+"""``ital features build mnist-pixels``: the images themselves, at half size, for the same rows as ``mnist``."""
 
 from pathlib import Path
 
@@ -14,16 +14,16 @@ TEST_ROWS = 2000
 
 
 def build(folder: Path, out: Path, *, seed: int, rows: int | None = None) -> Path:
-    """Pictures of half the side, row by row those of ``ital features build mnist`` with the same seed.
+    """Write images at half size, for the same rows as ``ital features build mnist`` with the same seed.
 
-    The last layer is the nearest class mean: nothing is trained, and a file whose pictures and labels do not belong
-    together is noticed when it is checked.
+    The last layer is the nearest class mean: nothing is trained, and a check detects a file whose images and labels do
+    not belong together.
     """
     data = _formats.mnist(folder)
     if data.train_x.shape[1] % 2 or data.train_x.shape[2] % 2:
-        raise InputError(f"{folder}: pictures of {data.train_x.shape[1:3]} pixels cannot be halved")
+        raise InputError(f"{folder}: images of {data.train_x.shape[1:3]} pixels cannot be halved: sides must be even")
     kept = kept_rows(len(data.train_y), rows or KINDS["mnist"].rows, seed)
-    tested = kept_rows(len(data.test_y), TEST_ROWS, seed)  # at random: the first half of the test set is the easier
+    tested = kept_rows(len(data.test_y), TEST_ROWS, seed)  # at random: the first half of the test set is easier
     view, labels = halved(data.train_x[kept, ..., 0]), data.train_y[kept]
     test_view, test_labels = halved(data.test_x[tested, ..., 0]), data.test_y[tested]
     layer = class_means(view, labels, data.classes)
@@ -52,6 +52,6 @@ def class_means(view: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarra
     """[W, b] (K, d + 1) whose largest output is the class with the nearest mean: μ·x − ‖μ‖²/2."""
     absent = set(range(classes)) - set(labels.tolist())
     if absent:
-        raise InputError(f"the training rows have no picture of class {min(absent)}")
+        raise InputError(f"the training rows have no image of class {min(absent)}: use more rows")
     means = np.stack([view[labels == label].mean(axis=0, dtype=np.float64) for label in range(classes)])
     return np.column_stack([means, -np.sum(means**2, axis=1) / 2]).astype(np.float32)

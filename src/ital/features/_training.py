@@ -1,4 +1,4 @@
-"""Training a network on arrays that fit the memory, epoch by epoch, each epoch kept."""
+"""Train a network on arrays that fit into memory, with a checkpoint after each epoch."""
 
 import hashlib
 import io
@@ -20,7 +20,7 @@ from ital.features._networks import Classifier
 
 
 class Recipe(NamedTuple):
-    """How a network is trained: cosine schedule with a short warm-up up to ``rate``."""
+    """How a network is trained: a cosine schedule with a short warm-up to ``rate``."""
 
     epochs: int
     batch: int
@@ -38,14 +38,14 @@ class Trained(NamedTuple):
 
 
 def prepare(images: Array) -> Array:
-    """Bytes (B, height, width, channels) as numbers in [−1, 1], channels first; anything else as it is."""
+    """Bytes (B, height, width, channels) as numbers in [−1, 1], channels first; anything else unchanged."""
     if images.dtype != jnp.uint8:
         return images
     return jnp.moveaxis(images.astype(jnp.float32) / 127.5 - 1, -1, 1)
 
 
 def augmented(x: Array, key: PRNGKeyArray, margin: int = 4) -> Array:
-    """Images (B, channels, height, width) flipped at random and moved by up to ``margin`` pixels."""
+    """Images (B, channels, height, width), flipped at random and shifted by up to ``margin`` pixels."""
     flip, move = jax.random.split(key)
     x = jnp.where(jax.random.bernoulli(flip, 0.5, (len(x), 1, 1, 1)), x[..., ::-1], x)
     padded = jnp.pad(x, ((0, 0), (0, 0), (margin, margin), (margin, margin)))
@@ -70,9 +70,10 @@ def _epoch(
     recipe: Recipe,
     show: Callable[[float], None],
 ) -> tuple[Trained, Any, float]:
-    """One pass through the data in a random order; returns the mean loss as well.
+    """Train for one pass through the data in random order; also return the mean loss.
 
-    A GPU makes all steps in one call. A CPU makes them one by one: XLA convolves several times slower in loops there.
+    A GPU takes all steps in one call. A CPU takes them one by one: there, XLA's convolutions are several times slower
+    inside a loop.
     """
     steps = len(x) // recipe.batch
     order = jax.random.permutation(key, len(x))[: steps * recipe.batch].reshape(steps, recipe.batch)
@@ -83,7 +84,7 @@ def _epoch(
         trained, optimiser_state, loss = _steps_of(data, trained, optimiser_state, order[part], keys[part])
         losses.append(loss)
         if part.stop % 16 == 0:
-            jax.block_until_ready(loss)  # no more than a few steps ahead of what is shown
+            jax.block_until_ready(loss)  # stay at most a few steps ahead of the progress shown
             show(part.stop / steps)
     return trained, optimiser_state, float(np.mean(jax.device_get(losses)))
 
@@ -92,7 +93,7 @@ def _epoch(
 def _steps_of(
     data: tuple[Array, Array, Recipe, int], trained: Trained, optimiser_state: Any, order: Array, keys: Array
 ) -> Any:
-    """Steps on the rows of ``order`` (steps, batch)."""
+    """Take training steps on the rows of ``order`` (steps, batch)."""
     x, y, recipe, steps = data
     optimiser = _optimiser(recipe, steps)
     arrays, static = eqx.partition(trained.network, eqx.is_inexact_array)
@@ -127,9 +128,9 @@ def train(
     checkpoint: Path,
     show: Callable[[float, str], None] = lambda done, text: None,
 ) -> Trained:
-    """Trains from the last epoch that ``checkpoint`` holds, if it is of the same recipe, seed and data.
+    """Train a network, from the last epoch in ``checkpoint`` if it has the same recipe, seed and data.
 
-    ``show`` is told the share of epochs done, and the last loss in words.
+    ``show`` is called with the share of epochs done and a text with the last loss.
     """
     key = jax.random.key(seed)
     trained = Trained(*eqx.nn.make_with_state(make)(jax.random.fold_in(key, 0)))
@@ -159,7 +160,7 @@ def _digest(*arrays: np.ndarray) -> str:
 
 
 def keep(checkpoint: Path, identity: str, done: int, tree: Any) -> None:
-    """Writes what ``done`` epochs or steps led to, complete or not at all."""
+    """Write a checkpoint after ``done`` epochs or steps, completely or not at all."""
     checkpoint.parent.mkdir(parents=True, exist_ok=True)
     buffer = io.BytesIO()
     buffer.write(json.dumps({"identity": identity, "done": done}).encode() + b"\n")
@@ -168,7 +169,7 @@ def keep(checkpoint: Path, identity: str, done: int, tree: Any) -> None:
 
 
 def resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
-    """How much is done and what it led to; nothing done if the checkpoint is of something else, or broken."""
+    """The number of epochs or steps done and their result; 0 if the checkpoint has another identity or is broken."""
     try:
         with checkpoint.open("rb") as stream:
             header = json.loads(stream.readline())
@@ -180,7 +181,7 @@ def resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
 
 
 def views(trained: Trained, x: np.ndarray, batch: int = 1000) -> np.ndarray:
-    """What the last layer sees of every row, as the trained network sees it."""
+    """The view of every row: the input of the trained network's last layer."""
     network, state = eqx.nn.inference_mode(trained.network), trained.state
     parts = (jnp.asarray(x[part]) for part in in_batches(len(x), batch))
     return np.concatenate([np.asarray(_views(network, state, part)) for part in parts])

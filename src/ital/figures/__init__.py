@@ -1,4 +1,4 @@
-"""Pictures of results; charts as data that figures and reports are drawn from."""
+"""Figures of results; charts as plain data from which figures and reports are drawn."""
 
 from ital.figures import charts
 from ital.figures._card import card

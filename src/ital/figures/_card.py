@@ -1,4 +1,4 @@
-"""A result as a notebook shows it: the last numbers as a table, and a small figure."""
+"""A result in a notebook: the final numbers as a table, and a small figure."""
 
 import base64
 import html
@@ -24,9 +24,9 @@ def card(curves: "xr.Dataset", task: Task) -> str:
         task: the task.
 
     Returns:
-        HTML with the picture inside.
+        HTML with the figure embedded.
     """
-    from ital.figures._display import as_png  # matplotlib is loaded where something is drawn
+    from ital.figures._display import as_png  # matplotlib is imported only to draw
 
     last = summarise(curves).groupby(["method", "metric"], sort=False).last()
     metrics = list(dict.fromkeys(last.index.get_level_values("metric")))

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-# Baselines in greys and earth, the aware family from yellow-green to dark blue by how much of the batch it sees:
-# distinct in print and to colour-blind readers.
+# Baselines in grey and earth colours; aware methods from yellow-green to dark blue by how much of the batch they see.
+# The colours are distinct in print and to colour-blind readers.
 COLOURS = {
     "batch": "#9a9a9a",
     "sgd": "#c8a06a",
@@ -43,14 +43,14 @@ def plot_curves(
     ax: Any = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Figure":
-    """A figure with the task's panels (or the given metrics), all methods (or the given ones) in each.
+    """Draw the task's panels (or the given metrics), with all methods (or the given ones) in each.
 
     Args:
         curves: curves of a run.
         task: the task.
         metrics: names of the metrics, one panel each; None for the task's panels.
         methods: names of the methods to show; None for all.
-        ax: axes of one's own to draw on, one for each metric; a single one takes the first metric.
+        ax: your own axes to draw on, one for each metric; a single one takes the first metric.
         figsize: width and height of a new figure in inches.
 
     Returns:
@@ -71,7 +71,7 @@ def plot_curves(
 
 
 def _named(kind: str, names: Sequence[str] | str | None, known: list[str], fault: str) -> list[str]:
-    """The names as a list, empty for None; refuses one that is not known."""
+    """The names as a list, empty for None; raises InputError for an unknown name."""
     listed = [] if names is None else [names] if isinstance(names, str) else list(names)
     for name in listed:
         if name not in known:
@@ -80,16 +80,16 @@ def _named(kind: str, names: Sequence[str] | str | None, known: list[str], fault
 
 
 def panels_of(task: Task, recorded: list[str]) -> list[str]:
-    """The task's panels, or everything that was recorded where it names none of that."""
+    """The task's panels that were recorded, or all recorded metrics if there are none."""
     return [name for name in task.panels if name in recorded] or recorded
 
 
 def _on_axes(
     curves: "xr.Dataset", task: Task, metrics: Sequence[str], methods: Sequence[str], axes: np.ndarray
 ) -> "Figure":
-    """Panels on axes that the caller made, each with its own legend."""
+    """Draw panels on the caller's axes, each with its own legend."""
     if len(axes) < len(metrics):
-        raise InputError(f"{len(metrics)} metrics need as many axes, not {len(axes)}")
+        raise InputError(f"{len(metrics)} metrics need {len(metrics)} axes, not {len(axes)}")
     for axis, metric in zip(axes, metrics, strict=False):
         charts.draw(axis, curve_panel(curves, task, metric, methods=methods))
         axis.legend(frameon=False, fontsize="small")
@@ -97,7 +97,7 @@ def _on_axes(
 
 
 def in_legend_order(methods: Sequence[str]) -> list[str]:
-    """The paper's methods in the order of its legends, then all others as they come.
+    """The paper's methods in the order of its legends, then all others in the given order.
 
     Args:
         methods: names of methods.
@@ -123,7 +123,7 @@ def label(curves: "xr.Dataset", method: str) -> str:
 
 
 def colours(methods: Sequence[str]) -> dict[str, str]:
-    """A colour for each method: a registered one has the same in every figure, others take what is left.
+    """A colour for each method: a registered method has the same in every figure, others take the remaining colours.
 
     Args:
         methods: names of methods.
@@ -144,13 +144,13 @@ def curve_panel(
     methods: Sequence[str] | None = None,
     size: tuple[float, float] = charts.SIZE,
 ) -> charts.Panel:
-    """One metric over the steps: mean over seeds and ± 1 standard error, with the target's own value or a floor.
+    """A panel of one metric over the steps: mean over seeds ± 1 standard error, and the reference line or floor.
 
     Args:
         curves: the curves of a run.
         task: the task that was taught.
         metric: the metric to show.
-        title: stands above the panel.
+        title: the title of the panel.
         methods: the methods to show (default: all, in the order of the paper's legends).
         size: inches of the panel.
 
@@ -190,7 +190,7 @@ def curve_panel(
 
 
 def save(figure: "Figure", path: Path) -> list[Path]:
-    """Write a figure as PNG and PDF, laid out alike, each complete or not at all.
+    """Write a figure as PNG and PDF with the same layout, each completely or not at all.
 
     Args:
         figure: the figure.
@@ -204,7 +204,7 @@ def save(figure: "Figure", path: Path) -> list[Path]:
         file = path.with_name(path.name + suffix)
         drawn = io.BytesIO()
         figure.savefig(drawn, format=suffix[1:], **options)
-        figure.set_layout_engine("none")  # where everything is, is settled: it takes as long as to draw it
+        figure.set_layout_engine("none")  # the layout is done; repeating it would take as long as drawing
         write(file, drawn.getvalue())
         written.append(file)
     return written

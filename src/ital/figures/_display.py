@@ -1,4 +1,4 @@
-"""A figure that notebooks show: matplotlib's own is shown only where pyplot made it."""
+"""A figure that notebooks show; they show matplotlib's own figures only if pyplot made them."""
 
 import io
 
@@ -15,9 +15,9 @@ def as_png(figure: Figure, dpi: int = DPI) -> bytes:
 
 
 class NotebookFigure(Figure):
-    """A matplotlib figure that is a picture at the end of a notebook cell, without pyplot or a magic command.
+    """A matplotlib figure that a notebook shows at the end of a cell, without pyplot or a magic command.
 
-    Where pyplot has its own way to show figures, that one counts.
+    If pyplot has registered its own way to show figures, that one is used.
     """
 
     def _repr_png_(self) -> bytes:

@@ -1,4 +1,4 @@
-"""Text that fits: lines broken to a width, ticks named as densely as there is room."""
+"""Make text fit: wrap lines to a width, and label only as many ticks as there is room for."""
 
 import textwrap
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ INCH = 72.0  # points
 
 
 def wrapped(text: str, inches: float, points: float) -> str:
-    """The text in lines of at most ``inches``, in letters of ``points``."""
+    """The text wrapped to lines of at most ``inches``, at a font size of ``points``."""
     letters = max(8, int(inches * INCH / (LETTER * points)))
     return "\n".join(textwrap.fill(line, letters) for line in text.split("\n"))
 
 
 def letter_size(texts: Sequence[str], width: float, height: float, largest: float) -> float:
-    """Points of the largest letters with which every text fits into a cell of ``width`` and ``height`` points."""
+    """The largest font size in points at which every text fits into a cell of ``width`` × ``height`` points."""
     longest = max(map(len, texts), default=1)
     return min(largest, width / (DIGIT * max(longest, 2)), height / LINE)
 
@@ -29,7 +29,7 @@ def cell_size(axis: Any, rows: int, columns: int) -> tuple[float, float]:
 
 
 def name_cells(axis: Any, rows: int, columns: int, points: float = 7.5) -> None:
-    """Turns the names of columns upright if they are too wide, and leaves out names that have no room."""
+    """Rotate column labels that are too wide, and hide labels that do not fit."""
     width, height = cell_size(axis, rows, columns)
     names = [label.get_text() for label in axis.get_xticklabels()]
     upright = max(map(len, names), default=0) * LETTER * points > width

@@ -1,4 +1,4 @@
-"""Maps of a sweep: how near each method comes with each η and β, and how soon."""
+"""Maps of a sweep: how close each method gets with each η and β, and how soon."""
 
 from typing import TYPE_CHECKING
 
@@ -21,9 +21,10 @@ NOTE = (
 
 
 def plot_sweep(grid: "xr.Dataset", task: Task) -> "Figure":
-    """Two rows of heat maps, the naive methods in one panel and each method with a β in its own.
+    """Draw two rows of heat maps: the naive methods in one panel, and each method with a β in its own.
 
-    Above the final distance (mean over seeds), below the steps to a tenth of the distance at the start (median).
+    The upper row shows the final distance (mean over seeds), the lower row the steps to a tenth of the distance at the
+    start (median).
 
     Args:
         grid: the grid of a sweep.
@@ -44,7 +45,7 @@ def sweep_panels(grid: "xr.Dataset") -> list[charts.Panel]:
         grid: the curves of a sweep, with dimensions ``lr`` and ``beta``.
 
     Returns:
-        Two rows of maps; those of a row share their colours.
+        Two rows of maps; the maps of a row share one colour scale.
 
     """
     last = int(grid["step"].values[-1])
@@ -63,7 +64,7 @@ def sweep_panels(grid: "xr.Dataset") -> list[charts.Panel]:
 
 
 def _map(grid: "xr.Dataset", values: "xr.DataArray", bad: "xr.DataArray", names: list[str], title: str) -> charts.Panel:
-    """One heat map, η to the right; upwards β, or methods that have none."""
+    """One heat map: η along x; β, or the methods without one, along y."""
     has_beta = names[0] not in tuning.without_beta(grid)
     place = {"learner": names[0]} if has_beta else {"learner": names, "beta": grid["beta"].values[0]}
     shown, diverged = values.sel(place).values, bad.sel(place).values

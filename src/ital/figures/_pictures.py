@@ -1,4 +1,4 @@
-"""Pictures of what learners have in mind: side by side at some steps, or moving."""
+"""Pictures of what learners have learned: side by side at some steps, or animated."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -24,10 +24,10 @@ PANEL = 2.9  # inches
 
 
 def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Figure":
-    """A row per learner, a column per step, the target last.
+    """Draw a row per learner and a column per step, the target last.
 
     Args:
-        watched: the parameters on the way.
+        watched: the parameters over time.
         steps: the steps, or the nearest that were kept; None for the start, a quarter, a half and the end.
 
     Returns:
@@ -45,7 +45,7 @@ def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Fi
     rows, columns = len(watched.params), len(frames) + 1
     figure = NotebookFigure(figsize=(PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
-    figure.draw_without_rendering()  # gives the panels their size, on which that of their text depends
+    figure.draw_without_rendering()  # sets the panels' size, which determines their text size
     limit = extent([watched.target, *watched.params.values()])
     for row, name in enumerate(watched.params):
         for column, frame in enumerate(frames):
@@ -61,10 +61,10 @@ def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Fi
 def animate(
     watched: "Watched", file: Path, *, seconds: float = 8.0, show: Callable[[float], None] = lambda done: None
 ) -> Path:
-    """Write a GIF of all learners side by side, the target beside them, complete or not at all.
+    """Write a GIF of all learners side by side, with the target beside them, completely or not at all.
 
     Args:
-        watched: the parameters on the way.
+        watched: the parameters over time.
         file: the file.
         seconds: how long the animation lasts.
         show: called with the share that is done, from 0 to 1.
@@ -84,7 +84,7 @@ def animate(
     figure = Figure(figsize=(1.25 * PANEL * panels + 0.8, 1.25 * PANEL + 1.0), dpi=90, layout="constrained")
     canvas = FigureCanvasAgg(figure)
     axes = figure.subplots(1, panels, squeeze=False)[0]
-    figure.draw_without_rendering()  # gives the panels their size, on which that of their text depends
+    figure.draw_without_rendering()  # sets the panels' size, which determines their text size
     limit = extent([watched.target, *watched.params.values()])
     show_target(axes[-1], watched, limit)
     figure.colorbar(axes[-1].images[0], ax=axes, shrink=0.8, aspect=25, label=picture.colours)
@@ -95,11 +95,11 @@ def animate(
             show_learner(axis, watched, name, frame, limit)
             axis.set_title(f"{watched.labels[name]}, step {step}")
         canvas.draw()
-        figure.set_layout_engine("none")  # the first frame decided where everything is
+        figure.set_layout_engine("none")  # the first frame fixes the layout
         images.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(128))
         show((frame + 1) / len(watched.steps))
     each = 1000 * seconds / len(images)
-    durations = [each] * (len(images) - 1) + [max(2000.0, each)]  # the end stays in view before it begins again
+    durations = [each] * (len(images) - 1) + [max(2000.0, each)]  # the last frame stays longer before the restart
     moving = io.BytesIO()
     images[0].save(moving, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)
     write(file, moving.getvalue())
@@ -107,7 +107,7 @@ def animate(
 
 
 def show_learner(axis: Any, watched: "Watched", name: str, frame: int, limit: float) -> None:
-    """One learner at one moment, with its distance to the target below."""
+    """Draw one learner at one frame, with its distance to the target below."""
     params = jax.tree.map(lambda leaf: leaf[frame], watched.params[name])
     draw_rewards(axis, *picture_of(watched.task).grid(params), limit)
     distance = float(np.sqrt(squared_norm(add_scaled(params, -1.0, watched.target))))
@@ -115,7 +115,7 @@ def show_learner(axis: Any, watched: "Watched", name: str, frame: int, limit: fl
 
 
 def show_target(axis: Any, watched: "Watched", limit: float) -> None:
-    """What is taught, and the figure's own words."""
+    """Draw the target, and the title and caption of the figure."""
     picture = picture_of(watched.task)
     axis.set_axis_on()
     draw_rewards(axis, *picture.grid(watched.target), limit)
@@ -138,18 +138,18 @@ def picture_of(task: Task) -> Picture:
         InputError: if it has none.
     """
     if task.picture is None:
-        raise InputError(f"task {task.name!r} has no picture of what is learned, so nothing can be animated")
+        raise InputError(f"task {task.name!r} has no picture of what is learned, so it cannot be drawn or animated")
     return task.picture
 
 
 def extent(params: Sequence[Any]) -> float:
-    """The largest size of a finite number in any of these, so that all pictures share their colours.
+    """The largest absolute finite value in these parameters, so that all pictures share one colour scale.
 
     Args:
         params: parameters, any pytrees.
 
     Returns:
-        The size, or 1 if there is none.
+        The value, or 1 if there is none.
     """
     leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(list(params))]
     return max((np.abs(leaf[np.isfinite(leaf)]).max(initial=0.0) for leaf in leaves), default=0.0) or 1.0

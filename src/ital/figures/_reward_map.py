@@ -6,19 +6,19 @@ import numpy as np
 
 from ital.figures._fit import letter_size
 
-SMALLEST = 3.5  # points: smaller numbers are left out, colours and arrows remain
-PALETTE = "PuOr_r"  # purple below zero, orange above: told apart by colour-blind readers, and by lightness from zero
+SMALLEST = 3.5  # points: smaller numbers are hidden, colours and arrows remain
+PALETTE = "PuOr_r"  # purple below zero, orange above: safe for colour-blind readers; darker away from zero
 UP, DOWN, LEFT, RIGHT = (0, 1), (0, -1), (-1, 0), (1, 0)
 
 
 def draw_rewards(axis: Any, rewards: np.ndarray, policy: np.ndarray, limit: float) -> Any:
-    """Draw rewards as colours and numbers, and a policy as an arrow per cell, longer where it is surer.
+    """Draw rewards as colours and numbers, and a policy as one arrow per cell, longer where it is more certain.
 
     Args:
         axis: where to draw.
         rewards: reward of each cell (n, n).
         policy: probability of going up, down, left and right (4, n, n).
-        limit: the reward that has the strongest colour.
+        limit: the reward with the strongest colour.
 
     Returns:
         The coloured image, for a colour bar.
@@ -48,5 +48,5 @@ def draw_rewards(axis: Any, rewards: np.ndarray, policy: np.ndarray, limit: floa
 
 
 def _written(reward: float) -> str:
-    """A reward with one decimal; without, where it is large."""
+    """A reward with one decimal; none from 100 on."""
     return f"{reward:.{1 if abs(reward) < 100 else 0}f}".replace("-0.0", "0.0").replace("-", "−")

@@ -1,4 +1,4 @@
-"""Several runs in one figure: a row for each, and the panels of a metric on one scale."""
+"""Several runs in one figure: one row each, with a shared scale per metric."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,7 @@ def plot_runs(
     *,
     methods: Sequence[str] | None = None,
 ) -> "Figure":
-    """A row of panels for each run; panels of the same metric share their scale.
+    """Draw a row of panels for each run; panels of the same metric share their scale.
 
     Args:
         runs: name → curves and task of each run.
@@ -43,7 +43,7 @@ def plot_runs(
             known = metric in metrics_of(curves) and shown
             panels.append(curve_panel(curves, task, metric, run, methods=shown) if known else charts.blank())
     if not any(panel["marks"] for panel in panels):
-        raise InputError("none of the runs has these metrics and methods")
+        raise InputError("no run has any of these metrics and methods")
     figure = charts.chart(panels, "", columns=len(columns))
     for column in range(len(columns)):
         _share_scale([axis for axis in figure.axes[column :: len(columns)] if axis.axison])
@@ -51,7 +51,7 @@ def plot_runs(
 
 
 def _share_scale(axes: Sequence[Any]) -> None:
-    """One range of y for axes of the same name and kind of scale."""
+    """Give axes of the same name and kind of scale one range of y."""
     if len({(axis.get_ylabel(), axis.get_yscale()) for axis in axes}) == 1:
         low, high = zip(*(axis.get_ylim() for axis in axes), strict=True)
         for axis in axes:

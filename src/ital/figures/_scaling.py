@@ -1,4 +1,4 @@
-"""How speed and memory grow: what ``ital bench --scaling`` measured on a machine."""
+"""Plot how speed and memory scale, as measured by ``ital bench --scaling``."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,10 @@ SERIES = {"above_empty_bytes": "peak of the process", "device_above_empty_bytes"
 
 
 def plot_scaling(report: Mapping[str, Any]) -> "Figure":
-    """Four panels: steps per second against lanes, rows of the pool and processes; memory against rows.
+    """Draw four panels: steps per second against lanes, rows of the pool and processes; memory against rows.
 
     Args:
-        report: what ``ital bench --scaling`` measured.
+        report: the measurements of ``ital bench --scaling``.
 
     Returns:
         The figure.
@@ -37,7 +37,7 @@ def plot_scaling(report: Mapping[str, Any]) -> "Figure":
 
 
 def _speed(points: Sequence[Mapping[str, Any]], against: str, name: str) -> list[charts.Mark]:
-    """Measured speed, and above it the speed at the nearest bound."""
+    """The measured speed, and above it the speed at the nearest bound."""
     at, colour = [point[against] for point in points], COLOURS.get(name, charts.SOFT)
     bounds = [point["lanes"] / point["bounds"][point["bound"]] for point in points]
     return [
@@ -58,7 +58,7 @@ def _workers(points: Sequence[Mapping[str, Any]]) -> charts.Panel:
 
 
 def _memory(points: Sequence[Mapping[str, Any]]) -> charts.Panel:
-    """Peak memory above an empty run, beside once and twice the bytes of the pool."""
+    """Peak memory above an empty run, compared with once and twice the bytes of the pool."""
     rows, pool = [point["rows"] for point in points], [point["pool_bytes"] / 2**20 for point in points]
     marks = [
         charts.line("the pool", charts.SOFT, rows, pool, dash=(4, 2), width=1.0),

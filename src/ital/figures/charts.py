@@ -1,7 +1,7 @@
-"""Charts as data: panels of marks, drawn as figures of matplotlib and as pictures of a page.
+"""Charts as data: panels of marks, drawn by matplotlib as figures or as images for a page.
 
-A panel is a dict with its marks, axes and size; a mark is a dict with a ``kind``. ``stored`` makes a panel small and
-plain, so that a report can be kept as text and drawn again.
+A panel is a dict with its marks, axes and size; a mark is a dict with a ``kind``. ``stored`` reduces a panel to small
+plain data, so that a report can be stored as text and redrawn.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -21,11 +21,11 @@ Panel = dict[str, Any]
 Number = float | int
 Numbers = Sequence[Any] | np.ndarray
 
-POINTS = 25  # of a stored curve: as many as a small panel can show
+POINTS = 25  # of a stored curve: enough for a small panel
 DIGITS = {"x": 5, "y": 4, "error": 2}  # of stored numbers
 INK, SOFT, GRID, FAINT = "#000000", "#595959", "#b0b0b0", "#dddddd"
 FRAME = "#d55e00"
-SMALLEST = 4.0  # points of numbers in a map: smaller ones are left out
+SMALLEST = 4.0  # smallest font size of numbers in a map; smaller ones are hidden
 SIZE = (3.5, 2.6)  # inches of a panel
 STYLE: Any = {
     "font.size": 9,
@@ -36,7 +36,7 @@ STYLE: Any = {
     "hatch.linewidth": 0.7,
     "legend.frameon": False,
     "legend.title_fontsize": 7,
-    "svg.fonttype": "none",  # text stays text: it takes the page's font and colour
+    "svg.fonttype": "none",  # text stays text, so that it takes the page's font and colour
 }
 
 
@@ -54,7 +54,7 @@ def line(
     width: float = 1.5,
     dot: bool = False,
 ) -> Mark:
-    """A curve, with a band of ± ``error``; ``dot`` makes it a single point that stands out."""
+    """A curve with a band of ± ``error``; ``dot`` makes it a single highlighted point."""
     optional = ({"dash": list(dash)} if len(dash) else {}) | ({"dot": True} if dot else {})
     mark = {"kind": "line", "label": label, "colour": colour, "width": width, **optional, "x": x, "y": y}
     return mark if error is None else mark | {"error": error}
@@ -71,7 +71,7 @@ def bars(
     marks: Sequence[str] = (),
     hatch: str = "",
 ) -> Mark:
-    """Bars with ± ``error``, each with a text above it (stars)."""
+    """Bars with ± ``error``, each with a text above (significance stars)."""
     mark = {"kind": "bars", "label": label, "colour": colour, "width": width, "marks": list(marks)}
     return mark | ({"hatch": hatch} if hatch else {}) | {"x": x, "y": y, "error": error}
 
@@ -104,9 +104,9 @@ def cells(
     dots: np.ndarray | None,
     limits: tuple[float, float],
 ) -> Mark:
-    """A heat map (row, column) on a log scale, with its numbers; some cells framed, some with a dot.
+    """A heat map (row, column) on a log scale, with numbers; some cells are framed, some have a dot.
 
-    ``limits`` are the values of the first and the last colour: maps that are compared share them.
+    ``limits`` are the values of the first and the last colour: maps to be compared share them.
     """
     return {
         "kind": "cells",
@@ -119,7 +119,7 @@ def cells(
 
 
 def rewards(values: np.ndarray, policy: np.ndarray, limit: float) -> Mark:
-    """A grid of rewards as colours and numbers, with an arrow per cell."""
+    """A grid of rewards as colours and numbers, with one arrow per cell."""
     directions = [[rounded(row, 2) for row in direction] for direction in policy]
     return {"kind": "rewards", "values": [rounded(row, 2) for row in values], "policy": directions, "limit": limit}
 
@@ -138,7 +138,7 @@ def panel(
     y_ticks: tuple[Numbers, Sequence[str]] | None = None,
     size: tuple[float, float] = SIZE,
 ) -> Panel:
-    """A panel. ``log`` names its logarithmic axes; ``zero`` lets y begin there; ticks are places and their names."""
+    """A panel. ``log`` names its logarithmic axes; ``zero`` starts y at 0; ticks are positions and labels."""
     described = {"title": title, "marks": list(marks), "steps": None, "x": x, "y": y, "log": log, "zero": zero}
     ranges = {"x_range": x_range and list(x_range), "y_range": y_range and list(y_range)}
     ticks = {"x_ticks": x_ticks and [list(part) for part in x_ticks], "y_ticks": y_ticks and [*map(list, y_ticks)]}
@@ -146,12 +146,12 @@ def panel(
 
 
 def blank(size: tuple[float, float] = SIZE) -> Panel:
-    """A place left free, so that the next panel begins a row."""
+    """An empty panel, so that the next one starts a row."""
     return panel("", [], size=size)
 
 
 def stored(full: Panel) -> Panel:
-    """A panel as plain data: curves thinned, numbers rounded, and steps that several curves share named once."""
+    """A panel as plain data: curves thinned, numbers rounded, and steps shared by several curves stored once."""
     marks = [_stored(mark) for mark in full["marks"]]
     shared = next((mark["x"] for mark in marks if mark["kind"] == "line"), None)
     marks = [{name: own for name, own in mark.items() if name != "x" or own != shared} for mark in marks]
@@ -166,7 +166,7 @@ def _stored(mark: Mark) -> Mark:
 
 
 def thin(length: int, most: int = POINTS) -> np.ndarray:
-    """Places of at most ``most`` points, evenly spread, the first and the last among them."""
+    """Indices of at most ``most`` points, evenly spaced, including the first and the last."""
     return np.unique(np.linspace(0, length - 1, min(length, most)).round().astype(int))
 
 
@@ -191,16 +191,16 @@ def chart(
     onto: Any = None,
     figsize: tuple[float, float] | None = None,
 ) -> "Figure":
-    """Panels as one matplotlib figure with title and legend: for files that travel alone.
+    """Draw panels as one matplotlib figure with title and legend, for stand-alone files.
 
     Args:
-        panels: what is drawn, row by row; one without marks keeps a place free.
-        title: stands above all panels.
-        columns: panels in a row, at most.
-        note: stands below the title.
-        foot: small print below the panels.
+        panels: the panels, row by row; one without marks leaves an empty place.
+        title: the title above all panels.
+        columns: largest number of panels in a row.
+        note: a line below the title.
+        foot: a note in small print below the panels.
         onto: a part of another figure to draw on, instead of a new figure.
-        figsize: width and height in inches (default: what the panels ask for).
+        figsize: width and height in inches (default: the size of the panels).
 
     Returns:
         The figure, or the part that was drawn on.
@@ -216,8 +216,8 @@ def chart(
     head = wrapped("\n".join(part for part in (title, note) if part), width, 11)
     foot = wrapped(foot, width, 7)
     labels = [mark["label"] for mark in legend(panels)]
-    ncols = max(1, int(width / (0.55 + 0.06 * max(map(len, labels), default=0))))  # inches of a key and of a letter
-    below = 9 * max(0, -(-len(labels) // ncols) - 2)  # a panel of the usual size bears two rows of the legend
+    ncols = max(1, int(width / (0.55 + 0.06 * max(map(len, labels), default=0))))  # inches per key and per letter
+    below = 9 * max(0, -(-len(labels) // ncols) - 2)  # a panel of the default size has room for two legend rows
     height += 0 if figsize else LINE * (11 * head.count("\n") + 7 * foot.count("\n") + below) / INCH
     with mpl.rc_context(STYLE):
         figure = NotebookFigure(figsize=(width, height), layout="constrained") if onto is None else onto
@@ -241,7 +241,7 @@ def chart(
 
 
 def chart_size(panels: Sequence[Panel], columns: int = 3) -> tuple[float, float]:
-    """Inches of a chart."""
+    """Width and height of a chart in inches."""
     columns = min(columns, len(panels))
     width = sum(max(shown["size"][0] for shown in panels[column::columns]) for column in range(columns))
     height = max(shown["size"][1] for shown in panels)
@@ -249,12 +249,12 @@ def chart_size(panels: Sequence[Panel], columns: int = 3) -> tuple[float, float]
 
 
 def needs_room(shown: Panel) -> bool:
-    """Whether the size of a panel's text depends on that of its axes, which a figure must have laid out before."""
+    """Whether a panel's text size depends on the size of its axes, so that the figure must be laid out first."""
     return any(mark["kind"] == "rewards" for mark in shown["marks"])
 
 
 def draw(axis: Any, shown: Panel) -> None:
-    """A panel on matplotlib axes; one without marks leaves them empty."""
+    """Draw a panel on matplotlib axes; one without marks leaves them empty."""
     if not shown["marks"]:
         axis.set_axis_off()
         return
@@ -287,7 +287,7 @@ def draw(axis: Any, shown: Panel) -> None:
 
 
 def numbers_of(mark: Mark, name: str) -> np.ndarray:
-    """The numbers of a mark; None is NaN again."""
+    """The numbers of a mark as an array, with None as NaN."""
     return np.array(mark[name], float)
 
 

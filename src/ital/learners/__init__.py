@@ -1,4 +1,4 @@
-"""Learners: a rule (pure functions) and numbers. The paper's eight share one rule."""
+"""Learners: a rule (pure functions) and numbers. The paper's eight learners share one rule."""
 
 import functools
 import re
@@ -47,7 +47,7 @@ PAPER = ("batch", "sgd", "imt", "ital", "ital-2", "ital-5", "ital-10", "ital-15"
 """The eight methods of the paper, in the order of its legends."""
 
 CONTROLS = ("imt-matched", "batch-matched")
-"""Yardsticks rather than methods: they take the length of ITAL's step and nothing else of it."""
+"""Controls, not methods: they take steps as long as ITAL's, in another direction."""
 
 
 def make(name: str) -> Learner:
@@ -66,7 +66,7 @@ def make(name: str) -> Learner:
         >>> ital.learners.make("ital-5")
     """
     if ":" in name:
-        raise InputError(f"method {name!r} takes no argument: beta is set for all methods of a run")
+        raise InputError(f"method {name!r} takes no argument: set beta for all methods of the run")
     view = re.fullmatch(r"ital-([1-9][0-9]{0,8})", name)
     if view and name not in REGISTRY:
         return teacher_aware(view=int(view[1]))

@@ -1,16 +1,16 @@
-"""The learner that finds out what kind of teacher it has: no β is given, neither its size nor its sign.
+"""A learner that finds out what kind of teacher it has: neither the size nor the sign of β is given.
 
-Before each update it scores the mini-batch by what it knows, without the choice, and looks at the place of the chosen
-example in that order. A teacher that helps shows high places, an adversary low ones, and an indifferent one any.
-Three hypotheses are weighed by how well they predicted the places so far, in a small mixture updated online:
+Before each update it scores the mini-batch by what it knows, without using the choice, and ranks the chosen example by
+these scores. A helpful teacher chooses examples of high rank, an adversary of low rank, and an indifferent one of any
+rank. Three hypotheses are weighted by how well they predicted the ranks (places) so far, in a mixture updated online:
 
     it helps            p(place) ∝ exp( κ·place),  κ ∈ {0, 1, 2, 4, 8}, unknown and changing
     it harms            p(place) ∝ exp(−κ·place),  the same
     it is indifferent   all places alike
 
-κ = 0 under the first two says that the scores tell nothing at the moment: a teacher that was helpful keeps its credit
-for a while when its choices cannot be predicted. ``trust`` = P(helps) − P(harms), less a threshold, is the share of
-|β| that the learner uses.
+κ = 0 under the first two means that the scores say nothing at the moment: a teacher that was helpful keeps its credit
+for a while when its choices cannot be predicted. The learner uses the share ``trust`` of |β|: P(helps) − P(harms),
+reduced by a threshold.
 """
 
 import functools
@@ -34,8 +34,8 @@ WINDOW = 20  # steps over which the spread of the imagined volumes is averaged
 
 
 class AdaptiveNumbers(NamedTuple):
-    """``beta``: |β| by the ``auto`` rule at the start; how fast κ and the teacher may change; the least trust used;
-    the most that 2βη may be.
+    """``beta``: |β| by the ``auto`` rule at the start; how fast κ and the teacher may change; the threshold of trust;
+    the largest 2βη.
     """
 
     beta: Any
@@ -55,10 +55,10 @@ class Memory(NamedTuple):
 
 
 def scores(lesson: Lesson) -> Float[Array, "S B"]:
-    """Two predictions of the teaching volumes that need neither target nor choice.
+    """Two predictions of the teaching volumes that use neither target nor choice.
 
-    First the volume as if the target had no loss anywhere, −η²‖gᵢ‖² + 2ηlᵢ; then ⟨gᵢ, mean gradient⟩, which sees
-    through losses that no target could avoid (noisy labels, random actions).
+    The first is the volume of a target without any loss, −η²‖gᵢ‖² + 2ηlᵢ. The second is ⟨gᵢ, mean gradient⟩, which is
+    robust to losses that no target can avoid (noisy labels, random actions).
     """
     here = lesson.here
     mean = here.weighted_sum(jnp.full_like(here.losses, 1 / here.losses.shape[0]))
@@ -66,24 +66,24 @@ def scores(lesson: Lesson) -> Float[Array, "S B"]:
 
 
 def place(scores: PerExample, chosen: Array) -> Float[Array, ""]:
-    """Of the chosen example in the order of the scores, from −1 (lowest) to 1 (highest); ties share the middle."""
+    """The rank of the chosen example by score, from −1 (lowest) to 1 (highest); ties share their middle rank."""
     score = scores[chosen]
     return (jnp.sum(scores < score) - jnp.sum(scores > score)) / max(scores.shape[0] - 1, 1)
 
 
 def tilted(chosen_place: Scalar, count: int) -> Float[Array, " T"]:
-    """p(place) ∝ exp(κ·place) for every κ, relative to all ``count`` places being alike."""
+    """p(place) ∝ exp(κ·place) for every κ, relative to the uniform distribution over ``count`` places."""
     tilts, places = jnp.asarray(TILTS), jnp.linspace(-1, 1, count)
     return jnp.exp(tilts * chosen_place) / jnp.mean(jnp.exp(tilts[:, None] * places), axis=1)
 
 
 def first_weights() -> tuple[Array, Array]:
-    """A third for each hypothesis; scores and κ alike."""
+    """Initial weights: a third for each hypothesis, divided equally over scores and κ."""
     return jnp.full((2, SCORES, len(TILTS)), 1 / (3 * SCORES * len(TILTS))), jnp.asarray(1 / 3)
 
 
 def weigh(memory: Memory, places: Float[Array, " S"], count: int, settings: AdaptiveNumbers) -> tuple[Array, Array]:
-    """The weights after one more choice: κ may have changed, rarely the teacher's mind, then Bayes' rule."""
+    """The weights after one more choice: κ and (rarely) the kind of teacher may have changed, then Bayes' rule."""
     prior, prior_indifferent = first_weights()
     total = jnp.sum(memory.partial, axis=(1, 2), keepdims=True)
     partial = memory.partial + settings.tilt_change * (total * 3 * prior - memory.partial)
@@ -96,7 +96,7 @@ def weigh(memory: Memory, places: Float[Array, " S"], count: int, settings: Adap
 
 
 def trust_of(partial: Float[Array, "2 S T"], threshold: Scalar) -> Float[Array, ""]:
-    """P(helps) − P(harms), from −1 to 1, and 0 where it is below the threshold."""
+    """P(helps) − P(harms), reduced by the threshold (0 below it) and scaled to lie from −1 to 1."""
     helps, harms = jnp.sum(partial, axis=(1, 2))
     return jnp.sign(helps - harms) * jnp.maximum(jnp.abs(helps - harms) - threshold, 0.0) / (1 - threshold)
 
@@ -107,7 +107,7 @@ def init(params: Params, settings: AdaptiveNumbers) -> Memory:
 
 
 def update(lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Memory, *, volume: str) -> Update:
-    """ITAL's step with β = trust·|β|, no further than is safe.
+    """Take ITAL's step with β = trust·|β|, limited to a safe length.
 
     |β| follows the spread of the imagined volumes, so that q stays as sharp as the ``auto`` rule made it at the
     start, within the rule's own cap.
@@ -132,24 +132,24 @@ def update(lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Me
 
 @functools.cache
 def rule(volume: str) -> Rule:
-    """The rule for a learner who imagines the ``imitated`` or the ``exact`` volume."""
+    """The rule for a learner that imagines the ``imitated`` or the ``exact`` volume."""
     return Rule(init=init, update=functools.partial(update, volume=volume))
 
 
 def resolve(learner: Learner, situation: Situation) -> Learner:
-    """Finds |β| by the ``auto`` rule, as if the teacher helped: its sign is not known."""
+    """Find |β| by the ``auto`` rule as if the teacher helped, since the sign is not known."""
     beta = situation.auto_beta(imagined_volumes(situation.volume), 1.0)
     settings = learner.settings._replace(beta=beta, most_awareness=situation.most_awareness)
     return learner._replace(rule=rule(situation.volume), settings=settings)
 
 
 def adaptive(tilt_change: float = 0.02, mind_change: float = 0.001, threshold: float = 0.5) -> Learner:
-    """Finds out whether the teacher helps or harms, and how far to trust that: no β (ITAL adaptive).
+    """Finds out whether the teacher helps or harms and how much to trust it; needs no β (ITAL adaptive).
 
     Args:
-        tilt_change: share by which the beliefs about κ forget per step.
-        mind_change: share by which the beliefs about the teacher forget per step.
-        threshold: the least trust that is used.
+        tilt_change: share of the beliefs about κ forget per step.
+        mind_change: share of the beliefs about the teacher forget per step.
+        threshold: the learner ignores the teacher unless ``|P(helps) − P(harms)|`` exceeds this number.
 
     Returns:
         The learner.

@@ -1,4 +1,4 @@
-"""What a learner is, and what it may see."""
+"""The types of a learner, and what a learner may see."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -12,19 +12,19 @@ from ital.rationality import LINEAR
 
 
 class Lesson(NamedTuple):
-    """All that a learner sees of one step: nothing of the teacher but its choice.
+    """Everything that a learner sees of one step. Of the teacher it sees only the choice.
 
     Attributes:
         step: number of the step, from 0.
         lr: the step size η.
         examples: the learner's view of the mini-batch.
         here: losses and gradients of the learner's model on the mini-batch, at its present parameters.
-        gradients: ``gradients(ν)`` returns the same for any other parameters.
+        gradients: ``gradients(ν)`` returns the same at any other parameters.
         chosen: index of the example that the teacher chose.
         order: a random order of the mini-batch (0 … B−1), the same for all methods of a seed.
         bystander: index of a random example.
         steps: number of steps of the run.
-        toward: ``toward(ν, ν′)`` returns where a step from ν ends that should lead to ν′: the form of the step decides.
+        toward: ``toward(ν, ν′)`` returns the parameters after a step from ν toward ν′, as limited by the form of step.
     """
 
     step: Int[Array, ""]
@@ -40,7 +40,7 @@ class Lesson(NamedTuple):
 
 
 class Update(NamedTuple):
-    """The learner after a step.
+    """The state of the learner after a step.
 
     Attributes:
         params: its parameters.
@@ -69,7 +69,7 @@ class Rule(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """What a learner knows about the experiment before it starts, to fill in settings that were left open.
+    """What a learner knows about the experiment before it starts, used to fill in open settings.
 
     Attributes:
         beta: a number with the sign that fits the teacher, or "auto".
@@ -77,8 +77,8 @@ class Situation(NamedTuple):
         batch_size: examples in a mini-batch.
         volume: the teaching volume that fits the teacher, "imitated" or "exact".
         auto_beta: ``auto_beta(volumes)`` finds a β per seed from the teaching volumes that the learner imagines,
-            ``volumes(lesson, params)`` (B,); with a ``sign`` as second argument it does not use the teacher's.
-        most_awareness: the most that 2βη may be, where the learner chooses β.
+            ``volumes(lesson, params)`` (B,); a second argument ``sign`` replaces the teacher's sign.
+        most_awareness: the largest 2βη, if the learner chooses β.
     """
 
     beta: float | str
@@ -98,7 +98,7 @@ class Learner(NamedTuple):
         rule: its code.
         settings: its numbers, a pytree.
         resolve: ``resolve(learner, situation)`` fills in what the experiment decides.
-        version: changes whenever the same lessons would lead elsewhere.
+        version: changes whenever the same lessons would give other parameters.
     """
 
     name: str

@@ -8,10 +8,10 @@ from ital.learners._two_step import Literal, Schedule
 def batch_matched(
     beta: float | str | Schedule | None = None, *, beta_decay: float | None = None, volume: str | None = None
 ) -> Learner:
-    """Steps along the mean gradient of the mini-batch, as far as ITAL would: a control for the length of the step.
+    """Steps along the mean gradient of the mini-batch, as far as ITAL: a control for the length of the step.
 
     Args:
-        beta: β of the ITAL whose length it takes, as in :func:`teacher_aware`.
+        beta: β of the ITAL learner whose step length it takes, as in :func:`teacher_aware`.
         beta_decay: its decay.
         volume: the teaching volume that it imagines.
 

@@ -1,4 +1,4 @@
-"""The learner who wastes nothing: all examples of the mini-batch and the choice."""
+"""A learner that uses all examples of the mini-batch and the choice."""
 
 import functools
 
@@ -12,11 +12,11 @@ def full(
 ) -> Learner:
     """Learns from every example of the mini-batch, and from the choice among them (ITAL full).
 
-    One step up the gradient of Σᵢ log p(xᵢ, yᵢ) + log q(c), the likelihood of all that was seen: the literal weights
-    are 1 for each example.
+    It takes one step up the gradient of Σᵢ log p(xᵢ, yᵢ) + log q(c), the log-likelihood of everything it saw. Each
+    example has the literal weight 1.
 
     Args:
-        beta: how rational the teacher is taken to be, as in :func:`teacher_aware`.
+        beta: how rational the learner thinks the teacher is, as in :func:`teacher_aware`.
         beta_decay: the share that β loses per step.
         volume: the teaching volume that the learner imagines.
 

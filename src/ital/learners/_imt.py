@@ -5,7 +5,7 @@ from ital.learners._two_step import Literal, naive
 
 
 def imt() -> Learner:
-    """Steps on the chosen example and asks nothing: iterative machine teaching's learner.
+    """Steps on the chosen example: the naive learner of iterative machine teaching.
 
     Returns:
         The learner.

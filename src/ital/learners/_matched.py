@@ -1,9 +1,9 @@
-"""Controls for the length of the step: as far as ITAL would go from here, along a gradient without awareness.
+"""Controls for the length of the step: as long as ITAL's, but along a gradient without awareness.
 
     L = ‖ν′_ITAL − ν‖,     ν′ = ν − L·g/‖g‖
 
-ITAL's two steps together are longer than a naive one. A control that goes as far but not in ITAL's direction tells
-what the direction is worth.
+ITAL's two steps together are longer than a naive one. A control with the same length but another direction shows how
+much the direction contributes.
 """
 
 import functools
@@ -19,7 +19,7 @@ from ital.learners._two_step import AwareNumbers, Literal, Schedule, literal_wei
 
 
 def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule) -> Update:
-    """A step of ``aware``'s length against g = Σᵢ aᵢ gᵢ(ν), a the control's own weights; none where g = 0."""
+    """Take a step of ``aware``'s length along −g, g = Σᵢ aᵢ gᵢ(ν) with the control's own weights a; none if g = 0."""
     as_ital = settings._replace(literal=Literal(chosen=1.0))
     after_ital = aware.update(lesson, as_ital, params, memory).params
     length = jnp.sqrt(squared_norm(add_scaled(after_ital, -1.0, params)))
@@ -30,7 +30,7 @@ def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, 
 
 @functools.cache  # both controls are lanes of one program
 def rule(aware: Rule) -> Rule:
-    """The rule that borrows the length of its step from ``aware``."""
+    """The rule whose steps have the length of ``aware``'s."""
     return Rule(init=aware.init, update=functools.partial(update, aware=aware))
 
 
@@ -42,7 +42,7 @@ def matched(
     beta_decay: float | None,
     volume: str | None,
 ) -> Learner:
-    """A control with the given direction; β, its decay and the volume are those of the ITAL whose length it takes."""
+    """A control with the given direction; β, its decay and the volume set the ITAL step whose length it takes."""
     aware = teacher_aware(beta, beta_decay=beta_decay, volume=volume)
 
     def resolve(learner: Learner, situation: Situation) -> Learner:

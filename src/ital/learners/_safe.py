@@ -1,4 +1,4 @@
-"""ITAL whose steps no β can make too long."""
+"""ITAL with safe steps: no β makes them too long."""
 
 import functools
 from typing import Any
@@ -11,7 +11,7 @@ from ital.steps import within_reach
 
 
 def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule) -> Update:
-    """The step that ``aware`` would take, no further than the mini-batch can tell."""
+    """Take ``aware``'s step, limited to the safe length."""
     proposed = aware.update(lesson, settings, params, memory)
     return proposed._replace(params=within_reach(lesson, (), params, proposed.params))
 
@@ -25,10 +25,10 @@ def rule(aware: Rule) -> Rule:
 def safe(
     beta: float | str | Schedule | None = None, *, beta_decay: float | None = None, volume: str | None = None
 ) -> Learner:
-    """ITAL with a step that is no longer than the mini-batch can tell: no β diverges.
+    """ITAL with steps limited to a safe length, so that no β diverges.
 
     Args:
-        beta: how rational the teacher is taken to be, as in :func:`teacher_aware`.
+        beta: how rational the learner thinks the teacher is, as in :func:`teacher_aware`.
         beta_decay: the share that β loses per step.
         volume: the teaching volume that the learner imagines.
 

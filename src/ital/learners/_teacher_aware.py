@@ -1,4 +1,4 @@
-"""ITAL: the learner who asks "why this one and not the others?"."""
+"""ITAL: the learner that asks why the teacher chose this example and not the others."""
 
 import functools
 
@@ -18,10 +18,10 @@ def teacher_aware(
     """Steps on the chosen example, then makes the teacher's choice more likely (ITAL-M).
 
     Args:
-        beta: how rational the teacher is taken to be: a number (negative for an adversary), a function of the step,
-            "auto", or None for the task's.
+        beta: how rational the learner thinks the teacher is: a number (negative for an adversary), a function of the
+            step, "auto", or None for the task's.
         view: M, the number of examples of the mini-batch that the learner sees; None for all.
-        beta_decay: the share ε that β loses per step, βₜ = β(1−ε)ᵗ; None for the task's where β is the task's, else 0.
+        beta_decay: the share ε that β loses per step, βₜ = β(1−ε)ᵗ; None for the task's if β is the task's, else 0.
         volume: the teaching volume that the learner imagines, "imitated" or "exact"; None for what fits the teacher.
 
     Returns:

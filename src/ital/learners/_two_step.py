@@ -1,8 +1,8 @@
-"""The one update behind Batch, SGD, IMT and ITAL: a literal step, then an awareness step (Algorithm 1).
+"""The update shared by Batch, SGD, IMT and ITAL: a literal step, then an awareness step (Algorithm 1).
 
     ν̂ = ν − η Σᵢ aᵢ gᵢ(ν),     ν′ = ν̂ − 2βη² Σᵢ (1[i=c] − qᵢ) gᵢ(ν̂)
 
-The methods differ in numbers alone: the literal weights a, β, and how much of the mini-batch q sees.
+The methods differ only in numbers: the literal weights a, β, and how much of the mini-batch q covers.
 """
 
 import functools
@@ -45,7 +45,7 @@ class AwareNumbers(NamedTuple):
 
 
 def literal_weights(lesson: Lesson, literal: Literal) -> PerExample:
-    """a: how much each example of the mini-batch counts in the literal step.
+    """The weight a of each example of the mini-batch in the literal step.
 
     Args:
         lesson: what the learner sees of this step.
@@ -63,7 +63,7 @@ def literal_weights(lesson: Lesson, literal: Literal) -> PerExample:
 
 
 def in_view(lesson: Lesson, view: Scalar | int | Int[Array, ""]) -> Bool[Array, " B"]:
-    """D̂: the chosen example and M−1 others, drawn without replacement; a larger view contains the smaller one.
+    """D̂, the examples in view: the chosen one and M−1 others, drawn without replacement; larger views contain smaller.
 
     Args:
         lesson: what the learner sees of this step.
@@ -111,10 +111,9 @@ def awareness_step(beta: Scalar, lr: Scalar, chosen: Array, q: PerExample, guess
 
 
 class Imagined(NamedTuple):
-    """What the learner has in mind after the literal step: ν̂, gradients for the next step, the teacher's volumes.
+    """What the learner imagines after the literal step: ν̂, gradients for the awareness step, the teacher's volumes.
 
-    ``naive`` is where the literal step alone would lead; ν̂ differs from it where the form of the step does not
-    allow that.
+    ``naive`` is the result of the full literal step; ν̂ differs from it if the form of step shortens the step.
     """
 
     guess: Params
@@ -124,7 +123,7 @@ class Imagined(NamedTuple):
 
 
 def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Imagined:
-    """The literal step ν̂ = ν − η Σᵢ aᵢ gᵢ(ν), and the volumes TV̂(ν̂) a teacher would see whose target were ν̂.
+    """Take the literal step ν̂ = ν − η Σᵢ aᵢ gᵢ(ν), and compute the volumes TV̂(ν̂) for a teacher whose target is ν̂.
 
     Eq. (imit-teaching-volume) for the ``imitated`` volume, eq. (teaching-volume) for the ``exact`` one.
 
@@ -151,7 +150,7 @@ def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Im
 def update(
     lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, volume: str, schedule: Schedule | None
 ) -> Update:
-    """Both steps; ``volume`` says which teaching volume the learner imagines the teacher to use."""
+    """Take both steps; ``volume`` is the teaching volume that the learner thinks the teacher uses."""
     beta = settings.beta * jnp.exp(lesson.step * jnp.log1p(-settings.beta_decay))
     if schedule is not None:
         beta = schedule(lesson.step)
@@ -162,13 +161,13 @@ def update(
 
 @functools.cache  # one object per structure: learners that share it are lanes of one program
 def rule(volume: str, schedule: Schedule | None = None) -> Rule:
-    """The two-step rule for a learner who imagines the ``imitated`` or the ``exact`` volume."""
+    """The two-step rule for a learner that imagines the ``imitated`` or the ``exact`` volume."""
     return Rule(init=lambda params, settings: (), update=functools.partial(update, volume=volume, schedule=schedule))
 
 
 @functools.cache
 def imagined_volumes(volume: str) -> Callable[[Lesson, Params], PerExample]:
-    """The volumes that a teacher-aware learner imagines, as ``beta="auto"`` wants them.
+    """The volumes that a teacher-aware learner imagines, as a function for ``beta="auto"``.
 
     Args:
         volume: "imitated" or "exact".
@@ -180,7 +179,7 @@ def imagined_volumes(volume: str) -> Callable[[Lesson, Params], PerExample]:
 
 
 def resolve(learner: Learner, situation: Situation, *, volume: str | None = None) -> Learner:
-    """Fills in β, its decay, M and the imagined volume, and refuses what cannot be."""
+    """Fill in β, its decay, M and the imagined volume; raise InputError if M exceeds the mini-batch."""
     literal, beta, decay, view = learner.settings
     schedule = beta if callable(beta) else None
     volume = volume or situation.volume
@@ -202,5 +201,5 @@ def resolve(learner: Learner, situation: Situation, *, volume: str | None = None
 
 
 def naive(name: str, label: str, literal: Literal) -> Learner:
-    """A learner who takes the literal step alone: β = 0."""
+    """A learner that takes only the literal step: β = 0."""
     return Learner(name, label, rule("imitated"), AwareNumbers(literal, 0.0, 0.0, None), resolve)

@@ -1,4 +1,4 @@
-"""The functions that a learner is made of."""
+"""The functions that make up a learner."""
 
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -27,13 +27,13 @@ class UpdateFn(Protocol):
     """Takes one step."""
 
     def __call__(self, lesson: "Lesson", settings: Any, params: Params, memory: Any, /) -> "Update":
-        """Return the parameters that the learner wants, its memory, and signals to record.
+        """Return the parameters that the learner proposes, its memory, and signals to record.
 
         Args:
-            lesson: all that the learner sees of the step.
+            lesson: everything that the learner sees of the step.
             settings: the learner's numbers, traced.
             params: the parameters ν before the step.
-            memory: what the step before returned, or what ``init`` made.
+            memory: the memory from the previous step, or from ``init``.
 
         """
 
@@ -43,11 +43,11 @@ class ResolveLearnerFn(Protocol):
     """Fills in settings that depend on the experiment."""
 
     def __call__(self, learner: "Learner", situation: "Situation", /) -> "Learner":
-        """Return the learner with nothing left open.
+        """Return the learner with all settings filled in.
 
         Args:
             learner: the learner as the user gave it.
-            situation: what the experiment decides: β, its decay, the mini-batch, the volume.
+            situation: the experiment's values: β, its decay, the mini-batch, the volume.
 
         """
 
@@ -75,6 +75,6 @@ class AutoBetaFn(Protocol):
 
         Args:
             volumes: imagines the teacher's volumes.
-            sign: the sign of β; the teacher's if it is left out.
+            sign: the sign of β; the teacher's if omitted.
 
         """

@@ -1,4 +1,4 @@
-"""Worlds of states and actions: where actions lead, what planning makes of a reward, how a policy does."""
+"""Worlds of states and actions: transitions, planning with a reward, and the return of a policy."""
 
 from ital.mdp._dynamics import Dynamics, following, grid, real, tabular
 from ital.mdp._planning import (

@@ -1,4 +1,4 @@
-"""Where actions lead: grids, and any world that a table describes."""
+"""Transitions: grids, and any world given as a table."""
 
 import functools
 import math
@@ -15,23 +15,23 @@ from ital._types import Array
 from ital.errors import InputError
 from ital.gradients import HIGHEST
 
-FEWEST_SPARSE = 256  # states of a table, below which a matrix product is as fast as lists of successors
+FEWEST_SPARSE = 256  # below this number of states, a matrix product is as fast as lists of successors
 Operator = Callable[[Array], Array]
 
 
 class Dynamics(NamedTuple):
-    """Where actions lead.
+    """The transitions of a world.
 
-    The last three fields make a table P_w of where actions lead that count ``w`` (A, S) unnecessary.
+    P_w is the table of transitions with actions weighted by ``w`` (A, S). The last three fields replace that table.
 
     Attributes:
         states: number of states S.
         actions: number of actions A.
-        expect: ``expect(u)`` (A, S) is the mean of u over the next state, for each action in each state (nothing if it
-            dies).
-        leave: ``leave(s, w)`` (S,) is Σₐ wₐ P(·|s,a): where state s leads when its actions count ``w`` (A,).
+        expect: ``expect(u)`` (A, S) is the mean of u over the next state, for each action in each state (death counts
+            as 0).
+        leave: ``leave(s, w)`` (S,) is Σₐ wₐ P(·|s,a): the transitions from state s with actions weighted by ``w`` (A,).
         survival: the largest probability of not dying in a step.
-        even: whether it is the same everywhere.
+        even: whether that probability is the same everywhere.
         walk: ``walk(w)`` returns v ↦ P_w v and v ↦ v P_w, of a vector or of rows.
         eliminate: ``eliminate(w)`` returns v ↦ (I − P_w)⁻¹v and v ↦ v(I − P_w)⁻¹, exactly.
         degree: number of cells that a walk reads per state.
@@ -52,19 +52,19 @@ class Dynamics(NamedTuple):
 def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
     """A size × size grid with the actions up, down, left and right.
 
-    An action goes its way, or with probability ``slip`` in each other direction, or dies; bumping into the wall
-    stays. Only the four neighbours are ever looked at.
+    An action moves in its direction, or with probability ``slip`` in each other direction, or dies. A move into a wall
+    stays in place. Only the four neighbours are ever read.
 
     Args:
         size: number of cells along a side.
-        slip: probability of each other direction.
+        slip: probability of moving in each other direction.
         death: probability of dying in a step.
 
     Returns:
         The dynamics; the same object for the same arguments.
 
     Raises:
-        InputError: if the size or the probabilities make no grid.
+        InputError: if the size or the probabilities are not valid.
     """
     if size < 1:
         raise InputError(f"a grid needs at least one cell, not size {size}")
@@ -78,19 +78,19 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
     towards = np.where(bumps, cells, cells + np.reshape(offsets, (4, 1))).astype(np.int32)
 
     def beside(v: Array, offset: int) -> Array:
-        """v at ``cells + offset``, anything beyond the ends; on a CPU a slice is several times as fast as a gather."""
+        """v at ``cells + offset``, arbitrary beyond the ends; on a CPU a slice is several times as fast as a gather."""
         if not on_cpu():
             return v[..., np.clip(cells + offset, 0, states - 1)]
         padded = jnp.pad(v, [(0, 0)] * (v.ndim - 1) + [(size, size)])
         return padded[..., size + offset : size + offset + states]
 
     def slipping(straight: Any) -> list[Array]:
-        """What an action amounts to that mostly goes straight."""
+        """Combine the four straight moves into actions that sometimes slip."""
         anywhere = slip * functools.reduce(jnp.add, straight)
         return [(own_way - slip) * way + anywhere for way in straight]
 
     def expect(u: Array) -> Array:
-        if not on_cpu():  # where sweeps are unrolled, slices would take minutes to compile
+        if not on_cpu():  # on a GPU sweeps are unrolled, and slices would take minutes to compile
             return jnp.stack(slipping([u[to] for to in towards]))
         ways = zip(bumps, offsets, strict=True)
         return jnp.stack(slipping([jnp.where(bump, u, beside(u, offset)) for bump, offset in ways]))
@@ -100,7 +100,7 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
         return functools.reduce(jnp.add, [jnp.where(jnp.arange(states) == to[state], way, 0.0) for to, way in ways])
 
     def diagonals(weights: Array) -> tuple[list[Array], list[Array]]:
-        """P_w and its transpose: what each cell reads of itself, then of those above, below, left and right."""
+        """P_w and its transpose: the weight of the cell itself, then of the cells above, below, left and right."""
         ways = slipping(weights)
         stays = functools.reduce(jnp.add, [jnp.where(bump, way, 0.0) for bump, way in zip(bumps, ways, strict=True)])
         goes = [jnp.where(bump, 0.0, way) for bump, way in zip(bumps, ways, strict=True)]
@@ -122,7 +122,7 @@ def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
 
 
 def _eliminate(diagonals: list[Array], right: Array) -> Array:
-    """Solves x = Px + b on a square grid by block elimination: n⁴ for n⁶ of a table.
+    """Solve x = Px + b on a square grid by block elimination, in O(n⁴) instead of O(n⁶) for a table.
 
     With the cells of a row of the grid as a block, I − P is block tridiagonal: row i reads
     Tᵢxᵢ = bᵢ + uᵢ∘xᵢ₋₁ + dᵢ∘xᵢ₊₁, where Tᵢ holds the moves within the row and the other blocks are diagonal. From the
@@ -135,7 +135,7 @@ def _eliminate(diagonals: list[Array], right: Array) -> Array:
     rights = jnp.moveaxis(right.reshape(-1, size, size), 0, 1)
 
     def pivot(k: Array, block: Array) -> Array:
-        """A round of Gauss–Jordan in place; I − P is diagonally dominant and needs no other pivots."""
+        """Do one round of Gauss–Jordan in place; I − P is diagonally dominant and needs no pivoting."""
         here = cells == k
         row = jnp.where(here, 1.0, block[k]) / block[k, k]
         return jnp.where(here[:, None], row, jnp.where(here, 0.0, block) - block[:, k, None] * row)
@@ -162,8 +162,8 @@ def real(what: str, values: ArrayLike) -> np.ndarray:
     """Values as an array of real numbers.
 
     Args:
-        what: what they are, for the message.
-        values: anything that NumPy makes an array of.
+        what: what the values are, for the error message.
+        values: anything that NumPy can convert to an array.
 
     Returns:
         The array.
@@ -181,7 +181,7 @@ def real(what: str, values: ArrayLike) -> np.ndarray:
 
 
 def tabular(transitions: ArrayLike) -> Dynamics:
-    """Any world: ``transitions[a, s, s′]`` = P(s′|s,a); what a row lacks to 1 is the probability of dying.
+    """The dynamics of any world: ``transitions[a, s, s′]`` = P(s′|s,a); a row sums to 1 minus the probability of dying.
 
     Args:
         transitions: the table (A, S, S).
@@ -202,7 +202,7 @@ def tabular(transitions: ArrayLike) -> Dynamics:
         action, state = np.unravel_index(np.argmax(rows), rows.shape)
         raise InputError(f"transitions of action {action} in state {state} sum to {rows.max():g}, more than 1")
 
-    survival = float(rows.max()) if rows.max() < 1 - 1e-6 else 1.0  # rows that miss 1 by rounding: nobody dies
+    survival = float(rows.max()) if rows.max() < 1 - 1e-6 else 1.0  # rows that differ from 1 only by rounding: no death
     even = bool(np.ptp(rows) < 1e-6)
     linked = np.any(p > 0, axis=0)
     degree = int(max(linked.sum(axis=0).max(), linked.sum(axis=1).max()))
@@ -222,7 +222,7 @@ def tabular(transitions: ArrayLike) -> Dynamics:
 
 
 def _sparse(p: np.ndarray, linked: np.ndarray, degree: int, survival: float, even: bool) -> Dynamics:
-    """A table of which each state has at most ``degree`` successors and predecessors: lists of them, no table."""
+    """Dynamics stored as lists, for a table in which each state has at most ``degree`` successors and predecessors."""
     states = len(linked)
     successors, predecessors = _lists(linked, degree), _lists(linked.T, degree)
     leads = np.take_along_axis(p, successors[None], axis=2) * np.take_along_axis(linked, successors, axis=1)
@@ -251,15 +251,15 @@ def _sparse(p: np.ndarray, linked: np.ndarray, degree: int, survival: float, eve
 
 
 def _lists(linked: np.ndarray, degree: int) -> np.ndarray:
-    """The states linked to each state (S, degree); lists that are too short are filled up with others."""
+    """The states linked to each state (S, degree); short lists are padded with other states."""
     return np.argsort(~linked, axis=1, kind="stable")[:, :degree].astype(np.int32)
 
 
 def following(dynamics: Dynamics, policy: Array) -> Array:
-    """P_π (S, S): row s says where ``policy`` (A, S) leads from state s.
+    """P_π (S, S), the transitions under ``policy`` (A, S): row s is for state s.
 
     Args:
-        dynamics: where actions lead.
+        dynamics: the transitions.
         policy: probabilities of the actions (A, S).
 
     Returns:

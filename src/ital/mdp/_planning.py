@@ -1,4 +1,4 @@
-"""Planning: what follows from a reward, how a policy does, and the linear systems behind both."""
+"""Planning: values and policies from a reward, the return of a policy, and the linear systems behind both."""
 
 import functools
 import math
@@ -15,11 +15,11 @@ from ital.mdp._dynamics import Dynamics, Operator, following
 
 MOST_SWEEPS = 10_000
 MOST_UNROLLED = 24
-MOST_ON_TABLE = 512  # states; an estimate from the launches and the arithmetic of a GPU
+MOST_ON_TABLE = 512  # states; estimated from a GPU's launch and arithmetic costs
 
 
 class Planning(NamedTuple):
-    """How everybody plans.
+    """How teacher and learner plan.
 
     Attributes:
         discount: the discount γ.
@@ -33,25 +33,25 @@ class Planning(NamedTuple):
 
 
 def check(dynamics: Dynamics, planning: Planning) -> None:
-    """Refuse worlds in which planning has no end.
+    """Raise InputError if planning would not end.
 
     Args:
-        dynamics: where actions lead.
+        dynamics: the transitions.
         planning: how to plan.
 
     Raises:
-        InputError: if sharpness, discount or tolerance allow no plan.
+        InputError: if sharpness, discount or tolerance is not valid.
     """
     if not (planning.sharpness > 0 and math.isfinite(planning.sharpness)):
         raise InputError(f"the sharpness k must be positive, not {planning.sharpness}")
     if not (planning.discount >= 0 and planning.discount * dynamics.survival < 1):
-        raise InputError(f"the discount must be below 1 where not every step can end in death, not {planning.discount}")
+        raise InputError(f"the discount must be below 1 unless every step can end in death, not {planning.discount}")
     if not planning.tolerance > 0:
         raise InputError(f"the tolerance of value iteration must be positive, not {planning.tolerance}")
 
 
 class Solution(NamedTuple):
-    """What follows from a reward.
+    """The solution of planning with a reward.
 
     Attributes:
         reward: reward of every state (S,).
@@ -68,7 +68,7 @@ def bellman(dynamics: Dynamics, planning: Planning, reward: Array, values: Array
     """Soft Bellman backup: Q(s,a) = Σ P(s′|s,a)[r(s′)+γV(s′)], V(s) = (1/k) log Σₐ exp(kQ(s,a)).
 
     Args:
-        dynamics: where actions lead.
+        dynamics: the transitions.
         planning: how to plan.
         reward: reward of every state (S,).
         values: the values V before the backup (S,).
@@ -81,16 +81,16 @@ def bellman(dynamics: Dynamics, planning: Planning, reward: Array, values: Array
 
 
 def soft_maximum(k: float, q: Array) -> Array:
-    """(1/k) log Σₐ exp(kQ(·,a)), action by action: the compiler then makes one pass of a whole sweep."""
+    """(1/k) log Σₐ exp(kQ(·,a)), action by action, so that the compiler fuses a whole sweep into one pass."""
     largest = functools.reduce(jnp.maximum, q)
     return largest + jnp.log(functools.reduce(jnp.add, [jnp.exp(k * (action - largest)) for action in q])) / k
 
 
 def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Solution:
-    """Value iteration from zero until the largest change is below the tolerance (NaN if it never is).
+    """Run value iteration from zero until the largest change is below the tolerance (NaN if it never is).
 
     Args:
-        dynamics: where actions lead.
+        dynamics: the transitions.
         planning: how to plan.
         reward: reward of every state (S,).
 
@@ -101,13 +101,13 @@ def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Solution:
 
 
 def replan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> Solution:
-    """Value iteration from the ``values`` of a reward that was much the same.
+    """Run value iteration from the ``values`` of a similar reward.
 
-    A GPU loses more time with asking whether it has converged than with sweeping. So there it sweeps as often as it
-    takes to make any change 5000 times smaller (12 times at γ = 0.5) and does not ask, if that is not too often.
+    On a GPU, testing for convergence takes longer than sweeping. There it runs a fixed number of sweeps, enough to make
+    any change 5000 times smaller (12 sweeps at γ = 0.5), without testing, unless that number is too large.
 
     Args:
-        dynamics: where actions lead.
+        dynamics: the transitions.
         planning: how to plan.
         reward: reward of every state (S,).
         values: the values V to start from (S,).
@@ -125,13 +125,13 @@ def replan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array)
 
 
 def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array, blindly: int = 0) -> Solution:
-    """Sweeps until converged, the first few times without asking."""
+    """Sweep until converged; the first ``blindly`` sweeps do not test for convergence."""
 
     def sweep(values: Array) -> Array:
         return bellman(dynamics, planning, reward, values)[0]
 
-    # What has not converged when any change should be 10³⁰ times smaller never will: its values are too large to
-    # stand still in this precision.
+    # After enough sweeps to make any change 10³⁰ times smaller, give up: the values are too large to settle in this
+    # precision.
     rate = planning.discount * dynamics.survival
     most = min(MOST_SWEEPS, blindly + 1 + math.ceil(-30 / math.log10(rate))) if 0 < rate < 1 else MOST_SWEEPS
 
@@ -154,7 +154,7 @@ def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array,
 
 
 def log_policy(q: Array) -> Array:
-    """log π(a|s), π ∝ exp Q: the policy of everyone.
+    """log π(a|s) with π ∝ exp Q, the policy of teacher and learner.
 
     Args:
         q: Q (A, S).
@@ -166,7 +166,7 @@ def log_policy(q: Array) -> Array:
 
 
 class Onward(NamedTuple):
-    """All that follows, discounted, of vectors or of rows.
+    """Discounted sums over the future (``ahead``) and the past (``back``), of a vector or of rows.
 
     Attributes:
         ahead: ``ahead(v)`` returns (I − γP_π)⁻¹v.
@@ -178,10 +178,10 @@ class Onward(NamedTuple):
 
 
 def onward(dynamics: Dynamics, planning: Planning, policy: Array) -> Onward:
-    """Everything that follows from the actions of a policy (A, S), discounted by γ.
+    """The operators (I − γP_π)⁻¹ of a policy (A, S).
 
     Args:
-        dynamics: where actions lead.
+        dynamics: the transitions.
         planning: how to plan.
         policy: probabilities of the actions (A, S).
 
@@ -192,7 +192,7 @@ def onward(dynamics: Dynamics, planning: Planning, policy: Array) -> Onward:
 
 
 def solver(dynamics: Dynamics, weights: Array, rate: float, tolerance: float) -> Onward:
-    """Solves with I − P_w, where actions count ``weights`` and ‖P_w‖ ≤ ``rate``: by :func:`cheapest_way`."""
+    """Solvers with I − P_w for actions weighted by ``weights`` and ‖P_w‖ ≤ ``rate``, by :func:`cheapest_way`."""
     terms = _terms(rate, tolerance)
 
     def solve(v: Array, back: bool) -> Array:
@@ -208,11 +208,11 @@ def solver(dynamics: Dynamics, weights: Array, rate: float, tolerance: float) ->
 
 
 def cheapest_way(dynamics: Dynamics, rate: float, tolerance: float, rows: int) -> str:
-    """How to solve for ``rows`` right-hand sides: ``walk`` along the series, ``eliminate``, or a ``table``.
+    """The cheapest way to solve for ``rows`` right-hand sides: ``walk`` (the series), ``eliminate``, or ``table``.
 
-    On a CPU the way with the least work; the two numbers are the cost of a multiplication in a walk and in an
-    elimination, measured in those of a matrix product (docs/performance.md). On a GPU, where every round costs a
-    launch, a table for all that is small or slow to converge, but for one vector.
+    On a CPU, the way with the least work; the two numbers are the costs of a multiplication in a walk and in an
+    elimination, relative to a matrix product (docs/performance.md). On a GPU every round costs a launch: it uses a
+    table for everything that is small or slow to converge, except for a single vector.
     """
     terms = _terms(rate, tolerance)
     if not on_cpu():
@@ -229,9 +229,9 @@ def cheapest_way(dynamics: Dynamics, rate: float, tolerance: float, rows: int) -
 
 
 def geometric_solve(matrix: Array, right: Array, rate: float, tolerance: float) -> Array:
-    """b(I − A)⁻¹ = b + bA + bA² + … for ‖A‖ ≤ rate < 1, by matrix products alone; b is a row or several.
+    """b(I − A)⁻¹ = b + bA + bA² + … for ‖A‖ ≤ rate < 1, using only matrix products; b is one row or several.
 
-    A few doublings, b ← b + bA and A ← A², then as many terms of what is left as it takes.
+    It does a few doublings, b ← b + bA and A ← A², then sums the remaining terms one by one.
     """
     product = functools.partial(jnp.matmul, precision=HIGHEST)
     doublings, terms = _cheapest(rate, tolerance, len(matrix), right.size // len(matrix))
@@ -242,18 +242,18 @@ def geometric_solve(matrix: Array, right: Array, rate: float, tolerance: float) 
 
 
 def _series(apply: Operator, right: Array, terms: int) -> Array:
-    """The first ``terms`` of b + Ab + A²b + … = b + A(b + A(b + …)); long ones are a loop, on a CPU sooner."""
+    """The first ``terms`` of b + Ab + A²b + … = b + A(b + A(b + …)); long sums use a loop, on a CPU from 7 terms on."""
     unroll = terms <= (6 if on_cpu() else MOST_UNROLLED)
     return jax.lax.fori_loop(1, terms, lambda _, x: right + apply(x), right, unroll=unroll)
 
 
 def _terms(rate: float, tolerance: float) -> int:
-    """How many terms of the series leave less than the tolerance."""
+    """The number of terms after which the rest of the series is below the tolerance."""
     return math.ceil(max(1.0, math.log(tolerance) / math.log(rate))) if rate else 1
 
 
 def _cheapest(rate: float, tolerance: float, states: int, rows: int) -> tuple[int, int]:
-    """How many doublings and terms reach the tolerance with the least work: rows of products, or on a GPU calls."""
+    """The numbers of doublings and terms that reach the tolerance with the least work (on a GPU, the fewest calls)."""
     needed = _terms(rate, tolerance)
     per_call = 0 if on_cpu() else 1000
 
@@ -266,12 +266,12 @@ def _cheapest(rate: float, tolerance: float, states: int, rows: int) -> tuple[in
 
 
 def expected_return(dynamics: Dynamics, planning: Planning, q: Array, reward: Array) -> Array:
-    """The exact return until death of the policy greedy in Q, from a uniform start: a linear solve.
+    """The exact return until death of the policy that is greedy in Q, from a uniform start: a linear solve.
 
-    Undiscounted, but where nobody need die, and the sum would have no end, discounted by γ.
+    It is not discounted if every step can end in death; otherwise the sum could be infinite, and γ discounts it.
 
     Args:
-        dynamics: where actions lead.
+        dynamics: the transitions.
         planning: how to plan.
         q: Q of the plan (A, S).
         reward: reward of every state (S,).

@@ -1,4 +1,4 @@
-"""Tasks: worlds to be taught in, and how to measure what was learned."""
+"""Tasks: worlds to teach in, and measurements of what was learned."""
 
 import functools
 from collections.abc import Callable
@@ -44,7 +44,7 @@ def make(name: str, **options: Any) -> Task:
 
     Args:
         name: a registered name.
-        **options: go to its constructor.
+        **options: passed to its constructor.
 
     Returns:
         The task.

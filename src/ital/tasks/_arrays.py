@@ -1,4 +1,4 @@
-"""A task from one's own arrays: labels encoded, a test set split off, both optima fitted."""
+"""A task from your own arrays: encodes labels, splits off a test set, and fits both optima."""
 
 import hashlib
 import sys
@@ -19,9 +19,9 @@ from ital.tasks._targets import Units, fit, in_units, read_estimator, units_of
 
 
 class Rowwise(NamedTuple):
-    """Rows as they were given, split: both views and labels to teach with, the learner's view and labels to test.
+    """The given rows, split: both views and labels for teaching, the learner's view and labels for testing.
 
-    One view for both players is one object.
+    If both players have the same view, it is one object.
     """
 
     teacher_x: np.ndarray
@@ -55,43 +55,43 @@ def from_arrays(
     data_version: str | None = None,
     quiet: bool = False,
 ) -> Task:
-    """A task from one's own data: rows that teacher and learner see through the same or different columns.
+    """Make a task from your own data: rows that teacher and learner see through the same or different columns.
 
-    Labels may be text, booleans, numbers or one-hot columns. Binary labels make two classes, as in scikit-learn. What
-    was inferred is in the task's settings and printed in one line on standard error.
+    Labels may be text, booleans, numbers or one-hot columns. Binary labels give two classes, as in scikit-learn. The
+    task's settings record what was inferred, and one line on standard error reports it.
 
     Args:
-        x_teacher: the teacher's view (N, d), anything array-like that is dense.
+        x_teacher: the teacher's view (N, d), any dense array-like.
         x_learner: the learner's view, row by row (N, d′); None if both see the same.
         y: the labels (N,), or targets (N, K).
-        name: name of the task, and of its folder of results.
+        name: name of the task, and of its results folder.
         title: its name in figures; the name if None.
-        kind: "classification" or "regression"; None infers it: text, booleans, one-hot columns and whole numbers of few
-            distinct values are classes.
-        test_size: share or number of the rows that are split off for the test, stratified by class.
-        split_seed: seed of that split, which all seeds of a run share.
-        x_test: the learner's view of a test set of one's own; nothing is split off then.
+        kind: "classification" or "regression"; None infers it: text, booleans, one-hot columns, and whole numbers with
+            few distinct values are classes.
+        test_size: share or number of rows to split off for the test, stratified by class.
+        split_seed: seed of that split; all seeds of a run share it.
+        x_test: the learner's view of your own test set; then nothing is split off.
         y_test: its labels.
         standardise: shift and scale all columns of both views, and the targets of a regression, to mean 0 and variance
-            1 over the rows to teach with. Step sizes and starts suit such columns.
-        l2: strength of the penalty ½·l2·‖w‖² on the summed losses with which targets are fitted: ``Ridge(alpha=l2)``
-            or ``LogisticRegression(C=1/l2)``.
-        teacher_target: a fitted linear estimator of scikit-learn in place of the teacher's, on the columns as given.
-        learner_target: the same for the learner; with one view, one of them does for both.
-        model: ``model(loss)`` makes the learner's model, such as a network; None for a linear one. No single optimum of
-            another model is known: no ``distance`` is recorded then.
+            1 over the teaching rows. The default step sizes and starts suit such columns.
+        l2: strength of the penalty ½·l2·‖w‖² when fitting targets: ``Ridge(alpha=l2)`` or
+            ``LogisticRegression(C=1/l2)``.
+        teacher_target: a fitted linear scikit-learn estimator as the teacher's target, on the columns as given.
+        learner_target: the same for the learner; with one view, one estimator serves both.
+        model: ``model(loss)`` makes the learner's model, such as a network; None for a linear one. Other models have no
+            single known optimum, so no ``distance`` is recorded for them.
         beta: β of the task; "auto" finds one per seed.
-        init: where learning starts.
+        init: the start of the learners.
         eval_every: steps between measurements.
-        label_noise: the probability with which, once per seed, a label of the pool is replaced.
-        data_version: tells this data from other data; None for a checksum of the arrays.
+        label_noise: probability that a label of the pool is replaced, once per seed.
+        data_version: identifies this data; None for a checksum of the arrays.
         quiet: print nothing.
 
     Returns:
         The task.
 
     Raises:
-        InputError: if an argument cannot be used; the message names it and says what was expected.
+        InputError: if an argument is not valid; the message names it and says what is expected.
 
     Example:
         >>> x, y = sklearn.datasets.load_digits(return_X_y=True)
@@ -100,15 +100,15 @@ def from_arrays(
     if not (isinstance(l2, int | float | np.number) and l2 > 0):
         raise InputError(f"l2 (the strength of the penalty) must be a positive number, not {l2!r}")
     if not (isinstance(split_seed, int | np.integer) and 0 <= split_seed < 2**32):
-        raise InputError(f"split_seed must be a whole number from 0 on, not {split_seed!r}")
+        raise InputError(f"split_seed must be a whole number of at least 0, not {split_seed!r}")
     if model is not None and learner_target is not None:
-        raise InputError("learner_target is the optimum of a linear learner: leave it out where model is given")
+        raise InputError("learner_target is the optimum of a linear learner: leave it out if model is given")
     labels = encode(y, kind)
     teacher_x, learner_x = _views(x_teacher, x_learner, len(labels.values))
     if x_test is None and y_test is None:
         rows = _split(teacher_x, learner_x, labels, test_size, split_seed)
     elif x_test is None or y_test is None:
-        raise InputError("x_test and y_test belong together: give both, or neither to have a test set split off")
+        raise InputError("x_test and y_test belong together: give both, or neither to split off a test set")
     else:
         rows = _with_test(teacher_x, learner_x, labels, as_view(x_test, "x_test"), y_test)
     _check_classes(labels, rows.labels)
@@ -141,13 +141,13 @@ def from_arrays(
 
 
 def describe_data(task: Task) -> str:
-    """One line on what was inferred of the data of a task.
+    """One line about what was inferred from the data of a task.
 
     Args:
         task: a task of :func:`from_arrays` or :func:`from_table`.
 
     Returns:
-        The line: kind, rows, columns' units, and where the targets come from.
+        The line: kind, rows, units of the columns, and origin of the targets.
     """
     settings = task.settings
     classes = settings.get("classes")
@@ -159,17 +159,17 @@ def describe_data(task: Task) -> str:
     given = settings.get("given", "")
     origins = {"": f"targets fitted by {estimator}", "both": "targets given"}
     origin = origins.get(given, f"the {given}'s target given, the other fitted by {estimator}")
-    rows = f"{settings['rows']} rows to teach with, {settings['test_rows']} to test"
+    rows = f"{settings['rows']} rows for teaching, {settings['test_rows']} for testing"
     learner = f"; the learner is {settings['model']}" if "model" in settings else ""
     return f"{task.name}: {kind}; {rows}; columns {units}; {origin}{learner}"
 
 
 def as_view(x: Any, name: str) -> np.ndarray:
-    """A view as finite numbers (N, d); refuses what is none, in a line that names the argument and the column."""
+    """A view as finite numbers (N, d); raises InputError with the names of the argument and the column."""
     values = dense(x, name, "be a table of rows and columns (N, d)")
     if values.ndim != 2 or 0 in values.shape:
-        hint = f": {name}.reshape(len({name}), -1) makes one of it" if values.ndim > 2 and values.size else ""
-        raise InputError(f"{name} must be a table of rows and columns (N, d), not of shape {values.shape}{hint}")
+        hint = f": use {name}.reshape(len({name}), -1)" if values.ndim > 2 and values.size else ""
+        raise InputError(f"{name} must be a table of rows and columns (N, d), not shape {values.shape}{hint}")
     names = list(getattr(x, "columns", range(values.shape[1])))
     if values.dtype.kind not in "biuf":
         for column, each in zip(names, values.T, strict=True):
@@ -177,13 +177,13 @@ def as_view(x: Any, name: str) -> np.ndarray:
                 np.asarray(each.tolist(), float)
             except (TypeError, ValueError):
                 raise InputError(
-                    f"{name}: column {column!r} holds something that is no number: leave it out, or encode it"
+                    f"{name}: column {column!r} holds values that are not numbers: leave it out, or encode it"
                 ) from None
     values = values.astype(float)
     faults = ~np.isfinite(values).all(axis=0)
     if faults.any():
         column = names[int(faults.argmax())]
-        raise InputError(f"{name}: column {column!r} has missing or infinite values: fill them, or leave the rows out")
+        raise InputError(f"{name}: column {column!r} has missing or infinite values: fill them, or drop the rows")
     return values
 
 
@@ -192,7 +192,7 @@ def _views(x_teacher: Any, x_learner: Any, rows: int) -> tuple[np.ndarray, np.nd
     given = {"x_teacher": x_teacher, "x_learner": x_learner}
     views = {name: as_view(x, name) for name, x in given.items() if x is not None}
     if not views:
-        raise InputError("x_teacher is missing: give the rows that the players see, (N, d)")
+        raise InputError("x_teacher is missing: give the rows that teacher and learner see, (N, d)")
     for name, view in views.items():
         if len(view) != rows:
             raise InputError(f"{name} has {len(view)} rows, but y has {rows} labels: views are paired row by row")
@@ -201,7 +201,7 @@ def _views(x_teacher: Any, x_learner: Any, rows: int) -> tuple[np.ndarray, np.nd
 
 
 def _split(teacher_x: np.ndarray, learner_x: np.ndarray, labels: Labels, test_size: float, split_seed: int) -> Rowwise:
-    """Some rows split off at random, as many of each class as its share."""
+    """Split off some rows at random, stratified by class."""
     from sklearn.model_selection import train_test_split
 
     if labels.classes:
@@ -228,7 +228,7 @@ def _split(teacher_x: np.ndarray, learner_x: np.ndarray, labels: Labels, test_si
 def _with_test(
     teacher_x: np.ndarray, learner_x: np.ndarray, labels: Labels, test_x: np.ndarray, y_test: Any
 ) -> Rowwise:
-    """All rows to teach with, and the test set that was given."""
+    """All rows for teaching, and the given test set."""
     test_labels = encode_like(labels, y_test, "y_test")
     expected = (len(test_labels), learner_x.shape[1])
     if test_x.shape != expected:
@@ -240,14 +240,14 @@ def _check_classes(labels: Labels, taught: np.ndarray) -> None:
     absent = set(range(len(labels.classes))) - set(taught.tolist() if labels.classes else ())
     if absent:
         raise InputError(
-            f"y: no row of class {labels.classes[min(absent)]!r} is left to teach with: choose fewer to test"
+            f"y: no row of class {labels.classes[min(absent)]!r} is left for teaching: choose fewer test rows"
         )
 
 
 def _weights(
     rows: Rowwise, labels: Labels, teacher_target: Any, learner_target: Any
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Weights of the estimators that were given; with one view, one estimator does for both players."""
+    """Weights of the given estimators; with one view, one estimator serves both players."""
     views = (("teacher_target", teacher_target, rows.teacher_x), ("learner_target", learner_target, rows.learner_x))
     teacher, learner = (
         None if estimator is None else read_estimator(estimator, x.shape[1], labels, name)
@@ -265,7 +265,7 @@ def _pool(
     standardise: bool,
     l2: float,
 ) -> Pool:
-    """The rows in their units, with both targets in the same units, fitted where none was given."""
+    """The rows and both targets in the same units; targets are fitted if not given."""
     y_units = units_of(rows.labels, standardise) if not labels.classes else Units(np.zeros(1), np.ones(1))
     y, test_y = (each if labels.classes else y_units.apply(each) for each in (rows.labels, rows.test_labels))
 
@@ -292,10 +292,10 @@ def _given(teacher: np.ndarray | None, learner: np.ndarray | None) -> str:
 
 
 def _made(model: Any, loss: Loss) -> Model:
-    """The learner's model; refuses what makes none."""
+    """The learner's model; raises InputError if ``model`` does not return one."""
     made = model(loss) if callable(model) and not isinstance(model, Model) else None
     if not isinstance(made, Model):
-        raise InputError(f"model must be a function that makes an ital.models.Model for a loss, not {shown(model)}")
+        raise InputError(f"model must be a function from a loss to an ital.models.Model, not {shown(model)}")
     return made
 
 
@@ -304,7 +304,7 @@ def _few(classes: list[Any]) -> str:
 
 
 def _checksum(pool: Pool) -> str:
-    """Sixteen digits that change with any number of the pool."""
+    """A checksum of the pool, 16 digits."""
     digest = hashlib.sha256()
     for field, array in pool._asdict().items():
         if array is None:

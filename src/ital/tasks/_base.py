@@ -1,4 +1,4 @@
-"""What a task is: a world per seed with a side for each player, and the pure functions the loop calls."""
+"""The types of a task: a world per seed with a side for each player, and the pure functions that the loop calls."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,7 @@ from ital.tasks.protocols import (
 
 
 class TeacherSide(NamedTuple):
-    """What the teacher has of the world.
+    """The teacher's side of the world.
 
     Attributes:
         examples: its view of the examples.
@@ -42,10 +42,10 @@ class TeacherSide(NamedTuple):
 
 
 class Truth(NamedTuple):
-    """What only measurements and the omniscient teacher may read.
+    """The part of the world that only measurements and the omniscient teacher may read.
 
     Attributes:
-        target: the learner's optimum ν*, None where it is unknown.
+        target: the learner's optimum ν*, None if it is unknown.
         test: the test set.
     """
 
@@ -54,14 +54,14 @@ class Truth(NamedTuple):
 
 
 class World(NamedTuple):
-    """One seed's world. Each player is handed its own side only.
+    """The world of a seed. Each player gets only its own side.
 
-    An array that is the same object for all seeds is shared by them, never copied.
+    An array that is the same object for all seeds is shared, never copied.
 
     Attributes:
         learner: the learner's side.
         teacher: the teacher's side.
-        truth: what neither of them sees.
+        truth: the part that neither player sees.
     """
 
     learner: Any
@@ -74,25 +74,25 @@ class World(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The functions of a task, pure and jit-able; equal rules share one compiled program.
+    """The functions of a task, pure and compilable; equal rules share one compiled program.
 
     Attributes:
         start: ``start(key, init, world)`` draws ν⁰.
         draw: ``draw(key, world, B)`` draws a mini-batch as small arrays (rows, states, …), equal where examples are
             equal.
         show: ``show(side, drawn)`` looks them up on the learner's or the teacher's side.
-        feedback: ``feedback(ν, examples, previous)`` is what the learner reports, with whatever follows from the report
-            alone.
+        feedback: ``feedback(ν, examples, previous)`` is what the learner reports, with anything that follows from the
+            report alone.
         volumes: ``volumes(feedback, examples, ω*, η)`` returns the teacher's imitated teaching volumes.
         gradients: ``gradients(ν, examples, feedback)`` returns the learner's losses and gradients, given its feedback
             at that ν.
         measure: ``measure(ν, truth)`` returns the recorded metrics.
         references: ``references(ν⁰, truth)`` returns constants of a seed, by metric and kind (a "floor" that no method
-            can go below, a "reference" line).
-        first_previous: ``first_previous(ν⁰, world)``, where given, is the ``previous`` of the first step: a place to
-            begin for what is found by iteration. Without it ``previous`` is None.
+            can get below, a "reference" line).
+        first_previous: ``first_previous(ν⁰, world)``, if given, is the ``previous`` of the first step: an initial value
+            for iterative computations. Without it ``previous`` is None.
         keep: ``keep(feedback)`` is the ``previous`` of the next step.
-        most_awareness: the most that the automatic β may make of 2βη, the length of the awareness step in naive steps.
+        most_awareness: the largest 2βη for the automatic β: the length of the awareness step in naive steps.
     """
 
     start: StartFn
@@ -112,14 +112,14 @@ class Rules(NamedTuple):
 
 
 def copies(batch: Any, size: int) -> Array:
-    """Which examples of a mini-batch are copies of one another: those for which the task drew the same.
+    """Which examples of a mini-batch are copies of one another: those with equal draws.
 
     Args:
         batch: what the task drew.
         size: number of examples in the mini-batch.
 
     Returns:
-        Truth values (B, B). Where the task drew something that is not one per example, no two are known to be copies.
+        Booleans (B, B). If a draw does not have one entry per example, no two examples count as copies.
     """
     same = jnp.eye(size, dtype=bool)
     leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(batch)]
@@ -130,12 +130,12 @@ def copies(batch: Any, size: int) -> Array:
 
 
 class Picture(NamedTuple):
-    """What there is to draw of parameters.
+    """How to draw parameters.
 
     Attributes:
         grid: ``grid(params)`` returns the rewards (n, n) of a map and its policy (4, n, n).
-        colours: what the colours stand for.
-        caption: explains the picture in a line.
+        colours: what the colours mean.
+        caption: one line that explains the picture.
     """
 
     grid: Callable[[Any], tuple[np.ndarray, np.ndarray]]
@@ -147,17 +147,17 @@ class Picture(NamedTuple):
 
 
 class Exam(NamedTuple):
-    """A measurement too slow for every step, made between blocks of the compiled program, at few steps.
+    """A measurement that is too slow for every step; it is made at a few steps, between blocks of the compiled program.
 
     It is taken at the start, at ``steps`` and at the last step.
 
     Attributes:
-        steps: when it is taken.
+        steps: the steps at which it is taken.
         metrics: names of its metrics.
         take: ``take(params, show)`` gets parameters with leading axes (seed, lane), all finite, and returns metrics
             (seed, lane); it may call ``show`` with the share that is done, from 0 to 1.
-        references: ``references()`` returns constants by metric and kind, as in :class:`Rules`; "questions" of a metric
-            that is a share of right answers makes error bands contain the choice of questions.
+        references: ``references()`` returns constants by metric and kind, as in :class:`Rules`. For a metric that is a
+            share of correct answers, "questions" lets error bands include the choice of questions.
     """
 
     steps: tuple[int, ...]
@@ -188,16 +188,16 @@ class Task(NamedTuple):
         title: its name in figures.
         world: ``world(seed)`` draws the world of a seed.
         rules: its functions.
-        beta: β in the paper; "auto" where none is known.
+        beta: β in the paper; "auto" if none is known.
         metrics: how its metrics are shown.
-        panels: the metrics that its figure shows, where recorded.
+        panels: the metrics that its figure shows, if recorded.
         beta_decay: the share that β loses per step in the paper.
-        init: where learning starts.
+        init: the start of the learners.
         eval_every: steps between measurements.
-        settings: stored with every result; they tell one variant of a task from another.
-        data_version: changes whenever the same seed would get another world.
-        picture: shows what parameters amount to, where given.
-        exam: measures it at few steps, where given.
+        settings: stored with every result; they distinguish variants of a task.
+        data_version: changes whenever the same seed would give another world.
+        picture: how to draw parameters, if they can be drawn.
+        exam: a slow measurement at a few steps, if there is one.
 
     Args:
         task: a world per seed, its rules, and the paper's settings for it.
@@ -223,18 +223,18 @@ class Task(NamedTuple):
 
 
 def sizes_of(side: Any) -> str:
-    """How many arrays and numbers there are on a side of the world."""
+    """The number of arrays and of their elements on a side of the world."""
     leaves = jax.tree.leaves(side)
     return f"{len(leaves)} arrays of {sum(np.size(leaf) for leaf in leaves)} numbers"
 
 
 def as_float(values: Any) -> np.ndarray:
-    """Values in the precision of this run."""
+    """Values in the floating-point precision of this run."""
     return np.asarray(values, jnp.result_type(float))
 
 
 def stack_worlds(worlds: Sequence[World]) -> tuple[World, tuple[int | None, ...]]:
-    """The worlds of several seeds as one, and per array the axis of the seeds: None where all share one object.
+    """Stack the worlds of several seeds, and return per array the axis of the seeds: None if all share one object.
 
     Args:
         worlds: one world per seed.
@@ -243,7 +243,7 @@ def stack_worlds(worlds: Sequence[World]) -> tuple[World, tuple[int | None, ...]
         The world with an axis of seeds, and the axis of each array.
 
     Raises:
-        InputError: if the worlds differ in their arrays or in the shapes of these.
+        InputError: if the worlds differ in their arrays or the shapes of these.
     """
     _check_alike(worlds)
     columns = list(zip(*map(jax.tree.leaves, worlds), strict=True))
@@ -253,15 +253,17 @@ def stack_worlds(worlds: Sequence[World]) -> tuple[World, tuple[int | None, ...]
 
 
 def _check_alike(worlds: Sequence[World]) -> None:
-    """Refuses worlds that cannot be lanes of one program."""
+    """Raise InputError for worlds that cannot be lanes of one program."""
     (first, parts), *others = (jax.tree.flatten(world) for world in worlds)
     for number, (leaves, structure) in enumerate(others, 1):
         if str(structure) != str(parts):
-            raise InputError(f"the worlds of seed numbers 0 and {number} hold different arrays: all must be made alike")
+            raise InputError(
+                f"the worlds of seed numbers 0 and {number} hold different arrays: give all the same structure"
+            )
         for expected, other in zip(first, leaves, strict=True):
             if expected is not other and np.shape(expected) != np.shape(other):
                 shapes = f"{np.shape(expected)} and {np.shape(other)}"
                 raise InputError(
                     f"the worlds of seed numbers 0 and {number} hold arrays of shapes {shapes}: "
-                    "pools must have one size for all seeds"
+                    "all seeds must have the same shapes"
                 )

@@ -16,7 +16,7 @@ from ital.tasks._regression import rotated
 @functools.lru_cache(maxsize=64)
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
 def draw(seed: int, classes: int, dim: int, per_class: int) -> Pool:
-    """Centres ~ U[−1,1]ᵈ, points ~ N(centre, 0.5² I); ω* is scikit-learn's multinomial logistic regression."""
+    """Draw centres ~ U[−1,1]ᵈ and points ~ N(centre, 0.5² I); ω* is scikit-learn's multinomial logistic regression."""
     from sklearn.linear_model import LogisticRegression  # slow to import
 
     rng = np.random.default_rng(seed)

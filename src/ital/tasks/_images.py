@@ -18,7 +18,7 @@ def from_features(
     label_noise: float = 0.0,
     top5: bool = False,
 ) -> Task:
-    """A task from a feature file: the learner sees its first network's view, the teacher that of ``teacher``.
+    """Make a task from a feature file: the learner sees the view of its first network, the teacher that of ``teacher``.
 
     Targets are the networks' own last layers.
 
@@ -81,7 +81,7 @@ def load_features(name: str, file: str, *networks: str) -> features.Features:
     path = features.find(file)
     if path is None:
         raise InputError(
-            f"task {name!r} needs features that do not come with ital: ital features build {file} --data DIR"
+            f"task {name!r} needs features that are not shipped: build them with ital features build {file} --data DIR"
         )
     loaded = features.load(path)
     for network in networks:

@@ -1,4 +1,4 @@
-"""Online inverse reinforcement learning: the reward of every state, from demonstrated actions."""
+"""Online inverse reinforcement learning: infer the reward of every state from demonstrated actions."""
 
 import hashlib
 from collections.abc import Callable
@@ -32,10 +32,10 @@ def from_rewards(
     settings: dict[str, Any] | None = None,
     picture: Picture | None = None,
 ) -> Task:
-    """A task of online IRL from a function that draws the weights of the reward for a seed.
+    """Make an online IRL task from a function that draws the reward weights for a seed.
 
-    r = features · weights, without ``features`` one weight per state. The teacher has the same features in an
-    order of its own.
+    r = features · weights; without ``features``, one weight per state. The teacher has the same features in another
+    order.
     """
     try:
         mdp.check(dynamics, planning)
@@ -59,7 +59,7 @@ def from_rewards(
         log_pi = np.asarray(policy_of(reward))
         if not np.isfinite(log_pi).all():
             raise InputError(
-                f"task {name!r}: value iteration did not come to tolerance {planning.tolerance:g} in "
+                f"task {name!r}: value iteration did not reach tolerance {planning.tolerance:g} in "
                 f"{mdp.MOST_SWEEPS} sweeps; raise the tolerance or lower the discount"
             )
         return World(
@@ -98,7 +98,7 @@ def on_grid(
     planning: Planning,
     **options: Any,
 ) -> Task:
-    """A task of online IRL on a grid, which can be drawn as a map of rewards with the policy in arrows."""
+    """Make an online IRL task on a grid, which can be drawn as a map of rewards with the policy as arrows."""
     require_whole(size=size)
     dynamics = mdp.grid(size, slip, death)
 
@@ -110,7 +110,7 @@ def on_grid(
         arrows = np.asarray(policy(jnp.asarray(params)))
         return np.reshape(params, (size, size)), arrows.reshape(4, size, size)
 
-    caption = "Reward of entering each cell; arrows: where the policy leads, longer if surer."
+    caption = "Reward of entering each cell; arrows: where the policy leads, longer if more certain."
     picture = Picture(cells, "reward", caption)
     return from_rewards(name, reward, dynamics, planning=planning, picture=picture, **options)
 
@@ -148,7 +148,7 @@ def irl_sparse(size: int = 8) -> Task:
     """
     require_whole(size=size)
     if size < 2:
-        raise InputError(f"three rewarding cells need a grid of size 2 at least, not {size}")
+        raise InputError(f"three rewarding cells need a grid of size at least 2, not {size}")
 
     def reward(rng: np.random.Generator) -> np.ndarray:
         cells = np.zeros(size * size)
@@ -175,11 +175,11 @@ def irl(
     tolerance: float = 1e-6,
     beta: float = 25000.0,
 ) -> Task:
-    """Online IRL on a square map of one's own, a file or an array of rewards (--map FILE). β = 25000.
+    """Online IRL on your own square map, a file or an array of rewards (--map FILE). β = 25000.
 
     Args:
-        rewards: the reward of each cell (n, n), or a text or CSV file of it.
-        slip: probability of each other direction.
+        rewards: the reward of each cell (n, n), or a text or CSV file with them.
+        slip: probability of moving in each other direction.
         death: probability of dying in a step.
         discount: the discount γ.
         sharpness: sharpness k of the soft maximum.
@@ -196,7 +196,7 @@ def irl(
         >>> ital.teach(ital.tasks.irl([[0, 0, 1], [0, -1, 0], [0, 0, 0]]), steps=200, seeds=5).plot()
     """
     if rewards is None:
-        raise InputError("task 'irl' needs a map of rewards: --map FILE, a text or CSV file with a line per row")
+        raise InputError("task 'irl' needs a map of rewards: --map FILE, a text or CSV file with one line per row")
     cells = read_map(rewards) if isinstance(rewards, Path | str) else check_map("the map", mdp.real("the map", rewards))
     size = len(cells)
     return on_grid(
@@ -226,7 +226,7 @@ def irl_tabular(
     """Online IRL in any world: ``transitions[a, s, s′]``, reward = ``features`` (S, d) · ``weights`` (d,).
 
     Args:
-        transitions: the table (A, S, S); what a row lacks to 1 is the probability of dying.
+        transitions: the table (A, S, S); a row sums to 1 minus the probability of dying.
         weights: weights of the reward (d,).
         features: features of the states (S, d); None for one weight per state.
         discount: the discount γ.
@@ -267,9 +267,9 @@ def irl_tabular(
 
 
 def read_map(file: Path | str) -> np.ndarray:
-    """A square of rewards from a text or CSV file: a line per row, numbers apart by commas, semicolons or blanks.
+    """Read a square of rewards from a text or CSV file: one line per row, separated by commas, semicolons or blanks.
 
-    Lines that are empty or begin with # are left out.
+    Lines that are empty or begin with # are skipped.
     """
     try:
         text = Path(file).read_text(encoding="utf-8-sig")
@@ -295,7 +295,7 @@ def _number(word: str, place: str) -> float:
 
 
 def check_map(name: str, cells: np.ndarray) -> np.ndarray:
-    """Refuses what is not a square of finite rewards."""
+    """Raise InputError unless ``cells`` is a square of finite rewards."""
     if cells.size == 0:
         raise InputError(f"{name} holds no rewards")
     if cells.ndim != 2 or cells.shape[0] != cells.shape[1] or len(cells) < 2:

@@ -1,4 +1,4 @@
-"""The rules of online inverse reinforcement learning: feedback is a plan, gradients are those of a soft policy."""
+"""The rules of online inverse reinforcement learning: feedback is a plan, and gradients are those of a soft policy."""
 
 import functools
 from typing import Any, NamedTuple
@@ -15,9 +15,9 @@ from ital.tasks._base import Rules, Truth, World
 
 
 class Side(NamedTuple):
-    """What a player knows: its encoding of the states, and log π* (A, S) if it is the teacher.
+    """What a player knows: its encoding of the states, and for the teacher log π* (A, S).
 
-    An encoding is a matrix of features (S, d); for one-hot features the place of each state in the weights (S,),
+    An encoding is a matrix of features (S, d). For one-hot features it is the index of each state in the weights (S,),
     or None if they are in order.
     """
 
@@ -56,7 +56,7 @@ class Demonstrations(NamedTuple):
 
 
 def one_hot(encoding: Any) -> bool:
-    """Whether weights are rewards, in some order."""
+    """Whether the weights are the rewards, in some order."""
     return encoding is None or encoding.ndim == 1
 
 
@@ -77,14 +77,14 @@ def in_encoding(encoding: Any, per_state: Array) -> Array:
 
 
 class RewardReport(NamedTuple):
-    """The learner's feedback: its estimate of every state's reward, and what follows from it for everyone.
+    """The learner's feedback: its estimate of every state's reward, and everything that follows from it.
 
     Attributes:
         reward: the estimate (S,).
-        values: the values V (S,) that follow.
+        values: the resulting values V (S,).
         q: Q (A, S).
         losses: −log π(a|s) of each demonstration (B,).
-        gradients: the gradients (B, S) of the losses in the rewards.
+        gradients: the gradients (B, S) of the losses with respect to the rewards.
 
     """
 
@@ -96,10 +96,10 @@ class RewardReport(NamedTuple):
 
 
 def report(dynamics: Dynamics, planning: Planning, solution: Solution, shown: Demonstrations) -> RewardReport:
-    """Losses of demonstrations and their gradients, by implicit differentiation of the fixed point.
+    """The losses of demonstrations and their gradients, by implicit differentiation of the fixed point.
 
     With c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under μ = softmax(kQ), the gradient of −log π(a|s)
-    in the rewards is −(I − γP_μᵀ)⁻¹c (docs/irl.md derives it).
+    with respect to the rewards is −(I − γP_μᵀ)⁻¹c (derived in docs/irl.md).
     """
     log_pi = mdp.log_policy(solution.q)
     soft_greedy = jax.nn.softmax(planning.sharpness * solution.q, axis=0)
@@ -114,7 +114,7 @@ def report(dynamics: Dynamics, planning: Planning, solution: Solution, shown: De
 
 
 def in_weights(reported: RewardReport, encoding: Any) -> Gradients:
-    """The losses of a report, and their gradients in the weights of a player's encoding."""
+    """The losses of a report, and their gradients with respect to the weights of a player's encoding."""
     gradients = reported.gradients
     own = gradients if one_hot(encoding) else jnp.matmul(gradients, encoding, precision=HIGHEST)
 
@@ -128,13 +128,13 @@ def in_weights(reported: RewardReport, encoding: Any) -> Gradients:
 
 
 def implicit_gradients(dynamics: Dynamics, planning: Planning, solution: Solution, shown: Demonstrations) -> Gradients:
-    """−log π(a|s) of each demonstration, and its gradients in the weights of the reward.
+    """−log π(a|s) of each demonstration, and its gradients with respect to the reward weights.
 
     Args:
-        dynamics: where actions lead.
-        planning: how everybody plans.
-        solution: what follows from the reward.
-        shown: the demonstrations, with the encoding of the weights.
+        dynamics: the transitions.
+        planning: how teacher and learner plan.
+        solution: the solution of planning with the reward.
+        shown: the demonstrations, with the player's encoding.
 
     Returns:
         The losses and three operations on their gradients.
@@ -148,7 +148,7 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
     """The rules of online IRL in a world.
 
     Args:
-        dynamics: where actions lead.
+        dynamics: the transitions.
         planning: how to plan.
 
     Returns:
@@ -160,7 +160,7 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
         return init.draw(key, world.truth.target.shape)
 
     def draw(key: PRNGKeyArray, world: World, batch_size: int) -> tuple[Array, Array]:
-        """States uniform with replacement, each with an action of the teacher's policy."""
+        """Draw states uniformly with replacement, each with an action from the teacher's policy."""
         state_key, action_key = jax.random.split(key)
         states = jax.random.randint(state_key, (batch_size,), 0, dynamics.states)
         actions = jax.random.categorical(action_key, world.teacher.examples.log_policy[:, states], axis=0)
@@ -200,7 +200,7 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
         reward = truth.test.reward
         best = mdp.expected_return(dynamics, planning, plan(reward).q, reward)
         lines = {"reward": {"reference": best}}
-        if dynamics.even and one_hot(truth.test.encoding):  # demonstrations say nothing of the mean reward
+        if dynamics.even and one_hot(truth.test.encoding):  # demonstrations say nothing about the mean reward
             lines["distance"] = {"floor": jnp.sqrt(dynamics.states) * jnp.abs(jnp.mean(start - truth.target))}
         return lines
 

@@ -1,4 +1,4 @@
-"""Labels of any kind as class indices or as numbers, and which of the two they are."""
+"""Convert labels of any kind to class indices or numbers, and infer which of the two they are."""
 
 from typing import Any, NamedTuple
 
@@ -7,15 +7,15 @@ import numpy as np
 from ital.errors import InputError
 
 KINDS = ("classification", "regression")
-FEW = 20  # distinct whole numbers that are classes in however few rows
+FEW = 20  # up to this many distinct whole numbers can be classes, however few the rows
 
 
 class Labels(NamedTuple):
-    """Labels as a task takes them.
+    """Labels in the form that tasks use.
 
     Attributes:
         values: class indices (N,), or targets (N, K).
-        classes: the labels that the indices stand for; empty for regression.
+        classes: the label of each index; empty for regression.
         is_one_hot: whether the classes were given as columns.
     """
 
@@ -30,9 +30,9 @@ class Labels(NamedTuple):
 
 
 def encode(y: Any, kind: str | None = None, name: str = "y") -> Labels:
-    """Labels as class indices or targets; ``kind`` None infers which.
+    """Encode labels as class indices or targets; ``kind`` None infers which.
 
-    Text and booleans are classes. So are columns with a single 1 in each row (one-hot), and whole numbers of few
+    Text and booleans are classes. So are columns with a single 1 in each row (one-hot), and whole numbers with few
     distinct values: at most 20 or a tenth of the rows, and at most half of the rows. Everything else is regression.
     """
     if kind not in (None, *KINDS):
@@ -42,9 +42,7 @@ def encode(y: Any, kind: str | None = None, name: str = "y") -> Labels:
         if kind != "regression" and _is_one_hot(values):
             return Labels(values.argmax(axis=1).astype(np.int64), tuple(range(values.shape[1])), is_one_hot=True)
         if kind == "classification":
-            raise InputError(
-                f"{name} has {values.shape[1]} columns: classes are one column, or one-hot (a single 1 a row)"
-            )
+            raise InputError(f"{name} has {values.shape[1]} columns: classes need one column, or one-hot columns")
     if (_infer(values) if kind is None else kind) == "classification":
         classes, indices = np.unique(values, return_inverse=True)
         if len(classes) < 2:
@@ -57,7 +55,7 @@ def encode(y: Any, kind: str | None = None, name: str = "y") -> Labels:
 
 
 def encode_like(labels: Labels, y: Any, name: str) -> np.ndarray:
-    """Further labels, encoded as ``labels`` are."""
+    """Encode further labels in the same way as ``labels``."""
     values = _plain(y, name)
     if labels.is_one_hot and values.ndim == 2 and values.shape[1] == len(labels.classes) and _is_one_hot(values):
         return values.argmax(axis=1)
@@ -75,9 +73,9 @@ def encode_like(labels: Labels, y: Any, name: str) -> np.ndarray:
 
 
 def dense(array: Any, name: str, form: str) -> np.ndarray:
-    """Anything array-like as an array; refuses a sparse one, and rows of different lengths."""
+    """Any array-like as an array; raises InputError for a sparse one, or rows of different lengths."""
     if hasattr(array, "toarray"):
-        raise InputError(f"{name} is sparse, but must be dense: give {name}.toarray()")
+        raise InputError(f"{name} is sparse, but must be dense: use {name}.toarray()")
     try:
         return np.asarray(array)
     except ValueError:
@@ -88,7 +86,7 @@ def _plain(y: Any, name: str) -> np.ndarray:
     """Labels as text, booleans or finite numbers, (N,) or (N, K) with K > 1."""
     if y is None:
         raise InputError(
-            f"{name} is missing: from_arrays(x_teacher, x_learner, y), or from_arrays(x, y=y) for one view"
+            f"{name} is missing: call from_arrays(x_teacher, x_learner, y), or from_arrays(x, y=y) for one view"
         )
     import pandas as pd
 
@@ -98,12 +96,12 @@ def _plain(y: Any, name: str) -> np.ndarray:
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.dtype.kind not in "biufUS":  # objects: text, or numbers and booleans of pandas
         if pd.isna(values.reshape(-1)).any():
-            raise InputError(f"{name} has missing values: leave those rows out")
+            raise InputError(f"{name} has missing values: drop those rows")
         values = np.array(values.tolist())
     if values.dtype.kind not in "biufUS":
         raise InputError(f"{name} must hold text, booleans or numbers, not {values.dtype}")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise InputError(f"{name} has missing or infinite values: leave those rows out")
+        raise InputError(f"{name} has missing or infinite values: drop those rows")
     return values.astype(str) if values.dtype.kind == "S" else values
 
 

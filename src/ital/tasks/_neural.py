@@ -1,4 +1,4 @@
-"""A learner with a neural network, all of its layers learning, taught by a teacher with another network."""
+"""A learner with a neural network (all layers learn), taught by a teacher with another network."""
 
 import functools
 
@@ -24,8 +24,8 @@ Layers = tuple[Array, ...]  # [W, b] of each layer: outputs × (inputs + 1)
 def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
     """An Equinox MLP of ``depth`` tanh layers and a linear one, with the gradients of all layers in closed form.
 
-    In each layer an example's gradient is δ ⊗ ã, as that of a linear model: no gradient per example is ever made,
-    which autodiff would need for the norms.
+    In each layer an example's gradient is δ ⊗ ã, as in a linear model. So per-example gradients are never created;
+    autodiff would need them for the norms.
 
     Args:
         loss: the loss of the outputs.
@@ -45,7 +45,7 @@ def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
         return tuple(jnp.pad(weights, ((0, 0), (0, 1))) for weights in draws)
 
     def inputs(params: Layers, rows: LinearRows) -> list[Array]:
-        """What each layer sees, the constant 1 last."""
+        """The input of each layer, with the constant 1 last."""
         layer_inputs = [rows.x]
         for layer in params[:-1]:
             hidden = jnp.tanh(_apply(layer, layer_inputs[-1]))
@@ -80,7 +80,7 @@ def _apply(layer: Float[Array, "K d"], x: Float[Array, "B d"]) -> Float[Array, "
 
 
 def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -> Task:
-    """MNIST pictures seen by an MLP, all layers learning, taught through another network's features; try --lr 0.05.
+    """MNIST images for an MLP learner (all layers learn), taught through another network's features; try --lr 0.05.
 
     Args:
         teacher: features of the teacher's network, 20 or 30.
@@ -97,7 +97,7 @@ def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -
     pixels, networks = load_features(name, "mnist-pixels"), load_features(name, "mnist", str(teacher))
     if not np.array_equal(pixels.labels, networks.labels):
         raise InputError(
-            f"task {name!r}: mnist-pixels and mnist hold other rows: build both from one data set with one seed"
+            f"task {name!r}: mnist-pixels and mnist hold different rows: build both from one data set with one seed"
         )
     view = pixels.card["learner"]
     pool = Pool(
@@ -105,7 +105,7 @@ def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -
         teacher_x=networks.views[str(teacher)],
         labels=pixels.labels.astype(np.int32),
         teacher_target=networks.last_layers[str(teacher)],
-        learner_target=None,  # many weights answer alike
+        learner_target=None,  # many weights give the same outputs
         test_x=pixels.test_views[view] / np.float32(255),
         test_labels=pixels.test_labels.astype(np.int32),
     )
@@ -114,7 +114,7 @@ def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -
         pool,
         losses.cross_entropy,
         model=mlp(losses.cross_entropy, width),
-        beta=10.0,  # at η = 0.05 both steps count alike: 2βη = 1
+        beta=10.0,  # at η = 0.05 both steps have equal weight: 2βη = 1
         title=f"MNIST pictures, MLP of {width}, teacher {teacher}-D",
         init=OWN,
         eval_every=50,

@@ -1,4 +1,4 @@
-"""Tasks with a pool of labelled examples, seen by a learner and a (linear) teacher through different features."""
+"""Tasks with a pool of labelled examples that a learner and a (linear) teacher see through different features."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -21,18 +21,18 @@ from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World, as_
 from ital.tasks._pool_data import Pool, check, check_losses, check_model, check_start, start_of
 
 _NOTHING = np.empty((0, 0))
-PIECE = 2**26  # bytes that go to a GPU at a time
+PIECE = 2**26  # bytes copied to a GPU at a time
 
 
 class Rows(NamedTuple):
-    """The learner's side of a pool: its rows as its model wants them, and the labels."""
+    """The learner's side of a pool: the rows in the form of its model, and the labels."""
 
     x: Any
     labels: Any
 
 
 class TeacherRows(NamedTuple):
-    """The teacher's side: its rows, the labels, and the loss l(ω*xᵢ, yᵢ) of its optimum on each."""
+    """The teacher's side of a pool: its rows, the labels, and the loss l(ω*xᵢ, yᵢ) of its optimum on each."""
 
     x: LinearRows
     labels: Any
@@ -56,7 +56,7 @@ def from_pool(
     data_version: str = "1",
     settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> Task:
-    """A task from arrays: one :class:`Pool` for all seeds, or a function that draws one per seed.
+    """Make a task from arrays: one :class:`Pool` for all seeds, or a function that draws one per seed.
 
     Args:
         name: name of the task.
@@ -66,20 +66,20 @@ def from_pool(
         model: the learner's model; None for a linear one.
         title: its name in figures; the name if None.
         beta_decay: the share that β loses per step.
-        init: where learning starts; None for the model's own default.
+        init: the start of the learners; None for the model's default.
         eval_every: steps between measurements.
-        label_noise: the probability with which, once per seed, a label of the pool is replaced (by another class, or by
-            the label of another row); targets and test set stay clean.
+        label_noise: probability that a label of the pool is replaced, once per seed (by another class, or by the label
+            of another row); targets and test set stay clean.
         top5: also record how often the label is among the five largest outputs.
-        teacher_loss: what the teacher takes for l(ω*x, y): "own", the loss of its optimum in its view, or "zero".
-        data_version: changes whenever the same seed would get other data.
+        teacher_loss: the l(ω*x, y) that the teacher assumes: "own", the loss of its optimum in its view, or "zero".
+        data_version: changes whenever the same seed would give other data.
         settings: stored with every result.
 
     Returns:
         The task.
 
     Raises:
-        InputError: if an argument or the data cannot be used; the message names the fault.
+        InputError: if an argument or the data are not valid; the message says why.
     """
     if beta != "auto" and not is_finite(beta):
         raise InputError(f"beta must be a finite number or 'auto', not {shown(beta)}")
@@ -95,7 +95,7 @@ def from_pool(
     model = model or models.linear(loss)
     if not callable(pool):
         handed = [check(name, pool, loss)]
-        del pool  # so that a view which the caller has let go of makes room for its rows
+        del pool  # frees a view that the caller no longer holds, before its rows are made
         shared = _world(handed.pop(), loss, model, teacher_loss, put=_to_device)
         draw: Callable[[int], World] = lambda seed: shared  # noqa: E731
     else:
@@ -178,7 +178,7 @@ def _rules(model: Model, loss: Loss, top5: bool = False) -> Rules:
     has_floor = loss is cross_entropy and is_linear
 
     def references(start: Params, truth: Truth) -> dict[str, dict[str, Array]]:
-        """Adding a vector to all classes changes no loss: √K·‖mean_k ν⁰ − mean_k ν*‖ stays for ever."""
+        """The floor of the distance, √K·‖mean_k ν⁰ − mean_k ν*‖: adding a vector to all classes changes no loss."""
         if not has_floor or truth.target is None:
             return {}
         gap = jnp.mean(start - truth.target, axis=0)
@@ -191,7 +191,7 @@ def _rules(model: Model, loss: Loss, top5: bool = False) -> Rules:
 def is_argmax(alpha: Array, y: Array) -> Array:
     """Whether argmax would pick the label: its output is the largest, and larger than all at lower indices.
 
-    (Two maxima, one of which the loss needs anyway; XLA's argmax is several times slower on a CPU.)
+    This takes two maxima, one of which the loss needs anyway. XLA's argmax is several times slower on a CPU.
     """
     labelled = jnp.take_along_axis(alpha, y[:, None], axis=-1)[:, 0]
     before = jnp.max(jnp.where(jnp.arange(alpha.shape[-1]) < y[:, None], alpha, -jnp.inf), axis=-1)
@@ -199,16 +199,16 @@ def is_argmax(alpha: Array, y: Array) -> Array:
 
 
 def is_among(alpha: Array, y: Array, top: int) -> Array:
-    """Whether fewer than ``top`` outputs come before the label's (larger, or as large at a lower index)."""
+    """Whether fewer than ``top`` outputs rank above the label's (larger, or equal at a lower index)."""
     labelled = jnp.take_along_axis(alpha, y[:, None], axis=-1)
     first = jnp.arange(alpha.shape[-1]) < y[:, None]
     return jnp.sum((alpha > labelled) | ((alpha == labelled) & first), axis=-1) < top
 
 
 def _mean_over_rows(per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_once: int) -> dict[str, Array]:
-    """Means of what ``per_row`` gives for each row, ``at_once`` rows at a time.
+    """The means of ``per_row`` over all rows, ``at_once`` rows at a time.
 
-    All lanes measure side by side: the outputs of a whole test set would not fit the cache of a CPU.
+    All lanes measure in parallel: the outputs of a whole test set would not fit into a CPU's cache.
     """
     n = rows.labels.shape[0]
     sliced = n - n % at_once
@@ -227,15 +227,15 @@ def _mean_over_rows(per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_
 
 
 def _rows_at_once(outputs: int) -> int:
-    """The number of rows whose outputs fit a share of the cache (CPU), or of the memory (GPU)."""
+    """The number of rows whose outputs fit into a part of the cache (CPU) or of the memory (GPU)."""
     return max(1, (2**13 if on_cpu() else 2**21) // outputs)
 
 
 def _world(
     pool: Pool, loss: Loss, model: Model, teacher_loss: str, put: Callable[[Any], Any] = lambda leaf: leaf
 ) -> World:
-    """Both sides of a pool. ``put`` says where its rows go: those of a shared pool at once to where they are used, so
-    that no second copy of them stays behind. One array for both views has its rows once.
+    """Both sides of a pool. ``put`` places its rows: those of a shared pool go directly to the device, so that no
+    second copy remains. If both views are one array, its rows are stored once.
     """
     labels, test_labels = (_as_labels(y, loss) for y in (pool.labels, pool.test_labels))
     one_view = pool.learner_x is pool.teacher_x and model.rows is models.linear_rows
@@ -258,7 +258,7 @@ def _write(rows: Array, piece: Array, first: Array) -> Array:
 
 
 def _to_device(leaf: np.ndarray) -> Array:
-    """Rows where they are used. To a GPU they go in pieces: what passes through is held a second time on the way."""
+    """Copy rows to the device. A GPU gets them in pieces, because each piece is held twice during the copy."""
     size = max(1, PIECE // leaf[:1].nbytes)
     if jax.default_backend() == "cpu" or len(leaf) <= size:
         return jax.device_put(leaf)
@@ -269,7 +269,7 @@ def _to_device(leaf: np.ndarray) -> Array:
 
 
 def _target_losses(loss: Loss, x: LinearRows, target: np.ndarray, labels: np.ndarray, teacher_loss: str) -> np.ndarray:
-    """Part by part: a large pool is never copied as a whole."""
+    """The teacher's losses of its target, computed part by part: a large pool is never copied as a whole."""
     if teacher_loss == "zero":
         return np.zeros(len(labels), target.dtype)
     parts = [slice(first, first + 8192) for first in range(0, len(labels), 8192)]
@@ -282,7 +282,7 @@ def _losses(loss: Loss, x: Array, target: Array, labels: Array) -> Array:
 
 
 def _with_noise(world: World, loss: Loss, probability: float, seed: int, teacher_loss: str) -> World:
-    """The same world with some labels replaced; everything that labels do not touch stays the same object."""
+    """The same world with some labels replaced; arrays that do not depend on labels stay the same objects."""
     rng = np.random.default_rng([seed, 0x6E6F6973])
     labels = world.learner.labels
     replaced = rng.random(len(labels)) < probability

@@ -1,4 +1,4 @@
-"""The data of a task with a pool, and what makes none."""
+"""The data of a task with a pool, and its checks."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,14 +17,14 @@ from ital.tasks._base import World
 class Pool(NamedTuple):
     """The data of one seed: two views of the same rows (paired), labels, the optimum in each view, and a test set.
 
-    Views carry no constant; it is appended later. Targets are K × (d+1), the bias last.
+    Views do not contain the constant 1; it is appended later. Targets are K × (d+1), with the bias last.
 
     Attributes:
         learner_x: the learner's view (N, d).
         teacher_x: the teacher's view, row by row (N, d′).
         labels: class indices (N,), or targets (N, K).
         teacher_target: the teacher's optimum ω*.
-        learner_target: the learner's optimum ν*, or None where it is unknown (no ``distance`` is recorded then).
+        learner_target: the learner's optimum ν*, or None if it is unknown (then no ``distance`` is recorded).
         test_x: the learner's view of the test set.
         test_labels: its labels.
     """
@@ -39,7 +39,7 @@ class Pool(NamedTuple):
 
 
 def check(name: str, pool: Any, loss: Loss) -> Pool:
-    """Refuses data that cannot be taught, in one line that names the fault; returns it otherwise."""
+    """Return the pool; raise InputError with one line about the fault if it is not valid."""
     if not isinstance(pool, Pool):
         raise InputError(
             f"task {name!r}: a pool must be an ital.tasks.Pool, or a function that returns one, not {shown(pool)}"
@@ -90,23 +90,23 @@ def check(name: str, pool: Any, loss: Loss) -> Pool:
 
 
 def _all_finite(array: np.ndarray) -> bool:
-    """Part by part: the answer for a large pool takes no memory of its size."""
+    """Whether all values are finite, checked part by part to save memory."""
     return all(np.isfinite(array[first : first + 8192]).all() for first in range(0, len(array), 8192))
 
 
 def _array(name: str, field: str, value: Any) -> np.ndarray:
-    """A field of a pool; refuses what is no array of numbers."""
+    """A field of a pool; raises InputError if it is not an array of numbers."""
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):  # rows of different lengths
         array = np.asarray(None)
     if array.ndim == 0:
-        raise InputError(f"task {name!r}: {field} must be an array with a row for each example, not {shown(value)}")
+        raise InputError(f"task {name!r}: {field} must be an array with one row per example, not {shown(value)}")
     return array
 
 
 def start_of(model: Model, init: str | Init | None) -> Init:
-    """Where learning starts: as asked, or as the model does by default."""
+    """The start: as given, or the model's default."""
     return model.init if init is None else Init.parse(init)
 
 
@@ -124,13 +124,13 @@ def check_start(model: Model, key: PRNGKeyArray, init: Init, rows: Any, outputs:
 
 
 def check_model(model: Model, loss: Loss, params: Params, world: World) -> None:
-    """Refuses a model whose outputs do not fit the pool, a loss that is not one number, a target of another shape."""
+    """Raise InputError if the model's outputs, the loss or the target have the wrong shape."""
     rows, outputs = world.learner.labels.shape[0], world.teacher.target.shape[0]
     alpha = _traced(f"model {model.name!r} cannot be applied to the pool", model.outputs, params, world.learner.x)
     if alpha.shape != (rows, outputs):
         raise InputError(
             f"model {model.name!r} gives outputs of shape {alpha.shape[1:]} for an example, expected ({outputs},): "
-            "one for each row of teacher_target"
+            "one output per row of teacher_target"
         )
     derivative = _traced(f"loss {loss.name!r} cannot be applied", loss.derivative, alpha, world.learner.labels)
     if derivative.shape != alpha.shape:
@@ -139,12 +139,12 @@ def check_model(model: Model, loss: Loss, params: Params, world: World) -> None:
     if target is not None and _shapes(target) != _shapes(params):
         raise InputError(
             f"learner_target has shape {_shapes(target)}, but the parameters of model {model.name!r} have "
-            f"{_shapes(params)}: give the optimum of this model, or None where it is unknown"
+            f"{_shapes(params)}: give the optimum of this model, or None if it is unknown"
         )
 
 
 def check_losses(loss: Loss, values: Array, rows: int) -> Array:
-    """Refuses losses that are not one number per example; returns them otherwise."""
+    """Return the losses; raise InputError if they are not one number per example."""
     if values.shape != (rows,):
         raise InputError(
             f"loss {loss.name!r} must be one number per example, shape ({rows},) on {rows} rows, not {values.shape}"
@@ -153,7 +153,7 @@ def check_losses(loss: Loss, values: Array, rows: int) -> Array:
 
 
 def _traced(fault: str, function: Callable[..., Any], *arguments: Any) -> Any:
-    """The shape of a result; what goes wrong on the way is told in one line."""
+    """The shapes of a function's result; raises InputError with one line if the function fails."""
     try:
         return jax.eval_shape(function, *arguments)
     except InputError:

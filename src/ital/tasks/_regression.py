@@ -13,24 +13,24 @@ from ital.tasks._pool import Pool, from_pool
 
 
 def rotated(x: np.ndarray, target: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """A teacher's view of ``x`` and ``target``: turned by a random (Haar) orthogonal matrix, the bias untouched."""
+    """A teacher's view of ``x`` and ``target``: rotated by a random (Haar) orthogonal matrix, except the bias."""
     turn = _haar(x.shape[1], rng) if x.shape[1] > 1 else np.ones((1, 1))
     return x @ turn, np.concatenate([target[:, :-1] @ turn, target[:, -1:]], axis=1)
 
 
 def _haar(dim: int, rng: np.random.Generator) -> np.ndarray:
-    """The matrix of SciPy's ``ortho_group``, whose import takes longer than a short run."""
+    """The same matrix as SciPy's ``ortho_group``, whose import takes longer than a short run."""
     q, r = np.linalg.qr(rng.normal(size=(dim, dim)))
     signs = r.diagonal() / np.abs(r.diagonal())
     return np.asarray(q * signs)
 
 
-# Threads gain nothing on matrices this small, and lose much on a busy machine.
-# Experiments with other teachers and starts share their worlds.
+# For matrices this small, threads bring no gain, and cost much on a busy machine.
+# The cache lets experiments with other teachers and starts share their worlds.
 @functools.lru_cache(maxsize=64)
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
 def draw(seed: int, dim: int, points: int) -> Pool:
-    """ω*, b and every entry of X ~ U[−1,1]; y = ω*·[x,1]; half of the points train, half test."""
+    """Draw ω*, b and every entry of X ~ U[−1,1]; y = ω*·[x,1]; half of the points are for the test."""
     rng = np.random.default_rng(seed)
     target = rng.uniform(-1, 1, (1, dim + 1))
     x = rng.uniform(-1, 1, (points, dim))

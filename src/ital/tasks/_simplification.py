@@ -1,6 +1,6 @@
 """Equation simplification: a value function over learned features of equations (supplement, "Equation Simplification").
 
-Greedy search with the learner's value function simplifies equations; that is its exam.
+In the exam, greedy search with the learner's value function simplifies fresh equations.
 """
 
 import functools
@@ -17,7 +17,7 @@ from ital.tasks._images import pool_of
 from ital.tasks._pool import from_pool
 
 EXAMS = (*range(10, 101, 10), 200, 300, 400, 500, 750, 1000, 2000)
-EXAM_SEED = 20211  # of the fresh equations, the same for all seeds and methods
+EXAM_SEED = 20211  # seed of the fresh equations, the same for all seeds and methods
 
 
 def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "own", label_noise: float = 0.0) -> Task:
@@ -25,16 +25,16 @@ def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "ow
 
     Args:
         teacher: features of the teacher's network, 40 or 50.
-        equations: number of fresh equations on which the learners are examined.
-        teacher_loss: the loss of its target that the teacher assumes: its "own", the paper's l(⟨ω*, x⟩, y) of w*·[φ,
-            1], or "zero", as in the authors' code.
+        equations: number of fresh equations in the exam.
+        teacher_loss: the loss that the teacher assumes for its target: its "own", the paper's l(⟨ω*, x⟩, y) of
+            w*·[φ, 1], or "zero", as in the authors' code.
         label_noise: probability that a label of the pool is replaced.
 
     Returns:
         The task.
 
     Raises:
-        InputError: if an argument has a value that is not allowed, or the feature file is missing.
+        InputError: if an argument is not valid, or the feature file is missing.
     """
     if not 1 <= equations <= 100_000:
         raise InputError(f"the number of equations must lie in [1, 100000], not {equations}")
@@ -63,8 +63,8 @@ def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "ow
 
 @functools.lru_cache(maxsize=8)
 def _exam(file: Path, version: str, equations: int) -> Exam:
-    """Greedy search from fresh equations with the value function w of every lane: the share that ends exactly where the
-    rule simplifier does. A bias changes no order and is left out.
+    """Greedy search from fresh equations with the value function w of every lane; the metric is the share that ends
+    exactly at the rule simplifier's result. The bias changes no order and is ignored.
     """
     rng = np.random.default_rng(EXAM_SEED)
     fresh = [equation.random_equation(rng) for _ in range(equations)]

@@ -25,22 +25,22 @@ def from_table(
     name: str | None = None,
     **options: Any,
 ) -> Task:
-    """A task from a table of numbers with a column of labels. Its data version is a checksum of the file.
+    """Make a task from a table of numbers with a column of labels. Its data version is a checksum of the file.
 
     Args:
-        file: a CSV file with a line of names, or a Parquet file.
-        label: the column of the labels.
-        teacher_columns: the columns that the teacher sees; None for all but the labels. Columns without a name
-            (pandas writes row numbers so) are never among all.
+        file: a CSV file with a header line, or a Parquet file.
+        label: the column with the labels.
+        teacher_columns: the columns that the teacher sees; None for all but the labels. Unnamed columns (pandas writes
+            row numbers to one) are never included by default.
         learner_columns: the same for the learner.
-        name: name of the task; None for the file's name without its ending.
-        **options: go to :func:`from_arrays`.
+        name: name of the task; None for the file name without its suffix.
+        **options: passed to :func:`from_arrays`.
 
     Returns:
         The task.
 
     Raises:
-        InputError: if the file cannot be read, or has no such column, or the data cannot be taught.
+        InputError: if the file cannot be read, has no such column, or its data are not valid.
 
     Example:
         >>> task = ital.tasks.from_table("flowers.csv", "species", teacher_columns=["petal length", "petal width"])
@@ -49,7 +49,7 @@ def from_table(
     table = _read(path)
     columns = [column for column in table.columns if not column.startswith("Unnamed: ")]
     if label is None:
-        raise InputError(f"label is missing: say which column of {path} holds the labels; it has {_few(columns)}")
+        raise InputError(f"label is missing: name the column of {path} that holds the labels; it has {_few(columns)}")
     if label not in columns:
         raise _unknown(path, label, columns)
     views = {
@@ -69,29 +69,29 @@ def from_table(
 
 
 def _read(path: Path) -> "pd.DataFrame":
-    """The table in a file, its columns' names as text."""
+    """The table in a file, with column names as text."""
     import pandas as pd
 
     if path.suffix.lower() not in SUFFIXES:
-        raise InputError(f"{path}: a table is a file that ends in {' or '.join(SUFFIXES)}")
+        raise InputError(f"{path}: a table file must end in {' or '.join(SUFFIXES)}")
     if not path.is_file():
         raise InputError(f"{path}: there is no such file")
     try:
         table = pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
     except ImportError:
-        raise InputError(f"{path}: Parquet needs pyarrow (pip install pyarrow), or write the table as CSV") from None
+        raise InputError(f"{path}: Parquet needs pyarrow: pip install pyarrow, or save the table as CSV") from None
     except (ValueError, pd.errors.ParserError) as error:
         raise InputError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from None
     return table.rename(columns=str)
 
 
 def _chosen(path: Path, columns: list[str], label: str, chosen: Sequence[str] | None, argument: str) -> list[str]:
-    """The columns of a view, as chosen or all but the labels."""
+    """The columns of a view: the chosen ones, or all but the labels."""
     if chosen is None:
         return [column for column in columns if column != label]
     for column in chosen:
         if column == label:
-            raise InputError(f"{argument}: {column!r} holds the labels, so it is no column to see")
+            raise InputError(f"{argument}: {column!r} holds the labels: leave it out of the view")
         if column not in columns:
             raise _unknown(path, column, columns)
     return list(chosen)

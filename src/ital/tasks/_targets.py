@@ -1,4 +1,4 @@
-"""Optima of linear models: fitted by scikit-learn or read from its estimators, in the units of a view."""
+"""Optima of linear models, fitted by scikit-learn or read from its estimators, in the units of a view."""
 
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ MOST_ITERATIONS = 5000
 
 
 class Units(NamedTuple):
-    """The units of an array's columns, their centre and their width: x ↦ (x − centre) / width."""
+    """The units of an array's columns, given by centre and width: x ↦ (x − centre) / width."""
 
     centre: np.ndarray
     width: np.ndarray
@@ -22,7 +22,7 @@ class Units(NamedTuple):
 
 
 def units_of(x: np.ndarray, standardise: bool) -> Units:
-    """Mean and standard deviation of the columns (width 1 where they are constant), or the units as they are."""
+    """Mean and standard deviation of the columns (width 1 for constant ones), or unchanged units."""
     if not standardise:
         return Units(np.zeros(x.shape[1]), np.ones(x.shape[1]))
     width = x.std(axis=0)
@@ -30,7 +30,7 @@ def units_of(x: np.ndarray, standardise: bool) -> Units:
 
 
 def fit(x: np.ndarray, y: np.ndarray, classes: bool, l2: float) -> np.ndarray:
-    """The optimum (K, d+1), the bias last: Σ l(w x, y) + ½·l2·‖w‖², without a penalty on the bias."""
+    """The optimum (K, d+1) of Σ l(w x, y) + ½·l2·‖w‖², with the bias last and not penalised."""
     from sklearn.linear_model import LogisticRegression, Ridge
 
     estimator = LogisticRegression(C=1 / l2, max_iter=MOST_ITERATIONS) if classes else Ridge(alpha=l2)
@@ -38,14 +38,14 @@ def fit(x: np.ndarray, y: np.ndarray, classes: bool, l2: float) -> np.ndarray:
 
 
 def read_estimator(estimator: Any, columns: int, labels: Labels, name: str) -> np.ndarray:
-    """The weights (K, d+1) of a fitted linear estimator; refuses one that does not fit the data."""
+    """The weights (K, d+1) of a fitted linear estimator; raises InputError if it does not match the data."""
     if not hasattr(estimator, "coef_"):
         kind = type(estimator).__name__
-        hint = "give its last step, and the rows that reach it" if hasattr(estimator, "steps") else "call its fit first"
+        hint = "give its last step and the rows it gets" if hasattr(estimator, "steps") else "call its fit first"
         raise InputError(f"{name} must be a fitted linear estimator with coef_ and intercept_, not {kind}: {hint}")
     if bool(labels.classes) != hasattr(estimator, "classes_"):
         wanted = "a classifier" if labels.classes else "a regressor"
-        raise InputError(f"{name} must be {wanted}, since y makes a {labels.kind}, not {type(estimator).__name__}")
+        raise InputError(f"{name} must be {wanted}, because y gives a {labels.kind}, not {type(estimator).__name__}")
     if labels.classes and list(estimator.classes_) != list(labels.classes):
         raise InputError(f"{name} knows the classes {list(estimator.classes_)}, but y has {list(labels.classes)}")
     weights = _weights(estimator)
@@ -59,7 +59,7 @@ def read_estimator(estimator: Any, columns: int, labels: Labels, name: str) -> n
 
 
 def in_units(weights: np.ndarray, x_units: Units, y_units: Units) -> np.ndarray:
-    """The same linear map for rows and outputs in these units."""
+    """The same linear map, expressed for rows and outputs in these units."""
     slopes, bias = weights[:, :-1], weights[:, -1]
     moved = (bias + slopes @ x_units.centre - y_units.centre) / y_units.width
     return np.column_stack([slopes * x_units.width / y_units.width[:, None], moved])

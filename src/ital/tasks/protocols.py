@@ -1,4 +1,4 @@
-"""The functions that a task is made of. All but :class:`WorldFn` are pure and can be compiled."""
+"""The functions that make up a task. All but :class:`WorldFn` are pure and can be compiled."""
 
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -18,7 +18,7 @@ class WorldFn(Protocol):
         """Return the world of this seed: both sides and the truth.
 
         Args:
-            seed: a whole number; the same one always makes the same world.
+            seed: a whole number; the same seed always gives the same world.
 
         """
 
@@ -43,7 +43,7 @@ class DrawFn(Protocol):
     """Draws a mini-batch."""
 
     def __call__(self, key: PRNGKeyArray, world: "World", batch_size: int, /) -> Any:
-        """Return a pytree of small arrays (rows, states, …), B long, equal where examples are equal.
+        """Return a pytree of small arrays (rows, states, …) of length B, with equal entries for equal examples.
 
         Args:
             key: a random key of the step.
@@ -58,7 +58,7 @@ class ShowFn(Protocol):
     """Looks a mini-batch up on one side of the world."""
 
     def __call__(self, side: Any, drawn: Any, /) -> Any:
-        """Return the examples as that player sees them.
+        """Return the examples as this player sees them.
 
         Args:
             side: ``world.learner`` or ``world.teacher.examples``.
@@ -72,12 +72,12 @@ class FeedbackFn(Protocol):
     """Reports the learner's state to the teacher."""
 
     def __call__(self, params: Params, examples: Any, previous: Any, /) -> Any:
-        """Return the learner's feedback, with whatever follows from it alone.
+        """Return the learner's feedback, with anything that follows from it alone.
 
         Args:
             params: the learner's parameters ν.
             examples: the mini-batch as the learner sees it.
-            previous: what the task keeps of the step before, where it has ``first_previous``; else None.
+            previous: what the task keeps of the previous step, if it has ``first_previous``; else None.
 
         """
 
@@ -103,10 +103,10 @@ class GradientsFn(Protocol):
     """Computes the learner's losses and gradients."""
 
     def __call__(self, params: Params, examples: Any, feedback: Any, /) -> Gradients:
-        """Return the losses of the mini-batch and three operations on its gradients.
+        """Return the losses of the mini-batch and the three operations on its gradients.
 
         Args:
-            params: the parameters ν to take them at.
+            params: the parameters ν at which to compute them.
             examples: the mini-batch as the learner sees it.
             feedback: the learner's feedback at these parameters.
 
@@ -132,7 +132,7 @@ class ReferencesFn(Protocol):
     """Computes constants to compare a seed's curves with."""
 
     def __call__(self, start: Params, truth: "Truth", /) -> dict[str, dict[str, Array]]:
-        """Return numbers by metric and kind: a "floor" that no method can pass, a "reference" line.
+        """Return numbers by metric and kind: a "floor" that no method can get below, a "reference" line.
 
         Args:
             start: the parameters ν⁰.
@@ -143,7 +143,7 @@ class ReferencesFn(Protocol):
 
 @runtime_checkable
 class FirstPreviousFn(Protocol):
-    """Computes what the first step begins from, where feedback is found by iteration."""
+    """Computes the initial value of the first step, if feedback is found by iteration."""
 
     def __call__(self, start: Params, world: "World", /) -> Any:
         """Return the ``previous`` of the first step.
@@ -157,7 +157,7 @@ class FirstPreviousFn(Protocol):
 
 @runtime_checkable
 class KeepFn(Protocol):
-    """Takes from a feedback what the next one begins from."""
+    """Extracts from a feedback the initial value of the next one."""
 
     def __call__(self, feedback: Any, /) -> Any:
         """Return the ``previous`` of the next step.

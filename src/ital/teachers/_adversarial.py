@@ -1,11 +1,11 @@
-"""The hostile teacher: true labels, but always the least helpful example."""
+"""The adversarial teacher: true labels, but always the least helpful example."""
 
 from ital.teachers._base import Teacher
 from ital.teachers._rational import Rationality, rational
 
 
 def adversarial() -> Teacher:
-    """Shows the example of smallest imitated teaching volume; a learner who knows uses β < 0.
+    """Shows the example of smallest imitated teaching volume; a learner that knows this uses β < 0.
 
     Returns:
         The teacher.

@@ -1,4 +1,4 @@
-"""What a teacher is, and what it may see."""
+"""The types of a teacher, and what a teacher may see."""
 
 from typing import Any, NamedTuple
 
@@ -11,11 +11,11 @@ from ital.teachers.protocols import ChooseFn, ChooseKnowingFn, PrepareFn, Resolv
 
 
 class TeacherView(NamedTuple):
-    """All that a teacher sees of one step. Nothing of the learner is in it but its feedback.
+    """Everything that a teacher sees of one step. Of the learner it sees only the feedback.
 
     Attributes:
         volumes: the imitated teaching volumes of the mini-batch (B,), computed from the rest of this view.
-        feedback: what the learner reported of the mini-batch.
+        feedback: the learner's report on the mini-batch.
         examples: the teacher's view of the mini-batch.
         target: the teacher's target ω*.
         lr: the step size η.
@@ -33,7 +33,7 @@ class TeacherView(NamedTuple):
 
 
 class LearnerView(NamedTuple):
-    """What only the omniscient teacher sees besides.
+    """What the omniscient teacher sees in addition.
 
     Attributes:
         volumes: the exact teaching volumes of the mini-batch (B,).
@@ -50,24 +50,24 @@ Choice = Int[Array, ""]
 
 
 def the_key(key: PRNGKeyArray, batch_size: int) -> PRNGKeyArray:
-    """The random key itself: the teacher draws from it."""
+    """The random key itself, for a teacher that draws from it."""
     return key
 
 
 class Teacher(NamedTuple):
-    """A teacher that knows the learner by its feedback alone.
+    """A teacher that knows the learner only through its feedback.
 
-    Teachers of one ``choose`` that differ in numbers alone share a program.
+    Teachers with the same ``choose`` that differ only in numbers share a program.
 
     Attributes:
         name: its name.
         choose: ``choose(key, view, settings)`` returns an index of the mini-batch.
         settings: its numbers, a pytree, traced by the compiled program.
         sign: the sign of a β that fits the teacher.
-        resolve: ``resolve(settings, beta)`` fills in settings left open, given the task's β.
-        prepare: ``prepare(key, B)``, where given, draws what ``choose`` gets in place of the key, for many steps at
+        resolve: ``resolve(settings, beta)`` fills in open settings, given the task's β.
+        prepare: ``prepare(key, B)``, if given, draws what ``choose`` gets in place of the key, for many steps at
             once.
-        version: changes whenever the same key would mean another choice.
+        version: changes whenever the same key would give another choice.
     """
 
     name: str
@@ -83,16 +83,16 @@ class Teacher(NamedTuple):
 
 
 class OmniscientTeacher(NamedTuple):
-    """A teacher that sees the learner's mind as well.
+    """A teacher that also sees the learner's parameters.
 
     Attributes:
         name: its name.
         choose: ``choose(key, view, learner, settings)`` returns an index of the mini-batch.
-        settings: as in :class:`Teacher`, like all that follow.
+        settings: as in :class:`Teacher`, like all other attributes.
         sign: the sign of a β that fits the teacher.
-        resolve: fills in settings left open.
+        resolve: fills in open settings.
         prepare: draws what ``choose`` gets in place of the key.
-        version: changes whenever the same key would mean another choice.
+        version: changes whenever the same key would give another choice.
     """
 
     name: str
@@ -108,7 +108,7 @@ class OmniscientTeacher(NamedTuple):
 
 
 def first_largest(values: PerExample) -> Choice:
-    """Where ``jnp.argmax`` points, NaN included. XLA's argmax is slow on a CPU, but a single kernel on a GPU."""
+    """The same as ``jnp.argmax``, also for NaN. XLA's argmax is slow on a CPU, but a single kernel on a GPU."""
     if not on_cpu():
         return jnp.argmax(values)
     largest = (values == jnp.max(values)) | jnp.isnan(values)

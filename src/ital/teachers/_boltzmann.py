@@ -1,4 +1,4 @@
-"""The noisily rational teacher: the one that a teacher-aware learner has in mind."""
+"""The noisily rational teacher: the one that a teacher-aware learner imagines."""
 
 import math
 
@@ -9,7 +9,7 @@ from ital.teachers._rational import Rationality, rational
 
 
 def resolve(settings: Rationality, beta: float | str) -> Rationality:
-    """Fills in an open ρ with the task's |β|."""
+    """Replace an open ρ by the task's |β|."""
     if isinstance(beta, str):
         raise InputError("this task has no β of its own, so the boltzmann teacher needs its rationality: boltzmann:RHO")
     return settings._replace(weight=abs(beta))
@@ -31,6 +31,6 @@ def boltzmann(rationality: float | str | None = None) -> Teacher:
         return rational("boltzmann", Rationality(weight=None, noise=1.0), version=2, resolve=resolve)
     rho = number(rationality)
     if not math.isfinite(rho):
-        raise InputError(f"rationality of the boltzmann teacher must be a finite number, not {rationality!r}")
+        raise InputError(f"the rationality of the boltzmann teacher must be a finite number, not {rationality!r}")
     name = f"boltzmann:{repr(rho).removesuffix('.0')}"
     return rational(name, Rationality(weight=rho, noise=1.0), version=2, sign=math.copysign(1.0, rho))

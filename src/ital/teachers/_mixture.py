@@ -1,4 +1,4 @@
-"""The absent-minded teacher: helps now and then."""
+"""The mixture teacher: helps on some steps, and chooses at random on the others."""
 
 from ital._registry import number
 from ital.errors import InputError
@@ -7,7 +7,7 @@ from ital.teachers._rational import Rationality, rational
 
 
 def mixture(helps: float | str = 0.5) -> Teacher:
-    """Helps with probability P (mixture:P, default 0.5), else shows any example.
+    """Helps with probability P (mixture:P, default 0.5), else shows a random example.
 
     Args:
         helps: the probability P.
@@ -20,6 +20,6 @@ def mixture(helps: float | str = 0.5) -> Teacher:
     """
     probability = number(helps)
     if not 0 <= probability <= 1:
-        raise InputError(f"the mixture teacher helps with a probability in [0, 1], not {helps!r}")
+        raise InputError(f"the probability of the mixture teacher must lie in [0, 1], not {helps!r}")
     name = "mixture" if probability == 0.5 else f"mixture:{probability:g}"
     return rational(name, Rationality(lapse=1 - probability), version=2)

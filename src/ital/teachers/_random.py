@@ -5,7 +5,7 @@ from ital.teachers._rational import Rationality, rational
 
 
 def random() -> Teacher:
-    """Shows any example of the mini-batch with equal probability.
+    """Shows a random example of the mini-batch, all with equal probability.
 
     Returns:
         The teacher.

@@ -1,4 +1,4 @@
-"""The one rule behind the built-in teachers: the argmax of weight · volume + noise, in numbers that may change."""
+"""The rule shared by the built-in teachers: the argmax of weight · volume + noise."""
 
 import math
 from typing import Any, NamedTuple
@@ -14,7 +14,7 @@ HALF_WAY = math.nan
 
 
 class Rationality(NamedTuple):
-    """Numbers of a teacher: how much the teaching volume and Gumbel noise count, and when that changes.
+    """The numbers of a teacher: the weights of teaching volume and Gumbel noise, and when they change.
 
     weight 1 and noise 0 is the cooperative teacher, weight −1 the adversary, weight 0 and noise 1 the random one,
     weight ρ and noise 1 the Boltzmann teacher with rationality ρ. From step ``change`` on, ``weight_after`` and
@@ -30,7 +30,7 @@ class Rationality(NamedTuple):
 
 
 class Noise(NamedTuple):
-    """What is random in a choice: a Gumbel number for each example, and one in [0, 1) that decides on a lapse."""
+    """The random part of a choice: a Gumbel number for each example, and a number in [0, 1) that decides on a lapse."""
 
     gumbel: PerExample | float
     lapse: Array | float
@@ -43,12 +43,12 @@ def draw_noise(key: PRNGKeyArray, batch_size: int) -> Noise:
 
 
 def draw_none(key: PRNGKeyArray, batch_size: int) -> Noise:
-    """No noise, for teachers who never need any: nothing is drawn."""
+    """No noise, for teachers that need none: nothing is drawn."""
     return Noise(0.0, 1.0)
 
 
 def choose(noise: Noise, view: TeacherView, settings: Rationality) -> Choice:
-    """Argmax of weight · TV̂ + noise; ties take the lowest index.
+    """The argmax of weight · TV̂ + noise; ties go to the lowest index.
 
     With noise 1 this is a draw with probability ∝ exp(weight · TV̂), eq. (q-imit) with the true target.
     """
@@ -56,7 +56,7 @@ def choose(noise: Noise, view: TeacherView, settings: Rationality) -> Choice:
 
 
 def choose_knowing(noise: Noise, view: TeacherView, learner: LearnerView, settings: Rationality) -> Choice:
-    """The same with the exact teaching volume, eq. (teaching-volume), of a teacher who reads the learner's mind."""
+    """The same with the exact teaching volume, eq. (teaching-volume), for a teacher that sees the parameters."""
     return _choose(noise, view, learner.volumes, settings)
 
 
@@ -65,11 +65,11 @@ def _choose(noise: Noise, view: TeacherView, volumes: PerExample, settings: Rati
     after, lapse = view.step >= change, noise.lapse < settings.lapse
     weight = jnp.where(lapse, 0.0, jnp.where(after, settings.weight_after, settings.weight))
     scale = jnp.where(lapse, 1.0, jnp.where(after, settings.noise_after, settings.noise))
-    # A volume that is not finite must not reach a teacher who does not look: 0 · ∞ is no number.
+    # With weight 0, a volume that is not finite must have no effect: 0 · ∞ is NaN.
     return first_largest(jnp.where(weight == 0, 0.0, weight * volumes) + scale * noise.gumbel)
 
 
 def rational(name: str, numbers: Rationality, *, version: int = 1, **options: Any) -> Teacher:
-    """A teacher of this rule; only one whose numbers ask for noise has any drawn."""
+    """A teacher with this rule; noise is drawn only if its numbers need it."""
     quiet = numbers.noise == numbers.noise_after == numbers.lapse == 0
     return Teacher(name, choose, numbers, prepare=draw_none if quiet else draw_noise, version=version, **options)

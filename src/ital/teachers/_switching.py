@@ -1,4 +1,4 @@
-"""The teacher who changes its mind: first it helps, then it does not."""
+"""The teacher that switches: first it helps, then it does not."""
 
 from ital.errors import InputError
 from ital.teachers._base import Teacher
@@ -17,7 +17,7 @@ def switching(text: str = "") -> Teacher:
         The teacher.
 
     Raises:
-        InputError: if it is written in another way.
+        InputError: if the text has another form.
     """
     step, _, then = str(text).partition(":")
     if step in THEN and not then:

@@ -1,4 +1,4 @@
-"""The functions that a teacher is made of."""
+"""The functions that make up a teacher."""
 
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -17,7 +17,7 @@ class ChooseFn(Protocol):
 
         Args:
             noise: what ``prepare`` drew for this step; by default the random key of the step.
-            view: all that the teacher sees.
+            view: everything that the teacher sees.
             settings: the teacher's numbers, traced.
 
         """
@@ -41,7 +41,7 @@ class ChooseKnowingFn(Protocol):
 
 @runtime_checkable
 class PrepareFn(Protocol):
-    """Draws what is random in a choice."""
+    """Draws the random part of a choice."""
 
     def __call__(self, key: PRNGKeyArray, batch_size: int, /) -> Any:
         """Return the ``noise`` of one choice: a pytree of arrays.
@@ -58,7 +58,7 @@ class ResolveFn(Protocol):
     """Fills in settings that depend on the task."""
 
     def __call__(self, settings: Any, beta: float | str, /) -> Any:
-        """Return the settings with nothing left open.
+        """Return the settings with all values filled in.
 
         Args:
             settings: the teacher's numbers as the user gave them.

@@ -1,9 +1,9 @@
 """The compiled block: all lanes of all seeds, many steps, and a measurement after each interval.
 
-Seeds and methods are lanes of one compiled program: ``vmap`` over seeds outside (each with its world and its
-mini-batches), ``vmap`` over methods inside (each with its numbers), a loop over steps around both, in blocks that the
-host calls again with their carry. Numbers of teachers and learners, the step size, the seeds, the number of steps and
-the interval between measurements are traced: another value compiles nothing.
+Seeds and methods are lanes of one compiled program: an outer ``vmap`` over seeds (each with its world and its
+mini-batches), an inner ``vmap`` over methods (each with its numbers), and a loop over steps around both, in blocks that
+the host calls with the carry of the previous one. Numbers of teachers and learners, the step size, the seeds, the
+number of steps and the interval between measurements are traced: changing them compiles nothing.
 """
 
 import functools
@@ -40,12 +40,12 @@ from ital.teaching._program import (
 )
 from ital.teaching._step import draw, first_lesson, first_previous, teaching_step
 
-BLOCK = 64  # measurements that one call of the compiled block can hold; no number depends on it
-CHUNK = 10  # steps whose random numbers are drawn at once; no number depends on it
+BLOCK = 64  # most measurements in one call of the compiled block; results do not depend on it
+CHUNK = 10  # steps whose random numbers are drawn at once; results do not depend on it
 
 
 def _draw_all(program: Program, numbers: Numbers, step: Array) -> Drawn:
-    """The random numbers of one step of every seed."""
+    """Draw the random numbers of one step for every seed."""
 
     def of_seed(world: World, seed: Array) -> Drawn:
         return draw(program, world, jax.random.fold_in(jax.random.fold_in(key_of(seed), STEPS), step))
@@ -56,7 +56,7 @@ def _draw_all(program: Program, numbers: Numbers, step: Array) -> Drawn:
 def _step_all(
     program: Program, numbers: Numbers, step: Array, drawn: Drawn, lanes: Lane
 ) -> tuple[Lane, dict[str, Array]]:
-    """One step of every lane of every seed."""
+    """Take one step in every lane of every seed."""
     moment = Moment(step, numbers.last_step)
 
     def of_seed(world: World, drawn: Drawn, per_lane: LaneNumbers, lanes: Lane) -> tuple[Lane, dict[str, Array]]:
@@ -68,15 +68,15 @@ def _step_all(
 
 
 def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, Measurement]:
-    """All lanes to their next measurement, and the measurement; with ``every`` 0 it is made at once."""
+    """Run all lanes to their next measurement, and measure; with ``every`` 0, measure at once."""
     first, end = carry.step, jnp.minimum(carry.step + numbers.every, numbers.last_step)
     draw_all = functools.partial(_draw_all, program, numbers)
-    step_all = jax.jit(functools.partial(_step_all, program, numbers), inline=True)  # read once, for shapes and loop
-    # A GPU loses more by asking after each step whether it is the last than by taking a whole chunk in vain.
+    step_all = jax.jit(functools.partial(_step_all, program, numbers), inline=True)  # traced once, for shapes and loop
+    # On a GPU, testing after each step whether it is the last costs more than computing a whole chunk in vain.
     whole_chunks = program.platform != "cpu"
 
     def chunk(state: tuple[Carry, Any]) -> tuple[Carry, Any]:
-        """Up to CHUNK steps, all their random numbers drawn at once; adds the signals to the sums."""
+        """Take up to CHUNK steps, with all their random numbers drawn at once; add the signals to the sums."""
         before, sums = state
         drawn = jax.vmap(draw_all)(before.step + jnp.arange(CHUNK))
 
@@ -104,7 +104,9 @@ def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, 
     _check_metrics(metrics, carry.lanes.params)
     taken_names = set(sums) & {*metrics, *RESERVED}
     if taken_names:
-        raise InputError(f"a learner's signal cannot be called {sorted(taken_names)[0]!r}: that name is taken")
+        raise InputError(
+            f"a learner's signal cannot be called {sorted(taken_names)[0]!r}: that name is taken, choose another"
+        )
     metrics[OUTSIDE] = outside
     metrics[FINITE] = jax.vmap(jax.vmap(_all_finite))(params)
     signals = jax.tree.map(lambda s: s / jnp.maximum(end - first, 1), sums)
@@ -113,7 +115,7 @@ def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, 
 
 
 def _check_metrics(metrics: Any, params: Params) -> None:
-    """Refuses measurements that are not one number per lane."""
+    """Raise InputError for measurements that are not one number per lane."""
     if not isinstance(metrics, dict):
         raise InputError(f"a task's measure must return a dictionary of numbers, not {type(metrics).__name__}")
     lanes = jax.tree.leaves(params)[0].shape[:2]
@@ -128,9 +130,9 @@ def _all_finite(params: Params) -> Array:
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
 def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, Measurement]:
-    """Runs ``intervals`` (≤ BLOCK) intervals of all lanes; returns the carry and one row per measurement.
+    """Run ``intervals`` (≤ BLOCK) intervals of all lanes; return the carry and one row per measurement.
 
-    Several devices each run the whole block on their own seeds: nothing ever passes between them.
+    With several devices, each runs the whole block on its own seeds, without communication.
     """
     block = functools.partial(_block, program)
     if program.mesh is not None:
@@ -149,7 +151,7 @@ def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array
 
 
 def _block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, Measurement]:
-    @functools.partial(jax.jit, inline=True)  # read once, for the shapes and for the loop
+    @functools.partial(jax.jit, inline=True)  # traced once, for the shapes and for the loop
     def interval(carry: Carry) -> tuple[Carry, Measurement]:
         return _interval(program, numbers, carry)
 
@@ -176,13 +178,13 @@ def start(program: Program, kind: str, scale: Array, numbers: Numbers) -> Params
 
 @functools.partial(jax.jit, static_argnums=0)
 def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any]:
-    """All lanes before the first step (the same ν⁰ for all of a seed, each its own memory), and the references."""
+    """All lanes before the first step (one ν⁰ per seed, one memory per lane), and the references."""
 
     def seed(world: World, start: Params, settings: Any) -> tuple[Lane, Any]:
         previous = first_previous(program.rules, start, world)
 
         def lane(settings: Any) -> Lane:
-            # Steps return strong types: a memory that began with weak ones would make the block compile twice.
+            # Steps return strong types: a memory that started with weak types would make the block compile twice.
             memory = program.rule.init(start, settings)
             return Lane(start, jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), memory), previous)
 
@@ -197,7 +199,7 @@ def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any
 def at_start(
     program: Program, imagine: Callable[[Lesson, Params], Array], numbers: Numbers, starts: Params
 ) -> tuple[Array, Array]:
-    """The volumes that a learner imagines at ν⁰ on 64 mini-batches of every seed, after the teacher's real choices.
+    """The volumes that a learner imagines at ν⁰ on 64 mini-batches per seed, after the teacher's real choices.
 
     Args:
         program: the code.
@@ -226,7 +228,7 @@ def at_start(
 def auto_beta_per_seed(
     program: Program, imagine: Callable[[Lesson, Params], Array], kind: str, scale: Array, sign: Array, numbers: Numbers
 ) -> Array:
-    """``beta="auto"`` of every seed: from the volumes that the learner imagines at ν⁰."""
+    """The value of ``beta="auto"`` for every seed, from the volumes that the learner imagines at ν⁰."""
     volumes, same = at_start(program, imagine, numbers, start(program, kind, scale, numbers))
     auto_beta = functools.partial(rationality.auto_beta, most=program.rules.most_awareness)
     return jax.vmap(auto_beta, in_axes=(0, None, 0, 0))(numbers.lanes.lr, sign, volumes, same)

@@ -1,4 +1,4 @@
-"""What a run needs of memory, estimated from shapes before anything is computed."""
+"""The memory that a run needs, estimated from shapes before anything is computed."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,14 +12,14 @@ from ital.tasks import Task, World, stack_worlds
 from ital.teaching._block import CHUNK
 from ital.teaching._run import Run
 
-COPIES = 4  # of the parameters: before and after a step, and gradients
-FEW_SEEDS, FEW_EXAMPLES = 100, 2**14  # at once; what is below needs no estimate
+COPIES = 4  # copies of the parameters: before and after a step, and gradients
+FEW_SEEDS, FEW_EXAMPLES = 100, 2**14  # smaller runs need no estimate
 
 
 def check_footprint(task: Task, run: Run, learners: int, seeds: Sequence[int]) -> None:
-    """Refuse a run whose worlds, mini-batches and parameters would not fit into memory together.
+    """Raise InputError if worlds, mini-batches and parameters of a run would not fit into memory.
 
-    Only runs of many seeds or large mini-batches are looked at: it costs two worlds and a few milliseconds.
+    Only runs with many seeds or large mini-batches are checked: it takes two worlds and a few milliseconds.
 
     Args:
         task: the task.
@@ -38,7 +38,7 @@ def check_footprint(task: Task, run: Run, learners: int, seeds: Sequence[int]) -
 
 
 def bytes_per_seed(task: Task, run: Run, learners: int, worlds: Sequence[World]) -> int:
-    """Bytes of a seed: of its own world, of the mini-batches that are drawn at once, and of its lanes' parameters.
+    """Bytes per seed: its own world, the mini-batches that are drawn at once, and the parameters of its lanes.
 
     Args:
         task: the task.
@@ -66,5 +66,5 @@ def bytes_per_seed(task: Task, run: Run, learners: int, worlds: Sequence[World])
 
 
 def _size(tree: Any) -> int:
-    """Bytes of all arrays of a pytree, or of what has their shapes."""
+    """Bytes of all arrays of a pytree, or of arrays with its shapes."""
     return sum(int(np.prod(np.shape(leaf))) * np.dtype(leaf.dtype).itemsize for leaf in jax.tree.leaves(tree))

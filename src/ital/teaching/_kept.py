@@ -1,4 +1,4 @@
-"""Results in a folder: the files of ``ital run``, written and read again, and the task that they are of."""
+"""Results in a folder: write and read the files of ``ital run``, and restore their task."""
 
 import json
 from collections.abc import Mapping
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     import xarray as xr
 
 CURVES = "curves.nc"
-DESCRIBED = "task_description"  # attribute of a file: what its figures say of the task, as JSON
+DESCRIBED = "task_description"  # file attribute: what figures need to know about the task, as JSON
 
 
 def described(task: Task) -> dict[str, Any]:
-    """What figures and tables say of a task, and the settings to make it again, as plain data.
+    """A task as plain data: what figures and tables need, and the settings to make it again.
 
     Args:
         task: the task.
@@ -38,7 +38,7 @@ def described(task: Task) -> dict[str, Any]:
 
 
 def task_from(description: Mapping[str, Any]) -> Task:
-    """The task of a description: made again where it is registered, else one that can be drawn but not taught.
+    """The task of a description: rebuilt if it is registered, else one that can be drawn but not taught.
 
     Args:
         description: what :func:`described` returned.
@@ -57,7 +57,7 @@ def task_from(description: Mapping[str, Any]) -> Task:
 
 
 def _made(name: str, options: Mapping[str, Any]) -> Task | None:
-    """A registered task with these options; None where there is none, or it takes no such options."""
+    """A registered task with these options; None if there is none, or it does not take them."""
     if name not in tasks.REGISTRY:
         return None
     try:
@@ -69,10 +69,12 @@ def _made(name: str, options: Mapping[str, Any]) -> Task | None:
 def _shown_only(
     name: str, title: str, metrics: Mapping[str, Metric], panels: tuple[str, ...], settings: Mapping[str, Any]
 ) -> Task:
-    """A task whose functions are not known: good for tables and figures."""
+    """A task without its functions, only for tables and figures."""
 
     def absent(*arguments: Any, **options: Any) -> NoReturn:
-        raise InputError(f"task {name!r} was read from a file, which has its curves only: make it again to teach it")
+        raise InputError(
+            f"task {name!r} was read from a file, which holds only its curves: make the task again to teach it"
+        )
 
     rules = Rules(absent, absent, absent, absent, absent, absent, absent)
     return Task(name, title, absent, rules, 0.0, metrics, panels, settings=settings)
@@ -85,7 +87,7 @@ def task_of(attributes: Mapping[str, Any]) -> Task:
         attributes: the attributes of its file.
 
     Returns:
-        The task; one that cannot be made again is good for tables and figures only.
+        The task; one that cannot be rebuilt is only for tables and figures.
     """
     if DESCRIBED in attributes:
         return task_from(json.loads(attributes[DESCRIBED]))
@@ -104,7 +106,7 @@ def write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool = T
     Args:
         curves: curves of the run.
         task: its task.
-        folder: where to.
+        folder: the folder to write to.
         draw: whether to write the figures.
 
     Returns:
@@ -118,12 +120,12 @@ def write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool = T
 
 
 def write_table(curves: "xr.Dataset", file: Path, wanted: bool) -> list[Path]:
-    """Write every measured value as CSV, if it is wanted or there is such a file, which would be out of date.
+    """Write every measured value as CSV, if asked for, or if such a file exists and would be out of date.
 
     Args:
         curves: curves of a run, or the grid of a sweep.
         file: the file.
-        wanted: whether it is asked for.
+        wanted: whether the file was asked for.
 
     Returns:
         The file, or nothing.
@@ -135,10 +137,10 @@ def write_table(curves: "xr.Dataset", file: Path, wanted: bool) -> list[Path]:
 
 
 def write_run(curves: "xr.Dataset", task: Task, folder: Path, overwrite: bool) -> list[Path]:
-    """``curves.nc``, the summary and the figures; refuses to replace a run unasked."""
+    """Write ``curves.nc``, the summary and the figures; an existing run is replaced only with ``overwrite``."""
     file = folder / CURVES
     if file.exists() and not overwrite:
-        raise InputError(f"{file} is there already: choose another folder, or say overwrite=True")
+        raise InputError(f"{file} exists already: choose another folder, or pass overwrite=True")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -148,7 +150,7 @@ def write_run(curves: "xr.Dataset", task: Task, folder: Path, overwrite: bool) -
 
 
 def read_run(folder: Path) -> "tuple[xr.Dataset, Task]":
-    """Curves and task of a run that ``ital run`` or :meth:`ital.Result.save` wrote; the file itself will do."""
+    """Curves and task of a run written by ``ital run`` or :meth:`ital.Result.save`, from its folder or file."""
     file = folder / CURVES if folder.is_dir() else folder
     if not file.is_file():
         raise InputError(f"{folder} holds no run: {_hint(folder)}")
@@ -167,4 +169,4 @@ def _hint(folder: Path) -> str:
         return f"there is one in {' and in '.join(below[:3])}"
     if (folder / "sweep.nc").is_file():
         return "it holds a sweep, which ital plot draws and ital.experiments.load_curves reads"
-    return f"a folder with {CURVES} is needed, as ital run and result.save write it"
+    return f"expected a folder with {CURVES}, as ital run and result.save write it"

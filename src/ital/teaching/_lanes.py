@@ -1,4 +1,4 @@
-"""From parts and a run to sessions: worlds drawn, open values filled in, lanes that share a rule side by side."""
+"""Make sessions from parts and a run: draw worlds, fill in open values, and group learners that share a rule."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ from ital.teaching._session import Session
 
 
 def open_sessions(task: Task, teacher: AnyTeacher, learners: Sequence[Learner], run: Run) -> list[Session]:
-    """Draw the worlds, let teacher and learners fill in what they left open, and open one session per rule.
+    """Draw the worlds, fill in open settings of teacher and learners, and open one session per rule.
 
     Args:
         task: the task.
@@ -102,20 +102,20 @@ def _stride(eval_every: int) -> int:
 
 
 def version_of(teacher: AnyTeacher, learner: Learner) -> str:
-    """What computes a lane: the versions of the loop, of its teacher and of its learner.
+    """The version of the code that computes a lane: of the loop, its teacher and its learner.
 
     Args:
         teacher: the teacher.
         learner: the learner.
 
     Returns:
-        The versions, apart by points.
+        The three versions, separated by points.
     """
     return f"{_program.VERSION}.{teacher.version}.{learner.version}"
 
 
 def situation(task: Task, teacher: AnyTeacher, run: Run, auto_beta: Callable[..., Any]) -> Situation:
-    """What learners know before they start; the task's β comes with the sign that fits the teacher.
+    """What learners know before they start; the task's β has the sign that fits the teacher.
 
     Args:
         task: the task.

@@ -1,7 +1,7 @@
-"""Live teachers: a person, a notebook or another program chooses, and the loop takes one step after each choice.
+"""Live teachers: a person, a notebook or another program chooses, and the learner takes one step after each choice.
 
-A live session is a session of one lane whose teacher reads its choice from the lane's numbers. Its steps are those of
-the compiled block: whoever chooses what the cooperative teacher would choose gets the parameters of :func:`ital.teach`.
+A live session has one lane, whose teacher reads its choice from the lane's numbers. Its steps are those of the compiled
+block: with the choices of the cooperative teacher, it gives the same parameters as :func:`ital.teach`.
 """
 
 import functools
@@ -32,11 +32,11 @@ from ital.teaching._step import draw, meet, view_of
 if TYPE_CHECKING:
     import xarray as xr
 
-NOBODY = -1.0  # in place of an index: nobody has chosen yet
+NOBODY = -1.0  # in place of an index: no choice has been made yet
 
 
 def _given(key: Any, view: TeacherView, index: Array) -> Array:
-    """The index in the lane's numbers; before anybody has chosen (for β = "auto"), the cooperative teacher's."""
+    """The index in the lane's numbers; before the first choice (for β = "auto"), the cooperative teacher's index."""
     return jnp.where(index < 0, jnp.argmax(view.volumes), index.astype(int))
 
 
@@ -44,7 +44,7 @@ LIVE = Teacher("live", _given, settings=NOBODY)
 
 
 class Live:
-    """A learner that waits for its teacher's next choice. Made by :func:`ital.session` and :func:`ital.load_session`.
+    """A learner that waits for the teacher's next choice. Made by :func:`ital.session` and :func:`ital.load_session`.
 
     Args:
         task: the task.
@@ -58,7 +58,7 @@ class Live:
         self.task, self.learner, self.run = task, learner, run
         self.choices: list[int] = []
         self._view: TeacherView | None = None
-        # An exam takes seconds: nobody at a prompt wants to wait for it.
+        # No exam: it takes seconds, too long for an interactive session.
         (self._session,) = open_sessions(task._replace(exam=None), LIVE, [learner], run)
         self._numbers = self._session.numbers
         self._recording = Recording([self._session])
@@ -79,7 +79,7 @@ class Live:
 
     @property
     def view(self) -> TeacherView:
-        """All that a machine teacher would see of the next step; there is none at the end of the session."""
+        """Everything that a machine teacher would see of the next step; raises InputError at the end of the session."""
         self._refuse_after_end()
         if self._view is None:
             self._view = jax.tree.map(np.asarray, _look(self._session.program, self._numbers, self._session.carry))
@@ -87,7 +87,7 @@ class Live:
 
     @property
     def candidates(self) -> Any:
-        """The mini-batch as the teacher sees it: rows and labels, or states and actions; the first axis counts."""
+        """The mini-batch as the teacher sees it: rows and labels, or states and actions, along the first axis."""
         return self.view.examples
 
     @property
@@ -102,7 +102,7 @@ class Live:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """What was measured after the latest choice, or at the start."""
+        """The metrics after the latest choice, or at the start."""
         return _metrics(self._recording.blocks[0][-1])
 
     @property
@@ -116,7 +116,7 @@ class Live:
         """Show the learner one candidate, and let it take its step.
 
         Args:
-            index: place of the candidate in the mini-batch, from 0.
+            index: index of the candidate in the mini-batch, from 0.
 
         Returns:
             The metrics after the step, by name.
@@ -140,10 +140,10 @@ class Live:
         return self.metrics
 
     def save(self, file: Path | str) -> Path:
-        """Write the session to a small JSON file: how it began, every choice, and where they led.
+        """Write the session to a small JSON file: its settings, every choice, and the resulting metrics.
 
         Args:
-            file: the file; what is there is replaced.
+            file: the file; an existing one is replaced.
 
         Returns:
             The file.
@@ -156,7 +156,7 @@ class Live:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What tells this session from another: its parts, their versions, and all numbers."""
+        """What identifies this session: its parts, their versions, and all numbers."""
         lanes, start = self._numbers.lanes, self.run.start_on(self.task)
         return {
             "task": self.task.name,
@@ -170,16 +170,16 @@ class Live:
 
     def _refuse_after_end(self) -> None:
         if self.step >= self.steps:
-            raise InputError(f"the session has ended after {self.steps} steps: open one with more steps")
+            raise InputError(f"the session has ended after {self.steps} steps: open a session with more steps")
 
 
 @takes_run("seeds", "eval_every", "devices")
 def session(task: Task | str, learner: Learner | str = "ital", *, seed: int = 0, **settings: Any) -> Live:
-    """Open a live session: you, or a program of yours, choose each example that the learner is shown.
+    """Open a live session, in which you or your program choose each example that the learner sees.
 
     Args:
-        task: where to teach; a registered name will do, here and below.
-        learner: whom to teach.
+        task: the task, or its registered name.
+        learner: the learner, or its registered name.
         seed: the seed of the world, the start and the mini-batches, as in :func:`ital.teach`.
         **settings: the numbers of the run, such as ``steps=2000`` or ``lr=1e-3``: see :class:`ital.teaching.Run`.
 
@@ -187,7 +187,7 @@ def session(task: Task | str, learner: Learner | str = "ital", *, seed: int = 0,
         The session, before its first step.
 
     Raises:
-        InputError: if the parts or the numbers make no run; the message says why in a line.
+        InputError: if the parts or the numbers are not valid; the message says why.
 
     Example:
         >>> live = ital.session("regression", "ital", seed=0)
@@ -200,11 +200,11 @@ def session(task: Task | str, learner: Learner | str = "ital", *, seed: int = 0,
 
 
 def load_session(file: Path | str, task: Task | None = None, learner: Learner | None = None) -> Live:
-    """Restore a saved session: open it again and take its steps, which gives the same parameters bit for bit.
+    """Resume a saved session: open it and repeat its steps, which gives the same parameters bit for bit.
 
     Args:
         file: a file that ``save`` wrote.
-        task: the task, where it is not a registered one with its default settings.
+        task: the task, unless it is a registered one with its default settings.
         learner: the learner, likewise.
 
     Returns:
@@ -220,12 +220,12 @@ def load_session(file: Path | str, task: Task | None = None, learner: Learner | 
     for name, value in plain(live.identity).items():
         if value != stored.get(name):
             part = "learner" if name in ("learner", "numbers") else "task"
-            raise InputError(f"{file}: the {name.replace('_', ' ')} differ: give load_session the {part} it had")
+            raise InputError(f"{file}: the {name.replace('_', ' ')} differ: pass the saved {part} to load_session")
     for index in stored["choices"]:
         live.choose(index)
     for name, value in live.metrics.items():
         if not np.isclose(value, stored["metrics"].get(name, math.nan), rtol=1e-3, atol=1e-6, equal_nan=True):
-            raise InputError(f"{file}: its choices lead elsewhere now ({name} {value:g}): is the task the same?")
+            raise InputError(f"{file}: its choices now lead elsewhere ({name} {value:g}): use the same task")
     return live
 
 
@@ -236,7 +236,7 @@ def _metrics(block: Block) -> dict[str, float]:
 
 @functools.partial(jax.jit, static_argnums=0)
 def _look(program: Program, numbers: Numbers, carry: Carry) -> TeacherView:
-    """What the teacher of the only lane of the only seed sees of the step that comes next."""
+    """What the teacher sees of the next step, in a session with one lane and one seed."""
 
     def of_seed(world: World, seed: Array, per_lane: LaneNumbers, lanes: Lane) -> TeacherView:
         drawn = draw(program, world, jax.random.fold_in(jax.random.fold_in(key_of(seed), STEPS), carry.step))

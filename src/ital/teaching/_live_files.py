@@ -1,4 +1,4 @@
-"""Files of live sessions: JSON with a checksum, written wholly or not at all."""
+"""Files of live sessions: JSON with a checksum, written completely or not at all."""
 
 import hashlib
 import json
@@ -12,19 +12,19 @@ FORMAT = 1
 
 
 def plain(content: dict[str, Any]) -> dict[str, Any]:
-    """The content as a file gives it back; what JSON does not know becomes text."""
+    """The content as read back from a file; values that JSON does not support become text."""
     return dict(json.loads(json.dumps(content, default=str)))
 
 
 def write_session(file: Path, content: dict[str, Any]) -> Path:
-    """Writes the file, with its format and its checksum."""
+    """Write the file, with its format and its checksum."""
     content = plain({"ital_session": FORMAT, **content})
     _files.write(file, json.dumps({**content, "checksum": _checksum(content)}, indent=1).encode() + b"\n")
     return file
 
 
 def read_session(file: Path) -> dict[str, Any]:
-    """What the file holds, refused in a line where it is not what was written."""
+    """The content of the file; raises InputError if it is not what was written."""
     try:
         content = dict(json.loads(file.read_bytes()))
         intact = content.pop("checksum") == _checksum(content)

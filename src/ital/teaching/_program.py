@@ -1,4 +1,4 @@
-"""What the loop is made of: the program, its numbers, and what it carries from step to step."""
+"""The types of the loop: the program, its numbers, and what it carries from step to step."""
 
 import inspect
 from collections.abc import Callable
@@ -13,44 +13,44 @@ from ital._types import Array, Params, PRNGKeyArray
 from ital.learners import Rule
 from ital.tasks import Rules, World
 
-VERSION = 2  # of the loop: raised whenever the same seed would see other examples or take other steps
+VERSION = 2  # of the loop: raised whenever the same seed would give other examples or other steps
 
 # Streams of random numbers of a seed, kept apart by fold_in.
 START, STEPS, AUTO = 0, 1, 2
 
-OUTSIDE = "_outside"  # a signal of every step: is the teacher's index outside of the mini-batch?
+OUTSIDE = "_outside"  # a signal of every step: whether the teacher's index is outside the mini-batch
 
 
 class Program(NamedTuple):
-    """Everything that is code, not numbers: equal programs share one compilation.
+    """The code of a run, without its numbers: equal programs share one compilation.
 
     Attributes:
         rules: functions of the task.
         teacher: chooses an example.
-        prepare: draws what the teacher needs of chance.
-        omniscient: whether the teacher sees the learner's mind.
+        prepare: draws the teacher's random numbers.
+        omniscient: whether the teacher sees the learner's parameters.
         rule: code of the learners.
-        take: how much of a proposed update is taken.
+        take: how much of a proposed update is applied.
         batch_size: examples in a mini-batch.
-        diagnostics: whether Theorem 1 is checked on every step.
+        diagnostics: whether to check Theorem 1 on every step.
         watched: whether every row holds the parameters of the first seed.
-        axes: of the world's arrays: 0 one per seed, None shared.
-        platform: platform of the devices that run it.
-        mesh: the devices that share the seeds, where there are several.
+        axes: axis of the seeds in each array of the world: 0, or None if it is shared.
+        platform: platform of the devices.
+        mesh: the devices that share the seeds, if there are several.
     """
 
     rules: Rules
     teacher: Callable[..., Array]
-    prepare: Callable[[PRNGKeyArray, int], Any]  # draws what the teacher needs of chance
+    prepare: Callable[[PRNGKeyArray, int], Any]  # draws the teacher's random numbers
     omniscient: bool
     rule: Rule
-    take: Callable[..., Params]  # how much of a proposed update is taken
+    take: Callable[..., Params]  # how much of a proposed update is applied
     batch_size: int
     diagnostics: bool
-    watched: bool  # does every row hold the parameters of the first seed?
-    axes: tuple[int | None, ...]  # of the world's arrays: 0 one per seed, None shared
-    platform: str = "cpu"  # what the devices are that run it
-    mesh: Any = None  # the devices that share the seeds, where there are several
+    watched: bool  # whether every row holds the parameters of the first seed
+    axes: tuple[int | None, ...]  # axis of the seeds in each array of the world: 0, or None if it is shared
+    platform: str = "cpu"  # platform of the devices
+    mesh: Any = None  # the devices that share the seeds, if there are several
 
 
 class LaneNumbers(NamedTuple):
@@ -70,7 +70,7 @@ class LaneNumbers(NamedTuple):
 
 
 class Numbers(NamedTuple):
-    """Everything traced that stays the same over a run.
+    """All traced numbers that stay constant during a run.
 
     Attributes:
         worlds: the worlds of all seeds.
@@ -87,7 +87,7 @@ class Numbers(NamedTuple):
     last_step: Any
 
     def world_axes(self, program: Program) -> World:
-        """Where the seeds are in each array of the world.
+        """The axis of the seeds in each array of the world.
 
         Args:
             program: the program.
@@ -103,7 +103,7 @@ class Numbers(NamedTuple):
         Args:
             shared: a function of an array.
             by_seed: a function of an array with a leading axis of seeds.
-            axes: where the seeds are in each array of the world.
+            axes: the axis of the seeds in each array of the world.
 
         Returns:
             The numbers.
@@ -115,7 +115,7 @@ class Numbers(NamedTuple):
 
 
 def key_of(seed: Array | int) -> PRNGKeyArray:
-    """The random key of a seed: the number of seeds, or their order, never changes it.
+    """The random key of a seed; it does not depend on the number or order of the seeds.
 
     Args:
         seed: the seed.
@@ -139,7 +139,7 @@ class Carry(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """Where in the run a step is.
+    """The position of a step in the run.
 
     Attributes:
         step: its number, from 0.
@@ -155,7 +155,7 @@ class Drawn(NamedTuple):
 
     Attributes:
         batch: the mini-batch, as the task draws it.
-        first: index of the first copy of each example in the mini-batch, its own where there is none before it.
+        first: index of the first copy of each example in the mini-batch; its own index if there is no earlier copy.
         order: a random order of the mini-batch.
         bystander: index of a random example.
         noise: the teacher's.
@@ -169,7 +169,7 @@ class Drawn(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """One mini-batch in front of both players: what each sees of it, and what the learner reports."""
+    """One mini-batch as each player sees it, and the learner's feedback."""
 
     examples: Any
     teacher_examples: Any
@@ -177,12 +177,12 @@ class Scene(NamedTuple):
 
 
 class Lane(NamedTuple):
-    """One learner between two steps.
+    """The state of one learner between two steps.
 
     Attributes:
         params: its parameters.
         memory: its memory.
-        previous: what its next feedback begins from, where the task needs it.
+        previous: the initial value of its next feedback, if the task needs one.
     """
 
     params: Params
@@ -191,7 +191,7 @@ class Lane(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """What one measurement finds of every lane: metrics, means of the signals since the last, and, where the run is
+    """One measurement of every lane: metrics, means of the signals since the last measurement and, if the run is
     watched, the parameters of the first seed.
     """
 
@@ -201,16 +201,16 @@ class Measurement(NamedTuple):
 
 
 def named(function: Callable[..., Any]) -> str:
-    """The name of a function in an error, as it is written in its file."""
+    """The name of a function as an error message shows it: as written in its file."""
     return getattr(inspect.unwrap(getattr(function, "func", function)), "__qualname__", repr(function))
 
 
 def whole(number: int) -> np.ndarray:
-    """A whole number for a program."""
+    """A whole number as an array for a program."""
     return np.asarray(number, jnp.result_type(int))
 
 
 def spread(value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """A number, or one per seed, repeated to one for each lane."""
-    value = np.asarray(value, jnp.result_type(float))  # whole numbers too: 5 and 5.0 are one program
+    """A number, or one per seed, repeated for each lane."""
+    value = np.asarray(value, jnp.result_type(float))  # integers become floats too: 5 and 5.0 give one program
     return np.broadcast_to(value.reshape(value.shape + (1,) * (len(shape) - value.ndim)), shape)

@@ -1,4 +1,4 @@
-"""The description of a run, from the command line to the compiled program, and what makes none."""
+"""The settings of a run, and their checks."""
 
 import inspect
 import math
@@ -21,7 +21,7 @@ from ital.steps import make as make_form
 from ital.tasks import Task, World
 from ital.teachers import AnyTeacher, OmniscientTeacher
 
-SEED_BYTES = 64  # of a seed alone, before it has a world
+SEED_BYTES = 64  # bytes per seed, before its world is drawn
 FEWER = "take fewer seeds, fewer methods or a larger eval_every"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -29,24 +29,24 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """The numbers of a run. ``None`` stands for the task's own value.
+    """The numbers of a run. ``None`` means the task's value.
 
     Attributes:
         steps: teaching steps T.
-        seeds: how many seeds (0, 1, …), or which ones.
-        beta: for learners that have none of their own: a number, "auto", or None for the task's, with the sign
-            that fits the teacher.
-        beta_decay: the share that β loses per step; None for the task's where β is the task's, else 0.
-        lr: the step size η; in a session also one for each learner, where nobody asks for "auto".
+        seeds: number of seeds (0, 1, …), or a list of seeds.
+        beta: β of learners without their own: a number, "auto", or None for the task's, with the sign that fits the
+            teacher.
+        beta_decay: the share that β loses per step; None for the task's if β is the task's, else 0.
+        lr: the step size η; in a session also one per learner, unless a learner uses "auto".
         batch_size: examples B in a mini-batch.
-        init: where learning starts, e.g. "uniform" or "normal:0.1".
+        init: the start of the learners, e.g. "uniform" or "normal:0.1".
         eval_every: steps between measurements.
-        form: how much of a proposed update learners take: "rate" (all of it, the paper's), "length:L" or
-            "length:L:decay" (steps of one length for all methods), "safe" (no β diverges). In a session also one for
-            each learner, where the forms differ in numbers alone.
-        diagnostics: also record per interval the share of steps on which the conditions of Theorem 1 held
+        form: how much of a proposed update is applied: "rate" (all of it, as in the paper), "length:L" or
+            "length:L:decay" (steps of one length for all methods), "safe" (no β diverges). In a session also one per
+            learner, if the forms differ only in numbers.
+        diagnostics: also record, per interval, the share of steps on which the conditions of Theorem 1 held
             (``theorem_conditions``) and on which the learner's step beat the naive one (``theorem_improved``).
-        devices: how many local devices share the seeds, or "all".
+        devices: number of local devices that share the seeds, or "all".
 
     """
 
@@ -69,18 +69,18 @@ class Run:
 
     @property
     def seed_list(self) -> list[int]:
-        """Every seed; refuses what names none."""
+        """All seeds; raises InputError if ``seeds`` is neither a number nor a list of seeds."""
         seeds = self.seeds
         if is_whole(seeds):
             check_memory(f"{seeds} seeds", SEED_BYTES * max(0, int(seeds)), "take fewer")  # type: ignore[arg-type]
             return list(range(int(seeds)))  # type: ignore[arg-type]
         listed = list(seeds) if isinstance(seeds, Iterable) else [seeds]
         if not all(map(is_whole, listed)):
-            raise InputError(f"seeds must be a whole number or several, not {shown(seeds)}")
+            raise InputError(f"seeds must be a whole number or a list of them, not {shown(seeds)}")
         return listed
 
     def start_on(self, task: Task) -> Init:
-        """Where learning starts.
+        """The start of the learners.
 
         Args:
             task: the task.
@@ -102,7 +102,7 @@ class Run:
         return task.eval_every if self.eval_every is None else self.eval_every
 
     def forms(self, learners: int) -> list[Form]:
-        """The form of each learner's steps.
+        """The form of step of each learner.
 
         Args:
             learners: number of learners.
@@ -111,7 +111,7 @@ class Run:
             One form per learner.
 
         Raises:
-            InputError: if the forms make different programs.
+            InputError: if the forms differ in more than numbers.
         """
         if not isinstance(self.form, str | Form | Sequence):
             raise InputError(f"form must be rate, length:L, length:L:decay or safe, not {shown(self.form)}")
@@ -121,7 +121,7 @@ class Run:
         return forms
 
     def check(self, task: Task, learners: Sequence[Learner]) -> None:
-        """Refuse what makes no run, in one line each.
+        """Check all settings of the run.
 
         Args:
             task: the task.
@@ -166,7 +166,7 @@ class Run:
             task: the task.
 
         Returns:
-            The run's own decay; else the task's, where β is the task's as well.
+            The run's own decay; else the task's, if β is the task's too.
         """
         if self.beta_decay is not None:
             return self.beta_decay
@@ -174,7 +174,7 @@ class Run:
 
 
 def takes_run(*fixed: str) -> Callable[[Function], Function]:
-    """Lists the settings of a :class:`Run`, but for the ``fixed``, in the signature of a function that takes them."""
+    """Show the settings of a :class:`Run`, except the ``fixed`` ones, in the signature of the decorated function."""
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
@@ -191,7 +191,7 @@ def takes_run(*fixed: str) -> Callable[[Function], Function]:
 
 
 def make_run(settings: dict[str, Any], **fixed: Any) -> Run:
-    """A run of settings given by name; refuses a name that is none."""
+    """Make a run from settings by name; raise TypeError for an unknown name."""
     names = [field.name for field in fields(Run) if field.name not in fixed]
     for name in settings:
         if name not in names:
@@ -202,7 +202,7 @@ def make_run(settings: dict[str, Any], **fixed: Any) -> Run:
 def parts(
     task: Task | str, teacher: AnyTeacher | str, learner: Learner | str | Sequence[Learner | str]
 ) -> tuple[Task, AnyTeacher, list[Learner]]:
-    """The parts of an experiment, made where they were named.
+    """The parts of an experiment; those given by name are made.
 
     Args:
         task: a task or its name.
@@ -213,7 +213,7 @@ def parts(
         The task, the teacher, and the list of learners.
 
     Raises:
-        InputError: if there is no part of that name, or it is something else.
+        InputError: if a name is unknown, or a part has the wrong type.
     """
     task = tasks.make(task) if isinstance(task, str) else task
     teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
@@ -226,19 +226,19 @@ def parts(
     ]
     for role, part, kind, example in expected:
         if not isinstance(part, kind):
-            hint = ", but it is a function: call it" if callable(part) else ""
-            raise InputError(f"a {role} is made like {example}, or given by its name, not {part!r}{hint}")
+            hint = "; it is a function: call it" if callable(part) else ""
+            raise InputError(f"expected a {role} such as {example}, or its name, not {part!r}{hint}")
     return task, teacher, learners
 
 
 def check_world(task: Task, teacher: AnyTeacher, world: World, *, diagnostics: bool = False) -> None:
-    """Refuse a world that lacks what the teacher or the diagnostics need.
+    """Raise InputError if a world lacks what the teacher or the diagnostics need.
 
     Args:
         task: the task.
         teacher: the teacher.
         world: a world of the task.
-        diagnostics: whether Theorem 1 is checked on every step.
+        diagnostics: whether to check Theorem 1 on every step.
 
     Raises:
         InputError: if the learner's target is needed and unknown.

@@ -1,4 +1,4 @@
-"""A session: lanes that share one program, run by the host in blocks, with exams and resuming between them."""
+"""A session: lanes that share one program. The host runs them in blocks, and takes exams and resumes between blocks."""
 
 import functools
 import time
@@ -22,7 +22,7 @@ SECONDS_PER_BLOCK = 0.5
 
 
 class Block(NamedTuple):
-    """What one call of the compiled block brought.
+    """The measurements of one call of the compiled block.
 
     Attributes:
         steps: the measured steps.
@@ -34,10 +34,10 @@ class Block(NamedTuple):
 
 
 class Session:
-    """Lanes that share one program: learners of one rule, taught on the same seeds. Made by :func:`open_sessions`.
+    """Lanes that share one program: learners with one rule, taught on the same seeds. Made by :func:`open_sessions`.
 
-    The carry between blocks is all of its state: a session given the carry of another resumes it bit for bit.
-    ``state`` is the same as plain arrays, whatever the devices.
+    The carry between blocks is its whole state: a session that gets the carry of another resumes it bit for bit.
+    ``state`` is the carry as plain arrays, independent of the devices.
 
     Args:
         program: the code.
@@ -45,7 +45,7 @@ class Session:
         learners: the learners, one per lane.
         init: where learning starts.
         steps: number of steps of the run.
-        eval_every: steps between measurements that are kept.
+        eval_every: steps between the measurements to keep.
         layout: the devices that share the seeds.
         teacher: name of the teacher, for errors.
         exam: the task's exam, if it has one.
@@ -73,14 +73,14 @@ class Session:
         lanes, references = _block.begin(program, self.numbers, self.starts)
         self.references = jax.tree.map(self._on_host, references)
         self.carry = Carry(layout.copied(whole(0)), lanes)
-        self.begun = False  # has the measurement at the start been reported?
+        self.begun = False  # whether the measurement at the start has been reported
 
     def _on_host(self, leaf: Array) -> np.ndarray:
         return self.layout.cut(np.asarray(leaf))
 
     @property
     def state(self) -> Carry:
-        """The carry as plain arrays, with the seeds that were asked for and no more."""
+        """The carry as plain arrays, only for the seeds that were asked for."""
         return Carry(np.asarray(self.carry.step), jax.tree.map(self._on_host, self.carry.lanes))
 
     @state.setter
@@ -93,16 +93,16 @@ class Session:
         return min(int(self.carry.step), self.steps)
 
     def advance(self, intervals: int) -> Block:
-        """Run up to ``intervals`` measurements further and wait for them.
+        """Run up to ``intervals`` more measurements and wait for them.
 
         Args:
             intervals: number of measurements.
 
         Returns:
-            What was measured.
+            The measurements.
 
         Raises:
-            InputError: if the teacher chose an index outside of the mini-batch.
+            InputError: if the teacher chose an index outside the mini-batch.
         """
         first = int(self.carry.step)
         intervals = min(intervals, _block.BLOCK, -(-(self.steps - first) // self.stride))
@@ -113,13 +113,13 @@ class Session:
         return Block(steps, rows)
 
     def _check_choices(self, outside: np.ndarray, bounds: Sequence[int]) -> None:
-        """Refuses choices outside of the mini-batch, given for each interval between two of the steps ``bounds``."""
+        """Raise InputError for choices outside the mini-batch; ``outside`` has a row per interval of ``bounds``."""
         intervals, _, lanes = np.nonzero(outside)
         if len(intervals):
             i, lane = intervals[0], self.learners[lanes[0]].name
             raise InputError(
-                f"teacher {self.teacher!r} chose an index outside of the mini-batch in steps {bounds[i]} to "
-                f"{bounds[i + 1] - 1} (method {lane!r}): it must choose one of 0 to {self.program.batch_size - 1}"
+                f"teacher {self.teacher!r} chose an index outside the mini-batch in steps {bounds[i]} to "
+                f"{bounds[i + 1] - 1} (method {lane!r}): it must choose from 0 to {self.program.batch_size - 1}"
             )
 
     @functools.cached_property
@@ -137,19 +137,19 @@ class Session:
     def _rows(self, measured: Measurement, intervals: int) -> dict[str, np.ndarray]:
         per_lane = {**measured.metrics, **{SIGNAL + name: row for name, row in measured.signals.items()}}
         rows = {name: np.asarray(row)[:intervals, : self.layout.seeds] for name, row in per_lane.items()}
-        path = jax.tree.leaves(measured.watched)  # of several devices, each has a first seed
+        path = jax.tree.leaves(measured.watched)  # with several devices, each has a first seed
         return rows | ({PATH: np.asarray(path[0])[:intervals, : len(self.learners)]} if len(path) == 1 else {})
 
     def blocks(self, show: Callable[[float], None] = lambda done: None) -> Iterator[Block]:
         """Run to the end in blocks of about half a second.
 
-        The measurement at the start comes first, if it has not been reported; exams are taken where they are due.
+        The measurement at the start comes first, if it has not been reported yet; exams are taken when they are due.
 
         Args:
             show: called with the share of an exam that is done, from 0 to 1.
 
         Yields:
-            What was measured, block by block.
+            The measurements, block by block.
         """
         if not self.begun:
             assert self.step == 0
@@ -168,17 +168,17 @@ class Session:
 
     @functools.cached_property
     def exams(self) -> list[int]:
-        """The measured steps after which there is an exam: where the task wants them, or the next measured step."""
+        """The measured steps with an exam: those that the task asks for, or the next measured step."""
         if self.exam is None:
             return []
         measured = (-(-step // self.eval_every) * self.eval_every for step in self.exam.steps if step <= self.steps)
         return sorted({0, self.steps, *(min(step, self.steps) for step in measured)})
 
     def examined(self, block: Block, show: Callable[[float], None]) -> Block:
-        """The block, with the results of an exam where one is due at its end; NaN for lanes that have diverged.
+        """The block, with the results of an exam if one is due at its end; NaN for lanes that have diverged.
 
         Args:
-            block: what was measured.
+            block: the measurements.
             show: called with the share of the exam that is done, from 0 to 1.
 
         Returns:

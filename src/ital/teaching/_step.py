@@ -20,7 +20,7 @@ from ital.teaching._program import OUTSIDE, Drawn, Lane, LaneNumbers, Moment, Pr
 
 
 def draw(program: Program, world: World, key: PRNGKeyArray) -> Drawn:
-    """Everything random in a step: the mini-batch, a random order of it, a random index, the teacher's noise.
+    """Draw everything random in a step: the mini-batch, a random order of it, a random index, the teacher's noise.
 
     Args:
         program: the code.
@@ -43,7 +43,7 @@ def draw(program: Program, world: World, key: PRNGKeyArray) -> Drawn:
 
 
 def _ranks(tickets: Array) -> Array:
-    """The place of each ticket in their order, ties by index; for small batches pairs beat XLA's sort."""
+    """The rank of each ticket, with ties by index; for small batches, comparing pairs is faster than XLA's sort."""
     if len(tickets) > 64:
         return jnp.argsort(jnp.argsort(tickets))
     index = jnp.arange(len(tickets))
@@ -58,21 +58,21 @@ def first_copies(same: Array) -> Array:
 
 
 def first_previous(rules: Rules, start: Params, world: World) -> Any:
-    """What the first feedback begins from, where the task wants it."""
+    """The initial value of the first feedback, if the task needs one."""
     return rules.first_previous(start, world) if rules.first_previous else None
 
 
 def meet(program: Program, world: World, drawn: Drawn, params: Params, previous: Any) -> Scene:
-    """Shows both players their own side of the mini-batch, and returns it with the learner's feedback."""
+    """The mini-batch as both players see it, with the learner's feedback."""
     rules = program.rules
     examples = rules.show(world.learner, drawn.batch)
     return Scene(examples, rules.show(world.teacher.examples, drawn.batch), rules.feedback(params, examples, previous))
 
 
 def view_of(program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, lr: Array) -> TeacherView:
-    """What the teacher sees: its own side of the mini-batch, the feedback, and the imitated volumes that follow.
+    """What the teacher sees: its own side of the mini-batch, the feedback, and the resulting imitated volumes.
 
-    Copies of an example have the volume of the first, to the last bit, so that rounding never chooses between them.
+    Copies of an example get the exact volume of the first, so that rounding never decides between them.
     """
     seen = scene.feedback, scene.teacher_examples, world.teacher.target, lr
     volumes = program.rules.volumes(*seen)[drawn.first]
@@ -82,7 +82,7 @@ def view_of(program: Program, world: World, drawn: Drawn, scene: Scene, moment: 
 def choose(
     program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, params: Params, numbers: LaneNumbers
 ) -> Array:
-    """The index that the teacher chooses, given the teacher's side of the world and the feedback."""
+    """The index that the teacher chooses, given its side of the world and the feedback."""
     view = view_of(program, world, drawn, scene, moment, numbers.lr)
     if not program.omniscient:
         return _index(program, program.teacher(drawn.noise, view, numbers.teacher))
@@ -94,9 +94,9 @@ def choose(
 
 
 def _index(program: Program, chosen: Any) -> Array:
-    """A teacher's choice, refused if it is not one whole number, or a constant that is no index.
+    """A teacher's choice; raises InputError if it is not one whole number, or a constant outside the mini-batch.
 
-    An index that only the running program knows is looked at after each block: see ``OUTSIDE``.
+    An index that only the running program knows is checked after each block: see ``OUTSIDE``.
     """
     number = isinstance(chosen, int | np.integer | np.ndarray | jax.Array) and not isinstance(chosen, bool)
     if not number or jnp.shape(chosen) != () or not jnp.issubdtype(jnp.result_type(chosen), jnp.integer):
@@ -116,7 +116,7 @@ def _index(program: Program, chosen: Any) -> Array:
 def show(
     program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, params: Params, numbers: LaneNumbers
 ) -> Lesson:
-    """The lesson: the teacher's choice, with the learner's own view of the mini-batch."""
+    """The lesson: the teacher's choice and the learner's own view of the mini-batch."""
     rules = program.rules
 
     def gradients(elsewhere: Params) -> Gradients:
@@ -134,7 +134,7 @@ def show(
 def first_lesson(
     program: Program, world: World, drawn: Drawn, steps: Array, params: Params, numbers: LaneNumbers
 ) -> Lesson:
-    """A lesson as if these parameters were the start of a run.
+    """The lesson of a run that starts with these parameters.
 
     Args:
         program: the code.
@@ -154,21 +154,21 @@ def first_lesson(
 def teaching_step(
     program: Program, world: World, drawn: Drawn, numbers: LaneNumbers, moment: Moment, lane: Lane
 ) -> tuple[Lane, dict[str, Array]]:
-    """One step of one lane: feedback, choice, update.
+    """Take one step in one lane: feedback, choice, update.
 
     Args:
         program: the code.
         world: the world of a seed.
         drawn: the random numbers of the step.
         numbers: numbers of the lane.
-        moment: where in the run the step is.
+        moment: the position of the step in the run.
         lane: the learner before the step.
 
     Returns:
         The learner after the step, and the signals to record.
 
     Raises:
-        InputError: if the update returns something else, or parameters, memory or signals of another shape.
+        InputError: if the update returns another type, or parameters, memory or signals of another shape.
     """
     scene = meet(program, world, drawn, lane.params, lane.previous)
     lesson = show(program, world, drawn, scene, moment, lane.params, numbers)
@@ -182,16 +182,16 @@ def teaching_step(
 
 
 def _check_update(program: Program, update: Any, lane: Lane) -> None:
-    """Refuses what cannot be the learner after a step."""
+    """Raise InputError for an update that is not valid."""
     whose = f"a learner's update ({named(program.rule.update)})"
     if not isinstance(update, Update):
         returned = "a plain tuple" if isinstance(update, tuple) else f"{type(update).__name__}"
         raise InputError(f"{whose} must return ital.learners.Update(params, memory, signals), not {returned}")
     if _shapes(update.params) != _shapes(lane.params):
-        raise InputError(f"{whose} must return parameters of the shape that it was given")
+        raise InputError(f"{whose} must return parameters of the same shape as it was given")
     given, kept = _shapes(lane.memory, types=True), _shapes(update.memory, types=True)
     if given != kept:
-        raise InputError(f"{whose} must return a memory of the form that init made: {kept}, expected {given}")
+        raise InputError(f"{whose} must return a memory of the same form as init: {kept}, expected {given}")
     if not isinstance(update.signals, Mapping):
         raise InputError(f"{whose} must return signals as a dictionary, not {shown(update.signals)}")
     for name, signal in update.signals.items():
@@ -201,7 +201,7 @@ def _check_update(program: Program, update: Any, lane: Lane) -> None:
 
 
 def _shapes(tree: Any, types: bool = False) -> str:
-    """Structure and shapes of a pytree (and the types of its numbers) in a line."""
+    """Structure and shapes of a pytree (and the types of its numbers) in one line."""
 
     def described(leaf: Any) -> str:
         numeric = isinstance(leaf, int | float | np.number | np.ndarray | jax.Array)
@@ -211,12 +211,12 @@ def _shapes(tree: Any, types: bool = False) -> str:
 
 
 def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> dict[str, Array]:
-    """Theorem 1 on this step, for any learner: the step taken against the naive one."""
+    """Theorem 1 on this step, for any learner: compare the step taken with the naive one."""
     here = lesson.here
     is_chosen = (jnp.arange(lesson.order.shape[0]) == lesson.chosen).astype(here.losses.dtype)
     naive = add_scaled(before, -lesson.lr, here.weighted_sum(is_chosen))
     held = theory.local_improvement(lesson.lr, lesson.chosen, here, lesson.gradients(naive), naive, after, target)
-    # Two steps that differ by rounding alone are one: a compiler may round the same sum in two ways.
+    # Two steps that differ only by rounding count as equal: a compiler may round the same sum in two ways.
     rounding = 4 * jnp.finfo(here.losses.dtype).eps ** 2 * squared_norm(naive)
     improved = held.improved & (squared_norm(add_scaled(after, -1.0, naive)) > rounding)
     return {

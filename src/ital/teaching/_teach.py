@@ -1,4 +1,4 @@
-"""Teaching: learners on seeds, and their curves."""
+"""Teach learners on seeds, and return their curves."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """What :func:`ital.teach` returns.
+    """The result of :func:`ital.teach`.
 
     Attributes:
         curves: a Dataset with dimensions (learner, seed, step).
@@ -49,14 +49,14 @@ class Result:
         ax: Any = None,
         figsize: tuple[float, float] | None = None,
     ) -> "Figure":
-        """A matplotlib figure: one panel per metric, mean over seeds with a band of ±1 standard error.
+        """Draw a matplotlib figure: one panel per metric, mean over seeds with a band of ±1 standard error.
 
         A notebook shows it at the end of a cell.
 
         Args:
             metrics: names of the metrics; None for the task's panels.
             methods: names of the methods; None for all.
-            ax: axes of your own to draw on, one for each metric; a single one takes the first metric.
+            ax: your own axes to draw on, one for each metric; a single one takes the first metric.
             figsize: width and height of a new figure in inches.
 
         Returns:
@@ -72,17 +72,17 @@ class Result:
     def save(self, folder: Path | str, *, overwrite: bool = False) -> list[Path]:
         """Write what ``ital run`` writes: ``curves.nc``, ``summary.csv`` and the figures. :func:`ital.load` reads it.
 
-        The final parameters are not among them.
+        The final parameters are not written.
 
         Args:
-            folder: where to; it is made if need be.
-            overwrite: replace a run that is there.
+            folder: the folder to write to; it is created if needed.
+            overwrite: replace an existing run.
 
         Returns:
             The files.
 
         Raises:
-            InputError: if there is a run already, or the folder cannot be made.
+            InputError: if the folder holds a run already, or cannot be created.
         """
         return write_run(self.curves, self.task, Path(folder), overwrite)
 
@@ -115,13 +115,13 @@ def _restored(curves: "xr.Dataset", description: Mapping[str, Any], parameters: 
 def load(folder: Path | str) -> Result:
     """Read a run that ``ital run`` or :meth:`ital.Result.save` wrote.
 
-    Its task is made again if it is a registered one. Any other can be drawn and summarised, but not taught again.
+    A registered task is rebuilt. Results of other tasks can be drawn and summarised, but not taught again.
 
     Args:
         folder: the folder with ``curves.nc``, e.g. ``results/regression/cooperative``, or that file.
 
     Returns:
-        The result, without the final parameters: files do not hold them.
+        The result, without the final parameters, which files do not contain.
 
     Raises:
         InputError: if there is no run, or its file is damaged.
@@ -144,21 +144,21 @@ def teach(
     """Teach one or several learners, each on every seed, and return their learning curves.
 
     Args:
-        task: where to teach, e.g. ``ital.tasks.regression()``; a registered name will do, here and below.
-        teacher: who chooses the examples, e.g. ``ital.teachers.cooperative()``.
-        learner: one learner, e.g. ``ital.learners.teacher_aware()``, or several, with shared mini-batches and starts.
+        task: the task, e.g. ``ital.tasks.regression()``. Tasks, teachers and learners may be given by registered name.
+        teacher: the teacher, which chooses the examples, e.g. ``ital.teachers.cooperative()``.
+        learner: one learner, e.g. ``ital.learners.teacher_aware()``, or several, which share mini-batches and starts.
         progress: show a progress bar.
         **settings: the numbers of the run, such as ``steps=2000``, ``seeds=20`` or ``lr=1e-3``: see
             :class:`ital.teaching.Run`.
 
     Returns:
-        Curves, the task, and the learners' last parameters.
+        The curves, the task, and the learners' final parameters.
 
     Raises:
-        InputError: if the parts or the numbers make no run; the message says why in a line.
+        InputError: if the parts or the numbers are not valid; the message says why.
 
     Warns:
-        DivergenceWarning: if parameters of a learner are no longer finite on some seed.
+        DivergenceWarning: if the parameters of a learner become infinite or NaN on some seed.
 
     Example:
         >>> result = ital.teach("regression", "cooperative", ["imt", "ital"], steps=200, seeds=5)

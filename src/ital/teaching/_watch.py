@@ -1,4 +1,4 @@
-"""Watching learners: their parameters as they change, on one seed."""
+"""Watch learners: record their parameters over time, on one seed."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Watched(NamedTuple):
-    """Parameters of each learner on the way, on one seed, and the target they are taught.
+    """The parameters of each learner over time on one seed, and the target.
 
     Attributes:
         task: the task.
         teacher: name of the teacher.
         seed: the seed.
-        steps: when the parameters were kept.
+        steps: the steps at which the parameters were kept.
         params: method → its parameters, with a leading axis of steps.
         target: the learner's target.
         labels: method → its name in a legend.
@@ -50,10 +50,10 @@ class Watched(NamedTuple):
         return f"Watched({self.task.name!r}, {self.teacher!r} teacher: {taught})"
 
     def plot(self, steps: Sequence[int] | None = None) -> "Figure":
-        """A matplotlib figure: a row per learner, a column per step, and the target.
+        """Draw a matplotlib figure: a row per learner, a column per step, and the target.
 
         Args:
-            steps: the steps, or the nearest that were kept; None for four of them.
+            steps: the steps to show (the nearest that were kept); None for four of them.
 
         Returns:
             The figure.
@@ -89,23 +89,23 @@ def watch(
     run: Run | None = None,
     **settings: Any,
 ) -> Watched:
-    """Teach as :func:`ital.teach` does, on one seed, and keep the parameters on the way.
+    """Teach like :func:`ital.teach`, on one seed, and keep the parameters over time.
 
     Args:
-        task: where to teach.
-        teacher: who chooses the examples.
+        task: the task.
+        teacher: the teacher.
         learner: one learner or several.
         seed: the seed.
-        frames: about how many times the parameters are kept.
-        show: called now and then with the share that is done, from 0 to 1.
-        run: all other numbers of the run, or
-        **settings: one by one, as in :class:`ital.teaching.Run`.
+        frames: approximate number of times that the parameters are kept.
+        show: called from time to time with the share that is done, from 0 to 1.
+        run: all other numbers of the run; or give them as
+        **settings: single numbers, as in :class:`ital.teaching.Run`.
 
     Returns:
-        The learners' parameters on the way, to be drawn or animated.
+        The learners' parameters over time, to draw or animate.
 
     Raises:
-        InputError: if the parts or the numbers make no run.
+        InputError: if the parts or the numbers are not valid.
 
     Example:
         >>> ital.watch("irl-dense", steps=200).animate("learning.gif")
@@ -139,7 +139,7 @@ def watch(
 
 
 def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | None:
-    """What a stored run kept of the way of its first seed.
+    """The parameters over time that a stored run kept of its first seed.
 
     Args:
         curves: curves of the run.
@@ -147,7 +147,7 @@ def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | 
         methods: names of the methods.
 
     Returns:
-        The parameters on the way, or None where the run kept nothing of these methods.
+        The parameters over time, or None if the run kept none for these methods.
     """
     seed = int(curves["seed"].values[0])
     if "path" not in curves or int(curves["path"].attrs["seed"]) != seed:
