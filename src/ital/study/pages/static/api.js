@@ -51,7 +51,7 @@ export async function request(method, path, body, { csrf, keepalive = false } = 
   }
 }
 
-/** Repeat `attempt` until the server answers. Calls `trouble(true)` when it stops answering, `trouble(false)` when it answers again. */
+/** Repeat `attempt` until the server answers. Calls `trouble(true)` when it stops answering, `trouble(false)` after. */
 export async function insist(attempt, trouble) {
   for (let tries = 0; ; tries += 1) {
     try {
