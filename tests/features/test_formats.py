@@ -86,7 +86,7 @@ class Harmful:
         (pickle.dumps([1, 2]), "it holds a list"),
         (pickle.dumps({b"data": np.zeros((2, 3072), np.uint8)}), "no 'labels'"),
         (pickle.dumps({b"data": np.zeros((2, 30), np.uint8), b"labels": [1, 2]}), "expected bytes"),
-        (pickle.dumps(Harmful()), "wants builtins.print"),
+        (pickle.dumps(Harmful()), "refers to builtins.print"),
     ],
 )
 def test_broken_cifar10_is_refused(tmp_path, capsys, content, message):
