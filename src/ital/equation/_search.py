@@ -76,6 +76,8 @@ class Explorer:
         if not unknown:
             return
         phi = self._features(encode(unknown))
+        if not np.isfinite(phi).all():
+            raise ValueError("the network's features of equations are not finite")
         first = len(self._rows)
         if first + len(phi) > len(self._phi):
             grown = np.empty((max(2 * len(self._phi), first + len(phi)), phi.shape[1]), phi.dtype)
@@ -136,7 +138,8 @@ def greedy_ends(
             searches_at.setdefault(ends[number][lane], []).append((number, lane))
         searching = []
         for searches, (steps, rows) in zip(searches_at.values(), explorer.expand(searches_at), strict=True):
-            best = np.argmax(explorer.phi(rows) @ weights[[lane for _, lane in searches]].T, axis=0)
+            with np.errstate(invalid="ignore"):  # BLAS also flags lanes that it discards; the features are finite
+                best = np.argmax(explorer.phi(rows) @ weights[[lane for _, lane in searches]].T, axis=0)
             for (number, lane), i in zip(searches, best.tolist(), strict=True):
                 if i:
                     ends[number][lane] = steps[i - 1].equation
