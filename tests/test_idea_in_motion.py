@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import ital
+from tests.browsers import chromium
 from tests.worlds import numbers_pool
-
-playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright for Python is not installed")
 
 DOCS = Path(__file__).parents[1] / "docs"
 STEPS, SIZE, LR, BETA = 10, 6, 0.05, 20.0
@@ -30,13 +29,8 @@ WALK = """({ numbers, start, batches }) => {
 
 @pytest.fixture(scope="module")
 def browser():
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("there is no chromium on this machine (Debian: apt install chromium)")
-    with playwright_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+    with chromium() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="module")

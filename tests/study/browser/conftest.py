@@ -3,7 +3,6 @@ import csv
 import dataclasses
 import io
 import os
-import shutil
 import socket
 import threading
 import time
@@ -19,6 +18,7 @@ import uvicorn  # noqa: E402
 
 from ital import study  # noqa: E402
 from ital.study.server import ServerSettings, create_app, create_play_app  # noqa: E402
+from tests.browsers import chromium  # noqa: E402
 from tests.study.server.people import cheap_hash  # noqa: E402
 
 playwright_api.expect.set_options(timeout=20_000)  # the machine may be busy
@@ -86,13 +86,8 @@ def play_server():
 
 @pytest.fixture(scope="module")
 def browser():
-    path = shutil.which("chromium") or shutil.which("chromium-browser")
-    if path is None:
-        pytest.skip("there is no chromium on this machine (Debian: apt install chromium)")
-    with playwright_api.sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield chromium
-        chromium.close()
+    with chromium() as opened:
+        yield opened
 
 
 # Pauses for the reader are cut to a tenth to keep the tests quick; what is sent and shown stays the same.
