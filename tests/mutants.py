@@ -154,7 +154,7 @@ MUTANTS = (
     # factors, signs, the shift of the exponentials
     Mutant("losses.py", "0.5 * jnp.sum((alpha - y) ** 2", "jnp.sum((alpha - y) ** 2"),
     Mutant("losses.py", "return alpha - y", "return y - alpha"),
-    Mutant("losses.py", "largest + jnp.log(total)", "jnp.log(total)"),
+    Mutant("losses.py", "largest + jnp.log(total) - jnp.take_along_axis(", "jnp.log(total) - jnp.take_along_axis("),
     Mutant("losses.py", "jnp.exp(alpha - largest[:, None])", "jnp.exp(alpha)"),
     # the length of the step k of n is L(1 − k/n), reach is the largest 2l/‖g‖, five tries, worse in both counts
     Mutant("steps.py", "lesson.step / lesson.steps", "(lesson.step + 1) / lesson.steps"),
@@ -197,19 +197,19 @@ MUTANTS = (
     Mutant("teachers/_rational.py", "view.steps / 2", "view.steps"),
     Mutant("teachers/_rational.py", "view.step >= change", "view.step > change"),
     Mutant("teachers/_rational.py", "noise.lapse < settings.lapse", "noise.lapse > settings.lapse"),
-    Mutant("teachers/_rational.py", "_choose(noise, view, learner.volumes", "_choose(noise, view, view.volumes"),
+    Mutant("teachers/_rational.py", "learner.volumes, settings))", "view.volumes, settings))"),
     Mutant("teachers/_rational.py", "jnp.where(weight == 0, 0.0, weight * volumes)", "weight * volumes"),
     Mutant("teachers/_rational.py", "settings.noise_after, settings.noise", "settings.noise, settings.noise_after"),
     Mutant("teachers/_rational.py", "numbers.noise == numbers.noise_after == numbers.lapse == 0", "True"),
     # streams of random numbers, the target, the number of a step, the last interval, what learners are told
-    Mutant("teaching/_program.py", "START, STEPS, AUTO = 0, 1, 2", "START, STEPS, AUTO = 0, 1, 1"),
+    Mutant("teaching/_program.py", "AUTO, TEACHER = 0, 1, 2, 3", "AUTO, TEACHER = 0, 1, 1, 3"),
     Mutant("teaching/_step.py", "jax.random.randint(bystander, ", "jax.random.randint(teacher, ", GOLDEN[:1]),
-    Mutant("teaching/_step.py", "add_scaled(params, -1.0, world", "add_scaled(params, 1.0, world", GOLDEN[1:]),
+    Mutant("teaching/_choose.py", "add_scaled(params, -1.0, target", "add_scaled(params, 1.0, target", GOLDEN[1:]),
     Mutant(
         "tasks/_base.py", "functools.reduce(jnp.logical_and, alike)", "functools.reduce(jnp.logical_or, alike)", TIES
     ),
-    Mutant("teaching/_step.py", "rules.volumes(*seen)[drawn.first]", "rules.volumes(*seen)", TIES),
-    Mutant("teaching/_step.py", "progress)[drawn.first]", "progress)", TIES),
+    Mutant("teaching/_choose.py", "scene.feedback, *side)[drawn.first]", "scene.feedback, *side)", TIES),
+    Mutant("teaching/_choose.py", "progress)[drawn.first]", "progress)", TIES),
     Mutant("teaching/_step.py", "after = lesson.toward(lane.params, update.params)", "after = update.params", LENGTH),
     Mutant("teaching/_step.py", "Lane(after, update.memory, ", "Lane(after, lane.memory, ", OWN),
     Mutant("teaching/_block.py", "Moment(step, numbers.last_step)", "Moment(step + 1, numbers.last_step)"),
@@ -221,7 +221,7 @@ MUTANTS = (
         "carry.step + numbers.every",
     ),
     Mutant("teaching/_run.py", "task.beta_decay if self.beta is None else 0.0", "task.beta_decay"),
-    Mutant("teaching/_lanes.py", '"exact" if isinstance', '"imitated" if isinstance'),
+    Mutant("teaching/_lanes.py", '"exact" if teacher.omniscient', '"imitated" if teacher.omniscient'),
     # the bias, norms, noise, ties, classes in the floor
     Mutant("tasks/_pool.py", "jnp.matmul(x, target.T", "jnp.matmul(x[:, :-1], target[:, :-1].T", LOOP),
     Mutant("tasks/_pool.py", "axis=-1) * examples.x.squared_norms", "axis=-1)"),

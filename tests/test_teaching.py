@@ -12,7 +12,7 @@ import ital
 from ital import learners, tasks, teachers, teaching
 from ital.mdp import grid
 from ital.models import Init
-from ital.teaching import _block, _program, _step
+from ital.teaching import _block, _program, _start, _step
 from tests.test_mdp import dense
 from tests.worlds import small_classes, small_numbers
 
@@ -228,8 +228,8 @@ def test_changing_numbers_never_recompiles():
     def compiled():
         return (
             _block.run_block._cache_size(),
-            _block.begin._cache_size(),
-            _block.auto_beta_per_seed._cache_size(),
+            _start.begin._cache_size(),
+            _start.auto_beta_per_seed._cache_size(),
         )
 
     before = compiled()

@@ -10,6 +10,7 @@ from ital._types import Array, Float, Integer, PerExample
 from ital.errors import InputError
 
 Outputs = Float[Array, "B K"]
+Classes = Integer[Array, " B"] | Float[Array, "B K"]  # indices, or distributions over the classes
 
 
 class Loss(NamedTuple):
@@ -38,14 +39,16 @@ def _squared_derivative(alpha: Outputs, y: Outputs) -> Outputs:
     return alpha - y
 
 
-def _cross_entropy_value(alpha: Outputs, y: Integer[Array, " B"]) -> PerExample:
+def _cross_entropy_value(alpha: Outputs, y: Classes) -> PerExample:
     largest, _, total = _exponentials(alpha)
+    if y.ndim == 2:
+        return largest + jnp.log(total) - jnp.sum(y * alpha, axis=-1)
     return largest + jnp.log(total) - jnp.take_along_axis(alpha, y[:, None], axis=-1)[:, 0]
 
 
-def _cross_entropy_derivative(alpha: Outputs, y: Integer[Array, " B"]) -> Outputs:
+def _cross_entropy_derivative(alpha: Outputs, y: Classes) -> Outputs:
     _, exponentials, total = _exponentials(alpha)
-    return exponentials / total[:, None] - (jnp.arange(alpha.shape[-1]) == y[:, None])
+    return exponentials / total[:, None] - (y if y.ndim == 2 else jnp.arange(alpha.shape[-1]) == y[:, None])
 
 
 def _exponentials(alpha: Outputs) -> tuple[PerExample, Outputs, PerExample]:
@@ -64,7 +67,7 @@ squared = Loss("squared", "Square loss", _squared_value, _squared_derivative, cl
 """½‖α − y‖²"""
 
 cross_entropy = Loss("cross_entropy", "Cross-entropy", _cross_entropy_value, _cross_entropy_derivative, classes=True)
-"""logsumexp(α) − α_y"""
+"""logsumexp(α) − α_y; for a label that is a distribution p over the classes, logsumexp(α) − ⟨p, α⟩"""
 
 
 def custom(

@@ -81,7 +81,10 @@ def within_reach(lesson: "Lesson", settings: Any, params: Params, proposed: Para
 
     def worse(candidate: Params) -> Array:
         losses = lesson.gradients(candidate).losses
-        fine = (jnp.mean(losses) <= jnp.mean(here.losses)) | (losses[lesson.chosen] <= here.losses[lesson.chosen])
+        shown, before = losses[lesson.chosen], here.losses[lesson.chosen]
+        if lesson.chosen.ndim:
+            shown, before = jnp.mean(shown), jnp.mean(before)
+        fine = (jnp.mean(losses) <= jnp.mean(here.losses)) | (shown <= before)
         return ~(fine & jnp.all(jnp.isfinite(losses)))
 
     # The verdict is carried along. If the loop condition computed it again, it could be rounded differently than in the

@@ -33,7 +33,7 @@ def test_cooperative_takes_the_first_largest_and_adversarial_the_first_smallest(
 
 @given(volumes=VOLUMES)
 def test_omniscient_looks_at_the_exact_volumes(volumes):
-    learner = LearnerView(jnp.asarray(volumes), None, None)
+    learner = LearnerView(jnp.asarray(volumes), None, None, None)
     teacher = teachers.omniscient()
     noise = teacher.prepare(jax.random.key(0), len(volumes))
     chosen = teacher.choose(noise, view([-v for v in volumes]), learner, teacher.settings)

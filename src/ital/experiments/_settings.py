@@ -13,8 +13,8 @@ from ital._checks import require_whole
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.tasks import Task
-from ital.teachers import AnyTeacher
-from ital.teaching import Run, situation
+from ital.teachers import Teacher
+from ital.teaching import Run, check_parts, situation
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,6 +73,7 @@ class Settings(Run):
         teacher.resolve(teacher.settings, task.beta)
         methods = [learners.make(name) for name in self.methods]
         self.check(task, methods)
+        check_parts(task, teacher, methods, self.choices)
         numbers = {field.name: getattr(self, field.name) for field in fields(Run)}
         run = Run(**{**numbers, "seeds": self.seed_list})
         plan = Plan(task, teacher, methods, run)
@@ -162,7 +163,7 @@ class Plan:
     """Settings with every part built and every open value filled in."""
 
     task: Task
-    teacher: AnyTeacher
+    teacher: Teacher
     learners: list[Learner]
     run: Run
 

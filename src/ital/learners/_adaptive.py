@@ -65,10 +65,10 @@ def scores(lesson: Lesson) -> Float[Array, "S B"]:
     return jnp.stack([teaching_volume.exact(lesson.lr, here.squared_norms, here.losses), here.inner(mean)])
 
 
-def place(scores: PerExample, chosen: Array) -> Float[Array, ""]:
-    """The rank of the chosen example by score, from −1 (lowest) to 1 (highest); ties share their middle rank."""
-    score = scores[chosen]
-    return (jnp.sum(scores < score) - jnp.sum(scores > score)) / max(scores.shape[0] - 1, 1)
+def place(scores: PerExample, chosen: Array) -> Array:
+    """The rank of each chosen example by score, from −1 (lowest) to 1 (highest); ties share their middle rank."""
+    score = scores[chosen][..., None]
+    return (jnp.sum(scores < score, axis=-1) - jnp.sum(scores > score, axis=-1)) / max(scores.shape[0] - 1, 1)
 
 
 def tilted(chosen_place: Scalar, count: int) -> Float[Array, " T"]:
@@ -114,6 +114,7 @@ def update(lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Me
     """
     count = lesson.order.shape[0]
     places = jax.vmap(lambda row: place(row, lesson.chosen))(scores(lesson))
+    places = places if lesson.chosen.ndim == 0 else jnp.mean(places, axis=-1)
     partial, indifferent = weigh(memory, places, count, settings)
     trust = trust_of(partial, settings.threshold)
 
@@ -124,7 +125,7 @@ def update(lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Me
     sharper = jnp.where(spread > 0, first / jnp.where(spread > 0, spread, 1.0), 1.0)
     beta = trust * jnp.minimum(settings.beta * sharper, settings.most_awareness / (2 * lesson.lr))
 
-    q = imagined_choice(beta, imagined.volumes, jnp.ones(count, bool))
+    q = imagined_choice(beta, imagined.volumes, jnp.ones(count, bool), lesson.chosen)
     proposed = awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients)
     after = within_reach(lesson, (), params, proposed)
     return Update(after, Memory(partial, indifferent, first, spread), {"trust": trust})

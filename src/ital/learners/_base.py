@@ -20,7 +20,7 @@ class Lesson(NamedTuple):
         examples: the learner's view of the mini-batch.
         here: losses and gradients of the learner's model on the mini-batch, at its present parameters.
         gradients: ``gradients(ν)`` returns the same at any other parameters.
-        chosen: index of the example that the teacher chose.
+        chosen: index of the example that the teacher chose; if it chooses several, their indices (k,) in order.
         order: a random order of the mini-batch (0 … B−1), the same for all methods of a seed.
         bystander: index of a random example.
         steps: number of steps of the run.
@@ -32,7 +32,7 @@ class Lesson(NamedTuple):
     examples: Any
     here: Gradients
     gradients: Callable[[Params], Gradients]
-    chosen: Int[Array, ""]
+    chosen: Int[Array, ""] | Int[Array, " k"]
     order: Int[Array, " B"]
     bystander: Int[Array, ""]
     steps: Any = None
@@ -79,6 +79,7 @@ class Situation(NamedTuple):
         auto_beta: ``auto_beta(volumes)`` finds a β per seed from the teaching volumes that the learner imagines,
             ``volumes(lesson, params)`` (B,); a second argument ``sign`` replaces the teacher's sign.
         most_awareness: the largest 2βη, if the learner chooses β.
+        choices: examples that the teacher shows in a step.
     """
 
     beta: float | str
@@ -87,6 +88,7 @@ class Situation(NamedTuple):
     volume: str
     auto_beta: AutoBetaFn
     most_awareness: float = LINEAR
+    choices: int = 1
 
 
 class Learner(NamedTuple):
@@ -99,6 +101,7 @@ class Learner(NamedTuple):
         settings: its numbers, a pytree.
         resolve: ``resolve(learner, situation)`` fills in what the experiment decides.
         version: changes whenever the same lessons would give other parameters.
+        needs: what a task must offer: see :class:`ital.tasks.Task`.
     """
 
     name: str
@@ -107,6 +110,7 @@ class Learner(NamedTuple):
     settings: Any = ()
     resolve: ResolveLearnerFn = lambda learner, situation: learner
     version: int = 1
+    needs: tuple[str, ...] = ("gradients",)
 
     def __repr__(self) -> str:
         return short("Learner", self.name, numbers=self.settings)

@@ -56,10 +56,16 @@ def literal_weights(lesson: Lesson, literal: Literal) -> PerExample:
     """
     index = jnp.arange(lesson.order.shape[0])
     return (
-        literal.chosen * (index == lesson.chosen)
+        literal.chosen * _shares(lesson.chosen, index.shape[0])
         + literal.bystander * (index == lesson.bystander)
         + literal.mean / index.shape[0]
     )
+
+
+def _shares(chosen: Array, size: int) -> Array:
+    """1 for the chosen example, 0 for others; with several choices, 1/k for each."""
+    index = jnp.arange(size)
+    return index == chosen if chosen.ndim == 0 else jnp.sum(index == chosen[:, None], axis=0) / len(chosen)
 
 
 def in_view(lesson: Lesson, view: Scalar | int | Int[Array, ""]) -> Bool[Array, " B"]:
@@ -72,24 +78,45 @@ def in_view(lesson: Lesson, view: Scalar | int | Int[Array, ""]) -> Bool[Array, 
     Returns:
         True for the examples in view (B,).
     """
+    if lesson.chosen.ndim:
+        return _several_in_view(lesson, view)
     is_chosen = jnp.arange(lesson.order.shape[0]) == lesson.chosen
     place_of_chosen = jnp.sum(jnp.where(is_chosen, lesson.order, 0))
     place = jnp.where(is_chosen, 0, lesson.order + (lesson.order < place_of_chosen))
     return place < view
 
 
-def imagined_choice(beta: Scalar, volumes: PerExample, seen: Bool[Array, " B"]) -> PerExample:
+def _several_in_view(lesson: Lesson, view: Scalar | int | Int[Array, ""]) -> Bool[Array, " B"]:
+    """The k chosen examples and M−k others."""
+    chosen = jnp.any(jnp.arange(lesson.order.shape[0]) == lesson.chosen[:, None], axis=0)
+    before = jnp.sum(~chosen & (lesson.order < lesson.order[:, None]), axis=1)
+    return chosen | (before + lesson.chosen.shape[0] < view)
+
+
+def imagined_choice(
+    beta: Scalar, volumes: PerExample, seen: Bool[Array, " B"], chosen: Array | None = None
+) -> PerExample:
     """q = softmax(β·TV̂(ν̂)) over D̂, eq. (q-imit): how likely the learner thinks each choice was.
+
+    An ordered choice of several is imagined as one choice after the other, each among the examples that are left
+    (Plackett–Luce); the result is then the sum of q over these choices.
 
     Args:
         beta: the rationality β.
         volumes: the imagined teaching volumes TV̂(ν̂) (B,).
         seen: which examples are in view (B,).
+        chosen: the choice, needed if it is one of several examples (k,).
 
     Returns:
         The probabilities q (B,), 0 outside the view.
     """
-    return jax.nn.softmax(beta * volumes, where=seen)
+    if chosen is None or chosen.ndim == 0:
+        return jax.nn.softmax(beta * volumes, where=seen)
+
+    def one_of_those_left(left: Array, choice: Array) -> tuple[Array, Array]:
+        return left & (jnp.arange(len(left)) != choice), jax.nn.softmax(beta * volumes, where=left)
+
+    return jnp.sum(jax.lax.scan(one_of_those_left, seen, chosen)[1], axis=0)
 
 
 def awareness_step(beta: Scalar, lr: Scalar, chosen: Array, q: PerExample, guess: Params, there: Gradients) -> Params:
@@ -98,7 +125,7 @@ def awareness_step(beta: Scalar, lr: Scalar, chosen: Array, q: PerExample, guess
     Args:
         beta: the rationality β.
         lr: the step size η.
-        chosen: the index c of the chosen example.
+        chosen: the index c of the chosen example, or several (k,).
         q: the imagined choice (B,).
         guess: the parameters ν̂ after the literal step.
         there: gradients at ν̂.
@@ -106,7 +133,8 @@ def awareness_step(beta: Scalar, lr: Scalar, chosen: Array, q: PerExample, guess
     Returns:
         The parameters ν′.
     """
-    surprise = (jnp.arange(q.shape[0]) == chosen) - q
+    is_chosen = jnp.arange(q.shape[0]) == (chosen if chosen.ndim == 0 else chosen[:, None])
+    surprise = (is_chosen if chosen.ndim == 0 else jnp.sum(is_chosen, axis=0)) - q
     return add_scaled(guess, -2 * beta * lr**2, there.weighted_sum(surprise))
 
 
@@ -155,7 +183,7 @@ def update(
     if schedule is not None:
         beta = schedule(lesson.step)
     imagined = imagine(lesson, params, settings.literal, volume)
-    q = imagined_choice(beta, imagined.volumes, in_view(lesson, settings.view))
+    q = imagined_choice(beta, imagined.volumes, in_view(lesson, settings.view), lesson.chosen)
     return Update(awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients))
 
 
@@ -197,6 +225,8 @@ def resolve(learner: Learner, situation: Situation, *, volume: str | None = None
             f"method {learner.name!r} sees {view} examples, but the batch size is {situation.batch_size}: "
             "choose a larger batch or leave the method out"
         )
+    if view < situation.choices:
+        raise InputError(f"method {learner.name!r} sees {view} examples, but the teacher shows {situation.choices}")
     return learner._replace(rule=rule(volume, schedule), settings=AwareNumbers(literal, beta, decay, view))
 
 

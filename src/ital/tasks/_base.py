@@ -13,7 +13,7 @@ from ital import rationality
 from ital._short import called, short
 from ital._types import Array, Params
 from ital.errors import InputError
-from ital.models import Init
+from ital.models import Init, Model
 from ital.tasks.protocols import (
     DrawFn,
     FeedbackFn,
@@ -22,6 +22,7 @@ from ital.tasks.protocols import (
     KeepFn,
     MeasureFn,
     ReferencesFn,
+    RelabelFn,
     ShowFn,
     StartFn,
     VolumesFn,
@@ -93,6 +94,8 @@ class Rules(NamedTuple):
             for iterative computations. Without it ``previous`` is None.
         keep: ``keep(feedback)`` is the ``previous`` of the next step.
         most_awareness: the largest 2βη for the automatic β: the length of the awareness step in naive steps.
+        relabel: ``relabel(examples, index, label)``, if given, replaces labels of the learner's mini-batch.
+        teacher_model: a learner's model in the teacher's own view, if there is one.
     """
 
     start: StartFn
@@ -106,6 +109,8 @@ class Rules(NamedTuple):
     first_previous: FirstPreviousFn | None = None
     keep: KeepFn = lambda feedback: None
     most_awareness: float = rationality.LINEAR
+    relabel: RelabelFn | None = None
+    teacher_model: Model | None = None
 
     def __repr__(self) -> str:
         return f"Rules({getattr(self.measure, '__module__', '')}.{called(self.measure)})"
@@ -198,6 +203,10 @@ class Task(NamedTuple):
         data_version: changes whenever the same seed would give another world.
         picture: how to draw parameters, if they can be drawn.
         exam: a slow measurement at a few steps, if there is one.
+        offers: what teachers and learners may need of it. "gradients": a learner steps along gradients; "simulation":
+            a teacher can simulate a learner in its own view; "questions": the learner answers on any row; "labels": a
+            teacher may replace them.
+        methods: names of its default learners; none means the eight of the paper.
 
     Args:
         task: a world per seed, its rules, and the paper's settings for it.
@@ -217,6 +226,8 @@ class Task(NamedTuple):
     data_version: str = "1"
     picture: Picture | None = None
     exam: Exam | None = None
+    offers: tuple[str, ...] = ("gradients",)
+    methods: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return short("Task", self.name, numbers=self.settings)

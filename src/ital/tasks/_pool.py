@@ -124,6 +124,7 @@ def from_pool(
         eval_every=eval_every,
         settings={**settings, "label_noise": label_noise},
         data_version=data_version,
+        offers=("gradients", "simulation", "questions", "labels"),
     )
 
 
@@ -185,7 +186,16 @@ def _rules(model: Model, loss: Loss, top5: bool = False) -> Rules:
         return {"distance": {"floor": jnp.sqrt(start.shape[0] * squared_norm(gap))}}
 
     most = rationality.LINEAR if is_linear else rationality.NETWORK
-    return Rules(start, draw, show, feedback, volumes, gradients, measure, references, most_awareness=most)
+    return Rules(
+        start, draw, show, feedback, volumes, gradients, measure, references, most_awareness=most,
+        relabel=functools.partial(_relabel, loss), teacher_model=models.linear(loss),
+    )  # fmt: skip
+
+
+def _relabel(loss: Loss, examples: Rows, index: Array, label: Array) -> Rows:
+    """The mini-batch with other labels; where labels are classes, all become distributions over the classes."""
+    labels = jax.nn.one_hot(examples.labels, label.shape[-1], dtype=label.dtype) if loss.classes else examples.labels
+    return examples._replace(labels=labels.at[index].set(label))
 
 
 def is_argmax(alpha: Array, y: Array) -> Array:

@@ -166,3 +166,18 @@ class KeepFn(Protocol):
             feedback: the feedback of this step.
 
         """
+
+
+@runtime_checkable
+class RelabelFn(Protocol):
+    """Replaces labels of a mini-batch."""
+
+    def __call__(self, examples: Any, index: Array, label: Array, /) -> Any:
+        """Return the learner's mini-batch with other labels.
+
+        Args:
+            examples: the mini-batch as the learner sees it.
+            index: the index of an example, or several (k,).
+            label: the label of the example, or one per index.
+
+        """

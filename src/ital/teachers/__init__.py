@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from ital import _plugins, _registry
 from ital.teachers._adversarial import adversarial
-from ital.teachers._base import AnyTeacher, LearnerView, OmniscientTeacher, Teacher, TeacherView
+from ital.teachers._base import Answers, Choice, LearnerView, Query, Teacher, TeacherView, first_largest, largest
 from ital.teachers._boltzmann import boltzmann
 from ital.teachers._cooperative import cooperative
 from ital.teachers._mixture import mixture
@@ -12,7 +12,7 @@ from ital.teachers._omniscient import omniscient
 from ital.teachers._random import random
 from ital.teachers._switching import switching
 
-REGISTRY: dict[str, Callable[..., AnyTeacher]] = {
+REGISTRY: dict[str, Callable[..., Teacher]] = {
     "cooperative": cooperative,
     "omniscient": omniscient,
     "adversarial": adversarial,
@@ -24,7 +24,7 @@ REGISTRY: dict[str, Callable[..., AnyTeacher]] = {
 REGISTRY |= _plugins.parts("ital.teachers", REGISTRY)
 
 
-def make(name: str) -> AnyTeacher:
+def make(name: str) -> Teacher:
     """The teacher of that name, e.g. ``cooperative`` or ``boltzmann:500``.
 
     Args:
@@ -44,14 +44,17 @@ def make(name: str) -> AnyTeacher:
 
 __all__ = [
     "REGISTRY",
-    "AnyTeacher",
+    "Answers",
+    "Choice",
     "LearnerView",
-    "OmniscientTeacher",
+    "Query",
     "Teacher",
     "TeacherView",
     "adversarial",
     "boltzmann",
     "cooperative",
+    "first_largest",
+    "largest",
     "make",
     "mixture",
     "omniscient",

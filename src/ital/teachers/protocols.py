@@ -2,39 +2,71 @@
 
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ital._types import Array, Int, PRNGKeyArray
+from ital._types import PRNGKeyArray
 
 if TYPE_CHECKING:
-    from ital.teachers._base import LearnerView, TeacherView
+    from ital.teachers._base import Query, TeacherView
 
 
 @runtime_checkable
 class ChooseFn(Protocol):
-    """Chooses an example of the mini-batch."""
+    """Chooses what to show."""
 
-    def __call__(self, noise: Any, view: "TeacherView", settings: Any, /) -> Int[Array, ""]:
-        """Return the index of the example to show, from 0 to B − 1.
+    def __call__(self, noise: Any, view: "TeacherView", /, *more: Any) -> Any:
+        """Return the index of the example to show, from 0 to B − 1, or a :class:`ital.teachers.Choice`.
+
+        A teacher with memory returns ``(choice, memory, signals)``.
 
         Args:
             noise: what ``prepare`` drew for this step; by default the random key of the step.
             view: everything that the teacher sees.
+            *more: for an omniscient teacher the :class:`ital.teachers.LearnerView`; then the teacher's numbers, traced;
+                then, for a teacher with memory, the memory.
+
+        """
+
+
+@runtime_checkable
+class FirstMemoryFn(Protocol):
+    """Makes a teacher's memory before the first step."""
+
+    def __call__(self, key: PRNGKeyArray, side: Any, settings: Any, /) -> Any:
+        """Return the memory: a pytree of arrays.
+
+        Args:
+            key: a random key of the seed.
+            side: the teacher's side of the world: all its examples, and its target.
             settings: the teacher's numbers, traced.
 
         """
 
 
 @runtime_checkable
-class ChooseKnowingFn(Protocol):
-    """Chooses an example of the mini-batch, knowing the learner."""
+class AskFn(Protocol):
+    """Asks the learner a question."""
 
-    def __call__(self, noise: Any, view: "TeacherView", learner: "LearnerView", settings: Any, /) -> Int[Array, ""]:
-        """Return the index of the example to show, from 0 to B − 1.
+    def __call__(self, noise: Any, side: Any, view: "TeacherView", settings: Any, memory: Any, /) -> "Query":
+        """Return the question of this step.
 
         Args:
-            noise: what ``prepare`` drew for this step; by default the random key of the step.
-            view: what every teacher sees.
-            learner: the learner's parameters, its optimum, and exact teaching volumes.
+            noise: what ``prepare`` drew for this step.
+            side: the teacher's side of the world.
+            view: what the teacher sees before the answers.
             settings: the teacher's numbers, traced.
+            memory: the teacher's memory, ``()`` for none.
+
+        """
+
+
+@runtime_checkable
+class SeveralFn(Protocol):
+    """Makes the function that chooses several examples."""
+
+    def __call__(self, count: int, /) -> ChooseFn:
+        """Return a function that chooses ``count`` examples in order; the same object for the same number.
+
+        Args:
+            count: number k of examples.
 
         """
 

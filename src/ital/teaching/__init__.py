@@ -5,11 +5,12 @@ run them to the end, :func:`session` one choice at a time. ``_step`` is Algorith
 lanes at once.
 """
 
-from ital.teaching._block import BLOCK, at_start
+from ital.teaching._block import BLOCK
 from ital.teaching._footprint import bytes_per_seed, check_footprint
 from ital.teaching._kept import described, task_from, task_of, write_summary, write_table
 from ital.teaching._lanes import open_sessions, situation, version_of
 from ital.teaching._live import Live, load_session, session
+from ital.teaching._parts import check_parts, check_world, parts
 from ital.teaching._program import (
     Carry,
     Drawn,
@@ -20,8 +21,9 @@ from ital.teaching._program import (
     Program,
     key_of,
 )
-from ital.teaching._run import Run, check_world, parts
+from ital.teaching._run import Run
 from ital.teaching._session import Block, Session
+from ital.teaching._start import at_start
 from ital.teaching._step import draw, first_lesson, teaching_step
 from ital.teaching._teach import Result, load, teach
 from ital.teaching._watch import Watched, seen, watch
@@ -44,6 +46,7 @@ __all__ = [
     "at_start",
     "bytes_per_seed",
     "check_footprint",
+    "check_parts",
     "check_world",
     "described",
     "draw",

@@ -7,26 +7,20 @@ number of steps and the interval between measurements are traced: changing them 
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec
 
-from ital import rationality
 from ital._devices import EVERYWHERE, SEEDS
 from ital._platform import traced_for
-from ital._types import Array, Params, PRNGKeyArray
+from ital._types import Array, Params
 from ital.errors import InputError
-from ital.learners import Lesson
-from ital.models import Init
 from ital.results import FINITE, RESERVED
-from ital.tasks import World, copies
+from ital.tasks import World
 from ital.teaching._program import (
-    AUTO,
     OUTSIDE,
-    START,
     STEPS,
     Carry,
     Drawn,
@@ -38,7 +32,7 @@ from ital.teaching._program import (
     Program,
     key_of,
 )
-from ital.teaching._step import draw, first_lesson, first_previous, teaching_step
+from ital.teaching._step import draw, teaching_step
 
 BLOCK = 64  # most measurements in one call of the compiled block; results do not depend on it
 CHUNK = 10  # steps whose random numbers are drawn at once; results do not depend on it
@@ -48,7 +42,9 @@ def _draw_all(program: Program, numbers: Numbers, step: Array) -> Drawn:
     """Draw the random numbers of one step for every seed."""
 
     def of_seed(world: World, seed: Array) -> Drawn:
-        return draw(program, world, jax.random.fold_in(jax.random.fold_in(key_of(seed), STEPS), step))
+        at = functools.partial(jax.random.fold_in, jax.random.fold_in(key_of(seed), STEPS))
+        later = jax.vmap(at)(step + jnp.arange(1, program.teacher.ahead)) if program.teacher.ahead > 1 else None
+        return draw(program, world, at(step), later)
 
     return jax.vmap(of_seed, in_axes=(numbers.world_axes(program), 0))(numbers.worlds, numbers.seeds)
 
@@ -104,9 +100,9 @@ def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, 
     _check_metrics(metrics, carry.lanes.params)
     taken_names = set(sums) & {*metrics, *RESERVED}
     if taken_names:
-        raise InputError(
-            f"a learner's signal cannot be called {sorted(taken_names)[0]!r}: that name is taken, choose another"
-        )
+        raise InputError(f"a signal cannot be called {sorted(taken_names)[0]!r}: that name is taken, choose another")
+    if program.teacher.ask is not None:
+        metrics["answers"] = carry.lanes.asked.astype(jnp.result_type(float))
     metrics[OUTSIDE] = outside
     metrics[FINITE] = jax.vmap(jax.vmap(_all_finite))(params)
     signals = jax.tree.map(lambda s: s / jnp.maximum(end - first, 1), sums)
@@ -163,72 +159,3 @@ def _block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -
     shapes = jax.eval_shape(interval, carry)[1]
     rows = jax.tree.map(lambda s: jnp.zeros((BLOCK, *s.shape), s.dtype), shapes)
     return jax.lax.fori_loop(0, intervals, run_and_store, (carry, rows))
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def start(program: Program, kind: str, scale: Array, numbers: Numbers) -> Params:
-    """ν⁰ of every seed."""
-
-    def seed(world: World, seed: Array) -> Params:
-        return program.rules.start(jax.random.fold_in(key_of(seed), START), Init(kind, scale), world)
-
-    with traced_for(program.platform):
-        return jax.vmap(seed, in_axes=(numbers.world_axes(program), 0))(numbers.worlds, numbers.seeds)
-
-
-@functools.partial(jax.jit, static_argnums=0)
-def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any]:
-    """All lanes before the first step (one ν⁰ per seed, one memory per lane), and the references."""
-
-    def seed(world: World, start: Params, settings: Any) -> tuple[Lane, Any]:
-        previous = first_previous(program.rules, start, world)
-
-        def lane(settings: Any) -> Lane:
-            # Steps return strong types: a memory that started with weak types would make the block compile twice.
-            memory = program.rule.init(start, settings)
-            return Lane(start, jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), memory), previous)
-
-        lanes = jax.vmap(lane, axis_size=numbers.lanes.lr.shape[1])(settings)
-        return lanes, program.rules.references(start, world.truth)
-
-    axes = numbers.world_axes(program), 0, 0
-    with traced_for(program.platform):
-        return jax.vmap(seed, in_axes=axes)(numbers.worlds, starts, numbers.lanes.learner)
-
-
-def at_start(
-    program: Program, imagine: Callable[[Lesson, Params], Array], numbers: Numbers, starts: Params
-) -> tuple[Array, Array]:
-    """The volumes that a learner imagines at ν⁰ on 64 mini-batches per seed, after the teacher's real choices.
-
-    Args:
-        program: the code.
-        imagine: ``imagine(lesson, params)`` returns the volumes (B,).
-        numbers: numbers of one lane per seed.
-        starts: ν⁰ of every seed.
-
-    Returns:
-        The volumes (seed, n, B), and which examples of a mini-batch are copies of one another (seed, n, B, B).
-    """
-
-    def of_seed(world: World, seed: Array, start: Params, lane: LaneNumbers) -> tuple[Array, Array]:
-        def of_batch(key: PRNGKeyArray) -> tuple[Array, Array]:
-            drawn = draw(program, world, key)
-            volumes = imagine(first_lesson(program, world, drawn, numbers.last_step, start, lane), start)
-            return volumes, copies(drawn.batch, program.batch_size)
-
-        return jax.vmap(of_batch)(jax.random.split(jax.random.fold_in(key_of(seed), AUTO), rationality.BATCHES))
-
-    axes = numbers.world_axes(program), 0, 0, 0
-    with traced_for(program.platform):
-        return jax.vmap(of_seed, in_axes=axes)(numbers.worlds, numbers.seeds, starts, numbers.lanes)
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1, 2))
-def auto_beta_per_seed(
-    program: Program, imagine: Callable[[Lesson, Params], Array], kind: str, scale: Array, sign: Array, numbers: Numbers
-) -> Array:
-    """The value of ``beta="auto"`` for every seed, from the volumes that the learner imagines at ν⁰."""
-    volumes, same = at_start(program, imagine, numbers, start(program, kind, scale, numbers))
-    auto_beta = functools.partial(rationality.auto_beta, most=program.rules.most_awareness)
-    return jax.vmap(auto_beta, in_axes=(0, None, 0, 0))(numbers.lanes.lr, sign, volumes, same)

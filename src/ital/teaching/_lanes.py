@@ -13,14 +13,15 @@ from ital._types import Array, Params
 from ital.learners import Learner, Lesson, Rule, Situation
 from ital.steps import Form
 from ital.tasks import Task, stack_worlds
-from ital.teachers import AnyTeacher, OmniscientTeacher
-from ital.teaching import _block, _program
+from ital.teachers import Teacher
+from ital.teaching import _program, _start
+from ital.teaching._parts import check_world
 from ital.teaching._program import LaneNumbers, Numbers, Program, spread, whole
-from ital.teaching._run import Run, check_world
+from ital.teaching._run import Run
 from ital.teaching._session import Session
 
 
-def open_sessions(task: Task, teacher: AnyTeacher, learners: Sequence[Learner], run: Run) -> list[Session]:
+def open_sessions(task: Task, teacher: Teacher, learners: Sequence[Learner], run: Run) -> list[Session]:
     """Draw the worlds, fill in open settings of teacher and learners, and open one session per rule.
 
     Args:
@@ -41,17 +42,16 @@ def open_sessions(task: Task, teacher: AnyTeacher, learners: Sequence[Learner], 
     worlds, axes = stack_worlds([task.world(seed) for seed in seeds])
     check_world(task, teacher, worlds, diagnostics=run.diagnostics)
     teacher_numbers = teacher.resolve(teacher.settings, task.beta)
-    forms = run.forms(len(learners))
+    forms, code = run.forms(len(learners)), teacher.code(run.choices)
 
     def program(rule: Rule) -> Program:
         return Program(
             task.rules,
-            teacher.choose,
-            teacher.prepare,
-            isinstance(teacher, OmniscientTeacher),
+            code,
             rule,
             forms[0].take,
             run.batch_size,
+            run.choices,
             run.diagnostics,
             task.picture is not None,
             axes,
@@ -70,7 +70,7 @@ def open_sessions(task: Task, teacher: AnyTeacher, learners: Sequence[Learner], 
         first_form = jax.tree.map(lambda number: number[:, 0], _side_by_side(forms[:1], len(seeds)))
         per_seed = numbers(run.lr, first_form, (), (len(seeds),)).placed(layout.copied, layout.spread, axes)
         shared = program(learners[0].rule), imagine, init.kind, spread(init.scale, ()), spread(sign, ())
-        return layout.cut(np.asarray(_block.auto_beta_per_seed(*shared, per_seed)))
+        return layout.cut(np.asarray(_start.auto_beta_per_seed(*shared, per_seed)))
 
     make_session = functools.partial(
         Session,
@@ -101,7 +101,7 @@ def _stride(eval_every: int) -> int:
     return max(divisors, default=eval_every)
 
 
-def version_of(teacher: AnyTeacher, learner: Learner) -> str:
+def version_of(teacher: Teacher, learner: Learner) -> str:
     """The version of the code that computes a lane: of the loop, its teacher and its learner.
 
     Args:
@@ -114,7 +114,7 @@ def version_of(teacher: AnyTeacher, learner: Learner) -> str:
     return f"{_program.VERSION}.{teacher.version}.{learner.version}"
 
 
-def situation(task: Task, teacher: AnyTeacher, run: Run, auto_beta: Callable[..., Any]) -> Situation:
+def situation(task: Task, teacher: Teacher, run: Run, auto_beta: Callable[..., Any]) -> Situation:
     """What learners know before they start; the task's β has the sign that fits the teacher.
 
     Args:
@@ -131,7 +131,8 @@ def situation(task: Task, teacher: AnyTeacher, run: Run, auto_beta: Callable[...
         beta=own_beta if run.beta is None else run.beta,
         beta_decay=run.beta_decay_on(task),
         batch_size=run.batch_size,
-        volume="exact" if isinstance(teacher, OmniscientTeacher) else "imitated",
+        choices=run.choices,
+        volume="exact" if teacher.omniscient else "imitated",
         auto_beta=auto_beta,
         most_awareness=task.rules.most_awareness,
     )

@@ -22,12 +22,13 @@ from ital.learners import Learner
 from ital.results import FINITE, PATH, SIGNAL, Recording
 from ital.tasks import Task, World
 from ital.teachers import Teacher, TeacherView
+from ital.teaching._choose import view_of
 from ital.teaching._lanes import open_sessions, version_of
 from ital.teaching._live_files import plain, read_session, write_session
+from ital.teaching._parts import check_parts, parts
 from ital.teaching._program import STEPS, Carry, Lane, LaneNumbers, Moment, Numbers, Program, key_of, spread
-from ital.teaching._run import Run, make_run, parts, takes_run
-from ital.teaching._session import Block
-from ital.teaching._step import draw, meet, view_of
+from ital.teaching._run import Run, make_run, takes_run
+from ital.teaching._step import draw, meet
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -55,6 +56,7 @@ class Live:
     def __init__(self, task: Task, learner: Learner, run: Run) -> None:
         keep_programs()
         run.check(task, [learner])
+        check_parts(task, LIVE, [learner], run.choices)
         self.task, self.learner, self.run = task, learner, run
         self.choices: list[int] = []
         self._view: TeacherView | None = None
@@ -103,7 +105,8 @@ class Live:
     @property
     def metrics(self) -> dict[str, float]:
         """The metrics after the latest choice, or at the start."""
-        return _metrics(self._recording.blocks[0][-1])
+        rows = self._recording.blocks[0][-1].rows.items()
+        return {name.removeprefix(SIGNAL): float(row[-1, 0, 0]) for name, row in rows if name not in (FINITE, PATH)}
 
     @property
     def curves(self) -> "xr.Dataset":
@@ -229,11 +232,6 @@ def load_session(file: Path | str, task: Task | None = None, learner: Learner | 
     return live
 
 
-def _metrics(block: Block) -> dict[str, float]:
-    rows = {name.removeprefix(SIGNAL): row for name, row in block.rows.items() if name not in (FINITE, PATH)}
-    return {name: float(row[-1, 0, 0]) for name, row in rows.items()}
-
-
 @functools.partial(jax.jit, static_argnums=0)
 def _look(program: Program, numbers: Numbers, carry: Carry) -> TeacherView:
     """What the teacher sees of the next step, in a session with one lane and one seed."""
@@ -242,7 +240,8 @@ def _look(program: Program, numbers: Numbers, carry: Carry) -> TeacherView:
         drawn = draw(program, world, jax.random.fold_in(jax.random.fold_in(key_of(seed), STEPS), carry.step))
         per_lane, lane = jax.tree.map(lambda leaf: leaf[0], (per_lane, lanes))
         scene = meet(program, world, drawn, lane.params, lane.previous)
-        return view_of(program, world, drawn, scene, Moment(carry.step, numbers.last_step), per_lane.lr)
+        seen = view_of(program, world, drawn, scene, Moment(carry.step, numbers.last_step), per_lane.lr)
+        return seen._replace(model=None)  # code, not data
 
     axes = (numbers.world_axes(program), 0, 0, 0)
     with traced_for(program.platform):

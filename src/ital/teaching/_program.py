@@ -12,11 +12,12 @@ from ital import _random
 from ital._types import Array, Params, PRNGKeyArray
 from ital.learners import Rule
 from ital.tasks import Rules, World
+from ital.teachers import Teacher
 
 VERSION = 2  # of the loop: raised whenever the same seed would give other examples or other steps
 
 # Streams of random numbers of a seed, kept apart by fold_in.
-START, STEPS, AUTO = 0, 1, 2
+START, STEPS, AUTO, TEACHER = 0, 1, 2, 3
 
 OUTSIDE = "_outside"  # a signal of every step: whether the teacher's index is outside the mini-batch
 
@@ -26,12 +27,11 @@ class Program(NamedTuple):
 
     Attributes:
         rules: functions of the task.
-        teacher: chooses an example.
-        prepare: draws the teacher's random numbers.
-        omniscient: whether the teacher sees the learner's parameters.
+        teacher: the teacher without its numbers.
         rule: code of the learners.
         take: how much of a proposed update is applied.
         batch_size: examples in a mini-batch.
+        choices: examples that the teacher shows in a step.
         diagnostics: whether to check Theorem 1 on every step.
         watched: whether every row holds the parameters of the first seed.
         axes: axis of the seeds in each array of the world: 0, or None if it is shared.
@@ -40,12 +40,11 @@ class Program(NamedTuple):
     """
 
     rules: Rules
-    teacher: Callable[..., Array]
-    prepare: Callable[[PRNGKeyArray, int], Any]  # draws the teacher's random numbers
-    omniscient: bool
+    teacher: Teacher
     rule: Rule
     take: Callable[..., Params]  # how much of a proposed update is applied
     batch_size: int
+    choices: int
     diagnostics: bool
     watched: bool  # whether every row holds the parameters of the first seed
     axes: tuple[int | None, ...]  # axis of the seeds in each array of the world: 0, or None if it is shared
@@ -159,6 +158,7 @@ class Drawn(NamedTuple):
         order: a random order of the mini-batch.
         bystander: index of a random example.
         noise: the teacher's.
+        ahead: the mini-batches of the next steps, for a teacher that sees them; None for others.
     """
 
     batch: Any
@@ -166,6 +166,7 @@ class Drawn(NamedTuple):
     order: Array
     bystander: Array
     noise: Any
+    ahead: Any = None
 
 
 class Scene(NamedTuple):
@@ -183,11 +184,15 @@ class Lane(NamedTuple):
         params: its parameters.
         memory: its memory.
         previous: the initial value of its next feedback, if the task needs one.
+        teacher: the teacher's memory, if it has one.
+        asked: number of answers given so far, if the teacher asks questions.
     """
 
     params: Params
     memory: Any
     previous: Any
+    teacher: Any = ()
+    asked: Any = ()
 
 
 class Measurement(NamedTuple):
@@ -203,6 +208,16 @@ class Measurement(NamedTuple):
 def named(function: Callable[..., Any]) -> str:
     """The name of a function as an error message shows it: as written in its file."""
     return getattr(inspect.unwrap(getattr(function, "func", function)), "__qualname__", repr(function))
+
+
+def shapes_of(tree: Any, types: bool = False) -> str:
+    """Structure and shapes of a pytree (and the types of its numbers) in one line."""
+
+    def described(leaf: Any) -> str:
+        numeric = isinstance(leaf, int | float | np.number | np.ndarray | jax.Array)
+        return f"{jnp.result_type(leaf) if types else ''}{list(jnp.shape(leaf))}" if numeric else type(leaf).__name__
+
+    return " ".join(str(jax.tree.map(described, tree)).replace("'", "").split())
 
 
 def whole(number: int) -> np.ndarray:

@@ -9,17 +9,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from ital import _registry, tasks, teachers
+from ital import _registry
 from ital._checks import is_finite, is_whole, require_whole, shown
 from ital._memory import check_memory
 from ital.errors import InputError
 from ital.learners import Learner
-from ital.learners import make as make_learner
 from ital.models import Init
 from ital.steps import Form
 from ital.steps import make as make_form
-from ital.tasks import Task, World
-from ital.teachers import AnyTeacher, OmniscientTeacher
+from ital.tasks import Task
 
 SEED_BYTES = 64  # bytes per seed, before its world is drawn
 FEWER = "take fewer seeds, fewer methods or a larger eval_every"
@@ -39,6 +37,7 @@ class Run:
         beta_decay: the share that β loses per step; None for the task's if β is the task's, else 0.
         lr: the step size η; in a session also one per learner, unless a learner uses "auto".
         batch_size: examples B in a mini-batch.
+        choices: number k of examples that the teacher shows in each step, in order.
         init: the start of the learners, e.g. "uniform" or "normal:0.1".
         eval_every: steps between measurements.
         form: how much of a proposed update is applied: "rate" (all of it, as in the paper), "length:L" or
@@ -56,6 +55,7 @@ class Run:
     beta_decay: float | None = None
     lr: float | Sequence[float] = 1e-3
     batch_size: int = 20
+    choices: int = 1
     init: str | Init | None = None
     eval_every: int | None = None
     form: str | Form | Sequence[Form] = "rate"
@@ -131,11 +131,16 @@ class Run:
             InputError: if a number is out of range, or a seed or method is given twice.
         """
         names = [learner.name for learner in learners]
-        counts = {"steps": self.steps, "batch_size": self.batch_size, "eval_every": self.interval_on(task)}
+        counts = {name: getattr(self, name) for name in ("steps", "batch_size", "choices")}
+        counts |= {"eval_every": self.interval_on(task)}
         require_whole(**counts)
         for name, value in counts.items():
             if not 1 <= value < 2**31:
                 raise InputError(f"{name} must be at least 1 and below 2**31, not {value}")
+        if self.choices > self.batch_size:
+            raise InputError(f"choices must be at most batch_size ({self.batch_size}), not {self.choices}")
+        if self.choices > 1 and self.diagnostics:
+            raise InputError("diagnostics check Theorem 1, which is about a single choice: leave out choices")
         count = int(self.seeds) if is_whole(self.seeds) else 1  # type: ignore[arg-type]
         rows = self.steps // self.interval_on(task) + 2
         curves = f"curves of {count} seeds, {len(names)} methods and {rows} measurements"
@@ -197,53 +202,3 @@ def make_run(settings: dict[str, Any], **fixed: Any) -> Run:
         if name not in names:
             raise TypeError(_registry.nearest("setting", name, names))
     return Run(**settings, **fixed)
-
-
-def parts(
-    task: Task | str, teacher: AnyTeacher | str, learner: Learner | str | Sequence[Learner | str]
-) -> tuple[Task, AnyTeacher, list[Learner]]:
-    """The parts of an experiment; those given by name are made.
-
-    Args:
-        task: a task or its name.
-        teacher: a teacher or its name.
-        learner: a learner or its name, or several.
-
-    Returns:
-        The task, the teacher, and the list of learners.
-
-    Raises:
-        InputError: if a name is unknown, or a part has the wrong type.
-    """
-    task = tasks.make(task) if isinstance(task, str) else task
-    teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
-    listed: Sequence[Any] = learner if isinstance(learner, list | tuple) and type(learner) is not Learner else [learner]
-    learners = [make_learner(part) if isinstance(part, str) else part for part in listed]
-    expected: list[tuple[str, Any, type | tuple[type, ...], str]] = [
-        ("task", task, Task, "ital.tasks.regression()"),
-        ("teacher", teacher, (teachers.Teacher, OmniscientTeacher), "ital.teachers.cooperative()"),
-        *(("learner", part, Learner, "ital.learners.teacher_aware()") for part in learners),
-    ]
-    for role, part, kind, example in expected:
-        if not isinstance(part, kind):
-            hint = "; it is a function: call it" if callable(part) else ""
-            raise InputError(f"expected a {role} such as {example}, or its name, not {part!r}{hint}")
-    return task, teacher, learners
-
-
-def check_world(task: Task, teacher: AnyTeacher, world: World, *, diagnostics: bool = False) -> None:
-    """Raise InputError if a world lacks what the teacher or the diagnostics need.
-
-    Args:
-        task: the task.
-        teacher: the teacher.
-        world: a world of the task.
-        diagnostics: whether to check Theorem 1 on every step.
-
-    Raises:
-        InputError: if the learner's target is needed and unknown.
-    """
-    omniscient = isinstance(teacher, OmniscientTeacher)
-    if world.truth.target is None and (omniscient or diagnostics):
-        needy = "the omniscient teacher" if omniscient else "diagnostics"
-        raise InputError(f"{needy} needs the learner's target, which task {task.name!r} does not have")

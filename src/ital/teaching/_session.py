@@ -15,7 +15,7 @@ from ital.learners import Learner
 from ital.models import Init
 from ital.results import FINITE, PATH, SIGNAL
 from ital.tasks import Exam
-from ital.teaching import _block
+from ital.teaching import _block, _start
 from ital.teaching._program import OUTSIDE, Carry, Measurement, Numbers, Program, spread, whole
 
 SECONDS_PER_BLOCK = 0.5
@@ -69,8 +69,8 @@ class Session:
         self.numbers = numbers.placed(layout.copied, layout.spread, program.axes)
         self.steps, self.eval_every, self.exam = steps, eval_every, exam
         self.stride = int(numbers.every)
-        self.starts = _block.start(program, init.kind, spread(init.scale, ()), self.numbers)
-        lanes, references = _block.begin(program, self.numbers, self.starts)
+        self.starts = _start.start(program, init.kind, spread(init.scale, ()), self.numbers)
+        lanes, references = _start.begin(program, self.numbers, self.starts)
         self.references = jax.tree.map(self._on_host, references)
         self.carry = Carry(layout.copied(whole(0)), lanes)
         self.begun = False  # whether the measurement at the start has been reported

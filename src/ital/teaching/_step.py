@@ -8,24 +8,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ital import theory, volume
+from ital import theory
 from ital._checks import shown
 from ital._types import Array, Params, PRNGKeyArray
 from ital.errors import InputError
 from ital.gradients import Gradients, add_scaled, squared_norm
 from ital.learners import Lesson, Update
 from ital.tasks import Rules, World, copies
-from ital.teachers import LearnerView, TeacherView
-from ital.teaching._program import OUTSIDE, Drawn, Lane, LaneNumbers, Moment, Program, Scene, named
+from ital.teachers import Choice
+from ital.teaching._choose import Chosen, choose
+from ital.teaching._program import OUTSIDE, Drawn, Lane, LaneNumbers, Moment, Program, Scene, named, shapes_of
 
 
-def draw(program: Program, world: World, key: PRNGKeyArray) -> Drawn:
+def draw(program: Program, world: World, key: PRNGKeyArray, later: Array | None = None) -> Drawn:
     """Draw everything random in a step: the mini-batch, a random order of it, a random index, the teacher's noise.
 
     Args:
         program: the code.
         world: the world of a seed.
         key: a random key.
+        later: the keys of the next steps, for a teacher that sees their mini-batches; None draws other ones.
 
     Returns:
         The random numbers.
@@ -38,8 +40,18 @@ def draw(program: Program, world: World, key: PRNGKeyArray) -> Drawn:
         first=first_copies(copies(drawn, size)),
         order=_ranks(jax.random.bits(order, (size,))),
         bystander=jax.random.randint(bystander, (), 0, size),
-        noise=program.prepare(teacher, size),
+        noise=program.teacher.prepare(teacher, size),
+        ahead=_ahead(program, world, key, later),
     )
+
+
+def _ahead(program: Program, world: World, key: PRNGKeyArray, later: Array | None) -> Any:
+    """The mini-batches of the next steps, each as ``draw`` draws it; None unless the teacher sees them."""
+    count = program.teacher.ahead - 1
+    if not count:
+        return None
+    keys = jax.vmap(functools.partial(jax.random.fold_in, key))(jnp.arange(count)) if later is None else later
+    return jax.vmap(lambda key: program.rules.draw(jax.random.split(key, 4)[0], world, program.batch_size))(keys)
 
 
 def _ranks(tickets: Array) -> Array:
@@ -69,70 +81,42 @@ def meet(program: Program, world: World, drawn: Drawn, params: Params, previous:
     return Scene(examples, rules.show(world.teacher.examples, drawn.batch), rules.feedback(params, examples, previous))
 
 
-def view_of(program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, lr: Array) -> TeacherView:
-    """What the teacher sees: its own side of the mini-batch, the feedback, and the resulting imitated volumes.
-
-    Copies of an example get the exact volume of the first, so that rounding never decides between them.
-    """
-    seen = scene.feedback, scene.teacher_examples, world.teacher.target, lr
-    volumes = program.rules.volumes(*seen)[drawn.first]
-    return TeacherView(volumes, *seen, *moment)
-
-
-def choose(
-    program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, params: Params, numbers: LaneNumbers
-) -> Array:
-    """The index that the teacher chooses, given its side of the world and the feedback."""
-    view = view_of(program, world, drawn, scene, moment, numbers.lr)
-    if not program.omniscient:
-        return _index(program, program.teacher(drawn.noise, view, numbers.teacher))
-    gradients = program.rules.gradients(params, scene.examples, scene.feedback)
-    progress = gradients.inner(add_scaled(params, -1.0, world.truth.target))
-    volumes = volume.exact(numbers.lr, gradients.squared_norms, progress)[drawn.first]
-    learner = LearnerView(volumes, params, world.truth.target)
-    return _index(program, program.teacher(drawn.noise, view, learner, numbers.teacher))
-
-
-def _index(program: Program, chosen: Any) -> Array:
-    """A teacher's choice; raises InputError if it is not one whole number, or a constant outside the mini-batch.
-
-    An index that only the running program knows is checked after each block: see ``OUTSIDE``.
-    """
-    number = isinstance(chosen, int | np.integer | np.ndarray | jax.Array) and not isinstance(chosen, bool)
-    if not number or jnp.shape(chosen) != () or not jnp.issubdtype(jnp.result_type(chosen), jnp.integer):
-        returned = f"an array of shape {jnp.shape(chosen)}" if isinstance(chosen, jax.Array) else repr(chosen)
-        raise InputError(
-            f"a teacher ({named(program.teacher)}) must choose one index of the mini-batch, a whole number, "
-            f"not {returned}"
-        )
-    if not isinstance(chosen, jax.core.Tracer) and not 0 <= chosen < program.batch_size:
-        raise InputError(
-            f"a teacher ({named(program.teacher)}) chose index {chosen}: the mini-batch has the indices "
-            f"0 to {program.batch_size - 1}"
-        )
-    return jnp.asarray(chosen)
-
-
 def show(
-    program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, params: Params, numbers: LaneNumbers
-) -> Lesson:
-    """The lesson: the teacher's choice and the learner's own view of the mini-batch."""
+    program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, lane: Lane, numbers: LaneNumbers
+) -> tuple[Lesson, Chosen]:
+    """The lesson (the teacher's choice and the learner's own view of the mini-batch), and the teacher after it."""
     rules = program.rules
+    chosen = choose(program, world, drawn, scene, moment, lane, numbers)
+    examples = _relabelled(program, scene.examples, chosen.choice)
 
     def gradients(elsewhere: Params) -> Gradients:
-        imagined = rules.feedback(elsewhere, scene.examples, rules.keep(scene.feedback))
-        return rules.gradients(elsewhere, scene.examples, imagined)
+        imagined = rules.feedback(elsewhere, examples, rules.keep(scene.feedback))
+        return rules.gradients(elsewhere, examples, imagined)
 
-    chosen = choose(program, world, drawn, scene, moment, params, numbers)
-    here = rules.gradients(params, scene.examples, scene.feedback)
+    here, index = rules.gradients(lane.params, examples, scene.feedback), chosen.choice.index
     lesson = Lesson(
-        moment.step, numbers.lr, scene.examples, here, gradients, chosen, drawn.order, drawn.bystander, moment.steps
+        moment.step, numbers.lr, examples, here, gradients, index, drawn.order, drawn.bystander, moment.steps
     )
-    return lesson._replace(toward=functools.partial(program.take, lesson, numbers.form))
+    return lesson._replace(toward=functools.partial(program.take, lesson, numbers.form)), chosen
+
+
+def _relabelled(program: Program, examples: Any, choice: Choice) -> Any:
+    """The mini-batch with the label that the teacher shows; raises InputError if the task has no labels to replace."""
+    if choice.label is None:
+        return examples
+    if program.rules.relabel is None:
+        raise InputError(f"a teacher ({named(program.teacher.choose)}) shows a label of its own, but the task has none")
+    return program.rules.relabel(examples, choice.index, choice.label)
 
 
 def first_lesson(
-    program: Program, world: World, drawn: Drawn, steps: Array, params: Params, numbers: LaneNumbers
+    program: Program,
+    world: World,
+    drawn: Drawn,
+    steps: Array,
+    params: Params,
+    numbers: LaneNumbers,
+    memory: Any = (),
 ) -> Lesson:
     """The lesson of a run that starts with these parameters.
 
@@ -143,12 +127,14 @@ def first_lesson(
         steps: number of steps of the run.
         params: the parameters.
         numbers: numbers of the lane.
+        memory: the teacher's memory.
 
     Returns:
         The lesson.
     """
-    scene = meet(program, world, drawn, params, first_previous(program.rules, params, world))
-    return show(program, world, drawn, scene, Moment(jnp.zeros((), int), steps), params, numbers)
+    lane = Lane(params, (), first_previous(program.rules, params, world), memory, jnp.zeros((), int))
+    scene = meet(program, world, drawn, params, lane.previous)
+    return show(program, world, drawn, scene, Moment(jnp.zeros((), int), steps), lane, numbers)[0]
 
 
 def teaching_step(
@@ -171,14 +157,16 @@ def teaching_step(
         InputError: if the update returns another type, or parameters, memory or signals of another shape.
     """
     scene = meet(program, world, drawn, lane.params, lane.previous)
-    lesson = show(program, world, drawn, scene, moment, lane.params, numbers)
+    lesson, chosen = show(program, world, drawn, scene, moment, lane, numbers)
     update = program.rule.update(lesson, numbers.learner, lane.params, lane.memory)
     _check_update(program, update, lane)
     after = lesson.toward(lane.params, update.params)
-    signals = {**update.signals, OUTSIDE: (lesson.chosen < 0) | (lesson.chosen >= program.batch_size)}
+    _check_signals(chosen.signals, update.signals)
+    outside = (lesson.chosen < 0) | (lesson.chosen >= program.batch_size)
+    signals = {**chosen.signals, **update.signals, OUTSIDE: outside if program.choices == 1 else jnp.any(outside)}
     if program.diagnostics:
         signals |= _theorem(lesson, lane.params, after, world.truth.target)
-    return Lane(after, update.memory, program.rules.keep(scene.feedback)), signals
+    return Lane(after, update.memory, program.rules.keep(scene.feedback), chosen.memory, chosen.asked), signals
 
 
 def _check_update(program: Program, update: Any, lane: Lane) -> None:
@@ -187,27 +175,30 @@ def _check_update(program: Program, update: Any, lane: Lane) -> None:
     if not isinstance(update, Update):
         returned = "a plain tuple" if isinstance(update, tuple) else f"{type(update).__name__}"
         raise InputError(f"{whose} must return ital.learners.Update(params, memory, signals), not {returned}")
-    if _shapes(update.params) != _shapes(lane.params):
+    if shapes_of(update.params) != shapes_of(lane.params):
         raise InputError(f"{whose} must return parameters of the same shape as it was given")
-    given, kept = _shapes(lane.memory, types=True), _shapes(update.memory, types=True)
+    given, kept = shapes_of(lane.memory, types=True), shapes_of(update.memory, types=True)
     if given != kept:
         raise InputError(f"{whose} must return a memory of the same form as init: {kept}, expected {given}")
     if not isinstance(update.signals, Mapping):
         raise InputError(f"{whose} must return signals as a dictionary, not {shown(update.signals)}")
-    for name, signal in update.signals.items():
+    _check_numbers(whose, update.signals)
+
+
+def _check_numbers(whose: str, signals: Mapping[str, Any]) -> None:
+    """Raise InputError for a signal that is not one number."""
+    for name, signal in signals.items():
         if not isinstance(signal, int | float | np.number | np.ndarray | jax.Array) or jnp.shape(signal) != ():
             what = f"shape {jnp.shape(signal)}" if isinstance(signal, np.ndarray | jax.Array) else shown(signal)
             raise InputError(f"{whose}: signal {name!r} must be one number, not {what}")
 
 
-def _shapes(tree: Any, types: bool = False) -> str:
-    """Structure and shapes of a pytree (and the types of its numbers) in one line."""
-
-    def described(leaf: Any) -> str:
-        numeric = isinstance(leaf, int | float | np.number | np.ndarray | jax.Array)
-        return f"{jnp.result_type(leaf) if types else ''}{list(jnp.shape(leaf))}" if numeric else type(leaf).__name__
-
-    return " ".join(str(jax.tree.map(described, tree)).replace("'", "").split())
+def _check_signals(teacher: Mapping[str, Any], learner: Mapping[str, Any]) -> None:
+    """Raise InputError for a teacher's signal that is not one number, or has the name of a learner's."""
+    _check_numbers("a teacher", teacher)
+    for name in teacher:
+        if name in learner:
+            raise InputError(f"teacher and learner both record a signal {name!r}: rename one")
 
 
 def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> dict[str, Array]:

@@ -15,11 +15,12 @@ from ital.errors import DivergenceWarning
 from ital.learners import Learner
 from ital.results import Recording, divergence_note, summarise
 from ital.tasks import Task
-from ital.teachers import AnyTeacher
+from ital.teachers import Teacher
 from ital.teaching._footprint import check_footprint
 from ital.teaching._kept import described, read_run, task_from, write_run
 from ital.teaching._lanes import open_sessions
-from ital.teaching._run import make_run, parts, takes_run
+from ital.teaching._parts import check_parts, parts
+from ital.teaching._run import make_run, takes_run
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -135,7 +136,7 @@ def load(folder: Path | str) -> Result:
 @takes_run()
 def teach(
     task: Task | str,
-    teacher: AnyTeacher | str = "cooperative",
+    teacher: Teacher | str = "cooperative",
     learner: Learner | str | Sequence[Learner | str] = "ital",
     *,
     progress: bool = False,
@@ -168,6 +169,7 @@ def teach(
     task, teacher, learners = parts(task, teacher, learner)
     run = make_run(settings)
     run.check(task, learners)
+    check_parts(task, teacher, learners, run.choices)
     check_footprint(task, run, len(learners), run.seed_list)
     sessions = open_sessions(task, teacher, learners, run)
     recording = Recording(sessions)

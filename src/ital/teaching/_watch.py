@@ -13,10 +13,11 @@ from ital._platform import keep_programs
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.tasks import Task
-from ital.teachers import AnyTeacher
+from ital.teachers import Teacher
 from ital.teaching._footprint import check_footprint
 from ital.teaching._lanes import open_sessions
-from ital.teaching._run import Run, make_run, parts, takes_run
+from ital.teaching._parts import parts
+from ital.teaching._run import Run, make_run, takes_run
 from ital.teaching._session import Session
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class Watched(NamedTuple):
 @takes_run("seeds", "eval_every")
 def watch(
     task: Task | str,
-    teacher: AnyTeacher | str = "cooperative",
+    teacher: Teacher | str = "cooperative",
     learner: Learner | str | Sequence[Learner | str] = ("imt", "ital"),
     *,
     seed: int = 0,

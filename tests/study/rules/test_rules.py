@@ -158,7 +158,7 @@ def core_step(program, world, states, actions, numbers, mind):
     """One step of the core's loop on a given mini-batch."""
     batch, order = (states, actions), jnp.arange(10)
     first = first_copies(ital.tasks.copies(batch, 10))
-    drawn = Drawn(batch, first, order, jnp.zeros((), int), program.prepare(jax.random.key(0), 10))
+    drawn = Drawn(batch, first, order, jnp.zeros((), int), program.teacher.prepare(jax.random.key(0), 10))
     lane = Lane(mind.belief, mind.memory, program.rules.first_previous(mind.belief, world))
     moment = Moment(jnp.asarray(mind.step), jnp.asarray(30))
     after = teaching.teaching_step(program, world, drawn, numbers, moment, lane)[0]

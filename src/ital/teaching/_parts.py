@@ -1,0 +1,84 @@
+"""The parts of a run, and what they need of one another."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from ital import tasks, teachers
+from ital.errors import InputError
+from ital.learners import Learner
+from ital.learners import make as make_learner
+from ital.tasks import Task, World
+from ital.teachers import Teacher
+
+
+def parts(
+    task: Task | str, teacher: Teacher | str, learner: Learner | str | Sequence[Learner | str]
+) -> tuple[Task, Teacher, list[Learner]]:
+    """The parts of an experiment; those given by name are made.
+
+    Args:
+        task: a task or its name.
+        teacher: a teacher or its name.
+        learner: a learner or its name, or several.
+
+    Returns:
+        The task, the teacher, and the list of learners.
+
+    Raises:
+        InputError: if a name is unknown, or a part has the wrong type.
+    """
+    task = tasks.make(task) if isinstance(task, str) else task
+    teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
+    listed: Sequence[Any] = learner if isinstance(learner, list | tuple) and type(learner) is not Learner else [learner]
+    learners = [make_learner(part) if isinstance(part, str) else part for part in listed]
+    expected: list[tuple[str, Any, type | tuple[type, ...], str]] = [
+        ("task", task, Task, "ital.tasks.regression()"),
+        ("teacher", teacher, Teacher, "ital.teachers.cooperative()"),
+        *(("learner", part, Learner, "ital.learners.teacher_aware()") for part in learners),
+    ]
+    for role, part, kind, example in expected:
+        if not isinstance(part, kind):
+            hint = "; it is a function: call it" if callable(part) else ""
+            raise InputError(f"expected a {role} such as {example}, or its name, not {part!r}{hint}")
+    return task, teacher, learners
+
+
+def check_parts(task: Task, teacher: Teacher, learners: Sequence[Learner], choices: int = 1) -> None:
+    """Raise InputError for a teacher or learner that makes no sense on a task.
+
+    Args:
+        task: the task.
+        teacher: the teacher.
+        learners: the learners.
+        choices: number of examples to choose in a step.
+
+    Raises:
+        InputError: if a part needs what the task does not offer, or the teacher cannot choose several.
+    """
+    named = [("teacher", teacher.name, teacher.needs), *(("method", part.name, part.needs) for part in learners)]
+    for role, name, needs in named:
+        missing = [need for need in needs if need not in task.offers]
+        if missing:
+            raise InputError(
+                f"{role} {name!r} makes no sense on task {task.name!r}: it needs {missing[0]}, "
+                f"and the task offers {', '.join(task.offers) or 'nothing'}"
+            )
+    if choices > 1 and teacher.several is None:
+        raise InputError(f"teacher {teacher.name!r} chooses one example in each step: leave out choices ({choices})")
+
+
+def check_world(task: Task, teacher: Teacher, world: World, *, diagnostics: bool = False) -> None:
+    """Raise InputError if a world lacks what the teacher or the diagnostics need.
+
+    Args:
+        task: the task.
+        teacher: the teacher.
+        world: a world of the task.
+        diagnostics: whether to check Theorem 1 on every step.
+
+    Raises:
+        InputError: if the learner's target is needed and unknown.
+    """
+    if world.truth.target is None and (teacher.omniscient or diagnostics):
+        needy = f"teacher {teacher.name!r}" if teacher.omniscient else "diagnostics"
+        raise InputError(f"{needy} needs the learner's target, which task {task.name!r} does not have")
