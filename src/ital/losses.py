@@ -22,6 +22,8 @@ class Loss(NamedTuple):
         value: ``value(α, y)`` returns the losses (B,).
         derivative: ``derivative(α, y)`` returns ∂l/∂α (B, K).
         classes: whether labels are class indices (B,) rather than targets (B, K).
+        label: ``label(α, r)``, if given, returns the labels (B, K) at which ∂l/∂α is r, or as near to it as a label can
+            bring it.
     """
 
     name: str
@@ -29,6 +31,7 @@ class Loss(NamedTuple):
     value: Callable[[Array, Array], Array]
     derivative: Callable[[Array, Array], Array]
     classes: bool
+    label: Callable[[Array, Array], Array] | None = None
 
 
 def _squared_value(alpha: Outputs, y: Outputs) -> PerExample:
@@ -51,6 +54,14 @@ def _cross_entropy_derivative(alpha: Outputs, y: Classes) -> Outputs:
     return exponentials / total[:, None] - (y if y.ndim == 2 else jnp.arange(alpha.shape[-1]) == y[:, None])
 
 
+def _cross_entropy_label(alpha: Outputs, residual: Outputs) -> Outputs:
+    """Π(p − r), the nearest distribution over the classes."""
+    import optax  # takes a tenth of a second to load, and few runs need it
+
+    _, exponentials, total = _exponentials(alpha)
+    return jax.vmap(optax.projections.projection_simplex)(exponentials / total[:, None] - residual)
+
+
 def _exponentials(alpha: Outputs) -> tuple[PerExample, Outputs, PerExample]:
     """Max α, exp(α − max α) and its sum over the outputs.
 
@@ -63,10 +74,17 @@ def _exponentials(alpha: Outputs) -> tuple[PerExample, Outputs, PerExample]:
     return largest, exponentials, total
 
 
-squared = Loss("squared", "Square loss", _squared_value, _squared_derivative, classes=False)
+squared = Loss("squared", "Square loss", _squared_value, _squared_derivative, classes=False, label=jnp.subtract)
 """½‖α − y‖²"""
 
-cross_entropy = Loss("cross_entropy", "Cross-entropy", _cross_entropy_value, _cross_entropy_derivative, classes=True)
+cross_entropy = Loss(
+    "cross_entropy",
+    "Cross-entropy",
+    _cross_entropy_value,
+    _cross_entropy_derivative,
+    classes=True,
+    label=_cross_entropy_label,
+)
 """logsumexp(α) − α_y; for a label that is a distribution p over the classes, logsumexp(α) − ⟨p, α⟩"""
 
 

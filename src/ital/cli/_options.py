@@ -36,6 +36,7 @@ SEEDS = Annotated[int, typer.Option(help="Number of seeds.")]
 FIRST_SEED = Annotated[int, typer.Option(help="The first seed.")]
 STEPS = Annotated[int, typer.Option(help="Teaching steps.")]
 BATCH_SIZE = Annotated[int, typer.Option(help="Examples in a mini-batch.")]
+CHOICES = Annotated[int, typer.Option(help="Examples that the teacher shows in each step, in order.")]
 INIT = Annotated[str | None, typer.Option(help="Start of the learners: uniform or normal:0.1 (default: the task's).")]
 LABEL_NOISE = Annotated[float, typer.Option(help="Probability that a label of the pool is replaced.")]
 MAP = Annotated[

@@ -29,7 +29,7 @@ def run(
     kind: options.KIND = None,
     teacher: options.TEACHER = "cooperative",
     methods: Annotated[
-        str | None, typer.Option(help="Learners, comma-separated (default: the eight of the paper).")
+        str | None, typer.Option(help="Learners, comma-separated (default: the task's own, or the eight of the paper).")
     ] = None,
     seeds: options.SEEDS = 20,
     first_seed: options.FIRST_SEED = 0,
@@ -46,6 +46,7 @@ def run(
     ] = None,
     lr: Annotated[float, typer.Option(help="The learner's step size.")] = 1e-3,
     batch_size: options.BATCH_SIZE = 20,
+    choices: options.CHOICES = 1,
     init: options.INIT = None,
     label_noise: options.LABEL_NOISE = 0.0,
     map: options.MAP = None,
@@ -80,7 +81,7 @@ def run(
         beta_decay=beta_decay, batch_size=batch_size, init=init, label_noise=label_noise,
         map=None if map is None else str(map), teacher_loss=teacher_loss, equations=equations, eval_every=eval_every,
         form=step, devices=parse_devices(devices),
-        methods=experiments.Settings.methods if methods is None else split("methods", methods),
+        methods=() if methods is None else split("methods", methods), choices=choices,
     )  # fmt: skip
     with shown(experiments.print_outcome) as say:
         outcome = experiments.run(
@@ -110,6 +111,7 @@ def sweep(
     first_seed: options.FIRST_SEED = 0,
     steps: options.STEPS = 2000,
     batch_size: options.BATCH_SIZE = 20,
+    choices: options.CHOICES = 1,
     init: options.INIT = None,
     label_noise: options.LABEL_NOISE = 0.0,
     map: options.MAP = None,
@@ -144,7 +146,7 @@ def sweep(
     settings = experiments.Settings(
         **taught, teacher=teacher, methods=split("methods", methods), seeds=seeds, first_seed=first_seed, steps=steps,
         batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
-        teacher_loss=teacher_loss, eval_every=eval_every, form=step, devices=parse_devices(devices),
+        teacher_loss=teacher_loss, eval_every=eval_every, form=step, devices=parse_devices(devices), choices=choices,
     )  # fmt: skip
     with shown(experiments.print_sweep) as say:
         swept = experiments.sweep(

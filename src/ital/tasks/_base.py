@@ -19,6 +19,7 @@ from ital.tasks.protocols import (
     FeedbackFn,
     FirstPreviousFn,
     GradientsFn,
+    IdealLabelsFn,
     KeepFn,
     MeasureFn,
     ReferencesFn,
@@ -95,6 +96,8 @@ class Rules(NamedTuple):
         keep: ``keep(feedback)`` is the ``previous`` of the next step.
         most_awareness: the largest 2βη for the automatic β: the length of the awareness step in naive steps.
         relabel: ``relabel(examples, index, label)``, if given, replaces labels of the learner's mini-batch.
+        ideal_labels: ``ideal_labels(ν, ν*, examples, lr)``, if given, returns labels with which one naive step on an
+            example would bring the learner's answer to the target's, as far as labels can.
         teacher_model: a learner's model in the teacher's own view, if there is one.
     """
 
@@ -110,6 +113,7 @@ class Rules(NamedTuple):
     keep: KeepFn = lambda feedback: None
     most_awareness: float = rationality.LINEAR
     relabel: RelabelFn | None = None
+    ideal_labels: IdealLabelsFn | None = None
     teacher_model: Model | None = None
 
     def __repr__(self) -> str:
@@ -205,7 +209,7 @@ class Task(NamedTuple):
         exam: a slow measurement at a few steps, if there is one.
         offers: what teachers and learners may need of it. "gradients": a learner steps along gradients; "simulation":
             a teacher can simulate a learner in its own view; "questions": the learner answers on any row; "labels": a
-            teacher may replace them.
+            teacher may replace them; "ideal labels": it is known which would be best.
         methods: names of its default learners; none means the eight of the paper.
 
     Args:

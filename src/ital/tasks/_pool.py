@@ -111,11 +111,13 @@ def from_pool(
         **({"top5_accuracy": Metric("Top-5 accuracy", higher_is_better=True)} if top5 else {}),
         "loss": Metric(loss.title),
     }
+    rules = _rules(model, loss, top5)
+    offers = ("gradients", "simulation", "questions", "labels", *(["ideal labels"] if rules.ideal_labels else []))
     return Task(
         name=name,
         title=title or name,
         world=world,
-        rules=_rules(model, loss, top5),
+        rules=rules,
         beta=beta,
         beta_decay=beta_decay,
         metrics=metrics,
@@ -124,7 +126,7 @@ def from_pool(
         eval_every=eval_every,
         settings={**settings, "label_noise": label_noise},
         data_version=data_version,
-        offers=("gradients", "simulation", "questions", "labels"),
+        offers=offers,
     )
 
 
@@ -185,10 +187,18 @@ def _rules(model: Model, loss: Loss, top5: bool = False) -> Rules:
         gap = jnp.mean(start - truth.target, axis=0)
         return {"distance": {"floor": jnp.sqrt(start.shape[0] * squared_norm(gap))}}
 
-    most = rationality.LINEAR if is_linear else rationality.NETWORK
+    def ideal_labels(params: Array, target: Array, examples: Rows, lr: Scalar) -> Array:
+        """A naive step moves the answer α on its own example by −η‖x̃‖²·∂l/∂α."""
+        assert loss.label is not None
+        alpha, aim = model.outputs(params, examples.x), model.outputs(target, examples.x)
+        return loss.label(alpha, (alpha - aim) / (lr * examples.x.squared_norms[:, None]))
+
     return Rules(
-        start, draw, show, feedback, volumes, gradients, measure, references, most_awareness=most,
-        relabel=functools.partial(_relabel, loss), teacher_model=models.linear(loss),
+        start, draw, show, feedback, volumes, gradients, measure, references,
+        most_awareness=rationality.LINEAR if is_linear else rationality.NETWORK,
+        relabel=functools.partial(_relabel, loss),
+        ideal_labels=ideal_labels if is_linear and loss.label else None,
+        teacher_model=models.linear(loss),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ital._types import Array, Params, PRNGKeyArray
+from ital._types import Array, Params, PRNGKeyArray, Scalar
 from ital.gradients import Gradients
 from ital.models import Init
 
@@ -179,5 +179,21 @@ class RelabelFn(Protocol):
             examples: the mini-batch as the learner sees it.
             index: the index of an example, or several (k,).
             label: the label of the example, or one per index.
+
+        """
+
+
+@runtime_checkable
+class IdealLabelsFn(Protocol):
+    """Computes the labels that would help a learner most."""
+
+    def __call__(self, params: Params, target: Params, examples: Any, lr: Scalar, /) -> Array:
+        """Return one label per example, with which a naive step would give the target's answer on it.
+
+        Args:
+            params: the learner's parameters ν.
+            target: the learner's target ν*.
+            examples: the mini-batch as the learner sees it.
+            lr: the step size η.
 
         """

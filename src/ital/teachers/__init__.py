@@ -7,10 +7,14 @@ from ital.teachers._adversarial import adversarial
 from ital.teachers._base import Answers, Choice, LearnerView, Query, Teacher, TeacherView, first_largest, largest
 from ital.teachers._boltzmann import boltzmann
 from ital.teachers._cooperative import cooperative
+from ital.teachers._exam import exam
+from ital.teachers._imitation import imitation
 from ital.teachers._mixture import mixture
 from ital.teachers._omniscient import omniscient
+from ital.teachers._planner import planner
 from ital.teachers._random import random
 from ital.teachers._switching import switching
+from ital.teachers._synthesis import synthesis
 
 REGISTRY: dict[str, Callable[..., Teacher]] = {
     "cooperative": cooperative,
@@ -19,6 +23,10 @@ REGISTRY: dict[str, Callable[..., Teacher]] = {
     "random": random,
     "boltzmann": boltzmann,
     "switching": switching,
+    "imitation": imitation,
+    "exam": exam,
+    "synthesis": synthesis,
+    "planner": planner,
     "mixture": mixture,
 }
 REGISTRY |= _plugins.parts("ital.teachers", REGISTRY)
@@ -53,11 +61,15 @@ __all__ = [
     "adversarial",
     "boltzmann",
     "cooperative",
+    "exam",
     "first_largest",
+    "imitation",
     "largest",
     "make",
     "mixture",
     "omniscient",
+    "planner",
     "random",
     "switching",
+    "synthesis",
 ]

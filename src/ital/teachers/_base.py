@@ -41,6 +41,7 @@ class TeacherView(NamedTuple):
         steps: number of steps of the run.
         answers: the learner's answers, if the teacher asks questions.
         model: a learner's model in the teacher's own view, if the task offers "simulation".
+        first: index of the first copy of each example in the mini-batch (B,).
     """
 
     volumes: Any
@@ -52,6 +53,7 @@ class TeacherView(NamedTuple):
     steps: Int[Array, ""]
     answers: Answers | None = None
     model: Model | None = None
+    first: Any = None
 
 
 class LearnerView(NamedTuple):
@@ -63,12 +65,15 @@ class LearnerView(NamedTuple):
         target: the learner's target ν*.
         gradients: ``gradients(ν, h)`` returns the losses and gradients of any ν on the mini-batch that comes h steps
             later, 0 ≤ h < ``ahead``.
+        labels: the labels of the mini-batch that would bring the learner to the target's answer in one naive step, as
+            far as labels can, if the task offers "ideal labels".
     """
 
     volumes: PerExample
     params: Params
     target: Params
     gradients: Callable[[Params, int], Gradients]
+    labels: Any = None
 
 
 class Choice(NamedTuple):

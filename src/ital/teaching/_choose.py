@@ -1,5 +1,6 @@
 """The teacher's part of a step: look, ask, choose."""
 
+import functools
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -38,10 +39,11 @@ def view_of(program: Program, world: World, drawn: Drawn, scene: Scene, moment: 
     Copies of an example get the exact volume of the first, so that rounding never decides between them.
     """
     rules, side = program.rules, (scene.teacher_examples, world.teacher.target, lr)
+    see = functools.partial(TeacherView, model=rules.teacher_model, first=drawn.first)
     if not program.teacher.feedback:
-        return TeacherView(None, None, *side, *moment, model=rules.teacher_model)
+        return see(None, None, *side, *moment)
     volumes = rules.volumes(scene.feedback, *side)[drawn.first]
-    return TeacherView(volumes, scene.feedback, *side, *moment, model=rules.teacher_model)
+    return see(volumes, scene.feedback, *side, *moment)
 
 
 def choose(
@@ -88,7 +90,8 @@ def _learner_view(program: Program, world: World, drawn: Drawn, scene: Scene, pa
     here = rules.gradients(params, scene.examples, scene.feedback)
     progress = here.inner(add_scaled(params, -1.0, target))
     volumes = volume.exact(lr, here.squared_norms, progress)[drawn.first]
-    return LearnerView(volumes, params, target, coming)
+    labels = None if rules.ideal_labels is None else rules.ideal_labels(params, target, scene.examples, lr)
+    return LearnerView(volumes, params, target, coming, labels)
 
 
 def _with_memory(program: Program, returned: Any, before: Any) -> tuple[Any, Any, Mapping[str, Array]]:

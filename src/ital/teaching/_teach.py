@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,11 +36,13 @@ class Result:
         curves: a Dataset with dimensions (learner, seed, step).
         task: the task.
         parameters: method → its final parameters, with a leading axis of seeds.
+        memories: method → the final memory of its teacher, likewise; ``()`` for a teacher without one.
     """
 
     curves: "xr.Dataset"
     task: Task
     parameters: Mapping[str, Any]
+    memories: Mapping[str, Any] = field(default_factory=dict)
 
     def plot(
         self,
@@ -88,7 +90,8 @@ class Result:
         return write_run(self.curves, self.task, Path(folder), overwrite)
 
     def __reduce__(self) -> tuple[Any, ...]:  # tasks hold functions that cannot be pickled
-        return _restored, (self.curves, described(self.task), jax.tree.map(np.asarray, dict(self.parameters)))
+        final = (dict(self.parameters), dict(self.memories))
+        return _restored, (self.curves, described(self.task), *jax.tree.map(np.asarray, final))
 
     def _repr_html_(self) -> str:
         from ital.figures import card
@@ -109,8 +112,8 @@ class Result:
         return summarise(self.curves)
 
 
-def _restored(curves: "xr.Dataset", description: Mapping[str, Any], parameters: Mapping[str, Any]) -> Result:
-    return Result(curves, task_from(description), parameters)
+def _restored(curves: "xr.Dataset", description: Mapping[str, Any], *final: Mapping[str, Any]) -> Result:
+    return Result(curves, task_from(description), *final)
 
 
 def load(folder: Path | str) -> Result:
@@ -191,9 +194,10 @@ def teach(
     notes = [divergence_note(curves, learner.name) for learner in learners]
     if any(notes):
         warnings.warn(" ".join(filter(None, notes)), DivergenceWarning, stacklevel=2)
-    final = {
-        learner.name: jax.tree.map(lambda leaf, lane=lane: leaf[:, lane].copy(), session.state.lanes.params)
+    states = {
+        learner.name: jax.tree.map(lambda leaf, lane=lane: leaf[:, lane].copy(), session.state.lanes)
         for session in sessions
         for lane, learner in enumerate(session.learners)
     }
-    return Result(curves, task, final)
+    final = {name: lane.params for name, lane in states.items()}
+    return Result(curves, task, final, {name: lane.teacher for name, lane in states.items()})
