@@ -43,7 +43,7 @@ def test_commands_and_options_are_those_of_the_command_line(registries):
     options = {name: (default, meaning) for name, default, meaning in registries.options("run")}
     assert options["[TASK]"][0] == "–"
     assert options["--seeds"] == ("20", "Number of seeds.")
-    assert options["--methods"] == ("the eight of the paper", "Learners, comma-separated.")
+    assert options["--methods"] == ("the task's own, or the eight of the paper", "Learners, comma-separated.")
     assert options["--animate"][0] == "off"
     assert registries.options("reproduce")[0][0] == "[TASK…]"
 

@@ -119,6 +119,18 @@ def test_the_main_figures_take_vgg_where_it_is_there(tmp_path):
     assert [check[0] for check in row["checks"]] == ["Tiny ImageNet, VGG"]
 
 
+def test_a_matrix_has_a_row_per_teacher_and_a_verdict_on_best_responses(tmp_path):
+    means = {"cooperative": (0.7, 0.1), "random": (0.8, 0.9), "exam:20:120": (0.7, 0.2)}
+    rows = [
+        experiment({"imt": naive, "ital-helpful": aware}, teacher=teacher) for teacher, (naive, aware) in means.items()
+    ]
+    made = report(tmp_path, data=Data([], matrix=rows), scale=FULL)
+    (blocks,) = [part["blocks"] for part in made["sections"] if part["id"] == "matrix"]
+    (figure,) = figures_in(blocks)
+    assert figure["panels"][0]["y_ticks"][1] == ["exam:20:120", "random", "cooperative"]
+    assert "Linear regression: The order holds that best responses predict" in json.dumps(blocks, ensure_ascii=False)
+
+
 def test_theory_has_a_panel_per_task_with_the_chosen_beta(tmp_path):
     data = Data([], {(start, "regression"): theory() for start in STARTS})
     (section,) = [one for one in report(tmp_path, data=data)["sections"] if one["id"] == "theory"]

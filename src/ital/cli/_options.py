@@ -32,6 +32,11 @@ KIND = Annotated[
     str | None, typer.Option(help="Kind of labels: classification or regression (default: inferred and printed).")
 ]
 TEACHER = Annotated[str, typer.Option(help="The teacher, which chooses the examples.")]
+BETA = Annotated[
+    str | None,
+    typer.Option(help="β, how rational aware learners think the teacher is: auto or a number (default: the task's)."),
+]
+LR = Annotated[float, typer.Option(help="The learner's step size.")]
 SEEDS = Annotated[int, typer.Option(help="Number of seeds.")]
 FIRST_SEED = Annotated[int, typer.Option(help="The first seed.")]
 STEPS = Annotated[int, typer.Option(help="Teaching steps.")]

@@ -1,4 +1,4 @@
-"""``ital run`` and ``ital sweep``."""
+"""``ital run``, ``ital matrix`` and ``ital sweep``."""
 
 import contextlib
 from collections.abc import Callable, Iterator
@@ -14,9 +14,10 @@ from ital.errors import Incomplete, InputError
 
 
 def register(app: typer.Typer) -> None:
-    """Add both commands."""
+    """Add the commands."""
     app.command(epilog="Example: ital run regression --teacher adversarial --methods imt,ital --seeds 10")(run)
     grid = "--lr 0.001,0.01,0.1 --beta 0,500,5000"
+    app.command(epilog="Example: ital matrix gaussian --seeds 10")(matrix)
     app.command(epilog=f"Example: ital sweep regression {grid} --methods imt,ital --seeds 5")(sweep)
 
 
@@ -34,17 +35,12 @@ def run(
     seeds: options.SEEDS = 20,
     first_seed: options.FIRST_SEED = 0,
     steps: options.STEPS = 2000,
-    beta: Annotated[
-        str | None,
-        typer.Option(
-            help="β, how rational aware learners think the teacher is: auto or a number (default: the task's)."
-        ),
-    ] = None,
+    beta: options.BETA = None,
     beta_decay: Annotated[
         float | None,
         typer.Option(help="Share that β loses per step (default: the task's if β is the task's, else 0)."),
     ] = None,
-    lr: Annotated[float, typer.Option(help="The learner's step size.")] = 1e-3,
+    lr: options.LR = 1e-3,
     batch_size: options.BATCH_SIZE = 20,
     choices: options.CHOICES = 1,
     init: options.INIT = None,
@@ -89,6 +85,59 @@ def run(
             overwrite=overwrite, engine=engine, mlflow=mlflow, seeds_per_cell=seeds_per_cell,
         )  # fmt: skip
         experiments.print_outcome(outcome)
+
+
+def matrix(
+    task: options.TASK_OR_TABLE = None,
+    data: options.DATA = None,
+    label: options.LABEL = None,
+    teacher_columns: options.TEACHER_COLUMNS = None,
+    learner_columns: options.LEARNER_COLUMNS = None,
+    kind: options.KIND = None,
+    teachers: Annotated[
+        str | None,
+        typer.Option(help="Real teachers, comma-separated (default: seven, those that make sense on the task)."),
+    ] = None,
+    controls: Annotated[
+        bool, typer.Option("--controls", help="Add a naive learner whose steps are as long as the aware learner's.")
+    ] = False,
+    seeds: options.SEEDS = 20,
+    first_seed: options.FIRST_SEED = 0,
+    steps: options.STEPS = 2000,
+    beta: options.BETA = None,
+    lr: options.LR = 1e-3,
+    batch_size: options.BATCH_SIZE = 20,
+    init: options.INIT = None,
+    label_noise: options.LABEL_NOISE = 0.0,
+    map: options.MAP = None,
+    eval_every: options.EVAL_EVERY = None,
+    step: options.STEP = "rate",
+    platform: options.PLATFORM = None,
+    overwrite: options.OVERWRITE = False,
+    workers: options.WORKERS = None,
+    scheduler: options.SCHEDULER = None,
+    resource: options.RESOURCE = None,
+    out: options.OUT = Path("results"),
+) -> None:
+    """Teach with every kind of teacher learners that assume nothing, a helper, an adversary, or find out.
+
+    Writes a table and a figure of real against assumed teachers to OUT/TASK/matrix.*, and the runs to
+    OUT/TASK/TEACHER/. Finished runs are skipped, interrupted ones resume.
+    """
+    taught = options.task_settings(task, data, label, teacher_columns, learner_columns, kind)
+    engine = engine_of(workers, scheduler, resource, platform)
+    from ital import experiments
+
+    settings = experiments.Settings(
+        **taught, seeds=seeds, first_seed=first_seed, steps=steps, beta=parse_beta(beta), lr=lr, batch_size=batch_size,
+        init=init, label_noise=label_noise, map=None if map is None else str(map), eval_every=eval_every, form=step,
+    )  # fmt: skip
+    chosen = None if teachers is None else split("teachers", teachers)
+    result = experiments.matrix(
+        settings, out, teachers=chosen, controls=controls, overwrite=overwrite, engine=engine, progress=True,
+        say=options.say_once(),
+    )  # fmt: skip
+    experiments.print_matrix(result)
 
 
 def sweep(

@@ -3,6 +3,7 @@
 from ital.errors import Incomplete
 from ital.experiments._compare import Difference, between_methods, between_runs, print_differences
 from ital.experiments._engines import LARGE_SWEEP, cluster, engine_for, processes
+from ital.experiments._matrix import TEACHERS, Matrix, matrix, print_matrix
 from ital.experiments._redraw import redraw
 from ital.experiments._run import Outcome, run
 from ital.experiments._settings import Settings
@@ -13,9 +14,11 @@ from ital.experiments._view_scale import average_beta, scaled, scaled_for
 
 __all__ = [
     "LARGE_SWEEP",
+    "TEACHERS",
     "Damaged",
     "Difference",
     "Incomplete",
+    "Matrix",
     "Outcome",
     "Settings",
     "Sweep",
@@ -26,8 +29,10 @@ __all__ = [
     "engine_for",
     "load_curves",
     "load_sweep",
+    "matrix",
     "print_differences",
     "print_failures",
+    "print_matrix",
     "print_outcome",
     "print_sweep",
     "processes",

@@ -11,6 +11,7 @@ from ital.experiments._run import Outcome
 from ital.experiments._sweep import Sweep
 from ital.figures import in_legend_order, label
 from ital.results import computed, divergence, divergence_note, mean_and_error, measured, metrics_of, questions_of
+from ital.statistics import number
 from ital.tasks import Metric
 
 
@@ -165,4 +166,4 @@ def _cell(mean: float, error: float, *, bold: bool, diverged: bool) -> Text:
 
 
 def _number(value: float) -> str:
-    return f"{value:.3g}" if np.isfinite(value) else "–"
+    return number(value) if np.isfinite(value) else "–"

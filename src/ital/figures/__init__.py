@@ -4,11 +4,15 @@ from ital.figures import charts
 from ital.figures._card import card
 from ital.figures._curves import colours, curve_panel, in_legend_order, label, plot_curves, save
 from ital.figures._maps import plot_sweep, sweep_panels
+from ital.figures._matrix import ASSUMED, MATRIX_NOTE, MatrixCell, main_metric, matrix_cells, matrix_panel, plot_matrix
 from ital.figures._pictures import animate, extent, picture_of, plot_pictures
 from ital.figures._runs import plot_runs
 from ital.figures._scaling import plot_scaling
 
 __all__ = [
+    "ASSUMED",
+    "MATRIX_NOTE",
+    "MatrixCell",
     "animate",
     "card",
     "charts",
@@ -17,8 +21,12 @@ __all__ = [
     "extent",
     "in_legend_order",
     "label",
+    "main_metric",
+    "matrix_cells",
+    "matrix_panel",
     "picture_of",
     "plot_curves",
+    "plot_matrix",
     "plot_pictures",
     "plot_runs",
     "plot_scaling",

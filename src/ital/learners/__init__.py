@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ital import _plugins, _registry
 from ital.errors import InputError
 from ital.learners._adaptive import adaptive
+from ital.learners._assuming import assuming
 from ital.learners._base import Learner, Lesson, Rule, Situation, Update
 from ital.learners._batch import batch
 from ital.learners._batch_matched import batch_matched
@@ -40,6 +41,8 @@ REGISTRY: dict[str, Callable[..., Learner]] = {
     "ital-full": full,
     "ital-safe": safe,
     "ital-adaptive": adaptive,
+    "ital-helpful": functools.partial(assuming, 1.0),
+    "ital-hostile": functools.partial(assuming, -1.0),
 }
 REGISTRY |= _plugins.parts("ital.learners", REGISTRY)
 
@@ -84,6 +87,7 @@ __all__ = [
     "Situation",
     "Update",
     "adaptive",
+    "assuming",
     "awareness_step",
     "batch",
     "batch_matched",

@@ -92,9 +92,9 @@ class Evidence:
 class Data:
     """All experiments of a report, and the other results.
 
-    The other results are the theory panel, the study, the sweeps, the experiments beyond the paper, and teachers that
-    assume zero loss for their target. ``others`` are runs of tasks that are not in the paper: the report shows them,
-    but its claims ignore them.
+    The other results are the theory panel, the study, the sweeps, the experiments beyond the paper, teachers that
+    assume zero loss for their target, and every teacher with learners that assume another one (``matrix``). ``others``
+    are runs of tasks that are not in the paper: the report shows them, but its claims ignore them.
     """
 
     def __init__(
@@ -106,6 +106,7 @@ class Data:
         beyond: Iterable[Evidence] = (),
         zero_loss: Iterable[Evidence] = (),
         others: Iterable[Evidence] = (),
+        matrix: Iterable[Evidence] = (),
     ) -> None:
         self.experiments = {evidence.condition: evidence for evidence in experiments}
         self.theory = theory or {}
@@ -114,6 +115,7 @@ class Data:
         self.beyond = {evidence.condition: evidence for evidence in beyond}
         self.zero_loss = {evidence.condition: evidence for evidence in zero_loss}
         self.others = list(others)
+        self.matrix = {evidence.condition: evidence for evidence in matrix}
 
     def every(self, teacher: str, *methods: str, tasks: Iterable[str] | None = None) -> Iterator[Evidence]:
         """Experiments with a teacher, on some tasks, that include all these methods."""

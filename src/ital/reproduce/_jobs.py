@@ -17,8 +17,9 @@ from ital.reproduce._plan import STARTS, Condition, Scale
 
 FEW = 4  # workers
 BEYOND = "beyond"  # the folder of experiments beyond the paper
+MATRIX = "matrix"  # the folder of real and assumed teachers
 ZERO_LOSS = "zero-loss"  # the folder of teachers that assume zero loss for their target
-THEORY_SECONDS, STUDY_SECONDS, ZERO_LOSS_SECONDS = 10.0, 20.0, 5.0
+THEORY_SECONDS, STUDY_SECONDS, ZERO_LOSS_SECONDS, MATRIX_SECONDS = 10.0, 20.0, 5.0, 15.0
 SWEEP_RUNS = 2.0  # a sweep takes about as long as this many runs
 
 
@@ -57,6 +58,8 @@ def planned(names: Sequence[str], scale: Scale, *, everything: bool) -> list[Job
         jobs.append(Job("zero loss", condition, f"zero loss of the target: {condition.title}", ZERO_LOSS_SECONDS))
     for condition in _plan.beyond_conditions(names, scale) if everything else ():
         jobs.append(Job("beyond", condition, f"beyond the paper: {condition.title}", _plan.seconds(condition, scale)))
+    for condition in _plan.matrix_conditions(names, scale):
+        jobs.append(Job("matrix", condition, f"who believes what: {condition.title}", MATRIX_SECONDS))
     for task, start in itertools.product(names, STARTS):
         if task in scale.theory:
             jobs.append(Job("theory", Condition(start, task, ""), f"theory on {task}, {start} start", THEORY_SECONDS))
@@ -132,6 +135,8 @@ def do(job: Job, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
         run_one(job.condition, scale, out, say)
     elif job.kind == "beyond":
         experiments.run(_plan.beyond_settings(job.condition, scale), out / BEYOND, progress=True, draw=False, say=say)
+    elif job.kind == "matrix":
+        experiments.run(_plan.matrix_settings(job.condition, scale), out / MATRIX, progress=True, draw=False, say=say)
     elif job.kind == "zero loss":
         settings = _plan.zero_loss_settings(job.condition, scale)
         experiments.run(settings, out / ZERO_LOSS, progress=True, draw=False, say=say)

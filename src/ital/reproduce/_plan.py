@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ital import features, learners, tasks
+from ital import experiments, features, figures, learners, tasks, teachers
 from ital._registry import nearest
 from ital.errors import InputError
 from ital.experiments import Settings
@@ -49,6 +49,7 @@ RATIONALITIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of a sweep, times the
 RANDOM_METHODS = ("batch", "imt", "ital")
 BEYOND = ("batch", "imt", "ital", "ital-safe", "ital-full", "ital-adaptive", *learners.CONTROLS)
 BY_LOSS = ("imt", "ital")  # methods that depend on the loss that a teacher assumes for its target
+MATRIX = ("regression", "gaussian", "mnist-20", "irl-dense")  # tasks on which every teacher meets every assumption
 NEURAL = "mnist-mlp"
 NEURAL_LR = 0.05
 
@@ -57,8 +58,9 @@ class Scale(NamedTuple):
     """How much is computed.
 
     ``random`` are the tasks with a random teacher, ``theory`` those of the theory panel, ``sweeps`` those where every
-    method is tuned, ``beyond`` those beyond the paper, with their teachers. ``eval_every`` is the number of steps
-    between the slow exams of a quick run. ``equations`` is the number of equations in an exam, None for the default.
+    method is tuned, ``beyond`` those beyond the paper, with their teachers, ``matrix`` those on which every teacher
+    meets every assumption. ``eval_every`` is the number of steps between the slow exams of a quick run. ``equations``
+    is the number of equations in an exam, None for the default.
     """
 
     quick: bool
@@ -74,6 +76,7 @@ class Scale(NamedTuple):
     beyond: dict[str, tuple[str, ...]]
     eval_every: dict[str, int]
     equations: int | None = None
+    matrix: tuple[str, ...] = ()
 
     @property
     def note(self) -> str:
@@ -94,6 +97,7 @@ FULL = Scale(
     sweep_seeds=5,
     beyond={"regression": OF_EVERY_KIND, "gaussian": OF_EVERY_KIND, NEURAL: TEACHERS},
     eval_every={},
+    matrix=MATRIX,
 )
 QUICK = Scale(
     quick=True,
@@ -199,6 +203,22 @@ def beyond_settings(condition: Condition, scale: Scale) -> Settings:
     left_out = learners.CONTROLS if scale.quick and condition.task != NEURAL else ()
     methods = tuple(method for method in BEYOND if method not in left_out)
     return replace(settings(condition, scale), methods=methods, lr=NEURAL_LR if condition.task == NEURAL else 1e-3)
+
+
+def matrix_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
+    """The experiments of the matrices of real and assumed teachers, without those that make no sense on a task."""
+    return [
+        Condition(STARTS[0], task, teacher)
+        for task in names
+        if task in scale.matrix
+        for teacher in experiments.TEACHERS
+        if set(teachers.make(teacher).needs) <= set(task_of(Settings(task=task)).offers)
+    ]
+
+
+def matrix_settings(condition: Condition, scale: Scale) -> Settings:
+    """The settings of the paper's experiments, with learners that assume different teachers."""
+    return replace(settings(condition, scale), methods=tuple(figures.ASSUMED))
 
 
 def sweep_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:

@@ -136,6 +136,10 @@ def collect(scale: Scale, out: Path) -> Data:
         _finished(condition, _plan.beyond_settings(condition, scale), out / _jobs.BEYOND)
         for condition in _plan.beyond_conditions(_plan.PAPER, scale)
     ]
+    matrix = [
+        _finished(condition, _plan.matrix_settings(condition, scale), out / _jobs.MATRIX)
+        for condition in _plan.matrix_conditions(_plan.TASKS, scale)
+    ]
     zero_loss = [
         _finished(condition, _plan.zero_loss_settings(condition, scale), out / _jobs.ZERO_LOSS)
         for condition in _plan.zero_loss_conditions(_plan.TASKS)
@@ -155,7 +159,14 @@ def collect(scale: Scale, out: Path) -> Data:
         if (grid := _grid(condition, scale, out)) is not None
     }
     return Data(
-        filter(None, experiments), panels, study, tuned, filter(None, beyond), filter(None, zero_loss), other_runs(out)
+        filter(None, experiments),
+        panels,
+        study,
+        tuned,
+        filter(None, beyond),
+        filter(None, zero_loss),
+        other_runs(out),
+        filter(None, matrix),
     )
 
 
@@ -187,7 +198,7 @@ def _grid(condition: Condition, scale: Scale, out: Path) -> "xr.Dataset | None":
 
 def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence | None:
     """The finished experiment with these settings, reduced to its methods and seeds; None if missing or incomplete."""
-    file = folder / condition.task / condition.teacher / "curves.nc"
+    file = folder / condition.task / condition.teacher.replace(":", "-") / "curves.nc"
     if not file.exists():
         return None
     try:

@@ -1,0 +1,33 @@
+"""Aware learners that assume one kind of teacher, whatever their teacher is."""
+
+import functools
+from typing import Any
+
+from ital.learners._base import Learner, Situation
+from ital.learners._teacher_aware import teacher_aware
+from ital.learners.protocols import ImagineFn
+
+
+def resolve(learner: Learner, situation: Situation, *, assumed: Learner, sign: float) -> Learner:
+    """Fill in what ITAL would, with the sign of β that fits the assumed teacher rather than the real one."""
+    own = situation.beta if isinstance(situation.beta, str) else sign * abs(situation.beta)
+
+    def auto_beta(imagine: ImagineFn, real: float = sign, /) -> Any:
+        return situation.auto_beta(imagine, sign)
+
+    return assumed.resolve(learner, situation._replace(beta=own, auto_beta=auto_beta))
+
+
+def assuming(sign: float) -> Learner:
+    """ITAL with a β of fixed sign: it takes every teacher for helpful (1) or for hostile (−1).
+
+    Args:
+        sign: the sign of β.
+
+    Returns:
+        The learner.
+    """
+    whom, ital = ("helpful" if sign > 0 else "hostile"), teacher_aware()
+    return ital._replace(
+        name=f"ital-{whom}", label=f"ITAL {whom}", resolve=functools.partial(resolve, assumed=ital, sign=sign)
+    )
