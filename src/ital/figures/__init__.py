@@ -8,6 +8,7 @@ from ital.figures._matrix import ASSUMED, MATRIX_NOTE, MatrixCell, main_metric, 
 from ital.figures._pictures import animate, extent, picture_of, plot_pictures
 from ital.figures._runs import plot_runs
 from ital.figures._scaling import plot_scaling
+from ital.figures._teachers import plot_teachers
 
 __all__ = [
     "ASSUMED",
@@ -31,6 +32,7 @@ __all__ = [
     "plot_runs",
     "plot_scaling",
     "plot_sweep",
+    "plot_teachers",
     "save",
     "sweep_panels",
 ]

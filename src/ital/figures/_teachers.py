@@ -1,0 +1,73 @@
+"""Several teachers of one task in one figure: one line each."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ital.errors import InputError
+from ital.figures import charts
+from ital.figures._curves import curve_panel, label, panels_of
+from ital.results import metrics_of
+from ital.tasks import Task
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+
+def plot_teachers(
+    runs: "Mapping[str, xr.Dataset]",
+    task: Task,
+    metrics: Sequence[str] | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+) -> "Figure":
+    """Draw a row of panels for each method: a line per teacher, mean over seeds with a band of ±1 standard error.
+
+    Args:
+        runs: name of the teacher → curves of its run on the task.
+        task: the task.
+        metrics: names of the metrics, a column each; None for the task's panels.
+        methods: names of the methods, a row each; None for all that every run has.
+
+    Returns:
+        The figure.
+
+    Raises:
+        InputError: if a run lacks one of the metrics or methods.
+
+    Example:
+        >>> runs = {name: ital.teach("regression", name, "imt").curves for name in ("random", "cooperative")}
+        >>> ital.figures.plot_teachers(runs, ital.tasks.regression())
+    """
+    if not runs:
+        raise InputError("plot_teachers needs at least one run")
+    first = next(iter(runs.values()))
+    columns = list(metrics or panels_of(task, metrics_of(first)))
+    shared = [
+        name for name in map(str, first["learner"].values) if all(name in run["learner"] for run in runs.values())
+    ]
+    rows = list(methods or shared)
+    for teacher, run in runs.items():
+        for kind, names, known in (("metric", columns, metrics_of(run)), ("method", rows, run["learner"].values)):
+            for name in names:
+                if name not in known:
+                    raise InputError(f"the run with the {teacher} teacher has no {kind} {name!r}")
+    panels = [
+        curve_panel(_by_teacher(runs, method, metric), task, metric, label(first, method), methods=list(runs))
+        for method in rows
+        for metric in columns
+    ]
+    return charts.chart(panels, task.title, columns=len(columns))
+
+
+def _by_teacher(runs: "Mapping[str, xr.Dataset]", method: str, metric: str) -> "xr.Dataset":
+    """The curves of one method, with the teachers in place of the learners."""
+    import xarray as xr
+
+    lanes = [
+        run[[metric, "computed", "diverged_at"]]
+        .sel({"learner": [method]})
+        .assign_coords(learner=[name], label=("learner", [name]))
+        for name, run in runs.items()
+    ]
+    return xr.concat(lanes, "learner", combine_attrs="override")
