@@ -1,7 +1,8 @@
 """Makes the pictures of the documentation: ``python docs/make_figures.py`` writes docs/images/*.svg.
 
-Twenty seeds and the eight methods of the paper in each; about three minutes on two cores. With the argument
-``scaling``, only those of what ``ital bench --scaling`` measured, kept in benchmarks/results/.
+Twenty seeds and the eight methods of the paper in each; about three minutes on two cores. With the names of quick
+figures as arguments, only those: ``scaling`` (of what ``ital bench --scaling`` measured, kept in benchmarks/results/)
+and ``control``.
 """
 
 import json
@@ -13,7 +14,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import ital
-from ital import figures, learners, tasks, teachers
+from ital import control, figures, learners, tasks, teachers
+from ital.figures import charts
 from ital.tasks import Task
 from ital.teachers import Teacher
 
@@ -45,11 +47,32 @@ def draw_scaling() -> None:
         save(figures.plot_scaling(json.loads(file.read_text())), file.stem)
 
 
+def draw_control() -> None:
+    """Draws the three courses of optimal control in the plane."""
+    courses = {
+        "greedy": (control.greedy(), "#d55e00"),
+        "straight line": (control.straight(), "#8c8c8c"),
+        "optimal": (control.optimal(), "#08306b"),
+    }
+    marks = [
+        charts.line(f"{name}, {course.steps} steps", colour, *course.path.T, width=2.0)
+        for name, (course, colour) in courses.items()
+    ]
+    ends = (("start", control.START, "s"), ("target", control.TARGET, "*"))
+    marks += [charts.points(name, "#111111", [x], [y], marker=marker, size=8) for name, (x, y), marker in ends]
+    plane = charts.panel("", marks, x="w₁", y="w₂", size=(4.6, 3.6))
+    save(charts.chart([plane], "Three ways to teach in the plane, η = 0.01"), "control")
+
+
+QUICK = {"scaling": draw_scaling, "control": draw_control}
+
+
 def main() -> None:
     """Runs each experiment and saves its figure."""
     IMAGES.mkdir(exist_ok=True)
-    draw_scaling()
-    if sys.argv[1:] == ["scaling"]:
+    for name in sys.argv[1:] or QUICK:
+        QUICK[name]()
+    if sys.argv[1:]:
         return
     methods = [learners.make(name) for name in learners.PAPER]
     for name, (task, teacher) in FIGURES.items():

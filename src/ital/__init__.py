@@ -10,6 +10,7 @@ from ital._version import __version__
 
 if TYPE_CHECKING:
     from ital import (
+        control,
         equation,
         errors,
         experiments,
@@ -44,6 +45,7 @@ __all__ = [
     "Run",
     "Watched",
     "__version__",
+    "control",
     "equation",
     "errors",
     "experiments",
