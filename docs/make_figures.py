@@ -1,8 +1,8 @@
 """Makes the pictures of the documentation: ``python docs/make_figures.py`` writes docs/images/*.svg.
 
 Twenty seeds and the eight methods of the paper in each; about three minutes on two cores. With the names of quick
-figures as arguments, only those: ``scaling`` (of what ``ital bench --scaling`` measured, kept in benchmarks/results/)
-and ``control``.
+figures as arguments, only those: ``scaling`` (of what ``ital bench --scaling`` measured, kept in benchmarks/results/),
+``control`` and ``cover``.
 """
 
 import json
@@ -14,7 +14,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import ital
-from ital import control, figures, learners, tasks, teachers
+from ital import control, figures, learners, mdp, tasks, teachers
 from ital.figures import charts
 from ital.tasks import Task
 from ital.teachers import Teacher
@@ -64,7 +64,34 @@ def draw_control() -> None:
     save(charts.chart([plane], "Three ways to teach in the plane, η = 0.01"), "control")
 
 
-QUICK = {"scaling": draw_scaling, "control": draw_control}
+def draw_cover() -> None:
+    """Draws the demonstrations of a set cover beside random ones, with what each says about the reward."""
+    size, kinds, rng = 6, 4, np.random.default_rng(3)
+    features = np.eye(kinds)[rng.integers(0, kinds, size * size)]
+    weights = rng.normal(size=kinds)
+    cover = mdp.set_cover(mdp.grid(size, slip=0.02), weights, features, discount=0.9, length=4)
+    at_random = rng.permutation(len(cover.candidates))[: len(cover.demonstrations)]
+    shown = {"by set cover": cover.demonstrations, "at random": [cover.candidates[i] for i in at_random]}
+    rewards = (features @ weights).reshape(size, size)
+    policy = np.eye(4)[:, cover.policy].reshape(4, size, size)
+    panels = []
+    for name, demonstrations in shown.items():
+        consistent = mdp.rewards_within(mdp.revealed(cover.normals, demonstrations), 1000)
+        right = np.mean(np.all(consistent @ cover.normals.reshape(-1, kinds).T > -1e-9, axis=1))
+        paths = [np.divmod(one[:, 0], size)[::-1] for one in demonstrations]
+        marks = [charts.rewards(rewards, policy, float(np.abs(rewards).max()))]
+        marks += [charts.line("", "#009e73", *path, width=2.5) for path in paths]
+        marks += [charts.points("", "#009e73", *(place[:1] for place in path), size=8) for path in paths]
+        title = f"{len(demonstrations)} {name}: {100 * right:.0f} % of rewards"
+        panels.append(charts.panel(title, marks, size=(4.0, 4.0)))
+    foot = (
+        "Green: demonstrations, from the dot on. Percentage: rewards that agree with them for which the arrows are "
+        "optimal in every cell."
+    )
+    save(charts.chart(panels, "Teaching a policy by set cover", foot=foot), "cover")
+
+
+QUICK = {"scaling": draw_scaling, "control": draw_control, "cover": draw_cover}
 
 
 def main() -> None:
