@@ -38,6 +38,17 @@ def test_list_names_every_part_on_a_line(capsys):
         assert re.search(rf"^  {name} +\S", out, re.MULTILINE)
 
 
+def test_list_describes_a_task_with_its_teaching_risk(capsys):
+    status, out, _ = ital(capsys, "list", "regression")
+    assert status == 0
+    assert re.search(r"^  β +5000$", out, re.MULTILINE)
+    assert float(re.search(r"^  teaching risk +(\S+) ", out, re.MULTILINE)[1]) < 1e-6  # rotated views
+    status, out, _ = ital(capsys, "list", "mnist-mlp")
+    assert status == 0
+    assert "teaching risk" not in out  # the learner is not linear
+    assert ital(capsys, "list", "regresion")[0] == 2
+
+
 @pytest.mark.parametrize(
     "command",
     [[], ["run"], ["sweep"], ["list"], ["bench"], ["features", "build"], ["features", "check"], ["data", "get"]],

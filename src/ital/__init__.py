@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         theory,
         torch,
         tuning,
+        views,
         volume,
     )
     from ital.teaching import Live, Result, Run, Watched, load, load_session, session, teach, watch
@@ -71,6 +72,7 @@ __all__ = [
     "theory",
     "torch",
     "tuning",
+    "views",
     "volume",
     "watch",
 ]

@@ -140,6 +140,28 @@ def teaching_monotonicity(
     return float(violations(world))
 
 
+def teaching_risk(task: Task, seed: int = 0) -> float:
+    """How much of the target the learner's view cannot express: 0 if and only if the learner can represent it.
+
+    On a pool, the smallest error of the teacher's answers in the learner's view, relative to these answers
+    (:func:`ital.views.pool_risk`). In IRL, max ⟨w*, v⟩ over v in the kernel of the learner's view, ‖v‖ ≤ 1
+    (:func:`ital.views.kernel_risk`).
+
+    Args:
+        task: the task.
+        seed: the seed whose world is used.
+
+    Returns:
+        The risk; in float32, rounding alone makes about 10⁻⁷.
+
+    Raises:
+        InputError: if the task does not compare two linear views.
+    """
+    if task.rules.risk is None:
+        raise InputError(f"teaching risk needs a learner that is linear in its view, which task {task.name!r} has not")
+    return task.rules.risk(task.world(seed))
+
+
 class Premises(NamedTuple):
     """The corollary's premises besides monotonicity, estimated from samples on a task.
 
@@ -350,4 +372,5 @@ __all__ = [
     "local_improvement",
     "monotonicity_violations",
     "teaching_monotonicity",
+    "teaching_risk",
 ]

@@ -96,6 +96,7 @@ def theory(*, held=1.0, violations=0.0, error=0.01):
             "at_task_beta": 0.9,
         },
         "monotonicity_violations": violations,
+        "teaching_risk": 0.2,
         "premises": {
             "loss_slope": 13.0,
             "norm_slope": 900.0,

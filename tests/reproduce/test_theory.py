@@ -51,3 +51,4 @@ def test_panels_tell_what_the_corollary_assumes(panels):
         # in 101 dimensions 20 rows lie far from the rest: rows of U[−1, 1] are √(2·100/3) apart
         assert premises.radius == pytest.approx(np.sqrt(200 / 3), rel=0.1)
         assert premises.error > 1 > premises.missed > 0
+        assert panel["teaching_risk"] < 1e-6  # rotated views

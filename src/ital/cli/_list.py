@@ -1,5 +1,7 @@
 """``ital list``."""
 
+from typing import Annotated
+
 import typer
 
 from ital._registry import describe
@@ -7,11 +9,16 @@ from ital._registry import describe
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command("list", epilog="Example: ital list")(list_parts)
+    app.command("list", epilog="Example: ital list mnist-20")(list_parts)
 
 
-def list_parts() -> None:
-    """List tasks, teachers and methods, one line each."""
+def list_parts(
+    task: Annotated[str | None, typer.Argument(help="A task to describe (default: list everything).")] = None,
+) -> None:
+    """List tasks, teachers and methods, one line each; with TASK, describe that task."""
+    if task is not None:
+        _describe_task(task)
+        return
     from ital import learners, tasks, teachers
 
     for title, registry in (("Tasks", tasks.REGISTRY), ("Teachers", teachers.REGISTRY), ("Methods", learners.REGISTRY)):
@@ -21,3 +28,23 @@ def list_parts() -> None:
         if registry is learners.REGISTRY:
             print(f"  {'ital-M':<20} The same for any M from 1 to the batch size.")
         print()
+
+
+def _describe_task(name: str) -> None:
+    """Print what a task is, its numbers, and how well the learner's view can express the target."""
+    from ital import tasks, theory
+
+    task = tasks.make(name)
+    facts = {
+        "what": describe(tasks.REGISTRY[name]),
+        "β": f"{task.beta:g}" if isinstance(task.beta, float) else task.beta,
+        "start": str(task.init),
+        "metrics": ", ".join(task.metrics),
+        "methods": ", ".join(task.methods) or "the eight of the paper",
+    }
+    if task.rules.risk is not None:
+        risk = theory.teaching_risk(task)
+        facts["teaching risk"] = f"{risk:.3g} (seed 0): the part of the target that the learner's view cannot express"
+    print(name)
+    for what, words in facts.items():
+        print(f"  {what:<20} {words}")

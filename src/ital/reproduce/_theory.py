@@ -18,7 +18,7 @@ from ital.teaching import LaneNumbers, Numbers, Program, Run, Session, at_start,
 
 LR, BATCH = 1e-3, 20
 RUN = 2000  # steps of the runs that the corollary is about, whatever the scale
-VERSION = 2  # version of a stored panel: raised whenever its content changes
+VERSION = 3  # version of a stored panel: raised whenever its content changes
 MULTIPLES = (0.01, 0.1, 1.0, 3.0)  # of the task's β, for learners taught with diagnostics
 GUARANTEE = tuple(float(10**power) for power in np.arange(0, 12.01, 0.5))  # β of the numerical illustration
 SHARPNESS = tuple(float(10**power) for power in np.arange(1, 8.01, 0.25))
@@ -143,5 +143,6 @@ def panel(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str, 
         "guarantee": guarantee(name, start, seeds=seeds, batches=200),
         "sharpness": sharpness(name, start, seeds=seeds),
         "monotonicity_violations": theory.teaching_monotonicity(task, samples=100, batches=10),
+        "teaching_risk": theory.teaching_risk(task) if task.rules.risk else None,
         "premises": theory.corollary_premises(task, lr=LR, batch_size=BATCH, steps=RUN)._asdict(),
     }

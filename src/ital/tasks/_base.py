@@ -24,6 +24,7 @@ from ital.tasks.protocols import (
     MeasureFn,
     ReferencesFn,
     RelabelFn,
+    RiskFn,
     ShowFn,
     StartFn,
     VolumesFn,
@@ -99,6 +100,7 @@ class Rules(NamedTuple):
         ideal_labels: ``ideal_labels(ν, ν*, examples, lr)``, if given, returns labels with which one naive step on an
             example would bring the learner's answer to the target's, as far as labels can.
         teacher_model: a learner's model in the teacher's own view, if there is one.
+        risk: ``risk(world)``, if given, is how much of the target the learner's view cannot express.
     """
 
     start: StartFn
@@ -115,6 +117,7 @@ class Rules(NamedTuple):
     relabel: RelabelFn | None = None
     ideal_labels: IdealLabelsFn | None = None
     teacher_model: Model | None = None
+    risk: RiskFn | None = None
 
     def __repr__(self) -> str:
         return f"Rules({getattr(self.measure, '__module__', '')}.{called(self.measure)})"

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from ital import mdp, volume
+from ital import mdp, views, volume
 from ital._types import Array, PRNGKeyArray, Scalar
 from ital.gradients import HIGHEST, Gradients
 from ital.mdp import Dynamics, Planning, Solution
@@ -210,4 +210,9 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
     def values(reported: RewardReport) -> Array:
         return reported.values
 
-    return Rules(start, draw, show, feedback, volumes, gradients, measure, references, first_values, values)
+    def risk(world: World) -> float:
+        if one_hot(world.learner.encoding):
+            return 0.0  # a weight per state expresses every reward
+        return views.feature_risk(world.learner.encoding, world.teacher.examples.encoding, world.teacher.target)
+
+    return Rules(start, draw, show, feedback, volumes, gradients, measure, references, first_values, values, risk=risk)

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ital import models, rationality, volume
+from ital import models, rationality, views, volume
 from ital._checks import is_finite, require_finite, shown
 from ital._platform import on_cpu
 from ital._types import Array, Params, PRNGKeyArray, Scalar
@@ -193,12 +193,16 @@ def _rules(model: Model, loss: Loss, top5: bool = False) -> Rules:
         alpha, aim = model.outputs(params, examples.x), model.outputs(target, examples.x)
         return loss.label(alpha, (alpha - aim) / (lr * examples.x.squared_norms[:, None]))
 
+    def risk(world: World) -> float:
+        return views.pool_risk(world.learner.x.x, world.teacher.examples.x.x, world.teacher.target)
+
     return Rules(
         start, draw, show, feedback, volumes, gradients, measure, references,
         most_awareness=rationality.LINEAR if is_linear else rationality.NETWORK,
         relabel=functools.partial(_relabel, loss),
         ideal_labels=ideal_labels if is_linear and loss.label else None,
         teacher_model=models.linear(loss),
+        risk=risk if is_linear else None,
     )  # fmt: skip
 
 

@@ -184,6 +184,19 @@ class RelabelFn(Protocol):
 
 
 @runtime_checkable
+class RiskFn(Protocol):
+    """Computes the teaching risk of a world."""
+
+    def __call__(self, world: "World", /) -> float:
+        """Return how much of the target the learner's view cannot express.
+
+        Args:
+            world: the world of the seed.
+
+        """
+
+
+@runtime_checkable
 class IdealLabelsFn(Protocol):
     """Computes the labels that would help a learner most."""
 

@@ -32,7 +32,7 @@ COROLLARY = (
     "the corollary then allows in the squared distance after T = 2000 steps, in units of the initial one; above "
     f"{theory.MOST_ERROR:g} it promises little, and the examples are not dense. Missed is what ε bounds: how far the "
     "best examples of the mini-batches fall short of the best of all, summed over the steps. The proof also needs a "
-    "convex loss."
+    "convex loss. Teaching risk: the part of the target that the learner's view cannot express (10⁻⁷ is rounding)."
 )
 
 
@@ -133,10 +133,11 @@ def corollary(data: Data) -> report.Block:
         fails = theory.failing(premises, violated)
         estimates = (premises.loss_slope, premises.norm_slope, premises.radius, premises.error, premises.missed)
         shares = share(violated, 2), share(premises.convexity_violations, 1)
+        risk = "–" if panel["teaching_risk"] is None else number(panel["teaching_risk"])
         verdict = f"fails: {', '.join(fails)}" if fails else "may hold"
-        rows.append((task, start, *map(number, estimates), *shares, verdict))
+        rows.append((task, start, *map(number, estimates), *shares, risk, verdict))
     heads = (
         "task", "start", "L of the loss", "L of ‖g‖²", "δ", "ε ÷ start²", "missed ÷ start²", "monotonicity violated",
-        "convexity violated", "premises",
+        "convexity violated", "teaching risk", "premises",
     )  # fmt: skip
     return report.table(heads, rows, caption=COROLLARY, numbers_from=2)
