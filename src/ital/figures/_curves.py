@@ -1,7 +1,7 @@
 """Learning curves: one panel per metric, mean over seeds with a band of ±1 standard error."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,6 +142,7 @@ def curve_panel(
     title: str = "",
     *,
     methods: Sequence[str] | None = None,
+    styles: Mapping[str, tuple[str, Any]] | None = None,
     size: tuple[float, float] = charts.SIZE,
 ) -> charts.Panel:
     """A panel of one metric over the steps: mean over seeds ± 1 standard error, and the reference line or floor.
@@ -152,6 +153,7 @@ def curve_panel(
         metric: the metric to show.
         title: the title of the panel.
         methods: the methods to show (default: all, in the order of the paper's legends).
+        styles: the colour and the dashes of each method (default: as in every figure).
         size: inches of the panel.
 
     Returns:
@@ -159,17 +161,17 @@ def curve_panel(
 
     """
     methods = in_legend_order([str(name) for name in curves["learner"].values]) if methods is None else methods
-    coloured = colours(methods)
+    styles = styles or {name: (own, DASHES.get(name, (0, ()))[1]) for name, own in colours(methods).items()}
     marks, lowest, highest = [], np.inf, 0.0
     at = measured(curves, metric)
     for method in methods:
         lanes = computed(curves, method)
         values = lanes[metric].transpose("seed", "step").values[:, at].astype(float)
         mean, error = mean_and_error(np.where(np.isfinite(values), values, np.nan), questions_of(curves, metric))
-        dash: Any = DASHES.get(method, (0, ()))[1]
+        colour, dash = styles[method]
         width = 2.2 if method == "ital" else 1.5
         steps, band = lanes["step"].values[at], error if len(values) > 1 else None
-        marks.append(charts.line(label(curves, method), coloured[method], steps, mean, band, dash=dash, width=width))
+        marks.append(charts.line(label(curves, method), colour, steps, mean, band, dash=dash, width=width))
         finite = mean[np.isfinite(mean)]
         lowest, highest = min([lowest, *finite]), max([highest, *finite])
     for kind, words in (("reference", "target"), ("floor", "floor")):

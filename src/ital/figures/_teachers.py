@@ -1,5 +1,6 @@
 """Several teachers of one task in one figure: one line each."""
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,10 @@ from ital.tasks import Task
 if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
+
+COLOURS = ("#595959", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e6ab02", "#7b3294")
+# Teachers that know much teach alike: dashes let the lines below show through.
+STYLES = tuple((colour, ((), (5, 3), (1, 2))[i % 3]) for i, colour in enumerate(COLOURS))
 
 
 def plot_teachers(
@@ -52,8 +57,11 @@ def plot_teachers(
             for name in names:
                 if name not in known:
                     raise InputError(f"the run with the {teacher} teacher has no {kind} {name!r}")
+    styles = dict(zip(runs, itertools.cycle(STYLES), strict=False))
     panels = [
-        curve_panel(_by_teacher(runs, method, metric), task, metric, label(first, method), methods=list(runs))
+        curve_panel(
+            _by_teacher(runs, method, metric), task, metric, label(first, method), methods=list(runs), styles=styles
+        )
         for method in rows
         for metric in columns
     ]
