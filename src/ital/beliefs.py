@@ -11,6 +11,8 @@ differ only in P_T:
 Matrices and beliefs are logarithms throughout: late in a run beliefs are far below the smallest number of a float.
 """
 
+from collections.abc import Callable
+
 import jax
 import jax.numpy as jnp
 
@@ -20,6 +22,7 @@ from ital.gradients import HIGHEST
 LogMatrix = Float[Array, "n m"]
 LogBelief = Float[Array, " m"]
 
+CERTAIN = 100.0  # log-odds of a learner without any doubt
 MOST_SCALINGS = 1000  # a matrix that is nearly a permutation would need more
 
 
@@ -66,7 +69,9 @@ def pedagogical(log_m: LogMatrix, belief: LogBelief, alpha: Scalar | float, roun
     """
 
     def one_round(_: Array, log_t: Array) -> Array:
-        return jax.nn.log_softmax(alpha * jax.nn.log_softmax(log_t + belief, axis=1), axis=0)
+        """θ(h)^α is a factor of a whole column, so only P(d) = Σ_h P_T(d|h)·θ(h) changes P_T."""
+        log_p = jax.nn.logsumexp(log_t + belief, axis=1, keepdims=True)
+        return jax.nn.log_softmax(alpha * (log_t - log_p), axis=0)
 
     return jax.lax.fori_loop(0, jnp.asarray(rounds, int), one_round, log_m)
 
@@ -102,4 +107,27 @@ def scbi(log_m: LogMatrix, belief: LogBelief) -> LogMatrix:
     return jax.nn.log_softmax(jnp.log(u)[:, None] + log_m, axis=0)  # w makes each column a distribution
 
 
-__all__ = ["literal", "pedagogical", "posterior", "scbi"]
+def limiting_rate(
+    drawn_from: Callable[[LogMatrix, LogBelief], LogMatrix], log_m: LogMatrix, target: int
+) -> Float[Array, ""]:
+    """The growth of the log-odds of h* per step, late in a run in which teacher and learner agree on P_T.
+
+    It is the minimum over h′ of KL(P_T(·|h*) ‖ P_T(·|h′)), with P_T at a belief that is nearly certain of h*. For the
+    naive pair this is KL(M_h* ‖ M_h′). For SCBI P_T(·|h*) is then uniform, and P_T(d|h′) ∝ M(d,h′)/M(d,h*).
+
+    Args:
+        drawn_from: ``drawn_from(log_m, belief)`` returns log P_T, e.g. :func:`literal` or :func:`scbi`.
+        log_m: log M (n, m).
+        target: h*.
+
+    Returns:
+        The rate, in nats per step.
+    """
+    is_target = jnp.arange(log_m.shape[1]) == target
+    log_t = drawn_from(log_m, jnp.where(is_target, 0.0, -CERTAIN))
+    shown = log_t[:, target, None]
+    divergences = jnp.sum(jnp.exp(shown) * (shown - log_t), axis=0)
+    return jnp.min(jnp.where(is_target, jnp.inf, divergences))
+
+
+__all__ = ["limiting_rate", "literal", "pedagogical", "posterior", "scbi"]

@@ -1,5 +1,7 @@
 """A world of finitely many hypotheses: Bayes by hand, the rates that theory predicts, and what is refused."""
 
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -16,6 +18,10 @@ M = RNG.dirichlet(2 * np.ones(5), size=4).T  # 5 data, 4 hypotheses
 @pytest.fixture(scope="module")
 def task():
     return tasks.from_likelihoods(M, target=2)
+
+
+def one_round(alpha):
+    return functools.partial(beliefs.pedagogical, alpha=alpha, rounds=1)
 
 
 def kl(p, q):
@@ -36,20 +42,21 @@ def rates(matrix, target, pair, alpha=1.0):
 
 
 @pytest.mark.parametrize(
-    ("teacher", "learner", "pair", "alpha"),
+    ("teacher", "learner", "drawn_from", "pair", "alpha"),
     [
-        (teachers.sampling(), learners.bayes(), "naive", 1.0),
-        (teachers.scbi(), learners.scbi(), "aware", 1.0),
-        (teachers.pedagogical("2"), learners.pedagogical(2.0), "aware", 2.0),
+        (teachers.sampling(), learners.bayes(), beliefs.literal, "naive", 1.0),
+        (teachers.scbi(), learners.scbi(), beliefs.scbi, "aware", 1.0),
+        (teachers.pedagogical("2"), learners.pedagogical(2.0), one_round(2.0), "aware", 2.0),
     ],
     ids=["naive", "scbi", "pedagogical"],
 )
-def test_log_odds_grow_at_the_predicted_rate(task, teacher, learner, pair, alpha):
+def test_log_odds_grow_at_the_predicted_rate(task, teacher, learner, drawn_from, pair, alpha):
     curves = ital.teach(task, teacher, learner, steps=4000, seeds=8, eval_every=500, batch_size=5).curves
     log_odds = curves["log_odds"].squeeze("learner").transpose("seed", "step").values
     slope = np.polyfit(curves["step"].values, log_odds.mean(axis=0), 1)[0]
     predicted = min(rates(M, 2, pair, alpha))
     assert abs(slope / predicted - 1) < 0.05, (slope, predicted)
+    np.testing.assert_allclose(beliefs.limiting_rate(drawn_from, jnp.log(M), 2), predicted, rtol=1e-4)
     # The check can fail: the other pair's rate and the mean over h′ are further off.
     other = min(rates(M, 2, "aware" if pair == "naive" else "naive"))
     assert abs(slope / other - 1) > 0.1
@@ -107,8 +114,7 @@ def choices(teacher, keys):
 @pytest.mark.parametrize("name", ["sampling", "pedagogical", "scbi"])
 def test_teachers_draw_from_their_distribution(name):
     belief = jnp.log(jnp.array([0.1, 0.4, 0.2, 0.3]))
-    pedagogical = lambda log_m, belief: beliefs.pedagogical(log_m, belief, 1.0, 1)  # noqa: E731
-    drawn_from = {"sampling": beliefs.literal, "pedagogical": pedagogical, "scbi": beliefs.scbi}[name]
+    drawn_from = {"sampling": beliefs.literal, "pedagogical": one_round(1.0), "scbi": beliefs.scbi}[name]
     expected = np.exp(drawn_from(jnp.log(M), belief))[:, 2]
     count = 20_000
     shares = np.bincount(choices(teachers.make(name), jax.random.split(_random.key(0), count)), minlength=5) / count

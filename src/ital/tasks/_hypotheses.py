@@ -103,7 +103,7 @@ def from_likelihoods(
         picture: how to draw a log belief.
 
     Returns:
-        The task. Its mini-batch is the whole set of data if ``batch_size`` is n, else a draw of so few.
+        The task. Its mini-batch is the whole set of data if ``batch_size`` is n, else a draw without replacement.
 
     Raises:
         InputError: if the matrix, the prior or the target is not valid.
@@ -218,7 +218,7 @@ def hypotheses(height: int = 4, width: int = 5, *, noise: float = 0.05) -> Task:
     def note(params: Any, target: Any) -> str:
         return f"belief {np.exp(np.asarray(params)[np.argmax(target)]):.2f}"
 
-    caption = "How surely the learner thinks that each cell lies in the rectangle."
+    caption = "How sure the learner is that each cell lies in the rectangle."
     return from_likelihoods(
         (1 - noise) * inside / inside.sum(axis=0) + noise / len(inside),
         name="hypotheses",
