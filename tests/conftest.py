@@ -19,7 +19,7 @@ from jaxtyping import install_import_hook
 
 # Every call in a test checks the shapes in the annotations.
 SHAPED = ("gradients", "learners", "losses", "mdp", "models", "rationality", "steps", "tasks", "teachers", "theory")
-install_import_hook([f"ital.{name}" for name in (*SHAPED, "volume", "teaching")], "beartype.beartype")
+install_import_hook([f"ital.{name}" for name in (*SHAPED, "beliefs", "volume", "teaching")], "beartype.beartype")
 # Tracing makes many long-lived objects: scanning them repeatedly would take a tenth of the time.
 gc.set_threshold(100_000, 50, 100)
 

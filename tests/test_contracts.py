@@ -42,7 +42,8 @@ def fit(task, teacher):
 
 def sensible(task, teacher, method):
     """Whether the task offers what teacher and learner need."""
-    needs = {*teachers.make(teacher).needs, *learners.make(method).needs}
+    made = teachers.make(teacher)
+    needs = {*made.needs, *learners.make(method).needs, *(["gradients"] if made.omniscient else [])}
     return needs <= set(SMALL[task]().offers)
 
 

@@ -10,6 +10,7 @@ from ital._version import __version__
 
 if TYPE_CHECKING:
     from ital import (
+        beliefs,
         control,
         equation,
         errors,
@@ -46,6 +47,7 @@ __all__ = [
     "Run",
     "Watched",
     "__version__",
+    "beliefs",
     "control",
     "equation",
     "errors",

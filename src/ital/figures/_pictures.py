@@ -12,7 +12,6 @@ from ital._files import write
 from ital.errors import InputError
 from ital.figures._fit import wrapped
 from ital.figures._reward_map import draw_rewards
-from ital.gradients import add_scaled, squared_norm
 from ital.tasks import Picture, Task
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Fi
     figure = NotebookFigure(figsize=(PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8), layout="constrained")
     axes = figure.subplots(rows, columns, squeeze=False)
     figure.draw_without_rendering()  # sets the panels' size, which determines their text size
-    limit = extent([watched.target, *watched.params.values()])
+    limit = picture.limit or extent([watched.target, *watched.params.values()])
     for row, name in enumerate(watched.params):
         for column, frame in enumerate(frames):
             show_learner(axes[row, column], watched, name, frame, limit)
@@ -54,7 +53,7 @@ def plot_pictures(watched: "Watched", steps: Sequence[int] | None = None) -> "Fi
         axes[row, 0].set_ylabel(wrapped(watched.labels[name], PANEL, 12), fontsize=12)
         axes[row, -1].set_axis_off()
     show_target(axes[0, -1], watched, limit)
-    figure.colorbar(axes[0, -1].images[0], ax=axes, shrink=0.6, aspect=30, label=picture.colours)
+    _colour_bar(picture, axes[0, -1], ax=axes, shrink=0.6, aspect=30)
     return figure
 
 
@@ -85,9 +84,9 @@ def animate(
     canvas = FigureCanvasAgg(figure)
     axes = figure.subplots(1, panels, squeeze=False)[0]
     figure.draw_without_rendering()  # sets the panels' size, which determines their text size
-    limit = extent([watched.target, *watched.params.values()])
+    limit = picture.limit or extent([watched.target, *watched.params.values()])
     show_target(axes[-1], watched, limit)
-    figure.colorbar(axes[-1].images[0], ax=axes, shrink=0.8, aspect=25, label=picture.colours)
+    _colour_bar(picture, axes[-1], ax=axes, shrink=0.8, aspect=25)
     images = []
     for frame, step in enumerate(watched.steps):
         for axis, name in zip(axes, watched.params, strict=False):
@@ -107,11 +106,11 @@ def animate(
 
 
 def show_learner(axis: Any, watched: "Watched", name: str, frame: int, limit: float) -> None:
-    """Draw one learner at one frame, with its distance to the target below."""
+    """Draw one learner at one frame, with the picture's note below."""
     params = jax.tree.map(lambda leaf: leaf[frame], watched.params[name])
-    draw_rewards(axis, *picture_of(watched.task).grid(params), limit)
-    distance = float(np.sqrt(squared_norm(add_scaled(params, -1.0, watched.target))))
-    axis.set_xlabel(f"distance {distance:.2f}", fontsize=9)
+    picture = picture_of(watched.task)
+    draw_rewards(axis, *picture.grid(params), limit)
+    axis.set_xlabel(picture.note(params, watched.target), fontsize=9)
 
 
 def show_target(axis: Any, watched: "Watched", limit: float) -> None:
@@ -123,6 +122,13 @@ def show_target(axis: Any, watched: "Watched", limit: float) -> None:
     title = f"{watched.task.title}: what is learned, {watched.teacher} teacher, seed {watched.seed}"
     width = axis.figure.get_size_inches()[0]
     axis.figure.suptitle(wrapped(f"{title}\n{picture.caption}", width, 11), fontsize=11)
+
+
+def _colour_bar(picture: Picture, drawn: Any, **style: Any) -> None:
+    """Say what the colours of a drawn panel mean; values that begin at 0 get half of the colours."""
+    bar = drawn.figure.colorbar(drawn.images[0], label=picture.colours, **style)
+    if picture.limit is not None:
+        bar.ax.set_ylim(0, picture.limit)
 
 
 def picture_of(task: Task) -> Picture:

@@ -118,9 +118,9 @@ def cells(
     }
 
 
-def rewards(values: np.ndarray, policy: np.ndarray, limit: float) -> Mark:
-    """A grid of rewards as colours and numbers, with one arrow per cell."""
-    directions = [[rounded(row, 2) for row in direction] for direction in policy]
+def rewards(values: np.ndarray, policy: np.ndarray | None, limit: float) -> Mark:
+    """A grid of rewards as colours and numbers, with one arrow per cell if there is a policy."""
+    directions = policy if policy is None else [[rounded(row, 2) for row in direction] for direction in policy]
     return {"kind": "rewards", "values": [rounded(row, 2) for row in values], "policy": directions, "limit": limit}
 
 
@@ -367,7 +367,8 @@ def colour_limits(values: np.ndarray) -> tuple[float, float]:
 
 
 def _rewards(axis: Any, mark: Mark) -> None:
-    draw_rewards(axis, np.array(mark["values"], float), np.array(mark["policy"], float), mark["limit"])
+    policy = mark["policy"] if mark["policy"] is None else np.array(mark["policy"], float)
+    draw_rewards(axis, np.array(mark["values"], float), policy, mark["limit"])
 
 
 DRAWINGS: dict[str, Callable[[Any, Mark], None]] = {

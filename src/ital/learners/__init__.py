@@ -11,10 +11,13 @@ from ital.learners._assuming import assuming
 from ital.learners._base import Learner, Lesson, Rule, Situation, Update
 from ital.learners._batch import batch
 from ital.learners._batch_matched import batch_matched
+from ital.learners._bayes import bayes
 from ital.learners._full import full
 from ital.learners._imt import imt
 from ital.learners._imt_matched import imt_matched
+from ital.learners._pedagogical import pedagogical
 from ital.learners._safe import safe
+from ital.learners._scbi import scbi
 from ital.learners._sgd import sgd
 from ital.learners._teacher_aware import teacher_aware
 from ital.learners._two_step import (
@@ -43,6 +46,9 @@ REGISTRY: dict[str, Callable[..., Learner]] = {
     "ital-adaptive": adaptive,
     "ital-helpful": functools.partial(assuming, 1.0),
     "ital-hostile": functools.partial(assuming, -1.0),
+    "bayes": bayes,
+    "pedagogical": pedagogical,
+    "scbi": scbi,
 }
 REGISTRY |= _plugins.parts("ital.learners", REGISTRY)
 
@@ -91,6 +97,7 @@ __all__ = [
     "awareness_step",
     "batch",
     "batch_matched",
+    "bayes",
     "full",
     "imagine",
     "imagined_choice",
@@ -100,7 +107,9 @@ __all__ = [
     "in_view",
     "literal_weights",
     "make",
+    "pedagogical",
     "safe",
+    "scbi",
     "sgd",
     "teacher_aware",
 ]

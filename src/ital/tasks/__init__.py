@@ -9,6 +9,7 @@ from ital.errors import InputError
 from ital.tasks._arrays import describe_data, from_arrays
 from ital.tasks._base import Exam, Metric, Picture, Rules, Task, TeacherSide, Truth, World, copies, stack_worlds
 from ital.tasks._gaussian import gaussian
+from ital.tasks._hypotheses import from_likelihoods, hypotheses
 from ital.tasks._images import cifar10, from_features, mnist, pool_of, tiny_imagenet, tiny_imagenet_vgg
 from ital.tasks._irl import irl, irl_dense, irl_sparse, irl_tabular
 from ital.tasks._irl_rules import Demonstrations, TrueWorld, implicit_gradients, irl_rules
@@ -35,6 +36,7 @@ REGISTRY: dict[str, Callable[..., Task]] = {
     "irl-dense": irl_dense,
     "irl-sparse": irl_sparse,
     "irl": irl,
+    "hypotheses": hypotheses,
 }
 REGISTRY |= _plugins.parts("ital.tasks", REGISTRY)
 
@@ -78,9 +80,11 @@ __all__ = [
     "describe_data",
     "from_arrays",
     "from_features",
+    "from_likelihoods",
     "from_pool",
     "from_table",
     "gaussian",
+    "hypotheses",
     "implicit_gradients",
     "irl",
     "irl_dense",

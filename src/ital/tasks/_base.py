@@ -13,6 +13,7 @@ from ital import rationality
 from ital._short import called, short
 from ital._types import Array, Params
 from ital.errors import InputError
+from ital.gradients import add_scaled, squared_norm
 from ital.models import Init, Model
 from ital.tasks.protocols import (
     DrawFn,
@@ -141,18 +142,27 @@ def copies(batch: Any, size: int) -> Array:
     return same | functools.reduce(jnp.logical_and, alike)
 
 
+def distance_note(params: Params, target: Params) -> str:
+    """How far parameters are from the target, in words."""
+    return f"distance {float(np.sqrt(squared_norm(add_scaled(params, -1.0, target)))):.2f}"
+
+
 class Picture(NamedTuple):
     """How to draw parameters.
 
     Attributes:
-        grid: ``grid(params)`` returns the rewards (n, n) of a map and its policy (4, n, n).
+        grid: ``grid(params)`` returns the rewards (n, n) of a map and its policy (4, n, n), or None for no arrows.
         colours: what the colours mean.
         caption: one line that explains the picture.
+        note: ``note(params, target)`` returns the line below a learner.
+        limit: the largest value, if the values begin at 0; None for any values, with colours for the parameters.
     """
 
-    grid: Callable[[Any], tuple[np.ndarray, np.ndarray]]
+    grid: Callable[[Any], tuple[np.ndarray, np.ndarray | None]]
     colours: str
     caption: str
+    note: Callable[[Any, Any], str] = distance_note
+    limit: float | None = None
 
     def __repr__(self) -> str:
         return short("Picture", self.caption)
@@ -212,8 +222,10 @@ class Task(NamedTuple):
         exam: a slow measurement at a few steps, if there is one.
         offers: what teachers and learners may need of it. "gradients": a learner steps along gradients; "simulation":
             a teacher can simulate a learner in its own view; "questions": the learner answers on any row; "labels": a
-            teacher may replace them; "ideal labels": it is known which would be best.
+            teacher may replace them; "ideal labels": it is known which would be best; "likelihoods": an example is a
+            row of log P(d|h), and the parameters are a log belief.
         methods: names of its default learners; none means the eight of the paper.
+        examples: number of its examples, if a mini-batch holds each at most once.
 
     Args:
         task: a world per seed, its rules, and the paper's settings for it.
@@ -235,6 +247,7 @@ class Task(NamedTuple):
     exam: Exam | None = None
     offers: tuple[str, ...] = ("gradients",)
     methods: tuple[str, ...] = ()
+    examples: int | None = None
 
     def __repr__(self) -> str:
         return short("Task", self.name, numbers=self.settings)

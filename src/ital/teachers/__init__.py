@@ -11,8 +11,11 @@ from ital.teachers._exam import exam
 from ital.teachers._imitation import imitation
 from ital.teachers._mixture import mixture
 from ital.teachers._omniscient import omniscient
+from ital.teachers._pedagogical import pedagogical
 from ital.teachers._planner import planner
 from ital.teachers._random import random
+from ital.teachers._sampling import sampling
+from ital.teachers._scbi import scbi
 from ital.teachers._switching import switching
 from ital.teachers._synthesis import synthesis
 
@@ -28,6 +31,9 @@ REGISTRY: dict[str, Callable[..., Teacher]] = {
     "synthesis": synthesis,
     "planner": planner,
     "mixture": mixture,
+    "sampling": sampling,
+    "pedagogical": pedagogical,
+    "scbi": scbi,
 }
 REGISTRY |= _plugins.parts("ital.teachers", REGISTRY)
 
@@ -68,8 +74,11 @@ __all__ = [
     "make",
     "mixture",
     "omniscient",
+    "pedagogical",
     "planner",
     "random",
+    "sampling",
+    "scbi",
     "switching",
     "synthesis",
 ]

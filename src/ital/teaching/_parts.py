@@ -55,7 +55,9 @@ def check_parts(task: Task, teacher: Teacher, learners: Sequence[Learner], choic
     Raises:
         InputError: if a part needs what the task does not offer, or the teacher cannot choose several.
     """
-    named = [("teacher", teacher.name, teacher.needs), *(("method", part.name, part.needs) for part in learners)]
+    # The omniscient teacher's volumes are those of a step along a gradient.
+    needed = (*teacher.needs, "gradients") if teacher.omniscient else teacher.needs
+    named = [("teacher", teacher.name, needed), *(("method", part.name, part.needs) for part in learners)]
     for role, name, needs in named:
         missing = [need for need in needs if need not in task.offers]
         if missing:
@@ -77,8 +79,10 @@ def check_world(task: Task, teacher: Teacher, world: World, *, diagnostics: bool
         diagnostics: whether to check Theorem 1 on every step.
 
     Raises:
-        InputError: if the learner's target is needed and unknown.
+        InputError: if the learner's target or its gradients are needed and unknown.
     """
+    if diagnostics and "gradients" not in task.offers:
+        raise InputError(f"diagnostics check Theorem 1 on gradient steps, which task {task.name!r} does not have")
     if world.truth.target is None and (teacher.omniscient or diagnostics):
         needy = f"teacher {teacher.name!r}" if teacher.omniscient else "diagnostics"
         raise InputError(f"{needy} needs the learner's target, which task {task.name!r} does not have")

@@ -137,6 +137,11 @@ class Run:
         for name, value in counts.items():
             if not 1 <= value < 2**31:
                 raise InputError(f"{name} must be at least 1 and below 2**31, not {value}")
+        if task.examples is not None and self.batch_size > task.examples:
+            raise InputError(
+                f"batch_size must be at most {task.examples} on task {task.name!r}, which has no more examples, "
+                f"not {self.batch_size}"
+            )
         if self.choices > self.batch_size:
             raise InputError(f"choices must be at most batch_size ({self.batch_size}), not {self.choices}")
         if self.choices > 1 and self.diagnostics:

@@ -16,7 +16,7 @@ from ital.tasks import Task
 from ital.teachers import Teacher
 from ital.teaching._footprint import check_footprint
 from ital.teaching._lanes import open_sessions
-from ital.teaching._parts import parts
+from ital.teaching._parts import check_parts, parts
 from ital.teaching._run import Run, make_run, takes_run
 from ital.teaching._session import Session
 
@@ -118,6 +118,7 @@ def watch(
     if frames < 1:
         raise InputError(f"frames must be at least 1, not {frames}")
     replace(run, seeds=[seed]).check(task, watched)
+    check_parts(task, teacher, watched, run.choices)
     every = max(1, -(-run.steps // frames))
     run = replace(run, seeds=[seed], eval_every=every, diagnostics=False)
     check_footprint(task, run, len(watched), run.seed_list)
