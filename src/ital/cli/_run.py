@@ -77,7 +77,7 @@ def run(
         beta_decay=beta_decay, batch_size=batch_size, init=init, label_noise=label_noise,
         map=None if map is None else str(map), teacher_loss=teacher_loss, equations=equations, eval_every=eval_every,
         form=step, devices=parse_devices(devices),
-        methods=() if methods is None else split("methods", methods), choices=choices,
+        methods=None if methods is None else split("methods", methods), choices=choices,
     )  # fmt: skip
     with shown(experiments.print_outcome) as say:
         outcome = experiments.run(

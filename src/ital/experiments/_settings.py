@@ -24,7 +24,7 @@ class Settings(Run):
     Attributes:
         task: name of the task.
         teacher: name of the teacher.
-        methods: names of the learners; none means the task's own, or the eight of the paper.
+        methods: names of the learners; None for the task's own, or the eight of the paper.
         first_seed: the first seed; ``seeds`` is the number of seeds.
         label_noise: the probability that a label is replaced.
         map: a file of rewards, for task irl.
@@ -41,7 +41,7 @@ class Settings(Run):
 
     task: str
     teacher: str = "cooperative"
-    methods: tuple[str, ...] = ()
+    methods: tuple[str, ...] | None = None
     first_seed: int = 0
     label_noise: float = 0.0
     map: str | None = None
@@ -71,7 +71,8 @@ class Settings(Run):
         task = self.make_task()
         teacher = teachers.make(self.teacher)
         teacher.resolve(teacher.settings, task.beta)
-        methods = [learners.make(name) for name in self.methods or task.methods or learners.PAPER]
+        names = task.methods or learners.PAPER if self.methods is None else self.methods
+        methods = [learners.make(name) for name in names]
         self.check(task, methods)
         check_parts(task, teacher, methods, self.choices)
         numbers = {field.name: getattr(self, field.name) for field in fields(Run)}

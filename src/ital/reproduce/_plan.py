@@ -248,4 +248,4 @@ def seconds(condition: Condition, scale: Scale) -> float:
     kinds = {"tiny": 9e-5, "irl": 6e-5, "equation": 6e-5, "mnist": 2e-5, "cifar10": 2e-5}
     each = 4e-4 if condition.task == NEURAL else kinds.get(condition.task.partition("-")[0], 3e-6)
     made = settings(condition, scale)
-    return 6.0 + each * made.steps * len(made.seed_list) * len(made.methods)
+    return 6.0 + each * made.steps * len(made.seed_list) * len(made.methods or ())

@@ -228,6 +228,6 @@ def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence 
         return None
     seeds = wanted.seed_list
     seeds_of = {str(name): computed(curves, str(name))["seed"].values.tolist() for name in curves["learner"].values}
-    if any(not set(seeds) <= set(seeds_of.get(method, ())) for method in wanted.methods):
+    if any(not set(seeds) <= set(seeds_of.get(method, ())) for method in wanted.methods or ()):
         return None
-    return Evidence(condition, task, curves.sel({"learner": list(wanted.methods), "seed": seeds}))
+    return Evidence(condition, task, curves.sel({"learner": list(wanted.methods or ()), "seed": seeds}))
