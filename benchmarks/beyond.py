@@ -30,7 +30,7 @@ TUNING, TEST = range(100, 120), range(20)
 JUDGED = (100, 250, 500)
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0)
 FARTHEST = 30.0  # in the figure
-LENGTHS = (0.03, 0.1, 0.3, 0.6, 1.0)
+LENGTHS = (0.03, 0.1, 0.3, 0.6, 1.0, 3.0, 10.0)
 TABLE = {  # the label noises of every task: rewards have no labels
     "regression": (0.0, 0.3),
     "gaussian": (0.0, 0.3),
@@ -118,7 +118,7 @@ def full() -> None:
     def measure(settings: Sequence[tuple[str, float, float]], seeds: Sequence[int]) -> tuple[np.ndarray, list[int]]:
         several = [make[kind](beta)._replace(name=str(i)) for i, (kind, _, beta) in enumerate(settings)]
         forms = [steps.length(f"{length}:decay") for _, length, _ in settings]
-        curves, metric = taught(task, "cooperative", several, seeds, 1000, step=forms)
+        curves, metric = taught(task, "cooperative", several, seeds, 1000, form=forms)
         return curves[metric].transpose("learner", "seed", "step").values, curves["step"].values.tolist()
 
     values, measured = measure(wanted, TUNING)
