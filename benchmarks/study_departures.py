@@ -1,7 +1,8 @@
 """What the study's departures from the paper change: ``python benchmarks/study_departures.py [PARTICIPANTS]``.
 
 Simulated participants teach with the shipped configuration and with one variant at a time. The script prints means
-over participants and maps: the decrease of distance and of policy total variation, and the final reward.
+over participants and maps: the decrease of distance and of policy total variation, and the final reward. It also prints
+how much paired differences of the two robots scatter if each robot has its own arrows.
 """
 
 import contextlib
@@ -26,6 +27,11 @@ def any_cell(game, count, key, cumulative, first, used):
 
     drawn = jax.vmap(lambda step: jax.tree.map(lambda leaf: leaf[0], draw(step)))(first + np.arange(_world.DRAWN))
     return used, drawn
+
+
+def own_arrows(game, count, key, *rest):
+    """Draw the candidates of a robot that does not share those of the other."""
+    return draw_arrows(game, count, jax.random.fold_in(key, 1), *rest)
 
 
 def imitated_volumes(lesson, belief, target):
@@ -62,6 +68,25 @@ def main(participants):
             ]
             reward = ran.measures["reward"][:, :, i, -1].mean()
             print(f"| {name} | {teacher} {learner} | {fell[0]:.2f} | {fell[1]:.3f} | {reward:.0f} |", flush=True)
+    scatter(participants, teachers)
+
+
+def scatter(participants, teachers):
+    """Print the mean and the standard deviation over participants of aware − naive, mean over maps, for both ways."""
+
+    def fell(learner):
+        jax.clear_caches()
+        distance = _arms.run(CONFIG, participants, teachers, [learner]).measures["distance"]
+        return (distance[..., 0] - distance[..., -1]).mean(axis=1)
+
+    aware, naive = fell("aware"), fell("naive")
+    with mock.patch.object(_world, "draw_arrows", own_arrows):
+        apart = fell("naive")
+    print("| teacher | aware − naive | mean | standard deviation |\n|---|---|---|---|")
+    for i, teacher in enumerate(teachers):
+        for name, other in (("the same arrows", naive), ("arrows of its own", apart)):
+            paired = (aware - other)[:, i]
+            print(f"| {teacher.name} | {name} | {paired.mean():.3f} | {paired.std(ddof=1):.3f} |", flush=True)
 
 
 if __name__ == "__main__":
