@@ -3,6 +3,7 @@
 python benchmarks/field.py run [OUT]      teach with every teacher on three tasks (resumes), and print the tables
 python benchmarks/field.py answers [OUT]  exams of several lengths: distance by the number of answers
 python benchmarks/field.py greed [OUT]    the planner against greed, on every pool task
+python benchmarks/field.py matrix [OUT]   real teachers against assumed ones, on four tasks
 python benchmarks/field.py draw [OUT]     the figures of docs/images
 """
 
@@ -23,6 +24,7 @@ TASKS = ("regression", "gaussian", "irl-dense")
 TEACHERS = ("random", "cooperative", "omniscient", "imitation", "exam:20:120", "synthesis", "planner:3")
 METHODS = ("imt", "ital")
 EXAMS = ("exam:20:10", "exam:20:40", "exam:20:120")
+MATRIX = ("regression", "gaussian", "mnist-20", "irl-dense")
 POOLS = ("regression", "gaussian", "mnist-20", "cifar10-6", "tiny-imagenet-lite0")
 
 
@@ -69,6 +71,16 @@ def greed(out: Path) -> None:
         print(f"| {task} | {end(greedy, 'imt')} | {end(planned, 'imt')} | {closer.sum()} of {len(closer)} |")
 
 
+def matrix(out: Path) -> None:
+    """What the report's section on beliefs shows: a table and a map per task."""
+    panels = []
+    for task in MATRIX:
+        result = experiments.matrix(Settings(task=task), out, draw=False, progress=True, say=print)
+        experiments.print_matrix(result)
+        panels.append(figures.matrix_panel(result.runs, result.task, result.task.title))
+    save(charts.chart(panels, "Who believes what", columns=2, foot=figures.MATRIX_NOTE), "field-matrix")
+
+
 def draw(out: Path) -> None:
     """The figures of the page on teachers."""
     runs = {teacher: curves("regression", teacher, out) for teacher in TEACHERS}
@@ -90,7 +102,7 @@ def save(figure, name: str) -> None:
 
 
 if __name__ == "__main__":
-    commands = {"run": run_all, "answers": answers, "greed": greed, "draw": draw}
+    commands = {"run": run_all, "answers": answers, "greed": greed, "matrix": matrix, "draw": draw}
     if len(sys.argv) < 2 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     commands[sys.argv[1]](Path(sys.argv[2] if len(sys.argv) > 2 else "results/field"))
