@@ -17,6 +17,7 @@ from ital.learners._forgetful import aware_forgetful, forgetful
 from ital.learners._full import full
 from ital.learners._imt import imt
 from ital.learners._imt_matched import imt_matched
+from ital.learners._optimizers import Optimizer, optimizer
 from ital.learners._pedagogical import pedagogical
 from ital.learners._safe import safe
 from ital.learners._scbi import scbi
@@ -104,6 +105,7 @@ __all__ = [
     "Learner",
     "Lesson",
     "Literal",
+    "Optimizer",
     "Rule",
     "Situation",
     "Update",
@@ -124,6 +126,7 @@ __all__ = [
     "in_view",
     "literal_weights",
     "make",
+    "optimizer",
     "pedagogical",
     "safe",
     "scbi",

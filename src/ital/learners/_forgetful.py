@@ -56,7 +56,7 @@ def update(
 @functools.cache  # one object per rule: learners that share it are lanes of one program
 def rule(learner: Rule) -> Rule:
     """The rule of ``learner``, with forgetting."""
-    return Rule(functools.partial(init, learner=learner), functools.partial(update, learner=learner))
+    return Rule(functools.partial(init, learner=learner), functools.partial(update, learner=learner), learner.optimized)
 
 
 def forgetful(forgetting: float | str = 0.01, *, learner: Learner | None = None) -> Learner:
