@@ -9,7 +9,7 @@ import pytest
 from ital import learners, tasks, teachers
 
 ROOT = Path(__file__).parents[1]
-FIELD = ("field-control", "field-hypotheses", "field-irl", "field-learners")
+FIELD = ("field-control", "field-hypotheses", "field-irl", "field-kernel", "field-learners")
 PAGES = ("equations", "extending", *FIELD, "irl", "method", "quickstart")
 FILES = ("README.md", "CONTRIBUTING.md", *(f"docs/{page}.md" for page in PAGES))
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
