@@ -2,7 +2,7 @@
 
 Twenty seeds and the eight methods of the paper in each; about three minutes on two cores. With the names of quick
 figures as arguments, only those: ``scaling`` (of what ``ital bench --scaling`` measured, kept in benchmarks/results/),
-``control`` and ``cover``.
+``control``, ``cover`` and ``kernel``.
 """
 
 import json
@@ -91,7 +91,30 @@ def draw_cover() -> None:
     save(charts.chart(panels, "Teaching a policy by set cover", foot=foot), "cover")
 
 
-QUICK = {"scaling": draw_scaling, "control": draw_control, "cover": draw_cover}
+def draw_kernel(steps: tuple[int, ...] = (200, 500, 1000, 2000)) -> None:
+    """Draws what the naive learner has fitted after some steps, with a random and a greedy teacher, and the PSNR."""
+    task, pair = tasks.kernel(), ("random", "largest-error")
+    figure = Figure(figsize=(11.4, 3.9), layout="constrained")
+    left, right = figure.subfigures(1, 2, width_ratios=(2, 1))
+    axes, curves = left.subplots(2, len(steps) + 1), right.subplots()
+    for row, (teacher, colour) in enumerate(zip(pair, ("#d55e00", "#08306b"), strict=True)):
+        watched = ital.watch(task, teacher, "imt", lr=0.2, frames=steps[-1] // 100, steps=steps[-1])
+        frames = [watched.params["imt"][list(watched.steps).index(step)] for step in steps]
+        for axis, params in zip(axes[row], [*frames, watched.target], strict=True):
+            axis.imshow(task.picture.grid(params)[0], cmap="gray", vmin=0, vmax=1)
+            axis.set(xticks=[], yticks=[])
+        axes[row, 0].set_ylabel(f"{teacher} teacher")
+        psnr = ital.teach(task, teacher, "imt", lr=0.2, seeds=20, steps=steps[-1]).curves["psnr"][0]
+        curves.plot(psnr["step"], psnr.mean("seed"), color=colour, label=teacher)
+    for axis, title in zip(axes[0], [*(f"step {step}" for step in steps), "target"], strict=True):
+        axis.set_title(title, fontsize=10)
+    axes[1, -1].set_visible(False)
+    curves.set(xlabel="step", ylabel="PSNR (dB), mean over 20 seeds")
+    curves.legend(frameon=False)
+    save(figure, "kernel")
+
+
+QUICK = {"scaling": draw_scaling, "control": draw_control, "cover": draw_cover, "kernel": draw_kernel}
 
 
 def main() -> None:

@@ -13,6 +13,7 @@ SMALL = {
     "irl-dense": lambda: tasks.irl_dense(size=3),
     "irl-sparse": lambda: tasks.irl_sparse(size=3),
     "irl": lambda: tasks.irl(np.eye(3)),
+    "kernel": lambda: tasks.kernel(size=4),
 }
 
 

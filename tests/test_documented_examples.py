@@ -9,7 +9,8 @@ import pytest
 from ital import learners, tasks, teachers
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("equations", "extending", "field-control", "field-hypotheses", "field-irl", "irl", "method", "quickstart")
+FIELD = ("field-control", "field-hypotheses", "field-irl", "field-kernel", "field-learners")
+PAGES = ("equations", "extending", *FIELD, "irl", "method", "quickstart")
 FILES = ("README.md", "CONTRIBUTING.md", *(f"docs/{page}.md" for page in PAGES))
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 

@@ -106,6 +106,8 @@ class Model(NamedTuple):
 class LinearRows(NamedTuple):
     """Rows of a linear view: features with a trailing 1 (the bias is the last column of ν), and ‖x̃‖².
 
+    Rows of a kernel model have no trailing 1.
+
     Attributes:
         x: the rows (N, d).
         squared_norms: ‖x̃‖² (N,).
@@ -163,6 +165,79 @@ def linear(loss: Loss, l2: float = 0.0) -> Model:
     return Model("linear", linear_rows, start, outputs, gradients_at)
 
 
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # k(x, x′) of all pairs of rows: (N, d), (M, d) → (N, M)
+SMALLEST = 1e-10  # directions of smaller eigenvalues, relative to the largest, are rounding errors
+
+
+def gaussian_kernel(width: float) -> Kernel:
+    """The Gaussian kernel k(x, x′) = exp(−‖x − x′‖² / 2σ²).
+
+    Args:
+        width: σ.
+
+    Returns:
+        The kernel.
+
+    Raises:
+        InputError: if σ is not positive.
+    """
+    if not (math.isfinite(width) and width > 0):
+        raise InputError(f"the width of a Gaussian kernel must be positive, not {width!r}")
+
+    def k(x: np.ndarray, other: np.ndarray) -> np.ndarray:
+        squares = np.sum(x**2, axis=1)[:, None] + np.sum(other**2, axis=1) - 2 * x @ other.T
+        return np.exp(-np.maximum(squares, 0) / (2 * width**2))
+
+    return k
+
+
+def linear_kernel(x: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The linear kernel k(x, x′) = ⟨x, x′⟩ + 1, whose functions are those of the linear model.
+
+    Args:
+        x: rows (N, d).
+        other: rows (M, d).
+
+    Returns:
+        The kernel of all pairs (N, M).
+    """
+    return x @ other.T + 1
+
+
+def kernel(loss: Loss, k: Kernel, centres: np.ndarray) -> Model:
+    """A function f = Σᵢ aᵢ k(xᵢ, ·) of a reproducing kernel Hilbert space, taught by functional gradients.
+
+    A step is f ← f − η l′(f(x), y) k(x, ·). With K = k(centres, centres) = UΛUᵀ, the features
+
+        φ(x) = Λ^(−1/2) Uᵀ k(centres, x)
+
+    satisfy ⟨φ(x), φ(x′)⟩ = k(x, x′) on the centres. So f = ⟨ν, φ(·)⟩ is a linear model without bias, the norm of ν is
+    that of f, and the plain loop takes the functional step: ‖g‖² = l′² k(x, x), a = UΛ^(−1/2)ν. Elsewhere φ is the
+    projection of k(x, ·) on the functions above. Build the model once: each call compiles a new program.
+
+    Args:
+        loss: the loss of the outputs.
+        k: the kernel: ``k(x, other)`` returns the values of all pairs of rows, in float64.
+        centres: the rows xᵢ (N, d), usually the pool.
+
+    Returns:
+        The model. It starts at f = 0.
+    """
+    centres = np.asarray(centres, np.float64)
+    eigenvalues, directions = np.linalg.eigh(k(centres, centres))
+    kept = eigenvalues > SMALLEST * eigenvalues[-1]
+    whitening = directions[:, kept] / np.sqrt(eigenvalues[kept])
+
+    def rows(x: np.ndarray) -> LinearRows:
+        features = (k(np.asarray(x, np.float64), centres) @ whitening).astype(x.dtype)
+        return LinearRows(features, np.einsum("nd,nd->n", features, features))
+
+    def start(key: PRNGKeyArray, init: Init, rows: LinearRows, outputs: int) -> Array:
+        return init.draw(key, (outputs, rows.x.shape[1]))
+
+    return linear(loss)._replace(name="kernel", rows=rows, start=start, init=Init("uniform", 0.0))
+
+
 def differentiable(
     name: str,
     start: Callable[[PRNGKeyArray], Params],
@@ -201,4 +276,16 @@ def differentiable(
     )
 
 
-__all__ = ["OWN", "Init", "LinearRows", "Model", "differentiable", "linear", "linear_rows"]
+__all__ = [
+    "OWN",
+    "Init",
+    "Kernel",
+    "LinearRows",
+    "Model",
+    "differentiable",
+    "gaussian_kernel",
+    "kernel",
+    "linear",
+    "linear_kernel",
+    "linear_rows",
+]

@@ -62,6 +62,10 @@ STEP = Annotated[
     str,
     typer.Option(help="How much of a proposed update is applied: rate (the paper), length:L, length:L:decay, or safe."),
 ]
+OPTIMIZER = Annotated[
+    str | None,
+    typer.Option(help="Optax optimiser that takes the steps, e.g. adam or adam:0.001 (default: none, plain steps)."),
+]
 PLATFORM = Annotated[str | None, typer.Option(help="Where to compute: cpu or gpu (default: a GPU if there is one).")]
 DEVICES = Annotated[str, typer.Option(help="Number of local devices that share the seeds, or all.")]
 OVERWRITE = Annotated[bool, typer.Option("--overwrite", help="Replace a result that has other settings.")]

@@ -50,6 +50,7 @@ def run(
     equations: options.EQUATIONS = None,
     eval_every: options.EVAL_EVERY = None,
     step: options.STEP = "rate",
+    optimizer: options.OPTIMIZER = None,
     platform: options.PLATFORM = None,
     devices: options.DEVICES = "1",
     animate: Annotated[
@@ -76,7 +77,7 @@ def run(
         **taught, teacher=teacher, seeds=seeds, first_seed=first_seed, steps=steps, beta=parse_beta(beta), lr=lr,
         beta_decay=beta_decay, batch_size=batch_size, init=init, label_noise=label_noise,
         map=None if map is None else str(map), teacher_loss=teacher_loss, equations=equations, eval_every=eval_every,
-        form=step, devices=parse_devices(devices),
+        form=step, optimizer=optimizer, devices=parse_devices(devices),
         methods=None if methods is None else split("methods", methods), choices=choices,
     )  # fmt: skip
     with shown(experiments.print_outcome) as say:
@@ -167,6 +168,7 @@ def sweep(
     teacher_loss: options.TEACHER_LOSS = None,
     eval_every: options.EVAL_EVERY = None,
     step: options.STEP = "rate",
+    optimizer: options.OPTIMIZER = None,
     platform: options.PLATFORM = None,
     devices: options.DEVICES = "1",
     csv: options.CSV = False,
@@ -195,7 +197,8 @@ def sweep(
     settings = experiments.Settings(
         **taught, teacher=teacher, methods=split("methods", methods), seeds=seeds, first_seed=first_seed, steps=steps,
         batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
-        teacher_loss=teacher_loss, eval_every=eval_every, form=step, devices=parse_devices(devices), choices=choices,
+        teacher_loss=teacher_loss, eval_every=eval_every, form=step, optimizer=optimizer,
+        devices=parse_devices(devices), choices=choices,
     )  # fmt: skip
     with shown(experiments.print_sweep) as say:
         swept = experiments.sweep(

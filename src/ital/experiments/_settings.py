@@ -14,7 +14,7 @@ from ital.errors import InputError
 from ital.learners import Learner
 from ital.tasks import Task
 from ital.teachers import Teacher
-from ital.teaching import Run, check_parts, situation
+from ital.teaching import Run, check_parts, fill_in, situation
 
 
 @dataclass(frozen=True, repr=False)
@@ -74,6 +74,8 @@ class Settings(Run):
         names = task.methods or learners.PAPER if self.methods is None else self.methods
         methods = [learners.make(name) for name in names]
         self.check(task, methods)
+        if not isinstance(self.optimizer, str | None):
+            raise InputError("results are stored under the optimizer's name: give a name such as 'adam:0.001'")
         check_parts(task, teacher, methods, self.choices)
         numbers = {field.name: getattr(self, field.name) for field in fields(Run)}
         run = Run(**{**numbers, "seeds": self.seed_list})
@@ -83,7 +85,7 @@ class Settings(Run):
         _devices.chosen(self.devices)
         context = situation(task, teacher, run, auto_beta=lambda *arguments: float("nan"))
         for learner in methods:
-            learner.resolve(learner, context)
+            fill_in(learner, context)
         return plan
 
     def make_task(self) -> Task:
@@ -195,6 +197,7 @@ class Plan:
             "eval_every": run.interval_on(self.task),
             **{name: getattr(run, name) for name in DEFAULTS if hasattr(run, name)},
             "step_form": form.name,
+            "optimizer": run.optimizer_name,
             **self.task.settings,
             "data_version": self.task.data_version,
             "precision": str(jnp.result_type(float)),

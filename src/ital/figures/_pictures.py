@@ -105,11 +105,21 @@ def animate(
     return file
 
 
+def draw_params(axis: Any, picture: Picture, params: Any, limit: float) -> None:
+    """Draw parameters as the task draws them: a grid of rewards with its policy, or a grey picture."""
+    values, policy = picture.grid(params)
+    if picture.grey:
+        axis.imshow(values, cmap="gray", vmin=0, vmax=limit)
+        axis.set(xticks=[], yticks=[])
+    else:
+        draw_rewards(axis, values, policy, limit)
+
+
 def show_learner(axis: Any, watched: "Watched", name: str, frame: int, limit: float) -> None:
     """Draw one learner at one frame, with the picture's note below."""
     params = jax.tree.map(lambda leaf: leaf[frame], watched.params[name])
     picture = picture_of(watched.task)
-    draw_rewards(axis, *picture.grid(params), limit)
+    draw_params(axis, picture, params, limit)
     axis.set_xlabel(picture.note(params, watched.target), fontsize=9)
 
 
@@ -117,7 +127,7 @@ def show_target(axis: Any, watched: "Watched", limit: float) -> None:
     """Draw the target, and the title and caption of the figure."""
     picture = picture_of(watched.task)
     axis.set_axis_on()
-    draw_rewards(axis, *picture.grid(watched.target), limit)
+    draw_params(axis, picture, watched.target, limit)
     axis.set_title("target", fontsize=10, fontweight="bold")
     title = f"{watched.task.title}: what is learned, {watched.teacher} teacher, seed {watched.seed}"
     width = axis.figure.get_size_inches()[0]

@@ -1,6 +1,7 @@
 """Learners: a rule (pure functions) and numbers. The paper's eight learners share one rule."""
 
 import functools
+import inspect
 import re
 from collections.abc import Callable
 
@@ -12,9 +13,11 @@ from ital.learners._base import Learner, Lesson, Rule, Situation, Update
 from ital.learners._batch import batch
 from ital.learners._batch_matched import batch_matched
 from ital.learners._bayes import bayes
+from ital.learners._forgetful import aware_forgetful, forgetful
 from ital.learners._full import full
 from ital.learners._imt import imt
 from ital.learners._imt_matched import imt_matched
+from ital.learners._optimizers import Optimizer, optimizer
 from ital.learners._pedagogical import pedagogical
 from ital.learners._safe import safe
 from ital.learners._scbi import scbi
@@ -49,6 +52,8 @@ REGISTRY: dict[str, Callable[..., Learner]] = {
     "bayes": bayes,
     "pedagogical": pedagogical,
     "scbi": scbi,
+    "forgetful": forgetful,
+    "ital-forgetful": aware_forgetful,
 }
 REGISTRY |= _plugins.parts("ital.learners", REGISTRY)
 
@@ -60,10 +65,11 @@ CONTROLS = ("imt-matched", "batch-matched")
 
 
 def make(name: str) -> Learner:
-    """The learner of that name, e.g. ``imt`` or ``ital-5``.
+    """The learner of that name, e.g. ``imt``, ``ital-5`` or ``forgetful:0.01``.
 
     Args:
-        name: a registered name, or ``ital-M`` for a learner that sees M examples of the mini-batch.
+        name: a registered name, with its argument after a colon, or ``ital-M`` for a learner that sees M examples of
+            the mini-batch.
 
     Returns:
         The learner.
@@ -74,12 +80,22 @@ def make(name: str) -> Learner:
     Example:
         >>> ital.learners.make("ital-5")
     """
-    if ":" in name:
-        raise InputError(f"method {name!r} takes no argument: set beta for all methods of the run")
+    base, colon, argument = name.partition(":")
+    if colon and _takes_beta(base):
+        raise InputError(f"method {base!r} takes no argument ({argument!r}): set beta for all methods of the run")
     view = re.fullmatch(r"ital-([1-9][0-9]{0,8})", name)
     if view and name not in REGISTRY:
         return teacher_aware(view=int(view[1]))
-    return _registry.make("method", REGISTRY, name)._replace(name=name)
+    made = _registry.make("method", REGISTRY, name)
+    # With an argument, the learner writes its own name: forgetful:0.010 and forgetful:0.01 are one method.
+    return made if colon and made.name.startswith(f"{base}:") else made._replace(name=name)
+
+
+def _takes_beta(name: str) -> bool:
+    """Whether the first argument of a learner is β, which a run sets for all its methods."""
+    if name not in REGISTRY:
+        return re.fullmatch(r"ital-[1-9][0-9]*", name) is not None
+    return next(iter(inspect.signature(REGISTRY[name]).parameters), "") == "beta"
 
 
 __all__ = [
@@ -89,15 +105,18 @@ __all__ = [
     "Learner",
     "Lesson",
     "Literal",
+    "Optimizer",
     "Rule",
     "Situation",
     "Update",
     "adaptive",
     "assuming",
+    "aware_forgetful",
     "awareness_step",
     "batch",
     "batch_matched",
     "bayes",
+    "forgetful",
     "full",
     "imagine",
     "imagined_choice",
@@ -107,6 +126,7 @@ __all__ = [
     "in_view",
     "literal_weights",
     "make",
+    "optimizer",
     "pedagogical",
     "safe",
     "scbi",

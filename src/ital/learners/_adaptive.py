@@ -144,7 +144,7 @@ def resolve(learner: Learner, situation: Situation) -> Learner:
     return learner._replace(rule=rule(situation.volume), settings=settings)
 
 
-def adaptive(tilt_change: float = 0.02, mind_change: float = 0.001, threshold: float = 0.5) -> Learner:
+def adaptive(*, tilt_change: float = 0.02, mind_change: float = 0.001, threshold: float = 0.5) -> Learner:
     """Finds out whether the teacher helps or harms and how much to trust it; needs no β (ITAL adaptive).
 
     Args:

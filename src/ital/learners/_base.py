@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from ital._short import called, short
 from ital._types import Array, Int, Params, Scalar
 from ital.gradients import Gradients
+from ital.learners._optimizers import Optimizer
 from ital.learners.protocols import AutoBetaFn, InitFn, ResolveLearnerFn, UpdateFn
 from ital.rationality import LINEAR
 
@@ -59,10 +60,12 @@ class Rule(NamedTuple):
     Attributes:
         init: ``init(params, settings)`` returns the memory before the first step.
         update: ``update(lesson, settings, params, memory)`` returns the :class:`Update` of a step.
+        optimized: whether it hands its gradient to an optimiser.
     """
 
     init: InitFn
     update: UpdateFn
+    optimized: bool = False
 
     def __repr__(self) -> str:
         return f"Rule({getattr(self.update, '__module__', '')}.{called(self.update)})"
@@ -80,6 +83,7 @@ class Situation(NamedTuple):
             ``volumes(lesson, params)`` (B,); a second argument ``sign`` replaces the teacher's sign.
         most_awareness: the largest 2βη, if the learner chooses β.
         choices: examples that the teacher shows in a step.
+        optimizer: the optimiser of the run, if there is one.
     """
 
     beta: float | str
@@ -89,6 +93,7 @@ class Situation(NamedTuple):
     auto_beta: AutoBetaFn
     most_awareness: float = LINEAR
     choices: int = 1
+    optimizer: Optimizer | None = None
 
 
 class Learner(NamedTuple):

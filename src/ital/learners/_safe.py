@@ -19,7 +19,7 @@ def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, 
 @functools.cache
 def rule(aware: Rule) -> Rule:
     """The rule of ``aware`` with safe steps."""
-    return Rule(init=aware.init, update=functools.partial(update, aware=aware))
+    return Rule(aware.init, functools.partial(update, aware=aware), aware.optimized)
 
 
 def safe(

@@ -1,11 +1,12 @@
 """ITAL: the learner that asks why the teacher chose this example and not the others."""
 
-import functools
+from typing import Any
 
 from ital._checks import is_finite, require_whole, shown
 from ital.errors import InputError
 from ital.learners._base import Learner
-from ital.learners._two_step import AwareNumbers, Literal, Schedule, resolve, rule
+from ital.learners._optimizers import optimizer as make_optimizer
+from ital.learners._two_step import AwareNumbers, Literal, Schedule, rule, with_own
 
 
 def teacher_aware(
@@ -14,6 +15,7 @@ def teacher_aware(
     view: int | None = None,
     beta_decay: float | None = None,
     volume: str | None = None,
+    optimizer: Any = None,
 ) -> Learner:
     """Steps on the chosen example, then makes the teacher's choice more likely (ITAL-M).
 
@@ -23,6 +25,7 @@ def teacher_aware(
         view: M, the number of examples of the mini-batch that the learner sees; None for all.
         beta_decay: the share ε that β loses per step, βₜ = β(1−ε)ᵗ; None for the task's if β is the task's, else 0.
         volume: the teaching volume that the learner imagines, "imitated" or "exact"; None for what fits the teacher.
+        optimizer: an Optax optimiser of its own, such as ``optax.adam(1e-3)``, or its name; None for the run's.
 
     Returns:
         The learner.
@@ -45,10 +48,10 @@ def teacher_aware(
             raise InputError(f"view must be at least 1 example, not {view}")
     if volume not in (None, "imitated", "exact"):
         raise InputError(f"volume must be 'imitated' or 'exact', not {volume!r}")
-    return Learner(
+    learner = Learner(
         name="ital" if view is None else f"ital-{view}",
         label="ITAL" if view is None else f"ITAL {view}",
         rule=rule(volume or "imitated"),
         settings=AwareNumbers(Literal(chosen=1.0), beta, beta_decay, view),
-        resolve=functools.partial(resolve, volume=volume),
     )
+    return with_own(make_optimizer(optimizer), learner, volume)

@@ -3,6 +3,9 @@
     ν̂ = ν − η Σᵢ aᵢ gᵢ(ν),     ν′ = ν̂ − 2βη² Σᵢ (1[i=c] − qᵢ) gᵢ(ν̂)
 
 The methods differ only in numbers: the literal weights a, β, and how much of the mini-batch q covers.
+
+With an optimiser, both steps are one gradient, which is handed to it: Σᵢ aᵢ gᵢ(ν) + 2βη Σᵢ (1[i=c] − qᵢ) gᵢ(ν̂). The
+imagined teacher still sees a learner with plain steps: η in ν̂ and in the volumes is the step size of the run.
 """
 
 import functools
@@ -17,6 +20,7 @@ from ital._types import Array, Bool, Int, Params, PerExample, Scalar
 from ital.errors import InputError
 from ital.gradients import Gradients, add_scaled
 from ital.learners._base import Learner, Lesson, Rule, Situation, Update
+from ital.learners._optimizers import Optimizer, descend, first_state
 
 Schedule = Callable[[Array], Array]  # β as a function of the step
 
@@ -36,12 +40,16 @@ class Literal(NamedTuple):
 
 
 class AwareNumbers(NamedTuple):
-    """Numbers of a two-step learner. ``beta`` None: the experiment's; ``view`` None: the whole mini-batch (M = B)."""
+    """Numbers of a two-step learner. ``beta`` None: the experiment's; ``view`` None: the whole mini-batch (M = B).
+
+    ``rate`` is that of the optimiser, 0 for the run's step size, None without an optimiser.
+    """
 
     literal: Literal
     beta: Any
     beta_decay: Any
     view: Any
+    rate: Any = None
 
 
 def literal_weights(lesson: Lesson, literal: Literal) -> PerExample:
@@ -133,9 +141,13 @@ def awareness_step(beta: Scalar, lr: Scalar, chosen: Array, q: PerExample, guess
     Returns:
         The parameters ν′.
     """
+    return add_scaled(guess, -2 * beta * lr**2, there.weighted_sum(_surprise(chosen, q)))
+
+
+def _surprise(chosen: Array, q: PerExample) -> PerExample:
+    """1[i=c] − qᵢ of every example; with several choices, their sum."""
     is_chosen = jnp.arange(q.shape[0]) == (chosen if chosen.ndim == 0 else chosen[:, None])
-    surprise = (is_chosen if chosen.ndim == 0 else jnp.sum(is_chosen, axis=0)) - q
-    return add_scaled(guess, -2 * beta * lr**2, there.weighted_sum(surprise))
+    return (is_chosen if chosen.ndim == 0 else jnp.sum(is_chosen, axis=0)) - q
 
 
 class Imagined(NamedTuple):
@@ -176,21 +188,40 @@ def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Im
 
 
 def update(
-    lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, volume: str, schedule: Schedule | None
+    lesson: Lesson,
+    settings: AwareNumbers,
+    params: Params,
+    memory: Any,
+    *,
+    volume: str,
+    schedule: Schedule | None,
+    make: Callable[[Any], Any] | None,
 ) -> Update:
-    """Take both steps; ``volume`` is the teaching volume that the learner thinks the teacher uses."""
+    """Take both steps; ``volume`` is the teaching volume that the learner thinks the teacher uses.
+
+    ``make`` is the code of the optimiser, if there is one; its state is the memory.
+    """
     beta = settings.beta * jnp.exp(lesson.step * jnp.log1p(-settings.beta_decay))
     if schedule is not None:
         beta = schedule(lesson.step)
     imagined = imagine(lesson, params, settings.literal, volume)
     q = imagined_choice(beta, imagined.volumes, in_view(lesson, settings.view), lesson.chosen)
-    return Update(awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients))
+    if make is None:
+        return Update(awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients))
+    literal = lesson.here.weighted_sum(literal_weights(lesson, settings.literal))
+    awareness = imagined.gradients.weighted_sum(_surprise(lesson.chosen, q))
+    rate = jnp.where(settings.rate > 0, settings.rate, lesson.lr)
+    return Update(*descend(make, rate, add_scaled(literal, 2 * beta * lesson.lr, awareness), params, memory))
 
 
 @functools.cache  # one object per structure: learners that share it are lanes of one program
-def rule(volume: str, schedule: Schedule | None = None) -> Rule:
+def rule(volume: str, schedule: Schedule | None = None, make: Callable[[Any], Any] | None = None) -> Rule:
     """The two-step rule for a learner that imagines the ``imitated`` or the ``exact`` volume."""
-    return Rule(init=lambda params, settings: (), update=functools.partial(update, volume=volume, schedule=schedule))
+
+    def init(params: Params, settings: AwareNumbers) -> Any:
+        return () if make is None else first_state(make, params)
+
+    return Rule(init, functools.partial(update, volume=volume, schedule=schedule, make=make), make is not None)
 
 
 @functools.cache
@@ -206,9 +237,12 @@ def imagined_volumes(volume: str) -> Callable[[Lesson, Params], PerExample]:
     return lambda lesson, params: imagine(lesson, params, Literal(chosen=1.0), volume).volumes
 
 
-def resolve(learner: Learner, situation: Situation, *, volume: str | None = None) -> Learner:
-    """Fill in β, its decay, M and the imagined volume; raise InputError if M exceeds the mini-batch."""
-    literal, beta, decay, view = learner.settings
+def resolve(
+    learner: Learner, situation: Situation, *, volume: str | None = None, optimizer: Optimizer | None = None
+) -> Learner:
+    """Fill in β, its decay, M, the imagined volume and the optimiser; raise InputError if M exceeds the mini-batch."""
+    literal, beta, decay, view, _ = learner.settings
+    optimizer = optimizer or situation.optimizer
     schedule = beta if callable(beta) else None
     volume = volume or situation.volume
     if decay is None:
@@ -227,9 +261,19 @@ def resolve(learner: Learner, situation: Situation, *, volume: str | None = None
         )
     if view < situation.choices:
         raise InputError(f"method {learner.name!r} sees {view} examples, but the teacher shows {situation.choices}")
-    return learner._replace(rule=rule(volume, schedule), settings=AwareNumbers(literal, beta, decay, view))
+    make, rate = (None, None) if optimizer is None else (optimizer.make, optimizer.rate)
+    numbers = AwareNumbers(literal, beta, decay, view, rate)
+    return learner._replace(rule=rule(volume, schedule, make), settings=numbers)
 
 
 def naive(name: str, label: str, literal: Literal) -> Learner:
     """A learner that takes only the literal step: β = 0."""
     return Learner(name, label, rule("imitated"), AwareNumbers(literal, 0.0, 0.0, None), resolve)
+
+
+def with_own(optimizer: Optimizer | None, learner: Learner, volume: str | None = None) -> Learner:
+    """The two-step learner with an optimiser of its own, which is part of its name."""
+    learner = learner._replace(resolve=functools.partial(resolve, volume=volume, optimizer=optimizer))
+    if optimizer is None:
+        return learner
+    return learner._replace(name=f"{learner.name}-{optimizer.name}", label=f"{learner.label} {optimizer.name}")

@@ -13,6 +13,7 @@ from ital.tasks._hypotheses import from_likelihoods, hypotheses
 from ital.tasks._images import cifar10, from_features, mnist, pool_of, tiny_imagenet, tiny_imagenet_vgg
 from ital.tasks._irl import irl, irl_dense, irl_sparse, irl_tabular
 from ital.tasks._irl_rules import Demonstrations, TrueWorld, implicit_gradients, irl_rules
+from ital.tasks._kernel import kernel
 from ital.tasks._neural import mlp, mnist_mlp
 from ital.tasks._pool import Pool, from_pool
 from ital.tasks._regression import regression
@@ -37,6 +38,7 @@ REGISTRY: dict[str, Callable[..., Task]] = {
     "irl-sparse": irl_sparse,
     "irl": irl,
     "hypotheses": hypotheses,
+    "kernel": kernel,
 }
 REGISTRY |= _plugins.parts("ital.tasks", REGISTRY)
 
@@ -91,6 +93,7 @@ __all__ = [
     "irl_rules",
     "irl_sparse",
     "irl_tabular",
+    "kernel",
     "make",
     "mlp",
     "mnist",

@@ -156,6 +156,7 @@ class Picture(NamedTuple):
         caption: one line that explains the picture.
         note: ``note(params, target)`` returns the line below a learner.
         limit: the largest value, if the values begin at 0; None for any values, with colours for the parameters.
+        grey: whether it is a grey picture, black at 0 and white at the limit.
     """
 
     grid: Callable[[Any], tuple[np.ndarray, np.ndarray | None]]
@@ -163,6 +164,7 @@ class Picture(NamedTuple):
     caption: str
     note: Callable[[Any, Any], str] = distance_note
     limit: float | None = None
+    grey: bool = False
 
     def __repr__(self) -> str:
         return short("Picture", self.caption)

@@ -1,4 +1,4 @@
-"""Tasks with a pool of labelled examples that a learner and a (linear) teacher see through different features."""
+"""Tasks with a pool of labelled examples that a learner and a linear teacher see through different features."""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -46,6 +46,7 @@ def from_pool(
     *,
     beta: float | str,
     model: Model | None = None,
+    teacher_model: Model | None = None,
     title: str | None = None,
     beta_decay: float = 0.0,
     init: str | Init | None = None,
@@ -64,6 +65,7 @@ def from_pool(
         loss: the loss of the outputs.
         beta: β of the task; "auto" finds one per seed.
         model: the learner's model; None for a linear one.
+        teacher_model: the teacher's model, a linear or a kernel one; None for a linear one.
         title: its name in figures; the name if None.
         beta_decay: the share that β loses per step.
         init: the start of the learners; None for the model's default.
@@ -90,16 +92,17 @@ def from_pool(
     require_finite(beta_decay=beta_decay)
     if not isinstance(loss, Loss):
         raise InputError(f"task {name!r}: loss must be an ital.losses.Loss, not {shown(loss)}")
-    if model is not None and not isinstance(model, Model):
-        raise InputError(f"task {name!r}: model must be an ital.models.Model or None, not {shown(model)}")
-    model = model or models.linear(loss)
+    for role, part in (("model", model), ("teacher_model", teacher_model)):
+        if part is not None and not isinstance(part, Model):
+            raise InputError(f"task {name!r}: {role} must be an ital.models.Model or None, not {shown(part)}")
+    both = (model or models.linear(loss), teacher_model or models.linear(loss))
     if not callable(pool):
-        handed = [check(name, pool, loss)]
+        handed = [check(name, pool, loss, *both)]
         del pool  # frees a view that the caller no longer holds, before its rows are made
-        shared = _world(handed.pop(), loss, model, teacher_loss, put=_to_device)
+        shared = _world(handed.pop(), loss, *both, teacher_loss, put=_to_device)
         draw: Callable[[int], World] = lambda seed: shared  # noqa: E731
     else:
-        draw = lambda seed: _world(check(name, pool(seed), loss), loss, model, teacher_loss)  # noqa: E731
+        draw = lambda seed: _world(check(name, pool(seed), loss, *both), loss, *both, teacher_loss)  # noqa: E731
 
     def world(seed: int) -> World:
         return _with_noise(draw(seed), loss, label_noise, seed, teacher_loss) if label_noise else draw(seed)
@@ -111,7 +114,7 @@ def from_pool(
         **({"top5_accuracy": Metric("Top-5 accuracy", higher_is_better=True)} if top5 else {}),
         "loss": Metric(loss.title),
     }
-    rules = _rules(model, loss, top5)
+    rules = _rules(*both, loss, top5)
     offers = ("gradients", "simulation", "questions", "labels", *(["ideal labels"] if rules.ideal_labels else []))
     return Task(
         name=name,
@@ -122,7 +125,7 @@ def from_pool(
         beta_decay=beta_decay,
         metrics=metrics,
         panels=("distance", "accuracy", *(["top5_accuracy"] if top5 else []), "loss"),
-        init=start_of(model, init),
+        init=start_of(both[0], init),
         eval_every=eval_every,
         settings={**settings, "label_noise": label_noise},
         data_version=data_version,
@@ -131,7 +134,7 @@ def from_pool(
 
 
 @functools.cache  # equal tasks share one compiled program
-def _rules(model: Model, loss: Loss, top5: bool = False) -> Rules:
+def _rules(model: Model, teacher_model: Model, loss: Loss, top5: bool = False) -> Rules:
     def start(key: PRNGKeyArray, init: Init, world: World) -> Params:
         outputs = world.teacher.target.shape[0]
         params = model.start(key, init, world.learner.x, outputs)
@@ -177,7 +180,7 @@ def _rules(model: Model, loss: Loss, top5: bool = False) -> Rules:
                 metrics["distance_centred"] = jnp.sqrt(squared_norm(gap - jnp.mean(gap, axis=0)))
         return metrics
 
-    is_linear = model is models.linear(loss)
+    is_linear = model.outputs is models.linear(loss).outputs  # also a kernel model, in its features
     has_floor = loss is cross_entropy and is_linear
 
     def references(start: Params, truth: Truth) -> dict[str, dict[str, Array]]:
@@ -201,7 +204,7 @@ def _rules(model: Model, loss: Loss, top5: bool = False) -> Rules:
         most_awareness=rationality.LINEAR if is_linear else rationality.NETWORK,
         relabel=functools.partial(_relabel, loss),
         ideal_labels=ideal_labels if is_linear and loss.label else None,
-        teacher_model=models.linear(loss),
+        teacher_model=teacher_model,
         risk=risk if is_linear else None,
     )  # fmt: skip
 
@@ -256,16 +259,21 @@ def _rows_at_once(outputs: int) -> int:
 
 
 def _world(
-    pool: Pool, loss: Loss, model: Model, teacher_loss: str, put: Callable[[Any], Any] = lambda leaf: leaf
+    pool: Pool,
+    loss: Loss,
+    model: Model,
+    teacher_model: Model,
+    teacher_loss: str,
+    put: Callable[[Any], Any] = lambda leaf: leaf,
 ) -> World:
     """Both sides of a pool. ``put`` places its rows: those of a shared pool go directly to the device, so that no
     second copy remains. If both views are one array, its rows are stored once.
     """
     labels, test_labels = (_as_labels(y, loss) for y in (pool.labels, pool.test_labels))
-    one_view = pool.learner_x is pool.teacher_x and model.rows is models.linear_rows
+    one_view = pool.learner_x is pool.teacher_x and model.rows is teacher_model.rows
     learner_x = jax.tree.map(put, model.rows(as_float(pool.learner_x)))
     pool = pool._replace(learner_x=_NOTHING)
-    teacher_x = learner_x if one_view else jax.tree.map(put, models.linear_rows(as_float(pool.teacher_x)))
+    teacher_x = learner_x if one_view else jax.tree.map(put, teacher_model.rows(as_float(pool.teacher_x)))
     pool = pool._replace(teacher_x=_NOTHING)
     target = as_float(pool.teacher_target)
     target_losses = _target_losses(loss, teacher_x, target, labels, teacher_loss)

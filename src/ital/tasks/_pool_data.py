@@ -10,7 +10,7 @@ from ital._checks import shown
 from ital._types import Array, Params, PRNGKeyArray
 from ital.errors import InputError
 from ital.losses import Loss
-from ital.models import OWN, Init, Model
+from ital.models import OWN, Init, Model, linear_rows
 from ital.tasks._base import World
 
 
@@ -38,7 +38,7 @@ class Pool(NamedTuple):
     test_labels: np.ndarray
 
 
-def check(name: str, pool: Any, loss: Loss) -> Pool:
+def check(name: str, pool: Any, loss: Loss, model: Model, teacher_model: Model) -> Pool:
     """Return the pool; raise InputError with one line about the fault if it is not valid."""
     if not isinstance(pool, Pool):
         raise InputError(
@@ -69,12 +69,12 @@ def check(name: str, pool: Any, loss: Loss) -> Pool:
         refuse("learner_target holds values that are not finite numbers")
     outputs = len(arrays["teacher_target"])
     columns = arrays["teacher_x"].shape[1] + 1
-    if arrays["teacher_target"].shape != (outputs, columns):
+    if teacher_model.rows is linear_rows and arrays["teacher_target"].shape != (outputs, columns):
         refuse(
             f"teacher_target has shape {arrays['teacher_target'].shape}, expected (K, {columns}): "
             "a column per feature and the bias last"
         )
-    if isinstance(pool.learner_target, np.ndarray | jax.Array):
+    if model.rows is linear_rows and isinstance(pool.learner_target, np.ndarray | jax.Array):
         expected = (outputs, arrays["learner_x"].shape[1] + 1)
         if pool.learner_target.shape != expected:
             refuse(f"learner_target has shape {pool.learner_target.shape}, expected {expected}")

@@ -9,6 +9,7 @@ from ital.teachers._boltzmann import boltzmann
 from ital.teachers._cooperative import cooperative
 from ital.teachers._exam import exam
 from ital.teachers._imitation import imitation
+from ital.teachers._largest_error import largest_error
 from ital.teachers._mixture import mixture
 from ital.teachers._omniscient import omniscient
 from ital.teachers._pedagogical import pedagogical
@@ -34,6 +35,7 @@ REGISTRY: dict[str, Callable[..., Teacher]] = {
     "sampling": sampling,
     "pedagogical": pedagogical,
     "scbi": scbi,
+    "largest-error": largest_error,
 }
 REGISTRY |= _plugins.parts("ital.teachers", REGISTRY)
 
@@ -71,6 +73,7 @@ __all__ = [
     "first_largest",
     "imitation",
     "largest",
+    "largest_error",
     "make",
     "mixture",
     "omniscient",

@@ -8,7 +8,7 @@ lanes at once.
 from ital.teaching._block import BLOCK
 from ital.teaching._footprint import bytes_per_seed, check_footprint
 from ital.teaching._kept import described, task_from, task_of, write_summary, write_table
-from ital.teaching._lanes import open_sessions, situation, version_of
+from ital.teaching._lanes import fill_in, open_sessions, situation, version_of
 from ital.teaching._live import Live, load_session, session
 from ital.teaching._parts import check_parts, check_world, parts
 from ital.teaching._program import (
@@ -50,6 +50,7 @@ __all__ = [
     "check_world",
     "described",
     "draw",
+    "fill_in",
     "first_lesson",
     "key_of",
     "load",

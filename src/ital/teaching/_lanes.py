@@ -10,7 +10,8 @@ import numpy as np
 
 from ital._devices import Layout
 from ital._types import Array, Params
-from ital.learners import Learner, Lesson, Rule, Situation
+from ital.errors import InputError
+from ital.learners import Learner, Lesson, Rule, Situation, optimizer
 from ital.steps import Form
 from ital.tasks import Task, stack_worlds
 from ital.teachers import Teacher
@@ -84,7 +85,7 @@ def open_sessions(task: Task, teacher: Teacher, learners: Sequence[Learner], run
     context = situation(task, teacher, run, auto_beta)
     by_rule: dict[Rule, list[tuple[Learner, float, Form]]] = {}
     for learner, lr, form in zip(learners, np.broadcast_to(run.lr, len(learners)), forms, strict=True):
-        resolved = learner.resolve(learner, context)
+        resolved = fill_in(learner, context)
         by_rule.setdefault(resolved.rule, []).append((resolved, lr, form))
     sessions = []
     for rule, lanes in by_rule.items():
@@ -135,7 +136,30 @@ def situation(task: Task, teacher: Teacher, run: Run, auto_beta: Callable[..., A
         volume="exact" if teacher.omniscient else "imitated",
         auto_beta=auto_beta,
         most_awareness=task.rules.most_awareness,
+        optimizer=optimizer(run.optimizer),
     )
+
+
+def fill_in(learner: Learner, context: Situation) -> Learner:
+    """The learner with everything filled in that the experiment decides.
+
+    Args:
+        learner: the learner as the user gave it.
+        context: what learners know before they start.
+
+    Returns:
+        The learner.
+
+    Raises:
+        InputError: if the run has an optimizer, but the learner takes steps of its own.
+    """
+    resolved = learner.resolve(learner, context)
+    if context.optimizer is not None and not resolved.rule.optimized:
+        raise InputError(
+            f"method {learner.name!r} takes steps of its own, so optimizer {context.optimizer.name!r} cannot replace "
+            "them: leave out the method or the optimizer"
+        )
+    return resolved
 
 
 def _side_by_side(parts: Sequence[Learner | Form], seeds: int) -> Any:

@@ -161,13 +161,14 @@ class Live:
     def identity(self) -> dict[str, Any]:
         """What identifies this session: its parts, their versions, and all numbers."""
         lanes, start = self._numbers.lanes, self.run.start_on(self.task)
+        named = {"form": self.run.forms(1)[0].name, "optimizer": self.run.optimizer_name}
         return {
             "task": self.task.name,
             "task_settings": dict(self.task.settings),
             "data_version": self.task.data_version,
             "learner": self.learner.name,
             "version": version_of(LIVE, self.learner),
-            "run": asdict(self.run) | {"init": self.run.init and str(start), "form": self.run.forms(1)[0].name},
+            "run": asdict(self.run) | {"init": self.run.init and str(start)} | named,
             "numbers": [np.ravel(leaf).tolist() for leaf in jax.tree.leaves((lanes.lr, lanes.form, lanes.learner))],
         }
 

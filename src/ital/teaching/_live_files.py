@@ -9,6 +9,7 @@ from ital import _files
 from ital.errors import InputError
 
 FORMAT = 1
+LATER = {"choices": 1, "optimizer": None}  # settings of a run that older files do not hold, as these runs had them
 
 
 def plain(content: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +35,7 @@ def read_session(file: Path) -> dict[str, Any]:
         raise InputError(f"{file}: damaged, or not a saved live session")
     if content["ital_session"] != FORMAT:
         raise InputError(f"{file}: format {content['ital_session']}, but this version of ital reads format {FORMAT}")
-    return content
+    return content | {"run": LATER | content["run"]}
 
 
 def _checksum(content: dict[str, Any]) -> str:

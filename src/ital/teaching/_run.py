@@ -14,6 +14,7 @@ from ital._checks import is_finite, is_whole, require_whole, shown
 from ital._memory import check_memory
 from ital.errors import InputError
 from ital.learners import Learner
+from ital.learners import optimizer as make_optimizer
 from ital.models import Init
 from ital.steps import Form
 from ital.steps import make as make_form
@@ -43,6 +44,8 @@ class Run:
         form: how much of a proposed update is applied: "rate" (all of it, as in the paper), "length:L" or
             "length:L:decay" (steps of one length for all methods), "safe" (no β diverges). In a session also one per
             learner, if the forms differ only in numbers.
+        optimizer: an Optax optimiser for all learners that follow gradients and have none of their own: a name such as
+            "adam" or "adam:0.001" (without a rate, its rate is ``lr``), or ``optax.adam(1e-3)``; None for plain steps.
         diagnostics: also record, per interval, the share of steps on which the conditions of Theorem 1 held
             (``theorem_conditions``) and on which the learner's step beat the naive one (``theorem_improved``).
         devices: number of local devices that share the seeds, or "all".
@@ -59,6 +62,7 @@ class Run:
     init: str | Init | None = None
     eval_every: int | None = None
     form: str | Form | Sequence[Form] = "rate"
+    optimizer: Any = None
     diagnostics: bool = False
     devices: int | str = 1
 
@@ -168,6 +172,13 @@ class Run:
             raise InputError(f"beta must be a finite number or 'auto', not {shown(self.beta)}")
         if self.beta_decay is not None and not (is_finite(self.beta_decay) and 0 <= self.beta_decay < 1):
             raise InputError(f"beta_decay must lie in [0, 1), not {shown(self.beta_decay)}")
+        make_optimizer(self.optimizer)
+
+    @property
+    def optimizer_name(self) -> str | None:
+        """The name of the optimiser, in one spelling; None without one."""
+        made = make_optimizer(self.optimizer)
+        return None if made is None else made.name
 
     def beta_decay_on(self, task: Task) -> float:
         """The share that β loses per step.

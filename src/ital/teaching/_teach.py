@@ -190,7 +190,7 @@ def teach(
         "steps": run.steps,
         "batch_size": run.batch_size,
         "step_form": run.forms(len(learners))[0].name,
-    }
+    } | ({} if run.optimizer is None else {"optimizer": run.optimizer_name})
     notes = [divergence_note(curves, learner.name) for learner in learners]
     if any(notes):
         warnings.warn(" ".join(filter(None, notes)), DivergenceWarning, stacklevel=2)
