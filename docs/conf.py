@@ -50,6 +50,7 @@ python_maximum_signature_line_length = 88
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_title = f"ital {release}"
 
 

@@ -36,7 +36,7 @@ class Literal(NamedTuple):
 
 
 class AwareNumbers(NamedTuple):
-    """Numbers of a two-step learner. ``beta`` None: the experiment's; ``view`` None: the whole mini-batch (M = B)."""
+    """Numbers of a two-step learner; ``beta`` None means the experiment's, ``view`` None the whole mini-batch."""
 
     literal: Literal
     beta: Any
