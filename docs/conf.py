@@ -6,6 +6,7 @@ import re
 import sys
 from pathlib import Path
 
+import imagesize  # comes with Sphinx
 from docutils import nodes
 from latex2mathml.converter import convert
 
@@ -50,6 +51,7 @@ python_maximum_signature_line_length = 88
 html_math_renderer = "mathml"
 html_theme = "furo"
 html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 html_title = f"ital {release}"
 
 
@@ -87,8 +89,17 @@ def check_math(app, doctree, docname):
         convert(node.astext())
 
 
+def mark_wide(app, doctree, docname):
+    """Figures of several panels get the class "wide": on a phone they scroll (pages.css), others fit."""
+    for node in doctree.findall(nodes.image):
+        width, height = imagesize.get(Path(app.srcdir, node["uri"]))
+        if width > 1.8 * height:
+            node["classes"].append("wide")
+
+
 def setup(app):
     app.connect("doctree-resolved", check_math)
+    app.connect("doctree-resolved", mark_wide)
     # Formulas become MathML when the pages are built: they need no script and no network.
     app.add_html_math_renderer("mathml", (inline_math, None), (display_math, None))
     app.connect("autodoc-process-docstring", escape_bars)

@@ -27,7 +27,13 @@ def words(name: str) -> str:
     """The first line of a package's or module's docstring."""
     place = ROOT / "src" / "ital" / name
     file = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")
-    return (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n")[0].replace("``", "")
+    return (ast.get_docstring(ast.parse(file.read_text())) or "").partition("\n")[0]
+
+
+def paragraph(name: str) -> nodes.paragraph:
+    """The same as a paragraph, in which code stays code."""
+    parts = words(name).split("``")
+    return nodes.paragraph("", "", *(nodes.literal(text=p) if i % 2 else nodes.Text(p) for i, p in enumerate(parts)))
 
 
 def picture(rows: list[list[str]]) -> str:
@@ -37,9 +43,10 @@ def picture(rows: list[list[str]]) -> str:
         each = (WIDTH - GAP * (len(names) - 1)) / len(names)
         for column, name in enumerate(names):
             x, y = column * (each + GAP), row * (HEIGHT + GAP)
+            title = escape(words(name).replace("``", ""))
             place = f'x="{x:.1f}" y="{y}" width="{each:.1f}" height="{HEIGHT}" rx="5"'
             boxes.append(
-                f'<g><title>{escape(words(name))}</title><rect {place} fill="none" stroke="currentColor" '
+                f'<g><title>{title}</title><rect {place} fill="none" stroke="currentColor" '
                 f'stroke-opacity="0.45"/><text x="{x + each / 2:.1f}" y="{y + 22}" text-anchor="middle" '
                 f'fill="currentColor">{escape(name)}</text></g>'
             )
@@ -60,7 +67,7 @@ class Layers(Directive):
         listed = nodes.definition_list()
         for name in (name for row in rows for name in row):
             term = nodes.term("", "", nodes.literal(text=name))
-            listed += nodes.definition_list_item("", term, nodes.definition("", nodes.paragraph(text=words(name))))
+            listed += nodes.definition_list_item("", term, nodes.definition("", paragraph(name)))
         return [nodes.raw("", picture(rows), format="html"), listed]
 
 

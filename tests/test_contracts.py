@@ -47,9 +47,8 @@ def sensible(task, teacher, method):
     return needs <= set(SMALL[task]().offers)
 
 
-def simple(name):
+def simple(teacher):
     """Whether a teacher looks at the volumes of the mini-batch alone."""
-    teacher = teachers.make(name)
     return not teacher.needs and teacher.ahead == 1
 
 
@@ -114,9 +113,11 @@ def test_worlds_are_of_float64(task):
     assert kinds == {np.dtype(np.float64)}
 
 
-@pytest.mark.parametrize("name", [name for name in teachers.REGISTRY if simple(name)])
+@pytest.mark.parametrize("name", teachers.REGISTRY)
 def test_teachers_choose_an_index_under_jit_and_vmap(name):
     teacher = teachers.make(name)
+    if not simple(teacher):
+        pytest.skip("this teacher needs more than the volumes")
     settings = teacher.resolve(teacher.settings, 100.0)
     volumes = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
 

@@ -3,6 +3,7 @@
 import contextlib
 import html
 import importlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -40,7 +41,8 @@ def _display(memory: float = 30.0) -> Any:
     from rich.console import Console
     from rich.table import Column
 
-    console = Console(stderr=True)
+    # The output of a notebook's !ital cannot be drawn over, although the kernel says that it is a terminal.
+    console = Console(stderr=True, force_terminal=False if "JPY_PARENT_PID" in os.environ else None)
     title = Column(max_width=max(10, console.width - BESIDE), no_wrap=True, overflow="ellipsis")
     return progress.Progress(
         progress.TextColumn("{task.description}", table_column=title),

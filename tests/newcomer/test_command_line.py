@@ -94,6 +94,13 @@ def test_the_progress_line_fits_a_narrow_terminal(monkeypatch):
     assert "…" not in short
 
 
+def test_the_progress_line_is_not_redrawn_in_the_output_of_a_notebook_cell(monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")  # as the kernel sets it, beside its own process number
+    assert _progress._display().console.is_terminal
+    monkeypatch.setenv("JPY_PARENT_PID", "1")
+    assert not _progress._display().console.is_terminal
+
+
 @pytest.mark.parametrize("wait", [0.5, pytest.param(6.0, marks=pytest.mark.slow)])
 def test_ctrl_c_with_workers_says_one_line(tmp_path, wait):
     """As in a terminal: every process of the group gets the signal, while workers start or while they work."""

@@ -195,7 +195,7 @@ class Grid(Experiment):
         return {"without_beta": json.dumps(sorted(methods))}
 
     def make_plan(self) -> Plan:
-        """The plan of a corner of the grid; raises InputError if the settings are not valid."""
+        """The plan at the first η and β of the grid; raises InputError if any setting is not valid."""
         plan = dataclasses.replace(self.settings, lr=self.lr[0], beta=self.beta[0]).plan()
         for value in self.lr:
             dataclasses.replace(plan.run, lr=value).check(plan.task, plan.learners)

@@ -54,8 +54,9 @@ class EquationRecipe(NamedTuple):
 
 
 class EncodedPairs(NamedTuple):
-    """Encoded texts (N, 173), and pairs of their indices, the higher state first: ``consecutive`` states and states
-    with ``later`` ones (P, 2), and ``negatives`` (M, 2).
+    """Encoded texts (N, 173), and pairs of their indices, the state of higher value first.
+
+    ``consecutive`` pairs a state with the next one, ``later`` with any later one, both (P, 2). ``negatives`` is (M, 2).
 
     The operations lead from one state of a pair to the other.
     """

@@ -58,7 +58,7 @@ def _workers(points: Sequence[Mapping[str, Any]]) -> charts.Panel:
 
 
 def _memory(points: Sequence[Mapping[str, Any]]) -> charts.Panel:
-    """Peak memory above an empty run, compared with once and twice the bytes of the pool."""
+    """Peak memory beyond that of an empty run, compared with the size of the pool and twice its size."""
     rows, pool = [point["rows"] for point in points], [point["pool_bytes"] / 2**20 for point in points]
     marks = [
         charts.line("the pool", charts.SOFT, rows, pool, dash=(4, 2), width=1.0),

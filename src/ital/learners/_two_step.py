@@ -40,7 +40,7 @@ class Literal(NamedTuple):
 
 
 class AwareNumbers(NamedTuple):
-    """Numbers of a two-step learner. ``beta`` None: the experiment's; ``view`` None: the whole mini-batch (M = B).
+    """Numbers of a two-step learner. ``beta`` None means the experiment's, ``view`` None the whole mini-batch.
 
     ``rate`` is that of the optimiser, 0 for the run's step size, None without an optimiser.
     """

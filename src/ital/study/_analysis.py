@@ -39,7 +39,7 @@ class Measure(NamedTuple):
 
 
 def measures(steps: int) -> dict[str, Measure]:
-    """List the outcomes of a robot: decreases of distances after the first and last steps, final reward and its gain.
+    """List the outcomes of a robot: how far its distances fell after the first and last steps, its reward and the gain.
 
     Args:
         steps: Number of steps of a robot on a map.

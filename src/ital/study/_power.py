@@ -107,8 +107,8 @@ def simulated_effects(
 ) -> "pd.DataFrame":
     """Compare aware robots with naive ones (or the control) for simulated teachers, and compute the people needed.
 
-    ``robot`` may also be the adaptive one, for any study. The control has the aware robot's step lengths, so it is
-    no control for the adaptive robot.
+    ``robot`` may also be the adaptive robot, whether or not the study includes it. The control has the aware robot's
+    step lengths, so it is no control for the adaptive robot.
 
     One row per teacher: Cohen's d on the mean over maps and on the map where it is smallest, how often the teacher
     agrees with the machine, and the participants needed for the mean over maps and for every map at once.

@@ -226,7 +226,7 @@ def irl_tabular(
     """Online IRL in any world: ``transitions[a, s, s′]``, reward = ``features`` (S, d) · ``weights`` (d,).
 
     Args:
-        transitions: the table (A, S, S); a row sums to 1 minus the probability of dying.
+        transitions: the table (A, S, S); each row sums to 1 minus the probability of dying.
         weights: weights of the reward (d,).
         features: features of the states (S, d); None for one weight per state.
         discount: the discount γ.

@@ -54,7 +54,7 @@ class Watched(NamedTuple):
         """Draw a matplotlib figure: a row per learner, a column per step, and the target.
 
         Args:
-            steps: the steps to show (the nearest that were kept); None for four of them.
+            steps: the steps, or the nearest that were kept; None for the start, a quarter, a half and the end.
 
         Returns:
             The figure.
