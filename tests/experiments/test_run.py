@@ -134,7 +134,7 @@ def test_a_result_of_another_form_of_step_is_refused_by_the_default(tmp_path):
 @pytest.mark.parametrize("field", dataclasses.fields(teaching.Run), ids=lambda field: field.name)
 def test_every_setting_of_a_run_tells_results_apart_unless_lanes_may_differ_in_it(field):
     other = {"beta": 7.0, "beta_decay": 0.1, "init": "normal:0.1", "eval_every": 5, "form": "safe", "devices": "all"}
-    other["diagnostics"] = True
+    other |= {"diagnostics": True, "optimizer": "adam", "choices": 2}
     default = Settings("regression")
     changed = dataclasses.replace(default, **{field.name: other.get(field.name) or 2 * field.default + 1})
     same_result = changed.plan().identity == default.plan().identity
