@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ital._types import Array, Int, PRNGKeyArray
 from ital.errors import InputError
@@ -39,16 +40,17 @@ def choose(key: Any, view: TeacherView, settings: Any, memory: Array) -> tuple[C
 
 @functools.cache  # one object per pair of numbers: teachers that share it share a program
 def asking(every: int, number: int) -> AskFn:
-    """The function that asks ``number`` random rows every ``every`` steps; all rows, if there are no more."""
+    """The function that asks ``number`` random rows every ``every`` steps; all rows, if there are no more.
+
+    It draws one row from each of ``number`` equal parts of the pool: distinct rows, without sorting the pool.
+    """
 
     def ask(key: PRNGKeyArray, side: Any, view: TeacherView, settings: Any, memory: Any) -> Query:
         total = len(side.examples.labels)
-        count, due = min(number, total), view.step % every == 0
-
-        def drawn() -> Int[Array, " n"]:
-            return jax.random.choice(key, total, (count,), replace=False)
-
-        return Query(jax.lax.cond(due, drawn, lambda: jnp.arange(count)), due, count)
+        count = min(number, total)
+        bounds = np.arange(count + 1) * total // count
+        rows: Int[Array, " n"] = jax.random.randint(key, (count,), bounds[:-1], bounds[1:])
+        return Query(rows, view.step % every == 0, count)
 
     return ask
 
