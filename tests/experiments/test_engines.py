@@ -195,7 +195,7 @@ FAULTY = ["run", "faulty", "--methods", "imt", "--seeds", "6", "--steps", "20"]
 
 
 def test_cells_that_fail_are_left_out_and_shown_and_the_rest_is_there(tmp_path, workers, capsys):
-    status, out, err = ital(capsys, *FAULTY, "--workers", "1")  # it is started again after each death
+    status, out, err = ital(capsys, *FAULTY, "--workers", "2")
     assert status == 1
     assert re.fullmatch(r"ital: 2 of 6 cells failed \(.+\); all others are computed and stored", err.splitlines()[-1])
     assert "RuntimeError: no world of this number" in err
