@@ -6,6 +6,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# Without bytecode, every worker and every command that tests start would parse all sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 TYPES := $(BIN)/mypy
 # The tutorial's programs run for a moment only: they are compiled as those of the tests are (tests/conftest.py).
 QUICKLY := env XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false" OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1

@@ -5,7 +5,7 @@ from pathlib import Path
 
 # Workers, servers and commands that tests start share one cache, so each program is compiled once.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / "build" / "xla"))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.05")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")  # the many small ones too
 # Threads of NumPy's products wait by spinning: beside other workers they would do nothing else.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # Compilation takes most of the tests' time, and most programs run only briefly; see ``optimised`` and ``fast``.

@@ -97,7 +97,16 @@ def test_all_parts_work_together(task, teacher, method):
         check(task, run(task, teacher, method))
 
 
-@pytest.mark.parametrize("task", ["regression", "gaussian", "mnist-20", "mnist-mlp", "equation-40", "irl-dense"])
+@pytest.mark.parametrize(
+    "task",
+    [
+        "mnist-20",
+        "mnist-mlp",
+        "equation-40",
+        # test_teaching.py walks the loop of their kinds to nine digits.
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("regression", "gaussian", "irl-dense")),
+    ],
+)
 @pytest.mark.usefixtures("x64")
 def test_float64_is_kept(task):
     """One task of each kind; the worlds of all tasks are tested below."""

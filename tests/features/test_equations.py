@@ -102,7 +102,7 @@ def test_training_lowers_the_loss(pairs, tmp_path):
     def loss(network):
         return float(loss_of(network, *map(jnp.asarray, (pairs.codes, pairs.later, pairs.negatives)), 0.0))
 
-    recipe = SMALL._replace(epochs=6, batch=128, rate=3e-3, positives="any")
+    recipe = SMALL._replace(epochs=3, batch=128, rate=3e-3, positives="any")
     trained = _equations.train(5, pairs, recipe, seed=0, checkpoint=tmp_path / "5.eqx", show=lambda done, text: None)
     assert loss(trained) < 0.9 * loss(Network(5, jax.random.key(0)))
 

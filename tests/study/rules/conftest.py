@@ -1,9 +1,21 @@
 import dataclasses
 
+import jax
 import pytest
 
 from ital import study
-from ital.study import _analysis, _arms, _table
+from ital.study import _analysis, _arms, _lanes, _rules, _table
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _fast():
+    """The programs of many participants as in ``fast``: here they run for longer than they take to compile."""
+    options = {"xla_backend_optimization_level": 1, "xla_cpu_use_fusion_emitters": False}
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name, static in ((_lanes, "_step_lanes", (0, 1)), (_rules, "_measure_many", 0)):
+            plain = getattr(module, name).__wrapped__
+            patch.setattr(module, name, jax.jit(plain, static_argnums=static, compiler_options=options))
+        yield
 
 
 @pytest.fixture(scope="session")
