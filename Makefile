@@ -11,7 +11,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 TYPES := $(BIN)/mypy
 # The tutorial's programs run for a moment only: they are compiled as those of the tests are (tests/conftest.py).
-QUICKLY := env XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false" OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1
+QUICKLY := env XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false" OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PJRT_NPROC=1
 DOCS_CHECK := $(QUICKLY) $(BIN)/sphinx-build -q -W --keep-going -b dummy docs docs/_build/dummy
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal --durations 30 --programs 30
 AXE := build/node/node_modules/axe-core/axe.min.js

@@ -6,8 +6,9 @@ from pathlib import Path
 # Workers, servers and commands that tests start share one cache, so each program is compiled once.
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / "build" / "xla"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")  # the many small ones too
-# Threads of NumPy's products wait by spinning: beside other workers they would do nothing else.
+# Threads of NumPy's and XLA's products wait by spinning: beside other workers they would do nothing else.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("PJRT_NPROC", "1")
 # Compilation takes most of the tests' time, and most programs run only briefly; see ``optimised`` and ``fast``.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
 

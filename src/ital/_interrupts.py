@@ -7,18 +7,35 @@ from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from types import FrameType
 
+SWALLOWS = "_xla_gc_callback"  # JAX's callback of the garbage collector: Python ignores what is raised in it
+SOON = 0.02  # seconds
+
 _pending = False
 
 
 def raise_and_note() -> None:
-    """Let Ctrl-C raise as usual, and also record it: some library callbacks swallow exceptions."""
+    """Let Ctrl-C raise as usual, and also record it: some library callbacks swallow exceptions.
+
+    In a callback that is known to do so, the signal is sent again a moment later.
+    """
 
     def note(number: int, frame: FrameType | None) -> None:
         global _pending  # noqa: PLW0603
         _pending = True
+        if any(inner.f_code.co_name == SWALLOWS for inner in _stack(frame)):
+            later = threading.Timer(SOON, signal.raise_signal, [number])
+            later.daemon = True
+            later.start()
+            return
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, note)
+
+
+def _stack(frame: FrameType | None) -> Iterator[FrameType]:
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
 
 
 @contextlib.contextmanager

@@ -29,7 +29,12 @@ def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:
         inspect.signature(registry[name]).bind(*arguments)
     except TypeError:
         raise InputError(f"{kind} {name!r} takes no argument, but {argument!r} follows its name") from None
-    return registry[name](*arguments)
+    try:
+        return registry[name](*arguments)
+    except (ValueError, TypeError) as error:  # of a constructor that does not check its argument
+        if not arguments or isinstance(error, InputError):
+            raise
+        raise InputError(f"{kind} {name!r} refused {argument!r}: {error}") from None
 
 
 def number(text: float | str) -> float:

@@ -1,5 +1,6 @@
 """Errors shown as one line, without a traceback."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -24,8 +25,12 @@ class Incomplete(Exception):
     """
 
     def __init__(self, result: Any, failures: Sequence[Any], cells: int, out: Path) -> None:
-        first = failures[0].traceback.strip().splitlines()[-1]
-        super().__init__(f"{len(failures)} of {cells} cells failed ({first}); all others are computed and stored")
+        lines = failures[0].traceback.strip().splitlines()
+        # JAX adds notes below the exception; the exception itself is the last line that names a type.
+        named = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
+        first = (named or lines)[-1]
+        others = "; all others are computed and stored" if cells > len(failures) else ""
+        super().__init__(f"{len(failures)} of {cells} cells failed ({first}){others}")
         self.result, self.failures, self.out = result, failures, out
 
 

@@ -73,9 +73,9 @@ def made_up(naive_random):
 
 
 def test_the_order_of_best_responses_is_judged():
-    assert made_up(0.8).best_responses().startswith("The order holds that best responses predict (cooperative teacher")
-    assert "fails, first at place 3 (" in made_up(0.95).best_responses()
-    assert "fails, first at place 2 (" in made_up(0.5).best_responses()
+    assert made_up(0.8).best_responses().startswith("The order that best responses predict holds (cooperative teacher")
+    assert "fails between places 3 and 4 (" in made_up(0.95).best_responses()
+    assert "fails between places 2 and 3 (" in made_up(0.5).best_responses()
 
 
 def test_cells_are_means_and_ratios_to_the_naive_learner():

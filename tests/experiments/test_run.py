@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from ital import experiments, learners, tasks, teaching
+from ital import experiments, learners, tasks, teachers, teaching
 from ital.experiments import Settings, _resume, _run, _store
 from tests.worlds import small_classes
 
@@ -304,6 +304,18 @@ def test_lanes_of_another_version_are_computed_again(tmp_path, monkeypatch):
     versions = {str(name): set(again.curves["version"].sel({"learner": name}).values) for name in QUICK["methods"]}
     assert versions == {"imt": {f"{LOOP}.1.2"}, "ital": {f"{LOOP}.1.1"}, "ital-2": {f"{LOOP}.1.1"}}
     assert run(tmp_path, seeds=4).lanes_computed == 0
+
+
+def test_methods_that_an_older_version_of_the_teacher_taught_are_named(tmp_path, monkeypatch):
+    run(tmp_path)
+    monkeypatch.setitem(teachers.REGISTRY, "cooperative", lambda: teachers.cooperative()._replace(version=7))
+    said = []
+    again = experiments.run(Settings(**{**QUICK, "methods": ("imt",)}), tmp_path, draw=False, say=said.append)
+    assert again.lanes_computed == 3
+    assert said == ["ital, ital-2: computed by an earlier version of the teacher; name them to compute them again"]
+    said.clear()
+    again = experiments.run(Settings(**QUICK), tmp_path, draw=False, say=said.append)
+    assert (again.lanes_computed, said) == (6, [])
 
 
 def test_a_file_without_versions_is_of_the_first(tmp_path, monkeypatch):

@@ -128,7 +128,7 @@ def test_a_matrix_has_a_row_per_teacher_and_a_verdict_on_best_responses(tmp_path
     (blocks,) = [part["blocks"] for part in made["sections"] if part["id"] == "matrix"]
     (figure,) = figures_in(blocks)
     assert figure["panels"][0]["y_ticks"][1] == ["exam:20:120", "random", "cooperative"]
-    assert "Linear regression: The order holds that best responses predict" in json.dumps(blocks, ensure_ascii=False)
+    assert "Linear regression: The order that best responses predict holds" in json.dumps(blocks, ensure_ascii=False)
 
 
 def test_theory_has_a_panel_per_task_with_the_chosen_beta(tmp_path):

@@ -128,3 +128,10 @@ def test_a_random_teacher_does_not_look_at_volumes_that_are_not_finite():
     hidden = view([np.inf, 0.0, np.nan])
     chosen = jax.vmap(lambda key: teacher.choose(teacher.prepare(key, 3), hidden, teacher.settings))(keys)
     assert set(np.asarray(chosen).tolist()) == {0, 1, 2}
+
+
+def test_text_that_a_constructor_cannot_read_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setitem(teachers.REGISTRY, "mine", lambda share=0.5: teachers.Teacher(f"mine:{float(share)}", None))
+    assert teachers.make("mine:0.25").name == "mine:0.25"
+    with pytest.raises(InputError, match="teacher 'mine' refused 'abc': could not convert string to float: 'abc'"):
+        teachers.make("mine:abc")

@@ -41,6 +41,7 @@ def _describe_task(name: str) -> None:
         "start": str(task.init),
         "metrics": ", ".join(task.metrics),
         "methods": ", ".join(task.methods) or "the eight of the paper",
+        "offers": ", ".join(task.offers) or "nothing that a teacher or learner may need",
     }
     if task.rules.risk is not None:
         risk = theory.teaching_risk(task)

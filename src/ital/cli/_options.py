@@ -64,7 +64,7 @@ STEP = Annotated[
 ]
 OPTIMIZER = Annotated[
     str | None,
-    typer.Option(help="Optax optimiser that takes the steps, e.g. adam or adam:0.001 (default: none, plain steps)."),
+    typer.Option(help="Optax optimiser of the steps, e.g. adam:0.01 (default: none); without a rate it uses --lr."),
 ]
 PLATFORM = Annotated[str | None, typer.Option(help="Where to compute: cpu or gpu (default: a GPU if there is one).")]
 DEVICES = Annotated[str, typer.Option(help="Number of local devices that share the seeds, or all.")]
@@ -158,7 +158,8 @@ def parse_numbers(name: str, text: str) -> list[float]:
     except ValueError:
         numbers = []
     if not numbers or not all(map(math.isfinite, numbers)):
-        raise InputError(f"{name} must be finite numbers separated by commas, not {text!r}")
+        hint = "; auto is for ital run" if "auto" in parts else ""
+        raise InputError(f"{name} must be finite numbers separated by commas, not {text!r}{hint}")
     return numbers
 
 

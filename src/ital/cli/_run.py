@@ -120,7 +120,7 @@ def matrix(
     resource: options.RESOURCE = None,
     out: options.OUT = Path("results"),
 ) -> None:
-    """Teach with every kind of teacher learners that assume nothing, a helper, an adversary, or find out.
+    """Cross real teachers with what learners assume about them: nothing, a helper, an adversary, or finding out.
 
     Writes a table and a figure of real against assumed teachers to OUT/TASK/matrix.*, and the runs to
     OUT/TASK/TEACHER/. Finished runs are skipped, interrupted ones resume.

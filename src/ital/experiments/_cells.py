@@ -212,6 +212,15 @@ class Experiment(abc.ABC):
         versions = result["version"].sel({"learner": lane.method}).transpose(*self.axes, "seed").values.astype(str)
         return np.where(versions == "", FIRST, versions) == self.version(lane)
 
+    def outdated(self, result: "xr.Dataset | None") -> list[str]:
+        """Stored methods that are not part of this experiment, and that another version of its teacher has taught."""
+        if result is None or "version" not in result:
+            return []
+        names = [str(name) for name in result["learner"].values if name not in self.plan.methods]
+        own = {version_of(self.plan.teacher, learner).rpartition(".")[0] for learner in self.plan.learners}
+        made = {name: set(result["version"].sel({"learner": name}).values.ravel().astype(str)) - {""} for name in names}
+        return [name for name, found in made.items() if {version.rpartition(".")[0] for version in found} - own]
+
     def version(self, lane: Point) -> str:
         """The version of the code that computes a lane."""
         learner = next(learner for learner in self.plan.learners if learner.name == lane.method)

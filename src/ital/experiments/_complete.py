@@ -66,6 +66,9 @@ def completed(
     with engine or in_process() as run_cells, _store.owned(folder):
         clear(folder)  # left by a run that was killed
         earlier = None if overwrite else stored(experiment.identity, file, say)
+        old = experiment.outdated(earlier)
+        if old:
+            say(f"{', '.join(old)}: computed by an earlier version of the teacher; name them to compute them again")
         collector = Collector(experiment, folder, earlier, sizes, say)
         if not overwrite:
             collector.collect()

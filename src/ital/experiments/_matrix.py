@@ -63,7 +63,7 @@ class Matrix:
         return figures.matrix_cells(self.runs, self.task)
 
     def best_responses(self) -> str:
-        """Whether the order holds that the theory of best responses predicts.
+        """Whether the means are in the order that the theory of best responses predicts.
 
         Returns:
             One line; empty if a teacher of the order is missing.
@@ -79,10 +79,11 @@ class Matrix:
             f"{teacher} teacher, learner assumes {ASSUMED[learner]}: {number(mean)}"
             for (teacher, learner), mean in zip(BEST_RESPONSES, means, strict=True)
         ]
-        broken = [i for i in range(3) if costs[i] > costs[i + 1]]
-        verdict = "The order holds that best responses predict" if not broken else "The order of best responses fails"
-        at = "" if not broken else f", first at place {broken[0] + 1}"
-        return f"{verdict}{at} ({'; '.join(shown)})."
+        broken = next((i for i in range(3) if costs[i] > costs[i + 1]), None)
+        if broken is None:
+            return f"The order that best responses predict holds ({'; '.join(shown)})."
+        at = f"between places {broken + 1} and {broken + 2}"
+        return f"The order that best responses predict fails {at} ({'; '.join(shown)})."
 
 
 def matrix(

@@ -68,6 +68,9 @@ class Settings(Run):
         Raises:
             InputError: if the settings are not valid.
         """
+        for kind, name in (("task", self.task), ("teacher", self.teacher)):
+            if not isinstance(name, str):
+                raise InputError(f"{kind} must be the name of a {kind}, not {name!r}: ital.teach takes objects")
         task = self.make_task()
         teacher = teachers.make(self.teacher)
         teacher.resolve(teacher.settings, task.beta)

@@ -22,8 +22,8 @@ ASSUMED = {"imt": "nothing", "ital-helpful": "a helper", "ital-hostile": "an adv
 MOST = 10.0  # the ratio to the naive learner with the last colour; its inverse has the first
 
 MATRIX_NOTE = (
-    "Each cell: mean at the last step, and below it the mean over that of the naive learner with the same teacher, "
-    "which sets the colour.  Framed: the best of a row."
+    "Each cell: the mean at the last step, and below it the ratio to the naive learner with the same teacher, which "
+    "sets the colour.  Framed: the best of a row."
 )
 
 
@@ -124,5 +124,6 @@ def plot_matrix(runs: "Mapping[str, xr.Dataset]", task: Task) -> "Figure":
     metric = main_metric(first, task)
     what = task.metrics[metric].title if metric in task.metrics else metric.replace("_", " ")
     seeds = first.sizes["seed"]
-    title = f"{task.title}: {what.lower()}, {seeds} seed{'s' if seeds > 1 else ''}"
+    last = int(first["step"].values[-1])
+    title = f"{task.title}: {what.lower()} at step {last}, {seeds} seed{'s' if seeds > 1 else ''}"
     return charts.chart([matrix_panel(runs, task)], title, columns=1, foot=MATRIX_NOTE)

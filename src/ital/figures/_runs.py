@@ -46,13 +46,19 @@ def plot_runs(
         raise InputError("no run has any of these metrics and methods")
     figure = charts.chart(panels, "", columns=len(columns))
     for column in range(len(columns)):
-        _share_scale([axis for axis in figure.axes[column :: len(columns)] if axis.axison])
+        share_scale([axis for axis in figure.axes[column :: len(columns)] if axis.axison])
     return figure
 
 
-def _share_scale(axes: Sequence[Any]) -> None:
-    """Give axes of the same name and kind of scale one range of y."""
-    if len({(axis.get_ylabel(), axis.get_yscale()) for axis in axes}) == 1:
-        low, high = zip(*(axis.get_ylim() for axis in axes), strict=True)
+def share_scale(axes: Sequence[Any]) -> None:
+    """Give axes of the same name one scale and one range of y: logarithmic if one of them is."""
+    if len({axis.get_ylabel() for axis in axes}) != 1:
+        return
+    if any(axis.get_yscale() == "log" for axis in axes):
         for axis in axes:
-            axis.set_ylim(min(low), max(high))
+            axis.set_yscale("log")
+            axis.relim()
+            axis.autoscale(axis="y")
+    low, high = zip(*(axis.get_ylim() for axis in axes), strict=True)
+    for axis in axes:
+        axis.set_ylim(min(low), max(high))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ital.errors import InputError
 from ital.figures import charts
 from ital.figures._curves import curve_panel, label, panels_of
+from ital.figures._runs import share_scale
 from ital.results import metrics_of
 from ital.tasks import Task
 
@@ -65,7 +66,10 @@ def plot_teachers(
         for method in rows
         for metric in columns
     ]
-    return charts.chart(panels, task.title, columns=len(columns))
+    figure = charts.chart(panels, task.title, columns=len(columns))
+    for column in range(len(columns)):
+        share_scale(figure.axes[column :: len(columns)])
+    return figure
 
 
 def _by_teacher(runs: "Mapping[str, xr.Dataset]", method: str, metric: str) -> "xr.Dataset":

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ital import _plugins, _registry
 from ital.errors import InputError
 from ital.learners._adaptive import adaptive
-from ital.learners._assuming import assuming
+from ital.learners._assuming import helpful, hostile
 from ital.learners._base import Learner, Lesson, Rule, Situation, Update
 from ital.learners._batch import batch
 from ital.learners._batch_matched import batch_matched
@@ -47,8 +47,8 @@ REGISTRY: dict[str, Callable[..., Learner]] = {
     "ital-full": full,
     "ital-safe": safe,
     "ital-adaptive": adaptive,
-    "ital-helpful": functools.partial(assuming, 1.0),
-    "ital-hostile": functools.partial(assuming, -1.0),
+    "ital-helpful": helpful,
+    "ital-hostile": hostile,
     "bayes": bayes,
     "pedagogical": pedagogical,
     "scbi": scbi,
@@ -110,7 +110,6 @@ __all__ = [
     "Situation",
     "Update",
     "adaptive",
-    "assuming",
     "aware_forgetful",
     "awareness_step",
     "batch",
@@ -118,6 +117,8 @@ __all__ = [
     "bayes",
     "forgetful",
     "full",
+    "helpful",
+    "hostile",
     "imagine",
     "imagined_choice",
     "imagined_volumes",

@@ -18,16 +18,26 @@ def resolve(learner: Learner, situation: Situation, *, assumed: Learner, sign: f
     return assumed.resolve(learner, situation._replace(beta=own, auto_beta=auto_beta))
 
 
-def assuming(sign: float) -> Learner:
-    """ITAL with a β of fixed sign: it takes every teacher for helpful (1) or for hostile (−1).
+def _assuming(whom: str, sign: float) -> Learner:
+    """ITAL with a β of fixed sign."""
+    ital = teacher_aware()
+    fixed = functools.partial(resolve, assumed=ital, sign=sign)
+    return ital._replace(name=f"ital-{whom}", label=f"ITAL {whom}", resolve=fixed)
 
-    Args:
-        sign: the sign of β.
+
+def helpful() -> Learner:
+    """ITAL that takes every teacher for a helper: β > 0.
 
     Returns:
         The learner.
     """
-    whom, ital = ("helpful" if sign > 0 else "hostile"), teacher_aware()
-    return ital._replace(
-        name=f"ital-{whom}", label=f"ITAL {whom}", resolve=functools.partial(resolve, assumed=ital, sign=sign)
-    )
+    return _assuming("helpful", 1.0)
+
+
+def hostile() -> Learner:
+    """ITAL that takes every teacher for an adversary: β < 0.
+
+    Returns:
+        The learner.
+    """
+    return _assuming("hostile", -1.0)

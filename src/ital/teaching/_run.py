@@ -157,7 +157,9 @@ class Run:
         seeds = self.seed_list
         lr = self.lr
         if not isinstance(lr, int | float | np.number) or not (math.isfinite(np.float32(lr)) and np.float32(lr) > 0):
-            raise InputError(f"lr (the step size) must be positive and finite, not {lr!r}")
+            several = isinstance(lr, Sequence | np.ndarray) and not isinstance(lr, str)
+            hint = ": one number for all learners; call once per step size" if several else ""
+            raise InputError(f"lr (the step size) must be positive and finite, not {lr!r}{hint}")
         if not seeds:
             raise InputError("at least one seed is needed")
         if not names:
