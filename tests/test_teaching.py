@@ -221,6 +221,15 @@ def test_a_view_of_the_whole_batch_is_plain_ital_bit_for_bit():
     assert (curves[0] == curves[1]).all()
 
 
+@pytest.mark.parametrize("pair", [("imitation", "imitation:0.1"), ("synthesis:0.5", "synthesis")])
+def test_numbers_of_a_teacher_are_traced(pair):
+    first, second = pair
+    ital.teach(small_numbers(), first, "imt", steps=3, seeds=3, batch_size=5)
+    before = _block.run_block._cache_size(), _start.begin._cache_size()
+    ital.teach(small_numbers(), second, "imt", steps=3, seeds=3, batch_size=5)
+    assert (_block.run_block._cache_size(), _start.begin._cache_size()) == before
+
+
 def test_changing_numbers_never_recompiles():
     task = small_classes()
 
