@@ -1,11 +1,14 @@
 """Lists of parts, commands and options in the documentation are read from the registries and the command line."""
 
+import importlib
+import inspect
 import re
 import sys
 from pathlib import Path
 
 import pytest
 
+import ital
 from ital import learners, tasks, teachers
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -52,3 +55,21 @@ def test_every_command_with_options_has_its_table(registries):
     shown = set(re.findall(r"^```\{options\} (.+)$", (DOCS / "cli.md").read_text("utf-8"), re.MULTILINE))
     own = {name for name, command in registries.all_commands().items() if command.params}
     assert shown == own
+
+
+def exported():
+    """The public functions and classes, by the name that Python imports."""
+    for module in (ital, *filter(inspect.ismodule, (getattr(ital, name) for name in ital.__all__))):
+        for name in module.__all__:
+            part = getattr(module, name)
+            if inspect.isclass(part) or inspect.isfunction(inspect.unwrap(part)):
+                yield f"{module.__name__}.{name}", part
+
+
+def test_the_reference_documents_every_public_function_and_class(registries):
+    page = (DOCS / "api.md").read_text("utf-8")
+    written = re.findall(r"^\.\. auto(?:function|class|exception):: (ital\S*)\.(\w+)$", page, re.MULTILINE)
+    made = (function.rpartition(".")[::2] for kind in registries.KINDS for function in registries.constructors(kind))
+    documented = {id(getattr(importlib.import_module(module), name)) for module, name in (*written, *made)}
+    missing = [name for name, part in exported() if id(part) not in documented]
+    assert not missing, f"docs/api.md lacks {', '.join(missing)}"
