@@ -1,6 +1,7 @@
 """The measurements behind the pages on the field: every teacher on the same seeds.
 
 python benchmarks/field.py run [OUT]      teach with every teacher on three tasks (resumes), and print the tables
+python benchmarks/field.py learners [OUT] learners that forget, and learners with Adam, on three tasks
 python benchmarks/field.py answers [OUT]  exams of several lengths: distance by the number of answers
 python benchmarks/field.py greed [OUT]    the planner against greed, on every pool task
 python benchmarks/field.py matrix [OUT]   real teachers against assumed ones, on four tasks
@@ -21,7 +22,18 @@ from ital.statistics import number
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 TASKS = ("regression", "gaussian", "irl-dense")
-TEACHERS = ("random", "cooperative", "omniscient", "imitation", "exam:20:120", "synthesis", "planner:3")
+TEACHERS = (
+    "random",
+    "cooperative",
+    "omniscient",
+    "imitation",
+    "exam:20:120",
+    "synthesis",
+    "planner:3",
+    "largest-error",
+)
+LEARNERS = ("imt", "ital", "forgetful:0.001", "ital-forgetful:0.001")
+OPTIMIZED = ("batch", "sgd", "imt", "ital")
 METHODS = ("imt", "ital")
 EXAMS = ("exam:20:10", "exam:20:40", "exam:20:120")
 MATRIX = ("regression", "gaussian", "mnist-20", "irl-dense")
@@ -51,6 +63,19 @@ def run_all(out: Path) -> None:
         for teacher in TEACHERS:
             ends = [end(run, method) if (run := runs[task, teacher]) is not None else "–" for task in TASKS]
             print(f"| {teacher} | {' | '.join(ends)} |")
+
+
+def learners_too(out: Path) -> None:
+    """A column per task: learners that forget, then learners whose steps Adam takes."""
+    adam = {"optimizer": "adam:0.01"}
+    for methods, options, folder in ((LEARNERS, {}, out / "forgetful"), (OPTIMIZED, adam, out / "adam")):
+        runs = {
+            task: experiments.run(Settings(task=task, methods=methods, **options), folder, draw=False).curves
+            for task in TASKS
+        }
+        print(f"\n| {options.get('optimizer', 'plain steps')} | {' | '.join(TASKS)} |\n|---|{'---|' * len(TASKS)}")
+        for method in methods:
+            print(f"| `{method}` | {' | '.join(end(run, method) for run in runs.values())} |")
 
 
 def answers(out: Path) -> None:
@@ -102,7 +127,14 @@ def save(figure, name: str) -> None:
 
 
 if __name__ == "__main__":
-    commands = {"run": run_all, "answers": answers, "greed": greed, "matrix": matrix, "draw": draw}
+    commands = {
+        "run": run_all,
+        "learners": learners_too,
+        "answers": answers,
+        "greed": greed,
+        "matrix": matrix,
+        "draw": draw,
+    }
     if len(sys.argv) < 2 or sys.argv[1] not in commands:
         sys.exit(__doc__)
     commands[sys.argv[1]](Path(sys.argv[2] if len(sys.argv) > 2 else "results/field"))
