@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-COLOURS = ("#595959", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e6ab02", "#7b3294")
+COLOURS = ("#595959", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e6ab02", "#7b3294", "#8c510a", "#56b4e9", "#111111")
 # Teachers that know much teach alike: dashes let the lines below show through.
 STYLES = tuple((colour, ((), (5, 3), (1, 2))[i % 3]) for i, colour in enumerate(COLOURS))
 
