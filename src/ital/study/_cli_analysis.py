@@ -150,7 +150,10 @@ def analyze(
     files = _report.write(analysis, out or folder, picture)
     print(_figures.whose(analysis))
     print()
-    print(_report.text_table(analysis).to_string(index=False, float_format=lambda value: f"{value:.3f}"))
+    print("Means over participants. Paired t-tests, two-sided; p (Holm) is adjusted over the maps. More is better.")
+    for title, table in _report.text_tables(analysis).items():
+        print(f"\n{title}")
+        print(table.to_string(index=False))
     print()
     for sentence in _report.findings(analysis):
         print(sentence)

@@ -18,7 +18,7 @@ from ital.errors import InputError
 if TYPE_CHECKING:
     from ital.study.store import Store
 
-CONFIG = Annotated[str | None, typer.Option(help="The study: a TOML file, or short (default: the paper's study).")]
+CONFIG = Annotated[str | None, typer.Option(help="The study: a TOML file, paper or short (default: paper).")]
 DATABASE = Annotated[
     str, typer.Option(envvar="ITAL_STUDY_DATABASE", help="A file for SQLite, or postgresql://USER@HOST/NAME.")
 ]
@@ -103,7 +103,10 @@ def export(
     with _open(source) as store:
         for file in export_study(store, out, mode):
             print(file)
-        versions = store.steps_configs(mode)
+        versions, counts = store.steps_configs(mode), store.participants_by_mode()
+    if mode not in counts:
+        others = "".join(f"; {count} {name}: use --mode {name}" for name, count in counts.items())
+        say(f"the tables are empty: 0 {mode} participants{others}")
     if versions > 1:
         say(f"these participants saw {versions} versions of the configuration: see the column config")
 

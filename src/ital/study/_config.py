@@ -15,6 +15,7 @@ from typing import Any
 from ital.errors import InputError
 from ital.study._toml import TomlTable
 
+SHIPPED = ("paper", "short")  # configurations that come with ital
 LEARNERS = ("naive", "aware")  # of every study
 ADAPTIVE = "adaptive"  # the third, if the key of that name is true
 ARROWS = ("boltzmann", "optimal")
@@ -248,14 +249,15 @@ def load_config(path: str | Path | None = None) -> Config:
         InputError: The file cannot be read, or a key is wrong; the line names the file and the key.
     """
     shipped = "paper" if path is None else str(path)
-    if shipped in ("paper", "short"):
+    if shipped in SHIPPED:
         file = resources.files(__package__) / "configs" / f"{shipped}.toml"
         return parse_config(file.read_text("utf-8"), file.name)
     try:
         text = Path(shipped).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
-        raise InputError(f"cannot read the configuration {path}: {reason}") from None
+        allowed = f"give a TOML file, or a configuration that comes with ital: {' or '.join(SHIPPED)}"
+        raise InputError(f"cannot read the configuration {path}: {reason}; {allowed}") from None
     return parse_config(text, str(path))
 
 

@@ -11,7 +11,7 @@ from ital.rationality import LINEAR
 from ital.report import Block, PageSection
 from ital.statistics import decimals, p_equals, p_value, stars
 from ital.study import _figures
-from ital.study._analysis import ALL_MAPS, CLAIMED, Analysis, Arm, arm, measures, robots, teachers_in_order
+from ital.study._analysis import ALL_MAPS, CLAIMED, LABELS, Analysis, Arm, arm, measures, robots, teachers_in_order
 from ital.study._arms import MATCHED
 from ital.study._config import ADAPTIVE
 from ital.study._interface import interface
@@ -292,9 +292,23 @@ def pdf_page(analysis: Analysis) -> bytes:
     return report.pdf(title, blocks, banner=_figures.whose(analysis), colour=_figures.shade(analysis))
 
 
-def text_table(analysis: Analysis) -> "pd.DataFrame":
-    """The main outcomes of the tests, for the screen."""
-    tests = analysis.tests
-    kept = tests[tests["outcome"].isin(list(CLAIMED)) & (tests["second"] == "naive")]
-    which = ["first"] if analysis.config.adaptive else []  # otherwise the robot is always the aware one
-    return kept[["teacher", *which, "outcome", "map", "n", "mean_first", "mean_second", "difference", "p_holm", "d"]]
+def text_tables(analysis: Analysis) -> "dict[str, pd.DataFrame]":
+    """The tests of the main outcomes against naive robots, for the screen: a table of texts under each title."""
+    import pandas as pd
+
+    titles, naive = measures(analysis.config.steps), LABELS["naive"]
+    teachers = teachers_in_order(analysis.tests["teacher"].tolist())
+    tables = {}
+    for learner in robots(analysis.config):
+        if learner == "naive":
+            continue
+        heads = ["teacher", "map", "n", LABELS[learner], naive, *HEADINGS]
+        for outcome in CLAIMED:
+            rows = [
+                [teacher, *row]
+                for teacher in teachers
+                for row in test_rows(analysis, outcome, (teacher, learner), (teacher, "naive"))
+            ]
+            table = pd.DataFrame(rows, columns=heads).drop(columns=["95 % interval", "t", "p (Wilcoxon)"])
+            tables[f"{titles[outcome].title}: {LABELS[learner]} against {naive}"] = table
+    return tables

@@ -51,6 +51,10 @@ def test_simulate_then_analyze(tmp_path, capsys):
     printed = capsys.readouterr().out
     assert printed.startswith("SIMULATED DATA: no person took part")
     assert f"report: {tmp_path / 'analysis' / 'report.html'}" in printed
+    assert "Decrease of the distance after 8 steps: ITAL against IMT\n" in printed
+    heads = [line.split() for line in printed.splitlines() if line.lstrip().startswith("teacher")]
+    assert heads == [["teacher", "map", "n", "ITAL", "IMT", "difference", "p", "p", "(Holm)", "d"]] * 3
+    assert "mean over maps" in printed
     tests = pd.read_csv(tmp_path / "analysis" / "tests.csv")
     assert set(tests["teacher"]) == {"machine", "boltzmann:10", "random"}
     with pytest.raises(InputError, match="exists and is not an empty folder"):
@@ -129,7 +133,10 @@ def test_power(capsys):
             ["simulate", "--participants", "1", "--out", "a", "--rationality", "3"],
             "--rationality needs --teacher boltzmann",
         ),
-        (["simulate", "--participants", "1", "--out", "a", "--config", "none.toml"], "cannot read the configuration"),
+        (
+            ["simulate", "--participants", "1", "--out", "a", "--config", "shrt"],
+            "shrt: No such file .* paper or short$",
+        ),
         (
             ["simulate", "--participants", "1", "--url", "http://b", "--teacher", "machine,random"],
             "--url takes one teacher only",

@@ -8,6 +8,7 @@ import pytest
 
 from ital import study
 from ital.errors import InputError
+from ital.statistics import decimals
 from ital.study import _figures, _report
 
 
@@ -140,9 +141,23 @@ def test_the_third_robot_is_in_the_report_where_a_study_has_it(of_three, analysi
     assert sorted(text.get_text() for text in figure.axes[3].texts) == sorted(marks)
     labels = {text.get_text() for text in _figures.draw("curves", of_three).legends[0].get_texts()}
     assert {"Machine ITAL adaptive", "Random ITAL adaptive"} <= labels
-    assert set(_report.text_table(of_three)["first"]) == {"aware", "adaptive"}
-    assert "first" not in _report.text_table(analysis)
+    assert {title.partition(": ")[2] for title in _report.text_tables(of_three)} == {
+        "ITAL against IMT",
+        "ITAL adaptive against IMT",
+    }
     assert not any("adaptive" in text for text in [*_report.findings(analysis), *_report.notes(analysis)])
+
+
+def test_the_screen_names_the_robots_and_prints_no_p_of_zero(analysis):
+    tests = analysis.tests.assign(p=1e-9, p_holm=1e-9)
+    tables = _report.text_tables(analysis._replace(tests=tests))
+    table = tables[f"Decrease of the distance after {analysis.config.steps} steps: ITAL against IMT"]
+    of_robots = (tests["outcome"] == "distance_last") & (tests["second"] == "naive") & (tests["teacher"] == "machine")
+    rows = table[table["teacher"] == "machine"]
+    assert rows["ITAL"].tolist() == [decimals(mean) for mean in tests[of_robots]["mean_first"]]
+    assert rows["IMT"].tolist() == [decimals(mean) for mean in tests[of_robots]["mean_second"]]
+    assert set(table["p"]) == {"< 0.001"}
+    assert set(table["p (Holm)"]) == {"< 0.001 ***", ""}  # the mean over maps is a single test
 
 
 def test_the_verdict_follows_the_control():

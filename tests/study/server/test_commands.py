@@ -219,6 +219,15 @@ def test_export_import_backup_restore_and_verify(capsys, database, tmp_path):
     )
 
 
+def test_an_export_without_participants_says_where_they_are(capsys, served):
+    with served("study.db") as client:
+        Person(client, tiny()).simulate()
+    status, out, err = ital(capsys, "study", "export", "--out", "live")
+    assert (status, "live/steps.csv" in out) == (0, True)
+    assert err == "the tables are empty: 0 live participants; 1 simulated: use --mode simulated\n"
+    assert ital(capsys, "study", "export", "--mode", "simulated", "--out", "simulated")[2] == ""
+
+
 def test_verify_finds_what_was_tampered_with(capsys, database):
     import sqlite3
 

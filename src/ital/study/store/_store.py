@@ -207,6 +207,17 @@ class Store:
         with self.reading() as connection:
             return connection.execute(sa.select(sa.func.count(p.config.distinct())).where(p.mode == mode)).scalar_one()
 
+    def participants_by_mode(self) -> dict[str, int]:
+        """Count the participants of every mode.
+
+        Returns:
+            The numbers by mode; modes without participants are left out.
+        """
+        mode = participants.c.mode
+        with self.reading() as connection:
+            rows = connection.execute(sa.select(mode, sa.func.count()).group_by(mode).order_by(mode)).all()
+        return {row[0]: row[1] for row in rows}
+
     def close(self) -> None:
         """Wait for the writer, then close every connection."""
         self._writer.close()
