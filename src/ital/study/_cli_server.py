@@ -64,7 +64,8 @@ def serve(
     parsed = study.load_config(config)
     password_of(os.environ)
     with open_store(database, create=True) as store, store.claimed():
-        settings = from_environment(store.key_file)
+        settings = from_environment(store.key_file, draw=store.key_fingerprint() is None)
+        store.bind_key(settings.fingerprint)
         name = store.name
     listening, address = listen(host, port)
     _set_up_jax()
@@ -139,7 +140,7 @@ def backup(
         key_file = store.key_file
     print(f"{file}: {counts['participants']} participants, {counts['steps']} steps, {counts['events']} events")
     if key_file.exists():
-        say(f"keep a copy of {key_file} elsewhere: without it, participants cannot resume a restored study")
+        say(f"keep a copy of {key_file} elsewhere: without it, a restored study cannot be served")
 
 
 def restore(

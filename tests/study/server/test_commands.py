@@ -13,7 +13,7 @@ from ital.errors import InputError
 from ital.study import _cli_server, commands
 from ital.study.store import open_store
 from tests.study.server.conftest import running
-from tests.study.server.people import Person, tiny
+from tests.study.server.people import Person, cheap_hash, tiny
 from tests.typed import ital
 
 
@@ -127,6 +127,33 @@ def test_serve_takes_the_password_from_a_file_and_draws_a_secret_once(capsys, mo
     key.chmod(0o640)
     status, _, err = ital(capsys, "study", "serve", "--config", "short", "--port", "0")
     assert (status, "chmod 600" in err) == (2, True)
+
+
+def test_serve_refuses_a_restored_database_without_its_key(capsys, monkeypatch, tmp_path, started):
+    def serve(database):
+        started.clear()
+        arguments = ("--config", "short", "--port", "0", "--database", f"{database}.db")
+        status, _, err = ital(capsys, "study", "serve", *arguments)
+        assert (status, len(started)) in ((0, 1), (2, 0))
+        return err if status else "served"
+
+    monkeypatch.setenv("ITAL_STUDY_PASSWORD", cheap_hash("good enough"))
+    assert [serve("study"), serve("study")] == ["served", "served"]
+    ital(capsys, "study", "backup", "--out", "b.backup")
+    ital(capsys, "study", "restore", "b.backup", "--database", "new.db")
+    refused = serve("new")
+    assert "there is no key new.db.key" in refused
+    assert refused.count("\n") == 1
+    assert not (tmp_path / "new.db.key").exists()
+    with monkeypatch.context() as patch:
+        patch.setenv("ITAL_STUDY_SECRET", "another secret, of 32 characters")
+        refused = serve("new")
+        assert "new.db was first served with another key" in refused
+        assert refused.count("\n") == 1
+        patch.setenv("ITAL_STUDY_SECRET", (tmp_path / "study.db.key").read_text().strip())
+        assert serve("new") == "served"
+    (tmp_path / "study.db.key").rename("new.db.key")
+    assert serve("new") == "served"
 
 
 def test_secrets_that_systemd_guards_are_taken(monkeypatch, tmp_path):

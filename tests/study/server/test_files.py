@@ -214,6 +214,17 @@ def test_a_backup_from_the_future_is_refused(studied, tmp_path, monkeypatch):
         backups.restore(tmp_path / "b.backup", studied, replace=True)
 
 
+def test_a_backup_of_an_older_version_is_restored(studied, tmp_path, monkeypatch):
+    with open_store(studied) as store, monkeypatch.context() as older:
+        assert store.key_fingerprint() is not None
+        older.setattr(backups, "ALL", tuple(table for table in backups.ALL if table.name != "server_key"))
+        older.setattr(backups._engine, "current_revision", lambda connection: "0001")
+        backups.backup(store, tmp_path / "b.backup")
+    backups.restore(tmp_path / "b.backup", studied, replace=True)
+    with open_store(studied) as store:
+        assert store.key_fingerprint() is None  # the next server's key becomes the database's
+
+
 def test_a_running_study_is_not_restored_over(url, served, tmp_path):
     with served(url) as client:
         Person(client, tiny()).join()

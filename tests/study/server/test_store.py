@@ -9,10 +9,11 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from ital.errors import InputError
+from ital.study.server._study import LiveStudy
 from ital.study.store import NotStored, _engine, open_store, operations, read_tombstones
 from ital.study.store.operations import Closed, Event, Moved, StoredStep
-from ital.study.store.tables import ALL, audit, metadata, participants, steps, tombstones
-from tests.study.server.people import tiny
+from ital.study.store.tables import ALL, audit, configurations, metadata, participants, steps, tombstones
+from tests.study.server.people import settings, tiny
 
 
 def add(store, config=None, **changes):
@@ -44,6 +45,35 @@ def test_migrations_give_the_tables_that_the_code_knows(store):
     with store.reading() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         assert _engine.current_revision(connection) == _engine.known_revisions()[0]
+
+
+def test_a_database_belongs_to_its_first_key(store):
+    assert store.key_fingerprint() is None
+    first, other = settings(), settings(secret=b"another secret for tests, 32 characters")
+    for _ in range(2):
+        store.bind_key(first.fingerprint)
+    with pytest.raises(InputError, match="first served with another key"):
+        LiveStudy(tiny(), store, other).start()
+    assert store.key_fingerprint() == first.fingerprint
+    assert count(store, configurations) == 0  # refused before anything was written
+    assert first.secret.decode() not in first.fingerprint
+
+
+def test_an_older_database_gets_a_fingerprint(url, served):
+    engine = _engine.connect(_engine.parse_url(url))
+    with engine.execution_options(write=True).begin() as connection:
+        _engine.migrate(connection, "0001")
+        operations.add_configuration(connection, tiny())
+        operations.add_participant(
+            connection, tiny(), uid="0" * 32, resume_hash="1", mode="live", teacher="human", code_version="0"
+        )
+    engine.dispose()
+    for _ in range(2):
+        with served(url):
+            pass
+    with open_store(url) as store:
+        assert store.key_fingerprint() == settings().fingerprint
+        assert count(store, participants) == 1
 
 
 def test_sqlite_survives_a_power_cut(sqlite_url, tmp_path):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ital.errors import InputError
+from ital.study.server._security import Keys
 
 SHORTEST_PASSWORD = 8
 
@@ -32,25 +33,37 @@ class ServerSettings:
     log_ins_per_minute: int = 5
     origin: str | None = None  # the address participants see, if a proxy changes the Host header
 
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the secret, which the database keeps.
 
-def from_environment(key_file: Path, environment: Mapping[str, str] = os.environ) -> ServerSettings:
+        Returns:
+            A keyed hash that does not reveal the secret.
+        """
+        return Keys(self.secret).fingerprint()
+
+
+def from_environment(
+    key_file: Path, environment: Mapping[str, str] = os.environ, *, draw: bool = True
+) -> ServerSettings:
     """Read the settings from the environment. A missing secret is generated once and stored in ``key_file``.
 
     Args:
         key_file: File of the secret, beside the database.
         environment: Variables, by default those of the process.
+        draw: Whether to generate a missing secret; False for a database that has been served before.
 
     Returns:
         The settings.
 
     Raises:
-        InputError: There is no password, a secret is too short or readable by others, or a number is wrong.
+        InputError: There is no password, a secret is missing, too short or readable by others, or a number is wrong.
     """
     password = password_of(environment)
     secret = _value(environment, "ITAL_STUDY_SECRET")
     return ServerSettings(
         password=password,
-        secret=own_secret(key_file) if secret is None else _strong(secret),
+        secret=own_secret(key_file, draw) if secret is None else _strong(secret),
         simulation_key=_value(environment, "ITAL_STUDY_SIMULATION_KEY"),
         joins_per_minute=_whole(environment, "ITAL_STUDY_JOINS_PER_MINUTE", 60),
         origin=environment.get("ITAL_STUDY_ORIGIN") or None,
@@ -88,8 +101,13 @@ def hash_password(password: str) -> str:
     return PasswordHasher().hash(password)
 
 
-def own_secret(file: Path) -> bytes:
+def own_secret(file: Path, draw: bool = True) -> bytes:
     """The secret beside the database: generated when first needed, readable only by its owner."""
+    if not draw and not file.exists():
+        raise InputError(
+            f"there is no key {file}, but the database was served with one before: put it back, or set "
+            "ITAL_STUDY_SECRET to it"
+        )
     try:
         handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
     except FileExistsError:

@@ -31,7 +31,8 @@ class LiveStudy:
         self._sessions: OrderedDict[str, ParticipantSession] = OrderedDict()
 
     def start(self) -> None:
-        """Store the configuration and compile the rules."""
+        """Check the server's key, store the configuration and compile the rules."""
+        self.store.bind_key(self.keys.fingerprint())
         self.store.write(lambda connection: operations.add_configuration(connection, self.config))
         self.rules(self.config.hash).warm_up()
 

@@ -14,7 +14,7 @@ from ital.errors import InputError
 from ital.study._config import Config, parse_config
 from ital.study.store import _engine, operations
 from ital.study.store._writer import Job, Writer
-from ital.study.store.tables import configurations, participants, tombstones
+from ital.study.store.tables import configurations, participants, server_key, tombstones
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -172,6 +172,35 @@ class Store:
             except OSError:
                 raise in_use from None
             yield
+
+    def key_fingerprint(self) -> str | None:
+        """The fingerprint of the key that the database was first served with.
+
+        Returns:
+            The fingerprint; None before the first start of a server.
+        """
+        with self.reading() as connection:
+            return connection.execute(sa.select(server_key.c.fingerprint)).scalar_one_or_none()
+
+    def bind_key(self, fingerprint: str) -> None:
+        """Store the fingerprint of the server's key, or compare it with the stored one.
+
+        With another key, participants could not return and would be taken for new ones.
+
+        Args:
+            fingerprint: Fingerprint of the key.
+
+        Raises:
+            InputError: The database was first served with another key.
+        """
+        stored = self.key_fingerprint()
+        if stored is None:
+            self.write(lambda connection: connection.execute(server_key.insert().values(id=1, fingerprint=fingerprint)))
+        elif stored != fingerprint:
+            raise InputError(
+                f"{self.name} was first served with another key: put that key back into {self.key_file}, or set "
+                "ITAL_STUDY_SECRET to it"
+            )
 
     @property
     def name(self) -> str:

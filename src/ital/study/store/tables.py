@@ -89,5 +89,12 @@ intake = sa.Table(
     sa.Column("next_number", sa.Integer, nullable=False),
 )
 
+server_key = sa.Table(
+    "server_key",
+    metadata,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("fingerprint", sa.String(64), nullable=False),
+)
+
 # Parents before children: rows are inserted in this order and deleted in reverse.
-ALL = (configurations, participants, steps, events, tombstones, audit, intake)
+ALL = (configurations, participants, steps, events, tombstones, audit, intake, server_key)
