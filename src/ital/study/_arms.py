@@ -17,9 +17,10 @@ from ital import __version__
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.study import _orders, _world
-from ital.study._config import ADAPTIVE, LEARNERS, Config, Map
+from ital.study._config import ADAPTIVE, LEARNERS, Config
 from ital.study._lanes import ArmLane, Trace, run_lanes
 from ital.study._rules import StudyRules
+from ital.study._sections import Map
 from ital.study._table import frame
 from ital.study._world import METRICS
 

@@ -127,7 +127,7 @@ def analyze(
         str, typer.Argument(help="A folder written by export or simulate --out, or a database.", show_default=False)
     ],
     mode: Annotated[
-        str | None, typer.Option(help="Data to use: live, pilot, preview or simulated (default: live if any).")
+        str | None, typer.Option(help="Data to use: live, pilot, preview, trial or simulated (default: live if any).")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder for tables, figures and report (default: the subfolder analysis).")

@@ -94,7 +94,9 @@ def play(
 
 def export(
     source: Annotated[str, typer.Argument(help="A database, or a folder that contains study.db.")] = FILE,
-    mode: Annotated[str, typer.Option(help="Mode of the participants: live, pilot, preview or simulated.")] = "live",
+    mode: Annotated[
+        str, typer.Option(help="Mode of the participants: live, pilot, preview, trial or simulated.")
+    ] = "live",
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("export"),
 ) -> None:
     """Write the data: one tidy row per step as CSV and Parquet, the full log, a codebook and the configuration."""

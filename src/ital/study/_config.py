@@ -4,15 +4,29 @@ import dataclasses
 import functools
 import hashlib
 import json
-import re
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from ital.errors import InputError
+from ital.study import _languages, _texts
+from ital.study._sections import (
+    Completion,
+    ConsentForm,
+    Instruction,
+    Map,
+    Physics,
+    Question,
+    completion_of,
+    instruction_of,
+    map_of,
+    physics_of,
+    question_of,
+)
+from ital.study._texts import Texts, Translation
 from ital.study._toml import TomlTable
 
 SHIPPED = ("paper", "short")  # configurations that come with ital
@@ -21,96 +35,8 @@ ADAPTIVE = "adaptive"  # the third, if the key of that name is true
 ARROWS = ("boltzmann", "optimal")
 VOLUMES = ("exact", "imitated")
 PALETTES = ("safe", "paper")
-LATER = {"adaptive": False, "volume": "exact"}  # keys added later: without them, older studies keep their hash
-PICTURES = ("maps", "arrow", "controls", "local-global", "belief", "whole-map")  # that the pages can draw
-
-Rows = tuple[tuple[float, ...], ...]
-
-
-@dataclass(frozen=True)
-class Map:
-    """A named square of rewards.
-
-    Attributes:
-        name: Name of the map; its draws depend on it, not on its place in the file.
-        rewards: Rewards of the cells, row by row from the top.
-    """
-
-    name: str
-    rewards: Rows
-
-
-@dataclass(frozen=True)
-class Physics:
-    """How the robot moves and plans: section ``[world]``.
-
-    Attributes:
-        slip: Probability of moving in each direction that the robot did not choose.
-        death: Probability that a walk ends at each step.
-        discount: Weight of the value of the next cell.
-        sharpness: Sharpness of the soft maximum over actions in planning.
-    """
-
-    slip: float = 0.06
-    death: float = 0.02
-    discount: float = 0.5
-    sharpness: float = 200.0
-
-
-@dataclass(frozen=True)
-class ConsentForm:
-    """What participants agree to.
-
-    Attributes:
-        version: Version of the text; change it whenever the text changes.
-        text: The text.
-    """
-
-    version: str
-    text: str
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """One page of instructions.
-
-    Attributes:
-        title: Heading of the page.
-        text: Its text.
-        picture: Name of the drawing on it; None: none.
-    """
-
-    title: str
-    text: str
-    picture: str | None = None
-
-
-@dataclass(frozen=True)
-class Question:
-    """A question of the comprehension check.
-
-    Attributes:
-        question: The question.
-        options: The possible answers.
-        answer: Index of the right answer, from 0.
-    """
-
-    question: str
-    options: tuple[str, ...]
-    answer: int
-
-
-@dataclass(frozen=True)
-class Completion:
-    """What a participant gets at the end.
-
-    Attributes:
-        code: Code that proves the participation.
-        redirect: Address of the page to send the participant to; None: nowhere.
-    """
-
-    code: str
-    redirect: str | None = None
+# Keys added later: where they have their default values, older studies keep their hash.
+LATER = ("adaptive", "volume", "language", "fields", "words", "translations")
 
 
 @dataclass(frozen=True)
@@ -144,6 +70,10 @@ class Config:
         adaptive: Whether there is an adaptive robot on every map.
         volume: Teaching volume that robots assume their teacher uses: ``exact`` or ``imitated``.
         world: How the robot moves and plans.
+        language: The first language, that of the texts outside ``translations``.
+        fields: Values of the fields ``{name}`` in texts.
+        words: Words of the pages in the first language that differ from those that come with ital.
+        translations: Texts in other languages.
     """
 
     name: str
@@ -171,7 +101,11 @@ class Config:
     intake: int | None = None
     adaptive: bool = False
     volume: str = "exact"
-    world: Physics = Physics()
+    world: Physics = field(default_factory=Physics)
+    language: str = "en"
+    fields: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+    translations: Mapping[str, Translation] = field(default_factory=dict)
 
     @property
     def learners(self) -> tuple[str, ...]:
@@ -188,6 +122,61 @@ class Config:
         """The maps that count, then the warm-up map."""
         return (*self.maps, self.warm_up_map)
 
+    @property
+    def total_steps(self) -> int:
+        """Steps of a whole study, with the warm-up."""
+        return self.warm_up_steps + len(self.maps) * len(self.learners) * self.steps
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of the texts, the first one for visitors who speak none of them."""
+        return (self.language, *self.translations)
+
+    def texts(self, language: str | None = None) -> Texts:
+        """Return what participants read.
+
+        Args:
+            language: One of :attr:`languages`; None, or any other: the first.
+
+        Returns:
+            The texts, with their fields filled in.
+        """
+        texts = Texts(self.language, self.title, self.consent, self.instructions, self.check, self.debriefing)
+        if language is not None and language in self.translations:
+            texts = _texts.translated(texts, language, self.translations[language])
+        return _texts.filled(texts, self.numbers_in_texts() | dict(self.fields))
+
+    def numbers_in_texts(self) -> dict[str, int]:
+        """Return the fields of texts that follow from other keys.
+
+        Returns:
+            Numbers by the name of the field.
+        """
+        return {
+            "maps": len(self.maps),
+            "robots": len(self.learners),
+            "robots_in_all": len(self.maps) * len(self.learners),
+            "steps": self.steps,
+            "warm_up_steps": self.warm_up_steps,
+            "arrows_in_all": self.total_steps,
+            "candidates": self.candidates,
+            "other_candidates": self.candidates - 1,
+            "size": self.size,
+        }
+
+    def words_in(self, language: str | None = None) -> dict[str, str]:
+        """Return the words of participants' pages.
+
+        Args:
+            language: One of :attr:`languages`; None, or any other: the first.
+
+        Returns:
+            Words by key.
+        """
+        if language is not None and language in self.translations:
+            return _languages.words(language, self.translations[language].words)
+        return _languages.words(self.language, self.words)
+
     @functools.cached_property
     def hash(self) -> str:
         """SHA-256 of the content; it does not depend on the layout of the file."""
@@ -200,19 +189,25 @@ class Config:
             The keys of the TOML file with their values, without keys that are not set.
         """
         content = dataclasses.asdict(self)
-        for key, default in LATER.items():
-            if content[key] == default:
+        for key in LATER:
+            if getattr(self, key) == _DEFAULTS[key]:
                 del content[key]
         return _plain(content)
 
-    def public(self) -> dict[str, Any]:
+    def public(self, language: str | None = None) -> dict[str, Any]:
         """Return what a participant's browser may know.
+
+        Args:
+            language: One of :attr:`languages`; None, or any other: the first.
 
         Returns:
             Texts and sizes for the pages: no answers, no kinds of learner, no seed, nothing of the end.
         """
+        texts = self.texts(language)
         return {
-            "title": self.title,
+            "title": texts.title,
+            "language": texts.language,
+            "languages": {each: self.words_in(each)["name"] for each in self.languages},
             "palette": self.palette,
             "numbers": self.numbers,
             "hint": self.hint,
@@ -222,9 +217,9 @@ class Config:
             "steps": self.steps,
             "warm_up_steps": self.warm_up_steps,
             "version": self.hash,
-            "consent": dataclasses.asdict(self.consent),
-            "instructions": [_plain(dataclasses.asdict(page)) for page in self.instructions],
-            "check": [{"question": asked.question, "options": list(asked.options)} for asked in self.check],
+            "consent": dataclasses.asdict(texts.consent),
+            "instructions": [_plain(dataclasses.asdict(page)) for page in texts.instructions],
+            "check": [{"question": asked.question, "options": list(asked.options)} for asked in texts.check],
         }
 
     def to_toml(self) -> str:
@@ -234,6 +229,12 @@ class Config:
             Text that :func:`parse_config` reads back to the same hash.
         """
         return _toml(self.as_dict())
+
+
+_DEFAULTS = {
+    each.name: each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
+    for each in dataclasses.fields(Config)
+}
 
 
 def load_config(path: str | Path | None = None) -> Config:
@@ -285,8 +286,8 @@ def parse_config(text: str, name: str = "study.toml") -> Config:
 def _config(content: Mapping[str, Any]) -> Config:
     """Check every key and build the configuration."""
     table = TomlTable("", content, Config)
-    maps = tuple(_map(each) for each in table.sections("maps", Map))
-    warm_up_map = _map(table.section("warm_up_map", Map))
+    maps = tuple(map_of(each) for each in table.sections("maps", Map))
+    warm_up_map = map_of(table.section("warm_up_map", Map))
     size, names = len(warm_up_map.rewards), [each.name for each in (*maps, warm_up_map)]
     for each in maps:
         if len(each.rewards) != size:
@@ -299,17 +300,18 @@ def _config(content: Mapping[str, Any]) -> Config:
         raise InputError(f"maps and warm_up_map must have different names, but {twice!r} occurs twice")
     consent = table.section("consent", ConsentForm)
     adaptive = table.yes_or_no("adaptive")
-    return Config(
+    language = table.text("language", most=12)
+    config = Config(
         name=table.slug("name"),
         title=table.text("title"),
         seed=table.whole("seed", 0, 2**32 - 1),
         maps=maps,
         warm_up_map=warm_up_map,
         consent=ConsentForm(consent.text("version", most=40), consent.text("text")),
-        instructions=tuple(_instruction(each) for each in table.sections("instructions", Instruction)),
-        check=tuple(_question(each) for each in table.sections("check", Question)),
+        instructions=tuple(instruction_of(each) for each in table.sections("instructions", Instruction)),
+        check=tuple(question_of(each) for each in table.sections("check", Question)),
         debriefing=table.text("debriefing"),
-        completion=_completion(table.section("completion", Completion)),
+        completion=completion_of(table.section("completion", Completion)),
         steps=table.whole("steps", 1, 1000),
         warm_up_steps=table.whole("warm_up_steps", 1, 1000),
         warm_up_learner=table.one_of("warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS),
@@ -326,48 +328,22 @@ def _config(content: Mapping[str, Any]) -> Config:
         intake=table.whole("intake", 1, 10**6) if "intake" in content else None,
         adaptive=adaptive,
         volume=table.one_of("volume", VOLUMES),
-        world=_physics(table.section("world", Physics)),
+        world=physics_of(table.section("world", Physics)),
+        language=language,
+        words=_languages.check_words(language, content.get("words", {}), "words"),
     )
-
-
-def _map(table: TomlTable) -> Map:
-    rows = table.get("rewards")
-    name = table.text("name", most=40)
-    square = isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(rows) for row in rows)
-    if not square or not 3 <= len(rows) <= 8:
-        raise InputError(f"{table.prefix}rewards must be a square of numbers with 3 to 8 rows")
-    for row in rows:
-        for cell in row:
-            if type(cell) not in (int, float) or not abs(cell) <= 100:
-                raise InputError(f"{table.prefix}rewards must be numbers from -100 to 100, not {cell!r}")
-    return Map(name, tuple(tuple(float(cell) for cell in row) for row in rows))
-
-
-def _instruction(table: TomlTable) -> Instruction:
-    picture = table.one_of("picture", PICTURES) if "picture" in table.content else None
-    return Instruction(table.text("title", most=200), table.text("text"), picture)
-
-
-def _question(table: TomlTable) -> Question:
-    options = table.get("options")
-    if not isinstance(options, list) or len(options) < 2 or not all(isinstance(o, str) and o.strip() for o in options):
-        raise InputError(f"{table.prefix}options must be a list of at least two answers, each a text")
-    return Question(table.text("question"), tuple(options), table.whole("answer", 0, len(options) - 1))
-
-
-def _completion(table: TomlTable) -> Completion:
-    redirect = table.text("redirect") if "redirect" in table.content else None
-    if redirect is not None and not re.fullmatch(r"https?://[^\s]+", redirect):
-        raise InputError(f"{table.prefix}redirect must be an address that begins with https://, not {redirect!r}")
-    return Completion(table.text("code", most=100), redirect)
-
-
-def _physics(table: TomlTable) -> Physics:
-    slip, death = table.number("slip", least=0.0, most=1.0), table.number("death", above=0.0, most=1.0)
-    if death + 3 * slip > 1:
-        raise InputError(f"{table.prefix}slip and death must be probabilities with death + 3·slip at most 1")
-    discount = table.number("discount", least=0.0, most=0.99)
-    return Physics(slip, death, discount, table.number("sharpness", above=0.0, most=1e4))
+    fields = _texts.fields_of(content.get("fields", {}), config.numbers_in_texts())
+    config = dataclasses.replace(config, fields=fields)
+    translations = {
+        name: _texts.translation_of(each, config.texts())
+        for name, each in table.tables("translations", Translation).items()
+    }
+    if language in translations:
+        raise InputError(f"translations.{language} is the first language: its texts stand outside [translations]")
+    config = dataclasses.replace(config, translations=translations)
+    for name in config.languages:
+        config.texts(name)  # every field is known
+    return config
 
 
 def _plain(value: Any) -> Any:
@@ -386,8 +362,12 @@ def _toml(content: Mapping[str, Any], prefix: str = "") -> str:
         elif isinstance(value, list) and value and isinstance(value[0], dict):
             tables += [f"\n[[{prefix}{key}]]\n{_toml(item, f'{prefix}{key}.')}" for item in value]
         else:
-            lines.append(f"{key} = {_toml_value(value)}\n")
+            lines.append(f"{_toml_key(key)} = {_toml_value(value)}\n")
     return "".join(lines + tables)
+
+
+def _toml_key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() else json.dumps(key)
 
 
 def _toml_value(value: Any) -> str:

@@ -78,7 +78,7 @@ class _Crowd:
         self, config: Config, teacher: ArmTeacher, client: "httpx.AsyncClient", key: str, think: float, patience: float
     ) -> None:
         self.rules, self.version = StudyRules(config), config.hash
-        self.answers = {asked.question: asked.answer for asked in config.check}
+        self.answers = {asked.question: asked.answer for name in config.languages for asked in config.texts(name).check}
         self.teacher, self.client, self.key, self.think, self.patience = teacher, client, key, think, patience
 
     def choose(self, scene: Mapping[str, Any], rng: np.random.Generator) -> int:

@@ -12,7 +12,8 @@ from ital._types import Array
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.study import _world
-from ital.study._config import Config, Map
+from ital.study._config import Config
+from ital.study._sections import Map
 from ital.study._world import Arrows, Game
 
 BLOCK = 256  # beliefs measured per call; a fixed number, so that no result depends on their number

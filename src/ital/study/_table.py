@@ -12,7 +12,7 @@ from ital.study._config import Config, load_config
 if TYPE_CHECKING:
     import pandas as pd
 
-MODES = ("live", "pilot", "preview", "simulated")
+MODES = ("live", "pilot", "preview", "trial", "simulated")
 MEASURES = {
     "distance": "‖w − w*‖: Euclidean distance of the robot's belief from the true rewards",
     "distance_centred": "the same with the mean of either subtracted: no arrow can change the mean",
@@ -26,7 +26,10 @@ _BEFORE = {f"{name}_before": ("number", f"Before the step: {text}.") for name, t
 # Name → kind (whole, number, text, yes-no) and what it means.
 CODEBOOK: dict[str, tuple[str, str]] = {
     "participant": ("whole", "Number of the participant in this study. It identifies nobody."),
-    "mode": ("text", "live: a participant of the study; pilot, preview: a try-out; simulated: a program, no person."),
+    "mode": (
+        "text",
+        "live: a participant of the study; pilot, preview, trial: a try-out; simulated: a program, no person.",
+    ),
     "teacher": ("text", "Who chose: human, machine (largest teaching volume), boltzmann:RHO or random."),
     "config": ("text", "SHA-256 of the configuration that the participant saw."),
     "code_version": ("text", "Version of ital that ran the study."),

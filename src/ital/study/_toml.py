@@ -17,6 +17,7 @@ class TomlTable:
         self.prefix, self.content = prefix, content
         fields = dataclasses.fields(like)
         self.defaults = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
+        self.defaults |= {field.name: None for field in fields if field.default_factory is not dataclasses.MISSING}
         unknown = [key for key in content if key not in {field.name for field in fields}]
         if unknown:
             allowed = ", ".join(field.name for field in fields)
@@ -70,6 +71,20 @@ class TomlTable:
         if not isinstance(value, bool):
             raise InputError(f"{self.prefix}{key} must be true or false, not {_short(value)}")
         return value
+
+    def texts(self, key: str) -> list[str]:
+        """A list of at least two texts."""
+        value = self.get(key)
+        if not isinstance(value, list) or len(value) < 2 or not all(isinstance(o, str) and o.strip() for o in value):
+            raise InputError(f"{self.prefix}{key} must be a list of at least two answers, each a text")
+        return value
+
+    def tables(self, key: str, like: type) -> dict[str, "TomlTable"]:
+        """The tables of a table, by name; none if the key is left out."""
+        tables = self.content.get(key, {})
+        if not isinstance(tables, dict):
+            raise InputError(f"{self.prefix}{key} must be written as tables [{key}.NAME]")
+        return {name: TomlTable(f"{self.prefix}{key}.{name}.", table, like) for name, table in tables.items()}
 
     def section(self, key: str, like: type) -> "TomlTable":
         """The table under a key; an empty one if the key may be left out."""

@@ -143,7 +143,10 @@ def test_power(capsys):
         ),
         (["simulate", "--participants", "1", "--url", "http://b", "--adaptive"], "--adaptive needs --out"),
         (["analyze", "nowhere"], "there is no folder or database nowhere"),
-        (["analyze", "nowhere", "--mode", "alive"], "mode must be one of live, pilot, preview, simulated, not 'alive'"),
+        (
+            ["analyze", "nowhere", "--mode", "alive"],
+            "mode must be one of live, pilot, preview, trial, simulated, not 'alive'",
+        ),
         (["power", "--effect", "0.5", "--power", "2"], "power must lie between alpha and 1"),
     ],
 )

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import re
 import tomllib
@@ -7,6 +8,7 @@ import pytest
 
 from ital import study
 from ital.errors import InputError
+from ital.study._languages import best, shipped_words
 
 PAPER = study.load_config().to_toml()
 HASH = "5bb52c34cd4e79a0"
@@ -147,3 +149,75 @@ def test_maps_of_two_sizes_are_refused():
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match=r"cannot read the configuration .*none\.toml: No such file"):
         study.load_config(tmp_path / "none.toml")
+
+
+GERMAN = """
+[translations.de]
+title = "Roboter"
+consent = "Es gibt {maps} Karten. Fragen an {contact}."
+debriefing = "Danke."
+words = { "welcome.title" = "Hallo" }
+"""
+
+
+def german(paper):
+    config = study.parse_config(paper)
+    pages = "".join('[[translations.de.instructions]]\ntitle = "Seite"\ntext = "Text"\n' for _ in config.instructions)
+    checks = "".join(
+        f'[[translations.de.check]]\nquestion = "Frage {i}"\noptions = {json.dumps(list("0123"[: len(q.options)]))}\n'
+        for i, q in enumerate(config.check)
+    )
+    return paper + '[fields]\ncontact = "us@example.org"\n' + GERMAN + pages + checks
+
+
+def test_languages_and_fields():
+    bare = dataclasses.replace(study.load_config(), fields={}, translations={}).to_toml()
+    bare = re.sub(r"\{(researcher|contact|approval|payment)\}", "", bare)
+    config = study.parse_config(german(bare))
+    assert config.languages == ("en", "de")
+    assert study.parse_config(config.to_toml()) == config
+    texts = config.texts("de")
+    assert texts.consent.text == "Es gibt 5 Karten. Fragen an us@example.org."
+    assert texts.consent.version == config.consent.version
+    assert [q.answer for q in texts.check] == [q.answer for q in config.check]
+    assert [p.picture for p in texts.instructions] == [p.picture for p in config.instructions]
+    assert config.public("de")["title"] == "Roboter"
+    assert config.public("fr")["title"] == config.public()["title"] == config.texts().title
+    assert config.words_in("de")["welcome.title"] == "Hallo"
+    assert config.words_in("de")["direction"] == "ltr"
+    for old, new, said in (
+        ("{contact}", "{nobody}", "unknown field {nobody}: add it to"),
+        ('"welcome.title"', '"welcome.tilte"', "translations.de.words has the unknown key welcome.tilte"),
+        ("translations.de", "translations.fr", "translations.fr.words lacks .* ital has no words in 'fr'"),
+        ("translations.de", "translations.en", "translations.en is the first language"),
+        ("[fields]", "[fields]\nmaps = 'x'", "fields.maps is no name for a field"),
+    ):
+        with pytest.raises(InputError, match=said):
+            study.parse_config(german(bare).replace(old, new))
+
+
+def test_a_translation_has_as_many_pages_and_answers():
+    bare = dataclasses.replace(study.load_config(), fields={}, translations={}).to_toml()
+    bare = re.sub(r"\{(researcher|contact|approval|payment)\}", "", bare)
+    text = german(bare)
+    page = '[[translations.de.instructions]]\ntitle = "Seite"\ntext = "Text"\n'
+    with pytest.raises(InputError, match=r"instructions has \d entries, but the first language has"):
+        study.parse_config(text.replace(page, "", 1))
+    with pytest.raises(InputError, match=r"check\[1\].options has 2 answers, but the first language has 3"):
+        study.parse_config(text.replace('["0", "1", "2"]', '["0", "1"]', 1))
+
+
+def test_every_language_has_every_word():
+    english, german_words = shipped_words("en"), shipped_words("de")
+    assert english.keys() == german_words.keys() == shipped_words("qps").keys()
+    for key, word in english.items():
+        for other in (german_words, shipped_words("qps")):
+            assert set(re.findall(r"\{\w+\}", other[key])) == set(re.findall(r"\{\w+\}", word)), key
+
+
+@pytest.mark.parametrize(
+    ("wishes", "language"),
+    [("de-AT,en", "de"), ("fr,de", "de"), ("", "en"), ("EN-us", "en"), ("x,,", "en"), ("pt-BR", "pt-BR"), ("pt", "en")],
+)
+def test_the_language_that_fits_best(wishes, language):
+    assert best(wishes, ("en", "de", "pt-BR")) == language

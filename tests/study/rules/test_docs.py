@@ -3,7 +3,7 @@ import re
 from pathlib import Path
 
 from ital import study
-from ital.study import _config
+from ital.study import _sections
 
 PAGE = (Path(__file__).parents[3] / "docs" / "study.md").read_text(encoding="utf-8")
 
@@ -20,18 +20,18 @@ def test_every_key_of_the_configuration_is_explained():
     rows = dict(re.findall(r"^\| (`.*?) \| .*? \| (.*) \|$", PAGE.split("## The configuration")[1], re.MULTILINE))
     told = " ".join(rows)
     for field in dataclasses.fields(study.Config):
-        assert re.search(rf"`\[*{field.name}\]*`", told), field.name
+        assert re.search(rf"`\[*{field.name}(\.de)?\]*`", told), field.name
     for part in (
-        _config.Physics,
-        _config.Map,
-        _config.ConsentForm,
-        _config.Instruction,
-        _config.Question,
-        _config.Completion,
+        _sections.Physics,
+        _sections.Map,
+        _sections.ConsentForm,
+        _sections.Instruction,
+        _sections.Question,
+        _sections.Completion,
     ):
         for field in dataclasses.fields(part):
             assert f"`{field.name}`" in told, field.name
-    for picture in _config.PICTURES:
+    for picture in _sections.PICTURES:
         assert f"`{picture}`" in rows["`[[instructions]]` `title`, `text`, `picture`"]
 
 

@@ -129,7 +129,7 @@ def check(url, config, survived):
     assert outcome.finished == outcome.participants
     assert outcome.catch_ups == 0  # nobody ever saw an unexpected state
     told = [(one.participant, one.round, one.step, one.choice) for one in outcome.acknowledged]
-    assert len(told) == len({one[:3] for one in told}) == outcome.participants * _flow.total_steps(config)
+    assert len(told) == len({one[:3] for one in told}) == outcome.participants * config.total_steps
     assert set(told) == stored_steps(url, config, {one[0] for one in told})
     with open_store(url) as store:
         report = verify(store)

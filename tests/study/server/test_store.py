@@ -11,7 +11,8 @@ from alembic.migration import MigrationContext
 from ital.errors import InputError
 from ital.study.server._study import LiveStudy
 from ital.study.store import NotStored, _engine, open_store, operations, read_tombstones
-from ital.study.store.operations import Closed, Event, Moved, StoredStep
+from ital.study.store.operations import Closed, Moved
+from ital.study.store.records import Event, StoredStep
 from ital.study.store.tables import ALL, audit, configurations, metadata, participants, steps, tombstones
 from tests.study.server.people import settings, tiny
 
@@ -64,9 +65,22 @@ def test_an_older_database_gets_a_fingerprint(url, served):
     with engine.execution_options(write=True).begin() as connection:
         _engine.migrate(connection, "0001")
         operations.add_configuration(connection, tiny())
-        operations.add_participant(
-            connection, tiny(), uid="0" * 32, resume_hash="1", mode="live", teacher="human", code_version="0"
-        )
+        # The columns of then.
+        columns = {
+            "number": 1,
+            "uid": "0" * 32,
+            "mode": "live",
+            "teacher": "human",
+            "resume_hash": "1",
+            "config": tiny().hash,
+            "code_version": "0",
+            "stage": "consent",
+        }
+        others = dict.fromkeys(("done", "tries", "events", "joined_at", "seen_at"), 0)
+        flags = dict.fromkeys(("usable", "released"), False)
+        schema = sa.MetaData()
+        schema.reflect(connection)
+        connection.execute(schema.tables["participants"].insert().values(columns | others | flags))
     engine.dispose()
     for _ in range(2):
         with served(url):

@@ -13,10 +13,10 @@ from ital.study.server import _overview, _security
 from ital.study.server._app_state import AppState, address_of, app_state
 from ital.study.server._participants import ERRORS, CsrfToken, ResearcherCookie, check_token, drop_cookie, set_cookie
 from ital.study.server._plain import Refused
-from ital.study.store import operations
+from ital.study.store import operations, records
 
 router = APIRouter(prefix="/api/admin", tags=["researcher"])
-Mode = Annotated[Literal["live", "pilot", "preview", "simulated"], Query()]
+Mode = Annotated[Literal["live", "pilot", "preview", "trial", "simulated"], Query()]
 Answer = dict[str, Any]
 
 
@@ -120,7 +120,7 @@ async def delete(page: ByPage, body: messages.Delete) -> Answer:
     return {"number": body.number}
 
 
-async def _participant(app: AppState, number: int) -> operations.Participant:
+async def _participant(app: AppState, number: int) -> records.Participant:
     participant = await asyncio.to_thread(app.study.find, number=number)
     if participant is None:
         raise Refused(404, "not_found", "There is no such participant.")

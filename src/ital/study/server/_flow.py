@@ -21,11 +21,6 @@ class Round(NamedTuple):
     first: int
 
 
-def total_steps(config: Config) -> int:
-    """The number of steps in a whole study, with the warm-up."""
-    return config.warm_up_steps + len(config.maps) * len(config.learners) * config.steps
-
-
 def rounds(config: Config, order: str | None) -> list[Round]:
     """The warm-up and, once an order is assigned, all robots on every map."""
     rounds_so_far = [Round("w", config.warm_up_map.name, 0, config.warm_up_learner, 1, config.warm_up_steps, 0)]
@@ -50,4 +45,4 @@ def stage_after(config: Config, done: int) -> str:
     """The stage of a participant who has stored ``done`` steps."""
     if done < config.warm_up_steps:
         return "warm_up"
-    return "teach" if done < total_steps(config) else "comments"
+    return "teach" if done < config.total_steps else "comments"

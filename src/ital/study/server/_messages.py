@@ -34,12 +34,13 @@ class Ids(Message):
 
 
 class Join(Message):
-    """Begin, or resume with an ID or a resume code."""
+    """Begin, or resume with an ID or a resume code; ``language`` lists languages, the dearest first."""
 
     ids: Ids = Ids()
     resume: Annotated[str, Field(min_length=1, max_length=40)] | None = None
     mode: Literal["live", "pilot", "preview", "simulated"] = "live"
     key: Annotated[str, Field(max_length=200)] | None = None
+    language: Annotated[str, Field(pattern=r"^[A-Za-z0-9,-]{0,100}$")] | None = None
     teacher: Annotated[str, Field(pattern=r"^(machine|random|boltzmann:[0-9.e+-]{1,20})$")] | None = None
 
 

@@ -12,10 +12,9 @@ import sqlalchemy as sa
 from ital.study import _orders
 from ital.study._config import Config
 from ital.study._table import MODES
-from ital.study.server import _flow
 from ital.study.server._page_state import study_facts
 from ital.study.store import Store, operations
-from ital.study.store.operations import Participant
+from ital.study.store.records import Participant
 from ital.study.store.tables import audit, participants, steps
 from ital.study.store.times import iso
 
@@ -105,7 +104,7 @@ def _listed(participant: Participant, pace: dict[int, float], config: Config, si
     seconds = pace.get(participant.number)
     columns = ("number", "mode", "teacher", "stage", "done", "order", "usable", "released")
     return {name: getattr(participant, name) for name in columns} | {
-        "total": _flow.total_steps(config),
+        "total": config.total_steps,
         "started": iso(participant.joined_at),
         "last_seen": iso(participant.seen_at),
         "seconds_per_step": None if seconds is None else round(float(seconds), 2),

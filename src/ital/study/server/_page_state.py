@@ -17,11 +17,12 @@ def page_state(session: ParticipantSession, keys: Keys) -> PageState:
     stage, teaching = participant.stage, participant.stage in ("warm_up", "teach")
     state: PageState = {
         "stage": stage,
+        "language": participant.language,
         "csrf": keys.csrf(participant.uid),
         "resume_code": keys.resume_code(participant.uid),
         "mode": participant.mode,
         "study": study_facts(session.public),
-        "progress": {"done": participant.done, "total": _flow.total_steps(config)},
+        "progress": {"done": participant.done, "total": config.total_steps},
         "after": session.after if teaching or stage == "comments" else None,
     }
     if stage == "consent":
@@ -35,7 +36,7 @@ def page_state(session: ParticipantSession, keys: Keys) -> PageState:
     if stage == "finished":
         completion = config.completion
         at_the_end = {"code": completion.code, "redirect": completion.redirect, "steps_stored": participant.done}
-        state |= {"debriefing": config.debriefing, "completion": at_the_end}
+        state |= {"debriefing": config.texts(participant.language).debriefing, "completion": at_the_end}
     return state
 
 
@@ -61,16 +62,17 @@ def _scene(session: ParticipantSession) -> dict[str, Any]:
     }
 
 
-def over_state(stage: str, config: Config, mode: str) -> PageState:
+def over_state(stage: str, config: Config, mode: str, language: str | None = None) -> PageState:
     """The state of somebody without a session: declined, deleted, or not admitted."""
-    return {"stage": stage, "csrf": "", "resume_code": None, "mode": mode} | {
-        "study": study_facts(config.public()),
-        "progress": {"done": 0, "total": _flow.total_steps(config)},
+    public = config.public(language)
+    return {"stage": stage, "csrf": "", "resume_code": None, "mode": mode, "language": public["language"]} | {
+        "study": study_facts(public),
+        "progress": {"done": 0, "total": config.total_steps},
         "after": None,
     }
 
 
 def study_facts(public: Mapping[str, Any]) -> dict[str, Any]:
     """What every page may know about the study."""
-    names = ("title", "palette", "numbers", "hint", "maps", "robots", "steps", "warm_up_steps", "version")
+    names = ("title", "languages", "palette", "numbers", "hint", "maps", "robots", "steps", "warm_up_steps", "version")
     return {name: public[name] for name in names}

@@ -3,14 +3,16 @@
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Cookie, Depends, Header, Request, Response
+from fastapi import APIRouter, Cookie, Depends, Header, Query, Request, Response
 
+from ital.study import _languages
 from ital.study.server import _messages as messages
 from ital.study.server import _security
 from ital.study.server._app_state import AppState, address_of, app_state
 from ital.study.server._plain import Refused
 from ital.study.server._study import LiveStudy
-from ital.study.store.operations import Closed, Event
+from ital.study.store.operations import Closed
+from ital.study.store.records import Event
 
 router = APIRouter(prefix="/api", tags=["participant"])
 
@@ -73,10 +75,15 @@ async def join(
     uid = app.study.keys.participant_of(cookie)
     try:
         joined, state = await app.study.join(
-            mode=body.mode, teacher=teacher, external=external, resume=body.resume, uid=uid
+            mode=body.mode,
+            teacher=teacher,
+            external=external,
+            resume=body.resume,
+            uid=uid,
+            wishes=body.language or "",
         )
     except Closed:
-        return app.study.closed(body.mode)
+        return app.study.closed(body.mode, body.language or "")
     except Refused as refused:
         if refused.code == "unknown_code":
             app.limit(app.codes, address_of(request))
@@ -91,6 +98,14 @@ async def state(request: Request, cookie: ParticipantCookie = None) -> State:
     """The participant's current state."""
     app = app_state(request)
     return await app.study.look(uid_of(app, cookie))
+
+
+@router.get("/words")
+async def words(request: Request, wishes: Annotated[str, Query(pattern=r"^[A-Za-z0-9,-]{0,100}$")] = "") -> State:
+    """The words of the pages, in the study's language that fits the wishes best."""
+    config = app_state(request).study.config
+    language = _languages.best(wishes, config.languages)
+    return {"language": language, "words": config.words_in(language)}
 
 
 @router.post("/consent", responses=ERRORS)

@@ -10,7 +10,8 @@ import numpy as np
 from ital.study._rules import Arrow, Mind, RobotPicture, StudyRules
 from ital.study.server import _flow
 from ital.study.server._flow import Round
-from ital.study.store.operations import Participant, StoredStep, as_state
+from ital.study.store.operations import as_state
+from ital.study.store.records import Participant, StoredStep
 
 LOG = logging.getLogger("ital.study")
 TOLERANCE = 1e-3  # largest difference between a replay and a belief stored on another machine
@@ -21,7 +22,7 @@ class ParticipantSession:
 
     def __init__(self, participant: Participant, rules: StudyRules, stored: Sequence[StoredStep]) -> None:
         self.participant, self.rules, self.config = participant, rules, rules.config
-        self.public = rules.config.public()
+        self.public = rules.config.public(participant.language)
         self.lock = asyncio.Lock()
         self.stale = False
         self.mind: Mind | None = None

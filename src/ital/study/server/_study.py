@@ -8,6 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ital._version import __version__
+from ital.study import _languages
 from ital.study._config import Config, parse_config
 from ital.study._rules import StudyRules
 from ital.study.server import _flow, _security
@@ -17,7 +18,8 @@ from ital.study.server._plain import TRY_AGAIN, Refused
 from ital.study.server._session import ParticipantSession
 from ital.study.server._settings import ServerSettings
 from ital.study.store import NotStored, Store, operations
-from ital.study.store.operations import Event, Moved, Participant, StoredStep
+from ital.study.store.operations import Moved
+from ital.study.store.records import Event, Participant, StoredStep
 
 MOST_SESSIONS = 4096  # participants held in memory
 
@@ -108,7 +110,14 @@ class LiveStudy:
     # What participants do
 
     async def join(
-        self, *, mode: str, teacher: str, external: tuple[str, str] | None, resume: str | None, uid: str | None
+        self,
+        *,
+        mode: str,
+        teacher: str,
+        external: tuple[str, str] | None,
+        resume: str | None,
+        uid: str | None,
+        wishes: str = "",
     ) -> tuple[str, PageState]:
         """Admit a participant, or find one again; return the uid and the state. Raises Closed."""
         if resume is not None:
@@ -134,6 +143,7 @@ class LiveStudy:
                 code_version=__version__,
                 resume_hash=self.keys.resume_hash(self.keys.resume_code(new_uid)),
                 external_hash=digest,
+                language=_languages.best(wishes, self.config.languages),
             )
 
         try:
@@ -163,7 +173,7 @@ class LiveStudy:
             if not accepted:
                 await self._store(lambda c: operations.decline(c, participant))
                 self.drop(uid)
-                return over_state("declined", session.config, participant.mode)
+                return over_state("declined", session.config, participant.mode, participant.language)
             joined = Event("joined", {"at": participant.joined_at})
             return await self._move(session, [joined, Event("consent", {"version": version})], stage="instructions")
 
@@ -288,7 +298,7 @@ class LiveStudy:
             if not keep:
                 await asyncio.to_thread(self.store.erase, participant, "participant")
                 self.drop(uid)
-                return over_state("left", session.config, participant.mode) | {"deleted": True}
+                return over_state("left", session.config, participant.mode, participant.language) | {"deleted": True}
             if participant.stage in operations.ENDED:
                 return page_state(session, self.keys)
             return await self._move(session, [Event("left", {"stage": participant.stage})], stage="left")
@@ -305,6 +315,6 @@ class LiveStudy:
         message = "You have continued the study elsewhere. This is where you are now."
         return Refused(409, "out_of_order", message, page_state(session, self.keys))
 
-    def closed(self, mode: str) -> PageState:
+    def closed(self, mode: str, wishes: str = "") -> PageState:
         """The state for somebody who arrives when no more participants are admitted."""
-        return over_state("closed", self.config, mode)
+        return over_state("closed", self.config, mode, _languages.best(wishes, self.config.languages))

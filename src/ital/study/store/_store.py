@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from ital.errors import InputError
 from ital.study._config import Config, parse_config
-from ital.study.store import _engine, operations
+from ital.study.store import _engine, operations, records
 from ital.study.store._writer import Job, Writer
 from ital.study.store.tables import configurations, participants, server_key, tombstones
 
@@ -80,7 +80,7 @@ class Store:
         """
         return self.submit(job).result()
 
-    def erase(self, participant: operations.Participant, by: str) -> None:
+    def erase(self, participant: records.Participant, by: str) -> None:
         """Delete a participant. First write the tombstone beside the database, so that a restored backup finds it.
 
         Args:

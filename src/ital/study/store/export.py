@@ -17,7 +17,7 @@ from ital.study import _table
 from ital.study._config import Config, parse_config
 from ital.study._rules import StudyRules
 from ital.study.store import operations
-from ital.study.store.operations import Participant, StoredStep
+from ital.study.store.records import Participant, StoredStep
 from ital.study.store.tables import configurations, events, intake, participants, steps, tombstones
 from ital.study.store.times import from_iso, iso
 

@@ -7,13 +7,14 @@ import json
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
 
 from ital.study import _orders
 from ital.study._config import Config
+from ital.study.store.records import Event, Participant, StoredStep
 from ital.study.store.tables import audit, configurations, events, intake, participants, steps, tombstones
 
 OPEN = ("consent", "instructions", "check", "warm_up", "teach")  # stages of active participants
@@ -27,88 +28,6 @@ class Moved(Exception):
 
 class Closed(Exception):
     """No new participants are admitted."""
-
-
-class Participant(NamedTuple):
-    """A row of the table of participants.
-
-    Attributes:
-        number: Number in this study, from which starts and arrows follow.
-        uid: Secret name of the participant.
-        mode: ``live``, ``pilot``, ``preview`` or ``simulated``.
-        teacher: ``human``, or the name of a simulated teacher.
-        external_hash: Keyed hash of an external ID.
-        resume_hash: Keyed hash of the resume code.
-        config: Hash of the configuration that the participant saw.
-        code_version: Version of ital at that time.
-        stage: Where the participant is.
-        order: The learner that is robot 1 on each map; None before it is assigned.
-        done: Number of stored steps.
-        tries: Number of attempts at the comprehension check.
-        usable: Whether all steps are stored.
-        released: Whether the slot was given to somebody else.
-        events: Number of stored events.
-        joined_at: Time of joining.
-        seen_at: Time of the last activity.
-    """
-
-    number: int
-    uid: str
-    mode: str
-    teacher: str
-    external_hash: str | None
-    resume_hash: str | None
-    config: str
-    code_version: str
-    stage: str
-    order: str | None
-    done: int
-    tries: int
-    usable: bool
-    released: bool
-    events: int
-    joined_at: int
-    seen_at: int
-
-
-class StoredStep(NamedTuple):
-    """One choice and the belief after it.
-
-    Attributes:
-        map: Name of the map.
-        learner: Kind of the robot.
-        step: Number of the step, from 1.
-        robot: 1 for the first robot on the map, 2 for the second, …
-        choice: Index of the chosen arrow.
-        state: Belief after the step, from :func:`as_bytes`.
-        timing: Times on the participant's clock, as JSON.
-        stored_at: Time of storing.
-    """
-
-    map: str
-    learner: str
-    step: int
-    robot: int
-    choice: int
-    state: bytes
-    timing: str
-    stored_at: int
-
-
-class Event(NamedTuple):
-    """An event, other than a step.
-
-    Attributes:
-        kind: What happened.
-        data: Details.
-        source: ``server`` or ``client``.
-        client_at: Time on the participant's own clock.
-    """
-
-    kind: str
-    data: Mapping[str, Any] = {}
-    source: str = "server"
-    client_at: int | None = None
 
 
 def now() -> int:
@@ -199,6 +118,7 @@ def add_participant(
     code_version: str,
     resume_hash: str,
     external_hash: str | None = None,
+    language: str = "en",
 ) -> Participant:
     """Add a participant with the next number, at consent.
 
@@ -211,6 +131,7 @@ def add_participant(
         code_version: Version of ital.
         resume_hash: Keyed hash of the resume code.
         external_hash: Keyed hash of an ID from outside.
+        language: Language of the pages.
 
     Returns:
         The participant.
@@ -241,6 +162,7 @@ def add_participant(
         events=0,
         joined_at=at,
         seen_at=at,
+        language=language,
     )
     connection.execute(participants.insert().values(participant._asdict()))
     return participant
@@ -265,7 +187,19 @@ def release_after(config: Config) -> int:
 
 
 # The columns that a participant's steps change. Built once, because it runs with every step.
-_CHANGING = ("external_hash", "resume_hash", "stage", "order", "done", "tries", "usable", "events", "seen_at")
+_CHANGING = (
+    "external_hash",
+    "resume_hash",
+    "stage",
+    "order",
+    "done",
+    "tries",
+    "usable",
+    "events",
+    "seen_at",
+    "language",
+    "bytes",
+)
 _STILL = ("number", "uid", "stage", "done", "tries", "events")
 _MOVE = (
     participants.update()

@@ -33,6 +33,9 @@ participants = sa.Table(
     sa.Column("events", sa.Integer, nullable=False, default=0),
     sa.Column("joined_at", sa.BigInteger, nullable=False),
     sa.Column("seen_at", sa.BigInteger, nullable=False),
+    sa.Column("language", sa.String(12), nullable=False, default="en"),
+    sa.Column("bytes", sa.Integer, nullable=False, default=0),
+    sa.Column("excluded", sa.Text),
     sa.UniqueConstraint("mode", "external_hash"),
 )
 
@@ -69,6 +72,7 @@ tombstones = sa.Table(
     sa.Column("number", sa.Integer, nullable=False),
     sa.Column("deleted_at", sa.BigInteger, nullable=False),
     sa.Column("by", sa.String(16), nullable=False),
+    sa.Column("external_hash", sa.String(64)),
 )
 
 audit = sa.Table(

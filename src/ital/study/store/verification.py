@@ -8,7 +8,7 @@ from ital.study import _orders
 from ital.study._rules import StudyRules
 from ital.study.store import operations
 from ital.study.store.export import rules_of
-from ital.study.store.operations import Participant, StoredStep
+from ital.study.store.records import Participant, StoredStep
 
 if TYPE_CHECKING:
     from ital.study.store._store import Store

@@ -9,11 +9,13 @@ const MODES = {
   live: "Live",
   pilot: "Pilot",
   preview: "Preview",
+  trial: "Trial",
   simulated: "Simulated",
 };
 const MODE_NOTES = {
   pilot: "Pilot runs. They are kept apart from the study's data and never count.",
   preview: "Previews by researchers. They never count.",
+  trial: "Participants of a server in trial mode. They never count.",
   simulated: "Simulated participants: programs, not people. They never count.",
 };
 const STAGES = {

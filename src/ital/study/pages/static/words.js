@@ -1,0 +1,28 @@
+// Every word of the pages, in the visitor's language. Pages call loadWords before they show anything.
+
+import { request } from "./api.js";
+
+let words = {};
+export let language = "en";
+
+/** Fetch the words of the study's language that fits best: that of the link, or the browser's. */
+export async function loadWords(wishes = linkWishes()) {
+  const answer = await request("GET", `/api/words?wishes=${encodeURIComponent(wishes)}`);
+  ({ words, language } = answer);
+  document.documentElement.lang = language;
+  document.documentElement.dir = words.direction;
+  for (const node of document.querySelectorAll("[data-word]")) node.textContent = t(node.dataset.word);
+  for (const node of document.querySelectorAll("[data-word-label]")) node.setAttribute("aria-label", t(node.dataset.wordLabel));
+}
+
+/** The languages that the visitor would like, the dearest first. */
+export function linkWishes() {
+  const asked = new URLSearchParams(location.search).get("lang");
+  return [asked, ...navigator.languages].filter((tag) => /^[A-Za-z0-9-]+$/.test(tag ?? "")).slice(0, 8).join(",");
+}
+
+/** The word or sentence of a key, with its fields filled in: t("check.missing", { number: 2 }). */
+export function t(key, values = {}) {
+  const word = words[key] ?? key;
+  return word.replace(/\{([a-z_]+)\}/g, (field, name) => (name in values ? String(values[name]) : field));
+}
