@@ -41,7 +41,7 @@ test: lint tools
 test-all: lint types docs-check tools
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
 
-# What the study's tests need beside Python: a browser, PostgreSQL, axe-core. Where one cannot be had, its tests are skipped and say so.
+# What the study's tests need beside Python: a browser, PostgreSQL, nginx, axe-core. Where one cannot be had, its tests are skipped and say so.
 tools:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  get() { [ -n "$$updated" ] || apt-get update -qq || true; updated=yes; \
@@ -49,6 +49,7 @@ tools:
 	else get() { echo "$$1 is missing: install it to run all tests of the study"; }; fi; \
 	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || get chromium; \
 	command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || get postgresql; \
+	command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || get nginx-light; \
 	command -v npm >/dev/null || get npm; \
 	[ -f $(AXE) ] || npm install --silent --no-audit --no-fund --prefix build/node axe-core@4 || echo "could not get axe-core"
 

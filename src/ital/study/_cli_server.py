@@ -70,6 +70,9 @@ def serve(
     listening, address = listen(host, port)
     _set_up_jax()
     say(f"study {parsed.name} (version {parsed.hash[:12]}), data in {name}")
+    address += settings.prefix
+    if settings.origin is not None:
+        say(f"participants come to {settings.site}{settings.prefix}/")
     run(create_app(parsed, database, settings), listening, f"participants {address}/   dashboard {address}/dashboard")
 
 

@@ -343,7 +343,7 @@ def test_an_error_of_ours_shows_nothing_of_the_inside(url, served, monkeypatch):
 
 
 def test_preview_is_for_researchers(client, researcher):
-    assert client.get("/preview").headers["location"] == "/dashboard"
+    assert client.get("/preview").headers["location"] == "dashboard"
     assert researcher.request("GET", "/preview").status_code == 200
 
 

@@ -196,7 +196,7 @@ def test_play_serves_two_robots_and_stores_nothing(capsys, monkeypatch, tmp_path
     assert f"http://127.0.0.1:{port}/play" == opened
     assert opened in announce
     with running(app) as client:
-        assert client.get("/").headers["location"] == "/play"
+        assert client.get("/").headers["location"] == "play"
         assert client.get("/play").status_code == 200
         new = client.post("/api/play/new", json={"map": "A", "seed": 5}).json()
         assert new["naive"]["belief"] == new["aware"]["belief"]

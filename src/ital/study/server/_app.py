@@ -18,6 +18,7 @@ from ital.study._rules import StudyRules
 from ital.study.server import _admin, _pages, _participants, _play, _security
 from ital.study.server._app_state import AppState
 from ital.study.server._plain import SENTENCES, TRY_AGAIN, Refused, plain
+from ital.study.server._prefix import Prefix
 from ital.study.server._settings import ServerSettings
 from ital.study.server._study import LiveStudy
 from ital.study.store import NotStored, Store, open_store
@@ -53,7 +54,11 @@ def create_app(config: Config, store_url: str, settings: ServerSettings) -> Fast
 
     # Not /play: it names the two kinds of robot, which participants must not know.
     routers = (_participants.router, _admin.router, _pages.router)
-    return _application("ital study", life, routers, settings.origin)
+    app = _application("ital study", life, routers)
+    if settings.prefix:
+        app.add_middleware(Prefix, prefix=settings.prefix, address=f"{settings.site}{settings.prefix}")
+    app.add_middleware(_security.Guard, origin=settings.site, shared_host=bool(settings.prefix))
+    return app
 
 
 async def _tidy(store: Store) -> None:
@@ -80,12 +85,12 @@ def create_play_app(config: Config) -> FastAPI:
         app.state.rules = rules
         yield
 
-    return _application("ital play", life, (_play.router, _pages.play_router))
+    app = _application("ital play", life, (_play.router, _pages.play_router))
+    app.add_middleware(_security.Guard)
+    return app
 
 
-def _application(
-    title: str, life: Callable[[FastAPI], Any], routers: Sequence[APIRouter], origin: str | None = None
-) -> FastAPI:
+def _application(title: str, life: Callable[[FastAPI], Any], routers: Sequence[APIRouter]) -> FastAPI:
     app = FastAPI(
         title=title,
         version=__version__,
@@ -102,7 +107,6 @@ def _application(
     for router in routers:
         app.include_router(router)
     _pages.mount_static(app)
-    app.add_middleware(_security.Guard, origin=origin)
     return app
 
 

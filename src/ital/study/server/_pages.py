@@ -39,7 +39,7 @@ async def participant_page() -> Response:
 async def preview_page(request: Request, cookie: ResearcherCookie = None) -> Response:
     """The participants' page as a preview for the researcher."""
     if app_state(request).researcher(cookie) is None:
-        return RedirectResponse("/dashboard", 303)
+        return RedirectResponse("dashboard", 303)
     return page("participant.html")
 
 
@@ -66,7 +66,7 @@ async def icon() -> Response:
 @play_router.get("/")
 async def to_play() -> Response:
     """Redirect to the only page of ``ital play``."""
-    return RedirectResponse("/play", 303)
+    return RedirectResponse("play", 303)
 
 
 class Static(StaticFiles):

@@ -174,10 +174,14 @@ def check_token(token: str | None, expected: str) -> None:
 
 def set_cookie(request: Request, response: Response, name: str, value: str, age: int) -> None:
     """A cookie that scripts cannot read and other sites cannot send."""
-    https = request.url.scheme == "https"
-    response.set_cookie(name, value, max_age=age, path="/", httponly=True, samesite="strict", secure=https)
+    response.set_cookie(name, value, max_age=age, **_kind_of_cookie(request))
 
 
 def drop_cookie(request: Request, response: Response, name: str) -> None:
     """Delete a cookie in the browser."""
-    response.delete_cookie(name, path="/", httponly=True, samesite="strict", secure=request.url.scheme == "https")
+    response.delete_cookie(name, **_kind_of_cookie(request))
+
+
+def _kind_of_cookie(request: Request) -> Any:
+    path = f"{app_state(request).settings.prefix}/"
+    return {"path": path, "httponly": True, "samesite": "strict", "secure": request.url.scheme == "https"}

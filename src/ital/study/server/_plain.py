@@ -27,7 +27,7 @@ class Refused(Exception):
 
 def plain(path: str, status: int, code: str, error: str, **details: Any) -> tuple[bytes, str]:
     """The content of an error and its type."""
-    if path.startswith("/api/"):
+    if "/api/" in path:  # also under a prefix
         return json.dumps({"error": error, "code": code, **details}).encode(), "application/json"
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{status}</title></head>'

@@ -146,8 +146,8 @@ class Guard:
     Errors inside are logged and answered with one plain sentence.
     """
 
-    def __init__(self, app: Application, origin: str | None = None) -> None:
-        self.app, self.origin = app, origin
+    def __init__(self, app: Application, origin: str | None = None, shared_host: bool = False) -> None:
+        self.app, self.origin, self.shared_host = app, origin, shared_host
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -162,18 +162,18 @@ class Guard:
             nonlocal begun
             begun = True
             if message["type"] == "http.response.start":
-                message["headers"] = _with_defaults(message.get("headers", []), scope.get("scheme") == "https")
+                # Other pages of the host may need plain HTTP.
+                https_only = scope.get("scheme") == "https" and not self.shared_host
+                message["headers"] = _with_defaults(message.get("headers", []), https_only)
             await send(message)
 
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             if not is_own_origin(headers, self.origin):
-                await _refuse(
-                    send_with_headers, scope["path"], 403, "forbidden", "This request came from another site."
-                )
+                await refuse(send_with_headers, scope["path"], 403, "forbidden", "This request came from another site.")
                 return
             body = await _body(receive, headers.get("content-length"))
             if body is None:
-                await _refuse(send_with_headers, scope["path"], 413, "too_large", SENTENCES[413])
+                await refuse(send_with_headers, scope["path"], 413, "too_large", SENTENCES[413])
                 return
             receive = _again(body, receive)
         try:
@@ -181,7 +181,7 @@ class Guard:
         except Exception:
             LOG.exception("an error while answering %s", scope["method"])
             if not begun:
-                await _refuse(send_with_headers, scope["path"], 500, "error", SENTENCES[500])
+                await refuse(send_with_headers, scope["path"], 500, "error", SENTENCES[500])
 
 
 def is_own_origin(headers: Mapping[str, str], origin: str | None = None) -> bool:
@@ -197,9 +197,9 @@ def is_own_origin(headers: Mapping[str, str], origin: str | None = None) -> bool
     return said.partition("://")[2] == headers.get("host")
 
 
-def _with_defaults(headers: Any, https: bool) -> list[tuple[bytes, bytes]]:
+def _with_defaults(headers: Any, https_only: bool) -> list[tuple[bytes, bytes]]:
     ours = {**HEADERS, "Cache-Control": "no-store"}
-    if https:
+    if https_only:
         ours["Strict-Transport-Security"] = "max-age=31536000"
     present = {name.lower() for name, _ in headers}
     added = [(name.encode(), value.encode()) for name, value in ours.items() if name.lower().encode() not in present]
@@ -236,7 +236,8 @@ def _again(body: bytes, receive: Receive) -> Receive:
     return once
 
 
-async def _refuse(send: Send, path: str, status: int, code: str, error: str) -> None:
+async def refuse(send: Send, path: str, status: int, code: str, error: str) -> None:
+    """Answer a request with an error, before it reaches the application."""
     content, kind = plain(path, status, code, error)
     headers = [(b"content-type", kind.encode()), (b"content-length", str(len(content)).encode())]
     if status == 413:

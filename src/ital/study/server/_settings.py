@@ -1,6 +1,7 @@
 """Settings from the environment: the researcher's password, secrets and limits. None of them is ever shown."""
 
 import os
+import re
 import secrets
 import stat
 from collections.abc import Mapping
@@ -23,7 +24,8 @@ class ServerSettings:
         simulation_key: Key of simulated participants; None: they cannot join.
         joins_per_minute: Maximum number of participants that may join from one address per minute.
         log_ins_per_minute: Maximum number of attempts to log in from one address per minute.
-        origin: The address that participants see, if a proxy changes the Host header; None: the Host header.
+        origin: The address that participants see, with the path under which a proxy offers the study; None: the Host
+            header and no path.
     """
 
     password: str = field(repr=False)  # as an argon2 hash
@@ -31,7 +33,25 @@ class ServerSettings:
     simulation_key: str | None = field(default=None, repr=False)
     joins_per_minute: int = 60  # from one address
     log_ins_per_minute: int = 5
-    origin: str | None = None  # the address participants see, if a proxy changes the Host header
+    origin: str | None = None
+
+    @property
+    def site(self) -> str | None:
+        """The origin without its path, as browsers send it.
+
+        Returns:
+            Scheme and host; None if there is no origin.
+        """
+        return None if self.origin is None else "/".join(self.origin.split("/")[:3])
+
+    @property
+    def prefix(self) -> str:
+        """The path of the origin, which all addresses and cookies share.
+
+        Returns:
+            A path such as ``/teach``, without a slash at its end; empty if the study has a host of its own.
+        """
+        return "" if self.origin is None else self.origin.removeprefix(str(self.site)).rstrip("/")
 
     @property
     def fingerprint(self) -> str:
@@ -66,7 +86,7 @@ def from_environment(
         secret=own_secret(key_file, draw) if secret is None else _strong(secret),
         simulation_key=_value(environment, "ITAL_STUDY_SIMULATION_KEY"),
         joins_per_minute=_whole(environment, "ITAL_STUDY_JOINS_PER_MINUTE", 60),
-        origin=environment.get("ITAL_STUDY_ORIGIN") or None,
+        origin=_origin(environment.get("ITAL_STUDY_ORIGIN")),
     )
 
 
@@ -161,3 +181,15 @@ def _whole(environment: Mapping[str, str], name: str, default: int) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**6:
         raise InputError(f"{name} must be a whole number from 1 to 1000000, not {text!r}")
     return int(text)
+
+
+def _origin(text: str | None) -> str | None:
+    """The address that participants see; raises unless it is a plain one."""
+    if not text:
+        return None
+    if re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~-]+)*/?", text) is None:
+        raise InputError(
+            "ITAL_STUDY_ORIGIN must be an address such as https://study.example.org or "
+            f"https://lab.example.org/teach, not {text!r}"
+        )
+    return text

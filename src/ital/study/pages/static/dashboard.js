@@ -64,8 +64,8 @@ async function refresh() {
   const asked = mode;
   try {
     const [overview, audit] = await Promise.all([
-      request("GET", `/api/admin/overview?mode=${asked}`),
-      request("GET", "/api/admin/audit"),
+      request("GET", `api/admin/overview?mode=${asked}`),
+      request("GET", "api/admin/audit"),
     ]);
     at("trouble").hidden = true;
     if (asked === mode) show(overview, audit.entries ?? []);
@@ -116,7 +116,7 @@ function logIn(message = "") {
     problem.textContent = "";
     button.disabled = true;
     try {
-      csrf = (await request("POST", "/api/admin/login", { password: password.value })).csrf ?? "";
+      csrf = (await request("POST", "api/admin/login", { password: password.value })).csrf ?? "";
       await refresh();
     } catch (error) {
       problem.textContent = error instanceof Refused ? error.message : "No connection to the server.";
@@ -129,7 +129,7 @@ function logIn(message = "") {
 }
 
 async function logOut() {
-  if (await send("/api/admin/logout", {})) logIn("You are logged out.");
+  if (await send("api/admin/logout", {})) logIn("You are logged out.");
 }
 
 // ---------------------------------------------------------------- the overview
@@ -534,15 +534,15 @@ function downloads() {
       "div",
       { class: "buttons" },
       FILES.map(([file, text]) =>
-        h("a", { class: "button", href: `/api/admin/export/${file}?mode=${mode}`, download: true }, text),
+        h("a", { class: "button", href: `api/admin/export/${file}?mode=${mode}`, download: true }, text),
       ),
     ),
     h(
       "p",
       null,
-      h("a", { href: "/preview" }, "Preview the study"),
+      h("a", { href: "preview" }, "Preview the study"),
       " · ",
-      h("a", { href: "/?mode=pilot" }, "Take part as a pilot"),
+      h("a", { href: "./?mode=pilot" }, "Take part as a pilot"),
     ),
   );
 }
@@ -583,7 +583,7 @@ function audit(entries) {
 async function togglePause() {
   const paused = view.pause.dataset.paused !== "true";
   view.pause.disabled = true;
-  if (await send("/api/admin/pause", { paused })) {
+  if (await send("api/admin/pause", { paused })) {
     notice(paused ? "Intake is paused. Participants who have begun can continue." : "The study accepts new participants again.");
     await refresh();
   }
@@ -630,7 +630,7 @@ function release({ number }) {
     "primary",
     null,
     async () => {
-      if (await send("/api/admin/release", { number })) notice(`The slot of participant ${number} is free again.`);
+      if (await send("api/admin/release", { number })) notice(`The slot of participant ${number} is free again.`);
       await refresh();
     },
   );
@@ -644,7 +644,7 @@ function remove({ number }) {
     "danger",
     { label: `Type ${number} to confirm`, value: String(number) },
     async () => {
-      if (await send("/api/admin/delete", { number, confirm: number }))
+      if (await send("api/admin/delete", { number, confirm: number }))
         notice(`Participant ${number} has been deleted.`);
       await refresh();
     },

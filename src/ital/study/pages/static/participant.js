@@ -76,7 +76,7 @@ async function refused(error) {
   } else if (error.status === 401) {
     await show({ stage: "welcome", message: "" });
   } else if (error.status === 403) {
-    await show(await insist(() => request("GET", "/api/state"), trouble));
+    await show(await insist(() => request("GET", "api/state"), trouble));
     notice("Please try that again.");
   } else {
     teach?.unlock();
@@ -87,7 +87,7 @@ async function refused(error) {
 async function submitStep(step) {
   sessionStorage.setItem(PENDING, JSON.stringify({ step, whose: state.resume_code }));
   recorder.flush();
-  const moved = await act("/api/steps", step);
+  const moved = await act("api/steps", step);
   sessionStorage.removeItem(PENDING);
   if (!moved) teach?.unlock();
 }
@@ -95,7 +95,7 @@ async function submitStep(step) {
 const recorder = new Recorder(async (events, keepalive) => {
   if (!state?.csrf || !MAY_LEAVE.includes(state.stage)) return true;
   try {
-    await request("POST", "/api/events", { events }, { csrf: state.csrf, keepalive });
+    await request("POST", "api/events", { events }, { csrf: state.csrf, keepalive });
     return true;
   } catch (error) {
     return !(error instanceof Unreachable);
@@ -210,7 +210,7 @@ function renderStage(before) {
 
 function leave(keep) {
   kept = keep;
-  return act("/api/leave", { keep });
+  return act("api/leave", { keep });
 }
 
 function leaveDialog() {
@@ -288,7 +288,7 @@ function linkIds() {
 }
 
 function mode() {
-  if (location.pathname === "/preview") return "preview";
+  if (location.pathname.endsWith("/preview")) return "preview";
   return new URLSearchParams(location.search).get("mode") === "pilot" ? "pilot" : "live";
 }
 
@@ -297,7 +297,7 @@ async function join({ ids = {}, resume = null } = {}) {
   if (acting) return null;
   acting = true;
   try {
-    await show(await insist(() => request("POST", "/api/join", { ids, resume, mode: mode() }), trouble));
+    await show(await insist(() => request("POST", "api/join", { ids, resume, mode: mode() }), trouble));
     return null;
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
@@ -315,7 +315,7 @@ async function begin() {
     if (problem) await show({ stage: "welcome", message: problem });
   } else {
     try {
-      await show(await insist(() => request("GET", "/api/state"), trouble));
+      await show(await insist(() => request("GET", "api/state"), trouble));
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
       await show({ stage: "welcome", message: "" });
@@ -339,7 +339,7 @@ async function resend() {
 async function catchUp() {
   if (acting || !state?.csrf) return;
   try {
-    const now = await request("GET", "/api/state");
+    const now = await request("GET", "api/state");
     const place = (some) => `${some.stage} ${some.scene?.round} ${some.scene?.step} ${some.check?.tries_left}`;
     if (!acting && place(now) !== place(state)) await show(now);
   } catch (error) {

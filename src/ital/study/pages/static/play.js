@@ -38,7 +38,7 @@ function announce(text) {
 const post = (path, body) => insist(() => request("POST", path, body), trouble);
 
 async function start(map) {
-  game = await post("/api/play/new", { map });
+  game = await post("api/play/new", { map });
   choices = [];
   history = [game];
   build();
@@ -53,7 +53,7 @@ async function show(choice) {
   const { seed, map } = game;
   let next;
   try {
-    next = await post("/api/play/step", { map, seed, choices: [...choices, choice] });
+    next = await post("api/play/step", { map, seed, choices: [...choices, choice] });
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     views.status.textContent = error.message;

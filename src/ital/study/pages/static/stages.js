@@ -74,7 +74,7 @@ function welcome(state, tools) {
 
 function consent(state, tools) {
   const { version, text } = state.consent;
-  const answer = (accepted) => () => tools.act("/api/consent", { accepted, version });
+  const answer = (accepted) => () => tools.act("api/consent", { accepted, version });
   return card(
     h("h1", null, "Do you want to take part?"),
     h("div", { class: "prose", tabindex: 0, role: "region", "aria-label": "Consent text" }, prose(text)),
@@ -113,7 +113,7 @@ function instructions(state, tools) {
         pages.map((_, i) => h("span", { class: i === at ? "dot now" : "dot" })),
       ),
       last
-        ? once("Continue to the questions", () => tools.act("/api/instructions", {}))
+        ? once("Continue to the questions", () => tools.act("api/instructions", {}))
         : h("button", { type: "button", class: "primary", onclick: () => tools.turn(at + 1) }, "Next"),
     ),
   );
@@ -190,7 +190,7 @@ function check(state, tools) {
     }
     problem.textContent = "";
     send.disabled = true;
-    const moved = await tools.act("/api/check", { answers: answers.map(Number), tries_left: left });
+    const moved = await tools.act("api/check", { answers: answers.map(Number), tries_left: left });
     if (!moved) send.disabled = false;
   });
   return card(
@@ -221,7 +221,7 @@ function comments(state, tools) {
     h(
       "div",
       { class: "buttons" },
-      once("Finish", () => tools.act("/api/comments", { text: box.value })),
+      once("Finish", () => tools.act("api/comments", { text: box.value })),
     ),
   );
 }
