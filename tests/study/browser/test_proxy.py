@@ -120,16 +120,16 @@ class Study:
 
 
 @pytest.fixture
-def config():
+def few_steps():
     return study_config(warm_up_steps=1, steps=1)
 
 
 @pytest.fixture
-def taught(nginx, certificate, tmp_path, config):
+def taught(nginx, certificate, tmp_path, few_steps):
     """A study at https://localhost:PORT/teach on a host that has other pages; its address and its server."""
     port = free_port()
     origin = f"https://localhost:{port}/teach"
-    study = Study(tmp_path, config, origin)
+    study = Study(tmp_path, few_steps, origin)
     site = (
         f"server {{ listen 127.0.0.1:{port} ssl; server_name localhost;\n"
         f"ssl_certificate {certificate}/fullchain.pem; ssl_certificate_key {certificate}/privkey.pem;\n"
@@ -160,10 +160,10 @@ def somebody(browser, taught):
     assert [url for url in outside if not url.startswith((taught[0], "data:"))] == []
 
 
-def test_a_study_under_a_path_behind_nginx(somebody, taught, config, tmp_path):
+def test_a_study_under_a_path_behind_nginx(somebody, taught, few_steps, tmp_path):
     address, study = taught
     page = somebody().new_page()
-    person = Person(page, address, config)
+    person = Person(page, address, few_steps)
     person.open("?PROLIFIC_PID=one-person")
     person.consent()
     person.read()

@@ -7,7 +7,7 @@ export let language = "en";
 
 /** Fetch the words of the study's language that fits best: that of the link, or the browser's. */
 export async function loadWords(wishes = linkWishes()) {
-  const answer = await request("GET", `/api/words?wishes=${encodeURIComponent(wishes)}`);
+  const answer = await request("GET", `api/words?wishes=${encodeURIComponent(wishes)}`);
   ({ words, language } = answer);
   document.documentElement.lang = language;
   document.documentElement.dir = words.direction;
