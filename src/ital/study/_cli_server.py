@@ -24,6 +24,7 @@ DATABASE = Annotated[
 ]
 HOST = Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 allows this machine only.")]
 FILE = "study.db"
+LONGEST_DRAIN = 10.0  # seconds that open requests get to finish when the server stops
 NEEDED = ("alembic", "argon2", "fastapi", "itsdangerous", "sqlalchemy", "uvicorn")
 
 
@@ -208,7 +209,20 @@ def run(app: Any, listening: socket.socket, announce: str, opened: str | None = 
     import uvicorn
 
     class Server(uvicorn.Server):
-        """Print the addresses once the server is ready."""
+        """Print the addresses once the server is ready; before it stops, finish the requests that are open."""
+
+        stopping_since: float | None = None
+
+        def handle_exit(self, sig: int, frame: Any) -> None:
+            app.state.health.draining = True
+            self.stopping_since = self.stopping_since or time.monotonic()
+            super().handle_exit(sig, frame)
+
+        async def on_tick(self, counter: int) -> bool:
+            stops = await super().on_tick(counter)
+            waited = time.monotonic() - (self.stopping_since or 0.0)
+            busy = app.state.health.open_requests > 0 and waited < LONGEST_DRAIN and not self.force_exit
+            return stops and not busy
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
             await super().startup(sockets=sockets)
@@ -219,7 +233,14 @@ def run(app: Any, listening: socket.socket, announce: str, opened: str | None = 
 
                     webbrowser.open(opened)
 
-    settings = uvicorn.Config(app, access_log=False, server_header=False, log_level="warning", timeout_keep_alive=30)
+    settings = uvicorn.Config(
+        app,
+        access_log=False,
+        server_header=False,
+        log_level="warning",
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=5,
+    )
     server = Server(settings)
     with listening, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to stop
         server.run(sockets=[listening])

@@ -121,7 +121,14 @@ def page(context):
     return context.new_page()
 
 
-EXPECTED = ("status of 401", "status of 404", "status of 409", "ERR_INTERNET_DISCONNECTED", "ERR_FAILED")
+EXPECTED = (
+    "status of 401",
+    "status of 503",
+    "status of 404",
+    "status of 409",
+    "ERR_INTERNET_DISCONNECTED",
+    "ERR_FAILED",
+)
 
 
 def watch(page, troubles):

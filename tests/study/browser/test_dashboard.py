@@ -3,6 +3,7 @@ import contextlib
 import pytest
 from playwright.sync_api import expect
 
+from ital.study.server import _app
 from tests.study.browser.conftest import PASSWORD, Api, Person, log_in, serving, study_app, study_config
 
 
@@ -163,6 +164,18 @@ def test_session_over(page, context, people):
     context.clear_cookies()
     page.get_by_role("button", name="Pause intake").click()
     expect(page.get_by_text("Your session has ended")).to_be_visible()
+
+
+def test_a_full_disk_is_shown_until_a_write_succeeds(page, tmp_path, config, monkeypatch):
+    monkeypatch.setattr(_app, "PROBE_EVERY", 1e6)  # the test tries again itself
+    app = study_app(tmp_path, config)
+    with serving(app) as address:
+        enter(page, address)
+        expect(page.locator("#storage")).to_be_hidden()
+        app.state.ital.store.condition.failed(OSError(28, "No space left on device"))
+        expect(page.locator("#storage")).to_contain_text("Nothing can be stored: the disk is full, since ")
+        app.state.ital.store.probe()
+        expect(page.locator("#storage")).to_be_hidden()
 
 
 def test_three_robots(page, browser, tmp_path):

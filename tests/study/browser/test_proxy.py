@@ -94,7 +94,6 @@ class Study:
             **os.environ,
             "ITAL_STUDY_PASSWORD": cheap_hash(PASSWORD),
             "ITAL_STUDY_ORIGIN": origin,
-            "PYTHONPATH": str(ROOT / "src"),
         }
 
     def start(self):

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-import logging
+import itertools
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
@@ -15,15 +15,16 @@ from starlette.exceptions import HTTPException
 from ital._version import __version__
 from ital.study._config import Config
 from ital.study._rules import StudyRules
-from ital.study.server import _admin, _pages, _participants, _play, _security
+from ital.study.server import _admin, _health, _pages, _participants, _play, _security
 from ital.study.server._app_state import AppState
+from ital.study.server._health import Health
 from ital.study.server._plain import SENTENCES, TRY_AGAIN, Refused, plain
 from ital.study.server._prefix import Prefix
 from ital.study.server._settings import ServerSettings
 from ital.study.server._study import LiveStudy
 from ital.study.store import NotStored, Store, open_store
 
-LOG = logging.getLogger("ital.study")
+PROBE_EVERY = 5.0  # seconds until a failing database is tried again
 
 
 def create_app(config: Config, store_url: str, settings: ServerSettings) -> FastAPI:
@@ -53,19 +54,23 @@ def create_app(config: Config, store_url: str, settings: ServerSettings) -> Fast
             await asyncio.to_thread(store.close)
 
     # Not /play: it names the two kinds of robot, which participants must not know.
-    routers = (_participants.router, _admin.router, _pages.router)
+    routers = (_participants.router, _admin.router, _pages.router, _health.router)
     app = _application("ital study", life, routers)
     if settings.prefix:
         app.add_middleware(Prefix, prefix=settings.prefix, address=f"{settings.site}{settings.prefix}")
-    app.add_middleware(_security.Guard, origin=settings.site, shared_host=bool(settings.prefix))
+    app.add_middleware(
+        _security.Guard, health=app.state.health, origin=settings.site, shared_host=bool(settings.prefix)
+    )
     return app
 
 
 async def _tidy(store: Store) -> None:
-    """Once a minute, do maintenance that nobody has to wait for."""
-    while True:
-        await asyncio.sleep(60)
-        await asyncio.to_thread(store.tidy)
+    """Do maintenance that nobody has to wait for."""
+    for turn in itertools.count(1):
+        await asyncio.sleep(PROBE_EVERY)
+        await asyncio.to_thread(store.probe)
+        if turn % 12 == 0:
+            await asyncio.to_thread(store.tidy)
 
 
 def create_play_app(config: Config) -> FastAPI:
@@ -86,7 +91,7 @@ def create_play_app(config: Config) -> FastAPI:
         yield
 
     app = _application("ital play", life, (_play.router, _pages.play_router))
-    app.add_middleware(_security.Guard)
+    app.add_middleware(_security.Guard, health=app.state.health)
     return app
 
 
@@ -99,6 +104,7 @@ def _application(title: str, life: Callable[[FastAPI], Any], routers: Sequence[A
         redoc_url=None,
         openapi_url="/api/openapi.json",
     )
+    app.state.health = Health()
     app.add_exception_handler(Refused, _refused)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(RequestValidationError, _not_valid)
@@ -140,5 +146,6 @@ async def _not_valid(request: Request, error: Any) -> Response:
 
 
 async def _database_gone(request: Request, error: Any) -> Response:
-    LOG.error("the database does not answer: %s", type(error).__name__)
+    if not isinstance(error, NotStored):  # the writer reports those
+        request.app.state.ital.store.condition.failed(error)
     return _problem(request, 503, "try_again", TRY_AGAIN)

@@ -13,6 +13,7 @@ SENTENCES = {
     413: "This request is too large.",
     422: "The request is not valid.",
     500: "Something went wrong on our side. What you did before is stored; please try again.",
+    503: "The study restarts. Please try again in a few seconds.",
 }
 TRY_AGAIN = "We could not store this just now. Please try again."
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
 
+from ital.study.server._health import Health
 from ital.study.server._plain import SENTENCES, plain
 
 LOG = logging.getLogger("ital.study")
@@ -146,14 +147,27 @@ class Guard:
     Errors inside are logged and answered with one plain sentence.
     """
 
-    def __init__(self, app: Application, origin: str | None = None, shared_host: bool = False) -> None:
-        self.app, self.origin, self.shared_host = app, origin, shared_host
+    def __init__(self, app: Application, health: Health, origin: str | None = None, shared_host: bool = False) -> None:
+        self.app, self.health, self.origin, self.shared_host = app, health, origin, shared_host
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
-            return
+        elif scope["path"] == "/health":
+            await self._serve(scope, receive, send)
+        else:
+            # Before it stops, the server finishes the requests that are open, and takes no others.
+            draining = self.health.draining
+            self.health.open_requests += 1
+            try:
+                await self._serve(scope, receive, send, draining)
+            finally:
+                self.health.open_requests -= 1
+
+    async def _serve(
+        self, scope: MutableMapping[str, Any], receive: Receive, send: Send, draining: bool = False
+    ) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
 
         begun = False
@@ -167,6 +181,9 @@ class Guard:
                 message["headers"] = _with_defaults(message.get("headers", []), https_only)
             await send(message)
 
+        if draining:
+            await refuse(send_with_headers, scope["path"], 503, "try_again", SENTENCES[503])
+            return
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
             if not is_own_origin(headers, self.origin):
                 await refuse(send_with_headers, scope["path"], 403, "forbidden", "This request came from another site.")
@@ -240,7 +257,7 @@ async def refuse(send: Send, path: str, status: int, code: str, error: str) -> N
     """Answer a request with an error, before it reaches the application."""
     content, kind = plain(path, status, code, error)
     headers = [(b"content-type", kind.encode()), (b"content-length", str(len(content)).encode())]
-    if status == 413:
+    if status in (413, 503):
         headers.append((b"connection", b"close"))  # the rest of the body is not read
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})

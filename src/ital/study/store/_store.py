@@ -13,7 +13,8 @@ import sqlalchemy as sa
 from ital.errors import InputError
 from ital.study._config import Config, parse_config
 from ital.study.store import _engine, operations, records
-from ital.study.store._writer import Job, Writer
+from ital.study.store._condition import Condition
+from ital.study.store._writer import Job, NotStored, Writer
 from ital.study.store.tables import configurations, participants, server_key, tombstones
 
 if TYPE_CHECKING:
@@ -33,11 +34,15 @@ class Store:
     Attributes:
         tombstone_file: File of deletions beside the database.
         key_file: File of the server's secret beside the database.
+        condition: Whether the database takes writes.
     """
 
     def __init__(self, url: sa.URL, engine: sa.Engine) -> None:
         self.url, self.engine = url, engine
-        self._writer = Writer(engine)
+        self.condition = Condition()
+        self._file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
+        self._inode = None if self._file is None else self._file.stat().st_ino
+        self._writer = Writer(engine, self.condition, self._check_file)
         folder, name = _engine.state_folder(url)
         self.tombstone_file = folder / f"{name}.tombstones"
         self.key_file = folder / f"{name}.key"
@@ -80,15 +85,37 @@ class Store:
         """
         return self.submit(job).result()
 
+    def probe(self) -> None:
+        """If writes have failed, try one that needs space, and record whether it is stored.
+
+        Other writes would prove little: some change nothing, some fit into space that is left.
+        """
+        if self.condition.trouble is not None:
+            with contextlib.suppress(NotStored, sa.exc.DBAPIError):
+                self.write(_write_and_remove)
+                self.condition.worked()
+
+    def _check_file(self) -> None:
+        """Raise if the file is no longer the one that was opened: SQLite would write to a file that nobody finds."""
+        if self._file is not None and (not self._file.exists() or self._file.stat().st_ino != self._inode):
+            raise FileNotFoundError(f"{self._file} is gone: put it back, or restart the server")
+
     def erase(self, participant: records.Participant, by: str) -> None:
         """Delete a participant. First write the tombstone beside the database, so that a restored backup finds it.
 
         Args:
             participant: The participant to delete.
             by: ``participant`` or ``researcher``.
+
+        Raises:
+            NotStored: The tombstone or the deletion could not be stored.
         """
         tombstone = operations.tombstone_of(participant, by)
-        keep_tombstones(self.tombstone_file, [tombstone])
+        try:
+            keep_tombstones(self.tombstone_file, [tombstone])
+        except OSError as error:
+            self.condition.failed(error)
+            raise NotStored(type(error).__name__) from None
         self.write(lambda connection: operations.erase(connection, tombstone))
         self.forget()
 
@@ -312,6 +339,14 @@ def open_store(url: str, *, create: bool = False) -> Store:
         store.close()
         raise
     return store
+
+
+def _write_and_remove(connection: sa.Connection) -> None:
+    """Write 64 KiB and remove them again, in one transaction."""
+    probe = sa.Table("ital_probe", sa.MetaData(), sa.Column("content", sa.LargeBinary))
+    probe.create(connection)
+    connection.execute(probe.insert().values(content=bytes(65536)))
+    probe.drop(connection)
 
 
 def _make_private(file: Path) -> None:

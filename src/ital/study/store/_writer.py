@@ -9,6 +9,8 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
+from ital.study.store._condition import Condition
+
 T = TypeVar("T")
 Job = Callable[[sa.Connection], T]
 
@@ -26,10 +28,15 @@ class Writer:
 
     Args:
         engine: The database.
+        condition: Told of every commit that fails.
+        present: Raises an error if the database is no longer there.
     """
 
-    def __init__(self, engine: sa.Engine) -> None:
+    def __init__(
+        self, engine: sa.Engine, condition: Condition | None = None, present: Callable[[], None] = lambda: None
+    ) -> None:
         self._engine = engine.execution_options(write=True)
+        self._condition, self._present = condition or Condition(), present
         self._queue: queue.SimpleQueue[tuple[Job[Any], Future[Any]] | None] = queue.SimpleQueue()
         self._closed = False
         self._lock = threading.Lock()
@@ -76,6 +83,7 @@ class Writer:
             return
         outcomes: list[tuple[Future[Any], Any, Exception | None]] = []
         try:
+            self._present()
             with self._engine.begin() as connection:
                 for job, future in batch:
                     try:
@@ -93,6 +101,7 @@ class Writer:
                     else:
                         outcomes.append((future, value, None))
         except Exception as error:
+            self._condition.failed(error)
             for _, future in batch:
                 future.set_exception(NotStored(type(error).__name__))
             return

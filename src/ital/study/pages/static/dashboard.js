@@ -61,6 +61,7 @@ async function send(path, body) {
 /** Fetch the overview and show it if it has changed; repeat after a while. */
 async function refresh() {
   clearTimeout(timer);
+  watchStorage();
   const asked = mode;
   try {
     const [overview, audit] = await Promise.all([
@@ -81,6 +82,21 @@ async function refresh() {
         : error.message;
   }
   timer = setTimeout(refresh, EVERY);
+}
+
+/** Say why nothing can be stored, as long as that is so. */
+async function watchStorage() {
+  const health = await fetch("health", { cache: "no-store" })
+    .then((response) => response.json())
+    .catch(() => null);
+  if (health === null) return;
+  const failing = health.state === "storage failing";
+  const text = failing
+    ? `Nothing can be stored: ${health.cause}, since ${new Date(health.since).toLocaleString()}. ` +
+      "Participants see that they must wait, and their pages keep trying. The server's log has the details."
+    : "";
+  at("storage").hidden = !failing;
+  if (at("storage").textContent !== text) at("storage").textContent = text;
 }
 
 function notice(text, problem = false) {
