@@ -1,6 +1,8 @@
 """Pages and their files. All come from the package, none from another host."""
 
+import html
 import importlib.resources
+import re
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +10,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import FileResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
+from ital.study import _languages
 from ital.study.server._app_state import app_state
 from ital.study.server._participants import ResearcherCookie
 
@@ -24,15 +27,31 @@ router = APIRouter(include_in_schema=False)
 play_router = APIRouter(include_in_schema=False)
 
 
-def page(name: str) -> Response:
-    """A page of the package."""
-    return FileResponse(FOLDER / name, media_type=TYPES[".html"], headers={"Cache-Control": "no-store"})
+def page(name: str, banner: str = "") -> Response:
+    """A page of the package; ``banner`` is shown at its top."""
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    if banner:
+        # Pages that have loaded their words say it in their own language.
+        shown = f'<div class="mode-banner" role="status" data-word="trial.banner">{html.escape(banner)}</div>'
+        text = re.sub(r"(<body[^>]*>)", lambda body: f"{body[1]}\n    {shown}", text, count=1)
+    return Response(text, media_type=TYPES[".html"], headers={"Cache-Control": "no-store"})
+
+
+def trial_banner(request: Request) -> str:
+    """What every page of a trial says, in the language that fits the visitor best; empty if it is no trial."""
+    app = app_state(request)
+    if not app.settings.trial:
+        return ""
+    accepted = re.sub(r";[^,]*", "", request.headers.get("accept-language", ""))
+    wishes = f"{request.query_params.get('lang', '')},{accepted}"
+    words = app.study.config.words_in(_languages.best(wishes, app.study.config.languages))
+    return words["trial.banner"]
 
 
 @router.get("/")
-async def participant_page() -> Response:
+async def participant_page(request: Request) -> Response:
     """The page where participants begin and resume."""
-    return page("participant.html")
+    return page("participant.html", trial_banner(request))
 
 
 @router.get("/preview")
@@ -40,13 +59,14 @@ async def preview_page(request: Request, cookie: ResearcherCookie = None) -> Res
     """The participants' page as a preview for the researcher."""
     if app_state(request).researcher(cookie) is None:
         return RedirectResponse("dashboard", 303)
-    return page("participant.html")
+    return page("participant.html", trial_banner(request))
 
 
 @router.get("/dashboard")
-async def dashboard_page() -> Response:
+async def dashboard_page(request: Request) -> Response:
     """The dashboard's page. It is empty until the researcher logs in."""
-    return page("dashboard.html")
+    banner = _languages.shipped_words("en")["trial.banner"] if app_state(request).settings.trial else ""
+    return page("dashboard.html", banner)
 
 
 @play_router.get("/play")

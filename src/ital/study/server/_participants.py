@@ -61,6 +61,7 @@ async def join(
 ) -> State:
     """Begin the study, or resume it with an ID, a resume code or a cookie."""
     app = app_state(request)
+    mode = "trial" if app.settings.trial and body.mode == "live" else body.mode
     simulation = _security.same(body.key, app.settings.simulation_key)
     if body.mode != "live" and not simulation and app.researcher(researcher) is None:
         raise Refused(403, "forbidden", "Only the researcher may do this.")
@@ -75,7 +76,7 @@ async def join(
     uid = app.study.keys.participant_of(cookie)
     try:
         joined, state = await app.study.join(
-            mode=body.mode,
+            mode=mode,
             teacher=teacher,
             external=external,
             resume=body.resume,
@@ -83,7 +84,7 @@ async def join(
             wishes=body.language or "",
         )
     except Closed:
-        return app.study.closed(body.mode, body.language or "")
+        return app.study.closed(mode, body.language or "")
     except Refused as refused:
         if refused.code == "unknown_code":
             app.limit(app.codes, address_of(request))

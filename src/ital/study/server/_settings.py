@@ -26,6 +26,7 @@ class ServerSettings:
         log_ins_per_minute: Maximum number of attempts to log in from one address per minute.
         origin: The address that participants see, with the path under which a proxy offers the study; None: the Host
             header and no path.
+        trial: Whether those who join only try the study out: they never count, and every page says so.
     """
 
     password: str = field(repr=False)  # as an argon2 hash
@@ -34,6 +35,7 @@ class ServerSettings:
     joins_per_minute: int = 60  # from one address
     log_ins_per_minute: int = 5
     origin: str | None = None
+    trial: bool = False
 
     @property
     def site(self) -> str | None:

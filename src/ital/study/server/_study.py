@@ -29,6 +29,7 @@ class LiveStudy:
 
     def __init__(self, config: Config, store: Store, settings: ServerSettings) -> None:
         self.config, self.store, self.keys = config, store, _security.Keys(settings.secret)
+        self.trial = settings.trial
         self._rules: dict[str, StudyRules] = {}
         self._sessions: OrderedDict[str, ParticipantSession] = OrderedDict()
 
@@ -66,10 +67,14 @@ class LiveStudy:
         """A session built from the store."""
         with self.store.reading() as connection:
             participant = operations.find(connection, uid=uid)
-            if participant is None:
+            if participant is None or not self._serves(participant):
                 return None
             stored = operations.steps_of(connection, participant.number)
         return ParticipantSession(participant, self.rules(participant.config), stored)
+
+    def _serves(self, participant: Participant) -> bool:
+        """Whether a participant may continue here: a trial adds nothing to live data, nor the other way round."""
+        return participant.mode != ("live" if self.trial else "trial")
 
     def drop(self, uid: str) -> None:
         """Drop a session; the next request rebuilds it from the store."""
@@ -122,7 +127,7 @@ class LiveStudy:
         """Admit a participant, or find one again; return the uid and the state. Raises Closed."""
         if resume is not None:
             resumed = await asyncio.to_thread(self.find, resume_hash=self.keys.resume_hash(resume))
-            if resumed is None:
+            if resumed is None or not self._serves(resumed):
                 raise Refused(404, "unknown_code", "This code is not known. Please check it, or open the study link.")
             return resumed.uid, await self.look(resumed.uid)
         if external is None and uid is not None:
