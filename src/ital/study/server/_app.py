@@ -11,11 +11,12 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from ital._version import __version__
 from ital.study._config import Config
 from ital.study._rules import StudyRules
-from ital.study.server import _admin, _pages, _participants, _play, _security
+from ital.study.server import _admin, _learner, _pages, _participants, _play, _security
 from ital.study.server._app_state import AppState
 from ital.study.server._plain import SENTENCES, TRY_AGAIN, Refused, plain
 from ital.study.server._settings import ServerSettings
@@ -83,8 +84,38 @@ def create_play_app(config: Config) -> FastAPI:
     return _application("ital play", life, (_play.router, _pages.play_router))
 
 
+def create_learner_app(config: Config, origins: Sequence[str] = (), requests_per_minute: int = 1200) -> FastAPI:
+    """Make the server of ``ital study learner``: the robots for other front ends, nothing stored.
+
+    Args:
+        config: The study whose maps and robots are offered.
+        origins: Sites whose pages may use it, such as ``https://lab.example.org``.
+        requests_per_minute: Limit of one address.
+
+    Returns:
+        An ASGI application.
+    """
+
+    @contextlib.asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        rules = StudyRules(config)
+        await asyncio.to_thread(_learner.warm_up, rules)
+        app.state.rules, app.state.limit = rules, _security.RateLimit(requests_per_minute)
+        yield
+
+    app = _application("ital study learner", life, (_learner.router,), allowed=origins)
+    app.add_middleware(
+        CORSMiddleware, allow_origins=list(origins), allow_methods=["GET", "POST"], allow_headers=["Content-Type"]
+    )
+    return app
+
+
 def _application(
-    title: str, life: Callable[[FastAPI], Any], routers: Sequence[APIRouter], origin: str | None = None
+    title: str,
+    life: Callable[[FastAPI], Any],
+    routers: Sequence[APIRouter],
+    origin: str | None = None,
+    allowed: Sequence[str] = (),
 ) -> FastAPI:
     app = FastAPI(
         title=title,
@@ -102,7 +133,7 @@ def _application(
     for router in routers:
         app.include_router(router)
     _pages.mount_static(app)
-    app.add_middleware(_security.Guard, origin=origin)
+    app.add_middleware(_security.Guard, origin=origin, allowed=allowed)
     return app
 
 

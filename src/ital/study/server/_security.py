@@ -7,7 +7,7 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
@@ -146,8 +146,8 @@ class Guard:
     Errors inside are logged and answered with one plain sentence.
     """
 
-    def __init__(self, app: Application, origin: str | None = None) -> None:
-        self.app, self.origin = app, origin
+    def __init__(self, app: Application, origin: str | None = None, allowed: Sequence[str] = ()) -> None:
+        self.app, self.origin, self.allowed = app, origin, allowed
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -166,7 +166,7 @@ class Guard:
             await send(message)
 
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
-            if not is_own_origin(headers, self.origin):
+            if headers.get("origin") not in self.allowed and not is_own_origin(headers, self.origin):
                 await _refuse(
                     send_with_headers, scope["path"], 403, "forbidden", "This request came from another site."
                 )
