@@ -14,7 +14,6 @@ TYPES := $(BIN)/mypy
 QUICKLY := env XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false" OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PJRT_NPROC=1
 DOCS_CHECK := $(QUICKLY) $(BIN)/sphinx-build -q -W --keep-going -b dummy docs docs/_build/dummy
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal --durations 30 --programs 30
-AXE := build/node/node_modules/axe-core/axe.min.js
 
 # Tests of the mathematics and of the loop.
 CORE := tests/test_volume.py tests/test_gradients.py tests/test_losses.py tests/test_rationality.py tests/test_random.py \
@@ -41,7 +40,7 @@ test: lint tools
 test-all: lint types docs-check tools
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
 
-# What the study's tests need beside Python: a browser, PostgreSQL, nginx, axe-core. Where one cannot be had, its tests are skipped and say so.
+# What the study's tests need beside Python: two browsers, PostgreSQL, nginx, axe-core, jsPsych, puppeteer-core. Where one cannot be had, its tests are skipped and say so.
 tools:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  get() { [ -n "$$updated" ] || apt-get update -qq || true; updated=yes; \
@@ -51,7 +50,10 @@ tools:
 	command -v initdb >/dev/null || ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || get postgresql; \
 	command -v nginx >/dev/null || [ -x /usr/sbin/nginx ] || get nginx-light; \
 	command -v npm >/dev/null || get npm; \
-	[ -f $(AXE) ] || npm install --silent --no-audit --no-fund --prefix build/node axe-core@4 || echo "could not get axe-core"
+	command -v firefox-esr >/dev/null || command -v firefox >/dev/null || get firefox-esr; \
+	for one in axe-core@4 jspsych@8 puppeteer-core@24; do \
+	  [ -d build/node/node_modules/$${one%@*} ] || npm install --silent --no-audit --no-fund --prefix build/node $$one || echo "could not get $$one"; \
+	done
 
 lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .

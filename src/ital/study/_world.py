@@ -149,6 +149,12 @@ def volumes(lesson: Lesson, belief: Belief, target: Belief) -> Float[Array, " B"
     return volume.exact(lesson.lr, lesson.here.squared_norms, progress)
 
 
+def imitated_volumes(lesson: Lesson, truth: Truths) -> Float[Array, " B"]:
+    """The imitated teaching volume of every arrow, eq. (imit-teaching-volume): losses stand for the inner products."""
+    target_losses = -jnp.asarray(truth.log_policy)[lesson.examples.actions, lesson.examples.states]
+    return volume.imitated(lesson.lr, lesson.here.squared_norms, lesson.here.losses, target_losses)
+
+
 def measure(game: Game, belief: Belief, truth: Truths) -> dict[str, Array]:
     """Distances to the truth, and the reward of acting on the belief: the metrics of online IRL."""
     world = Truth(truth.target, TrueWorld(truth.target, truth.log_policy, None))

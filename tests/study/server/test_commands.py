@@ -54,7 +54,7 @@ def test_one_door_for_all_commands():
     click = typer.main.get_command(top)
     assert set(click.commands) == {"play", "study"}
     served = {"serve", "export", "import", "backup", "restore", "verify"}
-    assert set(click.commands["study"].commands) == served | {"simulate", "analyze", "power"}
+    assert set(click.commands["study"].commands) == served | {"simulate", "analyze", "power", "learner"}
 
 
 @pytest.mark.parametrize(

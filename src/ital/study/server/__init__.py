@@ -1,6 +1,13 @@
 """The study's server: pages for participants and researchers, and what is behind them. Needs the extra ``study``."""
 
-from ital.study.server._app import create_app, create_play_app
+from ital.study.server._app import create_app, create_learner_app, create_play_app
 from ital.study.server._settings import ServerSettings, from_environment, password_of
 
-__all__ = ["ServerSettings", "create_app", "create_play_app", "from_environment", "password_of"]
+__all__ = [
+    "ServerSettings",
+    "create_app",
+    "create_learner_app",
+    "create_play_app",
+    "from_environment",
+    "password_of",
+]

@@ -11,11 +11,12 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 
 from ital._version import __version__
 from ital.study._config import Config
 from ital.study._rules import StudyRules
-from ital.study.server import _admin, _health, _pages, _participants, _play, _security
+from ital.study.server import _admin, _health, _learner, _pages, _participants, _play, _security
 from ital.study.server._app_state import AppState
 from ital.study.server._health import Health
 from ital.study.server._plain import SENTENCES, TRY_AGAIN, Refused, plain
@@ -92,6 +93,33 @@ def create_play_app(config: Config) -> FastAPI:
 
     app = _application("ital play", life, (_play.router, _pages.play_router))
     app.add_middleware(_security.Guard, health=app.state.health)
+    return app
+
+
+def create_learner_app(config: Config, origins: Sequence[str] = (), requests_per_minute: int = 1200) -> FastAPI:
+    """Make the server of ``ital study learner``: the robots for other front ends, nothing stored.
+
+    Args:
+        config: The study whose maps and robots are offered.
+        origins: Sites whose pages may use it, such as ``https://lab.example.org``.
+        requests_per_minute: Limit of one address.
+
+    Returns:
+        An ASGI application.
+    """
+
+    @contextlib.asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        rules = StudyRules(config)
+        await asyncio.to_thread(_learner.warm_up, rules)
+        app.state.rules, app.state.limit = rules, _security.RateLimit(requests_per_minute)
+        yield
+
+    app = _application("ital study learner", life, (_learner.router,))
+    app.add_middleware(_security.Guard, health=app.state.health, allowed=origins)
+    app.add_middleware(
+        CORSMiddleware, allow_origins=list(origins), allow_methods=["GET", "POST"], allow_headers=["Content-Type"]
+    )
     return app
 
 

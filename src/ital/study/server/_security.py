@@ -7,7 +7,7 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 from itsdangerous import BadSignature, URLSafeTimedSerializer
@@ -147,8 +147,16 @@ class Guard:
     Errors inside are logged and answered with one plain sentence.
     """
 
-    def __init__(self, app: Application, health: Health, origin: str | None = None, shared_host: bool = False) -> None:
+    def __init__(
+        self,
+        app: Application,
+        health: Health,
+        origin: str | None = None,
+        shared_host: bool = False,
+        allowed: Sequence[str] = (),
+    ) -> None:
         self.app, self.health, self.origin, self.shared_host = app, health, origin, shared_host
+        self.allowed = allowed
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -185,7 +193,7 @@ class Guard:
             await refuse(send_with_headers, scope["path"], 503, "try_again", SENTENCES[503])
             return
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
-            if not is_own_origin(headers, self.origin):
+            if headers.get("origin") not in self.allowed and not is_own_origin(headers, self.origin):
                 await refuse(send_with_headers, scope["path"], 403, "forbidden", "This request came from another site.")
                 return
             body = await _body(receive, headers.get("content-length"))
