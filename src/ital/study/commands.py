@@ -2,7 +2,7 @@
 
 import typer
 
-from ital.study import _cli_analysis, _cli_server
+from ital.study import _cli_analysis, _cli_fit, _cli_server
 
 
 def register(top: typer.Typer) -> None:
@@ -15,6 +15,7 @@ def register(top: typer.Typer) -> None:
     top.add_typer(study, name="study")
     _cli_server.register(study, top)
     _cli_analysis.register(study)
+    _cli_fit.register(study)
 
 
 __all__ = ["register"]
