@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from ital.study._arms import simulate, teacher
     from ital.study._config import Config, load_config, parse_config
     from ital.study._figures import MAPS_CAPTION, bar_panel, curve_panel, draw, figure_rows, map_panels
+    from ital.study._fit import fit
     from ital.study._interface import interface
+    from ital.study._recovery import recover
     from ital.study._rules import Arrow, Mind, RobotPicture, StudyRules
     from ital.study._sections import Map
     from ital.study._table import StudyData
@@ -32,11 +34,13 @@ __all__ = [
     "curve_panel",
     "draw",
     "figure_rows",
+    "fit",
     "interface",
     "load_config",
     "map_panels",
     "measures",
     "parse_config",
+    "recover",
     "simulate",
     "teacher",
 ]
@@ -45,6 +49,7 @@ _FROM |= dict.fromkeys(("CLAIMED", "analyze", "measures"), "_analysis") | dict.f
     ("simulate", "teacher"), "_arms"
 )
 _FROM |= dict.fromkeys(("MAPS_CAPTION", "bar_panel", "curve_panel", "draw", "figure_rows", "map_panels"), "_figures")
+_FROM |= {"fit": "_fit", "recover": "_recovery"}
 _FROM |= {name: "_rules" for name in __all__ if name not in _FROM} | {"StudyData": "_table", "interface": "_interface"}
 
 

@@ -113,7 +113,7 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
 
     config, steps = study
     check_unique(steps)
-    mode, steps, notes = _whose(steps, mode)
+    mode, steps, notes = rows_of_mode(steps, mode)
     steps, left_out = complete(config, steps)
     notes += left_out
     rules = StudyRules(config)
@@ -158,8 +158,8 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
     )
 
 
-def _whose(steps: "pd.DataFrame", mode: str | None) -> tuple[str, "pd.DataFrame", list[str]]:
-    """The rows of one mode, and a note about rows of other modes."""
+def rows_of_mode(steps: "pd.DataFrame", mode: str | None) -> tuple[str, "pd.DataFrame", list[str]]:
+    """The mode that is meant, its rows, and a note about rows of other modes."""
     modes = list(dict.fromkeys(steps["mode"]))
     if mode is None:
         mode = next((name for name in ("live", "simulated") if name in modes), None)

@@ -4,6 +4,7 @@ An arm is a teacher with a learner. Teachers are numbers: the choice is argmax�
 machine's pick for ρ = 1 without noise, a draw ∝ exp(ρ·TV) with noise, and a random arrow for ρ = 0.
 """
 
+import functools
 import itertools
 import json
 import math
@@ -22,13 +23,16 @@ from ital.study._lanes import ArmLane, Trace, run_lanes
 from ital.study._rules import StudyRules
 from ital.study._sections import Map
 from ital.study._table import frame
-from ital.study._world import METRICS
+from ital.study._world import METRICS, Arrows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MATCHED = "imt-matched"
 """The control: steps along the naive robot's gradient, each as long as the aware robot's step would be."""
+
+PickFor = Callable[[np.ndarray, int, Arrows, np.ndarray], np.ndarray]
+"""Chooses for some lanes: their places among all lanes, the step from 0, its arrows and the beliefs → the choices."""
 
 LANES = 128  # lanes per call; a fixed number, so that no result depends on the number of lanes
 
@@ -142,7 +146,11 @@ def run(
 
 
 def _run_all(
-    rules: StudyRules, lanes: Sequence[ArmLane], learners: Sequence[str], show: Callable[[int], None] = lambda n: None
+    rules: StudyRules,
+    lanes: Sequence[ArmLane],
+    learners: Sequence[str],
+    show: Callable[[int], None] = lambda n: None,
+    pick: PickFor | None = None,
 ) -> Trace:
     """Run the compiled programs, one per rule, on all lanes; return traces in the order of the lanes."""
     of_rule: dict[Any, list[int]] = {}
@@ -151,22 +159,25 @@ def _run_all(
     traces, done = [], 0
     for rule, places in of_rule.items():
         for first in range(0, len(places), LANES):
-            block = [lanes[i] for i in places[first : first + LANES]]
-            traces.append(_run_some(rules, rule, block))
-            done += len(block)
+            own = places[first : first + LANES]
+            traces.append(_run_some(rules, rule, lanes, own, pick))
+            done += len(own)
             show(done)
     back = np.argsort(np.concatenate([np.asarray(places) for places in of_rule.values()]))
     return jax.tree.map(lambda *each: np.concatenate(each)[back], *traces)
 
 
-def _run_some(rules: StudyRules, rule: Any, lanes: Sequence[ArmLane]) -> Trace:
-    """Run the compiled program on a few lanes: pad them, run, and cut the padding off."""
+def _run_some(
+    rules: StudyRules, rule: Any, lanes: Sequence[ArmLane], own: Sequence[int], pick: PickFor | None
+) -> Trace:
+    """Run the compiled program on a few of the lanes: pad them, run, and cut the padding off."""
     config = rules.config
     numbers = (np.float32(config.lr), np.float32(config.start), np.uint32(config.seed))
-    padded = [*lanes, *itertools.repeat(lanes[-1], LANES - len(lanes))]
-    stacked = jax.tree.map(lambda *each: np.stack(each), *padded)
-    trace = run_lanes(rules.game, rule, config.steps, config.candidates, *numbers, stacked)
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(lanes)], trace)
+    padded = np.array([*own, *itertools.repeat(own[-1], LANES - len(own))])
+    stacked = jax.tree.map(lambda *each: np.stack(each), *(lanes[i] for i in padded))
+    chooses = None if pick is None else functools.partial(pick, padded)
+    trace = run_lanes(rules.game, rule, config.steps, config.candidates, *numbers, stacked, chooses)
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(own)], trace)
 
 
 def _robot(rules: StudyRules, learner: str) -> Learner:
@@ -222,15 +233,41 @@ def replay(rules: StudyRules, taught: Sequence[Taught], learner: str) -> Replaye
     Returns:
         Lengths of the steps, and measures after each.
     """
-    nobody = ArmTeacher("nobody", 0.0, 0.0)
-    lanes = [_lane(rules, each.number, rules.map(each.map), (nobody, learner), each.choices) for each in taught]
-    trace = _run_all(rules, lanes, [learner] * len(lanes))
+    trace = follow(rules, taught, [learner] * len(taught))
     measures = {name: np.empty(trace.beliefs.shape[:2]) for name in METRICS}
     for name in {each.map for each in taught}:
         rows = [i for i, each in enumerate(taught) if each.map == name]
         for metric, values in rules.measures_many(name, trace.beliefs[rows]).items():
             measures[metric][rows] = values.reshape(len(rows), -1)
     return Replayed(trace.length, measures)
+
+
+def follow(
+    rules: StudyRules,
+    taught: Sequence[Taught],
+    learners: Sequence[str],
+    *,
+    pick: PickFor | None = None,
+    show: Callable[[int], None] = lambda done: None,
+) -> Trace:
+    """Follow robots along choices: given ones, or those that are picked step by step.
+
+    Args:
+        rules: Rules of the study.
+        taught: The choices; −1 where there is none, and the first arrow is shown.
+        learners: The robot of each.
+        pick: Chooses instead.
+        show: Called with the number of robots that are done.
+
+    Returns:
+        Arrows, choices, lengths of steps and beliefs; the first axis is that of ``taught``.
+    """
+    nobody = ArmTeacher("nobody", 0.0, 0.0)
+    lanes = [
+        _lane(rules, each.number, rules.map(each.map), (nobody, learner), each.choices)
+        for each, learner in zip(taught, learners, strict=True)
+    ]
+    return _run_all(rules, lanes, learners, show, pick)
 
 
 def simulate(

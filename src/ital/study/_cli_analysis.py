@@ -139,7 +139,7 @@ def analyze(
     """Analyse a study: arms, tests, bars, curves and a one-page report that says whether data are simulated."""
     set_up_jax("cpu")
     from ital._progress import show_progress
-    from ital.study import _analysis, _figures, _report, interface
+    from ital.study import _analysis, _figures, _report, fit, interface
 
     study, folder = read_source(source, mode)
     interface(study.config, picture)  # raises for an unreadable picture before anything is written
@@ -147,7 +147,13 @@ def analyze(
     people = study.steps["participant"].nunique()
     with show_progress(f"study {study.config.name}: arms of {people} participants", max(people, 1)) as show:
         analysis = _analysis.analyze(study, mode, show=show)
-    files = _report.write(analysis, out or folder, picture)
+    with show_progress(f"study {study.config.name}: models of a teacher", 100) as show:
+        try:
+            fitted = fit(study, mode, show=show)
+        except InputError as error:  # of data that cannot be replayed: the rest of the report stands
+            analysis.notes.append(f"No model of a teacher was fitted: {error}.")
+            fitted = None
+    files = _report.write(analysis, out or folder, picture, fitted)
     print(_figures.whose(analysis))
     print()
     print("Means over participants. Paired t-tests, two-sided; p (Holm) is adjusted over the maps. More is better.")

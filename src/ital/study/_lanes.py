@@ -1,6 +1,7 @@
 """The compiled program of simulated participants: one step of many lanes side by side."""
 
 import functools
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -12,6 +13,7 @@ from ital.gradients import add_scaled
 from ital.study import _world
 from ital.study._world import Arrows, Game
 
+Pick = Callable[[int, Arrows, np.ndarray], np.ndarray]
 _TEACHER = 2  # stream of random numbers, separate from those of the world
 
 
@@ -63,10 +65,14 @@ def step(
     return (jnp.where(lane.matched, control, after), memory), (lesson.chosen, jnp.argmax(scores), length)
 
 
-def run_lanes(game: Game, rule: Any, steps: int, count: int, lr: Any, scale: Any, seed: Any, lanes: ArmLane) -> Trace:
+def run_lanes(
+    game: Game, rule: Any, steps: int, count: int, lr: Any, scale: Any, seed: Any, lanes: ArmLane,
+    pick: Pick | None = None,
+) -> Trace:  # fmt: skip
     """Run all lanes in parallel, ``steps`` steps with ``count`` candidates each.
 
-    The compiled program is one step, so that studies of any length share it.
+    The compiled program is one step, so that studies of any length share it. ``pick(t, arrows, beliefs)`` chooses for
+    all lanes in place of their teachers.
     """
     given, lanes = lanes.given, jax.device_put(lanes._replace(given=()))
     nowhere = np.zeros((len(given), game.dynamics.states), bool)
@@ -75,8 +81,9 @@ def run_lanes(game: Game, rule: Any, steps: int, count: int, lr: Any, scale: Any
     minds = jax.tree.map(np.asarray, _first_minds(game, rule, scale, seed, lanes))  # same types as after a step
     start, done = minds[0], []
     for t in range(steps):
-        shown = Arrows(arrows.cells[:, t], arrows.actions[:, t]), given[:, t]
-        minds, outcome = _step_lanes(game, rule, lr, seed, np.int32(t), lanes, *shown, minds)
+        shown = Arrows(arrows.cells[:, t], arrows.actions[:, t])
+        choices = given[:, t] if pick is None else pick(t, shown, np.asarray(minds[0]))
+        minds, outcome = _step_lanes(game, rule, lr, seed, np.int32(t), lanes, shown, choices, minds)
         done.append((*outcome, minds[0]))
     choice, machine_choice, length, beliefs = (np.stack(column, axis=1) for column in zip(*done, strict=True))
     return Trace(arrows, choice, machine_choice, length, np.concatenate([start[:, None], beliefs], axis=1))

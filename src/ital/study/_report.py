@@ -10,10 +10,11 @@ from ital.figures import save
 from ital.rationality import LINEAR
 from ital.report import Block, PageSection
 from ital.statistics import decimals, p_equals, p_value, stars
-from ital.study import _figures
+from ital.study import _figures, _fit_report
 from ital.study._analysis import ALL_MAPS, CLAIMED, LABELS, Analysis, Arm, arm, measures, robots, teachers_in_order
 from ital.study._arms import MATCHED
 from ital.study._config import ADAPTIVE
+from ital.study._fit import Fit
 from ital.study._interface import interface
 
 if TYPE_CHECKING:
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 
 
-def write(analysis: Analysis, out: Path, picture: Path | None = None) -> list[Path]:
+def write(analysis: Analysis, out: Path, picture: Path | None = None, fit: Fit | None = None) -> list[Path]:
     """Write tables, figures and the report into a folder, each file completely or not at all; return the files.
 
-    ``picture`` is a file that shows the participants' page, instead of the picture that comes with ital.
+    ``picture`` is a file that shows the participants' page, instead of the picture that comes with ital. ``fit`` says
+    which teacher each person is; without it the report has no such section.
     """
     out = Path(out)
     out.mkdir(parents=True, exist_ok=True)
@@ -36,8 +38,9 @@ def write(analysis: Analysis, out: Path, picture: Path | None = None) -> list[Pa
         files.append(out / f"{name}.csv")
     for name in _figures.DRAWINGS:
         files += save(_figures.draw(name, analysis), out / name)
-    put(out / "report.html", html_page(analysis, picture).encode())
-    put(out / "report.pdf", pdf_page(analysis))
+    files += _fit_report.write(fit, out) if fit else []
+    put(out / "report.html", html_page(analysis, picture, fit).encode())
+    put(out / "report.pdf", pdf_page(analysis, fit))
     return [*files, out / "report.html", out / "report.pdf"]
 
 
@@ -184,7 +187,7 @@ def test_rows(analysis: Analysis, outcome: str, first: Arm, second: Arm) -> list
 HEADINGS = ["difference", "95 % interval", "t", "p", "p (Holm)", "d", "p (Wilcoxon)"]
 
 
-def html_page(analysis: Analysis, picture: Path | None = None) -> str:
+def html_page(analysis: Analysis, picture: Path | None = None, fit: Fit | None = None) -> str:
     """The report as one self-contained page that can be opened from disk and printed."""
     config, of_people = analysis.config, _figures.of_people(analysis)
     people = ", ".join(f"{count} {name}" for name, count in analysis.participants.items())
@@ -195,10 +198,10 @@ def html_page(analysis: Analysis, picture: Path | None = None) -> str:
     )
     title = f"{config.title}: {'report' if of_people else f'report on {analysis.mode} data'}"
     banner = f"{_figures.whose(analysis)}."
-    return report.page(title, sections(analysis, picture), lead=lead, banner=banner, alert=not of_people)
+    return report.page(title, sections(analysis, picture, fit), lead=lead, banner=banner, alert=not of_people)
 
 
-def sections(analysis: Analysis, picture: Path | None = None) -> list[PageSection]:
+def sections(analysis: Analysis, picture: Path | None = None, fit: Fit | None = None) -> list[PageSection]:
     """All parts of the page."""
     teacher, distance = main_teacher(analysis), ("distance_last",)
     aware, naive, adaptive, matched = ((teacher, learner) for learner in ("aware", "naive", ADAPTIVE, MATCHED))
@@ -214,6 +217,7 @@ def sections(analysis: Analysis, picture: Path | None = None) -> list[PageSectio
         report.section("Compared with the machine and with chance", "others", others),
         report.section("All arms", "arms", [_arms_table(analysis)]),
         report.section("Learning curves", "curves", figures["curves"]),
+        report.section("Which teacher is each person?", "fit", _fit_report.blocks(fit, teacher) if fit else []),
         report.section("A limit of this comparison: step length", "steps", control),
         report.section("Notes", "notes", map(report.paragraph, notes(analysis))),
     ]
@@ -275,7 +279,7 @@ def _arms_table(analysis: Analysis) -> Block:
     return report.table(head, rows, caption=caption, numbers_from=1)
 
 
-def pdf_page(analysis: Analysis) -> bytes:
+def pdf_page(analysis: Analysis, fit: Fit | None = None) -> bytes:
     """The findings, the main tests and all figures on one tall page."""
     teacher = main_teacher(analysis)
     naive = teacher, "naive"
@@ -287,6 +291,7 @@ def pdf_page(analysis: Analysis) -> bytes:
         *(table for first in tested for table in tests(analysis, CLAIMED, first, naive)),
         *_figures.block("curves", analysis),
         *_figures.block("control", analysis),
+        *(_fit_report.blocks(fit, teacher) if fit else []),
     ]
     title = f"{analysis.config.title}: study {analysis.config.name}, ital {__version__}"
     return report.pdf(title, blocks, banner=_figures.whose(analysis), colour=_figures.shade(analysis))

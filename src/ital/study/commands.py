@@ -2,7 +2,7 @@
 
 import typer
 
-from ital.study import _cli_analysis, _cli_learner, _cli_server
+from ital.study import _cli_analysis, _cli_fit, _cli_learner, _cli_server
 
 
 def register(top: typer.Typer) -> None:
@@ -16,6 +16,7 @@ def register(top: typer.Typer) -> None:
     _cli_server.register(study, top)
     _cli_analysis.register(study)
     _cli_learner.register(study)
+    _cli_fit.register(study)
 
 
 __all__ = ["register"]

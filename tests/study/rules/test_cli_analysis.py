@@ -55,6 +55,8 @@ def test_simulate_then_analyze(tmp_path, capsys):
     heads = [line.split() for line in printed.splitlines() if line.lstrip().startswith("teacher")]
     assert heads == [["teacher", "map", "n", "ITAL", "IMT", "difference", "p", "p", "(Holm)", "d"]] * 3
     assert "mean over maps" in printed
+    assert "Which teacher is each person?" in (tmp_path / "analysis" / "report.html").read_text()
+    assert set(pd.read_csv(tmp_path / "analysis" / "fit_people.csv")["teacher"]) == {"machine", "boltzmann:10"}
     tests = pd.read_csv(tmp_path / "analysis" / "tests.csv")
     assert set(tests["teacher"]) == {"machine", "boltzmann:10", "random"}
     with pytest.raises(InputError, match="exists and is not an empty folder"):
