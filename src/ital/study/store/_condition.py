@@ -44,7 +44,7 @@ class Trouble(NamedTuple):
     failures: int
 
 
-class Condition:
+class StorageCondition:
     """Whether the database takes writes. It is in trouble from a failure until :meth:`worked`.
 
     Args:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ital.errors import InputError
 from ital.study._config import Config, parse_config
 from ital.study.store import _engine, operations, records
-from ital.study.store._condition import Condition
+from ital.study.store._condition import StorageCondition
 from ital.study.store._writer import Job, NotStored, Writer
 from ital.study.store.tables import configurations, participants, server_key, tombstones
 
@@ -39,7 +39,7 @@ class Store:
 
     def __init__(self, url: sa.URL, engine: sa.Engine) -> None:
         self.url, self.engine = url, engine
-        self.condition = Condition()
+        self.condition = StorageCondition()
         self._file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
         self._inode = None if self._file is None else self._file.stat().st_ino
         self._writer = Writer(engine, self.condition, self._check_file)

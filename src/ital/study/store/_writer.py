@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from ital.study.store._condition import Condition
+from ital.study.store._condition import StorageCondition
 
 T = TypeVar("T")
 Job = Callable[[sa.Connection], T]
@@ -33,10 +33,10 @@ class Writer:
     """
 
     def __init__(
-        self, engine: sa.Engine, condition: Condition | None = None, present: Callable[[], None] = lambda: None
+        self, engine: sa.Engine, condition: StorageCondition | None = None, present: Callable[[], None] = lambda: None
     ) -> None:
         self._engine = engine.execution_options(write=True)
-        self._condition, self._present = condition or Condition(), present
+        self._condition, self._present = condition or StorageCondition(), present
         self._queue: queue.SimpleQueue[tuple[Job[Any], Future[Any]] | None] = queue.SimpleQueue()
         self._closed = False
         self._lock = threading.Lock()
