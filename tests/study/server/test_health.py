@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from ital.study.server import _app, create_app
 from ital.study.store import NotStored, open_store, operations
-from ital.study.store._condition import Condition, cause_of
+from ital.study.store._condition import StorageCondition, cause_of
 from tests.study.server import people
 from tests.study.server.conftest import running
 from tests.study.server.people import Person, tiny
@@ -166,7 +166,7 @@ def test_causes_name_no_file_no_host_and_no_secret():
 
 def test_a_lasting_trouble_is_logged_once_a_minute(caplog):
     time = [0.0]
-    condition = Condition(lambda: time[0])
+    condition = StorageCondition(lambda: time[0])
     for _ in range(100):
         condition.failed(OSError(28, "No space left on device"))
         time[0] += 1.0
