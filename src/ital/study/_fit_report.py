@@ -32,7 +32,7 @@ LIMITS = (
     "the arrows that is replayed from the choices. ρ is per typical spread of the score among the arrows of a step. "
     "Frequencies and exceedance probabilities come from random-effects model selection over people, with −BIC/2 as the "
     "evidence. The best of these models need not be a good one: a person may go by something that is not in the list. "
-    "How often the fit finds the kind of simulated people, ital study fit --recovery tells."
+    "ital study fit --recovery shows how often the fit finds the kind of simulated people."
 )
 
 
@@ -102,7 +102,7 @@ def panels(fit: Fit) -> list[Panel]:
         shown.append(
             charts.panel(
                 robot_name(learner), marks, y="Frequency among people", x_ticks=(range(len(NAMES)), short_names()),
-                size=(4.6, 2.7),
+                size=(5.4, 2.9),
             )
         )  # fmt: skip
     return shown
@@ -152,11 +152,11 @@ def _put_table(file: Path, table: "pd.DataFrame") -> Path:
 
 def screen_tables(fit: Fit) -> "list[Table]":
     """A table for the screen per teacher: the models that are best for someone."""
-    heads = ["robot", *HEADS[:-2], "protected exceedance"]
+    heads = ["robot", "model", "best for", "ρ", "ε", "frequency", "protected exceedance"]
     tables = []
     for teacher in teachers_in_order(fit.models["teacher"].tolist()):
         rows = [
-            [robot_name(learner), *row[:5], row[-1]]
+            [robot_name(learner), *row[:4], row[4].partition(" ")[0], row[-1]]
             for learner in order(fit)
             for row in model_rows(fit, teacher, learner)
             if not row[1].startswith("0 ")
@@ -169,7 +169,7 @@ def screen_tables(fit: Fit) -> "list[Table]":
 def _screen_table(title: str, heads: list[str], rows: list[list[str]], texts: int) -> "Table":
     from rich.table import Table
 
-    shown = Table(title=title, title_justify="left")
+    shown = Table(title=title, title_justify="left", pad_edge=False)
     for i, head in enumerate(heads):
         shown.add_column(head, justify="right" if i >= texts else "left", no_wrap=i < texts)
     for row in rows:
