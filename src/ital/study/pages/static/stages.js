@@ -144,7 +144,7 @@ function readAgain(pages, state) {
     h(
       "div",
       { class: "dialog-scroll", tabindex: 0, role: "region", "aria-label": t("instructions.label") },
-      pages.map((page) => h("section", null, h("h3", null, page.title), prose(page.text), pictureOf(page, state))),
+      pages.map((page) => h("section", null, h("h3", null, page.title), prose(page.text, 3), pictureOf(page, state))),
     ),
     h(
       "div",
@@ -272,7 +272,7 @@ function finished(state, tools) {
         h("a", { class: "button primary", href: address, rel: "noreferrer" }, t("finished.return")),
       ),
     h("h2", null, t("finished.about")),
-    h("div", { class: "prose" }, prose(state.debriefing)),
+    h("div", { class: "prose" }, prose(state.debriefing, 2)),
     withdrawal(tools),
   );
 }
