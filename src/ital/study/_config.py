@@ -177,6 +177,14 @@ class Config:
             return _languages.words(language, self.translations[language].words)
         return _languages.words(self.language, self.words)
 
+    def language_names(self) -> dict[str, str]:
+        """Return the names of the languages, each in itself.
+
+        Returns:
+            Names by tag.
+        """
+        return {each: self.words_in(each)["name"] for each in self.languages}
+
     @functools.cached_property
     def hash(self) -> str:
         """SHA-256 of the content; it does not depend on the layout of the file."""
@@ -207,7 +215,7 @@ class Config:
         return {
             "title": texts.title,
             "language": texts.language,
-            "languages": {each: self.words_in(each)["name"] for each in self.languages},
+            "languages": self.language_names(),
             "palette": self.palette,
             "numbers": self.numbers,
             "hint": self.hint,

@@ -80,7 +80,7 @@ def test_three_robots_on_a_map(page, tmp_path):
                 person.teach(nth=at + step)
             person.heading(heading)
             if at == 0:
-                expect(page.get_by_text("you teach three robots, 2 arrows each")).to_be_visible()
+                expect(page.get_by_text("you teach 3 robots, 2 arrows each")).to_be_visible()
             if at == 2:
                 expect(page.get_by_text("it has seen nothing of what you showed the others")).to_be_visible()
             person.press("Start")

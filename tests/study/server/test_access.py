@@ -15,6 +15,7 @@ from ital.study.store.tables import ALL
 from tests.study.server.people import PASSWORD, SECRET, SIMULATION_KEY, Person, Refusal, Researcher, tiny
 
 POSTS = {
+    "language": {"language": "en"},
     "consent": {"accepted": True, "version": "1"},
     "instructions": {},
     "check": {"answers": [1, 0, 2, 1]},

@@ -7,6 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from ital.study import StudyRules
+from ital.study.server._markdown import blocks
 from ital.study.store import open_store
 from ital.study.store.tables import events, participants, steps
 from ital.study.store.verification import verify
@@ -47,7 +48,7 @@ def test_the_whole_way(url, person):
     one.do("/api/comments", {"text": "Nice.\x00 \U0001f916"})
     assert one.state["stage"] == "finished"
     assert one.state["completion"] == {"code": config.completion.code, "redirect": None, "steps_stored": 14}
-    assert one.state["debriefing"] == config.debriefing
+    assert one.state["debriefing"] == blocks(config.texts().debriefing)
     stored = rows(url, steps)
     assert len(stored) == 14
     assert rows(url, participants)[0]["usable"]

@@ -4,7 +4,6 @@ import dataclasses
 
 import pytest
 
-from ital.study.server._pages import FOLDER
 from ital.study.store import open_store
 from tests.study.server.people import Person, Refusal, Researcher, tiny
 
@@ -72,6 +71,6 @@ def test_live_participants_and_a_trial_stay_apart(sqlite_url, served):
         assert store.participants_by_mode() == {"live": 1, "trial": 1}
 
 
-def test_pages_without_a_trial_are_the_files_of_the_package(sqlite_url, served):
+def test_pages_without_a_trial_have_no_banner(sqlite_url, served):
     with served(sqlite_url) as client:
-        assert client.get("/").content == (FOLDER / "participant.html").read_bytes()
+        assert 'mode-banner" role="status" data-word' not in client.get("/").text

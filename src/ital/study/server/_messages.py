@@ -44,6 +44,12 @@ class Join(Message):
     teacher: Annotated[str, Field(pattern=r"^(machine|random|boltzmann:[0-9.e+-]{1,20})$")] | None = None
 
 
+class ChosenLanguage(Message):
+    """The language in which somebody wants to read."""
+
+    language: Annotated[str, Field(pattern=r"^[A-Za-z0-9-]{1,12}$")]
+
+
 class Consent(Message):
     """Accept or decline a version of the consent."""
 

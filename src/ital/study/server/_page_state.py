@@ -5,6 +5,7 @@ from typing import Any
 
 from ital.study._config import Config
 from ital.study.server import _flow
+from ital.study.server._markdown import blocks
 from ital.study.server._security import Keys
 from ital.study.server._session import ParticipantSession
 
@@ -26,9 +27,9 @@ def page_state(session: ParticipantSession, keys: Keys) -> PageState:
         "after": session.after if teaching or stage == "comments" else None,
     }
     if stage == "consent":
-        state["consent"] = session.public["consent"]
+        state["consent"] = _read(session.public["consent"])
     if stage in ("instructions", "check"):
-        state["instructions"] = session.public["instructions"]
+        state["instructions"] = [_read(page) for page in session.public["instructions"]]
     if stage == "check":
         state["check"] = {"questions": session.public["check"], "tries_left": _flow.TRIES - participant.tries}
     if teaching:
@@ -36,8 +37,14 @@ def page_state(session: ParticipantSession, keys: Keys) -> PageState:
     if stage == "finished":
         completion = config.completion
         at_the_end = {"code": completion.code, "redirect": completion.redirect, "steps_stored": participant.done}
-        state |= {"debriefing": config.texts(participant.language).debriefing, "completion": at_the_end}
+        debriefing = blocks(config.texts(participant.language).debriefing)
+        state |= {"debriefing": debriefing, "completion": at_the_end}
     return state
+
+
+def _read(part: Mapping[str, Any]) -> dict[str, Any]:
+    """A part with its text as elements that the page can build."""
+    return {**part, "text": blocks(part["text"])}
 
 
 def _scene(session: ParticipantSession) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 import html
 import importlib.resources
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,31 +28,30 @@ router = APIRouter(include_in_schema=False)
 play_router = APIRouter(include_in_schema=False)
 
 
-def page(name: str, banner: str = "") -> Response:
-    """A page of the package; ``banner`` is shown at its top."""
+def page(request: Request, name: str, words: Mapping[str, str] = _languages.shipped_words("en")) -> Response:
+    """A page of the package with its ``{key}`` replaced by words, and the banner of a trial at its top."""
     text = (FOLDER / name).read_text(encoding="utf-8")
-    if banner:
+    state = getattr(request.app.state, "ital", None)  # ital play has none
+    if state is not None and state.settings.trial:
         # Pages that have loaded their words say it in their own language.
-        shown = f'<div class="mode-banner" role="status" data-word="trial.banner">{html.escape(banner)}</div>'
+        shown = '<div class="mode-banner" role="status" data-word="trial.banner">{trial.banner}</div>'
         text = re.sub(r"(<body[^>]*>)", lambda body: f"{body[1]}\n    {shown}", text, count=1)
+    text = re.sub(r"\{([a-z_.]+)\}", lambda key: html.escape(words[key[1]]), text)
     return Response(text, media_type=TYPES[".html"], headers={"Cache-Control": "no-store"})
 
 
-def trial_banner(request: Request) -> str:
-    """What every page of a trial says, in the language that fits the visitor best; empty if it is no trial."""
-    app = app_state(request)
-    if not app.settings.trial:
-        return ""
+def visitor_words(request: Request) -> dict[str, str]:
+    """The words of the study's language that fits the visitor best, for what is read before scripts run."""
+    config = app_state(request).study.config
     accepted = re.sub(r";[^,]*", "", request.headers.get("accept-language", ""))
-    wishes = f"{request.query_params.get('lang', '')},{accepted}"
-    words = app.study.config.words_in(_languages.best(wishes, app.study.config.languages))
-    return words["trial.banner"]
+    language = _languages.best(f"{request.query_params.get('lang', '')},{accepted}", config.languages)
+    return {"language": language, **config.words_in(language)}
 
 
 @router.get("/")
 async def participant_page(request: Request) -> Response:
     """The page where participants begin and resume."""
-    return page("participant.html", trial_banner(request))
+    return page(request, "participant.html", visitor_words(request))
 
 
 @router.get("/preview")
@@ -59,20 +59,19 @@ async def preview_page(request: Request, cookie: ResearcherCookie = None) -> Res
     """The participants' page as a preview for the researcher."""
     if app_state(request).researcher(cookie) is None:
         return RedirectResponse("dashboard", 303)
-    return page("participant.html", trial_banner(request))
+    return page(request, "participant.html", visitor_words(request))
 
 
 @router.get("/dashboard")
 async def dashboard_page(request: Request) -> Response:
     """The dashboard's page. It is empty until the researcher logs in."""
-    banner = _languages.shipped_words("en")["trial.banner"] if app_state(request).settings.trial else ""
-    return page("dashboard.html", banner)
+    return page(request, "dashboard.html")
 
 
 @play_router.get("/play")
-async def play_page() -> Response:
-    """Two robots side by side."""
-    return page("play.html")
+async def play_page(request: Request) -> Response:
+    """Robots side by side."""
+    return page(request, "play.html")
 
 
 @router.get("/favicon.ico")

@@ -106,7 +106,13 @@ async def words(request: Request, wishes: Annotated[str, Query(pattern=r"^[A-Za-
     """The words of the pages, in the study's language that fits the wishes best."""
     config = app_state(request).study.config
     language = _languages.best(wishes, config.languages)
-    return {"language": language, "words": config.words_in(language)}
+    return {"language": language, "languages": config.language_names(), "words": config.words_in(language)}
+
+
+@router.post("/language", responses=ERRORS)
+async def language(page: ByPage, body: messages.ChosenLanguage) -> State:
+    """Choose another of the study's languages, before consent."""
+    return await page.study.language(page.uid, body.language)
 
 
 @router.post("/consent", responses=ERRORS)

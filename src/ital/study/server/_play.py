@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from fastapi import APIRouter, Request
 
+from ital.study import _languages
 from ital.study._config import LEARNERS
 from ital.study._rules import Mind, StudyRules
 from ital.study.server import _messages as messages
@@ -14,6 +15,12 @@ from ital.study.server._participants import ERRORS
 from ital.study.server._plain import Refused
 
 router = APIRouter(prefix="/api/play", tags=["play"])
+
+
+@router.get("/words")
+async def words() -> dict[str, Any]:
+    """The words that this page shares with participants' pages, in English."""
+    return {"language": "en", "words": _languages.shipped_words("en")}
 
 
 @router.post("/new", responses=ERRORS)

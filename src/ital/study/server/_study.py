@@ -166,6 +166,19 @@ class LiveStudy:
         """The state of a participant."""
         return page_state(await self._session(uid), self.keys)
 
+    async def language(self, uid: str, language: str) -> PageState:
+        """Change the language, before consent; afterwards it stays that of the text that the person agreed to."""
+
+        async def act(session: ParticipantSession) -> PageState:
+            participant = session.participant
+            if participant.stage != "consent" or language not in session.config.languages:
+                raise self._out_of_order(session)
+            await self._store(lambda c: operations.move(c, participant, language=language))
+            self.drop(uid)  # it is rebuilt with the other texts
+            return await self.look(uid)
+
+        return await self._with(uid, act)
+
     async def consent(self, uid: str, accepted: bool, version: str) -> PageState:
         """Accept or decline to take part. If declined, only that fact is stored."""
 

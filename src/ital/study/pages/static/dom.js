@@ -23,32 +23,20 @@ export function s(tag, attributes, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** Plain text with blank lines between paragraphs; lines that begin with "- " make a list. */
-export function prose(text) {
-  return (text ?? "")
-    .split(/\n\s*\n/)
-    .map((block) =>
-      block
-        .split("\n")
-        .map((line) => line.trim())
-        .filter(Boolean),
-    )
-    .filter((lines) => lines.length > 0)
-    .flatMap((lines) => {
-      const first = lines.findIndex((line) => line.startsWith("- "));
-      if (first < 0) return [h("p", null, lines.join(" "))];
-      const items = [];
-      for (const line of lines.slice(first)) {
-        if (line.startsWith("- ")) items.push(line.slice(2));
-        else items[items.length - 1] += ` ${line}`;
-      }
-      const list = h(
-        "ul",
-        null,
-        items.map((item) => h("li", null, item)),
-      );
-      return first > 0 ? [h("p", null, lines.slice(0, first).join(" ")), list] : [list];
-    });
+const PROSE = ["p", "ul", "ol", "li", "strong", "em"];
+
+/** A study's text as elements: the server has read its Markdown. Headings stand below one of level `under`. */
+export function prose(blocks, under = 1) {
+  return blocks.map((block) => {
+    if (typeof block === "string") return block;
+    const { tag, href, level, children } = block;
+    const content = prose(children, under);
+    if (tag === "heading") return h(`h${Math.min(under + level, 6)}`, null, content);
+    if (tag === "a" && /^(https:\/\/|mailto:)/.test(href)) {
+      return h("a", { href, rel: "noreferrer", target: "_blank" }, content);
+    }
+    return PROSE.includes(tag) ? h(tag, null, content) : content;
+  });
 }
 
 /** A number with a true minus sign. */

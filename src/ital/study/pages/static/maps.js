@@ -2,8 +2,9 @@
 
 import { h, number, reducedMotion, s, signed } from "./dom.js";
 import { inkOn } from "./palette.js";
+import { t } from "./words.js";
 
-export const DIRECTIONS = ["up", "right", "down", "left"];
+const DIRECTIONS = ["up", "right", "down", "left"];
 const CELL = 100;
 const ARROW = "M50 14 L82 50 H62 V84 H38 V50 H18 Z";
 const WALL = "M16 -2 H84 V10 H16 Z";
@@ -12,7 +13,7 @@ let patterns = 0;
 
 /** Where a cell is, in words: "row 2, column 3". */
 export function place(cell, size) {
-  return `row ${Math.floor(cell / size) + 1}, column ${(cell % size) + 1}`;
+  return t("maps.place", { row: Math.floor(cell / size) + 1, column: (cell % size) + 1 });
 }
 
 /** Whether an action leads out of the grid: the robot then stays. */
@@ -23,7 +24,12 @@ export function intoWall(cell, action, size) {
 
 /** "arrow pointing right", and what it means at the edge. */
 export function directionText(cell, action, size) {
-  return `arrow pointing ${DIRECTIONS[action]}${intoWall(cell, action, size) ? " into the wall (stay here)" : ""}`;
+  return t(`arrow.${direction(cell, action, size)}`);
+}
+
+/** The part of a key that names a direction: "right", or "right_wall" at the edge. */
+function direction(cell, action, size) {
+  return DIRECTIONS[action] + (intoWall(cell, action, size) ? "_wall" : "");
 }
 
 /** An arrow in a 100 × 100 box; one that runs into the wall has a bar before its head. */
@@ -79,12 +85,12 @@ function hiddenTable(caption, texts, size) {
       h(
         "tr",
         null,
-        h("th", { scope: "row" }, `row ${row + 1}`),
+        h("th", { scope: "row" }, t("maps.row", { row: row + 1 })),
         texts.slice(row * size, (row + 1) * size).map((text) => h("td", null, text)),
       ),
     );
   }
-  const columns = Array.from({ length: size }, (_, i) => h("th", { scope: "col" }, `column ${i + 1}`));
+  const columns = Array.from({ length: size }, (_, i) => h("th", { scope: "col" }, t("maps.column", { column: i + 1 })));
   return h(
     "table",
     null,
@@ -338,7 +344,7 @@ export class ActionMap {
     this.table.replaceChildren(
       hiddenTable(
         this.caption,
-        policy.map((action, cell) => DIRECTIONS[action] + (intoWall(cell, action, this.size) ? ", stays" : "")),
+        policy.map((action, cell) => t(`action.${direction(cell, action, this.size)}`)),
         this.size,
       ),
     );
@@ -390,7 +396,12 @@ export function scale(palette) {
       class: "scale",
       viewBox: `-16 0 ${width + 32} 35`,
       role: "img",
-      "aria-label": `Colours from ${palette.names[0]} for bad, ${number(-limit, 0)}, over white for zero to ${palette.names[1]} for good, plus ${number(limit, 0)}`,
+      "aria-label": t("legend.scale", {
+        low: t(`colour.${palette.names[0]}`),
+        least: number(-limit, 0),
+        high: t(`colour.${palette.names[1]}`),
+        most: number(limit, 0),
+      }),
     },
     bars,
     s("rect", { x: 0, y: 0, width, height: 14, class: "scale-frame" }),

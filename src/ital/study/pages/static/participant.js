@@ -5,16 +5,13 @@ import { h } from "./dom.js";
 import { STAGES } from "./stages.js";
 import { TeachView } from "./teach.js";
 import { Recorder, watchFocus } from "./timing.js";
+import { language, linkWishes, loadWords, refusal, t } from "./words.js";
 
 const PENDING = "ital-pending-step";
 const ROOMY = "ital-small-screen-accepted";
 const TEACHING = ["warm_up", "teach"];
 const MAY_LEAVE = ["consent", "instructions", "check", "warm_up", "teach", "comments"];
-const MODES = {
-  preview: "Preview – nothing here counts",
-  pilot: "Pilot run – kept apart from the study's data",
-  simulated: "Simulated participant – not a person",
-};
+const MARKED_MODES = ["preview", "pilot", "simulated"];
 const at = (id) => document.getElementById(id);
 
 let state = null;
@@ -22,6 +19,7 @@ let teach = null;
 let acting = false;
 let page = 0;
 let kept = null; // whether the person chose to keep their data on leaving
+let wishes = linkWishes();
 let remembered = null; // the instructions, to read again at the questions
 
 // ---------------------------------------------------------------- talking to the server
@@ -33,26 +31,20 @@ function trouble(on, busy = false) {
   if (on) {
     recorder.add("offline");
     box.replaceChildren(
-      h(
-        "span",
-        null,
-        busy
-          ? "The server is busy. This page keeps trying; nothing is lost."
-          : "No connection to the server. Your work is kept and will be sent as soon as the connection is back; nothing is lost.",
-      ),
-      h("button", { type: "button", class: "quiet", onclick: tryNow }, "Try now"),
+      h("span", null, t(busy ? "connection.busy" : "connection.lost")),
+      h("button", { type: "button", class: "quiet", onclick: tryNow }, t("connection.try_now")),
     );
   } else {
     recorder.add("online");
     box.replaceChildren();
-    notice("The connection is back.");
+    notice(t("connection.back"));
   }
 }
 
 /** Send one action at a time, and show the stage that follows. */
 async function act(path, body) {
   if (acting) {
-    notice("One moment, please: your last answer is still being sent.");
+    notice(t("connection.still_sending"));
     return false;
   }
   acting = true;
@@ -72,15 +64,15 @@ async function refused(error) {
   if (error.state) {
     teach?.unlock();
     await show(error.state);
-    notice("You have continued in another tab or window. This is where you are now.");
+    notice(t("connection.elsewhere"));
   } else if (error.status === 401) {
     await show({ stage: "welcome", message: "" });
   } else if (error.status === 403) {
     await show(await insist(() => request("GET", "api/state"), trouble));
-    notice("Please try that again.");
+    notice(t("refused.other"));
   } else {
     teach?.unlock();
-    notice(error.message, true);
+    notice(refusal(error), true);
   }
 }
 
@@ -135,18 +127,19 @@ function frame(next) {
   at("progress").hidden = !shown;
   if (shown) {
     const percent = Math.round((100 * progress.done) / progress.total);
-    at("progress-text").textContent = `${percent} % of the study`;
+    at("progress-text").textContent = t("page.progress", { percent });
     at("progress-bar").setAttribute("aria-valuenow", percent);
-    at("progress-bar").setAttribute("aria-valuetext", `${progress.done} of ${progress.total} arrows`);
+    at("progress-bar").setAttribute("aria-valuetext", t("page.progress_arrows", progress));
     at("progress-fill").style.width = `${percent}%`;
   }
-  const label = MODES[next.mode];
-  at("mode").hidden = !label;
-  at("mode").textContent = label ?? "";
+  const marked = MARKED_MODES.includes(next.mode);
+  at("mode").hidden = !marked;
+  at("mode").textContent = marked ? t(`page.mode_${next.mode}`) : "";
 }
 
-/** Show a State. */
+/** Show a State, in its language. */
 async function show(next) {
+  if (next.language && next.language !== language) await insist(() => loadWords(next.language), trouble);
   const same =
     state &&
     state.stage === next.stage &&
@@ -186,6 +179,7 @@ function renderStage(before) {
     leave,
     notice,
     join,
+    speak,
     page,
     turn: (to) => {
       history.pushState({ page: to }, "");
@@ -204,6 +198,17 @@ function renderStage(before) {
     heading.tabIndex = -1;
     heading.focus({ preventScroll: true });
   }
+}
+
+/** Show the page in another language; the server keeps it once the person has joined. */
+async function speak(tag) {
+  if (state.stage === "consent") await act("api/language", { language: tag });
+  else {
+    wishes = tag;
+    await insist(() => loadWords(tag), trouble);
+    renderStage(null);
+  }
+  at("language")?.focus();
 }
 
 // ---------------------------------------------------------------- leaving
@@ -226,41 +231,40 @@ function leaveDialog() {
   };
   const first = () =>
     dialog.replaceChildren(
-      h("h2", { id: "leave-title" }, "Do you want to leave the study?"),
+      h("h2", { id: "leave-title" }, t("leave.title")),
       h(
         "p",
         null,
-        "You may stop at any time, without giving a reason. ",
-        state.resume_code &&
-          "If you only want a break, just close this page. The same link or your resume code brings you back to this point.",
+        t("leave.text"),
+        state.resume_code && ` ${t("leave.break")}`,
       ),
       h(
         "div",
         { class: "dialog-choices" },
-        h("button", { type: "button", class: "primary", onclick: close }, "Stay in the study"),
+        h("button", { type: "button", class: "primary", onclick: close }, t("leave.stay")),
         h(
           "button",
           { type: "button", onclick: () => send(true) },
-          "Leave and keep my data",
-          h("small", null, stored > 0 ? "The study may use what you did so far." : "You have not taught anything yet."),
+          t("leave.keep"),
+          h("small", null, t(stored > 0 ? "leave.keep_note" : "leave.keep_nothing")),
         ),
         h(
           "button",
           { type: "button", class: "danger", onclick: second },
-          "Leave and delete my data",
-          h("small", null, "Everything you did here is erased."),
+          t("leave.delete"),
+          h("small", null, t("leave.delete_note")),
         ),
       ),
     );
   const second = () => {
     dialog.replaceChildren(
-      h("h2", { id: "leave-title", tabindex: -1 }, "Delete your data?"),
-      h("p", null, "Everything stored about your part in this study is erased now. This cannot be undone."),
+      h("h2", { id: "leave-title", tabindex: -1 }, t("leave.sure")),
+      h("p", null, t("leave.sure_text")),
       h(
         "div",
         { class: "dialog-choices" },
-        h("button", { type: "button", class: "primary", onclick: first }, "Go back"),
-        h("button", { type: "button", class: "danger", onclick: () => send(false) }, "Yes, delete my data and leave"),
+        h("button", { type: "button", class: "primary", onclick: first }, t("leave.back")),
+        h("button", { type: "button", class: "danger", onclick: () => send(false) }, t("leave.sure_yes")),
       ),
     );
     dialog.querySelector("h2").focus();
@@ -297,17 +301,19 @@ async function join({ ids = {}, resume = null } = {}) {
   if (acting) return null;
   acting = true;
   try {
-    await show(await insist(() => request("POST", "api/join", { ids, resume, mode: mode() }), trouble));
+    await show(await insist(() => request("POST", "api/join", { ids, resume, mode: mode(), language: wishes }), trouble));
     return null;
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
-    return error.message;
+    return refusal(error);
   } finally {
     acting = false;
   }
 }
 
 async function begin() {
+  await insist(loadWords, () => {});
+  watchSize();
   history.replaceState({ page: 0 }, "");
   const ids = linkIds();
   if (ids.PROLIFIC_PID || ids.id) {
@@ -358,17 +364,9 @@ function watchSize() {
     document.body.classList.toggle("too-small", on);
   };
   box.replaceChildren(
-    h("h2", null, "This screen is a little small"),
-    h(
-      "p",
-      null,
-      "The study shows three maps side by side. Please open the link on a computer or a tablet, or turn your device.",
-    ),
-    h(
-      "p",
-      null,
-      "If you have already begun, nothing is lost: the same link or your resume code brings you back to your place.",
-    ),
+    h("h2", null, t("screen.title")),
+    h("p", null, t("screen.text")),
+    h("p", null, t("screen.begun")),
     h(
       "button",
       {
@@ -378,7 +376,7 @@ function watchSize() {
           apply();
         },
       },
-      "Continue on this screen",
+      t("screen.accept"),
     ),
   );
   small.addEventListener("change", apply);
@@ -391,7 +389,7 @@ window.addEventListener("popstate", (event) => {
     page = Math.min(to, state.instructions.length - 1);
     renderStage(state);
   } else if (state && MAY_LEAVE.includes(state.stage)) {
-    notice("Everything up to here is stored. To stop, press “Leave the study”.");
+    notice(t("page.stored_so_far"));
   }
 });
 window.addEventListener("pageshow", (event) => event.persisted && catchUp());
@@ -409,7 +407,4 @@ watchFocus(
   },
 );
 at("leave").addEventListener("click", leaveDialog);
-watchSize();
-begin().catch(() =>
-  notice("Something went wrong on this page. Please reload it; everything you confirmed is stored.", true),
-);
+begin().catch(() => notice(t("page.broken"), true));

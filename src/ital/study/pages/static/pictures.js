@@ -2,6 +2,7 @@
 
 import { h } from "./dom.js";
 import { ActionMap, ValueMap } from "./maps.js";
+import { t } from "./words.js";
 
 const SIZE = 4;
 const TRUTH = [0, 0, 0, 0, 0, -2, -2, 10, 0, -2, 0, 0, 0, 0, 0, -2];
@@ -60,38 +61,38 @@ function moved(from, changes) {
 const PICTURES = {
   maps: (palette) =>
     picture(
-      "Three maps side by side: the true map with a star on the good cell and hatched bad cells; the robot's belief in other colours; an arrow in every cell for what the robot would do.",
-      panel("True map", valueMap(palette, TRUTH, "truth", ARROWS), "★ good, hatched − bad; only you see it"),
-      panel("Robot's belief", valueMap(palette, BELIEF, "belief", ARROWS), "+ it thinks good, − it thinks bad"),
-      panel("Robot's plan", actionMap(POLICY), "which way it would go from each cell"),
+      t("picture.maps_label"),
+      panel(t("maps.truth"), valueMap(palette, TRUTH, "truth", ARROWS), t("picture.maps_truth")),
+      panel(t("maps.belief_practice"), valueMap(palette, BELIEF, "belief", ARROWS), t("picture.maps_belief")),
+      panel(t("maps.plan_practice"), actionMap(POLICY), t("picture.maps_plan")),
     ),
   arrow: (palette) =>
     picture(
-      "Left: an arrow pointing right in a cell says, if you were here, go right. Right: an arrow with a bar at its head points into the wall and says, stay here.",
+      t("picture.arrow_label"),
       panel(
-        "Go this way",
+        t("picture.arrow_go"),
         valueMap(palette, TRUTH, "truth", [{ cell: 6, action: 1 }], 0),
-        "if you were here, you should go right",
+        t("picture.arrow_go_note"),
       ),
       panel(
-        "Stay here",
+        t("picture.arrow_stay"),
         valueMap(palette, TRUTH, "truth", [{ cell: 7, action: 1 }], 0),
-        "an arrow against the edge: if you were here, you should stay",
+        t("picture.arrow_stay_note"),
       ),
     ),
   belief: (palette) => {
     const right = moved(BELIEF, { 7: 8.5, 6: 1.4, 11: 1.2, 3: 1.8 });
     return picture(
-      "The same arrow shown to two robots. The first believes that the good cell is bad: the arrow tells it much. The second knows it already: the arrow tells it little.",
+      t("picture.belief_label"),
       panel(
-        "This robot does not know it yet",
+        t("picture.belief_new"),
         valueMap(palette, BELIEF, "belief", [{ cell: 11, action: 0 }], 0),
-        "the arrow tells it a lot",
+        t("picture.belief_new_note"),
       ),
       panel(
-        "This robot knows it already",
+        t("picture.belief_known"),
         valueMap(palette, right, "belief", [{ cell: 11, action: 0 }], 0),
-        "the same arrow tells it little",
+        t("picture.belief_known_note"),
       ),
     );
   },
@@ -116,36 +117,36 @@ const PICTURES = {
       return map;
     };
     return picture(
-      "A belief before an arrow, and two beliefs after it: in one only the cells near the arrow have changed, in the other cells all over the map have changed. Changed cells are outlined.",
-      panel("Before", valueMap(palette, BELIEF, "belief", [{ cell: 11, action: 0 }], 0)),
+      t("picture.effect_label"),
+      panel(t("picture.effect_before"), valueMap(palette, BELIEF, "belief", [{ cell: 11, action: 0 }], 0)),
       then(),
-      panel("Local effect", after(near, [7, 11]), "cells near the arrow change"),
-      panel("Global effect", after(wide, [7, 3, 6, 2, 11, 10, 5, 9, 15, 0, 8]), "cells all over the map change"),
+      panel(t("picture.effect_near"), after(near, [7, 11]), t("picture.effect_near_note")),
+      panel(t("picture.effect_far"), after(wide, [7, 3, 6, 2, 11, 10, 5, 9, 15, 0, 8]), t("picture.effect_far_note")),
     );
   },
   "whole-map": (palette) =>
     picture(
-      "Two robots' plans. The first finds the good cell from one side only. The second goes the right way from every cell.",
-      panel("True map", valueMap(palette, TRUTH, "truth")),
-      panel("Not yet", actionMap([1, 1, 1, 2, 3, 3, 1, 1, 3, 2, 2, 0, 3, 3, 2, 2]), "right only near the star"),
-      panel("Well taught", actionMap(BEST), "right from every cell"),
+      t("picture.whole_label"),
+      panel(t("maps.truth"), valueMap(palette, TRUTH, "truth")),
+      panel(t("picture.whole_not_yet"), actionMap([1, 1, 1, 2, 3, 3, 1, 1, 3, 2, 2, 0, 3, 3, 2, 2]), t("picture.whole_not_yet_note")),
+      panel(t("picture.whole_well"), actionMap(BEST), t("picture.whole_well_note")),
     ),
   controls: (palette) => {
     const arrows = ARROWS;
     return picture(
-      "Pick an arrow: it turns dark in both maps. Then press confirm.",
-      panel("1. Pick an arrow", valueMap(palette, TRUTH, "truth", arrows, 2), "click or tap it, in either map"),
+      t("picture.controls_label"),
+      panel(t("picture.controls_pick"), valueMap(palette, TRUTH, "truth", arrows, 2), t("picture.controls_pick_note")),
       panel(
-        "2. It is dark in both",
+        t("picture.controls_both"),
         valueMap(palette, BELIEF, "belief", arrows, 2),
-        "pick another to change your mind",
+        t("picture.controls_both_note"),
       ),
       h(
         "div",
         { class: "picture-panel picture-keys" },
-        h("p", { class: "picture-title" }, "3. Confirm"),
-        h("span", { class: "button primary", "aria-hidden": "true" }, "Show this arrow"),
-        h("p", { class: "picture-caption" }, "With the keyboard"),
+        h("p", { class: "picture-title" }, t("picture.controls_confirm")),
+        h("span", { class: "button primary", "aria-hidden": "true" }, t("step.confirm")),
+        h("p", { class: "picture-caption" }, t("picture.controls_keys")),
         h(
           "p",
           null,
@@ -156,10 +157,10 @@ const PICTURES = {
           h("kbd", null, "↑"),
           " ",
           h("kbd", null, "↓"),
-          " move",
+          ` ${t("picture.controls_move")}`,
         ),
-        h("p", null, h("kbd", null, "Space"), " pick"),
-        h("p", null, h("kbd", null, "Enter"), " confirm"),
+        h("p", null, h("kbd", null, t("picture.controls_space")), ` ${t("picture.controls_space_note")}`),
+        h("p", null, h("kbd", null, t("picture.controls_enter")), ` ${t("picture.controls_enter_note")}`),
       ),
     );
   },

@@ -8,6 +8,7 @@ import { listKeys } from "./keys.js";
 import { ActionMap, directionText, place, ValueMap } from "./maps.js";
 import { Palette } from "./palette.js";
 import { legend } from "./teach.js";
+import { loadWords } from "./words.js";
 
 const ROBOTS = { naive: "Naive robot", aware: "Teacher-aware robot" };
 const MEASURES = [
@@ -229,6 +230,8 @@ function build() {
   charts();
 }
 
-start(null).catch((error) => {
-  at("main").replaceChildren(h("p", { class: "field-problem", role: "alert" }, error.message));
-});
+insist(() => loadWords("en", "api/play/words"), trouble)
+  .then(() => start(null))
+  .catch((error) => {
+    at("main").replaceChildren(h("p", { class: "field-problem", role: "alert" }, error.message));
+  });

@@ -3,6 +3,7 @@
 import { h, prose } from "./dom.js";
 import { Palette } from "./palette.js";
 import { drawPicture } from "./pictures.js";
+import { language, languages, t } from "./words.js";
 
 function card(...content) {
   return h("section", { class: "card page" }, content);
@@ -35,38 +36,48 @@ function resumeForm(tools, open = false) {
   const form = h(
     "form",
     { class: "resume-form" },
-    h("label", { for: "code" }, "Resume code"),
-    h("div", { class: "field-row" }, input, h("button", { type: "submit" }, "Continue")),
+    h("label", { for: "code" }, t("resume.label")),
+    h("div", { class: "field-row" }, input, h("button", { type: "submit" }, t("resume.send"))),
     problem,
   );
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const code = input.value.trim().toUpperCase();
-    problem.textContent = code ? "" : "Please type your resume code.";
+    problem.textContent = code ? "" : t("resume.missing");
     if (!code) return;
     const answer = await tools.join({ resume: code });
     if (answer) problem.textContent = answer;
   });
-  return h("details", { class: "resume-box", open }, h("summary", null, "I have a resume code"), form);
+  return h("details", { class: "resume-box", open }, h("summary", null, t("resume.title")), form);
+}
+
+/** A choice of languages, where the study has several. */
+function languageChoice(tools) {
+  if (Object.keys(languages).length < 2) return null;
+  const choice = h(
+    "select",
+    { id: "language", onchange: () => tools.speak(choice.value) },
+    Object.entries(languages).map(([tag, name]) =>
+      h("option", { value: tag, lang: tag, selected: tag === language }, name),
+    ),
+  );
+  return h("p", { class: "language" }, h("label", { for: "language" }, t("page.language")), " ", choice);
 }
 
 function welcome(state, tools) {
-  const start = once("Start", async () => {
+  const start = once(t("welcome.start"), async () => {
     const problem = await tools.join();
     if (problem) tools.notice(problem, true);
     return !problem;
   });
   start.classList.add("large");
   return card(
-    h("h1", null, "Teach a robot"),
+    languageChoice(tools),
+    h("h1", null, t("welcome.title")),
     state.message
       ? h("p", { class: "field-problem", role: "alert" }, state.message)
-      : h(
-          "p",
-          { class: "lead" },
-          "In this study you teach robots what is good and bad on a small map, by showing them arrows.",
-        ),
-    h("p", null, "First, read what the study is about and decide whether you want to take part."),
+      : h("p", { class: "lead" }, t("welcome.lead")),
+    h("p", null, t("welcome.text")),
     h("div", { class: "buttons" }, start),
     resumeForm(tools),
   );
@@ -76,15 +87,16 @@ function consent(state, tools) {
   const { version, text } = state.consent;
   const answer = (accepted) => () => tools.act("api/consent", { accepted, version });
   return card(
-    h("h1", null, "Do you want to take part?"),
-    h("div", { class: "prose", tabindex: 0, role: "region", "aria-label": "Consent text" }, prose(text)),
+    languageChoice(tools),
+    h("h1", null, t("consent.title")),
+    h("div", { class: "prose", tabindex: 0, role: "region", "aria-label": t("consent.label") }, prose(text)),
     h(
       "div",
       { class: "buttons" },
-      once("I agree to take part", answer(true)),
-      once("I do not want to take part", answer(false), ""),
+      once(t("consent.yes"), answer(true)),
+      once(t("consent.no"), answer(false), ""),
     ),
-    h("p", { class: "fine" }, `Version ${version} of this text.`),
+    h("p", { class: "fine" }, t("consent.version", { version })),
     resumeForm(tools),
   );
 }
@@ -100,21 +112,21 @@ function instructions(state, tools) {
   const picture = pictureOf(pages[at], state);
   const text = h("div", { class: "prose" }, prose(pages[at].text));
   const content = card(
-    h("p", { class: "kicker" }, `Instructions, page ${at + 1} of ${pages.length}`),
+    h("p", { class: "kicker" }, t("instructions.page", { page: at + 1, pages: pages.length })),
     h("h1", null, pages[at].title),
     picture ? h("div", { class: "split-row" }, text, picture) : text,
     h(
       "div",
       { class: "buttons spread" },
-      h("button", { type: "button", disabled: at === 0, onclick: () => tools.turn(at - 1) }, "Back"),
+      h("button", { type: "button", disabled: at === 0, onclick: () => tools.turn(at - 1) }, t("instructions.back")),
       h(
         "div",
         { class: "dots", "aria-hidden": "true" },
         pages.map((_, i) => h("span", { class: i === at ? "dot now" : "dot" })),
       ),
       last
-        ? once("Continue to the questions", () => tools.act("api/instructions", {}))
-        : h("button", { type: "button", class: "primary", onclick: () => tools.turn(at + 1) }, "Next"),
+        ? once(t("instructions.done"), () => tools.act("api/instructions", {}))
+        : h("button", { type: "button", class: "primary", onclick: () => tools.turn(at + 1) }, t("instructions.next")),
     ),
   );
   if (picture) content.classList.add("split");
@@ -128,16 +140,16 @@ function readAgain(pages, state) {
     dialog.remove();
   };
   dialog.append(
-    h("h2", { id: "again-title" }, "The instructions"),
+    h("h2", { id: "again-title" }, t("instructions.title")),
     h(
       "div",
-      { class: "dialog-scroll", tabindex: 0, role: "region", "aria-label": "Instructions" },
-      pages.map((page) => h("section", null, h("h3", null, page.title), prose(page.text), pictureOf(page, state))),
+      { class: "dialog-scroll", tabindex: 0, role: "region", "aria-label": t("instructions.label") },
+      pages.map((page) => h("section", null, h("h3", null, page.title), prose(page.text, 3), pictureOf(page, state))),
     ),
     h(
       "div",
       { class: "buttons" },
-      h("button", { type: "button", class: "primary", onclick: close }, "Back to the questions"),
+      h("button", { type: "button", class: "primary", onclick: close }, t("check.return")),
     ),
   );
   dialog.addEventListener("close", () => dialog.remove());
@@ -155,7 +167,7 @@ function check(state, tools) {
       h(
         "fieldset",
         null,
-        h("legend", null, `${q + 1}. ${question}`),
+        h("legend", null, t("check.question", { number: q + 1, question })),
         options.map((option, o) =>
           h(
             "label",
@@ -169,13 +181,13 @@ function check(state, tools) {
     problem,
   );
   const pages = state.instructions ?? tools.instructions();
-  const send = h("button", { type: "submit", class: "primary" }, "Send my answers");
+  const send = h("button", { type: "submit", class: "primary" }, t("check.send"));
   form.append(
     h(
       "div",
       { class: "buttons" },
       send,
-      pages && h("button", { type: "button", onclick: () => readAgain(pages, state) }, "Read the instructions again"),
+      pages && h("button", { type: "button", onclick: () => readAgain(pages, state) }, t("check.read")),
     ),
   );
   form.addEventListener("submit", async (event) => {
@@ -184,7 +196,7 @@ function check(state, tools) {
     const answers = questions.map((_, q) => data.get(`question-${q}`));
     const missing = answers.findIndex((answer) => answer === null);
     if (missing >= 0) {
-      problem.textContent = `Please answer question ${missing + 1}.`;
+      problem.textContent = t("check.missing", { number: missing + 1 });
       form.querySelector(`input[name="question-${missing}"]`).focus();
       return;
     }
@@ -194,14 +206,10 @@ function check(state, tools) {
     if (!moved) send.disabled = false;
   });
   return card(
-    h("h1", null, "A few questions first"),
+    h("h1", null, t("check.title")),
     left <= 1
-      ? h(
-          "p",
-          { class: "warning", role: tools.retried ? "alert" : null },
-          "Not all answers were right. Please read the instructions again and try once more; this is the last try.",
-        )
-      : h("p", { class: "lead" }, "They help us make sure that the instructions were clear. You have two tries."),
+      ? h("p", { class: "warning", role: tools.retried ? "alert" : null }, t("check.again"))
+      : h("p", { class: "lead" }, t("check.lead")),
     form,
   );
 }
@@ -209,19 +217,15 @@ function check(state, tools) {
 function comments(state, tools) {
   const box = h("textarea", { id: "comments", rows: 6, maxlength: 4000, "aria-describedby": "comments-note" });
   return card(
-    h("h1", null, "Thank you! Anything you want to tell us?"),
-    h("p", null, "You have taught all robots, and every step is stored."),
-    h("label", { for: "comments" }, "Comments (optional)"),
+    h("h1", null, t("comments.title")),
+    h("p", null, t("comments.lead")),
+    h("label", { for: "comments" }, t("comments.label")),
     box,
-    h(
-      "p",
-      { class: "fine", id: "comments-note" },
-      "For example, how you chose or what was unclear. Please do not write anything that reveals who you are.",
-    ),
+    h("p", { class: "fine", id: "comments-note" }, t("comments.note")),
     h(
       "div",
       { class: "buttons" },
-      once("Finish", () => tools.act("api/comments", { text: box.value })),
+      once(t("comments.send"), () => tools.act("api/comments", { text: box.value })),
     ),
   );
 }
@@ -243,22 +247,21 @@ function finished(state, tools) {
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(code);
-      copied.textContent = "Copied.";
+      copied.textContent = t("finished.copied");
     } catch {
-      copied.textContent = "Please select the code and copy it.";
+      copied.textContent = t("finished.copy_yourself");
     }
   };
   return card(
-    h("h1", null, "You have finished the study"),
-    state.completion &&
-      h("p", { class: "success" }, `All ${stored} steps are safely stored. Thank you for teaching the robots!`),
+    h("h1", null, t("finished.title")),
+    state.completion && h("p", { class: "success" }, t("finished.stored", { steps: stored })),
     code && [
-      h("h2", null, "Your completion code"),
+      h("h2", null, t("finished.code")),
       h(
         "p",
         { class: "code-row" },
         h("code", { class: "code" }, code),
-        h("button", { type: "button", onclick: copy }, "Copy"),
+        h("button", { type: "button", onclick: copy }, t("finished.copy")),
         copied,
       ),
     ],
@@ -266,46 +269,39 @@ function finished(state, tools) {
       h(
         "p",
         null,
-        h("a", { class: "button primary", href: address, rel: "noreferrer" }, "Go back to where you came from"),
+        h("a", { class: "button primary", href: address, rel: "noreferrer" }, t("finished.return")),
       ),
-    h("h2", null, "What this study was about"),
-    h("div", { class: "prose" }, prose(state.debriefing)),
+    h("h2", null, t("finished.about")),
+    h("div", { class: "prose" }, prose(state.debriefing, 2)),
     withdrawal(tools),
   );
 }
 
 function withdrawal(tools) {
-  const ask = h("button", { type: "button", class: "quiet" }, "Delete my data after all");
+  const ask = h("button", { type: "button", class: "quiet" }, t("finished.delete"));
   const row = h("p", { class: "fine withdrawal" }, ask);
   ask.addEventListener("click", () => {
-    const sure = once("Yes, delete everything I did here", () => tools.leave(false), "danger");
-    row.replaceChildren("This erases all your steps and cannot be undone. Please write down your completion code first. ", sure);
+    const sure = once(t("finished.delete_yes"), () => tools.leave(false), "danger");
+    row.replaceChildren(t("finished.delete_text"), " ", sure);
     sure.focus();
   });
   return row;
 }
 
-function ending(title, ...texts) {
+/** A page with a title and a few sentences. */
+function ending(area, ...sentences) {
   return () =>
     card(
-      h("h1", null, title),
-      texts.map((text) => h("p", null, text)),
+      h("h1", null, t(`${area}.title`)),
+      sentences.map((key) => h("p", null, t(`${area}.${key}`))),
     );
 }
 
 function left(_state, { kept }) {
   return card(
-    h("h1", null, "You have left the study"),
-    h(
-      "p",
-      null,
-      kept === true
-        ? "Everything you did up to here is kept, as you wished."
-        : kept === false
-          ? "Your data have been deleted, as you wished."
-          : "We have done with your data as you wished.",
-    ),
-    h("p", null, "Thank you for your time. You can close this page."),
+    h("h1", null, t("left.title")),
+    h("p", null, t(kept === true ? "left.kept" : kept === false ? "left.deleted" : "left.done")),
+    h("p", null, t("left.thanks")),
   );
 }
 
@@ -317,21 +313,13 @@ export const STAGES = {
   comments,
   finished,
   left,
-  declined: ending(
-    "Thank you for your answer",
-    "You have decided not to take part. We have stored only that decision.",
-    "You can close this page. If you came from a recruiting service, please return your place there.",
-  ),
-  failed_check: ending(
-    "The study ends here for you",
-    "Some answers did not match the instructions, so you cannot continue to the teaching. That happens, and it says nothing about you.",
-    "Thank you for your time. You can close this page. If you came from a recruiting service, please return your place there.",
-  ),
+  declined: ending("declined", "text", "end"),
+  failed_check: ending("failed_check", "text", "end"),
   closed: (_state, tools) =>
     card(
-      h("h1", null, "The study is closed at the moment"),
-      h("p", null, "The study is not accepting new participants right now. Thank you for your interest."),
-      h("p", null, "If you have already begun, you can still continue: open your link again or use your resume code."),
+      h("h1", null, t("closed.title")),
+      h("p", null, t("closed.text")),
+      h("p", null, t("closed.begun")),
       resumeForm(tools),
     ),
 };

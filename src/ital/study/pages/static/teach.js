@@ -1,10 +1,11 @@
 // One round of teaching: three maps, the arrows to pick from, the legend, and the robot's update after each arrow.
 
-import { h, number, prose, wait } from "./dom.js";
+import { h, number, wait } from "./dom.js";
 import { listKeys } from "./keys.js";
 import { ActionMap, chip, directionText, place, sample, scale, ValueMap } from "./maps.js";
 import { Palette } from "./palette.js";
 import { StepClock } from "./timing.js";
+import { t } from "./words.js";
 
 const UPDATE = 900;
 const LINGER = 450;
@@ -14,21 +15,21 @@ export function legend(palette, numbers) {
   const item = (picture, text) => h("li", null, picture, h("span", null, text));
   return h(
     "section",
-    { class: "legend", "aria-label": "Legend" },
-    h("div", { class: "legend-scale" }, h("span", null, "bad"), scale(palette), h("span", null, "good")),
+    { class: "legend", "aria-label": t("legend.label") },
+    h("div", { class: "legend-scale" }, h("span", null, t("legend.bad")), scale(palette), h("span", null, t("legend.good"))),
     h(
       "ul",
       null,
-      item(sample(palette, palette.limit, "truth", numbers), "truly good"),
-      item(sample(palette, -palette.limit / 5, "truth", numbers), "truly bad"),
+      item(sample(palette, palette.limit, "truth", numbers), t("legend.truly_good")),
+      item(sample(palette, -palette.limit / 5, "truth", numbers), t("legend.truly_bad")),
       !numbers &&
         item(
           [sample(palette, palette.limit / 4, "belief"), sample(palette, -palette.limit / 4, "belief")],
-          "robot thinks good, bad",
+          t("legend.robot_thinks"),
         ),
-      item(chip(1, false), "arrow to pick"),
-      item(chip(1, false, "chosen"), "your pick"),
-      item(chip(1, true), "stay here"),
+      item(chip(1, false), t("legend.arrow")),
+      item(chip(1, false, "chosen"), t("legend.pick")),
+      item(chip(1, true), t("legend.stay")),
     ),
   );
 }
@@ -40,14 +41,13 @@ function updateText(before, after, changedActions, size) {
     if (Math.abs(value - before[cell]) > Math.abs(after[most] - before[most])) most = cell;
   });
   const change = Math.abs(after[most] - before[most]);
+  const count = changedActions.length;
   const actions =
-    changedActions.length === 0
-      ? "Its actions stay the same."
-      : `Its action changed in ${changedActions.length} ${changedActions.length === 1 ? "cell" : "cells"}.`;
+    count === 0 ? t("step.actions_same") : count === 1 ? t("step.actions_one") : t("step.actions", { count });
   const belief =
     change < 0.005
-      ? "The robot's belief hardly changed."
-      : `The robot's belief changed most at ${place(most, size)}: from ${number(before[most], 2)} to ${number(after[most], 2)}.`;
+      ? t("step.too_little")
+      : t("step.changed", { place: place(most, size), from: number(before[most], 2), to: number(after[most], 2) });
   return `${belief} ${actions}`;
 }
 
@@ -105,7 +105,7 @@ export class TeachView {
     const before = this.belief.values;
     const changed = this.actions.show(seen.policy);
     this.actions.mark(changed);
-    this.status.textContent = "The robot has seen your arrow and updates what it believes …";
+    this.status.textContent = t("step.updating");
     this.announce(updateText(before, seen.belief, changed, scene.size));
     await this.belief.animate(seen.belief, UPDATE);
     if (hint !== null) {
@@ -113,8 +113,11 @@ export class TeachView {
       const arrow = scene.arrows[hint];
       this.hint.textContent =
         hint === choice
-          ? "The machine teacher would have picked the same arrow."
-          : `The machine teacher would have picked ${place(arrow.cell, scene.size)}, ${directionText(arrow.cell, arrow.action, scene.size)}.`;
+          ? t("step.hint_same")
+          : t("step.hint", {
+              place: place(arrow.cell, scene.size),
+              arrow: directionText(arrow.cell, arrow.action, scene.size),
+            });
       this.announce(this.hint.textContent);
       await wait(1200);
     } else if (this.hint) this.hint.hidden = true;
@@ -128,10 +131,11 @@ export class TeachView {
     const palette = new Palette(study.palette, limit);
     const { size } = scene;
     const numbers = Boolean(study.numbers);
-    const robot = practice ? "Robot" : `Robot ${scene.robot}`;
-    this.truth = new ValueMap({ size, palette, numbers, marks: "truth", caption: "True map: value of each cell" });
-    this.belief = new ValueMap({ size, palette, numbers, caption: `${robot}'s belief: value of each cell` });
-    this.actions = new ActionMap({ size, caption: `${robot}'s plan: most probable action in each cell` });
+    const { robot } = scene;
+    const [belief, plan] = practice ? ["maps.belief_practice", "maps.plan_practice"] : ["maps.belief", "maps.plan"];
+    this.truth = new ValueMap({ size, palette, numbers, marks: "truth", caption: t("maps.truth_caption") });
+    this.belief = new ValueMap({ size, palette, numbers, caption: t(`${belief}_caption`, { robot }) });
+    this.actions = new ActionMap({ size, caption: t(`${plan}_caption`, { robot }) });
     this.truth.onhover = (index, on) => this.belief.hover(index, on);
     this.belief.onhover = (index, on) => this.truth.hover(index, on);
     this.heading = h("h1", { tabindex: -1 });
@@ -152,9 +156,9 @@ export class TeachView {
       h(
         "div",
         { class: "panels" },
-        panel("True map", "What is good and bad. Only you see it.", this.truth),
-        panel(`${robot}’s belief`, "What it thinks is good and bad now.", this.belief),
-        panel(`${robot}’s plan`, "Its most probable action in every cell.", this.actions),
+        panel(t("maps.truth"), t("maps.truth_note"), this.truth),
+        panel(t(belief, { robot }), t("maps.belief_note"), this.belief),
+        panel(t(plan, { robot }), t("maps.plan_note"), this.actions),
       ),
       h("div", { class: "action-bar" }, h("div", { class: "action-text" }, this.status, this.hint), this.button),
       legend(palette, numbers),
@@ -175,21 +179,22 @@ export class TeachView {
   /** The note between robots and maps. */
   #interlude(scene, study) {
     const { practice } = this;
-    const total = study.maps;
+    const { map, robot, steps } = scene;
+    const { maps, robots } = study;
     let title;
     let text;
     if (practice) {
-      title = "First, a practice round";
-      text = `Try it out: ${scene.steps} arrows on a practice map. This round does not count.`;
-    } else if (scene.robot > 1) {
-      title = `Now robot ${scene.robot}, same map`;
-      text = `The map is the one you have just taught. Robot ${scene.robot} is another robot: it has seen nothing of what you showed ${scene.robot > 2 ? "the others" : "the one before"}, and it begins with the same beliefs as robot ${scene.robot - 1} did.`;
-    } else if (scene.map > 1) {
-      title = `Map ${scene.map} of ${total}: a new map, a new robot`;
-      text = "Look at the true map first. The robot knows nothing about the earlier maps.";
+      title = t("round.practice_title");
+      text = t("round.practice_text", { steps });
+    } else if (robot > 1) {
+      title = t("round.robot_title", { robot });
+      text = t(robot > 2 ? "round.robot_text_more" : "round.robot_text", { robot });
+    } else if (map > 1) {
+      title = t("round.map_title", { map, maps });
+      text = t("round.map_text");
     } else {
-      title = `The practice is over. Map 1 of ${total}, robot 1`;
-      text = `From now on your arrows count. On each of the ${total} ${total === 1 ? "map" : "maps"} you teach ${study.robots === 3 ? "three" : "two"} robots, ${scene.steps} arrows each. You can take a break at any time: every arrow is stored as soon as you confirm it.`;
+      title = t("round.first_title", { maps });
+      text = t(maps === 1 ? "round.first_text_one" : "round.first_text", { maps, robots, steps });
     }
     const palette = this.truth.palette;
     const preview = new ValueMap({
@@ -197,30 +202,26 @@ export class TeachView {
       palette,
       numbers: this.truth.numbers,
       marks: "truth",
-      caption: "True map",
+      caption: t("maps.truth"),
     });
     preview.show(scene.truth);
     const heading = h("h1", { tabindex: -1 }, title);
     const hidden = [...this.element.children];
     return new Promise((resolve) => {
-      const start = h("button", { type: "button", class: "primary large", onclick: () => finish() }, "Start");
+      const start = h("button", { type: "button", class: "primary large", onclick: () => finish() }, t("round.start"));
       const card = h(
         "section",
         { class: "card interlude" },
         h(
           "div",
           { class: "interlude-text" },
-          practice && h("p", { class: "badge practice" }, "Practice"),
+          practice && h("p", { class: "badge practice" }, t("round.badge")),
           heading,
-          prose(text),
-          h(
-            "p",
-            null,
-            "Teach the whole map: after the last arrow, the robot should know the right way from every cell.",
-          ),
+          h("p", null, text),
+          h("p", null, t("round.goal")),
           start,
         ),
-        h("div", { class: "interlude-map" }, h("p", { class: "picture-title" }, "True map"), preview.element),
+        h("div", { class: "interlude-map" }, h("p", { class: "picture-title" }, t("maps.truth")), preview.element),
       );
       const finish = () => {
         this.endInterlude = null;
@@ -235,12 +236,13 @@ export class TeachView {
 
   #step(scene) {
     const { size, arrows } = scene;
-    const label = this.practice ? "Practice round" : `Map ${scene.map} of ${scene.maps} · Robot ${scene.robot}`;
+    const { map, maps, robot, steps } = scene;
+    const label = this.practice ? t("round.practice") : t("round.place", { map, maps, robot });
     this.heading.replaceChildren(
       label,
-      ...(this.practice ? [" ", h("span", { class: "badge practice" }, "Practice – not counted")] : []),
+      ...(this.practice ? [" ", h("span", { class: "badge practice" }, t("round.badge_step"))] : []),
     );
-    this.counter.textContent = `Step ${scene.step + 1} of ${scene.steps}`;
+    this.counter.textContent = t("round.step", { step: scene.step + 1, steps });
     this.pips.replaceChildren(
       ...Array.from({ length: scene.steps }, (_, i) =>
         h("span", { class: i < scene.step ? "pip done" : i === scene.step ? "pip now" : "pip" }),
@@ -251,7 +253,12 @@ export class TeachView {
     this.actions.show(scene.policy);
     const describe = (index) => {
       const { cell, action } = arrows[index];
-      return `${place(cell, size)}, ${directionText(cell, action, size)}; true value ${number(scene.truth[cell], 0)}; robot believes ${number(scene.belief[cell])} here`;
+      return t("maps.choice", {
+        place: place(cell, size),
+        arrow: directionText(cell, action, size),
+        truth: number(scene.truth[cell], 0),
+        belief: number(scene.belief[cell]),
+      });
     };
     for (const [map, main] of [
       [this.truth, true],
@@ -260,7 +267,7 @@ export class TeachView {
       map.arrows(arrows, {
         main,
         describe,
-        label: "Arrows to pick from",
+        label: t("maps.arrows"),
         onpick: (index, input) => this.#pick(index, input),
       });
       map.lock(false);
@@ -269,12 +276,12 @@ export class TeachView {
     this.sent = null;
     this.busy = false;
     this.button.disabled = true;
-    this.button.textContent = "Show this arrow";
-    this.status.textContent = "Which arrow helps the robot most now? Pick one, in either map.";
+    this.button.textContent = t("step.confirm");
+    this.status.textContent = t("step.ask");
     if (!scene.last || scene.last.hint === null || scene.last.hint === undefined) this.hint.hidden = true;
     this.clock = new StepClock();
     this.record("shown", { round: scene.round, step: scene.step });
-    this.announce(`${label}. Step ${scene.step + 1} of ${scene.steps}. ${arrows.length} arrows to pick from.`);
+    this.announce(`${label}. ${this.counter.textContent}. ${t("round.arrows", { count: arrows.length })}`);
     this.#focusNear(this.lastCell ?? 0);
   }
 
@@ -299,7 +306,7 @@ export class TeachView {
     this.truth.select(index);
     this.belief.select(index);
     const { cell, action } = arrows[index];
-    this.status.textContent = `Your pick: ${place(cell, size)}, ${directionText(cell, action, size)}.`;
+    this.status.textContent = t("step.picked", { place: place(cell, size), arrow: directionText(cell, action, size) });
     this.button.disabled = false;
   }
 
@@ -312,7 +319,7 @@ export class TeachView {
     if (this.busy || this.choice === null) return;
     this.busy = true;
     this.button.disabled = true;
-    this.button.textContent = "Showing …";
+    this.button.textContent = t("step.sending");
     this.truth.lock(true);
     this.belief.lock(true);
     const { round, step, arrows } = this.scene;
@@ -331,7 +338,7 @@ export class TeachView {
     this.busy = false;
     this.sent = null; // nothing to animate: the next State does not come from this choice
     this.button.disabled = this.choice === null;
-    this.button.textContent = "Show this arrow";
+    this.button.textContent = t("step.confirm");
     this.truth.lock(false);
     this.belief.lock(false);
   }

@@ -4,11 +4,11 @@ import { request } from "./api.js";
 
 let words = {};
 export let language = "en";
+export let languages = {}; // of the study: names by tag
 
 /** Fetch the words of the study's language that fits best: that of the link, or the browser's. */
-export async function loadWords(wishes = linkWishes()) {
-  const answer = await request("GET", `api/words?wishes=${encodeURIComponent(wishes)}`);
-  ({ words, language } = answer);
+export async function loadWords(wishes = linkWishes(), path = "api/words") {
+  ({ words, language, languages = {} } = await request("GET", `${path}?wishes=${encodeURIComponent(wishes)}`));
   document.documentElement.lang = language;
   document.documentElement.dir = words.direction;
   for (const node of document.querySelectorAll("[data-word]")) node.textContent = t(node.dataset.word);
@@ -18,11 +18,17 @@ export async function loadWords(wishes = linkWishes()) {
 /** The languages that the visitor would like, the dearest first. */
 export function linkWishes() {
   const asked = new URLSearchParams(location.search).get("lang");
-  return [asked, ...navigator.languages].filter((tag) => /^[A-Za-z0-9-]+$/.test(tag ?? "")).slice(0, 8).join(",");
+  const tags = [asked, ...navigator.languages].filter((tag) => /^[A-Za-z0-9-]{1,11}$/.test(tag ?? ""));
+  return tags.slice(0, 8).join(",");
 }
 
 /** The word or sentence of a key, with its fields filled in: t("check.missing", { number: 2 }). */
 export function t(key, values = {}) {
   const word = words[key] ?? key;
   return word.replace(/\{([a-z_]+)\}/g, (field, name) => (name in values ? String(values[name]) : field));
+}
+
+/** Why the server refused something, by the error's code. */
+export function refusal({ code }) {
+  return t(`refused.${code}` in words ? `refused.${code}` : "refused.other");
 }

@@ -1,0 +1,58 @@
+"""Every word of participants' pages comes from a language file, as far as the sources tell."""
+
+import re
+from importlib import resources
+
+import pytest
+
+from ital.study._languages import shipped_words
+
+PAGES = resources.files("ital.study") / "pages"
+NOT_SHOWN = {"api.js", "charts.js", "dashboard.js", "keys.js", "play.js"}  # researchers', or without texts
+SCRIPTS = sorted({file.name for file in (PAGES / "static").iterdir() if file.name.endswith(".js")} - NOT_SHOWN)
+SOURCES = {name: (PAGES / "static" / name).read_text("utf-8") for name in SCRIPTS}
+HTML = (PAGES / "participant.html").read_text("utf-8")
+LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`([^`]*)`')
+
+
+def literals(source):
+    """The texts between quotes, without comments and without what is filled in."""
+    code = re.sub(r"^\s*(//|/\*|\*).*$|\s// .*$", "", source, flags=re.MULTILINE)
+    return [re.sub(r"\$\{[^}]*\}", "0", one or other) for one, other in LITERAL.findall(code)]
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_no_script_has_a_sentence_of_its_own(name):
+    sentence = re.compile(r"^[A-Z★][a-z’']+( |$)|[a-z]{2}[.?!…;]( |$)|[a-z]{2}, [a-z]{2}")
+    assert [text for text in literals(SOURCES[name]) if sentence.search(text)] == []
+
+
+def test_the_page_has_no_text_of_its_own():
+    shown = re.sub(r"<[^>]*>|\{[a-z_.]+\}", " ", HTML)
+    assert re.findall(r"[A-Za-z]+", shown) == []
+    assert re.findall(r'(?:aria-label|title|placeholder|alt)="[^"]+"', HTML) == []
+
+
+def test_words_that_pages_ask_for_exist_and_all_words_are_used():
+    server = (resources.files("ital.study") / "server" / "_pages.py").read_text("utf-8")
+    english, everything = shipped_words("en"), "\n".join([*SOURCES.values(), HTML, server])
+    asked = set(re.findall(r"\bt\(\s*\"([^\"]+)\"", everything)) | set(
+        re.findall(r"data-word(?:-label)?=\"([^\"]+)\"", HTML)
+    )
+    assert asked <= english.keys()
+    families = set(re.findall(r"`([a-z_]+\.[a-z_]*)\$\{", everything))
+    families |= {f"{area}." for area in re.findall(r'ending\("([a-z_]+)"', everything)}
+    for key in english.keys() - {"name", "direction"}:
+        named = any(f'"{name}"' in everything for name in (key, key.removesuffix("_caption")))
+        assert named or f"{{{key}}}" in everything or any(key.startswith(family) for family in families), key
+
+
+def test_every_refusal_has_a_word():
+    server = resources.files("ital.study") / "server"
+    codes = set()
+    for name in ("_app.py", "_app_state.py", "_participants.py", "_session.py", "_study.py"):
+        source = (server / name).read_text("utf-8")
+        codes |= set(re.findall(r"(?:Refused|_problem)\([a-z, ]*\d{3}, \"([a-z_]+)\"", source))
+    assert {"unknown_code", "out_of_order", "try_again"} <= codes
+    for code in codes:
+        assert f"refused.{code}" in shipped_words("en"), code
