@@ -57,7 +57,7 @@ def measure(options, folder):
     probe.close()
     environment = {**os.environ, "ITAL_STUDY_PASSWORD": secrets.token_hex(16), "ITAL_STUDY_SIMULATION_KEY": key}
     environment["ITAL_STUDY_FOLDER"] = str(folder)
-    command = [sys.executable, "-m", "ital", "study", "serve", "--config", options.config]
+    command = [sys.executable, "-m", "ital", "study", "serve", "--trial", "--config", options.config]
     command += ["--database", url, "--port", address.rpartition(":")[2]]
     server = subprocess.Popen(command, env=environment)
     try:

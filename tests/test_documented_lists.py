@@ -42,7 +42,7 @@ def test_every_registered_part_is_listed_and_documented(registries, monkeypatch,
 def test_commands_and_options_are_those_of_the_command_line(registries):
     listed = dict(registries.commands())
     assert listed["ital run [TASK]"].startswith("Teach on one task")
-    assert "ital study serve" in listed
+    assert "ital study serve [DIR]" in listed
     options = {name: (default, meaning) for name, default, meaning in registries.options("run")}
     assert options["[TASK]"][0] == "–"
     assert options["--seeds"] == ("20", "Number of seeds.")

@@ -6,6 +6,7 @@ import os
 import socket
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,7 +31,7 @@ NEEDED = ("alembic", "argon2", "fastapi", "itsdangerous", "sqlalchemy", "uvicorn
 
 def register(study: typer.Typer, top: typer.Typer) -> None:
     """Add the commands of the server: those of ``ital study``, and ``ital play``."""
-    study.command(epilog="Example: ITAL_STUDY_PASSWORD=… ital study serve --config study.toml --port 8000")(serve)
+    study.command(epilog="Example: ital study serve my-study --trial")(serve)
     study.command(epilog="Example: ital study export study.db --out data")(export)
     study.command("import", epilog="Example: ital study import data --database copy.db")(import_folder)
     study.command(epilog="Example: ital study backup --out tonight.backup")(backup)
@@ -47,30 +48,50 @@ def need_extra() -> None:
 
 
 def serve(
+    folder: Annotated[
+        Path | None, typer.Argument(help="A folder made by ital study init.", metavar="DIR", show_default=False)
+    ] = None,
     config: CONFIG = None,
     database: DATABASE = FILE,
     host: HOST = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
+    trial: Annotated[
+        bool, typer.Option("--trial", help="Try the study out: placeholders may be left, and nobody who joins counts.")
+    ] = False,
 ) -> None:
     """Run the study: pages for participants, and a dashboard with a password.
 
-    The password comes from ITAL_STUDY_PASSWORD, or from the file that ITAL_STUDY_PASSWORD_FILE names.
+    The password comes from ITAL_STUDY_PASSWORD, from the file that ITAL_STUDY_PASSWORD_FILE names, or from the folder.
     """
     need_extra()
     from ital import study
+    from ital.study import _cli_setup, _doctor, _folder
     from ital.study.server import create_app, from_environment, password_of
     from ital.study.store import open_store
 
     # Find every error before the first page is served and before anything is written.
+    if folder is not None:
+        in_folder = _folder.study_files(folder)
+        settings_of_folder = _folder.settings_of(folder)
+        os.environ.update(settings_of_folder)
+        config = config or in_folder[0]
+        database = settings_of_folder.get("ITAL_STUDY_DATABASE", in_folder[1]) if database == FILE else database
     parsed = study.load_config(config)
+    if not trial:
+        _doctor.refuse_placeholders(parsed)
     password_of(os.environ)
     with open_store(database, create=True) as store, store.claimed():
-        settings = from_environment(store.key_file, draw=store.key_fingerprint() is None)
+        settings = replace(from_environment(store.key_file, draw=store.key_fingerprint() is None), trial=trial)
         store.bind_key(settings.fingerprint)
         name = store.name
     listening, address = listen(host, port)
     _set_up_jax()
+    if folder is not None:
+        findings = _doctor.examine(folder, database)
+        _cli_setup.show([finding for finding in findings if finding.state != _doctor.GOOD], err=True)
     say(f"study {parsed.name} (version {parsed.hash[:12]}), data in {name}")
+    if trial:
+        say("trial: nobody who joins now counts")
     address += settings.prefix
     if settings.origin is not None:
         say(f"participants come to {settings.site}{settings.prefix}/")
@@ -133,13 +154,22 @@ def import_folder(
 
 
 def backup(
+    folder: Annotated[
+        Path | None, typer.Argument(help="A folder made by ital study init.", metavar="DIR", show_default=False)
+    ] = None,
     database: DATABASE = FILE,
-    out: Annotated[Path | None, typer.Option(help="File to write (default: study-TIME.backup).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write (default: study-TIME.backup, in the backups of DIR if given).")
+    ] = None,
 ) -> None:
     """Write everything to one file, also while the study runs. It can be restored into SQLite or PostgreSQL."""
+    from ital.study import _folder
     from ital.study.store import backups
 
-    file = out or Path(time.strftime("study-%Y%m%d-%H%M%S.backup"))
+    if folder is not None and database == FILE:
+        database = _folder.study_files(folder)[1]
+    place = Path() if folder is None else folder / _folder.BACKUPS
+    file = out or place / time.strftime("study-%Y%m%d-%H%M%S.backup")
     check_writable(file.parent)
     with _open(database) as store:
         counts = backups.backup(store, file)

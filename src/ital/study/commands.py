@@ -2,7 +2,7 @@
 
 import typer
 
-from ital.study import _cli_analysis, _cli_fit, _cli_learner, _cli_server
+from ital.study import _cli_analysis, _cli_fit, _cli_learner, _cli_server, _cli_setup
 
 
 def register(top: typer.Typer) -> None:
@@ -13,6 +13,7 @@ def register(top: typer.Typer) -> None:
     """
     study = typer.Typer(help="The human study: people teach robots in the browser.", no_args_is_help=True)
     top.add_typer(study, name="study")
+    _cli_setup.register(study)
     _cli_server.register(study, top)
     _cli_analysis.register(study)
     _cli_learner.register(study)

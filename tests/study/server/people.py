@@ -7,6 +7,8 @@ import json
 from argon2 import PasswordHasher
 
 from ital import study
+from ital.study import _config
+from ital.study._texts import PLACEHOLDER
 from ital.study.server import ServerSettings
 
 PASSWORD = "a password for tests"
@@ -29,10 +31,23 @@ def _settings():
     return ServerSettings(cheap_hash(PASSWORD), SECRET, SIMULATION_KEY, joins_per_minute=10_000, log_ins_per_minute=100)
 
 
+def ready(config):
+    """The study with its placeholders filled in, so that it may be served to live participants."""
+
+    def fill(value):
+        if isinstance(value, dict):
+            return {key: fill(item) for key, item in value.items()}
+        if isinstance(value, list):
+            return [fill(item) for item in value]
+        return PLACEHOLDER.sub("FILLED-IN", value) if isinstance(value, str) else value
+
+    return _config._config(fill(config.as_dict()))
+
+
 @functools.cache
 def tiny(**changes):
     """A study of two maps, three steps each, after a warm-up of two."""
-    return dataclasses.replace(study.load_config("short"), **{"steps": 3, "warm_up_steps": 2, **changes})
+    return dataclasses.replace(ready(study.load_config("short")), **{"steps": 3, "warm_up_steps": 2, **changes})
 
 
 class Refusal(Exception):

@@ -54,12 +54,17 @@ def test_one_door_for_all_commands():
     click = typer.main.get_command(top)
     assert set(click.commands) == {"play", "study"}
     served = {"serve", "export", "import", "backup", "restore", "verify"}
-    assert set(click.commands["study"].commands) == served | {"simulate", "analyze", "power", "learner"}
+    prepared = {"init", "doctor"}
+    others = {"simulate", "analyze", "power", "learner", "fit"}
+    assert set(click.commands["study"].commands) == prepared | served | others
 
 
 @pytest.mark.parametrize(
     "command",
-    [["play"], *(["study", name] for name in ("serve", "export", "import", "backup", "restore", "verify"))],
+    [
+        ["play"],
+        *(["study", name] for name in ("init", "doctor", "serve", "export", "import", "backup", "restore", "verify")),
+    ],
 )
 def test_help_shows_an_example(capsys, command):
     status, out, _ = ital(capsys, *command, "--help")
@@ -103,7 +108,7 @@ def test_serve_refuses_in_one_line_without_a_good_password(capsys, monkeypatch, 
         (tmp_path / name).chmod(mode)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    status, out, err = ital(capsys, "study", "serve", "--config", "short")
+    status, out, err = ital(capsys, "study", "serve", "--trial", "--config", "short")
     assert (status, out) == (2, "")
     assert said in err
     assert err.count("\n") == 1
@@ -117,7 +122,7 @@ def test_serve_takes_the_password_from_a_file_and_draws_a_secret_once(capsys, mo
     (tmp_path / "password").chmod(0o600)
     monkeypatch.setenv("ITAL_STUDY_PASSWORD_FILE", "password")
     for _ in range(2):
-        status, _, err = ital(capsys, "study", "serve", "--config", "short", "--port", "0")
+        status, _, err = ital(capsys, "study", "serve", "--trial", "--config", "short", "--port", "0")
         assert status == 0, err
     key = tmp_path / "study.db.key"
     assert key.stat().st_mode & 0o077 == 0
@@ -125,14 +130,14 @@ def test_serve_takes_the_password_from_a_file_and_draws_a_secret_once(capsys, mo
     assert key.read_text() not in err
     assert started[0][1][0] == "127.0.0.1"
     key.chmod(0o640)
-    status, _, err = ital(capsys, "study", "serve", "--config", "short", "--port", "0")
+    status, _, err = ital(capsys, "study", "serve", "--trial", "--config", "short", "--port", "0")
     assert (status, "chmod 600" in err) == (2, True)
 
 
 def test_serve_refuses_a_restored_database_without_its_key(capsys, monkeypatch, tmp_path, started):
     def serve(database):
         started.clear()
-        arguments = ("--config", "short", "--port", "0", "--database", f"{database}.db")
+        arguments = ("--trial", "--config", "short", "--port", "0", "--database", f"{database}.db")
         status, _, err = ital(capsys, "study", "serve", *arguments)
         assert (status, len(started)) in ((0, 1), (2, 0))
         return err if status else "served"
@@ -174,15 +179,15 @@ def test_serve_refuses_what_cannot_be(capsys, monkeypatch, started):
         taken.listen()
         for arguments, said in (
             (["--config", "nowhere.toml"], "nowhere.toml"),
-            (["--database", "mysql://x/y"], "SQLite or PostgreSQL"),
-            (["--database", "no/such/folder.db"], "no folder"),
-            (["--config", "short", "--port", taken.getsockname()[1]], "cannot listen on 127.0.0.1"),
-            (["--config", "short", "--host", "256.1.1.1"], "cannot listen on 256.1.1.1"),
+            (["--trial", "--database", "mysql://x/y"], "SQLite or PostgreSQL"),
+            (["--trial", "--database", "no/such/folder.db"], "no folder"),
+            (["--trial", "--config", "short", "--port", taken.getsockname()[1]], "cannot listen on 127.0.0.1"),
+            (["--trial", "--config", "short", "--host", "256.1.1.1"], "cannot listen on 256.1.1.1"),
         ):
             status, _, err = ital(capsys, "study", "serve", *arguments)
             assert (status, said in err, err.count("\n")) == (2, True, 1), err
     with open_store("study.db", create=True) as store, store.claimed():
-        status, _, err = ital(capsys, "study", "serve", "--config", "short", "--port", "0")
+        status, _, err = ital(capsys, "study", "serve", "--trial", "--config", "short", "--port", "0")
     assert (status, "in use by a running server" in err) == (2, True)
     assert started == []
 
@@ -285,14 +290,15 @@ def test_a_real_server_stops_on_ctrl_c_and_on_sigterm(tmp_path):
 
     for number, expected in ((signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)):
         server = subprocess.Popen(
-            [sys.executable, "-m", "ital", "study", "serve", "--config", "short", "--port", "0"],
+            [sys.executable, "-m", "ital", "study", "serve", "--trial", "--config", "short", "--port", "0"],
             env={**os.environ, "ITAL_STUDY_PASSWORD": "good enough"},
             stderr=subprocess.PIPE,
             text=True,
             cwd=tmp_path,
         )
-        lines = [server.stderr.readline(), server.stderr.readline()]
-        assert "dashboard http://127.0.0.1:" in lines[1]
+        lines = [server.stderr.readline() for _ in range(3)]
+        assert lines[1] == "trial: nobody who joins now counts\n"
+        assert "dashboard http://127.0.0.1:" in lines[2]
         server.send_signal(number)
         assert server.stderr.read() == ""
         assert server.wait(30) == expected

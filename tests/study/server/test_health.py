@@ -7,6 +7,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 from datetime import datetime
 
@@ -155,6 +156,23 @@ def test_the_writer_reports_failures_and_only_a_probe_ends_them(sqlite_url):
         assert store.condition.trouble is None
         with store.reading() as connection:
             assert "ital_probe" not in sa.inspect(connection).get_table_names()
+
+
+def test_a_full_disk_is_named_also_if_several_jobs_share_a_commit(sqlite_url):
+    """SQLite then ends the transaction, and the end of the savepoint fails too."""
+    with open_store(sqlite_url, create=True) as store, full(store.engine):
+        begun, slow = threading.Event(), threading.Event()
+
+        def wait(connection):
+            begun.set()
+            slow.wait(20)
+
+        jobs = [store.submit(wait)]
+        begun.wait(20)
+        jobs += [store.submit(lambda connection: operations.add_configuration(connection, tiny())) for _ in range(2)]
+        slow.set()
+        assert [type(job.exception()) for job in jobs] == [type(None), NotStored, NotStored]
+        assert store.condition.trouble.cause == "the disk is full"
 
 
 def test_causes_name_no_file_no_host_and_no_secret():

@@ -1,7 +1,7 @@
 """The study's server: pages for participants and researchers, and what is behind them. Needs the extra ``study``."""
 
 from ital.study.server._app import create_app, create_learner_app, create_play_app
-from ital.study.server._settings import ServerSettings, from_environment, password_of
+from ital.study.server._settings import ServerSettings, from_environment, origin_of, password_of
 
 __all__ = [
     "ServerSettings",
@@ -9,5 +9,6 @@ __all__ = [
     "create_learner_app",
     "create_play_app",
     "from_environment",
+    "origin_of",
     "password_of",
 ]

@@ -88,7 +88,7 @@ def from_environment(
         secret=own_secret(key_file, draw) if secret is None else _strong(secret),
         simulation_key=_value(environment, "ITAL_STUDY_SIMULATION_KEY"),
         joins_per_minute=_whole(environment, "ITAL_STUDY_JOINS_PER_MINUTE", 60),
-        origin=_origin(environment.get("ITAL_STUDY_ORIGIN")),
+        origin=origin_of(environment),
     )
 
 
@@ -110,6 +110,29 @@ def password_of(environment: Mapping[str, str] = os.environ) -> str:
             "the dashboard needs a password: set ITAL_STUDY_PASSWORD, or ITAL_STUDY_PASSWORD_FILE to a file with it"
         )
     return hash_password(password)
+
+
+def origin_of(environment: Mapping[str, str] = os.environ) -> str | None:
+    """Return the address that participants see.
+
+    Args:
+        environment: Variables, by default those of the process.
+
+    Returns:
+        An address, with the path under which a proxy offers the study; None if none is set.
+
+    Raises:
+        InputError: It is not a plain address.
+    """
+    text = environment.get("ITAL_STUDY_ORIGIN")
+    if not text:
+        return None
+    if re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~-]+)*/?", text) is None:
+        raise InputError(
+            "ITAL_STUDY_ORIGIN must be an address such as https://study.example.org or "
+            f"https://lab.example.org/teach, not {text!r}"
+        )
+    return text
 
 
 def hash_password(password: str) -> str:
@@ -183,15 +206,3 @@ def _whole(environment: Mapping[str, str], name: str, default: int) -> int:
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= 10**6:
         raise InputError(f"{name} must be a whole number from 1 to 1000000, not {text!r}")
     return int(text)
-
-
-def _origin(text: str | None) -> str | None:
-    """The address that participants see; raises unless it is a plain one."""
-    if not text:
-        return None
-    if re.fullmatch(r"https?://[A-Za-z0-9.:\[\]-]+(/[A-Za-z0-9._~-]+)*/?", text) is None:
-        raise InputError(
-            "ITAL_STUDY_ORIGIN must be an address such as https://study.example.org or "
-            f"https://lab.example.org/teach, not {text!r}"
-        )
-    return text

@@ -5,7 +5,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
+
+import sqlalchemy as sa
 
 LOG = logging.getLogger("ital.study")
 LOG_EVERY = 60.0  # seconds between two lines about the same trouble, because each retry of each page fails
@@ -64,6 +67,7 @@ class StorageCondition:
         Args:
             error: What the database, its driver or the system reported.
         """
+        error = _first(error)
         message, now = message_of(error), self._clock()
         with self._lock:
             before = self.trouble
@@ -87,6 +91,14 @@ class StorageCondition:
             LOG.warning("stored again, after %d failures in %.0f seconds", before.failures, seconds)
 
 
+def _first(error: BaseException) -> BaseException:
+    """What a driver reported first: a full disk also ends the savepoint, whose end then fails too."""
+    first, before = error, error.__context__
+    while before is not None:
+        first, before = before if hasattr(before, "orig") else first, before.__context__
+    return first
+
+
 def message_of(error: BaseException) -> str:
     """The first line of what a driver or the system reported."""
     told = getattr(error, "orig", None) or error
@@ -100,3 +112,22 @@ def cause_of(error: BaseException) -> str:
         return "the disk is full"
     message = message_of(error).lower()
     return next((cause for part, cause in CAUSES.items() if part in message), UNKNOWN)
+
+
+def write_and_remove(connection: sa.Connection) -> None:
+    """Write 64 KiB and remove them again, in one transaction: this fails if there is no space."""
+    probe = sa.Table("ital_probe", sa.MetaData(), sa.Column("content", sa.LargeBinary))
+    probe.create(connection)
+    connection.execute(probe.insert().values(content=bytes(65536)))
+    probe.drop(connection)
+
+
+def file_check(file: Path) -> Callable[[], None]:
+    """A function that raises if a file is no longer the one of now: SQLite would write to a file that nobody finds."""
+    inode = file.stat().st_ino
+
+    def check() -> None:
+        if not file.exists() or file.stat().st_ino != inode:
+            raise FileNotFoundError(f"{file} is gone: put it back, or restart the server")
+
+    return check

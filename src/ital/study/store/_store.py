@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from ital.errors import InputError
 from ital.study._config import Config, parse_config
 from ital.study.store import _engine, operations, records
-from ital.study.store._condition import StorageCondition
+from ital.study.store._condition import StorageCondition, file_check, write_and_remove
 from ital.study.store._writer import Job, NotStored, Writer
 from ital.study.store.tables import configurations, participants, server_key, tombstones
 
@@ -40,9 +40,8 @@ class Store:
     def __init__(self, url: sa.URL, engine: sa.Engine) -> None:
         self.url, self.engine = url, engine
         self.condition = StorageCondition()
-        self._file = Path(str(url.database)) if url.get_backend_name() == "sqlite" else None
-        self._inode = None if self._file is None else self._file.stat().st_ino
-        self._writer = Writer(engine, self.condition, self._check_file)
+        check = file_check(Path(str(url.database))) if url.get_backend_name() == "sqlite" else None
+        self._writer = Writer(engine, self.condition, check)
         folder, name = _engine.state_folder(url)
         self.tombstone_file = folder / f"{name}.tombstones"
         self.key_file = folder / f"{name}.key"
@@ -92,13 +91,8 @@ class Store:
         """
         if self.condition.trouble is not None:
             with contextlib.suppress(NotStored, sa.exc.DBAPIError):
-                self.write(_write_and_remove)
+                self.write(write_and_remove)
                 self.condition.worked()
-
-    def _check_file(self) -> None:
-        """Raise if the file is no longer the one that was opened: SQLite would write to a file that nobody finds."""
-        if self._file is not None and (not self._file.exists() or self._file.stat().st_ino != self._inode):
-            raise FileNotFoundError(f"{self._file} is gone: put it back, or restart the server")
 
     def erase(self, participant: records.Participant, by: str) -> None:
         """Delete a participant. First write the tombstone beside the database, so that a restored backup finds it.
@@ -339,14 +333,6 @@ def open_store(url: str, *, create: bool = False) -> Store:
         store.close()
         raise
     return store
-
-
-def _write_and_remove(connection: sa.Connection) -> None:
-    """Write 64 KiB and remove them again, in one transaction."""
-    probe = sa.Table("ital_probe", sa.MetaData(), sa.Column("content", sa.LargeBinary))
-    probe.create(connection)
-    connection.execute(probe.insert().values(content=bytes(65536)))
-    probe.drop(connection)
 
 
 def _make_private(file: Path) -> None:

@@ -29,14 +29,17 @@ class Writer:
     Args:
         engine: The database.
         condition: Told of every commit that fails.
-        present: Raises an error if the database is no longer there.
+        check: Raises an error if the database is no longer there.
     """
 
     def __init__(
-        self, engine: sa.Engine, condition: StorageCondition | None = None, present: Callable[[], None] = lambda: None
+        self,
+        engine: sa.Engine,
+        condition: StorageCondition | None = None,
+        check: Callable[[], None] | None = None,
     ) -> None:
         self._engine = engine.execution_options(write=True)
-        self._condition, self._present = condition or StorageCondition(), present
+        self._condition, self._check = condition or StorageCondition(), check
         self._queue: queue.SimpleQueue[tuple[Job[Any], Future[Any]] | None] = queue.SimpleQueue()
         self._closed = False
         self._lock = threading.Lock()
@@ -83,7 +86,8 @@ class Writer:
             return
         outcomes: list[tuple[Future[Any], Any, Exception | None]] = []
         try:
-            self._present()
+            if self._check is not None:
+                self._check()
             with self._engine.begin() as connection:
                 for job, future in batch:
                     try:

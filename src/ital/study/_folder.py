@@ -1,0 +1,160 @@
+"""The folder of a study, made by ``ital study init``: its configuration, password, settings, data and backups."""
+
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+
+from ital.errors import InputError
+from ital.study._config import SHIPPED, parse_config
+
+CONFIG, DATABASE, PASSWORD, SETTINGS, BACKUPS = "study.toml", "study.db", "password", "server.env", "backups"
+
+_SETTINGS = """\
+# Settings of the server, one NAME=VALUE per line; docs/deployment.md explains them.
+# `ital study serve`, systemd and compose read this file; the environment has precedence.
+
+# The address that participants see, with the path under which your proxy offers the study:
+# ITAL_STUDY_ORIGIN=https://lab.example.org/teach
+"""
+_NOTES = """\
+# {name}
+
+A study of `ital`. Try it: `ital study serve {folder} --trial`; the dashboard's password is in `password`.
+
+| file | what | who may see it |
+|---|---|---|
+| `study.toml` | everything that participants see and do | everybody, after the study |
+| `server.env` | the address of the study, and limits | you |
+| `password` | the dashboard's password; replace it if you like | you, nobody else |
+| `study.db`, `-wal`, `-shm` | the data, once the study runs | you, nobody else |
+| `study.db.key` | the key of codes and hashed IDs: keep a copy elsewhere | you, nobody else |
+| `study.db.tombstones` | who was deleted, without content: copy it with every backup | you, nobody else |
+| `backups/` | what `ital study backup {folder}` writes | you, nobody else |
+"""
+_IGNORED = "# Data and secrets do not belong in a repository.\npassword\nserver.env\nstudy.db*\nbackups/\n"
+
+
+def create(folder: Path, like: str = "paper", languages: tuple[str, ...] = ()) -> None:
+    """Make the folder of a new study.
+
+    Args:
+        folder: A folder that is empty, or not there yet.
+        like: The study to begin with: ``paper`` or ``short``.
+        languages: Languages to keep; empty: all.
+
+    Raises:
+        InputError: The folder is not empty or cannot be made, or there is no such study or language.
+    """
+    text = configuration(study_name(folder), like, languages)
+    if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise InputError(f"{folder} is not empty: give a folder that is, or one that is not there yet")
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        (folder / BACKUPS).mkdir(mode=0o700)
+        (folder / CONFIG).write_text(text, encoding="utf-8")
+        (folder / SETTINGS).write_text(_SETTINGS, encoding="utf-8")
+        (folder / "README.md").write_text(_NOTES.format(name=study_name(folder), folder=folder), encoding="utf-8")
+        (folder / ".gitignore").write_text(_IGNORED, encoding="utf-8")
+        handle = os.open(folder / PASSWORD, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(secrets.token_urlsafe(12) + "\n")
+    except OSError as error:
+        raise InputError(f"cannot make {folder}: {error.strerror or error}") from None
+
+
+def study_name(folder: Path) -> str:
+    """The name of a new study: that of its folder, as far as it is fit for files."""
+    return re.sub("[^A-Za-z0-9]+", "-", folder.resolve().name).strip("-")[:60] or "study"
+
+
+def configuration(name: str, like: str, languages: tuple[str, ...] = ()) -> str:
+    """The text of a shipped configuration, comments included, with another name and only some languages."""
+    if like not in SHIPPED:
+        raise InputError(f"--like {like}: there is no such study; choose {' or '.join(SHIPPED)}")
+    text = (resources.files(__package__) / "configs" / f"{like}.toml").read_text("utf-8")
+    config = parse_config(text, f"{like}.toml")
+    for language in languages:
+        if language not in config.languages:
+            raise InputError(
+                f"--language {language}: {like} comes in {', '.join(config.languages)}; add others yourself"
+            )
+    if languages and config.language not in languages:
+        raise InputError(
+            f"--language {','.join(languages)}: the first language of {like} is {config.language}; name it too, and "
+            "remove its texts later"
+        )
+    for language in config.languages:
+        if languages and language not in languages:
+            text = _without_section(text, f"translations.{language}")
+    return re.sub(r'^name = ".*"$', f'name = "{name}"', text, count=1, flags=re.MULTILINE)
+
+
+def _without_section(text: str, section: str) -> str:
+    """A TOML text without a section, those inside it, and the comments right above them."""
+    kept: list[str] = []
+    above: list[str] = []  # comments, which belong to what follows
+    inside = False
+    for line in text.splitlines(keepends=True):
+        header = re.match(r"\[\[?([\w.-]+)\]", line)
+        if header:
+            inside = header[1] == section or header[1].startswith(f"{section}.")
+        if line.startswith("#"):
+            above.append(line)
+            continue
+        if not inside:
+            kept += [*above, line]
+        above = []
+    return "".join(kept)
+
+
+def study_files(folder: Path) -> tuple[str, str]:
+    """The configuration and the database of a study's folder.
+
+    Args:
+        folder: The folder.
+
+    Returns:
+        Their paths.
+
+    Raises:
+        InputError: The folder holds no study.
+    """
+    if not (folder / CONFIG).is_file():
+        raise InputError(f"{folder} holds no study: it has no {CONFIG}; ital study init makes one")
+    return str(folder / CONFIG), str(folder / DATABASE)
+
+
+def settings_of(folder: Path | None, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The settings of a study: those of its folder, and those of the environment, which have precedence.
+
+    Args:
+        folder: The study's folder; None: only the environment.
+        environment: Variables, by default those of the process.
+
+    Returns:
+        Values by name.
+
+    Raises:
+        InputError: A line of the file is no setting.
+    """
+    if folder is None:
+        return dict(environment)
+    settings = {}
+    if (folder / SETTINGS).is_file():
+        for number, line in enumerate((folder / SETTINGS).read_text(encoding="utf-8").splitlines(), start=1):
+            if not line.strip() or line.lstrip().startswith("#"):
+                continue
+            name, equals, value = line.partition("=")
+            if not equals or not re.fullmatch("[A-Z][A-Z0-9_]*", name.strip()):
+                raise InputError(f"{folder / SETTINGS}, line {number}: write NAME=VALUE, not {line.strip()[:40]!r}")
+            settings[name.strip()] = value.strip().strip("\"'")
+    has_password = any(name in settings or name in environment for name in _PASSWORDS)
+    if (folder / PASSWORD).is_file() and not has_password:
+        settings["ITAL_STUDY_PASSWORD_FILE"] = str(folder / PASSWORD)
+    return {**settings, **environment}
+
+
+_PASSWORDS = ("ITAL_STUDY_PASSWORD", "ITAL_STUDY_PASSWORD_FILE")

@@ -1,0 +1,272 @@
+"""``ital study init``, ``ital study doctor``, and ``ital study serve DIR``."""
+
+import dataclasses
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+
+import pytest
+
+from ital import study
+from ital.study import _cli_server, _doctor, _folder
+from ital.study._config import SHIPPED
+from ital.study._texts import PLACEHOLDER
+from tests.study.server.conftest import running
+from tests.study.server.people import Person, cheap_hash, ready, tiny
+from tests.typed import ital
+
+SHORT = ready(study.load_config("short"))
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    """An empty folder and an environment without the study's settings; both are as before afterwards."""
+    before = dict(os.environ)
+    for name in list(os.environ):
+        if name.startswith("ITAL_STUDY"):
+            del os.environ[name]
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_cli_server, "_set_up_jax", lambda: None)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
+@pytest.fixture
+def started(monkeypatch):
+    """The applications that would be served."""
+    apps = []
+
+    def run(app, listening, announce, opened=None):
+        apps.append(app)
+        listening.close()
+
+    monkeypatch.setattr(_cli_server, "run", run)
+    return apps
+
+
+@pytest.fixture
+def folder():
+    """A study that is ready for participants."""
+    made = Path("my study")
+    _folder.create(made, "short")
+    (made / "study.toml").write_text(SHORT.to_toml(), encoding="utf-8")
+    (made / "password").write_text(cheap_hash("good enough"))
+    with (made / "server.env").open("a") as file:
+        file.write("ITAL_STUDY_ORIGIN=https://lab.example.org/teach\n")
+    return made
+
+
+def states(folder, **changes):
+    return {finding.check: finding.state for finding in _doctor.examine(folder, **changes)}
+
+
+def message(folder, check):
+    return next(finding.message for finding in _doctor.examine(folder) if finding.check == check)
+
+
+@pytest.mark.parametrize("like", SHIPPED)
+def test_init_writes_a_commented_configuration_and_a_folder_that_serves(capsys, started, like):
+    status, out, err = ital(capsys, "study", "init", "My Study 1", "--like", like)
+    assert (status, err) == (0, "")
+    assert "ital study serve My Study 1 --trial" in out
+    folder = Path("My Study 1")
+    shipped = (Path(study.__file__).parent / "configs" / f"{like}.toml").read_text(encoding="utf-8")
+    text = (folder / "study.toml").read_text(encoding="utf-8")
+    assert text == shipped.replace(f'name = "{like}"', 'name = "My-Study-1"')
+    assert text.count("#") > 10
+    assert (folder / "password").stat().st_mode & 0o777 == 0o600
+    assert (folder / "backups").is_dir()
+    status, _, err = ital(capsys, "study", "serve", folder, "--trial", "--port", 0)
+    assert (status, len(started)) == (0, 1), err
+    assert "trial: nobody who joins now counts" in err
+    assert started[0].state.health.open_requests == 0
+    assert (folder / "study.db").exists()
+
+
+def test_init_refuses_what_cannot_be(capsys):
+    Path("full").mkdir()
+    Path("full", "x").touch()
+    for arguments, said in (
+        (["full"], "full is not empty"),
+        (["full/x"], "full/x is not empty"),
+        (["new", "--like", "long"], "choose paper or short"),
+        (["new", "--language", "en,tlh"], "--language tlh: paper comes in en"),
+        (["new", "--language", "de"], "--language de"),
+    ):
+        status, out, err = ital(capsys, "study", "init", *arguments)
+        assert (status, out, said in err, err.count("\n")) == (2, "", True, 1), err
+    assert [path.name for path in Path().iterdir()] == ["full"]
+
+
+def test_a_language_is_left_out_with_its_comments():
+    text = """name = "x"
+
+# German texts.
+[translations.de]
+title = "[Titel]"
+
+[[translations.de.check]]
+question = "?"
+
+# The end.
+[completion]
+code = "y"
+"""
+    assert _folder._without_section(text, "translations.de") == 'name = "x"\n\n# The end.\n[completion]\ncode = "y"\n'
+
+
+@pytest.mark.parametrize("like", SHIPPED)
+def test_serve_refuses_placeholders_in_one_line(capsys, started, like):
+    _folder.create(Path("new"), like)
+    for arguments in (["new"], ["--config", "new/study.toml"], ["--config", like]):
+        status, out, err = ital(capsys, "study", "serve", *arguments, "--port", 0)
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert "is not ready for participants" in err
+        assert "--trial" in err
+    assert started == []
+    assert not Path("new", "study.db").exists()
+
+
+def test_serve_takes_everything_from_the_folder(capsys, started, folder):
+    status, _, err = ital(capsys, "study", "serve", folder, "--port", 0)
+    assert status == 0, err
+    assert "participants come to https://lab.example.org/teach/" in err
+    assert "trial" not in err
+    assert {path.name for path in folder.iterdir()} >= {"study.db", "study.db.key"}
+    assert not Path("study.db").exists()
+    with running(started[0]) as client:
+        client.base_url = f"{client.base_url}/teach"
+        assert Person(client, tiny()).join(ids={"id": "one"}).state["mode"] == "live"
+        assert client.post("/api/admin/login", json={"password": "good enough"}).status_code == 200
+    assert ital(capsys, "study", "export", folder, "--out", "data")[0] == 0
+    status, out, _ = ital(capsys, "study", "backup", folder)
+    assert (status, out.startswith("my study/backups/study-")) == (0, True)
+
+
+def test_serve_refuses_a_folder_without_a_study(capsys):
+    Path("empty").mkdir()
+    for command in ("serve", "doctor", "backup"):
+        status, out, err = ital(capsys, "study", command, "empty")
+        assert (status, out, err.count("\n")) == (2, "", 1)
+        assert "empty holds no study: it has no study.toml; ital study init makes one" in err
+
+
+def test_settings_of_the_environment_have_precedence(folder):
+    settings = _folder.settings_of(folder, {"ITAL_STUDY_ORIGIN": "https://other.example.org", "HOME": "/x"})
+    assert settings["ITAL_STUDY_ORIGIN"] == "https://other.example.org"
+    assert settings["ITAL_STUDY_PASSWORD_FILE"] == "my study/password"
+    assert "ITAL_STUDY_PASSWORD_FILE" not in _folder.settings_of(folder, {"ITAL_STUDY_PASSWORD": "another one"})
+
+
+def test_doctor_is_content_with_a_study_that_is_ready(capsys, folder):
+    status, out, err = ital(capsys, "study", "doctor", folder)
+    assert (status, err) == (0, "")
+    assert [line[0] for line in out.splitlines()] == ["✓"] * len(_doctor.CHECKS)
+    status, out, _ = ital(capsys, "study", "doctor", folder, "--json")
+    assert {finding["state"] for finding in json.loads(out)} == {"good"}
+
+
+def test_doctor_names_what_is_left_and_fails(capsys):
+    _folder.create(Path("new"), "short")
+    status, out, _ = ital(capsys, "study", "doctor", "new")
+    assert status == 1
+    signs = {line.split()[1]: line[0] for line in out.splitlines()}
+    assert signs["placeholders"] == "✗"
+    assert signs["origin"] == "!"
+    assert "completion.code 'CHANGE-ME'" in out
+
+
+def change(folder, **changes):
+    (folder / "study.toml").write_text(dataclasses.replace(SHORT, **changes).to_toml(), encoding="utf-8")
+
+
+def test_doctor_reads_the_way_back(folder):
+    for code, redirect, state in (
+        ("ABC", "https://app.prolific.com/submissions/complete?cc=ABC", "good"),
+        ("ABC", "https://app.prolific.com/submissions/complete?cc=ABD", "bad"),
+        ("ABC", "http://panel.example.org/?code=ABC", "bad"),
+        ("ABC", "https://panel.example.org/thanks", "good"),
+    ):
+        change(folder, completion=dataclasses.replace(SHORT.completion, code=code, redirect=redirect))
+        assert states(folder)["completion"] == state, redirect
+
+
+def test_doctor_compares_numbers_in_texts_with_the_study(folder):
+    for text, state in (
+        ("You choose 35 arrows, among ten arrows each time, on two maps with two robots.", "good"),
+        ("You teach {robots_in_all} robots with {steps} arrows each.", "good"),
+        ("You choose 36 arrows.", "doubtful"),
+        ("You teach seven robots.", "doubtful"),
+        ("Sie sehen fünf Karten.", "doubtful"),
+        ("There are 8 steps; it takes ten minutes and 99 clicks.", "good"),
+    ):
+        change(folder, debriefing=text)
+        assert states(folder)["numbers"] == state, text
+    assert "debriefing says 'fünf Karten', but the study has 2 or 3" in _wrong("Sie sehen fünf Karten.")
+
+
+def _wrong(text):
+    return _doctor.wrong_numbers(dataclasses.replace(SHORT, debriefing=text))[0]
+
+
+@pytest.mark.parametrize("like", SHIPPED)
+def test_numbers_in_the_shipped_texts_are_right(like):
+    assert _doctor.wrong_numbers(study.load_config(like)) == []
+    assert _doctor.placeholders(ready(study.load_config(like))) == []
+
+
+def test_placeholders_are_found_in_every_text():
+    config = dataclasses.replace(
+        tiny(), title="[title]", fields={"contact": "[who]"}, debriefing="[a link](https://x.org) [mine]"
+    )
+    assert _doctor.placeholders(config) == [("title", "[title]"), ("debriefing", "[mine]"), ("fields.contact", "[who]")]
+    assert PLACEHOLDER.search("[a link](https://x.org)") is None
+
+
+def test_doctor_checks_origin_password_and_disk(folder, monkeypatch):
+    for origin, state in (("https://x.org", "good"), ("http://x.org", "bad"), ("x.org", "bad"), ("", "doubtful")):
+        assert states(folder, environment={"ITAL_STUDY_ORIGIN": origin})["origin"] == state
+    (folder / "password").chmod(0o644)
+    assert states(folder)["password"] == "bad"
+    assert "chmod 600" in message(folder, "password")
+    (folder / "password").unlink()
+    assert states(folder)["password"] == "bad"
+    usage = shutil.disk_usage(folder)
+    for free, state in ((1e6, "bad"), (2e7, "doubtful"), (1e9, "good")):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=int(free)))
+        assert states(folder)["disk"] == state, message(folder, "disk")
+
+
+def test_doctor_checks_key_and_backups_of_a_study_with_participants(capsys, started, folder):
+    assert ital(capsys, "study", "serve", folder, "--port", 0)[0] == 0
+    with running(started[0]) as client:
+        client.base_url = f"{client.base_url}/teach"
+        Person(client, tiny()).join()
+    assert (states(folder)["key"], states(folder)["backups"]) == ("good", "bad")
+    assert message(folder, "data") == "1 live"
+    ital(capsys, "study", "backup", folder)
+    assert states(folder)["backups"] == "good"
+    newest = next((folder / "backups").iterdir())
+    os.utime(newest, (time.time() - 90_000,) * 2)
+    assert states(folder)["backups"] == "doubtful"
+    key = folder / "study.db.key"
+    key.rename("elsewhere")
+    assert states(folder)["key"] == "bad"
+    key.write_text("f" * 64)
+    key.chmod(0o600)
+    assert "is not the key of this database" in message(folder, "key")
+    (folder / "backups").rename("elsewhere too")
+    assert states(folder)["backups"] == "bad"
+
+
+def test_doctor_says_why_a_configuration_cannot_be_read(capsys, folder):
+    (folder / "study.toml").write_text("name = ")
+    status, out, _ = ital(capsys, "study", "doctor", folder)
+    assert (status, out.count("\n")) == (1, 1)
+    assert "✗ configuration" in out
+    change(folder)
+    (folder / "server.env").write_text("origin https://x.org\n")
+    assert "line 1: write NAME=VALUE" in _doctor.examine(folder)[0].message
