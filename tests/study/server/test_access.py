@@ -18,6 +18,7 @@ POSTS = {
     "consent": {"accepted": True, "version": "1"},
     "instructions": {},
     "check": {"answers": [1, 0, 2, 1]},
+    "answers": {"page": "you", "place": "start", "answers": {"age": 34}},
     "steps": {"round": "w", "step": 1, "choice": 0},
     "events": {"events": [{"kind": "shown"}]},
     "comments": {"text": "hello"},

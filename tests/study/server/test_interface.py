@@ -92,7 +92,7 @@ class _NoCookies(requests.cookies.cookielib.DefaultCookiePolicy):
 def test_no_answer_is_an_error_of_ours(sqlite_url, served, known):
     with served(sqlite_url, log_ins_per_minute=10**6) as client:
         answers = explore(client, known, examples=5)
-    assert len({label for label, _ in answers}) == 18
+    assert len({label for label, _ in answers}) == 19
     assert {status for _, status in answers} >= ({200, 422} if known else {401, 422})
 
 
@@ -117,5 +117,6 @@ def test_the_description_names_every_route_and_no_play(sqlite_url, served):
         assert client.get("/play").status_code == 404
         assert client.post("/api/play/new", json={}).status_code == 404
     participant = {"join", "state", "words", "consent", "instructions", "check", "steps", "events", "comments", "leave"}
+    participant.add("answers")
     researcher = {"login", "logout", "overview", "pause", "release", "delete", "audit", "export/{file}"}
     assert set(paths) == {f"/api/{one}" for one in participant} | {f"/api/admin/{one}" for one in researcher}
