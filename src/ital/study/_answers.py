@@ -35,12 +35,14 @@ class AnswerKind(NamedTuple):
 
     Attributes:
         asks: What the answer must be, for a sentence.
+        labels: Labels of the values 1, 2, … in the table; none where values are not points of a list.
         read: The answer as it is stored; None if there is none; raises ValueError if it is not valid.
         cells: Its rows of the table; the answer may be None.
         draw: A random valid answer.
     """
 
     asks: Callable[[Item], str]
+    labels: Callable[[Item], tuple[str, ...]]
     read: Callable[[Item, Any], Any]
     cells: Callable[[Item, Any], list[AnswerCell]]
     draw: Callable[[Item, np.random.Generator], Any]
@@ -109,6 +111,10 @@ def _is_whole(value: Any, most: int) -> bool:
 def _valid(fits: bool) -> None:
     if not fits:
         raise ValueError
+
+
+def _no_labels(item: Item) -> tuple[str, ...]:
+    return ()
 
 
 # Single and multiple choice
@@ -203,20 +209,25 @@ def _read_text(item: Item, answer: Any) -> str | None:
 KINDS = {
     "single": AnswerKind(
         lambda item: "one of the options",
+        lambda item: item.options or (),
         _read_single,
         _single_cells,
         lambda item, rng: int(rng.integers(len(item.options or ()))) + 1,
     ),
-    "multiple": AnswerKind(lambda item: "some of the options", _read_multiple, _multiple_cells, _draw_multiple),
+    "multiple": AnswerKind(
+        lambda item: "some of the options", _no_labels, _read_multiple, _multiple_cells, _draw_multiple
+    ),
     "likert": AnswerKind(
         lambda item: "one point of the scale in every row",
+        lambda item: item.scale or (),
         _read_likert,
         _likert_cells,
         lambda item, rng: {row.id: int(rng.integers(len(item.scale or ()))) + 1 for row in item.rows or ()},
     ),
-    "number": AnswerKind(_number_asks, _read_number, _number_cells, _draw_number),
+    "number": AnswerKind(_number_asks, _no_labels, _read_number, _number_cells, _draw_number),
     "text": AnswerKind(
         lambda item: f"a text of at most {item.longest} characters",
+        _no_labels,
         _read_text,
         lambda item, answer: [AnswerCell(item.id, item.question, math.nan, answer or "")],
         lambda item, rng: "simulated"[: item.longest],

@@ -34,6 +34,8 @@ ADMIN_GETS = (
     "overview",
     "audit",
     *(f"export/{name}" for name in ("steps.csv", "steps.parquet", "events.jsonl", "codebook.md")),
+    "export/participants.csv",
+    "export/answers.csv",
 )
 
 
