@@ -111,7 +111,7 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
     """
     import pandas as pd
 
-    config, steps = study
+    config, steps = study.config, study.steps
     check_unique(steps)
     mode, steps, notes = rows_of_mode(steps, mode)
     steps, left_out = complete(config, steps)

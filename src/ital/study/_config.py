@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ital.errors import InputError
-from ital.study import _languages, _texts
+from ital.study import _languages, _questions, _texts
+from ital.study._questions import Questionnaire
 from ital.study._sections import (
     Completion,
     ConsentForm,
@@ -36,7 +37,7 @@ ARROWS = ("boltzmann", "optimal")
 VOLUMES = ("exact", "imitated")
 PALETTES = ("safe", "paper")
 # Keys added later: where they have their default values, older studies keep their hash.
-LATER = ("adaptive", "volume", "language", "fields", "words", "translations")
+LATER = ("adaptive", "volume", "language", "fields", "words", "translations", "questionnaires")
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,7 @@ class Config:
         fields: Values of the fields ``{name}`` in texts.
         words: Words of the pages in the first language that differ from those that come with ital.
         translations: Texts in other languages.
+        questionnaires: Pages of questions.
     """
 
     name: str
@@ -106,6 +108,7 @@ class Config:
     fields: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, str] = field(default_factory=dict)
     translations: Mapping[str, Translation] = field(default_factory=dict)
+    questionnaires: tuple[Questionnaire, ...] = ()
 
     @property
     def learners(self) -> tuple[str, ...]:
@@ -141,7 +144,9 @@ class Config:
         Returns:
             The texts, with their fields filled in.
         """
-        texts = Texts(self.language, self.title, self.consent, self.instructions, self.check, self.debriefing)
+        texts = Texts(
+            self.language, self.title, self.consent, self.instructions, self.check, self.debriefing, self.questionnaires
+        )
         if language is not None and language in self.translations:
             texts = _texts.translated(texts, language, self.translations[language])
         return _texts.filled(texts, self.numbers_in_texts() | dict(self.fields))
@@ -339,8 +344,9 @@ def _config(content: Mapping[str, Any]) -> Config:
         world=physics_of(table.section("world", Physics)),
         language=language,
         words=_languages.check_words(language, content.get("words", {}), "words"),
+        questionnaires=_questions.questionnaires_of(table),
     )
-    fields = _texts.fields_of(content.get("fields", {}), config.numbers_in_texts())
+    fields = _texts.fields_of(content.get("fields", {}), {**config.numbers_in_texts(), "map": 1, "robot": 1})
     config = dataclasses.replace(config, fields=fields)
     translations = {
         name: _texts.translation_of(each, config.texts())

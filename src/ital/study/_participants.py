@@ -17,6 +17,7 @@ import numpy as np
 
 from ital._checks import install
 from ital.errors import InputError
+from ital.study._answers import draw_answers
 from ital.study._arms import ArmTeacher
 from ital.study._config import Config
 from ital.study._rules import Arrow, StudyRules
@@ -79,6 +80,7 @@ class _Crowd:
     ) -> None:
         self.rules, self.version = StudyRules(config), config.hash
         self.answers = {asked.question: asked.answer for name in config.languages for asked in config.texts(name).check}
+        self.pages = {page.id: page for page in config.questionnaires}
         self.teacher, self.client, self.key, self.think, self.patience = teacher, client, key, think, patience
 
     def choose(self, scene: Mapping[str, Any], rng: np.random.Generator) -> int:
@@ -136,6 +138,10 @@ class _Participant:
             case "check":
                 questions = [asked["question"] for asked in state["check"]["questions"]]
                 await self.send("/api/check", {"answers": [self.crowd.answers.get(text, 0) for text in questions]})
+            case "questions":
+                asked = state["questions"]
+                answers = draw_answers(self.crowd.pages[asked["page"]], self.rng)
+                await self.send("/api/answers", {"page": asked["page"], "place": asked["place"], "answers": answers})
             case "warm_up" | "teach":
                 await self.teach(state["scene"])
                 show()

@@ -2,11 +2,12 @@
 
 import importlib.util
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from ital.errors import InputError
+from ital.study._codebooks import ANSWERS, PARTICIPANTS, column_lines, question_lines
 from ital.study._config import Config, load_config
 
 if TYPE_CHECKING:
@@ -71,17 +72,25 @@ class StudyData(NamedTuple):
     Attributes:
         config: The configuration as used.
         steps: The step table, one row per step; :data:`CODEBOOK` explains its columns.
+        answers: The table of answers to questions; None if there is none.
     """
 
     config: Config
     steps: "pd.DataFrame"
+    answers: "pd.DataFrame | None" = None
 
 
-def frame(rows: "Iterable[dict[str, Any]] | pd.DataFrame") -> "pd.DataFrame":
-    """Convert rows to a step table, with all columns in order and of the right type.
+def frame(
+    rows: "Iterable[dict[str, Any]] | pd.DataFrame",
+    codebook: Mapping[str, tuple[str, str]] = CODEBOOK,
+    name: str = "step table",
+) -> "pd.DataFrame":
+    """Convert rows to a step table, or another one, with all columns in order and of the right type.
 
     Args:
         rows: Dictionaries from column to value, or a table.
+        codebook: Columns of the table.
+        name: Name of the table in messages.
 
     Returns:
         The table.
@@ -91,15 +100,16 @@ def frame(rows: "Iterable[dict[str, Any]] | pd.DataFrame") -> "pd.DataFrame":
     """
     import pandas as pd
 
-    table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=list(COLUMNS))
-    missing = [name for name in COLUMNS if name not in table]
+    columns = list(codebook)
+    table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=columns)
+    missing = [column for column in columns if column not in table]
     if missing:
-        raise InputError(f"the step table has no column {missing[0]!r}: check that it comes from a study")
-    table = table[list(COLUMNS)]
+        raise InputError(f"the {name} has no column {missing[0]!r}: check that it comes from a study")
+    table = table[columns]
     try:
-        return table.assign(**{name: _column(table[name], kind) for name, (kind, _) in CODEBOOK.items()})
+        return table.assign(**{column: _column(table[column], kind) for column, (kind, _) in codebook.items()})
     except (ValueError, TypeError) as error:
-        raise InputError(f"the step table holds a value of the wrong kind: {error}") from None
+        raise InputError(f"the {name} holds a value of the wrong kind: {error}") from None
 
 
 def _column(values: "pd.Series", kind: str) -> "pd.Series":
@@ -115,19 +125,22 @@ def csv_text(table: "pd.DataFrame", *, header: bool = True) -> str:
     return table.to_csv(index=False, header=header, lineterminator="\n")
 
 
-def read_csv(source: Path | io.StringIO) -> "pd.DataFrame":
+def read_csv(
+    source: Path | io.StringIO, codebook: Mapping[str, tuple[str, str]] = CODEBOOK, name: str = "step table"
+) -> "pd.DataFrame":
     """Read what :func:`csv_text` wrote, with every number exact."""
     import pandas as pd
 
-    numbers = [name for name, (kind, _) in CODEBOOK.items() if kind == "number"]
-    as_text = [name for name, (kind, _) in CODEBOOK.items() if kind in ("text", "number")]
+    numbers = [column for column, (kind, _) in codebook.items() if kind == "number"]
+    as_text = [column for column, (kind, _) in codebook.items() if kind in ("text", "number")]
     try:
         read = pd.read_csv(source, dtype=dict.fromkeys(as_text, object), keep_default_na=False)
         # Python parses the numbers: it restores every bit, whatever the version of pandas.
-        read = read.assign(**{name: [float(text or "nan") for text in read[name]] for name in numbers if name in read})
+        exact = {column: [float(text or "nan") for text in read[column]] for column in numbers if column in read}
+        read = read.assign(**exact)
     except (ValueError, UnicodeDecodeError) as error:
-        raise InputError(f"cannot read the step table: {error}") from None
-    return frame(read)
+        raise InputError(f"cannot read the {name}: {error}") from None
+    return frame(read, codebook, name)
 
 
 def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
@@ -140,12 +153,23 @@ def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
         lines += [f"Study `{config.name}`, configuration `{config.hash}`.", ""]
     lines += [
         "`steps.csv` (and `steps.parquet`, the same): one row per step of a participant with a robot on a map.",
+        "`participants.csv`: one row per participant. `answers.csv`: one row per question and participant.",
         "`events.jsonl`: the log of events, one JSON object per line. `study.toml`: the configuration as used.",
         "",
-        "| column | kind | meaning |",
-        "|---|---|---|",
-        *(f"| `{name}` | {kind} | {text.replace('|', '∣')} |" for name, (kind, text) in columns.items()),
+        "## steps.csv",
+        "",
+        *column_lines(columns),
+        "",
+        "## participants.csv",
+        "",
+        *column_lines(PARTICIPANTS),
+        "",
+        "## answers.csv",
+        "",
+        *column_lines(ANSWERS),
     ]
+    if config is not None:
+        lines += question_lines(config)
     return "\n".join(lines) + "\n"
 
 
@@ -167,6 +191,7 @@ def write_study(folder: Path, config: Config, steps: "pd.DataFrame") -> list[Pat
     steps = frame(steps)
     files = {
         "steps.csv": csv_text(steps).encode(),
+        "participants.csv": csv_text(participants_of(steps)).encode(),
         "events.jsonl": b"",  # there was no server, so there are no events
         "codebook.md": codebook(config, steps["mode"].unique()).encode(),
         "study.toml": config.to_toml().encode(),
@@ -176,6 +201,23 @@ def write_study(folder: Path, config: Config, steps: "pd.DataFrame") -> list[Pat
     for name, content in files.items():
         write(folder / name, content)
     return [folder / name for name in files]
+
+
+def participants_of(steps: "pd.DataFrame") -> "pd.DataFrame":
+    """The table of participants, as far as the step table tells: for simulations without a server.
+
+    Args:
+        steps: The step table of participants who finished.
+
+    Returns:
+        One row per participant and teacher.
+    """
+    copied = ("participant", "mode", "teacher", "config", "code_version", "usable", "order")
+    known = {"stage": "finished", "answered": 0, "tries": 0, "focus_losses": 0, "comment_length": 0}
+    heads = steps.drop_duplicates(["participant", "teacher"])[list(copied)].to_dict("records")
+    counts = steps.groupby(["participant", "teacher"]).size()
+    rows = [{**head, **known, "done": int(counts[head["participant"], head["teacher"]])} for head in heads]
+    return frame(rows, PARTICIPANTS, "table of participants")
 
 
 def has_parquet() -> bool:
@@ -188,6 +230,30 @@ def parquet_bytes(table: "pd.DataFrame") -> bytes:
     buffer = io.BytesIO()
     frame(table).to_parquet(buffer, index=False, engine="pyarrow")
     return buffer.getvalue()
+
+
+def write_parquet(blocks: "Iterable[pd.DataFrame]", file: BinaryIO) -> None:
+    """Write step tables to one Parquet file, one after the other.
+
+    Args:
+        blocks: The tables.
+        file: An open file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer = None
+    try:
+        for block in blocks:
+            table = pa.Table.from_pandas(block, preserve_index=False)
+            if not len(block):  # without rows, text columns would have no type
+                kinds = {"whole": pa.int64(), "number": pa.float64(), "yes-no": pa.bool_(), "text": pa.string()}
+                table = table.cast(pa.schema([(name, kinds[kind]) for name, (kind, _) in CODEBOOK.items()]))
+            writer = writer or pq.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
 
 
 def read_study(folder: Path) -> StudyData:
@@ -210,7 +276,9 @@ def read_study(folder: Path) -> StudyData:
             raise InputError(f"{folder} is not a study folder: it has no {name}")
     steps = read_csv(folder / "steps.csv")
     check_unique(steps)
-    return StudyData(load_config(folder / "study.toml"), steps)
+    answers = folder / "answers.csv"
+    read = read_csv(answers, ANSWERS, "table of answers") if answers.is_file() else None
+    return StudyData(load_config(folder / "study.toml"), steps, read)
 
 
 def check_unique(steps: "pd.DataFrame") -> None:

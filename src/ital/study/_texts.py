@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ital.errors import InputError
-from ital.study import _languages
+from ital.study import _languages, _questions
+from ital.study._questions import Questionnaire, TranslatedQuestionnaire
 from ital.study._sections import ConsentForm, Instruction, Question
 from ital.study._toml import TomlTable
 
@@ -39,6 +40,7 @@ class Translation:
         check: Questions of the comprehension check.
         debriefing: Text at the end.
         words: Words of the pages that differ from those that come with ital.
+        questionnaires: Pages of questions.
     """
 
     title: str
@@ -47,6 +49,7 @@ class Translation:
     check: tuple[TranslatedQuestion, ...]
     debriefing: str
     words: Mapping[str, str]
+    questionnaires: tuple[TranslatedQuestionnaire, ...] = ()
 
 
 class Texts(NamedTuple):
@@ -59,6 +62,7 @@ class Texts(NamedTuple):
         instructions: Pages of instructions.
         check: Questions of the comprehension check.
         debriefing: Text at the end.
+        questionnaires: Pages of questions; the fields of map and robot are filled in when a page is shown.
     """
 
     language: str
@@ -67,6 +71,7 @@ class Texts(NamedTuple):
     instructions: tuple[Instruction, ...]
     check: tuple[Question, ...]
     debriefing: str
+    questionnaires: tuple[Questionnaire, ...] = ()
 
     def all(self) -> Iterator[tuple[str, str]]:
         """Iterate over every text.
@@ -84,6 +89,9 @@ class Texts(NamedTuple):
             for option in asked.options:
                 yield f"check[{i}].options", option
         yield "debriefing", self.debriefing
+        for i, questions in enumerate(self.questionnaires, start=1):
+            for text in _questions.texts_of(questions):
+                yield f"questionnaires[{i}]", text
 
 
 def fill(text: str, fields: Mapping[str, Any]) -> str:
@@ -129,7 +137,13 @@ def filled(texts: Texts, fields: Mapping[str, Any]) -> Texts:
         instructions=tuple(Instruction(new(page.title), new(page.text), page.picture) for page in texts.instructions),
         check=tuple(Question(new(q.question), tuple(new(o) for o in q.options), q.answer) for q in texts.check),
         debriefing=new(texts.debriefing),
+        questionnaires=tuple(_filled_page(page, fields) for page in texts.questionnaires),
     )
+
+
+def _filled_page(page: Questionnaire, fields: Mapping[str, Any]) -> Questionnaire:
+    own_fields = {**fields, **_questions.later_fields(page)}
+    return _questions.mapped(page, lambda text: fill(text, own_fields))
 
 
 def translated(first: Texts, language: str, translation: Translation) -> Texts:
@@ -152,6 +166,7 @@ def translated(first: Texts, language: str, translation: Translation) -> Texts:
         instructions=tuple(Instruction(page.title, page.text, was.picture) for was, page in pages),
         check=tuple(Question(asked.question, asked.options, was.answer) for was, asked in questions),
         debriefing=translation.debriefing,
+        questionnaires=tuple(map(_questions.translated, first.questionnaires, translation.questionnaires)),
     )
 
 
@@ -182,6 +197,7 @@ def translation_of(table: TomlTable, first: Texts) -> Translation:
         check=check,
         debriefing=table.text("debriefing"),
         words=_languages.check_words(language, table.content.get("words", {}), f"{table.prefix}words"),
+        questionnaires=_questions.translations_of(table, first.questionnaires),
     )
 
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from ital.errors import InputError
-from ital.study import _table
+from ital.study import _codebooks, _table
 
 
 @pytest.fixture
@@ -30,7 +30,11 @@ def test_csv_in_blocks_is_csv(few):
 
 def test_a_study_folder(few, config, tmp_path):
     files = _table.write_study(tmp_path / "out", config, few)
-    assert {file.name for file in files} == {"steps.csv", "steps.parquet", "events.jsonl", "codebook.md", "study.toml"}
+    tables = {"steps.csv", "steps.parquet", "participants.csv"}
+    assert {file.name for file in files} == tables | {"events.jsonl", "codebook.md", "study.toml"}
+    people = _table.read_csv(tmp_path / "out" / "participants.csv", _codebooks.PARTICIPANTS)
+    counts = few.groupby(["participant", "teacher"], sort=False).size()
+    assert people[["participant", "teacher", "done"]].to_numpy().tolist() == [[*who, n] for who, n in counts.items()]
     again = _table.read_study(tmp_path / "out")
     assert again.config.hash == config.hash
     pd.testing.assert_frame_equal(again.steps, few, check_exact=True)

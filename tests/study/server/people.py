@@ -10,6 +10,7 @@ from ital import study
 from ital.study import _config
 from ital.study._texts import PLACEHOLDER
 from ital.study.server import ServerSettings
+from tests.study.questions import ANSWERS
 
 PASSWORD = "a password for tests"
 SIMULATION_KEY = "a simulation key for tests"
@@ -46,8 +47,9 @@ def ready(config):
 
 @functools.cache
 def tiny(**changes):
-    """A study of two maps, three steps each, after a warm-up of two."""
-    return dataclasses.replace(ready(study.load_config("short")), **{"steps": 3, "warm_up_steps": 2, **changes})
+    """A study of two maps, three steps each, after a warm-up of two; no questions."""
+    own = {"steps": 3, "warm_up_steps": 2, "questionnaires": ()}
+    return dataclasses.replace(ready(study.load_config("short")), **{**own, **changes})
 
 
 class Refusal(Exception):
@@ -127,6 +129,23 @@ class Person:
 
     def step(self, choice=None, **timing):
         return self.do("/api/steps", self.step_body(choice, **timing))
+
+    def page_body(self, answers=None, **more):
+        asked = self.state["questions"]
+        answers = ANSWERS[asked["page"]] if answers is None else answers
+        return {"page": asked["page"], "place": asked["place"], "answers": answers, **more}
+
+    def reply(self, answers=None, **more):
+        """Answer the page of questions."""
+        return self.do("/api/answers", self.page_body(answers, **more))
+
+    def through(self, most=10_000):
+        """Take steps and answer questions, up to the comments."""
+        for _ in range(most):
+            if self.state["stage"] not in ("questions", "warm_up", "teach"):
+                break
+            self.reply() if self.state["stage"] == "questions" else self.step()
+        return self
 
     def teach(self, most=10_000):
         for _ in range(most):

@@ -19,6 +19,7 @@ POSTS = {
     "consent": {"accepted": True, "version": "1"},
     "instructions": {},
     "check": {"answers": [1, 0, 2, 1]},
+    "answers": {"page": "you", "place": "start", "answers": {"age": 34}},
     "steps": {"round": "w", "step": 1, "choice": 0},
     "events": {"events": [{"kind": "shown"}]},
     "comments": {"text": "hello"},
@@ -34,6 +35,8 @@ ADMIN_GETS = (
     "overview",
     "audit",
     *(f"export/{name}" for name in ("steps.csv", "steps.parquet", "events.jsonl", "codebook.md")),
+    "export/participants.csv",
+    "export/answers.csv",
 )
 
 

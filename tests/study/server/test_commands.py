@@ -229,6 +229,8 @@ def test_export_import_backup_restore_and_verify(capsys, database, tmp_path):
     assert {line.split("/")[-1] for line in out.split()} == {
         "steps.csv",
         "steps.parquet",
+        "participants.csv",
+        "answers.csv",
         "events.jsonl",
         "codebook.md",
         "study.toml",

@@ -54,7 +54,8 @@ def test_export_import_and_export_again_is_the_same_bit_for_bit(studied, another
     with open_store(studied) as store:
         files = export.export_study(store, tmp_path / "first", "live")
         table = store.steps_table("live")
-    assert {file.name for file in files} == {"steps.csv", "steps.parquet", "events.jsonl", "codebook.md", "study.toml"}
+    tables = {"steps.csv", "steps.parquet", "participants.csv", "answers.csv"}
+    assert {file.name for file in files} == tables | {"events.jsonl", "codebook.md", "study.toml"}
     with open_store(another, create=True) as store:
         assert export.import_study(store, tmp_path / "first") == 3
         again = store.steps_table("live")

@@ -137,6 +137,8 @@ async def audit(request: Request, cookie: ResearcherCookie = None) -> Answer:
 
 FILES = {
     "steps.csv": "text/csv; charset=utf-8",
+    "participants.csv": "text/csv; charset=utf-8",
+    "answers.csv": "text/csv; charset=utf-8",
     "steps.parquet": "application/vnd.apache.parquet",
     "events.jsonl": "application/jsonl",
     "codebook.md": "text/markdown; charset=utf-8",
@@ -146,7 +148,7 @@ FILES = {
 @router.get("/export/{file}", response_class=StreamingResponse, responses=ERRORS)
 async def export(
     request: Request,
-    file: Literal["steps.csv", "steps.parquet", "events.jsonl", "codebook.md"],
+    file: Literal["steps.csv", "participants.csv", "answers.csv", "steps.parquet", "events.jsonl", "codebook.md"],
     cookie: ResearcherCookie = None,
     mode: Mode = "live",
 ) -> StreamingResponse:

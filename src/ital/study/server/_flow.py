@@ -1,10 +1,15 @@
-"""The course of the study as plain functions: rounds, and the stage after a number of steps."""
+"""The course of the study as plain functions: rounds, pages of questions, and the stage that comes next.
+
+Where a participant is follows from the configuration, the order, the number of stored steps and the number of answered
+pages.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from ital.study import _orders
 from ital.study._config import Config
+from ital.study._questions import Questionnaire
 
 TRIES = 2  # at the comprehension check
 
@@ -41,8 +46,43 @@ def where(all_rounds: Sequence[Round], done: int) -> tuple[Round, int] | None:
     return None
 
 
-def stage_after(config: Config, done: int) -> str:
-    """The stage of a participant who has stored ``done`` steps."""
+class Asked(NamedTuple):
+    """A page of questions at a place: ``start``, a round, the number of a map, or ``end``.
+
+    ``after`` is the number of steps before it; ``about`` is the robot or the last robot of the map that it follows.
+    """
+
+    page: Questionnaire
+    place: str
+    after: int
+    about: Round | None
+
+
+def asked(config: Config, order: str | None) -> list[Asked]:
+    """All pages of questions in the order in which they come; pages of one place in the order of the file."""
+    on_maps = rounds(config, order)[1:]
+    last_robots = [each for each in on_maps if each.robot == len(config.learners)]
+    places: dict[str, list[tuple[str, int, Round | None]]] = {
+        "before": [("start", 0, None)],
+        "after_robot": [(each.id, each.first + each.steps, each) for each in on_maps],
+        "after_map": [(str(each.map_number), each.first + each.steps, each) for each in last_robots],
+        "end": [("end", config.total_steps, None)],
+    }
+    ranks = list(places)
+    found = [Asked(page, *place) for page in config.questionnaires for place in places[page.when]]
+    return sorted(found, key=lambda each: (each.after, ranks.index(each.page.when)))
+
+
+def asked_next(config: Config, order: str | None, done: int, answered: int) -> Asked | None:
+    """The page of questions after ``done`` steps and ``answered`` pages; None if a step or the end comes first."""
+    due = [each for each in asked(config, order) if each.after <= done]
+    return due[answered] if answered < len(due) else None
+
+
+def stage_after(config: Config, order: str | None, done: int, answered: int) -> str:
+    """The stage of a participant with an order who has stored ``done`` steps and answered ``answered`` pages."""
+    if asked_next(config, order, done, answered) is not None:
+        return "questions"
     if done < config.warm_up_steps:
         return "warm_up"
     return "teach" if done < config.total_steps else "comments"

@@ -91,6 +91,15 @@ class TakeStep(Message):
     timing: Timing = Timing()
 
 
+class PageAnswers(Message):
+    """Answers to a page of questions, by the id of the question; options and points of scales count from 1."""
+
+    page: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,60}$")]
+    place: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,16}$")]
+    answers: Annotated[dict[str, Any], Field(max_length=200)]
+    seconds: Seconds | None = None
+
+
 class Noticed(Message):
     """An event that a page recorded."""
 

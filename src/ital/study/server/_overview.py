@@ -78,7 +78,8 @@ class Dashboard:
 
 def is_open(participant: Participant, since: int) -> bool:
     """Whether a participant is active: not finished, not released, and seen recently."""
-    return participant.stage in operations.OPEN and not participant.released and participant.seen_at > since
+    on_the_way = participant.stage in operations.OPEN and not participant.usable
+    return on_the_way and not participant.released and participant.seen_at > since
 
 
 def _pace(mode: str) -> Any:
@@ -126,7 +127,7 @@ def _drop_outs(listed: Sequence[Participant], since: int) -> list[dict[str, Any]
         each.stage
         for each in listed
         if each.stage in ("declined", "failed_check", "left")
-        or (each.stage in operations.OPEN and not is_open(each, since))
+        or (each.stage in operations.OPEN and not each.usable and not is_open(each, since))
     )
     return [{"stage": stage, "n": n} for stage, n in stages.items()]
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from ital.study._config import Config
 from ital.study.server import _flow
+from ital.study.server._asking import page_questions
 from ital.study.server._markdown import blocks
 from ital.study.server._security import Keys
 from ital.study.server._session import ParticipantSession
@@ -24,7 +25,7 @@ def page_state(session: ParticipantSession, keys: Keys) -> PageState:
         "mode": participant.mode,
         "study": study_facts(session.public),
         "progress": {"done": participant.done, "total": config.total_steps},
-        "after": session.after if teaching or stage == "comments" else None,
+        "after": session.after if teaching or stage in ("questions", "comments") else None,
     }
     if stage == "consent":
         state["consent"] = _read(session.public["consent"])
@@ -32,6 +33,8 @@ def page_state(session: ParticipantSession, keys: Keys) -> PageState:
         state["instructions"] = [_read(page) for page in session.public["instructions"]]
     if stage == "check":
         state["check"] = {"questions": session.public["check"], "tries_left": _flow.TRIES - participant.tries}
+    if session.asked is not None:
+        state["questions"] = page_questions(session.asked, config, participant.language)
     if teaching:
         state["scene"] = _scene(session)
     if stage == "finished":

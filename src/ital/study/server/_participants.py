@@ -136,6 +136,12 @@ async def check(page: ByPage, body: messages.CheckAnswers) -> State:
     return await page.study.check(page.uid, body.answers, body.tries_left)
 
 
+@router.post("/answers", responses=ERRORS)
+async def answers(page: ByPage, body: messages.PageAnswers) -> State:
+    """Take the answers to a page of questions. Repeating the request changes nothing."""
+    return await page.study.answers(page.uid, body.page, body.place, body.answers, body.seconds)
+
+
 @router.post("/steps", responses=ERRORS)
 async def steps(page: ByPage, body: messages.TakeStep) -> State:
     """Take one choice and answer once it is stored. Repeating the request changes nothing."""

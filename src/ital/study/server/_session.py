@@ -9,7 +9,7 @@ import numpy as np
 
 from ital.study._rules import Arrow, Mind, RobotPicture, StudyRules
 from ital.study.server import _flow
-from ital.study.server._flow import Round
+from ital.study.server._flow import Asked, Round
 from ital.study.store.operations import as_state
 from ital.study.store.records import Participant, StoredStep
 
@@ -42,6 +42,14 @@ class ParticipantSession:
         if self.participant.stage not in ("warm_up", "teach"):
             return None
         return _flow.where(self.rounds, self.participant.done)
+
+    @property
+    def asked(self) -> Asked | None:
+        """The page of questions that comes next; None at other stages."""
+        participant = self.participant
+        if participant.stage != "questions":
+            return None
+        return _flow.asked_next(self.config, participant.order, participant.done, participant.answered)
 
     def _replayed(self, stored: Sequence[StoredStep]) -> Mind | None:
         """The robot after the last stored step: a replay of the choices."""

@@ -1,6 +1,7 @@
 """The running study: where participants are, and what comes next. Nothing is acknowledged before it is stored."""
 
 import asyncio
+import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -8,10 +9,12 @@ from typing import Any
 import sqlalchemy as sa
 
 from ital._version import __version__
+from ital.errors import InputError
 from ital.study import _languages
 from ital.study._config import Config, parse_config
 from ital.study._rules import StudyRules
 from ital.study.server import _flow, _security
+from ital.study.server._asking import answers_event
 from ital.study.server._flow import Round
 from ital.study.server._page_state import PageState, over_state, page_state
 from ital.study.server._plain import TRY_AGAIN, Refused
@@ -228,11 +231,43 @@ class LiveStudy:
             def job(connection: sa.Connection) -> Participant:
                 order = operations.assign_order(connection, participant, session.config)
                 happened = [event, Event("order", {"order": order})]
-                return operations.move(connection, participant, happened, stage="warm_up", tries=tries, order=order)
+                stage = _flow.stage_after(session.config, order, 0, 0)
+                return operations.move(connection, participant, happened, stage=stage, tries=tries, order=order)
 
             return await self._change(session, job)
 
         return await self._with(uid, act)
+
+    async def answers(
+        self, uid: str, page: str, place: str, answers: Mapping[str, Any], seconds: float | None
+    ) -> PageState:
+        """Store the answers to a page of questions. Repeating them changes nothing."""
+
+        async def act(session: ParticipantSession) -> PageState:
+            participant, config = session.participant, session.config
+            course = {(each.page.id, each.place): each for each in _flow.asked(config, participant.order)}
+            asked = course.get((page, place))
+            if asked is None:
+                raise self._out_of_order(session)
+            try:
+                event = answers_event(asked, config, participant.language, answers, seconds)
+            except InputError as error:
+                if asked != session.asked:
+                    raise self._out_of_order(session) from None
+                raise Refused(422, "invalid", str(error)) from None
+            if asked == session.asked:
+                stage = _flow.stage_after(config, participant.order, participant.done, participant.answered + 1)
+                return await self._move(session, [event], stage=stage, answered=participant.answered + 1)
+            stored = await asyncio.to_thread(self._stored_answers, participant.number, page, place)
+            return self._once_more(session, stored == event.data["answers"])
+
+        return await self._with(uid, act)
+
+    def _stored_answers(self, number: int, page: str, place: str) -> Any:
+        with self.store.reading() as connection:
+            rows = operations.events_of(connection, number, "answers")
+        stored = (json.loads(row.data) for row in rows if row.source == "server")
+        return next((data["answers"] for data in stored if (data["page"], data["place"]) == (page, place)), None)
 
     async def step(self, uid: str, round_id: str, t: int, choice: int, timing: Mapping[str, Any]) -> PageState:
         """Take one step: store it, then acknowledge it. Repeating the step changes nothing."""
@@ -265,8 +300,8 @@ class LiveStudy:
             timing=operations.as_json(dict(timing)),
             stored_at=operations.now(),
         )
-        stage = _flow.stage_after(session.config, participant.done + 1)
-        complete = stage == "comments"
+        stage = _flow.stage_after(session.config, participant.order, participant.done + 1, participant.answered)
+        complete = participant.done + 1 == session.config.total_steps
         happened = [Event("all_steps_stored")] if complete else []
         session.participant = await self._store(
             lambda c: operations.add_step(c, participant, step, happened, stage=stage, usable=complete)

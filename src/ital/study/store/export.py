@@ -17,6 +17,8 @@ from ital.study import _table
 from ital.study._config import Config, parse_config
 from ital.study._rules import StudyRules
 from ital.study.store import operations
+from ital.study.store.answers_table import answer_blocks
+from ital.study.store.participants_table import participant_blocks
 from ital.study.store.records import Participant, StoredStep
 from ital.study.store.tables import configurations, events, intake, participants, steps, tombstones
 from ital.study.store.times import from_iso, iso
@@ -203,13 +205,15 @@ def _happened(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]
 
 # Files
 
+TABLES = {"steps.csv": blocks, "participants.csv": participant_blocks, "answers.csv": answer_blocks}
+
 
 def stream(store: "Store", file: str, mode: str) -> Iterator[bytes]:
     """Iterate over the content of a file of the export; memory holds one participant at a time.
 
     Args:
         store: The database.
-        file: ``steps.csv``, ``steps.parquet``, ``events.jsonl`` or ``codebook.md``.
+        file: One of :data:`TABLES`, ``steps.parquet``, ``events.jsonl`` or ``codebook.md``.
         mode: Mode of the participants.
 
     Yields:
@@ -220,8 +224,8 @@ def stream(store: "Store", file: str, mode: str) -> Iterator[bytes]:
     """
     _check_mode(mode)
     with store.reading() as connection:
-        if file == "steps.csv":
-            for i, block in enumerate(blocks(connection, mode)):
+        if file in TABLES:
+            for i, block in enumerate(TABLES[file](connection, mode)):
                 yield _table.csv_text(block, header=i == 0).encode()
         elif file == "events.jsonl":
             for record in log(connection, mode):
@@ -230,30 +234,12 @@ def stream(store: "Store", file: str, mode: str) -> Iterator[bytes]:
             yield _table.codebook(newest_config(connection, mode), [mode]).encode()
         elif file == "steps.parquet":
             with tempfile.TemporaryFile() as parquet:
-                _write_parquet(connection, mode, parquet)
+                _table.write_parquet(blocks(connection, mode), parquet)
                 parquet.seek(0)
                 while content := parquet.read(BLOCK):
                     yield content
         else:
             raise InputError(f"there is no file {file!r} in an export")
-
-
-def _write_parquet(connection: sa.Connection, mode: str, file: Any) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    writer = None
-    try:
-        for block in blocks(connection, mode):
-            table = pa.Table.from_pandas(block, preserve_index=False)
-            if not len(block):  # without rows, text columns would have no type
-                kinds = {"whole": pa.int64(), "number": pa.float64(), "yes-no": pa.bool_(), "text": pa.string()}
-                table = table.cast(pa.schema([(name, kinds[kind]) for name, (kind, _) in _table.CODEBOOK.items()]))
-            writer = writer or pq.ParquetWriter(file, table.schema)
-            writer.write_table(table)
-    finally:
-        if writer is not None:
-            writer.close()
 
 
 def newest_config(connection: sa.Connection, mode: str) -> Config:
@@ -279,7 +265,7 @@ def newest_config(connection: sa.Connection, mode: str) -> Config:
 
 
 def export_study(store: "Store", folder: Path, mode: str = "live") -> list[Path]:
-    """Write a study folder: steps.csv, steps.parquet, events.jsonl, codebook.md and study.toml.
+    """Write a study folder: the tables, steps.parquet, events.jsonl, codebook.md and study.toml.
 
     Temporary files are written first and renamed when all are complete.
 
@@ -296,7 +282,7 @@ def export_study(store: "Store", folder: Path, mode: str = "live") -> list[Path]
     """
     _check_mode(mode)
     folder.mkdir(parents=True, exist_ok=True)
-    names = ["steps.csv", "events.jsonl", "codebook.md", *(["steps.parquet"] if _table.has_parquet() else [])]
+    names = [*TABLES, "events.jsonl", "codebook.md", *(["steps.parquet"] if _table.has_parquet() else [])]
     with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as part:
         for name in names:
             with (Path(part) / name).open("wb") as file:

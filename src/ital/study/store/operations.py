@@ -17,7 +17,7 @@ from ital.study._config import Config
 from ital.study.store.records import Event, Participant, StoredStep
 from ital.study.store.tables import audit, configurations, events, intake, participants, steps, tombstones
 
-OPEN = ("consent", "instructions", "check", "warm_up", "teach")  # stages of active participants
+OPEN = ("consent", "instructions", "check", "questions", "warm_up", "teach")  # stages of active participants
 ENDED = ("finished", "declined", "failed_check", "left")
 MOST_EVENTS = 20_000  # of one participant
 
@@ -72,6 +72,12 @@ def steps_of(connection: sa.Connection, number: int, **values: Any) -> list[Stor
     query = sa.select(*columns).where(steps.c.participant == number, *where)
     in_order = query.order_by(steps.c.stored_at, steps.c.robot, steps.c.step)
     return [StoredStep(*row) for row in connection.execute(in_order)]
+
+
+def events_of(connection: sa.Connection, number: int, *kinds: str) -> list[sa.Row[Any]]:
+    """Stored events of a participant of these kinds, in the order they happened."""
+    query = sa.select(events).where(events.c.participant == number, events.c.kind.in_(kinds))
+    return list(connection.execute(query.order_by(events.c.number)))
 
 
 def config_text(connection: sa.Connection, config: str) -> str:
@@ -199,8 +205,9 @@ _CHANGING = (
     "seen_at",
     "language",
     "bytes",
+    "answered",
 )
-_STILL = ("number", "uid", "stage", "done", "tries", "events")
+_STILL = ("number", "uid", "stage", "done", "tries", "events", "answered")
 _MOVE = (
     participants.update()
     .where(*(participants.c[name] == sa.bindparam(f"was_{name}") for name in _STILL))

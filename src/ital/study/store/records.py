@@ -28,6 +28,7 @@ class Participant(NamedTuple):
         language: Language of the pages.
         bytes: Size of the stored events.
         excluded: Why the researcher excluded the participant; None: included.
+        answered: Number of pages of questions that are answered.
     """
 
     number: int
@@ -50,6 +51,7 @@ class Participant(NamedTuple):
     language: str = "en"
     bytes: int = 0
     excluded: str | None = None
+    answered: int = 0
 
 
 class StoredStep(NamedTuple):

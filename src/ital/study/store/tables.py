@@ -36,6 +36,7 @@ participants = sa.Table(
     sa.Column("language", sa.String(12), nullable=False, default="en"),
     sa.Column("bytes", sa.Integer, nullable=False, default=0),
     sa.Column("excluded", sa.Text),
+    sa.Column("answered", sa.Integer, nullable=False, default=0),
     sa.UniqueConstraint("mode", "external_hash"),
 )
 

@@ -21,18 +21,21 @@ const MODE_NOTES = {
 const STAGES = {
   consent: "consent",
   instructions: "instructions",
-  check: "questions",
+  check: "check",
+  questions: "questions",
   warm_up: "warm-up",
   teach: "teaching",
   comments: "comments",
   finished: "finished",
   declined: "declined",
-  failed_check: "failed the questions",
+  failed_check: "failed the check",
   left: "left",
 };
 const LETTERS = { naive: "N", aware: "A", adaptive: "D" };
 const FILES = [
   ["steps.csv", "Steps (CSV)"],
+  ["participants.csv", "Participants (CSV)"],
+  ["answers.csv", "Answers (CSV)"],
   ["steps.parquet", "Steps (Parquet)"],
   ["events.jsonl", "Event log (JSON lines)"],
   ["codebook.md", "Codebook"],

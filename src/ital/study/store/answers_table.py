@@ -1,0 +1,68 @@
+"""The tidy table of answers to questions, made from the events of answered pages."""
+
+import functools
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from ital.study import _questions, _table
+from ital.study._answers import cells_of
+from ital.study._codebooks import ANSWERS
+from ital.study._config import Config, parse_config
+from ital.study.store import operations
+from ital.study.store.records import Participant
+from ital.study.store.times import iso
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def answer_blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
+    """Iterate over the table of answers, one participant at a time.
+
+    Args:
+        connection: The transaction.
+        mode: Mode of the participants.
+
+    Yields:
+        One table per participant; a table without rows if there are none.
+    """
+    config = functools.cache(lambda hash: parse_config(operations.config_text(connection, hash)))
+    has_rows = False
+    for participant in operations.everyone(connection, mode=mode):
+        rows = list(_rows(connection, participant, config)) if participant.answered else []
+        if rows:
+            has_rows = True
+            yield _table.frame(rows, ANSWERS, "table of answers")
+    if not has_rows:
+        yield _table.frame([], ANSWERS, "table of answers")
+
+
+def _rows(
+    connection: sa.Connection, participant: Participant, config_of: Callable[[str], Config]
+) -> Iterator[dict[str, Any]]:
+    config = config_of(participant.config)
+    pages = {page.id: page for page in config.texts(participant.language).questionnaires}
+    maps = [on.name for on in config.maps]
+    for event in operations.events_of(connection, participant.number, "answers"):
+        if event.source != "server":
+            continue
+        data = json.loads(event.data)
+        on, robot = data.get("map", ""), data.get("robot", "")
+        page = _questions.at_place(pages[data["page"]], 1 + maps.index(on) if on else "", robot)
+        kinds = {item.id: item.kind for item in page.items}
+        for cell in cells_of(page, data["answers"]):
+            yield {
+                "participant": participant.number,
+                **{column: getattr(participant, column) for column in ("mode", "teacher", "language")},
+                **{column: data[column] for column in ("page", "place")},
+                "map": on,
+                "robot": robot,
+                "learner": data.get("learner", ""),
+                "kind": kinds[cell.item.partition(".")[0]],
+                **cell._asdict(),
+                "answered_at": iso(event.at),
+                "seconds": data.get("seconds", float("nan")),
+            }

@@ -1,0 +1,76 @@
+"""The tidy table of participants, one row each, made from their rows and events."""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import sqlalchemy as sa
+
+from ital.study import _table
+from ital.study._codebooks import PARTICIPANTS
+from ital.study.store import operations
+from ital.study.store.records import Participant
+from ital.study.store.times import iso
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BLOCK = 500  # participants
+COPIED = ("mode", "teacher", "config", "code_version", "language", "stage", "usable", "excluded", "order", "done")
+
+
+def participant_blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
+    """Iterate over the table of participants.
+
+    Args:
+        connection: The transaction.
+        mode: Mode of the participants.
+
+    Yields:
+        Tables of up to 500 participants; a table without rows if there are none.
+    """
+    everyone = operations.everyone(connection, mode=mode)
+    for first in range(0, max(len(everyone), 1), BLOCK):
+        rows = [participant_row(connection, participant) for participant in everyone[first : first + BLOCK]]
+        yield _table.frame(rows, PARTICIPANTS, "table of participants")
+
+
+def participant_row(connection: sa.Connection, participant: Participant) -> dict[str, Any]:
+    """One row of the table.
+
+    Args:
+        connection: The transaction.
+        participant: The participant.
+
+    Returns:
+        Values by column.
+    """
+    happened = operations.events_of(connection, participant.number, "consent", "comments", "focus_lost", "screen")
+    # A page can report events of any kind; those of the server are the ones that count.
+    by_server = {event.kind: event for event in happened if event.source == "server"}
+    by_page = [event for event in happened if event.source == "client"]
+    consent, end = by_server.get("consent"), by_server.get("comments")
+    return {
+        "participant": participant.number,
+        **{column: getattr(participant, column) for column in (*COPIED, "answered", "tries")},
+        "joined_at": iso(participant.joined_at),
+        "consent_at": iso(consent.at) if consent else "",
+        "finished_at": iso(end.at) if end else "",
+        "minutes": (end.at - consent.at) / 60_000 if consent and end else float("nan"),
+        "focus_losses": sum(event.kind == "focus_lost" for event in by_page),
+        "comment_length": len(json.loads(end.data).get("text", "")) if end else 0,
+        **_screen(next((json.loads(event.data) for event in by_page if event.kind == "screen"), {})),
+    }
+
+
+def _screen(told: dict[str, Any]) -> dict[str, Any]:
+    """What the page said about the screen, if it makes sense."""
+
+    def pixels(name: str) -> float:
+        value = told.get(name)
+        return float(value) if isinstance(value, int | float) and 0 < value < 1e6 else float("nan")
+
+    pointer = told.get("pointer")
+    fits = isinstance(pointer, str) and re.fullmatch("[a-z]{1,16}", pointer)
+    return {"screen_width": pixels("width"), "screen_height": pixels("height"), "pointer": pointer if fits else ""}

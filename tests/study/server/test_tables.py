@@ -1,0 +1,130 @@
+"""The tables of participants and answers, as they are exported."""
+
+import io
+import json
+import math
+
+import pandas as pd
+import pytest
+
+from ital.study import _codebooks, _table
+from ital.study.store import export, open_store
+from tests.study.questions import asking
+from tests.study.server.conftest import serve
+from tests.study.server.people import Person, Researcher, tiny
+
+SCREEN = {"kind": "screen", "data": {"width": 1280, "height": 720, "pointer": "fine"}}
+
+
+def with_answers(url):
+    with serve(url, asking()) as client:
+        one = Person(client, asking()).join().begin()
+        one.post("/api/events", {"events": [SCREEN, {"kind": "focus_lost"}, {"kind": "focus_lost"}]})
+        one.post("/api/events", {"events": [{"kind": "comments", "data": {"text": "forged"}}]})
+        one.reply(seconds=12.5)
+        one.through().do("/api/comments", {"text": "Fun."})
+        two = Person(client, asking()).join(language="de").begin()
+        two.reply({"age": 50})
+        two.through(1)
+        Person(client, asking()).join()
+        three = Person(client, asking()).join().consent().read().answer(right=False).answer()
+        three.post("/api/events", {"events": [{"kind": "screen", "data": {"width": "wide", "pointer": "\ud800"}}]})
+        Person(client, asking()).simulate().begin().through().do("/api/comments", {"text": ""})
+
+
+@pytest.fixture
+def studied(url, filled):
+    filled(with_answers)
+    return url
+
+
+def read(url, file, columns, mode="live"):
+    with open_store(url) as store:
+        text = b"".join(export.stream(store, file, mode)).decode()
+    return _table.read_csv(io.StringIO(text), columns)
+
+
+def test_one_row_per_participant(studied):
+    table = read(studied, "participants.csv", _codebooks.PARTICIPANTS)
+    assert list(table.columns) == list(_codebooks.PARTICIPANTS)
+    assert table["participant"].tolist() == [1, 2, 3, 4]
+    assert table["stage"].tolist() == ["finished", "warm_up", "consent", "questions"]
+    assert table["usable"].tolist() == [True, False, False, False]
+    assert table["language"].tolist() == ["en", "de", "en", "en"]
+    assert table["done"].tolist() == [14, 1, 0, 0]
+    assert table["answered"].tolist() == [8, 1, 0, 0]
+    assert table["tries"].tolist() == [1, 1, 0, 2]
+    assert table["focus_losses"].tolist() == [2, 0, 0, 0]
+    assert table["comment_length"].tolist() == [4, 0, 0, 0]
+    assert table["screen_width"].tolist()[:1] == [1280]
+    assert table[["screen_width", "screen_height"]].iloc[1:].isna().all(axis=None)
+    assert table["pointer"].tolist() == ["fine", "", "", ""]
+    assert (table["order"] != "").tolist() == [True, True, False, True]
+    assert (table["consent_at"] != "").tolist() == [True, True, False, True]
+    assert (table["finished_at"] != "").tolist() == [True, False, False, False]
+    first = table.iloc[0]
+    assert first["joined_at"] <= first["consent_at"] < first["finished_at"]
+    took = pd.Timestamp(first["finished_at"]) - pd.Timestamp(first["consent_at"])
+    assert first["minutes"] == pytest.approx(took.total_seconds() / 60)
+    assert read(studied, "participants.csv", _codebooks.PARTICIPANTS, "simulated")["teacher"].tolist() == ["random"]
+    assert read(studied, "participants.csv", _codebooks.PARTICIPANTS, "pilot").empty
+
+
+def test_one_row_per_question(studied):
+    table = read(studied, "answers.csv", _codebooks.ANSWERS)
+    assert list(table.columns) == list(_codebooks.ANSWERS)
+    first = table[table["participant"] == 1]
+    assert not first.duplicated(["place", "page", "item"]).any()
+    assert len(first) == 2 + 4 * 2 + 2 * 3 + 2
+    row = first[(first["item"] == "understanding.understood") & (first["place"] == "2-1")].iloc[0]
+    assert (row["map"], row["robot"], row["value"], row["kind"]) == (asking().maps[1].name, "1", 4, "likert")
+    assert row["wording"] == "How well did robot 1 understand you?"
+    steps = read(studied, "steps.csv", _table.CODEBOOK)
+    taught = steps[(steps["participant"] == 1) & (steps["map"] == row["map"]) & (steps["robot"] == 1)]
+    assert row["learner"] == taught["learner"].iloc[0]
+    by_item = first.set_index("item")
+    assert (by_item.loc["age", "value"], by_item.loc["gender", "label"]) == (34, "Man")
+    assert (by_item.loc["plan", "label"], math.isnan(by_item.loc["plan", "value"])) == ("By feeling", True)
+    assert (by_item.loc["age", "seconds"], math.isnan(by_item.loc["plan", "seconds"])) == (12.5, True)
+    in_german = table[table["participant"] == 2]
+    assert in_german["wording"].tolist() == ["Wie alt sind Sie?", "Was ist Ihr Geschlecht?"]
+    assert (in_german["value"].iloc[0], math.isnan(in_german["value"].iloc[1])) == (50, True)
+    assert set(read(studied, "answers.csv", _codebooks.ANSWERS, "simulated")["mode"]) == {"simulated"}
+
+
+def test_the_codebook_has_the_wording_of_every_item(studied):
+    with open_store(studied) as store:
+        text = b"".join(export.stream(store, "codebook.md", "live")).decode()
+    items = set(read(studied, "answers.csv", _codebooks.ANSWERS)["item"])
+    for item in items:
+        assert text.count(f"| `{item}` |") == 2, item  # in two languages
+    for said in ("How old are you?", "Wie alt sind Sie?", "1 Woman; 2 Man; 3 Another", "1 gar nicht; 5 sehr gut"):
+        assert said in text
+    for name in (*_table.COLUMNS, *_codebooks.PARTICIPANTS, *_codebooks.ANSWERS):
+        assert f"| `{name}` |" in text
+
+
+def test_export_import_and_export_again_is_the_same(studied, tmp_path):
+    with open_store(studied) as store:
+        export.export_study(store, tmp_path / "first", "live")
+    with open_store(str(tmp_path / "copy.db"), create=True) as store:
+        assert export.import_study(store, tmp_path / "first") == 4
+        export.export_study(store, tmp_path / "second", "live")
+    for name in ("participants.csv", "answers.csv", "events.jsonl", "codebook.md", "study.toml"):
+        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes(), name
+    answers = _table.read_study(tmp_path / "first").answers
+    pd.testing.assert_frame_equal(answers, read(studied, "answers.csv", _codebooks.ANSWERS), check_exact=True)
+    records = [json.loads(line) for line in (tmp_path / "first" / "events.jsonl").read_text().splitlines()]
+    told = [record["data"]["place"] for record in records if record.get("kind") == "answers"]
+    assert told == ["start", "1-1", "1-2", "1", "2-1", "2-2", "2", "end", "start"]
+
+
+def test_the_researcher_downloads_them(sqlite_url, served):
+    with served(sqlite_url) as client:
+        Person(client, tiny()).join()
+        researcher = Researcher(client, tiny()).log_in()
+        table = researcher.get("export/participants.csv")
+        assert table.headers["content-type"] == "text/csv; charset=utf-8"
+        assert table.text.startswith("participant,mode,teacher")
+        assert len(table.text.splitlines()) == 2
+        assert researcher.get("export/answers.csv").text.splitlines() == [",".join(_codebooks.ANSWERS)]
