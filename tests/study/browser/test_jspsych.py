@@ -1,5 +1,7 @@
 """The plugin for jsPsych in a browser, with the real jsPsych from npm and a learner on another origin."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 from starlette.applications import Starlette
@@ -112,6 +114,28 @@ def test_the_keyboard_is_enough(example):
     (row,) = taught(page)
     in_order = sorted(range(10), key=lambda index: row["candidates"][index]["cell"])
     assert (row["choice"], row["changes"]) == (in_order[2], 2)
+
+
+def test_its_words_are_the_same_in_every_language(example, learner):
+    example.evaluate(
+        """learner => {
+          const german = { type: jsPsychItalTeach, server: learner, language: "de", labels: { confirm: "Los" } };
+          initJsPsych().run([german]);
+        }""",
+        learner,
+    )
+    form = example.locator("form[lang=de]")
+    expect(form.get_by_role("radio").first).to_have_accessible_name(
+        re.compile(r"Zeile \d, Spalte \d: Pfeil nach .*, der Roboter glaubt −?\d,\d$")
+    )
+    expect(form.locator("caption")).to_have_text(["Wahre Karte", "Was der Roboter glaubt", "Was der Roboter tun würde"])
+    expect(form.get_by_role("button")).to_have_text("Los")
+    text = (ROOT / "frontends" / "jspsych" / "plugin-ital-teach.js").read_text(encoding="utf-8")
+    english, german = re.findall(r"^    (?:en|de): \{$(.*?)^    \},$", text, re.DOTALL | re.MULTILINE)
+    words = [re.findall(r"^      (\w+): (.*)$", block, re.MULTILINE) for block in (english, german)]
+    assert [(key, set(re.findall(r"\{\w+\}", word))) for key, word in words[0]] == [
+        (key, set(re.findall(r"\{\w+\}", word))) for key, word in words[1]
+    ]
 
 
 def test_jspsych_can_simulate_it(page, lab, learner):
