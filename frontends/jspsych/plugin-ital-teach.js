@@ -12,20 +12,38 @@
 
   // Every word that participants see or hear. Words in braces are filled in.
   const LABELS = {
-    truth: "True map",
-    belief: "The robot’s belief",
-    plan: "The robot’s plan",
-    arrows: "Arrows to pick from",
-    arrow: "row {row}, column {column}: arrow pointing {direction}; true value {truth}, the robot believes {belief}",
-    directions: ["up", "right", "down", "left"],
-    wall: "{direction} into the wall (stay here)",
-    pick: "Which arrow helps the robot most now? Pick one.",
-    picked: "Your pick: row {row}, column {column}, {direction}.",
-    confirm: "Show this arrow",
-    learning: "The robot has seen your arrow …",
-    changed: "The robot’s belief changed most in row {row}, column {column}: from {before} to {after}.",
-    unchanged: "The robot changed its mind by too little to see.",
-    trouble: "The robot does not answer. Trying again …",
+    en: {
+      truth: "True map",
+      belief: "The robot’s belief",
+      plan: "The robot’s plan",
+      arrows: "Arrows to pick from",
+      arrow: "row {row}, column {column}: arrow pointing {direction}; true value {truth}, the robot believes {belief}",
+      directions: ["up", "right", "down", "left"],
+      wall: "{direction} into the wall (stay here)",
+      pick: "Which arrow helps the robot most now? Pick one.",
+      picked: "Your pick: row {row}, column {column}, {direction}.",
+      confirm: "Show this arrow",
+      learning: "The robot has seen your arrow …",
+      changed: "The robot’s belief changed most in row {row}, column {column}: from {before} to {after}.",
+      unchanged: "The robot changed its mind by too little to see.",
+      trouble: "The robot does not answer. Trying again …",
+    },
+    de: {
+      truth: "Wahre Karte",
+      belief: "Was der Roboter glaubt",
+      plan: "Was der Roboter tun würde",
+      arrows: "Pfeile zur Auswahl",
+      arrow: "Zeile {row}, Spalte {column}: Pfeil nach {direction}; wahrer Wert {truth}, der Roboter glaubt {belief}",
+      directions: ["oben", "rechts", "unten", "links"],
+      wall: "{direction} gegen die Wand (hier bleiben)",
+      pick: "Welcher Pfeil hilft dem Roboter jetzt am meisten? Wählen Sie einen aus.",
+      picked: "Ihre Wahl: Zeile {row}, Spalte {column}, nach {direction}.",
+      confirm: "Diesen Pfeil zeigen",
+      learning: "Der Roboter hat Ihren Pfeil gesehen …",
+      changed: "Am meisten geändert hat der Roboter Zeile {row}, Spalte {column}: von {before} auf {after}.",
+      unchanged: "Der Roboter hat seine Meinung so wenig geändert, dass man es nicht sieht.",
+      trouble: "Der Roboter antwortet nicht. Neuer Versuch …",
+    },
   };
   const LOW = [142, 100, 231];
   const ZERO = [247, 247, 247];
@@ -34,7 +52,6 @@
 
   const wait = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
   const fill = (text, values) => text.replace(/\{(\w+)\}/g, (braces, name) => values[name] ?? braces);
-  const decimal = (value, digits = 1) => (Number(value.toFixed(digits)) || 0).toFixed(digits).replace("-", "−");
 
   function node(tag, attributes = {}, ...children) {
     const made = document.createElement(tag);
@@ -100,11 +117,12 @@
   class View {
     constructor(display, trial) {
       this.trial = trial;
-      this.labels = { ...LABELS, ...trial.labels };
+      this.labels = { ...LABELS[trial.language], ...trial.labels };
       this.status = node("p", { class: "ital-status", role: "status" });
       this.button = node("button", { class: "jspsych-btn", disabled: true }, this.labels.confirm);
       this.maps = node("div", { class: "ital-maps" });
-      this.form = node("form", { class: trial.numbers ? "ital-teach ital-numbers" : "ital-teach" }, this.maps, this.status, this.button);
+      const look = trial.numbers ? "ital-teach ital-numbers" : "ital-teach";
+      this.form = node("form", { class: look, lang: trial.language }, this.maps, this.status, this.button);
       if (trial.prompt !== null) {
         const prompt = node("div", { class: "ital-prompt" });
         prompt.innerHTML = trial.prompt;
@@ -116,6 +134,12 @@
     say = (text) => {
       this.status.textContent = text;
     };
+
+    decimal(value, digits) {
+      const rounded = Number(value.toFixed(digits)) || 0; // no minus before zero
+      const places = { minimumFractionDigits: digits, maximumFractionDigits: digits };
+      return rounded.toLocaleString(this.trial.language, places).replace("-", "−");
+    }
 
     trouble = () => this.say(this.labels.trouble);
 
@@ -162,10 +186,10 @@
       td.style.backgroundColor = `rgb(${mixed.join(" ")})`;
       const sign = Math.abs(value) < VISIBLE ? "" : value < 0 ? "−" : kind === "truth" ? "★" : "+";
       const mark = node("span", { class: "ital-mark", "aria-hidden": "true" });
-      mark.textContent = this.trial.numbers ? decimal(value, digits) : sign;
+      mark.textContent = this.trial.numbers ? this.decimal(value, digits) : sign;
       if (!this.trial.numbers && kind === "belief") mark.style.setProperty("--strength", Math.abs(strength));
       td.querySelectorAll(".ital-mark, .ital-spoken").forEach((old) => old.remove());
-      td.prepend(mark, node("span", { class: "ital-spoken" }, decimal(value, digits)));
+      td.prepend(mark, node("span", { class: "ital-spoken" }, this.decimal(value, digits)));
     }
 
     #into({ cell, action }) {
@@ -195,8 +219,8 @@
       const name = fill(labels.arrow, {
         ...robot.place(cell),
         direction: this.#direction(arrow),
-        truth: decimal(robot.truth[cell], 0),
-        belief: decimal(robot.scene.belief[cell]),
+        truth: this.decimal(robot.truth[cell], 0),
+        belief: this.decimal(robot.scene.belief[cell], 1),
       });
       const radio = node("input", { type: "radio", name: "ital-arrow", id, value: index, "aria-label": name });
       radio.addEventListener("change", () => this.#pick(index));
@@ -254,8 +278,8 @@
       this.learned(scene);
       const values = {
         ...this.robot.place(most),
-        before: decimal(before[most], 2),
-        after: decimal(scene.belief[most], 2),
+        before: this.decimal(before[most], 2),
+        after: this.decimal(scene.belief[most], 2),
       };
       this.say(fill(seen ? this.labels.changed : this.labels.unchanged, values));
       await wait(duration);
@@ -287,7 +311,9 @@
         numbers: { type: TYPE.BOOL, default: false },
         /** Milliseconds for which the new belief is shown. */
         update_duration: { type: TYPE.INT, default: 1500 },
-        /** Words that replace the English ones. */
+        /** Language of the words: en or de. Give labels for any other. */
+        language: { type: TYPE.STRING, default: "en" },
+        /** Words that replace those of the language. */
         labels: { type: TYPE.OBJECT, default: {} },
       },
       data: {

@@ -1,5 +1,7 @@
 """The plugin for jsPsych in a browser, with the real jsPsych from npm and a learner on another origin."""
 
+import re
+
 import pytest
 from playwright.sync_api import expect
 from starlette.applications import Starlette
@@ -39,7 +41,16 @@ def rules():
 def example(page, lab, learner):
     page.goto(f"{lab}/example.html?learner={learner}&number=7")
     expect(page.get_by_role("radio")).to_have_count(10)
+    page.evaluate(LISTEN)
     return page
+
+
+# What the plugin says, however briefly.
+LISTEN = """() => {
+  window.said = [];
+  const hear = () => said.push(document.querySelector(".ital-status")?.textContent);
+  new MutationObserver(hear).observe(document.body, { subtree: true, childList: true });
+}"""
 
 
 def taught(page):
@@ -67,8 +78,8 @@ def test_the_example_teaches_two_robots_by_mouse(example, rules):
     page.locator(".ital-belief label[for=ital-arrow-0]").click()
     page.locator(".ital-belief label[for=ital-arrow-2]").click()
     confirm.click()
-    expect(page.get_by_role("status")).to_have_text("The robot changed its mind by too little to see.")
     next_step(page, 4)
+    assert "The robot changed its mind by too little to see." in page.evaluate("said")
 
     rows, arrows = taught(page), rules.candidates(7, "A")
     mind = rules.mind("aware", rules.start(7, "A"))
@@ -98,11 +109,33 @@ def test_the_keyboard_is_enough(example):
     page.keyboard.press("ArrowDown")
     expect(page.get_by_role("status")).to_contain_text("Your pick: row")
     page.keyboard.press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("The robot’s belief changed most in row")
     next_step(page, 1)
+    assert any((text or "").startswith("The robot’s belief changed most in row") for text in page.evaluate("said"))
     (row,) = taught(page)
     in_order = sorted(range(10), key=lambda index: row["candidates"][index]["cell"])
     assert (row["choice"], row["changes"]) == (in_order[2], 2)
+
+
+def test_its_words_are_the_same_in_every_language(example, learner):
+    example.evaluate(
+        """learner => {
+          const german = { type: jsPsychItalTeach, server: learner, language: "de", labels: { confirm: "Los" } };
+          initJsPsych().run([german]);
+        }""",
+        learner,
+    )
+    form = example.locator("form[lang=de]")
+    expect(form.get_by_role("radio").first).to_have_accessible_name(
+        re.compile(r"Zeile \d, Spalte \d: Pfeil nach .*, der Roboter glaubt −?\d,\d$")
+    )
+    expect(form.locator("caption")).to_have_text(["Wahre Karte", "Was der Roboter glaubt", "Was der Roboter tun würde"])
+    expect(form.get_by_role("button")).to_have_text("Los")
+    text = (ROOT / "frontends" / "jspsych" / "plugin-ital-teach.js").read_text(encoding="utf-8")
+    english, german = re.findall(r"^    (?:en|de): \{$(.*?)^    \},$", text, re.DOTALL | re.MULTILINE)
+    words = [re.findall(r"^      (\w+): (.*)$", block, re.MULTILINE) for block in (english, german)]
+    assert [(key, set(re.findall(r"\{\w+\}", word))) for key, word in words[0]] == [
+        (key, set(re.findall(r"\{\w+\}", word))) for key, word in words[1]
+    ]
 
 
 def test_jspsych_can_simulate_it(page, lab, learner):
