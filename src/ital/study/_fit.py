@@ -71,7 +71,7 @@ def fit(study: StudyData, mode: str | None = None, show: Show = lambda percent: 
     """
     import pandas as pd
 
-    config, steps = study
+    config, steps = study.config, study.steps
     check_unique(steps)
     mode, steps, notes = rows_of_mode(steps, mode)
     steps, left_out = _usable(config, steps)
