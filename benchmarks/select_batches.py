@@ -20,11 +20,11 @@ from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-import numpy as np  # noqa: E402
-import torch  # noqa: E402
-from torch.nn.functional import cross_entropy  # noqa: E402
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
 
-from ital import features, select  # noqa: E402
+from ital import features, select
 
 STEPS, EVERY, LARGE, SMALL = 600, 25, 320, 32
 RATES = (0.01, 0.03, 0.1)
@@ -215,7 +215,9 @@ def table(file):
     """Print one row per rule and condition: means over seeds, with their 95 % intervals."""
     rows = read(file).values()
     write = csv.writer(sys.stdout, lineterminator="\n")
-    names = "condition rule seeds lr weight reference accuracy_150 accuracy_600 interval best steps_to_uniform marked ms"
+    names = (
+        "condition rule seeds lr weight reference accuracy_150 accuracy_600 interval best steps_to_uniform marked ms"
+    )
     write.writerow(names.split())
     of = {}
     for row in rows:

@@ -46,7 +46,7 @@ class ChosenBatch(NamedTuple):
     losses: torch.Tensor
 
 
-class Indexed(Dataset[Any]):
+class Indexed(Dataset[Any]):  # type: ignore[misc]  # PyTorch is not checked
     """A dataset whose rows end in their index, which precomputed reference losses need.
 
     Args:
@@ -77,7 +77,7 @@ class TeachingLoader:
             :func:`precompute_reference`, which need a loader of triples.
         k: how many examples to train on.
         loss: one loss per example, from outputs and labels; cross-entropy if None.
-        squared_norms: ‖gᵢ‖² from outputs and labels, such as ``ital.select.squared_norms_of``; None leaves the term out.
+        squared_norms: ‖gᵢ‖² from outputs and labels, such as ``ital.select.squared_norms_of``; None leaves it out.
         lr: the step size, needed with the norms; change the attribute if you have a schedule.
         temperature: 0 takes the k best; more makes the choice more random.
         seed: seed of random choices.
