@@ -213,16 +213,11 @@ def tuned(rows):
 
 def table(file):
     """Print one row per rule and condition: means over seeds, with their 95 % intervals."""
-    rows = read(file).values()
-    write = csv.writer(sys.stdout, lineterminator="\n")
-    names = (
-        "condition rule seeds lr weight reference accuracy_150 accuracy_600 interval best steps_to_uniform marked ms"
-    )
-    write.writerow(names.split())
-    of = {}
-    for row in rows:
+    of: dict[tuple[str, str], list] = {}
+    for row in read(file).values():
         if row["seed"] != TUNING:
             of.setdefault((row["condition"], row["rule"]), []).append(row)
+    lines = []
     for condition, rule in itertools.product(CONDITIONS, RULES):
         here = of.get((condition, rule), [])
         if not here:
@@ -230,13 +225,24 @@ def table(file):
         curves = np.array([row["curve"] for row in here])
         goal = np.mean([row["curve"] for row in of[condition, "uniform"]], axis=0).max()
         reached = np.flatnonzero(curves.mean(axis=0) >= goal)
-        half = 4.303 * curves[:, -1].std(ddof=1) / np.sqrt(len(here)) if len(here) == 3 else float("nan")
-        reference = here[0]["reference"]
-        write.writerow([
-            condition, rule, len(here), here[0]["lr"], here[0]["weight"], "" if reference is None else round(np.mean([r["reference"] for r in here]), 3),
-            round(curves[:, 150 // EVERY - 1].mean(), 3), round(curves[:, -1].mean(), 3), round(half, 3), round(curves.mean(axis=0).max(), 3),
-            int((reached[0] + 1) * EVERY) if len(reached) else "never", round(np.mean([r["marked"] for r in here]), 3), round(np.mean([r["ms"] for r in here]), 2),
-        ])  # fmt: skip
+        mean = {name: np.mean([row[name] or np.nan for row in here]) for name in ("reference", "marked", "ms")}
+        lines.append({
+            "condition": condition,
+            "rule": rule,
+            "seeds": len(here),
+            "lr": here[0]["lr"],
+            "weight": here[0]["weight"],
+            "reference": round(mean["reference"], 3),
+            "accuracy_150": round(curves[:, 150 // EVERY - 1].mean(), 3),
+            "accuracy_600": round(curves[:, -1].mean(), 3),
+            "interval": round(stats.t.ppf(0.975, len(here) - 1) * stats.sem(curves[:, -1]), 3),
+            "steps_to_uniform": int((reached[0] + 1) * EVERY) if len(reached) else "never",
+            "marked": round(mean["marked"], 3),
+            "ms": round(mean["ms"], 2),
+        })  # fmt: skip
+    write = csv.DictWriter(sys.stdout, lines[0], lineterminator="\n")
+    write.writeheader()
+    write.writerows(lines)
 
 
 def main() -> None:
