@@ -22,6 +22,7 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import torch
+from scipy import stats
 from torch.nn.functional import cross_entropy
 
 from ital import features, select
