@@ -1,0 +1,171 @@
+"""Which k of these N examples should I train on now, given a model that already knows?
+
+The cooperative teacher's choice for any training loop: arrays of NumPy, JAX or PyTorch in, arrays of the same kind out.
+
+    scores = volumes(losses, reference_losses)
+    chosen = choose(scores, k=32)
+    loss = losses[chosen].mean()
+
+``ital.select.torch`` wraps a PyTorch DataLoader, ``ital.select.jax`` offers the same for a train step in JAX.
+"""
+
+from typing import Any
+
+import array_api_compat as arrays
+
+from ital.errors import InputError
+
+Array = Any  # of NumPy, JAX or PyTorch
+
+
+def volumes(
+    losses: Array, reference_losses: Array, squared_norms: Array | None = None, lr: float | None = None
+) -> Array:
+    """Score examples by the imitated teaching volume, in units of loss: (lᵢ − l*ᵢ) − (η/2)‖gᵢ‖².
+
+    An example scores high if the learner loses on it what the reference model does not: it is neither known already nor
+    noise. Times 2η the score is eq. (imit-teacher), ``ital.volume.imitated``; without the norms it is RHO-LOSS.
+
+    Args:
+        losses: the learner's losses lᵢ (N,).
+        reference_losses: losses l*ᵢ of the model that already knows (N,).
+        squared_norms: ‖gᵢ‖² of the learner's gradients (N,), for instance from :func:`squared_norms_of`; None leaves
+            the term out.
+        lr: the step size η; needed with the norms.
+
+    Returns:
+        The scores (N,).
+
+    Raises:
+        InputError: if shapes differ, or norms come without a step size.
+    """
+    _same_shape(losses=losses, reference_losses=reference_losses, squared_norms=squared_norms)
+    progress = losses - reference_losses
+    return progress if squared_norms is None else progress - (_step_size(lr) / 2) * squared_norms
+
+
+def squared_norms_of(logits: Array, labels: Array, features: Array | None = None, *, bias: bool = True) -> Array:
+    """Squared norms ‖gᵢ‖² of the cross-entropy's gradients in the last layer, from one forward pass.
+
+    Args:
+        logits: outputs of the last layer (N, K).
+        labels: right classes, whole numbers (N,).
+        features: inputs of the last layer (N, d); None gives the norms with respect to the logits.
+        bias: whether the last layer has a bias.
+
+    Returns:
+        The squared norms (N,).
+    """
+    xp = arrays.array_namespace(logits, labels)
+    weights = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
+    probabilities = weights / xp.sum(weights, axis=1, keepdims=True)
+    classes = xp.arange(logits.shape[1], device=arrays.device(logits))
+    right = xp.astype(labels[:, None] == classes[None, :], logits.dtype)
+    of_logits = xp.sum((probabilities - right) ** 2, axis=1)
+    if features is None:
+        return of_logits
+    return of_logits * (xp.sum(features**2, axis=1) + float(bias))
+
+
+def choose(scores: Array, k: int, temperature: float = 0.0, rng: Any = None) -> Array:
+    """Choose k of N examples: the best ones, or k draws without replacement with probability ∝ exp(score/temperature).
+
+    Args:
+        scores: scores of the examples (N,).
+        k: how many to choose.
+        temperature: 0 takes the k best; more makes the choice more random (Gumbel-top-k).
+        rng: source of randomness, needed with a temperature: a NumPy generator for any library, a ``torch.Generator``
+            for PyTorch, or a key for JAX.
+
+    Returns:
+        Indices of the chosen examples, the first choice first (k,). Of equal scores, the lower index comes first.
+
+    Raises:
+        InputError: if k does not fit, or randomness is needed and missing.
+    """
+    count = scores.shape[0]
+    if not 1 <= k <= count:
+        raise InputError(f"k must lie between 1 and the {count} scores, not {k}")
+    if temperature < 0:
+        raise InputError(f"temperature must be at least 0, not {temperature}")
+    xp = arrays.array_namespace(scores)
+    if temperature > 0:
+        scores = scores / temperature + _gumbel(scores, rng, xp)
+    return xp.argsort(scores, descending=True, stable=True)[:k]
+
+
+def choice_loss(
+    losses_now: Array,
+    losses_then: Array,
+    chosen: Array,
+    beta_lr: float,
+    squared_norms: Array | None = None,
+    lr: float | None = None,
+) -> Array:
+    """Negative log-likelihood of the teacher's ordered choice, for a learner that asks "why these?".
+
+    The learner imagines a teacher whose target is its own present model. Example i then has the score
+    sᵢ = 2βη (thenᵢ − nowᵢ) − βη·η‖gᵢ‖², and the choice is one softmax after the other, each over the examples that are
+    left (Plackett–Luce). The gradient goes through ``losses_now`` alone.
+
+    ``loss = losses[chosen].mean() + w * choice_loss(losses, losses_before, chosen, beta_lr)`` is teacher awareness in
+    one line. One SGD step of size η on it from ν̂ is Algorithm 1's awareness step.
+
+    Args:
+        losses_now: losses at the present parameters ν̂ (N,); differentiable.
+        losses_then: losses that the teacher saw, at ν (N,).
+        chosen: indices of the chosen examples, the first choice first (k,).
+        beta_lr: βη, how rational the learner thinks the teacher is, times the step size.
+        squared_norms: ‖gᵢ‖² at ν (N,); None leaves the term out.
+        lr: the step size η; needed with the norms.
+
+    Returns:
+        A scalar, summed over the k places.
+    """
+    _same_shape(losses_now=losses_now, losses_then=losses_then, squared_norms=squared_norms)
+    xp, device = arrays.array_namespace(losses_now), arrays.device(losses_now)
+    scores = 2 * beta_lr * (xp.asarray(losses_then, device=device) - losses_now)
+    if squared_norms is not None:
+        scores = scores - beta_lr * _step_size(lr) * xp.asarray(squared_norms, device=device)
+    places = xp.reshape(xp.asarray(chosen, device=device), (-1, 1))
+    taken = places == xp.arange(scores.shape[0], device=device)[None, :]
+    times = xp.astype(taken, xp.int32)
+    left = xp.cumulative_sum(times, axis=0) - times == 0  # not chosen at an earlier place (k, N)
+    among = xp.where(left, scores[None, :], -xp.inf)
+    most = xp.max(among, axis=1, keepdims=True)
+    of_all = most[:, 0] + xp.log(xp.sum(xp.exp(among - most), axis=1))
+    return xp.sum(of_all) - xp.sum(xp.where(taken, scores[None, :], xp.zeros_like(among)))
+
+
+def _gumbel(scores: Array, rng: Any, xp: Any) -> Array:
+    """Standard Gumbel noise like the scores."""
+    if rng is None:
+        raise InputError("a choice with a temperature needs rng, a source of randomness")
+    if hasattr(rng, "gumbel"):
+        noise = rng.gumbel(size=scores.shape[0])
+        return xp.asarray(noise, dtype=scores.dtype, device=arrays.device(scores))
+    if arrays.is_torch_array(scores):
+        exponential = xp.empty_like(scores).exponential_(generator=rng)
+        return -xp.log(exponential)
+    if arrays.is_jax_array(scores):
+        from jax import random
+
+        return random.gumbel(rng, scores.shape, scores.dtype)
+    raise InputError(f"rng must be a NumPy generator, not {type(rng).__name__}")
+
+
+def _same_shape(**named: Array | None) -> None:
+    given = {name: tuple(array.shape) for name, array in named.items() if array is not None}
+    shapes = set(given.values())
+    if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+        told = ", ".join(f"{name} {shape}" for name, shape in given.items())
+        raise InputError(f"one number per example is needed, all of one length: {told}")
+
+
+def _step_size(lr: float | None) -> float:
+    if lr is None:
+        raise InputError("squared_norms need lr, the step size")
+    return lr
+
+
+__all__ = ["choice_loss", "choose", "squared_norms_of", "volumes"]
