@@ -71,11 +71,8 @@ def serve(
 
     # Find every error before the first page is served and before anything is written.
     if folder is not None:
-        in_folder = _folder.study_files(folder)
-        settings_of_folder = _folder.settings_of(folder)
-        os.environ.update(settings_of_folder)
-        config = config or in_folder[0]
-        database = settings_of_folder.get("ITAL_STUDY_DATABASE", in_folder[1]) if database == FILE else database
+        own_config, database = _folder.enter(folder, database)
+        config = config or own_config
     parsed = study.load_config(config)
     if not trial:
         _doctor.refuse_placeholders(parsed)
@@ -87,7 +84,7 @@ def serve(
     listening, address = listen(host, port)
     _set_up_jax()
     if folder is not None:
-        findings = _doctor.examine(folder, database)
+        findings = _doctor.examine(folder, parsed, database)
         _cli_setup.show([finding for finding in findings if finding.state != _doctor.GOOD], err=True)
     say(f"study {parsed.name} (version {parsed.hash[:12]}), data in {name}")
     if trial:
@@ -166,8 +163,8 @@ def backup(
     from ital.study import _folder
     from ital.study.store import backups
 
-    if folder is not None and database == FILE:
-        database = _folder.study_files(folder)[1]
+    if folder is not None:
+        _, database = _folder.enter(folder, database)
     place = Path() if folder is None else folder / _folder.BACKUPS
     file = out or place / time.strftime("study-%Y%m%d-%H%M%S.backup")
     check_writable(file.parent)

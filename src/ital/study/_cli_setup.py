@@ -53,9 +53,10 @@ def doctor(
 ) -> None:
     """Check a study before people take part: ✓ is good, ! needs a look, ✗ must be mended (exit status 1)."""
     need_extra()
-    from ital.study import _doctor
+    from ital.study import _doctor, _folder
 
-    findings = _doctor.examine(folder, None if database == FILE else database)
+    config, database = _folder.enter(folder, database)
+    findings = _doctor.examine(folder, config, database)
     if as_json:
         print(json.dumps([finding._asdict() for finding in findings], ensure_ascii=False, indent=2))
     else:

@@ -54,7 +54,7 @@ class Patient:
         folder: Its folder.
         database: Its database.
         config: Its configuration.
-        environment: Settings of the server, those of the folder included.
+        environment: Settings of the server.
     """
 
     folder: Path
@@ -63,27 +63,25 @@ class Patient:
     environment: Mapping[str, str]
 
 
-def examine(folder: Path, database: str | None = None, environment: Mapping[str, str] = os.environ) -> list[Diagnosis]:
+def examine(
+    folder: Path, config: str | Config, database: str, environment: Mapping[str, str] = os.environ
+) -> list[Diagnosis]:
     """Check everything that a study needs before people take part.
 
     Args:
         folder: The study's folder.
-        database: Another database than the one in the folder.
-        environment: Variables, by default those of the process.
+        config: Its configuration, or the file of it.
+        database: Its database.
+        environment: Settings of the server, by default those of the process.
 
     Returns:
         One finding per check; if the configuration cannot be read, only that one.
-
-    Raises:
-        InputError: The folder holds no study.
     """
-    file, in_folder = _folder.study_files(folder)
     try:
-        config = load_config(file)
-        settings = _folder.settings_of(folder, environment)
+        parsed = load_config(config) if isinstance(config, str) else config
     except InputError as error:
         return [Diagnosis("configuration", BAD, str(error))]
-    patient = Patient(folder, database or in_folder, config, settings)
+    patient = Patient(folder, database, parsed, environment)
     return [Diagnosis(name, *check(patient)) for name, check in CHECKS.items()]
 
 

@@ -110,28 +110,32 @@ def _without_section(text: str, section: str) -> str:
     return "".join(kept)
 
 
-def study_files(folder: Path) -> tuple[str, str]:
-    """The configuration and the database of a study's folder.
+def enter(folder: Path, database: str = DATABASE) -> tuple[str, str]:
+    """Take the settings of a study's folder into the environment, where nothing else is set.
 
     Args:
         folder: The folder.
+        database: The database, if it is another than that of the folder.
 
     Returns:
-        Their paths.
+        The study's configuration and database.
 
     Raises:
-        InputError: The folder holds no study.
+        InputError: The folder holds no study, or a line of its settings is wrong.
     """
     if not (folder / CONFIG).is_file():
         raise InputError(f"{folder} holds no study: it has no {CONFIG}; ital study init makes one")
-    return str(folder / CONFIG), str(folder / DATABASE)
+    os.environ.update(settings_of(folder))
+    if database == DATABASE:
+        database = os.environ.get("ITAL_STUDY_DATABASE") or str(folder / DATABASE)
+    return str(folder / CONFIG), database
 
 
-def settings_of(folder: Path | None, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+def settings_of(folder: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The settings of a study: those of its folder, and those of the environment, which have precedence.
 
     Args:
-        folder: The study's folder; None: only the environment.
+        folder: The study's folder.
         environment: Variables, by default those of the process.
 
     Returns:
@@ -140,9 +144,7 @@ def settings_of(folder: Path | None, environment: Mapping[str, str] = os.environ
     Raises:
         InputError: A line of the file is no setting.
     """
-    if folder is None:
-        return dict(environment)
-    settings = {}
+    settings = {"ITAL_STUDY_FOLDER": str(folder)}
     if (folder / SETTINGS).is_file():
         for number, line in enumerate((folder / SETTINGS).read_text(encoding="utf-8").splitlines(), start=1):
             if not line.strip() or line.lstrip().startswith("#"):

@@ -59,12 +59,17 @@ def folder():
     return made
 
 
+def examined(folder, **changes):
+    settings = _folder.settings_of(folder, changes)
+    return _doctor.examine(folder, str(folder / "study.toml"), str(folder / "study.db"), settings)
+
+
 def states(folder, **changes):
-    return {finding.check: finding.state for finding in _doctor.examine(folder, **changes)}
+    return {finding.check: finding.state for finding in examined(folder, **changes)}
 
 
 def message(folder, check):
-    return next(finding.message for finding in _doctor.examine(folder) if finding.check == check)
+    return next(finding.message for finding in examined(folder) if finding.check == check)
 
 
 @pytest.mark.parametrize("like", SHIPPED)
@@ -228,7 +233,7 @@ def test_placeholders_are_found_in_every_text():
 
 def test_doctor_checks_origin_password_and_disk(folder, monkeypatch):
     for origin, state in (("https://x.org", "good"), ("http://x.org", "bad"), ("x.org", "bad"), ("", "doubtful")):
-        assert states(folder, environment={"ITAL_STUDY_ORIGIN": origin})["origin"] == state
+        assert states(folder, ITAL_STUDY_ORIGIN=origin)["origin"] == state
     (folder / "password").chmod(0o644)
     assert states(folder)["password"] == "bad"
     assert "chmod 600" in message(folder, "password")
@@ -269,4 +274,5 @@ def test_doctor_says_why_a_configuration_cannot_be_read(capsys, folder):
     assert "✗ configuration" in out
     change(folder)
     (folder / "server.env").write_text("origin https://x.org\n")
-    assert "line 1: write NAME=VALUE" in _doctor.examine(folder)[0].message
+    status, _, err = ital(capsys, "study", "doctor", folder)
+    assert (status, "line 1: write NAME=VALUE" in err) == (2, True)
