@@ -112,8 +112,10 @@ ANSWERS = {
 
 
 def bare():
-    """The shorter study, without questions and other languages, as TOML."""
-    config = study.load_config("short")
+    """The shorter study, without questions and other languages, ready for people, as TOML."""
+    from tests.study.server.people import ready
+
+    config = ready(study.load_config("short"))
     fields = {"contact": "us", **config.fields}
     return dataclasses.replace(config, questionnaires=(), translations={}, fields=fields).to_toml()
 

@@ -9,6 +9,7 @@ import numpy as np
 from ital import statistics
 from ital.errors import InputError
 from ital.study import _arms
+from ital.study._answers_report import answers_of
 from ital.study._arms import MATCHED
 from ital.study._config import ADAPTIVE, Config
 from ital.study._rules import StudyRules
@@ -75,6 +76,7 @@ class Analysis(NamedTuple):
         paths: Length of all steps of a robot together.
         replay_error: Largest difference between stored distances and those of a replay.
         notes: What a reader must know.
+        answers: Answers to questions, of the participants who count; None without any.
     """
 
     config: Config
@@ -90,6 +92,7 @@ class Analysis(NamedTuple):
     paths: "pd.DataFrame"
     replay_error: float
     notes: list[str]
+    answers: "pd.DataFrame | None" = None
 
 
 def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], None] = lambda done: None) -> Analysis:
@@ -155,6 +158,7 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
         paths=paths,
         replay_error=replay_error,
         notes=notes,
+        answers=answers_of(study.answers, steps),
     )
 
 

@@ -182,14 +182,17 @@ def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
     import pandas as pd
 
     from ital.study.store import open_store
+    from ital.study.store.answers_table import answers_table
 
     with open_store(str(path / "study.db") if path.is_dir() else source) as store:
-        config = store.config()
-        tables = [store.steps_table(name) for name in ([mode] if mode else ["live", "simulated"])]
+        config, modes = store.config(), [mode] if mode else ["live", "simulated"]
+        tables = [store.steps_table(name) for name in modes]
+        answers = pd.concat([answers_table(store, name) for name in modes], ignore_index=True)
     tables = [table for table in tables if len(table)]
     if not tables:
         raise InputError(f"no participant of {source} has taught yet: there is nothing to analyse")
-    return _table.StudyData(config, _table.frame(pd.concat(tables, ignore_index=True))), Path("analysis")
+    steps = _table.frame(pd.concat(tables, ignore_index=True))
+    return _table.StudyData(config, steps, answers), Path("analysis")
 
 
 def power(

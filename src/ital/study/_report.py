@@ -10,7 +10,7 @@ from ital.figures import save
 from ital.rationality import LINEAR
 from ital.report import Block, PageSection
 from ital.statistics import decimals, p_equals, p_value, stars
-from ital.study import _figures, _fit_report
+from ital.study import _answers_report, _figures, _fit_report
 from ital.study._analysis import ALL_MAPS, CLAIMED, LABELS, Analysis, Arm, arm, measures, robots, teachers_in_order
 from ital.study._arms import MATCHED
 from ital.study._config import ADAPTIVE
@@ -218,6 +218,7 @@ def sections(analysis: Analysis, picture: Path | None = None, fit: Fit | None = 
         report.section("All arms", "arms", [_arms_table(analysis)]),
         report.section("Learning curves", "curves", figures["curves"]),
         report.section("Which teacher is each person?", "fit", _fit_report.blocks(fit, teacher) if fit else []),
+        report.section("Answers to the questions", "answers", _answers(analysis)),
         report.section("A limit of this comparison: step length", "steps", control),
         report.section("Notes", "notes", map(report.paragraph, notes(analysis))),
     ]
@@ -259,6 +260,11 @@ def tests(analysis: Analysis, outcomes: Iterable[str], first: Arm, second: Arm) 
         for outcome in outcomes
         if (rows := test_rows(analysis, outcome, first, second))
     ]
+
+
+def _answers(analysis: Analysis) -> list[Block]:
+    names = [(learner, LABELS[learner]) for learner in robots(analysis.config)]
+    return _answers_report.blocks(analysis.config, analysis.answers, names)
 
 
 def _arms_table(analysis: Analysis) -> Block:

@@ -24,7 +24,7 @@ from tests.study.server.people import cheap_hash, ready  # noqa: E402
 playwright_api.expect.set_options(timeout=20_000)  # the machine may be busy
 
 PASSWORD = "a-password-for-tests"
-SHORT = {"steps": 2, "warm_up_steps": 2}
+SHORT = {"steps": 2, "warm_up_steps": 2, "questionnaires": ()}
 ROOT = Path(__file__).parents[3]
 
 

@@ -7,7 +7,8 @@ import math
 import pandas as pd
 import pytest
 
-from ital.study import _codebooks, _table
+from ital.study import _analysis, _codebooks, _report, _table
+from ital.study._cli_analysis import read_source
 from ital.study.store import export, open_store
 from tests.study.questions import asking
 from tests.study.server.conftest import serve
@@ -117,6 +118,20 @@ def test_export_import_and_export_again_is_the_same(studied, tmp_path):
     records = [json.loads(line) for line in (tmp_path / "first" / "events.jsonl").read_text().splitlines()]
     told = [record["data"]["place"] for record in records if record.get("kind") == "answers"]
     assert told == ["start", "1-1", "1-2", "1", "2-1", "2-2", "2", "end", "start"]
+
+
+def test_the_report_has_a_section_of_answers(sqlite_url, served, tmp_path):
+    with served(sqlite_url, asking()) as client:
+        for _ in range(2):
+            Person(client, asking()).join().begin().through()
+    with open_store(sqlite_url) as store:
+        export.export_study(store, tmp_path / "out", "live")
+    found = [
+        _analysis.analyze(read_source(source, "live")[0], "live") for source in (sqlite_url, str(tmp_path / "out"))
+    ]
+    pd.testing.assert_frame_equal(found[0].answers, found[1].answers, check_exact=True)
+    [section] = [part for part in _report.sections(found[0]) if part["id"] == "answers"]
+    assert "How well did robot … learn?" in json.dumps(section, ensure_ascii=False)
 
 
 def test_the_researcher_downloads_them(sqlite_url, served):

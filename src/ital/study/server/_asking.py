@@ -9,6 +9,7 @@ from ital.study._answers import read_answers
 from ital.study._config import Config
 from ital.study._questions import Questionnaire
 from ital.study.server._flow import Asked
+from ital.study.server._markdown import blocks
 from ital.study.store.records import Event
 
 
@@ -25,7 +26,8 @@ def page_questions(asked: Asked, config: Config, language: str) -> dict[str, Any
     items = [
         {key: value for key, value in dataclasses.asdict(item).items() if value is not None} for item in page.items
     ]
-    return {"page": page.id, "place": asked.place, "title": page.title, "text": page.text, "items": items}
+    text = [] if page.text is None else blocks(page.text)
+    return {"page": page.id, "place": asked.place, "title": page.title, "text": text, "items": items}
 
 
 def answers_event(

@@ -18,6 +18,8 @@ from ital.study.store.times import iso
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ital.study.store._store import Store
+
 
 def answer_blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
     """Iterate over the table of answers, one participant at a time.
@@ -38,6 +40,22 @@ def answer_blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFram
             yield _table.frame(rows, ANSWERS, "table of answers")
     if not has_rows:
         yield _table.frame([], ANSWERS, "table of answers")
+
+
+def answers_table(store: "Store", mode: str) -> "pd.DataFrame":
+    """The table of answers of a mode.
+
+    Args:
+        store: The database.
+        mode: ``live``, ``pilot``, ``preview``, ``trial`` or ``simulated``.
+
+    Returns:
+        One row per question, place and participant.
+    """
+    import pandas as pd
+
+    with store.reading() as connection:
+        return pd.concat(list(answer_blocks(connection, mode)), ignore_index=True)
 
 
 def _rows(

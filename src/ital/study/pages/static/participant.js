@@ -10,7 +10,7 @@ import { language, linkWishes, loadWords, refusal, t } from "./words.js";
 const PENDING = "ital-pending-step";
 const ROOMY = "ital-small-screen-accepted";
 const TEACHING = ["warm_up", "teach"];
-const MAY_LEAVE = ["consent", "instructions", "check", "warm_up", "teach", "comments"];
+const MAY_LEAVE = ["consent", "instructions", "check", "questions", "warm_up", "teach", "comments"];
 const MARKED_MODES = ["preview", "pilot", "simulated"];
 const at = (id) => document.getElementById(id);
 
@@ -346,7 +346,8 @@ async function catchUp() {
   if (acting || !state?.csrf) return;
   try {
     const now = await request("GET", "api/state");
-    const place = (some) => `${some.stage} ${some.scene?.round} ${some.scene?.step} ${some.check?.tries_left}`;
+    const place = ({ stage, scene, check, questions }) =>
+      `${stage} ${scene?.round} ${scene?.step} ${check?.tries_left} ${questions?.page} ${questions?.place}`;
     if (!acting && place(now) !== place(state)) await show(now);
   } catch (error) {
     if (error instanceof Refused && error.status === 401 && MAY_LEAVE.includes(state.stage)) {

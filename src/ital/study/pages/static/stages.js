@@ -3,6 +3,7 @@
 import { h, prose } from "./dom.js";
 import { Palette } from "./palette.js";
 import { drawPicture } from "./pictures.js";
+import { questions } from "./questions.js";
 import { language, languages, t } from "./words.js";
 
 function card(...content) {
@@ -310,6 +311,7 @@ export const STAGES = {
   consent,
   instructions,
   check,
+  questions,
   comments,
   finished,
   left,
