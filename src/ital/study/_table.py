@@ -55,12 +55,19 @@ CODEBOOK: dict[str, tuple[str, str]] = {
     "seconds_to_confirm": ("number", "Seconds from shown to confirmed; empty if unknown."),
     "choice_changes": ("whole", "How often the choice was changed before it was confirmed."),
     "focus_losses": ("whole", "How often the page lost the focus during the step."),
+    "input": ("text", "Device of the final choice: mouse, touch or keyboard; empty if unknown."),
+    "too_fast": ("yes-no", "Flag: confirmed in less than `too_fast_seconds` of the participant's configuration."),
+    "by_script": (
+        "yes-no",
+        "Flag: no input device or times, less than `script_seconds`, or sooner than the page could have shown it.",
+    ),
 }
 WITH_ADAPTIVE = {  # what differs in a study with the third robot
     "learner": ("text", "Kind of robot: naive (IMT), aware (ITAL) or adaptive (ITAL adaptive). Nobody was told."),
     "robot": ("whole", "1: the first robot on this map, 2: the second, 3: the third."),
 }
 COLUMNS = tuple(CODEBOOK)
+UNKNOWN: dict[str, Any] = {"input": "", "too_fast": False, "by_script": False}  # for tables without these columns
 KEY = ("participant", "teacher", "map", "learner", "step")
 
 _DTYPES: dict[str, Any] = {"whole": "int64", "number": "float64", "yes-no": "bool"}
@@ -102,6 +109,8 @@ def frame(
 
     columns = list(codebook)
     table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=columns)
+    if codebook is CODEBOOK:
+        table = table.assign(**{column: value for column, value in UNKNOWN.items() if column not in table})
     missing = [column for column in columns if column not in table]
     if missing:
         raise InputError(f"the {name} has no column {missing[0]!r}: check that it comes from a study")

@@ -13,7 +13,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ital.errors import InputError
-from ital.study import _table
+from ital.study import _quality, _table
 from ital.study._config import Config, parse_config
 from ital.study._rules import StudyRules
 from ital.study.store import operations
@@ -55,7 +55,7 @@ def blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
         rows = rows_of(rules(participant.config), participant, stored)
         if rows:
             has_rows = True
-            yield _table.frame(rows)
+            yield _quality.flag_steps(_table.frame(rows), rules(participant.config).config.quality)
     if not has_rows:
         yield _table.frame([])
 
@@ -98,6 +98,7 @@ def _rows_of_round(rules: StudyRules, participant: Participant, stored: list[Sto
             "candidates": json.dumps([list(arrow) for arrow in arrows], separators=(",", ":")),
             **{metric: float(measured[metric][i + 1]) for metric in _table.MEASURES},
             **{f"{metric}_before": float(measured[metric][i]) for metric in _table.MEASURES},
+            **_table.UNKNOWN,
             **_times(json.loads(step.timing)),
             "stored_at": iso(step.stored_at),
         }
@@ -118,6 +119,7 @@ def _times(timing: Mapping[str, Any]) -> dict[str, Any]:
         "seconds_to_confirm": seconds("seconds_to_confirm", "confirmed_at"),
         "choice_changes": timing.get("choice_changes", 0),
         "focus_losses": timing.get("focus_losses", 0),
+        "input": timing.get("input", ""),
     }
 
 
