@@ -13,8 +13,8 @@ from typing import Any
 
 from ital.errors import InputError
 from ital.study import _languages, _questions, _texts
-from ital.study._questions import Questionnaire
 from ital.study._quality_config import AttentionCheck, Quality, attention_of, quality_of
+from ital.study._questions import Questionnaire
 from ital.study._sections import (
     Completion,
     ConsentForm,
@@ -29,7 +29,7 @@ from ital.study._sections import (
     question_of,
 )
 from ital.study._texts import Texts, Translation
-from ital.study._toml import TomlTable
+from ital.study._toml import TomlTable, plain, toml_text
 
 SHIPPED = ("paper", "short")  # configurations that come with ital
 LEARNERS = ("naive", "aware")  # of every study
@@ -220,7 +220,7 @@ class Config:
         for key in LATER:
             if getattr(self, key) == _DEFAULTS[key]:
                 del content[key]
-        return _plain(content)
+        return plain(content)
 
     def public(self, language: str | None = None) -> dict[str, Any]:
         """Return what a participant's browser may know.
@@ -246,17 +246,17 @@ class Config:
             "warm_up_steps": self.warm_up_steps,
             "version": self.hash,
             "consent": dataclasses.asdict(texts.consent),
-            "instructions": [_plain(dataclasses.asdict(page)) for page in texts.instructions],
+            "instructions": [plain(dataclasses.asdict(page)) for page in texts.instructions],
             "check": [{"question": asked.question, "options": list(asked.options)} for asked in texts.check],
         }
 
-    def to_toml(self) -> str:
+    def totoml_text(self) -> str:
         """Return the content as a TOML file.
 
         Returns:
             Text that :func:`parse_config` reads back to the same hash.
         """
-        return _toml(self.as_dict() | {"quality": _plain(dataclasses.asdict(self.quality))})  # defaults are stated
+        return toml_text(self.as_dict() | {"quality": plain(dataclasses.asdict(self.quality))})  # defaults are stated
 
 
 _DEFAULTS = {
@@ -377,35 +377,3 @@ def _config(content: Mapping[str, Any]) -> Config:
     for name in config.languages:
         config.texts(name)  # every field is known
     return config
-
-
-def _plain(value: Any) -> Any:
-    """Convert tuples to lists and drop keys without a value."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items() if item is not None}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _toml(content: Mapping[str, Any], prefix: str = "") -> str:
-    """Write keys first, then tables: enough TOML for a configuration."""
-    lines, tables = [], []
-    for key, value in content.items():
-        if isinstance(value, dict):
-            tables.append(f"\n[{prefix}{key}]\n{_toml(value, f'{prefix}{key}.')}")
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
-            tables += [f"\n[[{prefix}{key}]]\n{_toml(item, f'{prefix}{key}.')}" for item in value]
-        else:
-            lines.append(f"{_toml_key(key)} = {_toml_value(value)}\n")
-    return "".join(lines + tables)
-
-
-def _toml_key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() else json.dumps(key)
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(_toml_value(item) for item in value)}]"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value).lower() if isinstance(value, bool) else repr(value)

@@ -105,9 +105,9 @@ def numbers_of(steps: "pd.DataFrame", happened: Iterable[PageEvent], config: Con
         "machine_share": agreed,
         "chance_p": p,
         "longest_pause_minutes": _longest_pause(steps),
-        "input": " ".join(sorted(set(steps["input"]) - {""})),
-        "screen_width": _smallest(screens, "width"),
-        "screen_height": _smallest(screens, "height"),
+        "inputs": " ".join(sorted(set(steps["input"]) - {""})),
+        "smallest_width": _smallest(screens, "width"),
+        "smallest_height": _smallest(screens, "height"),
         "small_screen_accepted": any(screen.get("small_accepted") is True for screen in screens),
         "attention_checks": len(checks),
         "attention_failed": sum(check.get("passed") is not True for check in checks),
@@ -142,22 +142,19 @@ def flags_of(numbers: Mapping[str, Any], steps: int, quality: Quality) -> list[s
         "looked_away": enough and n["looked_away_share"] >= q.looked_away_share,
         "long_pause": n["longest_pause_minutes"] > q.pause_minutes,
         "small_screen": n["small_screen_accepted"]
-        or n["screen_width"] < q.screen_width
-        or n["screen_height"] < q.screen_height,
+        or n["smallest_width"] < q.screen_width
+        or n["smallest_height"] < q.screen_height,
     }
     return [name for name in FLAGS if up[name]]
 
 
-def person(
-    steps: "pd.DataFrame", happened: Iterable[PageEvent], config: Config, excluded: str | None = None
-) -> dict[str, Any]:
+def person(steps: "pd.DataFrame", happened: Iterable[PageEvent], config: Config) -> dict[str, Any]:
     """The columns of data quality of one participant.
 
     Args:
         steps: The participant's rows of the step table, in the order in which the steps were taken.
         happened: The participant's events.
         config: The configuration that the participant saw; its thresholds count.
-        excluded: Why the researcher excluded the participant; None: included.
 
     Returns:
         Values by column, as :data:`COLUMNS` explains them.
@@ -168,8 +165,24 @@ def person(
         **numbers,
         **{f"flag_{name}": name in up for name in FLAGS},
         "excluded_by_rule": " ".join(name for name in up if name in config.quality.exclude),
-        "excluded": excluded or "",
     }
+
+
+def people(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
+    """The columns of data quality of everybody, as far as the step table tells.
+
+    Args:
+        steps: The step table.
+        config: The study.
+
+    Returns:
+        One row per participant and teacher.
+    """
+    import pandas as pd
+
+    each = in_order(steps, config).groupby(["participant", "teacher"], sort=False)
+    rows = [{"participant": who[0], "teacher": who[1]} | person(own, (), config) for who, own in each]
+    return pd.DataFrame(rows, columns=["participant", "teacher", *COLUMNS])
 
 
 def lazy(steps: "pd.DataFrame", size: int) -> tuple[float, int]:
@@ -189,13 +202,12 @@ def lazy(steps: "pd.DataFrame", size: int) -> tuple[float, int]:
     if not len(steps):
         return float("nan"), 0
     choice, cell = steps["choice"].to_numpy(int), steps["cell"].to_numpy(int)
-    rank, nearest = np.zeros(len(steps), int), np.zeros(len(steps), bool)
-    for i, text in enumerate(steps["candidates"]):
-        cells = np.array([arrow[0] for arrow in json.loads(text)])
-        rank[i] = (cells < cell[i]).sum()
-        if i:
-            far = np.abs(cells // size - cell[i - 1] // size) + np.abs(cells % size - cell[i - 1] % size)
-            nearest[i] = far[choice[i]] == far.min()
+    cells = np.array([[arrow[0] for arrow in json.loads(text)] for text in steps["candidates"]])
+    rank = (cells < cell[:, None]).sum(axis=1)
+    last = np.concatenate([[0], cell[:-1]])[:, None]
+    far = np.abs(cells // size - last // size) + np.abs(cells % size - last % size)
+    nearest = far[np.arange(len(steps)), choice] == far.min(axis=1)
+    nearest[0] = False  # nothing came before
     shares = [np.bincount(values).max() / len(values) for values in (choice, rank)]
     runs = [1 + _run(values[1:] == values[:-1]) for values in (choice, rank)]
     return float(max(*shares, nearest.mean())), max(*runs, _run(nearest))
@@ -283,9 +295,9 @@ NUMBERS = {
     "machine_share": ("number", "Share of steps on which the participant chose the machine's pick."),
     "chance_p": ("number", "One-sided p of a binomial test of that share against chance."),
     "longest_pause_minutes": ("number", "Longest time between two stored steps, in minutes."),
-    "input": ("text", "Input devices that were used: keyboard, mouse, touch."),
-    "screen_width": ("number", "Width of the window in CSS pixels, the smallest that was reported."),
-    "screen_height": ("number", "Height of the window in CSS pixels, the smallest that was reported."),
+    "inputs": ("text", "Input devices that were used: keyboard, mouse, touch."),
+    "smallest_width": ("number", "Width of the window in CSS pixels, the smallest that was reported."),
+    "smallest_height": ("number", "Height of the window in CSS pixels, the smallest that was reported."),
     "small_screen_accepted": ("yes-no", "Whether the participant continued on a small screen despite the advice."),
     "attention_checks": ("whole", "Number of attention checks that were answered."),
     "attention_failed": ("whole", "Number of attention checks that were answered wrongly."),
@@ -297,7 +309,6 @@ COLUMNS: dict[str, tuple[str, str]] = {
         "text",
         "Flags that leave the participant out of the filtered analysis by the configuration's rule.",
     ),
-    "excluded": ("text", "Why the researcher excluded the participant; empty: included. Decided after the data came."),
 }
 
 
@@ -334,5 +345,6 @@ __all__ = [
     "in_order",
     "lazy",
     "numbers_of",
+    "people",
     "person",
 ]

@@ -80,11 +80,13 @@ class StudyData(NamedTuple):
         config: The configuration as used.
         steps: The step table, one row per step; :data:`CODEBOOK` explains its columns.
         answers: The table of answers to questions; None if there is none.
+        participants: The table of participants; None if there is none.
     """
 
     config: Config
     steps: "pd.DataFrame"
     answers: "pd.DataFrame | None" = None
+    participants: "pd.DataFrame | None" = None
 
 
 def frame(

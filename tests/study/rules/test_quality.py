@@ -64,7 +64,7 @@ def test_nobody_is_flagged_without_reason():
     assert flags(steps) == set()
     numbers = _quality.numbers_of(steps, picked(steps), SHORT)
     assert (numbers["machine_share"], numbers["unseen_share"], numbers["script_share"]) == (1.0, 0.0, 0.0)
-    assert numbers["input"] == "mouse"
+    assert numbers["inputs"] == "mouse"
     assert 0.2 < numbers["time_spread"] < 1
     assert numbers["longest_pause_minutes"] == pytest.approx(9 / 60, rel=0.3)
 
@@ -179,9 +179,9 @@ def test_attention():
     assert "attention" not in flags(GOOD, [*picked(GOOD), passed, failed], two)
     sly = failed._replace(source="client")  # what a page says about itself does not count
     assert "attention" not in flags(GOOD, [*picked(GOOD), sly])
-    columns = _quality.person(GOOD, [failed], SHORT, "came twice")
+    columns = _quality.person(GOOD, [failed], SHORT)
     assert (columns["attention_checks"], columns["attention_failed"]) == (1, 1)
-    assert (columns["excluded_by_rule"], columns["excluded"]) == ("attention", "came twice")
+    assert columns["excluded_by_rule"] == "attention"
     assert columns.keys() == _quality.COLUMNS.keys()
     lenient = dataclasses.replace(SHORT, quality=Quality(exclude=()))
     assert _quality.person(GOOD, [failed], lenient)["excluded_by_rule"] == ""

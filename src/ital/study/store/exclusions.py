@@ -11,7 +11,7 @@ from ital.study import _quality, _table
 from ital.study._quality import PageEvent
 from ital.study._rules import StudyRules
 from ital.study.store import operations
-from ital.study.store.export import rows_of
+from ital.study.store.export import rows_of, rules_of
 from ital.study.store.records import Participant
 from ital.study.store.tables import events, participants
 
@@ -93,7 +93,28 @@ def quality_of(
     own = rules(participant.config)
     steps = steps_of(connection, own, participant)
     happened = events_of(connection, participant.number, ("attention", "screen", "chosen"))
-    return _quality.person(steps, happened, own.config, participant.excluded)
+    return _quality.person(steps, happened, own.config)
+
+
+def people_table(connection: sa.Connection, mode: str) -> "pd.DataFrame":
+    """Data quality and exclusion of everybody of a mode.
+
+    Args:
+        connection: The transaction.
+        mode: Mode of the participants.
+
+    Returns:
+        One row per participant.
+    """
+    import pandas as pd
+
+    rules = rules_of(connection)
+    rows = [
+        {"participant": each.number, "teacher": each.teacher, "excluded": each.excluded or ""}
+        | quality_of(connection, rules, each)
+        for each in operations.everyone(connection, mode=mode)
+    ]
+    return pd.DataFrame(rows, columns=["participant", "teacher", "excluded", *_quality.COLUMNS])
 
 
 def steps_of(connection: sa.Connection, rules: StudyRules, participant: Participant) -> "pd.DataFrame":
