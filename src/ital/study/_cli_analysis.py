@@ -181,14 +181,15 @@ def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
     need_extra()
     import pandas as pd
 
-    from ital.study.store import exclusions, open_store
+    from ital.study.store import open_store
+    from ital.study.store.participants_table import participant_blocks
 
     with open_store(str(path / "study.db") if path.is_dir() else source) as store:
         config = store.config()
         modes = [mode] if mode else ["live", "simulated"]
         tables = [store.steps_table(name) for name in modes]
         with store.reading() as connection:
-            people = pd.concat([exclusions.people_table(connection, name) for name in modes], ignore_index=True)
+            people = pd.concat([each for name in modes for each in participant_blocks(connection, name)])
     tables = [table for table in tables if len(table)]
     if not tables:
         raise InputError(f"no participant of {source} has taught yet: there is nothing to analyse")

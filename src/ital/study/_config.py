@@ -250,7 +250,7 @@ class Config:
             "check": [{"question": asked.question, "options": list(asked.options)} for asked in texts.check],
         }
 
-    def totoml_text(self) -> str:
+    def to_toml(self) -> str:
         """Return the content as a TOML file.
 
         Returns:

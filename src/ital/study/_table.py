@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from ital.errors import InputError
+from ital.study import _quality
 from ital.study._codebooks import ANSWERS, PARTICIPANTS, column_lines, question_lines
 from ital.study._config import Config, load_config
 
@@ -154,8 +155,11 @@ def read_csv(
     return frame(read, codebook, name)
 
 
-def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
-    """The meaning of every column, as Markdown; begins with a warning if no person took part."""
+def codebook(config: Config | None = None, modes: Iterable[str] = (), used: Iterable[Config] | None = None) -> str:
+    """The meaning of every column, as Markdown; begins with a warning if no person took part.
+
+    ``used`` are all configurations that participants saw, for the thresholds of their flags.
+    """
     lines = ["# Codebook", ""]
     if set(modes) == {"simulated"}:
         lines += ["**Simulated data: programs chose every arrow. No person took part.**", ""]
@@ -180,7 +184,7 @@ def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
         *column_lines(ANSWERS),
     ]
     if config is not None:
-        lines += question_lines(config)
+        lines += question_lines(config) + _quality.codebook_lines([config] if used is None else used)
     return "\n".join(lines) + "\n"
 
 
@@ -202,7 +206,7 @@ def write_study(folder: Path, config: Config, steps: "pd.DataFrame") -> list[Pat
     steps = frame(steps)
     files = {
         "steps.csv": csv_text(steps).encode(),
-        "participants.csv": csv_text(participants_of(steps)).encode(),
+        "participants.csv": csv_text(participants_of(steps, config)).encode(),
         "events.jsonl": b"",  # there was no server, so there are no events
         "codebook.md": codebook(config, steps["mode"].unique()).encode(),
         "study.toml": config.to_toml().encode(),
@@ -214,21 +218,28 @@ def write_study(folder: Path, config: Config, steps: "pd.DataFrame") -> list[Pat
     return [folder / name for name in files]
 
 
-def participants_of(steps: "pd.DataFrame") -> "pd.DataFrame":
+def participants_of(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
     """The table of participants, as far as the step table tells: for simulations without a server.
 
     Args:
         steps: The step table of participants who finished.
+        config: The configuration.
 
     Returns:
         One row per participant and teacher.
     """
+    import pandas as pd
+
     copied = ("participant", "mode", "teacher", "config", "code_version", "usable", "order")
     known = {"stage": "finished", "answered": 0, "tries": 0, "focus_losses": 0, "comment_length": 0}
     heads = steps.drop_duplicates(["participant", "teacher"])[list(copied)].to_dict("records")
     counts = steps.groupby(["participant", "teacher"]).size()
     rows = [{**head, **known, "done": int(counts[head["participant"], head["teacher"]])} for head in heads]
-    return frame(rows, PARTICIPANTS, "table of participants")
+    known_columns = [name for name in PARTICIPANTS if name not in _quality.COLUMNS]
+    told = pd.DataFrame(rows, columns=known_columns).merge(
+        _quality.people(steps, config), on=["participant", "teacher"]
+    )
+    return frame(told, PARTICIPANTS, "table of participants")
 
 
 def has_parquet() -> bool:
@@ -287,9 +298,13 @@ def read_study(folder: Path) -> StudyData:
             raise InputError(f"{folder} is not a study folder: it has no {name}")
     steps = read_csv(folder / "steps.csv")
     check_unique(steps)
-    answers = folder / "answers.csv"
-    read = read_csv(answers, ANSWERS, "table of answers") if answers.is_file() else None
-    return StudyData(load_config(folder / "study.toml"), steps, read)
+    more = {"answers": ANSWERS, "participants": PARTICIPANTS}
+    tables = {
+        name: read_csv(folder / f"{name}.csv", columns, f"table of {name}")
+        for name, columns in more.items()
+        if (folder / f"{name}.csv").is_file()
+    }
+    return StudyData(load_config(folder / "study.toml"), steps, **tables)
 
 
 def check_unique(steps: "pd.DataFrame") -> None:

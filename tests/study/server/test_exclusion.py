@@ -6,11 +6,16 @@ import functools
 import json
 
 import pytest
+from typer.testing import CliRunner
 
+from ital.cli import app
 from ital.errors import InputError
 from ital.study import StudyRules, _attention, _participants, _quality, _quality_config, teacher
+from ital.study._cli_analysis import read_source
+from ital.study._left_out import left_out
 from ital.study.store import exclusions, open_store, operations
-from ital.study.store.export import export_study, import_study, rules_of
+from ital.study.store.export import export_study, import_study
+from ital.study.store.step_rows import rules_of
 from tests.study.server.conftest import serve
 from tests.study.server.people import SIMULATION_KEY, Person, Refusal, Researcher, tiny
 
@@ -95,8 +100,34 @@ def test_exclusions_survive_export_and_import(filled, url, tmp_path):
         import_study(copy, tmp_path / "one")
         export_study(copy, tmp_path / "two")
     assert excluded(str(tmp_path / "copy.db")) == {1: "Too young.", 2: None}
-    for file in ("steps.csv", "codebook.md", "study.toml"):
+    for file in ("steps.csv", "participants.csv", "codebook.md", "study.toml"):
         assert (tmp_path / "one" / file).read_text() == (tmp_path / "two" / file).read_text()
+
+
+def test_the_commands(filled, url, tmp_path):
+    filled(two_who_finished)
+    run = CliRunner().invoke
+    for arguments, said in (
+        (["exclude", "2", "--reason", "took part twice"], "participant 2 is excluded: took part twice"),
+        (["exclude", "1", "--reason", "too young"], "participant 1 is excluded: too young"),
+        (["include", "1"], "participant 1 is included"),
+    ):
+        told = run(app, ["study", *arguments, "--database", url])
+        assert (told.exit_code, told.stdout.strip()) == (0, said)
+    assert run(app, ["study", "exclude", "2", "--database", url]).exit_code == 2
+    assert excluded(url) == {1: None, 2: "took part twice"}
+    with open_store(url) as store:
+        export_study(store, tmp_path / "data")
+    for source in (url, str(tmp_path / "data")):  # analyses of the database and of the export leave out the same
+        data, _ = read_source(source, "live")
+        reasons = left_out(data.config, data.steps, data.participants).reasons
+        assert reasons[["participant", "reason", "decided"]].values.tolist() == [[2, "took part twice", "later"]]
+    codebook = (tmp_path / "data" / "codebook.md").read_text()
+    assert (
+        f"Configuration `{tiny().hash}`; participants are left out of the filtered analysis by: `attention`."
+        in codebook
+    )
+    assert "| `flag_too_fast` |" in codebook
 
 
 # Attention checks
@@ -121,7 +152,7 @@ def answer(person, right=True):
 
 def events(url, number, kind):
     with open_store(url) as store, store.reading() as connection:
-        return [event.data for event in exclusions.events_of(connection, number, (kind,))]
+        return [json.loads(event.data) for event in operations.events_of(connection, number, kind)]
 
 
 def test_a_check_comes_between_steps_and_no_robot_sees_it(url, served):

@@ -2,21 +2,18 @@
 
 import json
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import sqlalchemy as sa
 
 from ital.errors import InputError
-from ital.study import _quality, _table
+from ital.study import _quality
 from ital.study._quality import PageEvent
 from ital.study._rules import StudyRules
 from ital.study.store import operations
-from ital.study.store.export import rows_of, rules_of
 from ital.study.store.records import Participant
-from ital.study.store.tables import events, participants
-
-if TYPE_CHECKING:
-    import pandas as pd
+from ital.study.store.step_rows import steps_of_person
+from ital.study.store.tables import participants
 
 LONGEST = 500  # characters of a reason
 
@@ -47,22 +44,6 @@ def exclude(connection: sa.Connection, number: int, reason: str | None) -> None:
     operations.note(connection, "included" if reason is None else "excluded", number, reason or "")
 
 
-def events_of(connection: sa.Connection, number: int, kinds: tuple[str, ...] = ()) -> list[PageEvent]:
-    """The events of a participant, in order.
-
-    Args:
-        connection: The transaction.
-        number: Number of the participant.
-        kinds: Kinds of event; none: all.
-
-    Returns:
-        The events.
-    """
-    where = [events.c.participant == number, *([events.c.kind.in_(kinds)] if kinds else [])]
-    query = sa.select(events.c.kind, events.c.data, events.c.source).where(*where).order_by(events.c.number)
-    return [PageEvent(row.kind, json.loads(row.data), row.source) for row in connection.execute(query)]
-
-
 def attended(connection: sa.Connection, number: int) -> frozenset[int]:
     """The attention checks that a participant has answered.
 
@@ -73,8 +54,8 @@ def attended(connection: sa.Connection, number: int) -> frozenset[int]:
     Returns:
         Their indices in the configuration.
     """
-    answered = events_of(connection, number, ("attention",))
-    return frozenset(event.data["check"] for event in answered if event.source == "server")
+    answered = operations.events_of(connection, number, "attention")
+    return frozenset(json.loads(event.data)["check"] for event in answered if event.source == "server")
 
 
 def quality_of(
@@ -91,42 +72,6 @@ def quality_of(
         Values by column; :data:`ital.study._quality.COLUMNS` explains them.
     """
     own = rules(participant.config)
-    steps = steps_of(connection, own, participant)
-    happened = events_of(connection, participant.number, ("attention", "screen", "chosen"))
-    return _quality.person(steps, happened, own.config)
-
-
-def people_table(connection: sa.Connection, mode: str) -> "pd.DataFrame":
-    """Data quality and exclusion of everybody of a mode.
-
-    Args:
-        connection: The transaction.
-        mode: Mode of the participants.
-
-    Returns:
-        One row per participant.
-    """
-    import pandas as pd
-
-    rules = rules_of(connection)
-    rows = [
-        {"participant": each.number, "teacher": each.teacher, "excluded": each.excluded or ""}
-        | quality_of(connection, rules, each)
-        for each in operations.everyone(connection, mode=mode)
-    ]
-    return pd.DataFrame(rows, columns=["participant", "teacher", "excluded", *_quality.COLUMNS])
-
-
-def steps_of(connection: sa.Connection, rules: StudyRules, participant: Participant) -> "pd.DataFrame":
-    """The rows of one participant in the step table, with their flags.
-
-    Args:
-        connection: The transaction.
-        rules: Rules of the participant's configuration.
-        participant: The participant.
-
-    Returns:
-        The table.
-    """
-    rows = rows_of(rules, participant, operations.steps_of(connection, participant.number))
-    return _quality.flag_steps(_table.frame(rows), rules.config.quality)
+    stored = operations.events_of(connection, participant.number, "attention", "screen", "chosen")
+    happened = [PageEvent(event.kind, json.loads(event.data), event.source) for event in stored]
+    return _quality.person(steps_of_person(connection, own, participant), happened, own.config)
