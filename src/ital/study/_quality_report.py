@@ -121,6 +121,3 @@ def both(analysis: Analysis, first: Arm, second: Arm) -> list[Block]:
         caption = f"{titles[outcome].title}: {arm(*first)} against {arm(*second)}, with and without those left out"
         found.append(report.table(heads, cells.values(), caption=caption, numbers_from=1))
     return found
-
-
-__all__ = ["blocks", "both", "flags_table", "reasons_table", "summary", "write"]
