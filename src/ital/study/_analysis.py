@@ -12,6 +12,7 @@ from ital.study import _arms
 from ital.study._answers_report import answers_of
 from ital.study._arms import MATCHED
 from ital.study._config import ADAPTIVE, Config
+from ital.study._left_out import LeftOut, left_out
 from ital.study._rules import StudyRules
 from ital.study._table import MEASURES, StudyData, check_unique
 
@@ -76,6 +77,8 @@ class Analysis(NamedTuple):
         paths: Length of all steps of a robot together.
         replay_error: Largest difference between stored distances and those of a replay.
         notes: What a reader must know.
+        left_out: Who is left out of all of this, and why.
+        full: Paired tests of everybody who finished.
         answers: Answers to questions, of the participants who count; None without any.
     """
 
@@ -92,11 +95,13 @@ class Analysis(NamedTuple):
     paths: "pd.DataFrame"
     replay_error: float
     notes: list[str]
+    left_out: LeftOut
+    full: "pd.DataFrame"
     answers: "pd.DataFrame | None" = None
 
 
 def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], None] = lambda done: None) -> Analysis:
-    """Analyse a study.
+    """Analyse a study, without the people whom its rule or the researcher leaves out; tests are also of everybody.
 
     If the table lacks the machine and random arms, they are simulated with the same maps, starts and arrows as the
     participants' arms. So is the matched-step control.
@@ -117,8 +122,8 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
     config, steps = study.config, study.steps
     check_unique(steps)
     mode, steps, notes = rows_of_mode(steps, mode)
-    steps, left_out = complete(config, steps)
-    notes += left_out
+    steps, incomplete = complete(config, steps)
+    notes += incomplete
     rules = StudyRules(config)
     numbers = sorted(int(number) for number in steps["participant"].unique())
     taught_by = list(dict.fromkeys(steps["teacher"]))
@@ -130,7 +135,8 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
     table = pd.concat([steps, replayed, simulated[_lacking(simulated, steps)]], ignore_index=True)
     simulated_paths = _paths_of(arms_run)
     paths = pd.concat([paths, simulated_paths[_lacking(simulated_paths, steps)]], ignore_index=True)
-    outcomes = outcomes_of(config, table)
+    gone, full = left_out(config, steps, study.participants), outcomes_of(config, table)
+    steps, table, paths, outcomes = map(gone.without, (steps, table, paths, full))
     kind = "human" if "human" in taught_by else "simulated"
     if not replay_error < 0.01:
         notes.append(
@@ -158,6 +164,8 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
         paths=paths,
         replay_error=replay_error,
         notes=notes,
+        left_out=gone,
+        full=compare(full, list(measures(config.steps))),
         answers=answers_of(study.answers, steps),
     )
 

@@ -139,7 +139,7 @@ def analyze(
     """Analyse a study: arms, tests, bars, curves and a one-page report that says whether data are simulated."""
     set_up_jax("cpu")
     from ital._progress import show_progress
-    from ital.study import _analysis, _figures, _report, fit, interface
+    from ital.study import _analysis, _figures, _quality_report, _report, fit, interface
 
     study, folder = read_source(source, mode)
     interface(study.config, picture)  # raises for an unreadable picture before anything is written
@@ -161,7 +161,7 @@ def analyze(
         print(f"\n{title}")
         print(table.to_string(index=False))
     print()
-    for sentence in _report.findings(analysis):
+    for sentence in [*_report.findings(analysis), _quality_report.summary(analysis)]:
         print(sentence)
     print()
     print(f"report: {next(file for file in files if file.suffix == '.html')}")
@@ -183,16 +183,19 @@ def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
 
     from ital.study.store import open_store
     from ital.study.store.answers_table import answers_table
+    from ital.study.store.participants_table import participant_blocks
 
     with open_store(str(path / "study.db") if path.is_dir() else source) as store:
         config, modes = store.config(), [mode] if mode else ["live", "simulated"]
         tables = [store.steps_table(name) for name in modes]
         answers = pd.concat([answers_table(store, name) for name in modes], ignore_index=True)
+        with store.reading() as connection:
+            people = pd.concat([each for name in modes for each in participant_blocks(connection, name)])
     tables = [table for table in tables if len(table)]
     if not tables:
         raise InputError(f"no participant of {source} has taught yet: there is nothing to analyse")
     steps = _table.frame(pd.concat(tables, ignore_index=True))
-    return _table.StudyData(config, steps, answers), Path("analysis")
+    return _table.StudyData(config, steps, answers, people), Path("analysis")
 
 
 def power(

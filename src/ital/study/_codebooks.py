@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from ital.study import _quality
 from ital.study._answers import KINDS
 from ital.study._config import Config
 
@@ -18,7 +19,7 @@ PARTICIPANTS: dict[str, tuple[str, str]] = {
         "Where the participant is, or ended: finished, declined, failed_check or left.",
     ),
     "usable": ("yes-no", "Whether every step is stored."),
-    "excluded": ("text", "Why the researcher excluded the participant; empty: included."),
+    "excluded": ("text", "Why the researcher excluded the participant, after the data came; empty: included."),
     "order": ("text", "The learner that came first (robot 1) on each map; empty before it was assigned."),
     "done": ("whole", "Number of stored steps; with a server, those of the warm-up too."),
     "answered": ("whole", "Number of answered pages of questions."),
@@ -32,6 +33,7 @@ PARTICIPANTS: dict[str, tuple[str, str]] = {
     "screen_width": ("number", "Width of the window in pixels; empty if unknown."),
     "screen_height": ("number", "Height of the window in pixels; empty if unknown."),
     "pointer": ("text", "Input device, such as fine (mouse) or coarse (finger); empty if unknown."),
+    **_quality.COLUMNS,
 }
 ANSWERS: dict[str, tuple[str, str]] = {
     "participant": ("whole", "Number of the participant in this study, as in steps.csv."),

@@ -13,6 +13,7 @@ from typing import Any
 
 from ital.errors import InputError
 from ital.study import _languages, _questions, _texts
+from ital.study._quality_config import AttentionCheck, Quality, attention_of, quality_of
 from ital.study._questions import Questionnaire
 from ital.study._sections import (
     Completion,
@@ -28,7 +29,7 @@ from ital.study._sections import (
     question_of,
 )
 from ital.study._texts import Texts, Translation
-from ital.study._toml import TomlTable
+from ital.study._toml import TomlTable, plain, toml_text
 
 SHIPPED = ("paper", "short")  # configurations that come with ital
 LEARNERS = ("naive", "aware")  # of every study
@@ -37,7 +38,17 @@ ARROWS = ("boltzmann", "optimal")
 VOLUMES = ("exact", "imitated")
 PALETTES = ("safe", "paper")
 # Keys added later: where they have their default values, older studies keep their hash.
-LATER = ("adaptive", "volume", "language", "fields", "words", "translations", "questionnaires")
+LATER = (
+    "adaptive",
+    "volume",
+    "language",
+    "fields",
+    "words",
+    "translations",
+    "questionnaires",
+    "quality",
+    "attention",
+)
 
 
 @dataclass(frozen=True)
@@ -76,6 +87,8 @@ class Config:
         words: Words of the pages in the first language that differ from those that come with ital.
         translations: Texts in other languages.
         questionnaires: Pages of questions.
+        quality: Thresholds of the flags of data quality.
+        attention: Attention checks between steps.
     """
 
     name: str
@@ -109,6 +122,8 @@ class Config:
     words: Mapping[str, str] = field(default_factory=dict)
     translations: Mapping[str, Translation] = field(default_factory=dict)
     questionnaires: tuple[Questionnaire, ...] = ()
+    quality: Quality = field(default_factory=Quality)
+    attention: tuple[AttentionCheck, ...] = ()
 
     @property
     def learners(self) -> tuple[str, ...]:
@@ -205,7 +220,7 @@ class Config:
         for key in LATER:
             if getattr(self, key) == _DEFAULTS[key]:
                 del content[key]
-        return _plain(content)
+        return plain(content)
 
     def public(self, language: str | None = None) -> dict[str, Any]:
         """Return what a participant's browser may know.
@@ -231,7 +246,7 @@ class Config:
             "warm_up_steps": self.warm_up_steps,
             "version": self.hash,
             "consent": dataclasses.asdict(texts.consent),
-            "instructions": [_plain(dataclasses.asdict(page)) for page in texts.instructions],
+            "instructions": [plain(dataclasses.asdict(page)) for page in texts.instructions],
             "check": [{"question": asked.question, "options": list(asked.options)} for asked in texts.check],
         }
 
@@ -241,7 +256,7 @@ class Config:
         Returns:
             Text that :func:`parse_config` reads back to the same hash.
         """
-        return _toml(self.as_dict())
+        return toml_text(self.as_dict() | {"quality": plain(dataclasses.asdict(self.quality))})  # defaults are stated
 
 
 _DEFAULTS = {
@@ -314,6 +329,8 @@ def _config(content: Mapping[str, Any]) -> Config:
     consent = table.section("consent", ConsentForm)
     adaptive = table.yes_or_no("adaptive")
     language = table.text("language", most=12)
+    robots, steps = len(LEARNERS) + adaptive, table.whole("steps", 1, 1000)
+    checks = table.sections("attention", AttentionCheck) if "attention" in content else []
     config = Config(
         name=table.slug("name"),
         title=table.text("title"),
@@ -325,7 +342,7 @@ def _config(content: Mapping[str, Any]) -> Config:
         check=tuple(question_of(each) for each in table.sections("check", Question)),
         debriefing=table.text("debriefing"),
         completion=completion_of(table.section("completion", Completion)),
-        steps=table.whole("steps", 1, 1000),
+        steps=steps,
         warm_up_steps=table.whole("warm_up_steps", 1, 1000),
         warm_up_learner=table.one_of("warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS),
         # No cell may occur in two successive steps, so the map must hold two steps.
@@ -345,6 +362,8 @@ def _config(content: Mapping[str, Any]) -> Config:
         language=language,
         words=_languages.check_words(language, content.get("words", {}), "words"),
         questionnaires=_questions.questionnaires_of(table),
+        quality=quality_of(table.section("quality", Quality)),
+        attention=attention_of(checks, tuple(each.name for each in maps), robots, steps),
     )
     fields = _texts.fields_of(content.get("fields", {}), {**config.numbers_in_texts(), "map": 1, "robot": 1})
     config = dataclasses.replace(config, fields=fields)
@@ -358,35 +377,3 @@ def _config(content: Mapping[str, Any]) -> Config:
     for name in config.languages:
         config.texts(name)  # every field is known
     return config
-
-
-def _plain(value: Any) -> Any:
-    """Convert tuples to lists and drop keys without a value."""
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items() if item is not None}
-    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _toml(content: Mapping[str, Any], prefix: str = "") -> str:
-    """Write keys first, then tables: enough TOML for a configuration."""
-    lines, tables = [], []
-    for key, value in content.items():
-        if isinstance(value, dict):
-            tables.append(f"\n[{prefix}{key}]\n{_toml(value, f'{prefix}{key}.')}")
-        elif isinstance(value, list) and value and isinstance(value[0], dict):
-            tables += [f"\n[[{prefix}{key}]]\n{_toml(item, f'{prefix}{key}.')}" for item in value]
-        else:
-            lines.append(f"{_toml_key(key)} = {_toml_value(value)}\n")
-    return "".join(lines + tables)
-
-
-def _toml_key(key: str) -> str:
-    return key if key.replace("_", "").replace("-", "").isalnum() else json.dumps(key)
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(_toml_value(item) for item in value)}]"
-    if isinstance(value, str):
-        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-    return repr(value).lower() if isinstance(value, bool) else repr(value)

@@ -9,6 +9,7 @@ from ital.errors import InputError
 from ital.study import _arms, _likelihood, _scores, _selection
 from ital.study._analysis import rows_of_mode
 from ital.study._config import Config
+from ital.study._left_out import left_out
 from ital.study._likelihood import Choices, Maximum
 from ital.study._rules import StudyRules
 from ital.study._scores import MODELS, NAMES, SCORED
@@ -74,7 +75,10 @@ def fit(study: StudyData, mode: str | None = None, show: Show = lambda percent: 
     config, steps = study.config, study.steps
     check_unique(steps)
     mode, steps, notes = rows_of_mode(steps, mode)
-    steps, left_out = _usable(config, steps)
+    steps, incomplete = _usable(config, steps)
+    gone = left_out(config, steps, study.participants)
+    steps = gone.without(steps)
+    notes += [f"{gone.size} people are left out: see Data quality."] if gone.size else []
     rules = StudyRules(config)
     rows, beliefs, arrows, not_replayed = _replayed(rules, steps, lambda share: show(30 * share))
     units = _scores.units(rules)
@@ -98,7 +102,7 @@ def fit(study: StudyData, mode: str | None = None, show: Show = lambda percent: 
         people=table,
         models=models.assign(unit=models["model"].map(named)),
         units=named,
-        notes=[*notes, *left_out, *not_replayed],
+        notes=[*notes, *incomplete, *not_replayed],
     )
 
 

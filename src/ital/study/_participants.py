@@ -19,6 +19,7 @@ from ital._checks import install
 from ital.errors import InputError
 from ital.study._answers import draw_answers
 from ital.study._arms import ArmTeacher
+from ital.study._attention import right_choice
 from ital.study._config import Config
 from ital.study._rules import Arrow, StudyRules
 
@@ -155,7 +156,11 @@ class _Participant:
         shown = time.time()
         if self.crowd.think:
             await asyncio.sleep(self.rng.exponential(self.crowd.think))
-        choice = self.crowd.choose(scene, self.rng)
+        choose = scene.get("attention")
+        if choose is None:
+            choice = self.crowd.choose(scene, self.rng)
+        else:  # simulated participants read what the page asks for
+            choice = right_choice(choose, [arrow["cell"] for arrow in scene["arrows"]], scene["size"])
         now = time.time()
         timing = {
             "shown_at": round(1000 * shown),
@@ -167,7 +172,9 @@ class _Participant:
             "focus_losses": 0,
         }
         body = {"round": scene["round"], "step": scene["step"], "choice": choice, "timing": timing}
-        if await self.send("/api/steps", body, timed=True):
+        if choose is not None:
+            await self.send("/api/attention", body)
+        elif await self.send("/api/steps", body, timed=True):
             self.outcome.acknowledged.append(Acknowledged(self.name, scene["round"], scene["step"], choice))
 
     async def send(self, path: str, body: Json, *, timed: bool = False) -> bool:

@@ -10,7 +10,7 @@ from ital.figures import save
 from ital.rationality import LINEAR
 from ital.report import Block, PageSection
 from ital.statistics import decimals, p_equals, p_value, stars
-from ital.study import _answers_report, _figures, _fit_report
+from ital.study import _answers_report, _figures, _fit_report, _quality_report
 from ital.study._analysis import ALL_MAPS, CLAIMED, LABELS, Analysis, Arm, arm, measures, robots, teachers_in_order
 from ital.study._arms import MATCHED
 from ital.study._config import ADAPTIVE
@@ -38,6 +38,7 @@ def write(analysis: Analysis, out: Path, picture: Path | None = None, fit: Fit |
         files.append(out / f"{name}.csv")
     for name in _figures.DRAWINGS:
         files += save(_figures.draw(name, analysis), out / name)
+    files += _quality_report.write(analysis, out)
     files += _fit_report.write(fit, out) if fit else []
     put(out / "report.html", html_page(analysis, picture, fit).encode())
     put(out / "report.pdf", pdf_page(analysis, fit))
@@ -220,6 +221,7 @@ def sections(analysis: Analysis, picture: Path | None = None, fit: Fit | None = 
         report.section("Which teacher is each person?", "fit", _fit_report.blocks(fit, teacher) if fit else []),
         report.section("Answers to the questions", "answers", _answers(analysis)),
         report.section("A limit of this comparison: step length", "steps", control),
+        report.section("Data quality, and who is left out", "quality", _quality_report.blocks(analysis, aware, naive)),
         report.section("Notes", "notes", map(report.paragraph, notes(analysis))),
     ]
 
@@ -291,13 +293,14 @@ def pdf_page(analysis: Analysis, fit: Fit | None = None) -> bytes:
     naive = teacher, "naive"
     tested = [(teacher, learner) for learner in robots(analysis.config) if learner != "naive"]
     blocks = [
-        *map(report.paragraph, [*findings(analysis), *analysis.notes]),
+        *map(report.paragraph, [*findings(analysis), *analysis.notes, _quality_report.summary(analysis)]),
         *_figures.block("maps", analysis),
         *_figures.block("bars", analysis),
         *(table for first in tested for table in tests(analysis, CLAIMED, first, naive)),
         *_figures.block("curves", analysis),
         *_figures.block("control", analysis),
         *(_fit_report.blocks(fit, teacher) if fit else []),
+        *_quality_report.blocks(analysis, tested[0], naive)[1:],
     ]
     title = f"{analysis.config.title}: study {analysis.config.name}, ital {__version__}"
     return report.pdf(title, blocks, banner=_figures.whose(analysis), colour=_figures.shade(analysis))

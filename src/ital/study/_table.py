@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from ital.errors import InputError
+from ital.study import _quality
 from ital.study._codebooks import ANSWERS, PARTICIPANTS, column_lines, question_lines
 from ital.study._config import Config, load_config
 
@@ -55,12 +56,19 @@ CODEBOOK: dict[str, tuple[str, str]] = {
     "seconds_to_confirm": ("number", "Seconds from shown to confirmed; empty if unknown."),
     "choice_changes": ("whole", "How often the choice was changed before it was confirmed."),
     "focus_losses": ("whole", "How often the page lost the focus during the step."),
+    "input": ("text", "Device of the final choice: mouse, touch or keyboard; empty if unknown."),
+    "too_fast": ("yes-no", "Flag: confirmed in less than `too_fast_seconds` of the participant's configuration."),
+    "by_script": (
+        "yes-no",
+        "Flag: no input device or times, less than `script_seconds`, or sooner than the page could have shown it.",
+    ),
 }
 WITH_ADAPTIVE = {  # what differs in a study with the third robot
     "learner": ("text", "Kind of robot: naive (IMT), aware (ITAL) or adaptive (ITAL adaptive). Nobody was told."),
     "robot": ("whole", "1: the first robot on this map, 2: the second, 3: the third."),
 }
 COLUMNS = tuple(CODEBOOK)
+UNKNOWN: dict[str, Any] = {"input": "", "too_fast": False, "by_script": False}  # for tables without these columns
 KEY = ("participant", "teacher", "map", "learner", "step")
 
 _DTYPES: dict[str, Any] = {"whole": "int64", "number": "float64", "yes-no": "bool"}
@@ -73,11 +81,13 @@ class StudyData(NamedTuple):
         config: The configuration as used.
         steps: The step table, one row per step; :data:`CODEBOOK` explains its columns.
         answers: The table of answers to questions; None if there is none.
+        participants: The table of participants; None if there is none.
     """
 
     config: Config
     steps: "pd.DataFrame"
     answers: "pd.DataFrame | None" = None
+    participants: "pd.DataFrame | None" = None
 
 
 def frame(
@@ -102,6 +112,8 @@ def frame(
 
     columns = list(codebook)
     table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=columns)
+    if codebook is CODEBOOK:
+        table = table.assign(**{column: value for column, value in UNKNOWN.items() if column not in table})
     missing = [column for column in columns if column not in table]
     if missing:
         raise InputError(f"the {name} has no column {missing[0]!r}: check that it comes from a study")
@@ -143,8 +155,11 @@ def read_csv(
     return frame(read, codebook, name)
 
 
-def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
-    """The meaning of every column, as Markdown; begins with a warning if no person took part."""
+def codebook(config: Config | None = None, modes: Iterable[str] = (), used: Iterable[Config] | None = None) -> str:
+    """The meaning of every column, as Markdown; begins with a warning if no person took part.
+
+    ``used`` are all configurations that participants saw, for the thresholds of their flags.
+    """
     lines = ["# Codebook", ""]
     if set(modes) == {"simulated"}:
         lines += ["**Simulated data: programs chose every arrow. No person took part.**", ""]
@@ -169,7 +184,7 @@ def codebook(config: Config | None = None, modes: Iterable[str] = ()) -> str:
         *column_lines(ANSWERS),
     ]
     if config is not None:
-        lines += question_lines(config)
+        lines += question_lines(config) + _quality.codebook_lines([config] if used is None else used)
     return "\n".join(lines) + "\n"
 
 
@@ -191,7 +206,7 @@ def write_study(folder: Path, config: Config, steps: "pd.DataFrame") -> list[Pat
     steps = frame(steps)
     files = {
         "steps.csv": csv_text(steps).encode(),
-        "participants.csv": csv_text(participants_of(steps)).encode(),
+        "participants.csv": csv_text(participants_of(steps, config)).encode(),
         "events.jsonl": b"",  # there was no server, so there are no events
         "codebook.md": codebook(config, steps["mode"].unique()).encode(),
         "study.toml": config.to_toml().encode(),
@@ -203,21 +218,28 @@ def write_study(folder: Path, config: Config, steps: "pd.DataFrame") -> list[Pat
     return [folder / name for name in files]
 
 
-def participants_of(steps: "pd.DataFrame") -> "pd.DataFrame":
+def participants_of(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
     """The table of participants, as far as the step table tells: for simulations without a server.
 
     Args:
         steps: The step table of participants who finished.
+        config: The configuration.
 
     Returns:
         One row per participant and teacher.
     """
+    import pandas as pd
+
     copied = ("participant", "mode", "teacher", "config", "code_version", "usable", "order")
     known = {"stage": "finished", "answered": 0, "tries": 0, "focus_losses": 0, "comment_length": 0}
     heads = steps.drop_duplicates(["participant", "teacher"])[list(copied)].to_dict("records")
     counts = steps.groupby(["participant", "teacher"]).size()
     rows = [{**head, **known, "done": int(counts[head["participant"], head["teacher"]])} for head in heads]
-    return frame(rows, PARTICIPANTS, "table of participants")
+    known_columns = [name for name in PARTICIPANTS if name not in _quality.COLUMNS]
+    told = pd.DataFrame(rows, columns=known_columns).merge(
+        _quality.people(steps, config), on=["participant", "teacher"]
+    )
+    return frame(told, PARTICIPANTS, "table of participants")
 
 
 def has_parquet() -> bool:
@@ -276,9 +298,13 @@ def read_study(folder: Path) -> StudyData:
             raise InputError(f"{folder} is not a study folder: it has no {name}")
     steps = read_csv(folder / "steps.csv")
     check_unique(steps)
-    answers = folder / "answers.csv"
-    read = read_csv(answers, ANSWERS, "table of answers") if answers.is_file() else None
-    return StudyData(load_config(folder / "study.toml"), steps, read)
+    more = {"answers": ANSWERS, "participants": PARTICIPANTS}
+    tables = {
+        name: read_csv(folder / f"{name}.csv", columns, f"table of {name}")
+        for name, columns in more.items()
+        if (folder / f"{name}.csv").is_file()
+    }
+    return StudyData(load_config(folder / "study.toml"), steps, **tables)
 
 
 def check_unique(steps: "pd.DataFrame") -> None:

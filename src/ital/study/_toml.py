@@ -1,8 +1,10 @@
 """One table of a TOML file: each key is checked when it is read, and messages name the key."""
 
 import dataclasses
+import json
 import math
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from ital.errors import InputError
@@ -102,3 +104,35 @@ class TomlTable:
 def _short(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "…"
+
+
+def plain(value: Any) -> Any:
+    """Convert tuples to lists and drop keys without a value."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items() if item is not None}
+    return [plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def toml_text(content: Mapping[str, Any], prefix: str = "") -> str:
+    """Write keys first, then tables: enough TOML for a configuration."""
+    lines, tables = [], []
+    for key, value in content.items():
+        if isinstance(value, dict):
+            tables.append(f"\n[{prefix}{key}]\n{toml_text(value, f'{prefix}{key}.')}")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            tables += [f"\n[[{prefix}{key}]]\n{toml_text(item, f'{prefix}{key}.')}" for item in value]
+        else:
+            lines.append(f"{_key(key)} = {_value(value)}\n")
+    return "".join(lines + tables)
+
+
+def _key(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() else json.dumps(key)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(_value(item) for item in value)}]"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    return repr(value).lower() if isinstance(value, bool) else repr(value)

@@ -2,7 +2,7 @@
 
 import typer
 
-from ital.study import _cli_analysis, _cli_fit, _cli_learner, _cli_server, _cli_setup
+from ital.study import _cli_analysis, _cli_exclude, _cli_fit, _cli_learner, _cli_server, _cli_setup
 
 
 def register(top: typer.Typer) -> None:
@@ -18,6 +18,7 @@ def register(top: typer.Typer) -> None:
     _cli_analysis.register(study)
     _cli_learner.register(study)
     _cli_fit.register(study)
+    _cli_exclude.register(study)
 
 
 __all__ = ["register"]

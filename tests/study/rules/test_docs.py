@@ -1,9 +1,10 @@
 import dataclasses
+import json
 import re
 from pathlib import Path
 
 from ital import study
-from ital.study import _sections
+from ital.study import _quality_config, _sections
 
 PAGE = (Path(__file__).parents[3] / "docs" / "study.md").read_text(encoding="utf-8")
 
@@ -41,3 +42,14 @@ def test_defaults_on_the_page_are_the_defaults():
     assert defaults["adaptive"] is False
     for name in ("steps", "warm_up_steps", "candidates", "lr", "beta", "release_after_minutes"):
         assert f"| `{name}` | {defaults[name]:g} |" in PAGE
+
+
+def test_every_threshold_of_data_quality_is_on_its_page():
+    page = (Path(__file__).parents[3] / "docs" / "study-quality.md").read_text(encoding="utf-8")
+    for field in dataclasses.fields(_quality_config.Quality):
+        shown = json.dumps(field.default)
+        assert f"`{field.name} = {shown}`" in page, field.name
+    for name in _quality_config.FLAGS:
+        assert f"| `{name}` |" in page
+    for field in dataclasses.fields(_quality_config.AttentionCheck):
+        assert f"{field.name} = " in page

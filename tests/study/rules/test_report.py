@@ -23,8 +23,8 @@ def test_all_files_are_there(written):
     names = {file.name for file in files}
     assert names == {path.name for path in out.iterdir()}
     pictures = {f"{name}.{kind}" for name in ("maps", "bars", "curves", "control") for kind in ("png", "pdf")}
-    tables = {f"{name}.csv" for name in ("outcomes", "summary", "tests", "curves")}
-    assert names == pictures | tables | {"report.html", "report.pdf"}
+    tables = {f"{name}.csv" for name in ("outcomes", "summary", "tests", "curves", "tests_full")}
+    assert names == pictures | tables | {"left_out.csv", "report.html", "report.pdf"}
     assert (out / "report.pdf").read_bytes().startswith(b"%PDF")
     for name in tables:
         assert set(pd.read_csv(out / name)["data"]) == {"simulated"}
@@ -42,7 +42,7 @@ def test_the_page_says_that_it_is_simulated_and_needs_nothing_else(written):
     ]  # fmt: skip
     assert not re.search(r'(src|href)="(?!#|data:image/)', page)
     assert "<script" not in page
-    assert page.count("<table>") == 6
+    assert page.count("<table>") == 7
     assert "Machine ITAL against Random ITAL" in page
 
 
@@ -126,7 +126,7 @@ def test_bars_and_stars_are_those_of_the_tables(analysis):
 
 def test_the_third_robot_is_in_the_report_where_a_study_has_it(of_three, analysis):
     page = _report.html_page(of_three)
-    assert page.count("<table>") == 6 + 4
+    assert page.count("<table>") == 7 + 4
     assert "Machine ITAL adaptive against Machine IMT" in page
     assert "finds out by itself whether its teacher helps" in page
     assert "β of 3333 at most, the aware robot 10000" in page

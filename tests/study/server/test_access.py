@@ -21,6 +21,7 @@ POSTS = {
     "check": {"answers": [1, 0, 2, 1]},
     "answers": {"page": "you", "place": "start", "answers": {"age": 34}},
     "steps": {"round": "w", "step": 1, "choice": 0},
+    "attention": {"round": "w", "step": 1, "choice": 0},
     "events": {"events": [{"kind": "shown"}]},
     "comments": {"text": "hello"},
     "leave": {"keep": False},
@@ -30,6 +31,7 @@ ADMIN_POSTS = {
     "pause": {"paused": True},
     "release": {"number": 1},
     "delete": {"number": 1, "confirm": 1},
+    "exclude": {"number": 1, "reason": "because"},
 }
 ADMIN_GETS = (
     "overview",

@@ -1,6 +1,7 @@
 """The researcher's part of the interface."""
 
 import asyncio
+import functools
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -8,12 +9,13 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import iterate_in_threadpool
 
+from ital.errors import InputError
 from ital.study.server import _messages as messages
 from ital.study.server import _overview, _security
 from ital.study.server._app_state import AppState, address_of, app_state
 from ital.study.server._participants import ERRORS, CsrfToken, ResearcherCookie, check_token, drop_cookie, set_cookie
 from ital.study.server._plain import Refused
-from ital.study.store import operations, records
+from ital.study.store import exclusions, operations, records
 
 router = APIRouter(prefix="/api/admin", tags=["researcher"])
 Mode = Annotated[Literal["live", "pilot", "preview", "trial", "simulated"], Query()]
@@ -118,6 +120,21 @@ async def delete(page: ByPage, body: messages.Delete) -> Answer:
     app.study.drop(participant.uid)
     app.dashboard.forget()
     return {"number": body.number}
+
+
+@router.post("/exclude", responses={**ERRORS, 404: {"model": messages.Problem}})
+async def exclude(page: ByPage, body: messages.Exclude) -> Answer:
+    """Exclude a participant for a reason, or include them again; the audit keeps both."""
+    app, _ = page.entitled()
+    participant = await _participant(app, body.number)
+    job = functools.partial(exclusions.exclude, number=body.number, reason=body.reason)
+    try:
+        await asyncio.to_thread(app.store.write, job)
+    except InputError as error:
+        raise Refused(422, "invalid", f"Please check this: {error}.") from None
+    app.study.drop(participant.uid)
+    app.dashboard.forget()
+    return {"number": body.number, "excluded": body.reason}
 
 
 async def _participant(app: AppState, number: int) -> records.Participant:

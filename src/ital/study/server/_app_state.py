@@ -19,7 +19,7 @@ class AppState:
 
     def __init__(self, study: LiveStudy, store: Store, settings: ServerSettings) -> None:
         self.study, self.store, self.settings = study, store, settings
-        self.dashboard = Dashboard(store, study.config)
+        self.dashboard = Dashboard(store, study.config, study.rules)
         self.joins = _security.RateLimit(settings.joins_per_minute)
         self.codes = _security.RateLimit(10)
         self.log_ins = _security.RateLimit(settings.log_ins_per_minute)

@@ -151,6 +151,13 @@ class Delete(Message):
     confirm: Annotated[int, Field(ge=0, le=2**31 - 1)]
 
 
+class Exclude(Message):
+    """Exclude a participant for a reason, or include them again (no reason)."""
+
+    number: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    reason: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+
+
 class PlayNew(Message):
     """A fresh pair of robots."""
 

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,9 @@ import sqlalchemy as sa
 
 from ital.study import _orders
 from ital.study._config import Config
+from ital.study._rules import StudyRules
 from ital.study._table import MODES
+from ital.study.server._flags import FlagsOfPeople
 from ital.study.server._page_state import study_facts
 from ital.study.store import Store, operations
 from ital.study.store.records import Participant
@@ -24,8 +26,9 @@ MOST_LISTED = 2000  # participants on the dashboard; the export includes all
 class Dashboard:
     """Recruitment, progress, drop-outs, balance and learning curves, for the current configuration."""
 
-    def __init__(self, store: Store, config: Config) -> None:
+    def __init__(self, store: Store, config: Config, rules: Callable[[str], StudyRules]) -> None:
         self._store, self._config = store, config
+        self._flags = FlagsOfPeople(store, rules)
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[float, tuple[dict[int, float], dict[str, Any]]]] = {}
 
@@ -38,9 +41,11 @@ class Dashboard:
             paused = operations.is_paused(connection)
         pace, curves = self._of_steps(mode)
         listed = [each for each in everyone if each.mode == mode]
+        shown = listed[-MOST_LISTED:]
         current = [each for each in listed if each.config == config.hash]
         open_now = [each for each in current if is_open(each, since)]
-        orders = Counter(each.order for each in [*(p for p in current if p.usable), *open_now] if each.order)
+        usable = [each for each in current if counts(each)]
+        orders = Counter(each.order for each in [*usable, *open_now] if each.order)
         firsts = _orders.firsts(orders, len(config.maps), config.learners)
         return {
             "study": study_facts(config.public()) | {"name": config.name},
@@ -48,10 +53,11 @@ class Dashboard:
             "paused": paused,
             "counts": dict(Counter(each.stage for each in listed)),
             "modes": {name: sum(each.mode == name for each in everyone) for name in MODES},
-            "intake": {"max": config.intake, "joined": len(current), "usable": sum(each.usable for each in current)},
-            "orders": _orders_table(current, open_now),
+            "intake": {"max": config.intake, "joined": len(current), "usable": len(usable)},
+            "orders": _orders_table(usable, open_now),
             "firsts": {on.name: row for on, row in zip(config.maps, firsts, strict=True)},
-            "participants": [_listed(each, pace, config, since) for each in listed[-MOST_LISTED:]],
+            "flags": config.quality.texts(),
+            "participants": self._flags.added([_listed(each, pace, config, since) for each in shown], shown),
             "dropouts": _drop_outs(listed, since),
             "curves": curves,
             "warnings": _warnings(listed, config),
@@ -71,15 +77,20 @@ class Dashboard:
             return pace_and_curves
 
     def forget(self) -> None:
-        """Clear the cache, because a participant was deleted."""
+        """Clear the cache, because a participant was deleted, excluded or included."""
         with self._lock:
             self._kept.clear()
 
 
 def is_open(participant: Participant, since: int) -> bool:
-    """Whether a participant is active: not finished, not released, and seen recently."""
-    on_the_way = participant.stage in operations.OPEN and not participant.usable
+    """Whether a participant is active: not finished, not released or excluded, and seen recently."""
+    on_the_way = participant.stage in operations.OPEN and not participant.usable and participant.excluded is None
     return on_the_way and not participant.released and participant.seen_at > since
+
+
+def counts(participant: Participant) -> bool:
+    """Whether a participant is a usable completion that the researcher did not exclude."""
+    return participant.usable and participant.excluded is None
 
 
 def _pace(mode: str) -> Any:
@@ -103,7 +114,7 @@ def _pace(mode: str) -> Any:
 
 def _listed(participant: Participant, pace: dict[int, float], config: Config, since: int) -> dict[str, Any]:
     seconds = pace.get(participant.number)
-    columns = ("number", "mode", "teacher", "stage", "done", "order", "usable", "released")
+    columns = ("number", "mode", "teacher", "stage", "done", "order", "usable", "released", "excluded")
     return {name: getattr(participant, name) for name in columns} | {
         "total": config.total_steps,
         "started": iso(participant.joined_at),
@@ -114,8 +125,8 @@ def _listed(participant: Participant, pace: dict[int, float], config: Config, si
     }
 
 
-def _orders_table(current: Sequence[Participant], open_now: Sequence[Participant]) -> list[dict[str, Any]]:
-    usable = Counter(each.order for each in current if each.usable)
+def _orders_table(counted: Sequence[Participant], open_now: Sequence[Participant]) -> list[dict[str, Any]]:
+    usable = Counter(each.order for each in counted)
     on_the_way = Counter(each.order for each in open_now)
     orders = sorted({order for order in (*usable, *on_the_way) if order})
     return [{"order": order, "usable": usable[order], "open": on_the_way[order]} for order in orders]
@@ -138,7 +149,7 @@ def _curves(connection: sa.Connection, config: Config, mode: str) -> dict[str, A
     query = (
         sa.select(s.map, s.learner, s.step, s.state)
         .join(participants, participants.c.number == s.participant)
-        .where(participants.c.mode == mode, participants.c.config == config.hash)
+        .where(participants.c.mode == mode, participants.c.config == config.hash, participants.c.excluded.is_(None))
     )
     truths = {on.name: np.asarray(on.rewards, np.float32).ravel() for on in config.maps}
     beliefs: dict[tuple[str, str, int], list[bytes]] = defaultdict(list)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ital.study import _attention
 from ital.study._config import Config
 from ital.study.server import _flow
 from ital.study.server._asking import page_questions
@@ -56,6 +57,9 @@ def _scene(session: ParticipantSession) -> dict[str, Any]:
     assert picture is not None
     current, t = place
     last = session.after if session.after is not None and session.after["round"] == current.id else None
+    check, arrows = session.attention, session.arrows[t]
+    if check is not None:
+        arrows = _attention.arrows_of(config, session.participant.number, check)
     return {
         "round": current.id,
         "map": current.map_number,
@@ -66,7 +70,8 @@ def _scene(session: ParticipantSession) -> dict[str, Any]:
         "size": config.size,
         "truth": [cell for row in session.rules.map(current.map).rewards for cell in row],
         **picture._asdict(),
-        "arrows": [arrow._asdict() for arrow in session.arrows[t]],
+        "arrows": [arrow._asdict() for arrow in arrows],
+        "attention": None if check is None else config.attention[check].choose,
         "first_of_round": t == 0,
         "last": None if last is None else {"choice": last["choice"], "hint": last["hint"]},
     }

@@ -149,6 +149,13 @@ async def steps(page: ByPage, body: messages.TakeStep) -> State:
     return await page.study.step(page.uid, body.round, body.step, body.choice, timing)
 
 
+@router.post("/attention", responses=ERRORS)
+async def attention(page: ByPage, body: messages.TakeStep) -> State:
+    """Take the answer to an attention check before a step. Repeating the request changes nothing."""
+    timing = body.timing.model_dump(exclude_none=True)
+    return await page.study.attention(page.uid, body.round, body.step, body.choice, timing)
+
+
 @router.post("/events", responses=ERRORS)
 async def events(page: ByPage, body: messages.Events) -> dict[str, int]:
     """Store events of the page: focus lost and regained, changes of choice."""

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ital.study import _attention
 from ital.study._rules import Arrow, Mind, RobotPicture, StudyRules
 from ital.study.server import _flow
 from ital.study.server._flow import Asked, Round
@@ -18,9 +19,19 @@ TOLERANCE = 1e-3  # largest difference between a replay and a belief stored on a
 
 
 class ParticipantSession:
-    """A participant, the next step, and the effect of the last one. ``stored`` are the steps so far."""
+    """A participant, the next step, and the effect of the last one.
 
-    def __init__(self, participant: Participant, rules: StudyRules, stored: Sequence[StoredStep]) -> None:
+    ``stored`` are the steps so far, ``attended`` the attention checks that were answered.
+    """
+
+    def __init__(
+        self,
+        participant: Participant,
+        rules: StudyRules,
+        stored: Sequence[StoredStep],
+        attended: frozenset[int] = frozenset(),
+    ) -> None:
+        self.attended = attended
         self.participant, self.rules, self.config = participant, rules, rules.config
         self.public = rules.config.public(participant.language)
         self.lock = asyncio.Lock()
@@ -50,6 +61,15 @@ class ParticipantSession:
         if participant.stage != "questions":
             return None
         return _flow.asked_next(self.config, participant.order, participant.done, participant.answered)
+
+    @property
+    def attention(self) -> int | None:
+        """The attention check that comes before the next step; None if there is none, or it was answered."""
+        if self.place is None or not self.config.attention:
+            return None
+        current, t = self.place
+        check = _attention.check_at(self.config, current.map, current.robot, t + 1)
+        return None if check in self.attended else check
 
     def _replayed(self, stored: Sequence[StoredStep]) -> Mind | None:
         """The robot after the last stored step: a replay of the choices."""

@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from ital._version import __version__
 from ital.errors import InputError
-from ital.study import _languages
+from ital.study import _attention, _languages
 from ital.study._config import Config, parse_config
 from ital.study._rules import StudyRules
 from ital.study.server import _flow, _security
@@ -20,7 +20,7 @@ from ital.study.server._page_state import PageState, over_state, page_state
 from ital.study.server._plain import TRY_AGAIN, Refused
 from ital.study.server._session import ParticipantSession
 from ital.study.server._settings import ServerSettings
-from ital.study.store import NotStored, Store, operations
+from ital.study.store import NotStored, Store, exclusions, operations
 from ital.study.store.operations import Moved
 from ital.study.store.records import Event, Participant, StoredStep
 
@@ -73,7 +73,8 @@ class LiveStudy:
             if participant is None or not self._serves(participant):
                 return None
             stored = operations.steps_of(connection, participant.number)
-        return ParticipantSession(participant, self.rules(participant.config), stored)
+            attended = exclusions.attended(connection, participant.number)
+        return ParticipantSession(participant, self.rules(participant.config), stored, attended)
 
     def _serves(self, participant: Participant) -> bool:
         """Whether a participant may continue here: a trial adds nothing to live data, nor the other way round."""
@@ -274,7 +275,7 @@ class LiveStudy:
 
         async def act(session: ParticipantSession) -> PageState:
             place = session.place
-            if place is not None and (place[0].id, place[1]) == (round_id, t):
+            if place is not None and (place[0].id, place[1]) == (round_id, t) and session.attention is None:
                 return await self._take(session, place[0], t, choice, timing)
             if await asyncio.to_thread(self._stored_choice, session, round_id, t) == choice:
                 return page_state(session, self.keys)
@@ -318,6 +319,26 @@ class LiveStudy:
         with self.store.reading() as connection:
             steps = operations.steps_of(connection, session.participant.number, **columns)
         return steps[0].choice if steps else None
+
+    async def attention(self, uid: str, round_id: str, t: int, choice: int, timing: Mapping[str, Any]) -> PageState:
+        """Store the answer to the attention check before a step; the robot does not see it."""
+
+        async def act(session: ParticipantSession) -> PageState:
+            place, check = session.place, session.attention
+            if place is None or (place[0].id, place[1]) != (round_id, t):
+                raise self._out_of_order(session)
+            if check is None:  # it was answered before
+                return page_state(session, self.keys)
+            participant = session.participant
+            if choice >= session.config.candidates:
+                raise Refused(422, "invalid", "There is no such arrow.")
+            answer = _attention.answer(session.config, participant.number, check, choice)
+            event = Event("attention", answer | {"round": round_id, "step": t, "timing": dict(timing)})
+            session.participant = await self._store(lambda c: operations.move(c, participant, [event]))
+            session.attended |= {check}
+            return page_state(session, self.keys)
+
+        return await self._with(uid, act)
 
     async def events(self, uid: str, happened: Sequence[Event]) -> PageState:
         """Store events of a page; none before consent, and no more than a participant can cause."""

@@ -1,11 +1,10 @@
 """The data as files: the tidy table of steps and the full log; and their import."""
 
-import functools
 import json
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,11 +14,11 @@ import sqlalchemy as sa
 from ital.errors import InputError
 from ital.study import _table
 from ital.study._config import Config, parse_config
-from ital.study._rules import StudyRules
 from ital.study.store import operations
 from ital.study.store.answers_table import answer_blocks
 from ital.study.store.participants_table import participant_blocks
-from ital.study.store.records import Participant, StoredStep
+from ital.study.store.records import Participant
+from ital.study.store.step_rows import blocks
 from ital.study.store.tables import configurations, events, intake, participants, steps, tombstones
 from ital.study.store.times import from_iso, iso
 
@@ -32,93 +31,6 @@ BLOCK = 1 << 16
 
 
 # The table of steps
-
-
-def rules_of(connection: sa.Connection) -> Callable[[str], StudyRules]:
-    """The rules by the hash of their configuration, each made once."""
-    return functools.cache(lambda config: StudyRules(parse_config(operations.config_text(connection, config))))
-
-
-def blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
-    """Iterate over the table of steps, one participant at a time.
-
-    Args:
-        connection: The transaction.
-        mode: Mode of the participants.
-
-    Yields:
-        One table per participant; a table without rows if there are none.
-    """
-    rules, has_rows = rules_of(connection), False
-    for participant in operations.everyone(connection, mode=mode):
-        stored = operations.steps_of(connection, participant.number)
-        rows = rows_of(rules(participant.config), participant, stored)
-        if rows:
-            has_rows = True
-            yield _table.frame(rows)
-    if not has_rows:
-        yield _table.frame([])
-
-
-def rows_of(rules: StudyRules, participant: Participant, stored: Iterable[StoredStep]) -> list[dict[str, Any]]:
-    """Convert a participant's steps to rows of the table; the warm-up does not count.
-
-    Args:
-        rules: Rules of the participant's configuration.
-        participant: The participant.
-        stored: The stored steps.
-
-    Returns:
-        Rows by map and robot.
-    """
-    maps = [on.name for on in rules.config.maps]
-    by_round: dict[tuple[int, int], list[StoredStep]] = {}
-    for step in stored:
-        if step.map in maps:
-            by_round.setdefault((maps.index(step.map), step.robot), []).append(step)
-    return [row for _, steps in sorted(by_round.items()) for row in _rows_of_round(rules, participant, steps)]
-
-
-def _rows_of_round(rules: StudyRules, participant: Participant, stored: list[StoredStep]) -> Iterator[dict[str, Any]]:
-    stored = sorted(stored, key=lambda step: step.step)
-    name = stored[0].map
-    beliefs = np.stack([rules.start(participant.number, name), *(operations.as_state(step.state) for step in stored)])
-    measured = rules.measures_many(name, beliefs)
-    candidates = rules.candidates(participant.number, name)
-    for i, step in enumerate(stored):
-        arrows = candidates[step.step - 1]
-        yield {
-            "participant": participant.number,
-            **{column: getattr(participant, column) for column in ("mode", "teacher", "config", "code_version")},
-            **{column: getattr(participant, column) for column in ("order", "usable")},
-            **{column: getattr(step, column) for column in ("map", "learner", "robot", "step", "choice")},
-            "cell": arrows[step.choice].cell,
-            "action": arrows[step.choice].action,
-            "machine_choice": rules.best(name, beliefs[i], arrows),
-            "candidates": json.dumps([list(arrow) for arrow in arrows], separators=(",", ":")),
-            **{metric: float(measured[metric][i + 1]) for metric in _table.MEASURES},
-            **{f"{metric}_before": float(measured[metric][i]) for metric in _table.MEASURES},
-            **_times(json.loads(step.timing)),
-            "stored_at": iso(step.stored_at),
-        }
-
-
-def _times(timing: Mapping[str, Any]) -> dict[str, Any]:
-    """Times of a step for the table; durations come from the page's monotonic clock if it sent them."""
-    shown = timing.get("shown_at")
-
-    def seconds(name: str, until: str) -> float:
-        if name in timing:
-            return float(timing[name])
-        return (timing[until] - shown) / 1000 if shown is not None and until in timing else float("nan")
-
-    return {
-        **{name: iso(timing.get(name)) for name in ("shown_at", "chosen_at", "confirmed_at")},
-        "seconds_to_choice": seconds("seconds_to_choice", "chosen_at"),
-        "seconds_to_confirm": seconds("seconds_to_confirm", "confirmed_at"),
-        "choice_changes": timing.get("choice_changes", 0),
-        "focus_losses": timing.get("focus_losses", 0),
-    }
 
 
 def steps_table(store: "Store", mode: str = "live") -> "pd.DataFrame":
@@ -231,7 +143,8 @@ def stream(store: "Store", file: str, mode: str) -> Iterator[bytes]:
             for record in log(connection, mode):
                 yield json.dumps(record, ensure_ascii=True).encode() + b"\n"
         elif file == "codebook.md":
-            yield _table.codebook(newest_config(connection, mode), [mode]).encode()
+            used = configs_of(connection, mode)
+            yield _table.codebook(used[0], [mode], used).encode()
         elif file == "steps.parquet":
             with tempfile.TemporaryFile() as parquet:
                 _table.write_parquet(blocks(connection, mode), parquet)
@@ -242,26 +155,26 @@ def stream(store: "Store", file: str, mode: str) -> Iterator[bytes]:
             raise InputError(f"there is no file {file!r} in an export")
 
 
-def newest_config(connection: sa.Connection, mode: str) -> Config:
-    """Return the newest configuration that participants of a mode saw, or the newest of all.
+def configs_of(connection: sa.Connection, mode: str) -> list[Config]:
+    """Return the configurations that participants of a mode saw, newest first; without participants, the newest.
 
     Args:
         connection: The transaction.
         mode: Mode of the participants.
 
     Returns:
-        The configuration.
+        At least one configuration.
 
     Raises:
         InputError: The database holds no study yet.
     """
     query = sa.select(configurations.c.text).order_by(configurations.c.added_at.desc())
     used = sa.select(participants.c.config).where(participants.c.mode == mode)
-    text = connection.execute(query.where(configurations.c.hash.in_(used))).scalars().first()
-    text = text or connection.execute(query).scalars().first()
-    if text is None:
+    texts = connection.execute(query.where(configurations.c.hash.in_(used))).scalars().all()
+    texts = texts or connection.execute(query.limit(1)).scalars().all()
+    if not texts:
         raise InputError("the database holds no study yet")
-    return parse_config(text, "the stored configuration")
+    return [parse_config(text, "the stored configuration") for text in texts]
 
 
 def export_study(store: "Store", folder: Path, mode: str = "live") -> list[Path]:
@@ -289,7 +202,7 @@ def export_study(store: "Store", folder: Path, mode: str = "live") -> list[Path]
                 for content in stream(store, name, mode):
                     file.write(content)
         with store.reading() as connection:
-            (Path(part) / "study.toml").write_text(newest_config(connection, mode).to_toml(), encoding="utf-8")
+            (Path(part) / "study.toml").write_text(configs_of(connection, mode)[0].to_toml(), encoding="utf-8")
         for name in (*names, "study.toml"):
             shutil.move(Path(part) / name, folder / name)
     return [folder / name for name in (*names, "study.toml")]

@@ -93,10 +93,10 @@ def taken_orders(connection: sa.Connection, mode: str, config: str, since: int) 
 
 
 def _takes_slot(mode: str, config: str, since: int) -> list[Any]:
-    """Conditions for a participant to count: usable, or active and seen after ``since``."""
+    """Conditions for a participant to count: usable, or active and seen after ``since``, and not excluded."""
     p = participants.c
     on_the_way = sa.and_(p.stage.in_(OPEN), ~p.released, p.seen_at > since)
-    return [p.mode == mode, p.config == config, sa.or_(p.usable, on_the_way)]
+    return [p.mode == mode, p.config == config, p.excluded.is_(None), sa.or_(p.usable, on_the_way)]
 
 
 def is_paused(connection: sa.Connection) -> bool:

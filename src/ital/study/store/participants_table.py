@@ -9,8 +9,9 @@ import sqlalchemy as sa
 
 from ital.study import _table
 from ital.study._codebooks import PARTICIPANTS
-from ital.study.store import operations
+from ital.study.store import exclusions, operations
 from ital.study.store.records import Participant
+from ital.study.store.step_rows import rules_of
 from ital.study.store.times import iso
 
 if TYPE_CHECKING:
@@ -30,14 +31,17 @@ def participant_blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.Dat
     Yields:
         Tables of up to 500 participants; a table without rows if there are none.
     """
-    everyone = operations.everyone(connection, mode=mode)
+    everyone, rules = operations.everyone(connection, mode=mode), rules_of(connection)
     for first in range(0, max(len(everyone), 1), BLOCK):
-        rows = [participant_row(connection, participant) for participant in everyone[first : first + BLOCK]]
+        rows = [
+            participant_row(connection, participant) | exclusions.quality_of(connection, rules, participant)
+            for participant in everyone[first : first + BLOCK]
+        ]
         yield _table.frame(rows, PARTICIPANTS, "table of participants")
 
 
 def participant_row(connection: sa.Connection, participant: Participant) -> dict[str, Any]:
-    """One row of the table.
+    """One row of the table, without data quality.
 
     Args:
         connection: The transaction.

@@ -7,8 +7,8 @@ import numpy as np
 from ital.study import _orders
 from ital.study._rules import StudyRules
 from ital.study.store import operations
-from ital.study.store.export import rules_of
 from ital.study.store.records import Participant, StoredStep
+from ital.study.store.step_rows import rules_of
 
 if TYPE_CHECKING:
     from ital.study.store._store import Store

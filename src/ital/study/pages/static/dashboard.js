@@ -3,6 +3,7 @@
 import { Refused, request, Unreachable } from "./api.js";
 import { bars, histogram, lineChart, lineKey } from "./charts.js";
 import { h } from "./dom.js";
+import { excludeButton, isExcluded, qualityBadges, usableText } from "./quality.js";
 
 const EVERY = 4000;
 const MODES = {
@@ -200,6 +201,8 @@ function frame() {
       ["open", "active"],
       ["finished", "finished"],
       ["gone", "ended early"],
+      ["flagged", "flagged"],
+      ["excluded", "excluded"],
     ].map(([value, text]) => h("option", { value, selected: value === filter }, text)),
   );
   at("main").replaceChildren(
@@ -284,7 +287,7 @@ function show(overview, entries) {
       "seconds",
     ),
   );
-  view.table.replaceChildren(table(participants, kinds(overview.firsts)));
+  view.table.replaceChildren(table(participants, kinds(overview.firsts), overview.flags ?? {}));
   view.downloads.replaceChildren(downloads());
   view.audit.replaceChildren(audit(entries));
   if (kept) document.querySelector(`[data-key="${CSS.escape(kept)}"]`)?.focus({ preventScroll: true });
@@ -330,7 +333,7 @@ function tiles(overview, counts, participants) {
     tile(joined, "joined", intake?.max ? `of ${intake.max} wanted` : null),
     tile(open, "active"),
     tile(sum("finished"), "finished"),
-    tile(participants.filter((one) => one.usable).length, "usable"),
+    tile(participants.filter((one) => one.usable && !isExcluded(one)).length, "usable"),
     tile(sum("left", "declined"), "left or declined"),
     tile(sum("failed_check"), "failed the questions"),
   );
@@ -437,13 +440,15 @@ function when(iso) {
   return h("time", { datetime: iso, title: date.toLocaleString() }, text);
 }
 
-function table(participants, robots) {
+function table(participants, robots, flags) {
   const open = (one) => one.open ?? false;
   const wanted = {
     all: () => true,
     open,
     finished: (one) => one.stage === "finished",
     gone: (one) => !open(one) && one.stage !== "finished",
+    flagged: (one) => one.flags?.length > 0,
+    excluded: isExcluded,
   }[filter];
   const rows = participants
     .filter(wanted)
@@ -490,7 +495,8 @@ function table(participants, robots) {
           { class: "bar-number" },
           one.seconds_per_step === null || one.seconds_per_step === undefined ? "–" : one.seconds_per_step.toFixed(1),
         ),
-        h("td", null, one.usable ? "yes" : "no"),
+        h("td", null, usableText(one)),
+        h("td", { class: "flags" }, qualityBadges(one, flags)),
         h(
           "td",
           { class: "row-tools" },
@@ -500,6 +506,7 @@ function table(participants, robots) {
             "Release",
             h("span", { class: "sr-only" }, ` participant ${one.number}`),
           ),
+          excludeButton(one, { ask, send, notice, refresh }),
           h(
             "button",
             { type: "button", class: "danger", "data-key": `delete-${one.number}`, onclick: () => remove(one) },
@@ -520,6 +527,7 @@ function table(participants, robots) {
     "Last seen",
     "s / step",
     "Usable",
+    "Data quality",
   ];
   return h(
     "table",
@@ -623,8 +631,12 @@ function ask(title, text, label, kind, check, work) {
       h("input", {
         id: "confirm",
         autocomplete: "off",
-        inputmode: "numeric",
-        oninput: (event) => (go.disabled = event.target.value.trim() !== check.value),
+        inputmode: check.value ? "numeric" : "text",
+        maxlength: 500,
+        oninput: (event) => {
+          check.typed = event.target.value.trim();
+          go.disabled = check.value ? check.typed !== check.value : !check.typed;
+        },
       }),
     h("div", { class: "buttons" }, go, h("button", { type: "button", onclick: close }, "Cancel")),
   );

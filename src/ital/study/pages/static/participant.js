@@ -1,5 +1,6 @@
 // The participant's page: shows whatever stage the server says the person is in.
 
+import { pathOf, placeOf } from "./attention.js";
 import { insist, Refused, request, tryNow, Unreachable } from "./api.js";
 import { h } from "./dom.js";
 import { STAGES } from "./stages.js";
@@ -77,9 +78,10 @@ async function refused(error) {
 }
 
 async function submitStep(step) {
-  sessionStorage.setItem(PENDING, JSON.stringify({ step, whose: state.resume_code }));
+  const path = pathOf(state.scene);
+  sessionStorage.setItem(PENDING, JSON.stringify({ step, path, whose: state.resume_code }));
   recorder.flush();
-  const moved = await act("api/steps", step);
+  const moved = await act(path, step);
   sessionStorage.removeItem(PENDING);
   if (!moved) teach?.unlock();
 }
@@ -144,8 +146,7 @@ async function show(next) {
     state &&
     state.stage === next.stage &&
     TEACHING.includes(next.stage) &&
-    state.scene.round === next.scene.round &&
-    state.scene.step === next.scene.step;
+    placeOf(state.scene) === placeOf(next.scene);
   const before = state;
   state = next.csrf || !before ? next : { ...next, csrf: before.csrf };
   if (same && teach) {
@@ -336,8 +337,8 @@ async function resend() {
   sessionStorage.removeItem(PENDING);
   if (performance.getEntriesByType("navigation")[0]?.type === "reload") recorder.add("reloaded");
   if (!kept || !TEACHING.includes(state?.stage)) return;
-  const { step, whose } = JSON.parse(kept);
-  if (whose !== state.resume_code) return;
+  const { step, path, whose } = JSON.parse(kept);
+  if (whose !== state.resume_code || path !== pathOf(state.scene)) return;
   if (step.round === state.scene.round && step.step === state.scene.step) await submitStep(step);
 }
 
@@ -347,7 +348,7 @@ async function catchUp() {
   try {
     const now = await request("GET", "api/state");
     const place = ({ stage, scene, check, questions }) =>
-      `${stage} ${scene?.round} ${scene?.step} ${check?.tries_left} ${questions?.page} ${questions?.place}`;
+      `${stage} ${placeOf(scene)} ${check?.tries_left} ${questions?.page} ${questions?.place}`;
     if (!acting && place(now) !== place(state)) await show(now);
   } catch (error) {
     if (error instanceof Refused && error.status === 401 && MAY_LEAVE.includes(state.stage)) {

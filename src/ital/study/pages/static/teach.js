@@ -1,5 +1,6 @@
 // One round of teaching: three maps, the arrows to pick from, the legend, and the robot's update after each arrow.
 
+import { askAttention } from "./attention.js";
 import { h, number, wait } from "./dom.js";
 import { listKeys } from "./keys.js";
 import { ActionMap, chip, directionText, place, sample, scale, ValueMap } from "./maps.js";
@@ -282,6 +283,7 @@ export class TeachView {
     this.clock = new StepClock();
     this.record("shown", { round: scene.round, step: scene.step });
     this.announce(`${label}. ${this.counter.textContent}. ${t("round.arrows", { count: arrows.length })}`);
+    askAttention(this, scene);
     this.#focusNear(this.lastCell ?? 0);
   }
 
@@ -323,7 +325,7 @@ export class TeachView {
     this.truth.lock(true);
     this.belief.lock(true);
     const { round, step, arrows } = this.scene;
-    this.lastCell = arrows[this.choice].cell;
+    if (!this.scene.attention) this.lastCell = arrows[this.choice].cell;
     this.sent = this.choice;
     this.submit({ round, step, choice: this.choice, timing: this.clock.confirm() });
   }
@@ -341,5 +343,6 @@ export class TeachView {
     this.button.textContent = t("step.confirm");
     this.truth.lock(false);
     this.belief.lock(false);
+    askAttention(this, this.scene);
   }
 }
