@@ -154,15 +154,21 @@ def wrong_numbers(config: Config) -> list[str]:
     Returns:
         One sentence for each.
     """
-    count = config.numbers_in_texts()
-    in_all = count["arrows_in_all"]
-    arrows = {count["candidates"], count["other_candidates"], count["steps"], count["warm_up_steps"], in_all}
-    arrows |= {count["steps"] * count["robots"], in_all - count["warm_up_steps"]}
+    maps, robots, steps, in_all = len(config.maps), len(config.learners), config.steps, config.total_steps
+    that_count = in_all - config.warm_up_steps
     fitting = {
-        "arrows": arrows,
-        "steps": {count["steps"], count["warm_up_steps"], in_all, in_all - count["warm_up_steps"]},
-        "maps": {count["maps"], count["maps"] + 1, 3},  # three maps are side by side; one more is for practice
-        "robots": {count["robots"], count["robots_in_all"]},
+        "arrows": {
+            config.candidates,
+            config.candidates - 1,
+            steps,
+            robots * steps,
+            config.warm_up_steps,
+            in_all,
+            that_count,
+        },
+        "steps": {steps, config.warm_up_steps, in_all, that_count},
+        "maps": {maps, maps + 1, 3},  # three maps are side by side; one more is for practice
+        "robots": {robots, maps * robots},
     }
     words = {word: i for language in NUMBER_WORDS.values() for i, word in enumerate(language, start=2)}
     wrong = []

@@ -4,11 +4,10 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 
 from ital.errors import InputError
-from ital.study._config import SHIPPED, parse_config
+from ital.study._template import configuration
 
 CONFIG, DATABASE, PASSWORD, SETTINGS, BACKUPS = "study.toml", "study.db", "password", "server.env", "backups"
 
@@ -68,46 +67,6 @@ def create(folder: Path, like: str = "paper", languages: tuple[str, ...] = ()) -
 def study_name(folder: Path) -> str:
     """The name of a new study: that of its folder, as far as it is fit for files."""
     return re.sub("[^A-Za-z0-9]+", "-", folder.resolve().name).strip("-")[:60] or "study"
-
-
-def configuration(name: str, like: str, languages: tuple[str, ...] = ()) -> str:
-    """The text of a shipped configuration, comments included, with another name and only some languages."""
-    if like not in SHIPPED:
-        raise InputError(f"--like {like}: there is no such study; choose {' or '.join(SHIPPED)}")
-    text = (resources.files(__package__) / "configs" / f"{like}.toml").read_text("utf-8")
-    config = parse_config(text, f"{like}.toml")
-    for language in languages:
-        if language not in config.languages:
-            raise InputError(
-                f"--language {language}: {like} comes in {', '.join(config.languages)}; add others yourself"
-            )
-    if languages and config.language not in languages:
-        raise InputError(
-            f"--language {','.join(languages)}: the first language of {like} is {config.language}; name it too, and "
-            "remove its texts later"
-        )
-    for language in config.languages:
-        if languages and language not in languages:
-            text = _without_section(text, f"translations.{language}")
-    return re.sub(r'^name = ".*"$', f'name = "{name}"', text, count=1, flags=re.MULTILINE)
-
-
-def _without_section(text: str, section: str) -> str:
-    """A TOML text without a section, those inside it, and the comments right above them."""
-    kept: list[str] = []
-    above: list[str] = []  # comments, which belong to what follows
-    inside = False
-    for line in text.splitlines(keepends=True):
-        header = re.match(r"\[\[?([\w.-]+)\]", line)
-        if header:
-            inside = header[1] == section or header[1].startswith(f"{section}.")
-        if line.startswith("#"):
-            above.append(line)
-            continue
-        if not inside:
-            kept += [*above, line]
-        above = []
-    return "".join(kept)
 
 
 def enter(folder: Path, database: str = DATABASE) -> tuple[str, str]:

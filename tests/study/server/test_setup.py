@@ -5,13 +5,15 @@ import json
 import os
 import shutil
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from ital import study
-from ital.study import _cli_server, _doctor, _folder
+from ital.study import _cli_server, _doctor, _folder, _template
 from ital.study._config import SHIPPED
+from ital.study._template import configuration
 from ital.study._texts import PLACEHOLDER
 from tests.study.server.conftest import running
 from tests.study.server.people import Person, cheap_hash, ready, tiny
@@ -78,10 +80,7 @@ def test_init_writes_a_commented_configuration_and_a_folder_that_serves(capsys, 
     assert (status, err) == (0, "")
     assert "ital study serve My Study 1 --trial" in out
     folder = Path("My Study 1")
-    shipped = (Path(study.__file__).parent / "configs" / f"{like}.toml").read_text(encoding="utf-8")
-    text = (folder / "study.toml").read_text(encoding="utf-8")
-    assert text == shipped.replace(f'name = "{like}"', 'name = "My-Study-1"')
-    assert text.count("#") > 10
+    assert (folder / "study.toml").read_text(encoding="utf-8") == configuration("My-Study-1", like)
     assert (folder / "password").stat().st_mode & 0o777 == 0o600
     assert (folder / "backups").is_dir()
     status, _, err = ital(capsys, "study", "serve", folder, "--trial", "--port", 0)
@@ -99,28 +98,87 @@ def test_init_refuses_what_cannot_be(capsys):
         (["full/x"], "full/x is not empty"),
         (["new", "--like", "long"], "choose paper or short"),
         (["new", "--language", "en,tlh"], "--language tlh: paper comes in en"),
-        (["new", "--language", "de"], "--language de"),
     ):
         status, out, err = ital(capsys, "study", "init", *arguments)
         assert (status, out, said in err, err.count("\n")) == (2, "", True, 1), err
     assert [path.name for path in Path().iterdir()] == ["full"]
 
 
-def test_a_language_is_left_out_with_its_comments():
-    text = """name = "x"
+@pytest.mark.parametrize("like", SHIPPED)
+def test_a_new_configuration_is_the_shipped_one_with_its_comments(like):
+    text, shipped = configuration("mine", like), study.load_config(like)
+    assert study.parse_config(text).hash == dataclasses.replace(shipped, name="mine").hash
+    assert text.count("#") > 10
+    assert "CHANGE-ME" in text
 
-# German texts.
+
+@pytest.mark.parametrize("like", SHIPPED)
+def test_each_language_can_be_had_alone(like):
+    shipped = study.load_config(like)
+    for language in shipped.languages:
+        alone = study.parse_config(configuration("mine", like, (language,)))
+        assert alone.languages == (language,)
+        assert alone.texts() == shipped.texts(language)
+    assert study.parse_config(configuration("mine", like, shipped.languages)).languages == shipped.languages
+
+
+def test_a_translation_takes_the_place_of_the_first_language():
+    blocks = _template._blocks(TRANSLATED)
+    assert "".join(text for _, text in blocks) == TRANSLATED
+    german = "".join(text for _, text in _template._promoted(blocks, "de"))
+    assert tomllib.loads(german) == {
+        "title": "Titel",
+        "language": "de",
+        "consent": {"version": "1", "text": "Ja.\n"},
+        "check": [
+            {"question": "Eins?", "options": ["ja", "nein"], "answer": 1},
+            {"question": "Zwei?", "options": ["a"], "answer": 0},
+        ],
+    }
+    assert "# which" in german
+
+
+TRANSLATED = '''title = "Title"
+language = "en" # of the texts
+
+[consent]
+version = "1"
+text = """
+Yes.
+"""
+
+# Questions.
+[[check]]
+question = "One?"
+options = [
+    "yes",
+    "no",
+]
+answer = 1 # which
+
+[[check]]
+question = "Two?"
+options = ["A"]
+answer = 0
+
+# German.
 [translations.de]
-title = "[Titel]"
+title = "Titel"
+consent = """
+Ja.
+"""
 
 [[translations.de.check]]
-question = "?"
+question = "Eins?"
+options = [
+    "ja",
+    "nein",
+]
 
-# The end.
-[completion]
-code = "y"
-"""
-    assert _folder._without_section(text, "translations.de") == 'name = "x"\n\n# The end.\n[completion]\ncode = "y"\n'
+[[translations.de.check]]
+question = "Zwei?"
+options = ["a"]
+'''
 
 
 @pytest.mark.parametrize("like", SHIPPED)
