@@ -122,5 +122,7 @@ def _with_key(text: str, key: str, value: str) -> str:
     """A block with another value of a key, which may be new; the comment after it stays."""
     for found in _KEY.finditer(text):
         if found[1] == key:
-            return text[: found.start(2)] + value + text[found.end(2) :]
+            after = text[found.end(2) : found.end()]
+            aligned = value.ljust(len(found[2])) if after.strip() else value
+            return text[: found.start(2)] + aligned + text[found.end(2) :]
     return f"{text.rstrip()}\n{key} = {value}\n\n"
