@@ -11,7 +11,7 @@ from ital.errors import InputError
 from ital.study._languages import best, shipped_words
 
 PAPER = study.load_config().to_toml()
-HASH = "5bb52c34cd4e79a0"
+HASH = "476d531f036d550d"
 
 
 def test_the_paper_s_study():
