@@ -4,11 +4,11 @@ import os
 import re
 import secrets
 from collections.abc import Mapping
-from importlib import resources
 from pathlib import Path
 
 from ital.errors import InputError
 from ital.study._config import SHIPPED, parse_config
+from ital.study._shipped import shipped_text
 
 CONFIG, DATABASE, PASSWORD, SETTINGS, BACKUPS = "study.toml", "study.db", "password", "server.env", "backups"
 
@@ -74,7 +74,7 @@ def configuration(name: str, like: str, languages: tuple[str, ...] = ()) -> str:
     """The text of a shipped configuration, comments included, with another name and only some languages."""
     if like not in SHIPPED:
         raise InputError(f"--like {like}: there is no such study; choose {' or '.join(SHIPPED)}")
-    text = (resources.files(__package__) / "configs" / f"{like}.toml").read_text("utf-8")
+    text = shipped_text(like)
     config = parse_config(text, f"{like}.toml")
     for language in languages:
         if language not in config.languages:

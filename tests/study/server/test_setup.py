@@ -12,6 +12,7 @@ import pytest
 from ital import study
 from ital.study import _cli_server, _doctor, _folder
 from ital.study._config import SHIPPED
+from ital.study._shipped import shipped_text
 from ital.study._texts import PLACEHOLDER
 from tests.study.server.conftest import running
 from tests.study.server.people import Person, cheap_hash, ready, tiny
@@ -78,7 +79,7 @@ def test_init_writes_a_commented_configuration_and_a_folder_that_serves(capsys, 
     assert (status, err) == (0, "")
     assert "ital study serve My Study 1 --trial" in out
     folder = Path("My Study 1")
-    shipped = (Path(study.__file__).parent / "configs" / f"{like}.toml").read_text(encoding="utf-8")
+    shipped = shipped_text(like)
     text = (folder / "study.toml").read_text(encoding="utf-8")
     assert text == shipped.replace(f'name = "{like}"', 'name = "My-Study-1"')
     assert text.count("#") > 10
