@@ -171,7 +171,7 @@ def german(paper):
 
 
 def test_languages_and_fields():
-    bare = dataclasses.replace(study.load_config(), fields={}, translations={}).to_toml()
+    bare = dataclasses.replace(study.load_config(), fields={}, translations={}, questionnaires=()).to_toml()
     bare = re.sub(r"\{(researcher|contact|approval|payment)\}", "", bare)
     config = study.parse_config(german(bare))
     assert config.languages == ("en", "de")
@@ -197,7 +197,7 @@ def test_languages_and_fields():
 
 
 def test_a_translation_has_as_many_pages_and_answers():
-    bare = dataclasses.replace(study.load_config(), fields={}, translations={}).to_toml()
+    bare = dataclasses.replace(study.load_config(), fields={}, translations={}, questionnaires=()).to_toml()
     bare = re.sub(r"\{(researcher|contact|approval|payment)\}", "", bare)
     text = german(bare)
     page = '[[translations.de.instructions]]\ntitle = "Seite"\ntext = "Text"\n'

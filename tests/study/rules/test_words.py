@@ -8,7 +8,14 @@ import pytest
 from ital.study._languages import shipped_words
 
 PAGES = resources.files("ital.study") / "pages"
-NOT_SHOWN = {"api.js", "charts.js", "dashboard.js", "keys.js", "play.js"}  # researchers', or without texts
+NOT_SHOWN = {
+    "api.js",
+    "charts.js",
+    "dashboard.js",
+    "keys.js",
+    "play.js",
+    "quality.js",
+}  # researchers', or without texts
 SCRIPTS = sorted({file.name for file in (PAGES / "static").iterdir() if file.name.endswith(".js")} - NOT_SHOWN)
 SOURCES = {name: (PAGES / "static" / name).read_text("utf-8") for name in SCRIPTS}
 HTML = (PAGES / "participant.html").read_text("utf-8")
