@@ -112,7 +112,7 @@ def test_flags_are_badges_that_explain_themselves(page, browser, tmp_path):
         enter(page, address)
         badge = page.locator(".people .badge.flag-by_script")
         expect(badge).to_have_text("script")
-        assert "looks like a program: 10% of steps or more" in badge.get_attribute("title")
+        assert "looks like a program: 10 % of steps or more" in badge.get_attribute("title")
         page.get_by_label("Show").select_option("flagged")
         expect(page.locator(".people tbody tr")).to_have_count(1)
         page.screenshot(path=tmp_path / "flags.png", full_page=True)
