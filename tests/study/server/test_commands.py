@@ -64,6 +64,7 @@ def test_one_door_for_all_commands():
     [
         ["play"],
         *(["study", name] for name in ("init", "doctor", "serve", "export", "import", "backup", "restore", "verify")),
+        *(["study", name] for name in ("exclude", "include")),
     ],
 )
 def test_help_shows_an_example(capsys, command):
