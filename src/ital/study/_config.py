@@ -13,6 +13,7 @@ from typing import Any
 
 from ital.errors import InputError
 from ital.study import _languages, _questions, _texts
+from ital.study._panel import Panel, panel_of
 from ital.study._quality_config import AttentionCheck, Quality, attention_of, quality_of
 from ital.study._questions import Questionnaire
 from ital.study._sections import (
@@ -48,6 +49,8 @@ LATER = (
     "questionnaires",
     "quality",
     "attention",
+    "panel",
+    "completion.per_person",
 )
 
 
@@ -89,6 +92,7 @@ class Config:
         questionnaires: Pages of questions.
         quality: Thresholds of the flags of data quality.
         attention: Attention checks between steps.
+        panel: Where participants come from.
     """
 
     name: str
@@ -124,6 +128,7 @@ class Config:
     questionnaires: tuple[Questionnaire, ...] = ()
     quality: Quality = field(default_factory=Quality)
     attention: tuple[AttentionCheck, ...] = ()
+    panel: Panel = field(default_factory=Panel)
 
     @property
     def learners(self) -> tuple[str, ...]:
@@ -218,8 +223,10 @@ class Config:
         """
         content = dataclasses.asdict(self)
         for key in LATER:
-            if getattr(self, key) == _DEFAULTS[key]:
-                del content[key]
+            section, _, name = key.rpartition(".")
+            part, table = (getattr(self, section), content[section]) if section else (self, content)
+            if getattr(part, name) == _defaults(part)[name]:
+                del table[name]
         return plain(content)
 
     def public(self, language: str | None = None) -> dict[str, Any]:
@@ -234,6 +241,7 @@ class Config:
         texts = self.texts(language)
         return {
             "title": texts.title,
+            "panel": self.panel.name,
             "language": texts.language,
             "languages": self.language_names(),
             "palette": self.palette,
@@ -259,10 +267,12 @@ class Config:
         return toml_text(self.as_dict() | {"quality": plain(dataclasses.asdict(self.quality))})  # defaults are stated
 
 
-_DEFAULTS = {
-    each.name: each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
-    for each in dataclasses.fields(Config)
-}
+def _defaults(section: Any) -> dict[str, Any]:
+    """The values of keys that are left out."""
+    return {
+        each.name: each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
+        for each in dataclasses.fields(section)
+    }
 
 
 def load_config(path: str | Path | None = None) -> Config:
@@ -331,6 +341,7 @@ def _config(content: Mapping[str, Any]) -> Config:
     language = table.text("language", most=12)
     robots, steps = len(LEARNERS) + adaptive, table.whole("steps", 1, 1000)
     checks = table.sections("attention", AttentionCheck) if "attention" in content else []
+    panel = panel_of(table.section("panel", Panel))
     config = Config(
         name=table.slug("name"),
         title=table.text("title"),
@@ -341,7 +352,7 @@ def _config(content: Mapping[str, Any]) -> Config:
         instructions=tuple(instruction_of(each) for each in table.sections("instructions", Instruction)),
         check=tuple(question_of(each) for each in table.sections("check", Question)),
         debriefing=table.text("debriefing"),
-        completion=completion_of(table.section("completion", Completion)),
+        completion=completion_of(table.section("completion", Completion), panel),
         steps=steps,
         warm_up_steps=table.whole("warm_up_steps", 1, 1000),
         warm_up_learner=table.one_of("warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS),
@@ -364,6 +375,7 @@ def _config(content: Mapping[str, Any]) -> Config:
         questionnaires=_questions.questionnaires_of(table),
         quality=quality_of(table.section("quality", Quality)),
         attention=attention_of(checks, tuple(each.name for each in maps), robots, steps),
+        panel=panel,
     )
     fields = _texts.fields_of(content.get("fields", {}), {**config.numbers_in_texts(), "map": 1, "robot": 1})
     config = dataclasses.replace(config, fields=fields)

@@ -370,6 +370,7 @@ def read_tombstones(file: Path) -> list[dict[str, Any]]:
             tombstones.append(
                 {"uid": str(row["uid"]), "number": int(row["number"])}
                 | {"deleted_at": int(row["deleted_at"]), "by": str(row["by"])[:16]}
+                | {"external_hash": None if row.get("external_hash") is None else str(row["external_hash"])[:64]}
             )
     return tombstones
 
