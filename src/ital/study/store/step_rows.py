@@ -9,7 +9,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ital.study import _quality, _table
-from ital.study._config import parse_config
+from ital.study._load import parse_config
 from ital.study._rules import StudyRules
 from ital.study.store import operations
 from ital.study.store.records import Participant, StoredStep
