@@ -8,7 +8,7 @@ import pytest
 from ital.study._languages import shipped_words
 
 PAGES = resources.files("ital.study") / "pages"
-NOT_SHOWN = {"api.js", "charts.js", "dashboard.js", "keys.js", "play.js", "quality.js"}  # to participants
+NOT_SHOWN = {"api.js", "charts.js", "dashboard.js", "keys.js", "lookup.js", "play.js", "quality.js"}  # to participants
 SCRIPTS = sorted({file.name for file in (PAGES / "static").iterdir() if file.name.endswith(".js")} - NOT_SHOWN)
 SOURCES = {name: (PAGES / "static" / name).read_text("utf-8") for name in SCRIPTS}
 HTML = (PAGES / "participant.html").read_text("utf-8")
@@ -41,7 +41,7 @@ def test_words_that_pages_ask_for_exist_and_all_words_are_used():
     )
     assert asked <= english.keys()
     families = set(re.findall(r"`([a-z_]+\.[a-z_]*)\$\{", everything))
-    families |= {f"{area}." for area in re.findall(r'ending\("([a-z_]+)"', everything)}
+    families |= {f"{area}." for area in re.findall(r'(?:ending|farewell)\("([a-z_]+)"', everything)}
     for key in english.keys() - {"name", "direction"}:
         named = any(f'"{name}"' in everything for name in (key, key.removesuffix("_caption")))
         assert named or f"{{{key}}}" in everything or any(key.startswith(family) for family in families), key
@@ -50,7 +50,7 @@ def test_words_that_pages_ask_for_exist_and_all_words_are_used():
 def test_every_refusal_has_a_word():
     server = resources.files("ital.study") / "server"
     codes = set()
-    for name in ("_app.py", "_app_state.py", "_participants.py", "_session.py", "_study.py"):
+    for name in ("_app.py", "_app_state.py", "_arrival.py", "_participants.py", "_session.py", "_study.py"):
         source = (server / name).read_text("utf-8")
         codes |= set(re.findall(r"(?:Refused|_problem)\([a-z, ]*\d{3}, \"([a-z_]+)\"", source))
     assert {"unknown_code", "out_of_order", "try_again"} <= codes
