@@ -41,7 +41,7 @@ def test_words_that_pages_ask_for_exist_and_all_words_are_used():
     )
     assert asked <= english.keys()
     families = set(re.findall(r"`([a-z_]+\.[a-z_]*)\$\{", everything))
-    families |= {f"{area}." for area in re.findall(r'(?:ending|farewell)\("([a-z_]+)"', everything)}
+    families |= {f"{area}." for area in re.findall(r'(?:early|farewell)\("([a-z_]+)"', everything)}
     for key in english.keys() - {"name", "direction"}:
         named = any(f'"{name}"' in everything for name in (key, key.removesuffix("_caption")))
         assert named or f"{{{key}}}" in everything or any(key.startswith(family) for family in families), key
