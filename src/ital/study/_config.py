@@ -7,7 +7,6 @@ import json
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from ital.study._sections import (
     physics_of,
     question_of,
 )
+from ital.study._shipped import shipped_text
 from ital.study._texts import Texts, Translation
 from ital.study._toml import TomlTable, plain, toml_text
 
@@ -48,6 +48,7 @@ LATER = (
     "questionnaires",
     "quality",
     "attention",
+    "smallest_screen",
 )
 
 
@@ -89,6 +90,7 @@ class Config:
         questionnaires: Pages of questions.
         quality: Thresholds of the flags of data quality.
         attention: Attention checks between steps.
+        smallest_screen: Width in pixels below which people are asked for a larger screen; 0: never.
     """
 
     name: str
@@ -124,6 +126,7 @@ class Config:
     questionnaires: tuple[Questionnaire, ...] = ()
     quality: Quality = field(default_factory=Quality)
     attention: tuple[AttentionCheck, ...] = ()
+    smallest_screen: int = 560
 
     @property
     def learners(self) -> tuple[str, ...]:
@@ -162,12 +165,29 @@ class Config:
         texts = Texts(
             self.language, self.title, self.consent, self.instructions, self.check, self.debriefing, self.questionnaires
         )
+        fields = self.given_fields() | dict(self.fields)
         if language is not None and language in self.translations:
             texts = _texts.translated(texts, language, self.translations[language])
-        return _texts.filled(texts, self.numbers_in_texts() | dict(self.fields))
+            fields |= self.translations[language].fields
+        return _texts.filled(texts, fields)
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """The least and the largest value of a cell."""
+        cells = [cell for on in self.all_maps for row in on.rewards for cell in row]
+        return min(cells), max(cells)
+
+    def given_fields(self) -> dict[str, Any]:
+        """Return the fields of texts that follow from other keys.
+
+        Returns:
+            Numbers, and values of cells with their sign, by the name of the field.
+        """
+        worst, best = (f"{value:+g}".replace("-", "−") for value in self.values)
+        return self.numbers_in_texts() | {"best_value": best, "worst_value": worst}
 
     def numbers_in_texts(self) -> dict[str, int]:
-        """Return the fields of texts that follow from other keys.
+        """Return the fields of texts that are numbers of something.
 
         Returns:
             Numbers by the name of the field.
@@ -240,6 +260,7 @@ class Config:
             "numbers": self.numbers,
             "hint": self.hint,
             "size": self.size,
+            "values": self.values,
             "maps": len(self.maps),
             "robots": len(self.learners),
             "steps": self.steps,
@@ -279,8 +300,7 @@ def load_config(path: str | Path | None = None) -> Config:
     """
     shipped = "paper" if path is None else str(path)
     if shipped in SHIPPED:
-        file = resources.files(__package__) / "configs" / f"{shipped}.toml"
-        return parse_config(file.read_text("utf-8"), file.name)
+        return parse_config(shipped_text(shipped), f"{shipped}.toml")
     try:
         text = Path(shipped).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -364,11 +384,12 @@ def _config(content: Mapping[str, Any]) -> Config:
         questionnaires=_questions.questionnaires_of(table),
         quality=quality_of(table.section("quality", Quality)),
         attention=attention_of(checks, tuple(each.name for each in maps), robots, steps),
+        smallest_screen=table.whole("smallest_screen", 0, 10_000),
     )
     fields = _texts.fields_of(content.get("fields", {}), {**config.numbers_in_texts(), "map": 1, "robot": 1})
     config = dataclasses.replace(config, fields=fields)
     translations = {
-        name: _texts.translation_of(each, config.texts())
+        name: _texts.translation_of(each, config.texts(), config.given_fields())
         for name, each in table.tables("translations", Translation).items()
     }
     if language in translations:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ital.errors import InputError
 from ital.study._toml import TomlTable
 
-PICTURES = ("maps", "arrow", "controls", "local-global", "belief", "whole-map")  # that the pages can draw
+PICTURES = ("world", "maps", "arrow", "controls", "local-global", "belief", "whole-map")  # that the pages can draw
 
 Rows = tuple[tuple[float, ...], ...]
 

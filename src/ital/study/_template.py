@@ -1,10 +1,10 @@
 """The configuration of a new study: the text of a shipped one, comments included, with another name and languages."""
 
 import re
-from importlib import resources
 
 from ital.errors import InputError
 from ital.study._config import SHIPPED, load_config
+from ital.study._shipped import shipped_text
 
 _HEADER = re.compile(r"^(\[\[?[\w.-]+\]\]?)[ \t]*(?:#.*)?$")
 _KEY = re.compile(r'^([a-z_]+) = ("""(?:.|\n)*?"""|"[^\n]*?"|\[\n(?:.*\n)*?\]|[^#\n]*?)[ \t]*(?:#.*)?$', re.MULTILINE)
@@ -33,7 +33,7 @@ def configuration(name: str, like: str, languages: tuple[str, ...] = ()) -> str:
         if language not in (first, *others):
             known = ", ".join((first, *others))
             raise InputError(f"--language {language}: {like} comes in {known}; add other languages to study.toml")
-    blocks = _shipped(like)
+    blocks = _blocks(shipped_text(like))
     if languages and languages[0] != first:
         if first in languages:
             raise InputError(f"--language {','.join(languages)}: name {first} first, or leave it out")
@@ -44,30 +44,6 @@ def configuration(name: str, like: str, languages: tuple[str, ...] = ()) -> str:
             blocks = [block for block in blocks if not _belongs(block, language)]
     top = _with_key(blocks[0][1], "name", f'"{name}"')
     return top + "".join(text for _, text in blocks[1:])
-
-
-def _shipped(name: str) -> list[Block]:
-    """The blocks of a shipped configuration; one that is like another is completed by that other's."""
-    blocks = _blocks((resources.files(__package__) / "configs" / f"{name}.toml").read_text("utf-8"))
-    changes = dict(_keys(blocks[0][1]))
-    if "like" not in changes:
-        return blocks
-    whole = _shipped(changes.pop("like").strip('"'))
-    for key, value in changes.items():
-        whole[0] = ("", _with_key(whole[0][1], key, value))
-    comments = re.match(r"(#.*\n)*", blocks[0][1])
-    assert comments is not None
-    whole[0] = ("", re.sub(r"^#.*\n", comments[0].splitlines(keepends=True)[0], whole[0][1], count=1))
-    for header in dict.fromkeys(header for header, _ in blocks[1:]):
-        ours = [block for block in blocks if block[0] == header]
-        at = next(i for i, block in enumerate(whole) if block[0] == header)
-        if not header.startswith("[["):
-            for key, value in _keys(ours[0][1]):
-                whole[at] = (header, _with_key(whole[at][1], key, value))
-            continue
-        rest = [block for block in whole if block[0] != header]
-        whole = rest[:at] + ours + rest[at:]
-    return whole
 
 
 def _promoted(blocks: list[Block], language: str) -> list[Block]:

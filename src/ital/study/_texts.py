@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ital.errors import InputError
@@ -41,6 +41,7 @@ class Translation:
         debriefing: Text at the end.
         words: Words of the pages that differ from those that come with ital.
         questionnaires: Pages of questions.
+        fields: Values of fields that differ from those of the first language.
     """
 
     title: str
@@ -50,6 +51,7 @@ class Translation:
     debriefing: str
     words: Mapping[str, str]
     questionnaires: tuple[TranslatedQuestionnaire, ...] = ()
+    fields: Mapping[str, str] = field(default_factory=dict)
 
 
 class Texts(NamedTuple):
@@ -170,7 +172,7 @@ def translated(first: Texts, language: str, translation: Translation) -> Texts:
     )
 
 
-def translation_of(table: TomlTable, first: Texts) -> Translation:
+def translation_of(table: TomlTable, first: Texts, known: Mapping[str, Any]) -> Translation:
     """Read a translation; it must have a counterpart of everything in the first language."""
     language = table.prefix.removesuffix(".").rpartition(".")[2]
     instructions = tuple(
@@ -198,6 +200,7 @@ def translation_of(table: TomlTable, first: Texts) -> Translation:
         debriefing=table.text("debriefing"),
         words=_languages.check_words(language, table.content.get("words", {}), f"{table.prefix}words"),
         questionnaires=_questions.translations_of(table, first.questionnaires),
+        fields=fields_of(table.content.get("fields", {}), known, table.prefix),
     )
 
 
@@ -205,13 +208,15 @@ def _question(table: TomlTable) -> TranslatedQuestion:
     return TranslatedQuestion(table.text("question"), tuple(table.texts("options")))
 
 
-def fields_of(content: Any, known: Mapping[str, Any]) -> dict[str, str]:
+def fields_of(content: Any, known: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
     """Read ``[fields]``: texts by name."""
     if not isinstance(content, dict):
-        raise InputError(f"fields must be a table of texts, not {content!r}")
+        raise InputError(f"{prefix}fields must be a table of texts, not {content!r}")
     for name, value in content.items():
         if not re.fullmatch("[a-z_]{1,40}", name) or name in known:
-            raise InputError(f"fields.{name} is no name for a field: use letters and _, but not {', '.join(known)}")
+            raise InputError(
+                f"{prefix}fields.{name} is no name for a field: use letters and _, but not {', '.join(known)}"
+            )
         if not isinstance(value, str) or len(value) > 2000:
-            raise InputError(f"fields.{name} must be a text of at most 2000 characters")
+            raise InputError(f"{prefix}fields.{name} must be a text of at most 2000 characters")
     return dict(content)

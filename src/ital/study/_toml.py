@@ -1,4 +1,4 @@
-"""One table of a TOML file: each key is checked when it is read, and messages name the key."""
+"""One table of a TOML file: each key is checked when it is read, and messages name the key; and writing TOML."""
 
 import dataclasses
 import json

@@ -9,9 +9,11 @@ import pytest
 from ital import study
 from ital.errors import InputError
 from ital.study._languages import best, shipped_words
+from ital.study._shipped import shipped_text
+from ital.study._texts import PLACEHOLDER
 
 PAPER = study.load_config().to_toml()
-HASH = "5bb52c34cd4e79a0"
+HASH = "f52c53f6fe38f237"
 
 
 def test_the_paper_s_study():
@@ -28,8 +30,12 @@ def test_the_paper_s_study():
     assert config.maps[3].rewards[0] == (-2, -2, -2, -2, 0)
 
 
-def test_the_shorter_example_is_shorter():
-    short = study.load_config("short")
+def test_the_shorter_example_is_shorter_and_else_the_same():
+    short, paper = study.load_config("short"), study.load_config()
+    assert short.texts("de").instructions[0] == paper.texts("de").instructions[0]
+    assert short.fields == {**paper.fields, "minutes": "10"}
+    with pytest.raises(InputError, match="unknown key like"):  # the meaning of a file of one's own does not change
+        study.parse_config('like = "paper"\n' + short.to_toml())
     assert len(short.maps) < 5
     assert short.steps < 30
     assert short.hash != study.load_config().hash
@@ -48,7 +54,11 @@ def test_written_and_read_back(name, tmp_path):
 def test_the_hash_is_of_the_content_not_of_the_layout():
     config = study.load_config()
     assert study.parse_config("# a remark\n" + PAPER.replace(" = ", "   =  ", 1)).hash == config.hash
-    for old, new in (("hint = false", "hint = true"), ("seed = 2021", "seed = 2022"), ("Thank you.", "Thanks.")):
+    for old, new in (
+        ("hint = false", "hint = true"),
+        ("seed = 2021", "seed = 2022"),
+        ("Thank you! You", "Thanks! You"),
+    ):
         assert PAPER.count(old) == 1
         assert study.parse_config(PAPER.replace(old, new)).hash != config.hash
 
@@ -119,7 +129,7 @@ REFUSED = [
     ("[0.0, 0.0, -2.0, -2.0, 10.0]", "[0.0, 0.0, -2.0, 10.0]", "maps[1].rewards must be a square of numbers"),
     ("[0.0, 0.0, -2.0, -2.0, 10.0]", "[0.0, 0.0, -2.0, -2.0, inf]", "maps[1].rewards must be numbers from -100 to 100"),
     ("answer = 2", "answer = 3", "check[3].answer must be a whole number from 0 to 2, not 3"),
-    ('picture = "arrow"', 'picture = "photo"', "instructions[3].picture must be one of maps, arrow, controls"),
+    ('picture = "arrow"', 'picture = "photo"', "instructions[3].picture must be one of world, maps, arrow"),
     ("death = 0.02", "death = 0.9", "world.slip and death must be probabilities"),
     ("[completion]", '[completion]\nredirect = "javascript:alert(1)"', "completion.redirect must be an address"),
     ("[completion]", "[end]", "unknown key end"),
@@ -172,7 +182,7 @@ def german(paper):
 
 def test_languages_and_fields():
     bare = dataclasses.replace(study.load_config(), fields={}, translations={}).to_toml()
-    bare = re.sub(r"\{(researcher|contact|approval|payment)\}", "", bare)
+    bare = re.sub(r"\{(researcher|contact|approval|payment|minutes)\}", "", bare)
     config = study.parse_config(german(bare))
     assert config.languages == ("en", "de")
     assert study.parse_config(config.to_toml()) == config
@@ -198,13 +208,44 @@ def test_languages_and_fields():
 
 def test_a_translation_has_as_many_pages_and_answers():
     bare = dataclasses.replace(study.load_config(), fields={}, translations={}).to_toml()
-    bare = re.sub(r"\{(researcher|contact|approval|payment)\}", "", bare)
+    bare = re.sub(r"\{(researcher|contact|approval|payment|minutes)\}", "", bare)
     text = german(bare)
     page = '[[translations.de.instructions]]\ntitle = "Seite"\ntext = "Text"\n'
     with pytest.raises(InputError, match=r"instructions has \d entries, but the first language has"):
         study.parse_config(text.replace(page, "", 1))
     with pytest.raises(InputError, match=r"check\[1\].options has 2 answers, but the first language has 3"):
         study.parse_config(text.replace('["0", "1", "2"]', '["0", "1"]', 1))
+
+
+def test_one_goal_in_all_texts():
+    """Instructions, check and rounds name the same goal, in every language: the belief about the whole map."""
+    config = study.load_config()
+    goals = {
+        "en": r"belief (about the whole map )?(should be )?as much like the true map as (possible)",
+        "de": r"der wahren Karte so ähnlich wie möglich",
+    }
+    assert set(goals) == set(config.languages)
+    for language, goal in goals.items():
+        texts = config.texts(language)
+        first, last = texts.instructions[0].text, texts.instructions[-1].text
+        right = texts.check[0].options[texts.check[0].answer]
+        round_goal = config.words_in(language)["round.goal"]
+        for text in (first, last, right, round_goal):
+            assert re.search(goal, text), text
+        assert all(page.picture for page in texts.instructions)
+
+
+def test_a_researcher_fills_in_four_lines():
+    """Placeholders stand in three fields and in the completion code, and each is used in every language."""
+    config = study.load_config()
+    gaps = [name for name, value in config.fields.items() if PLACEHOLDER.search(value)]
+    assert gaps == ["researcher", "contact", "approval"]
+    assert PLACEHOLDER.search(config.completion.code)
+    changed = dataclasses.replace(config, fields={**config.fields, **dict.fromkeys(gaps, "X Y Z")})
+    for language in config.languages:
+        for key, text in changed.texts(language).all():
+            assert not PLACEHOLDER.search(text), key
+        assert changed.texts(language).consent.text.count("X Y Z") == 3
 
 
 def test_every_language_has_every_word():
@@ -221,3 +262,11 @@ def test_every_language_has_every_word():
 )
 def test_the_language_that_fits_best(wishes, language):
     assert best(wishes, ("en", "de", "pt-BR")) == language
+
+
+def test_a_shipped_file_may_say_only_what_differs():
+    text = shipped_text("short")
+    assert study.parse_config(text) == study.load_config("short")
+    assert "\nsteps = 8                    # arrows shown to each robot\n" in text  # comments stay
+    assert text.count("[[maps]]") == 2
+    assert "like =" not in text

@@ -342,3 +342,31 @@ def test_times_of_a_step_are_in_the_table(url, person):
     assert (first["choice_changes"], first["focus_losses"]) == (2, 1)
     assert (second["seconds_to_choice"], second["seconds_to_confirm"], second["shown_at"]) == (1.25, 2.5, "")
     assert first["stored_at"]
+
+
+def test_language(url, client, person):
+    """The link's wishes decide; before consent it can be changed, afterwards it is that of the text agreed to."""
+    words = client.get("/api/words?wishes=de-CH,en").json()
+    assert (words["language"], words["languages"]) == ("de", {"en": "English", "de": "Deutsch"})
+    assert words["words"]["consent.title"] == "Möchten Sie teilnehmen?"
+    one = person().join(ids={"id": "speaks"}, language="fr,de-AT,en")
+    assert one.state["language"] == "de"
+    assert one.state["study"]["title"] == tiny().texts("de").title
+    english = one.do("/api/language", {"language": "en"})
+    assert english["consent"]["text"] == blocks(tiny().texts("en").consent.text)
+    one.do("/api/language", {"language": "de"})
+    with pytest.raises(Refusal) as refused:
+        one.do("/api/language", {"language": "fr"})
+    assert refused.value.status == 409
+    one.begin()
+    assert one.state["language"] == "de"
+    with pytest.raises(Refusal):
+        one.do("/api/language", {"language": "en"})
+    assert rows(url, participants)[-1].language == "de"
+
+
+def test_the_page_before_scripts_is_in_the_visitors_language(client):
+    page = client.get("/", headers={"Accept-Language": "de-DE,de;q=0.9,en;q=0.8"}).text
+    assert '<html lang="de" dir="ltr">' in page
+    assert "braucht JavaScript" in page
+    assert '<html lang="en" dir="ltr">' in client.get("/?lang=en", headers={"Accept-Language": "de"}).text

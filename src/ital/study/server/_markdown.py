@@ -16,7 +16,7 @@ Node = str | dict[str, Any]
 
 _RULES = ("paragraph", "heading", "list", "text", "newline", "escape", "emphasis", "link")
 _READER = MarkdownIt("zero", {"html": False}).enable([*_RULES, "balance_pairs", "fragments_join"])
-_READER.validateLink = lambda address: address.startswith(("https://", "mailto:"))  # type: ignore[method-assign,assignment]
+_READER.validateLink = lambda url: url.startswith(("https://", "mailto:"))  # type: ignore[method-assign]
 
 
 @functools.lru_cache(maxsize=256)

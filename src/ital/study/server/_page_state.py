@@ -90,4 +90,4 @@ def over_state(stage: str, config: Config, mode: str, language: str | None = Non
 def study_facts(public: Mapping[str, Any]) -> dict[str, Any]:
     """What every page may know about the study."""
     names = ("title", "languages", "palette", "numbers", "hint", "maps", "robots", "steps", "warm_up_steps", "version")
-    return {name: public[name] for name in names}
+    return {name: public[name] for name in (*names, "size", "values")}

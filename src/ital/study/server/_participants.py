@@ -106,7 +106,12 @@ async def words(request: Request, wishes: Annotated[str, Query(pattern=r"^[A-Za-
     """The words of the pages, in the study's language that fits the wishes best."""
     config = app_state(request).study.config
     language = _languages.best(wishes, config.languages)
-    return {"language": language, "languages": config.language_names(), "words": config.words_in(language)}
+    return {
+        "language": language,
+        "languages": config.language_names(),
+        "smallest_screen": config.smallest_screen,
+        "words": config.words_in(language),
+    }
 
 
 @router.post("/language", responses=ERRORS)

@@ -1,38 +1,66 @@
-// The pictures of the instructions, drawn with the same maps that the study shows.
+// The pictures of the instructions: small worlds of the study's size and values, drawn with the study's own maps.
 
 import { h } from "./dom.js";
-import { ActionMap, ValueMap } from "./maps.js";
+import { ActionMap, intoWall, ValueMap } from "./maps.js";
 import { t } from "./words.js";
 
-const SIZE = 4;
-const TRUTH = [0, 0, 0, 0, 0, -2, -2, 10, 0, -2, 0, 0, 0, 0, 0, -2];
-const BELIEF = [0.8, -0.4, 1.2, -1, -1.5, 0.6, 0.3, -0.7, 1.7, 0.4, -0.2, 1.1, -0.9, 0.2, -1.3, 0.5];
-const POLICY = [1, 1, 2, 3, 2, 0, 0, 3, 3, 3, 1, 1, 0, 0, 1, 0];
-const BEST = [1, 1, 1, 2, 0, 0, 1, 1, 0, 1, 1, 0, 1, 1, 0, 0];
-const ARROWS = [
-  { cell: 1, action: 1 },
-  { cell: 8, action: 0 },
-  { cell: 11, action: 0 },
-  { cell: 14, action: 0 },
-];
+const [UP, RIGHT] = [0, 1];
 
-function valueMap(palette, values, marks, arrows, chosen) {
-  const map = new ValueMap({ size: Math.sqrt(values.length), palette, caption: "", marks });
-  map.show(values, false);
-  map.table.remove();
-  if (arrows) {
-    map.arrows(arrows, { onpick: () => {}, main: false });
-    map.overlay.classList.add("still");
-    if (chosen !== undefined) map.select(chosen);
+/** The world of the pictures: what is true, what a robot believes, and where things are. */
+class Example {
+  constructor(size, [worst, best], palette) {
+    Object.assign(this, { size, palette });
+    const at = (row, column) => row * size + column;
+    this.star = at(1, size - 1);
+    this.truth = Array(size * size).fill(0);
+    const bad = [at(1, size - 2), at(1, Math.max(size - 3, 1)), at(2, 1), at(size - 1, 0), at(size - 1, size - 1)];
+    for (const cell of bad) this.truth[cell] = Math.min(worst, 0);
+    this.truth[this.star] = best;
+    // Random ideas, the same for everybody; the robot is wrong about the star.
+    this.belief = this.truth.map((_, cell) => (((cell * cell * 17 + cell * 29 + 11) % 41) / 20 - 1) * 0.2 * best);
+    this.belief[this.star] = -0.07 * best;
+    this.below = { cell: at(2, size - 1), action: UP };
+    this.arrows = [
+      { cell: 1, action: RIGHT },
+      this.below,
+      { cell: at(2, 0), action: UP },
+      { cell: at(size - 1, 1), action: UP },
+    ];
   }
-  return map;
-}
 
-function actionMap(policy) {
-  const map = new ActionMap({ size: Math.sqrt(policy.length), caption: "" });
-  map.show(policy);
-  map.table.remove();
-  return map;
+  values(values, marks, arrows, chosen) {
+    const map = new ValueMap({ size: this.size, palette: this.palette, caption: "", marks });
+    map.show(values, false);
+    map.table.remove();
+    if (arrows) {
+      map.arrows(arrows, { onpick: () => {}, main: false });
+      map.overlay.classList.add("still");
+      if (chosen !== undefined) map.select(chosen);
+    }
+    return map;
+  }
+
+  /** The direction of the neighbour that the robot thinks best, in every cell. */
+  plan() {
+    const { size, belief } = this;
+    const next = [-size, 1, size, -1];
+    const value = (cell, action) => belief[intoWall(cell, action, size) ? cell : cell + next[action]];
+    const map = new ActionMap({ size, caption: "" });
+    map.show(belief.map((_, cell) => [0, 1, 2, 3].reduce((best, a) => (value(cell, a) > value(cell, best) ? a : best))));
+    map.table.remove();
+    return map;
+  }
+
+  /** The belief after a part of the way to the truth: `share(cell)` of it. */
+  after(share) {
+    return this.belief.map((value, cell) => value + share(cell) * (this.truth[cell] - value));
+  }
+
+  /** Steps from a cell to the star. */
+  far(cell) {
+    const { size, star } = this;
+    return Math.abs(Math.floor(cell / size) - Math.floor(star / size)) + Math.abs((cell % size) - (star % size));
+  }
 }
 
 function panel(title, map, caption) {
@@ -51,96 +79,72 @@ function picture(label, ...parts) {
 }
 
 function then() {
-  return h("span", { class: "picture-then", "aria-hidden": "true" }, "→");
-}
-
-function moved(from, changes) {
-  return from.map((value, cell) => value + (changes[cell] ?? 0));
+  const arrow = document.documentElement.dir === "rtl" ? "←" : "→";
+  return h("span", { class: "picture-then", "aria-hidden": "true" }, arrow);
 }
 
 const PICTURES = {
-  maps: (palette) =>
+  world: (world) => {
+    const map = world.values(world.truth, "truth");
+    return picture(t("picture.world_label"), panel(t("maps.truth"), map, t("picture.world_note")));
+  },
+  maps: (world) =>
     picture(
       t("picture.maps_label"),
-      panel(t("maps.truth"), valueMap(palette, TRUTH, "truth", ARROWS), t("picture.maps_truth")),
-      panel(t("maps.belief_practice"), valueMap(palette, BELIEF, "belief", ARROWS), t("picture.maps_belief")),
-      panel(t("maps.plan_practice"), actionMap(POLICY), t("picture.maps_plan")),
+      panel(t("maps.truth"), world.values(world.truth, "truth", world.arrows), t("picture.maps_truth")),
+      panel(t("maps.belief_practice"), world.values(world.belief, "belief", world.arrows), t("picture.maps_belief")),
+      panel(t("maps.plan_practice"), world.plan(), t("picture.maps_plan")),
     ),
-  arrow: (palette) =>
-    picture(
+  arrow: (world) => {
+    const one = (cell) => world.values(world.truth, "truth", [{ cell, action: RIGHT }], 0);
+    return picture(
       t("picture.arrow_label"),
-      panel(
-        t("picture.arrow_go"),
-        valueMap(palette, TRUTH, "truth", [{ cell: 6, action: 1 }], 0),
-        t("picture.arrow_go_note"),
-      ),
-      panel(
-        t("picture.arrow_stay"),
-        valueMap(palette, TRUTH, "truth", [{ cell: 7, action: 1 }], 0),
-        t("picture.arrow_stay_note"),
-      ),
-    ),
-  belief: (palette) => {
-    const right = moved(BELIEF, { 7: 8.5, 6: 1.4, 11: 1.2, 3: 1.8 });
+      panel(t("picture.arrow_go"), one(world.star - 1), t("picture.arrow_go_note")),
+      panel(t("picture.arrow_stay"), one(world.star), t("picture.arrow_stay_note")),
+    );
+  },
+  belief: (world) => {
+    const known = world.after((cell) => (cell === world.star ? 0.9 : 0));
+    const one = (values) => world.values(values, "belief", [world.below], 0);
     return picture(
       t("picture.belief_label"),
-      panel(
-        t("picture.belief_new"),
-        valueMap(palette, BELIEF, "belief", [{ cell: 11, action: 0 }], 0),
-        t("picture.belief_new_note"),
-      ),
-      panel(
-        t("picture.belief_known"),
-        valueMap(palette, right, "belief", [{ cell: 11, action: 0 }], 0),
-        t("picture.belief_known_note"),
-      ),
+      panel(t("picture.belief_new"), one(world.belief), t("picture.belief_new_note")),
+      panel(t("picture.belief_known"), one(known), t("picture.belief_known_note")),
     );
   },
-  "local-global": (palette) => {
-    const near = moved(BELIEF, { 7: 3.4, 11: -0.6 });
-    const wide = moved(BELIEF, {
-      7: 5.2,
-      3: 1.5,
-      6: -1.1,
-      2: 0.4,
-      11: 0.9,
-      10: 0.8,
-      5: -1.8,
-      9: -1.6,
-      15: -1.5,
-      0: -0.8,
-      8: -1.2,
-    });
-    const after = (values, cells) => {
-      const map = valueMap(palette, values, "belief");
-      map.mark(cells);
+  "local-global": (world) => {
+    const after = (share) => {
+      const map = world.values(world.after(share), "belief");
+      map.mark(world.belief.flatMap((_, cell) => (share(cell) > 0 ? [cell] : [])));
       return map;
     };
+    const near = after((cell) => (world.far(cell) < 2 ? 0.4 : 0));
+    const everywhere = after((cell) => (world.far(cell) < 2 || (cell * 7) % 3 ? 0.6 : 0));
     return picture(
       t("picture.effect_label"),
-      panel(t("picture.effect_before"), valueMap(palette, BELIEF, "belief", [{ cell: 11, action: 0 }], 0)),
+      panel(t("picture.effect_before"), world.values(world.belief, "belief", [world.below], 0)),
       then(),
-      panel(t("picture.effect_near"), after(near, [7, 11]), t("picture.effect_near_note")),
-      panel(t("picture.effect_far"), after(wide, [7, 3, 6, 2, 11, 10, 5, 9, 15, 0, 8]), t("picture.effect_far_note")),
+      panel(t("picture.effect_near"), near, t("picture.effect_near_note")),
+      panel(t("picture.effect_far"), everywhere, t("picture.effect_far_note")),
     );
   },
-  "whole-map": (palette) =>
-    picture(
+  "whole-map": (world) => {
+    const near = world.after((cell) => (world.far(cell) < 2 ? 0.9 : 0));
+    const well = world.after(() => 0.985);
+    return picture(
       t("picture.whole_label"),
-      panel(t("maps.truth"), valueMap(palette, TRUTH, "truth")),
-      panel(t("picture.whole_not_yet"), actionMap([1, 1, 1, 2, 3, 3, 1, 1, 3, 2, 2, 0, 3, 3, 2, 2]), t("picture.whole_not_yet_note")),
-      panel(t("picture.whole_well"), actionMap(BEST), t("picture.whole_well_note")),
-    ),
-  controls: (palette) => {
-    const arrows = ARROWS;
+      panel(t("maps.truth"), world.values(world.truth, "truth")),
+      panel(t("picture.whole_not_yet"), world.values(near, "belief"), t("picture.whole_not_yet_note")),
+      panel(t("picture.whole_well"), world.values(well, "belief"), t("picture.whole_well_note")),
+    );
+  },
+  controls: (world) => {
+    const picked = (values, marks) => world.values(values, marks, world.arrows, 1);
+    const key = (name, note) => h("p", null, h("kbd", null, name), ` ${note}`);
     return picture(
       t("picture.controls_label"),
-      panel(t("picture.controls_pick"), valueMap(palette, TRUTH, "truth", arrows, 2), t("picture.controls_pick_note")),
-      panel(
-        t("picture.controls_both"),
-        valueMap(palette, BELIEF, "belief", arrows, 2),
-        t("picture.controls_both_note"),
-      ),
+      panel(t("picture.controls_pick"), picked(world.truth, "truth"), t("picture.controls_pick_note")),
+      panel(t("picture.controls_both"), picked(world.belief, "belief"), t("picture.controls_both_note")),
       h(
         "div",
         { class: "picture-panel picture-keys" },
@@ -150,23 +154,17 @@ const PICTURES = {
         h(
           "p",
           null,
-          h("kbd", null, "←"),
-          " ",
-          h("kbd", null, "→"),
-          " ",
-          h("kbd", null, "↑"),
-          " ",
-          h("kbd", null, "↓"),
-          ` ${t("picture.controls_move")}`,
+          ["←", "→", "↑", "↓"].flatMap((name) => [h("kbd", null, name), " "]),
+          t("picture.controls_move"),
         ),
-        h("p", null, h("kbd", null, t("picture.controls_space")), ` ${t("picture.controls_space_note")}`),
-        h("p", null, h("kbd", null, t("picture.controls_enter")), ` ${t("picture.controls_enter_note")}`),
+        key(t("picture.controls_space"), t("picture.controls_space_note")),
+        key(t("picture.controls_enter"), t("picture.controls_enter_note")),
       ),
     );
   },
 };
 
-/** The picture of that name, or nothing. */
-export function drawPicture(name, palette) {
-  return Object.hasOwn(PICTURES, name ?? "") ? PICTURES[name](palette) : null;
+/** The picture of that name, or nothing; `study` knows the size of maps and the values of cells. */
+export function drawPicture(name, palette, study) {
+  return Object.hasOwn(PICTURES, name ?? "") ? PICTURES[name](new Example(study.size, study.values, palette)) : null;
 }

@@ -225,7 +225,7 @@ function build() {
       h("div", { class: "robots" }, robotPanel("naive"), robotPanel("aware")),
       h("section", { class: "panel measures", "aria-label": "Measures" }, lineKey(), views.charts),
     ),
-    legend(palette, false),
+    legend(palette, truth),
   );
   charts();
 }

@@ -52,9 +52,10 @@ function resumeForm(tools, open = false) {
   return h("details", { class: "resume-box", open }, h("summary", null, t("resume.title")), form);
 }
 
-/** A choice of languages, where the study has several. */
-function languageChoice(tools) {
-  if (Object.keys(languages).length < 2) return null;
+/** A title with a choice of languages beside it, where the study has several. */
+function titleWithLanguages(title, tools) {
+  const heading = h("h1", null, title);
+  if (Object.keys(languages).length < 2) return heading;
   const choice = h(
     "select",
     { id: "language", onchange: () => tools.speak(choice.value) },
@@ -62,7 +63,12 @@ function languageChoice(tools) {
       h("option", { value: tag, lang: tag, selected: tag === language }, name),
     ),
   );
-  return h("p", { class: "language" }, h("label", { for: "language" }, t("page.language")), " ", choice);
+  return h(
+    "div",
+    { class: "title-row" },
+    heading,
+    h("div", { class: "language" }, h("label", { for: "language", class: "sr-only" }, t("page.language")), choice),
+  );
 }
 
 function welcome(state, tools) {
@@ -73,8 +79,7 @@ function welcome(state, tools) {
   });
   start.classList.add("large");
   return card(
-    languageChoice(tools),
-    h("h1", null, t("welcome.title")),
+    titleWithLanguages(t("welcome.title"), tools),
     state.message
       ? h("p", { class: "field-problem", role: "alert" }, state.message)
       : h("p", { class: "lead" }, t("welcome.lead")),
@@ -88,8 +93,7 @@ function consent(state, tools) {
   const { version, text } = state.consent;
   const answer = (accepted) => () => tools.act("api/consent", { accepted, version });
   return card(
-    languageChoice(tools),
-    h("h1", null, t("consent.title")),
+    titleWithLanguages(t("consent.title"), tools),
     h("div", { class: "prose", tabindex: 0, role: "region", "aria-label": t("consent.label") }, prose(text)),
     h(
       "div",
@@ -103,7 +107,8 @@ function consent(state, tools) {
 }
 
 function pictureOf(page, state) {
-  return drawPicture(page.picture, new Palette(state.study.palette, 10));
+  const { palette, values } = state.study;
+  return drawPicture(page.picture, new Palette(palette, Math.max(...values.map(Math.abs))), state.study);
 }
 
 function instructions(state, tools) {

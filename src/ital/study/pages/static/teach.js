@@ -1,7 +1,7 @@
 // One round of teaching: three maps, the arrows to pick from, the legend, and the robot's update after each arrow.
 
 import { askAttention } from "./attention.js";
-import { h, number, wait } from "./dom.js";
+import { h, number, signed, wait } from "./dom.js";
 import { listKeys } from "./keys.js";
 import { ActionMap, chip, directionText, place, sample, scale, ValueMap } from "./maps.js";
 import { Palette } from "./palette.js";
@@ -12,7 +12,9 @@ const UPDATE = 900;
 const LINGER = 450;
 
 /** The legend that stays on the screen. */
-export function legend(palette, numbers) {
+export function legend(palette, truth, numbers = false) {
+  const [worst, best] = [Math.min(...truth), Math.max(...truth)];
+  const value = (number) => ({ value: signed(number, Number.isInteger(number) ? 0 : 1) });
   const item = (picture, text) => h("li", null, picture, h("span", null, text));
   return h(
     "section",
@@ -21,8 +23,8 @@ export function legend(palette, numbers) {
     h(
       "ul",
       null,
-      item(sample(palette, palette.limit, "truth", numbers), t("legend.truly_good")),
-      item(sample(palette, -palette.limit / 5, "truth", numbers), t("legend.truly_bad")),
+      best > 0 && item(sample(palette, best, "truth", numbers), t("legend.truly_good", value(best))),
+      worst < 0 && item(sample(palette, worst, "truth", numbers), t("legend.truly_bad", value(worst))),
       !numbers &&
         item(
           [sample(palette, palette.limit / 4, "belief"), sample(palette, -palette.limit / 4, "belief")],
@@ -162,7 +164,7 @@ export class TeachView {
         panel(t(plan, { robot }), t("maps.plan_note"), this.actions),
       ),
       h("div", { class: "action-bar" }, h("div", { class: "action-text" }, this.status, this.hint), this.button),
-      legend(palette, numbers),
+      legend(palette, scene.truth, numbers),
     );
     listKeys(this.truth.overlay, {
       arrows: () => (this.busy ? [] : this.scene.arrows),
