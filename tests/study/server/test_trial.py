@@ -7,7 +7,7 @@ import pytest
 from ital.study.store import open_store
 from tests.study.server.people import Person, Refusal, Researcher, tiny
 
-BANNER = "Trial – the study is only tried out here."
+BANNER = "Trial – the study is only being tried out."
 
 
 def test_every_page_of_a_trial_says_so(sqlite_url, served):
