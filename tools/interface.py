@@ -103,8 +103,8 @@ def as_svg(page: Any) -> str:
 
 def take(config: Config, out: Path) -> None:
     """Take the picture of a study."""
-    # One practice step is enough; the picture does not show the practice.
-    config = dataclasses.replace(config, warm_up_steps=1)
+    # One practice step is enough; the picture shows neither the practice nor questions.
+    config = dataclasses.replace(config, warm_up_steps=1, questionnaires=())
     with tempfile.TemporaryDirectory() as folder, serving(config, Path(folder)) as address, browser() as chromium:
         page = chromium.new_page(viewport={"width": WIDE, "height": HIGH})
         page.emulate_media(reduced_motion="reduce")

@@ -35,8 +35,11 @@ def _changed(text: str, changes: str) -> str:
 def _sections(text: str) -> dict[str, str]:
     """The parts of a TOML text by their headers; the tables of a list are one part, and the first has no header."""
     sections: dict[str, str] = {}
+    header = ""
     for i, part in enumerate(re.split(r"^(?=\[)", text, flags=re.MULTILINE)):
-        header = part.split("\n", 1)[0] if i else ""
+        own = part.split("\n", 1)[0] if i else ""
+        if not (header and own.startswith(f"{header.rstrip(']')}.")):  # not a table inside the last one
+            header = own
         sections[header] = sections.get(header, "") + part
     return sections
 

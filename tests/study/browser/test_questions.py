@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import io
+from itertools import pairwise
 
 import pytest
 from playwright.sync_api import expect
@@ -120,11 +121,15 @@ def test_a_scale_is_a_table_where_there_is_room_and_stacked_elsewhere(page, serv
     row.wait_for()
     tops = "row => [...row.querySelectorAll('.point')].map((one) => Math.round(one.getBoundingClientRect().top))"
     assert len(set(row.evaluate(tops))) == 1
-    expect(page.locator(".scale-head")).to_be_visible()
+    boxes = [one.bounding_box() for one in (*page.get_by_role("radiogroup").all(), page.locator("[type=submit]"))]
+    assert boxes[0]["width"] > 600
+    for above, below in pairwise(boxes):
+        assert above["y"] + above["height"] <= below["y"]
+    expect(page.locator(".likert-head")).to_be_visible()
     page.set_viewport_size({"width": 390, "height": 844})
     press(page, "Continue on this screen")
     assert len(set(row.evaluate(tops))) == 5
-    expect(page.locator(".scale-head")).to_be_hidden()
+    expect(page.locator(".likert-head")).to_be_hidden()
     expect(row.get_by_text("5 – very well")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 

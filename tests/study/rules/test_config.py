@@ -13,7 +13,7 @@ from ital.study._shipped import shipped_text
 from ital.study._texts import PLACEHOLDER
 
 PAPER = study.load_config().to_toml()
-HASH = "f52c53f6fe38f237"
+HASH = "fea2f8b7e629f229"
 
 
 def test_the_paper_s_study():
@@ -181,7 +181,7 @@ def german(paper):
 
 
 def test_languages_and_fields():
-    bare = dataclasses.replace(study.load_config(), fields={}, translations={}).to_toml()
+    bare = dataclasses.replace(study.load_config(), fields={}, translations={}, questionnaires=()).to_toml()
     bare = re.sub(r"\{(researcher|contact|approval|payment|minutes)\}", "", bare)
     config = study.parse_config(german(bare))
     assert config.languages == ("en", "de")
@@ -207,7 +207,7 @@ def test_languages_and_fields():
 
 
 def test_a_translation_has_as_many_pages_and_answers():
-    bare = dataclasses.replace(study.load_config(), fields={}, translations={}).to_toml()
+    bare = dataclasses.replace(study.load_config(), fields={}, translations={}, questionnaires=()).to_toml()
     bare = re.sub(r"\{(researcher|contact|approval|payment|minutes)\}", "", bare)
     text = german(bare)
     page = '[[translations.de.instructions]]\ntitle = "Seite"\ntext = "Text"\n'

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 from ital import study
-from ital.study import _quality_config, _sections
+from ital.study import _quality_config, _questions, _sections
+from tests.study import questions
 
 PAGE = (Path(__file__).parents[3] / "docs" / "study.md").read_text(encoding="utf-8")
 
@@ -32,8 +33,22 @@ def test_every_key_of_the_configuration_is_explained():
     ):
         for field in dataclasses.fields(part):
             assert f"`{field.name}`" in told, field.name
+    for part in (_questions.Questionnaire, _questions.Item):
+        for field in dataclasses.fields(part):
+            assert re.search(rf"^\| .*`\[*…?{field.name}\]*`", PAGE, re.MULTILINE), field.name
     for picture in _sections.PICTURES:
         assert f"`{picture}`" in rows["`[[instructions]]` `title`, `text`, `picture`"]
+
+
+def test_the_questions_of_the_page_are_read_in_both_languages():
+    asked, in_german = re.findall(r"^```toml\n(.*?)^```$", PAGE.split("### Questions")[1], re.DOTALL | re.MULTILINE)[:2]
+    bare = questions.bare()
+    config = study.parse_config(bare + asked + questions.german(study.parse_config(bare)) + in_german)
+    assert {item.kind for page in config.questionnaires for item in page.items} == {"number", "text", "likert"}
+    assert config.texts("de").questionnaires[1].items[0].scale[2] == "teils, teils"
+    for key in (*_questions.WHEN, *_questions.KEYS):
+        assert f'`"{key}"`' in PAGE, key
+    assert f"{_questions.LEFT_OUT['longest']} if left out" in PAGE
 
 
 def test_defaults_on_the_page_are_the_defaults():

@@ -233,6 +233,15 @@ def test_simulated_participants_answer_by_their_seed(sqlite_url, served):
     assert {row["mode"] for row in rows(sqlite_url, participants)} == {"simulated"}
 
 
+def test_a_page_that_is_counted_but_not_stored_is_found(url, person):
+    one = person().begin().through(4)
+    with open_store(url) as store:
+        [row] = store.write(operations.everyone)
+        store.write(lambda connection: operations.move(connection, row, answered=2))
+        assert verify(store).problems == ["participant 1: 1 pages of answers are stored, but 2 were counted"]
+    assert one.state["stage"] == "teach"
+
+
 def test_answers_are_erased_with_their_participant(url, person):
     one = person().begin().through(6)
     assert len(answered(url)) == 1

@@ -55,7 +55,7 @@ def test_one_door_for_all_commands():
     assert set(click.commands) == {"play", "study"}
     served = {"serve", "export", "import", "backup", "restore", "verify"}
     prepared = {"init", "doctor"}
-    others = {"simulate", "analyze", "power", "learner", "fit"}
+    others = {"simulate", "analyze", "power", "learner", "fit", "exclude", "include"}
     assert set(click.commands["study"].commands) == prepared | served | others
 
 

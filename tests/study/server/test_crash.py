@@ -5,17 +5,24 @@ import asyncio
 import pytest
 
 from ital.study.store import open_store
+from ital.study.store.answers_table import answers_table
+from tests.study.questions import asking
 from tests.study.server import crash, postgres
 from tests.study.server.people import tiny
 
 
 def test_a_few_kills(url, tmp_path):
-    config = tiny(steps=6)
+    config = asking(steps=6)
     survived = asyncio.run(
         crash.survive(url, tmp_path, config, kills=2, participants=12, think=0.15, seed=1, longest=0.6)
     )
     crash.check(url, config, survived)
     assert survived.outcome.retries > 0  # the kills were felt
+    with open_store(url) as store:
+        answers = answers_table(store, "simulated")
+    assert (answers.groupby(["participant"])["place"].nunique() == 8).all()
+    assert not answers.duplicated(["participant", "place", "item"]).any()
+    assert answers["participant"].nunique() == 12
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ class Report(NamedTuple):
 
 
 def verify(store: "Store") -> Report:
-    """Replay every participant's choices: beliefs, numbers of steps and orders must match the stored ones.
+    """Replay every participant's choices: beliefs, orders, numbers of steps and of answered pages must match.
 
     Args:
         store: The database.
@@ -46,6 +46,10 @@ def verify(store: "Store") -> Report:
             steps = operations.steps_of(connection, participant.number)
             count += len(steps)
             wrong = problems_of(rules(participant.config), participant, steps)
+            pages = operations.events_of(connection, participant.number, "answers")
+            answered = sum(event.source == "server" for event in pages)
+            if answered != participant.answered:
+                wrong.append(f"{answered} pages of answers are stored, but {participant.answered} were counted")
             problems += [f"participant {participant.number}: {text}" for text in wrong]
     return Report(len(everyone), count, problems)
 

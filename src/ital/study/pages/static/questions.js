@@ -42,7 +42,7 @@ function scale(item, draft) {
   const named = ({ value, label }) => (numbered && label ? `${value} – ${label}` : label || String(value));
   const head = h(
     "div",
-    { class: "scale-row scale-head", "aria-hidden": "true" },
+    { class: "likert-row likert-head", "aria-hidden": "true" },
     h("span"),
     points.map((point) => h("span", null, numbered && h("b", null, String(point.value)), " ", point.label)),
   );
@@ -50,8 +50,8 @@ function scale(item, draft) {
     const id = `text-${item.id}-${row.id}`;
     return h(
       "div",
-      { class: "scale-row", role: "radiogroup", "aria-labelledby": `legend-${item.id} ${id}` },
-      h("span", { class: "scale-text", id }, row.text),
+      { class: "likert-row", role: "radiogroup", "aria-labelledby": `legend-${item.id} ${id}` },
+      h("span", { class: "likert-text", id }, row.text),
       points.map((point) =>
         h(
           "label",
@@ -62,7 +62,7 @@ function scale(item, draft) {
       ),
     );
   });
-  return h("div", { class: `scale points-${points.length}` }, head, rows);
+  return h("div", { class: `likert points-${points.length}` }, head, rows);
 }
 
 // What depends on the kind of a question: its elements, and the answer in them (null: none; undefined: not valid).
@@ -152,7 +152,7 @@ function check({ item, box, problem }) {
 /** The first control of a question that still needs an answer. */
 function toFill({ box }) {
   const open = [...box.querySelectorAll("[role=radiogroup]")].find((row) => !row.querySelector(":checked"));
-  return (open ?? box).querySelector("input, textarea");
+  return (open ?? box).querySelector("input,textarea");
 }
 
 /** The stage: a page of questions. */
