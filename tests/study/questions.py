@@ -137,3 +137,9 @@ def asking(**changes):
     text = bare()
     config = study.parse_config(text + TOML + german(study.parse_config(text)) + GERMAN)
     return dataclasses.replace(config, **{"steps": 3, "warm_up_steps": 2, **changes})
+
+
+def unasked(config):
+    """The study without questions, in any language."""
+    quiet = {name: dataclasses.replace(each, questionnaires=()) for name, each in config.translations.items()}
+    return dataclasses.replace(config, questionnaires=(), translations=quiet)

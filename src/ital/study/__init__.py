@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ital.study._analysis import CLAIMED, analyze, measures
     from ital.study._arms import simulate, teacher
-    from ital.study._config import Config, load_config, parse_config
+    from ital.study._config import Config
     from ital.study._figures import MAPS_CAPTION, bar_panel, curve_panel, draw, figure_rows, map_panels
     from ital.study._fit import fit
     from ital.study._interface import interface
+    from ital.study._load import load_config, parse_config
     from ital.study._recovery import recover
     from ital.study._rules import Arrow, Mind, RobotPicture, StudyRules
     from ital.study._sections import Map
@@ -44,7 +45,7 @@ __all__ = [
     "simulate",
     "teacher",
 ]
-_FROM = dict.fromkeys(("Config", "load_config", "parse_config"), "_config") | {"Map": "_sections"}
+_FROM = dict.fromkeys(("load_config", "parse_config"), "_load") | {"Config": "_config", "Map": "_sections"}
 _FROM |= dict.fromkeys(("CLAIMED", "analyze", "measures"), "_analysis") | dict.fromkeys(
     ("simulate", "teacher"), "_arms"
 )

@@ -66,7 +66,7 @@ def simulate(
 def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple["Config", list["ArmTeacher"]]:
     set_up_jax("cpu")  # the steps of a study are far too small for a GPU
     from ital.study import _arms
-    from ital.study._config import load_config
+    from ital.study._load import load_config
 
     study = load_config(config)
     names = [name.strip() for name in teacher.split(",")]
@@ -249,7 +249,7 @@ def _power_of_simulated(
     set_up_jax("cpu")
     from ital._progress import show_progress
     from ital.study import _arms, _power
-    from ital.study._config import load_config
+    from ital.study._load import load_config
 
     study, (robot, against) = load_config(config), robots
     values = [str(rho) for rho in _power.RATIONALITIES] if rationality is None else rationality.split(",")

@@ -77,7 +77,7 @@ def _recover(config: str | None, participants: int, steps: int, rationality: str
 
     from ital._progress import show_progress
     from ital.study import _fit_report
-    from ital.study._config import load_config
+    from ital.study._load import load_config
     from ital.study._recovery import recover
 
     study = load_config(config)

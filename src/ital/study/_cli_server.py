@@ -125,7 +125,7 @@ def export(
     from ital.study.store.export import export_study
 
     check_writable(out)
-    with _open(source) as store:
+    with open_source(source) as store:
         for file in export_study(store, out, mode):
             print(file)
         versions, counts = store.steps_configs(mode), store.participants_by_mode()
@@ -168,7 +168,7 @@ def backup(
     place = Path() if folder is None else folder / _folder.BACKUPS
     file = out or place / time.strftime("study-%Y%m%d-%H%M%S.backup")
     check_writable(file.parent)
-    with _open(database) as store:
+    with open_source(database) as store:
         counts = backups.backup(store, file)
         key_file = store.key_file
     print(f"{file}: {counts['participants']} participants, {counts['steps']} steps, {counts['events']} events")
@@ -200,7 +200,7 @@ def verify(database: DATABASE = FILE) -> None:
     from ital.study.store import verification
 
     _set_up_jax()
-    with _open(database) as store:
+    with open_source(database) as store:
         report = verification.verify(store)
     print(f"{report.participants} participants, {report.steps} steps replayed, {len(report.problems)} problems")
     for problem in report.problems[:20]:
@@ -209,7 +209,7 @@ def verify(database: DATABASE = FILE) -> None:
         raise typer.Exit(1)
 
 
-def _open(source: str) -> "Store":
+def open_source(source: str) -> "Store":
     """Open an existing database; for a folder, the study.db in it."""
     need_extra()
     from ital.study.store import open_store

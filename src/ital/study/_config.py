@@ -4,15 +4,13 @@ import dataclasses
 import functools
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from ital.errors import InputError
-from ital.study import _languages, _questions, _texts
-from ital.study._quality_config import AttentionCheck, Quality, attention_of, quality_of
+from ital.study import _languages, _texts
+from ital.study._panel import Panel
+from ital.study._quality_config import AttentionCheck, Quality
 from ital.study._questions import Questionnaire
 from ital.study._sections import (
     Completion,
@@ -21,15 +19,9 @@ from ital.study._sections import (
     Map,
     Physics,
     Question,
-    completion_of,
-    instruction_of,
-    map_of,
-    physics_of,
-    question_of,
 )
-from ital.study._shipped import shipped_text
 from ital.study._texts import Texts, Translation
-from ital.study._toml import TomlTable, plain, toml_text
+from ital.study._toml import plain, toml_text
 
 SHIPPED = ("paper", "short")  # configurations that come with ital
 LEARNERS = ("naive", "aware")  # of every study
@@ -49,6 +41,8 @@ LATER = (
     "quality",
     "attention",
     "smallest_screen",
+    "panel",
+    "completion.per_person",
 )
 
 
@@ -91,6 +85,7 @@ class Config:
         quality: Thresholds of the flags of data quality.
         attention: Attention checks between steps.
         smallest_screen: Width in pixels below which people are asked for a larger screen; 0: never.
+        panel: Where participants come from.
     """
 
     name: str
@@ -127,6 +122,7 @@ class Config:
     quality: Quality = field(default_factory=Quality)
     attention: tuple[AttentionCheck, ...] = ()
     smallest_screen: int = 560
+    panel: Panel = field(default_factory=Panel)
 
     @property
     def learners(self) -> tuple[str, ...]:
@@ -238,8 +234,10 @@ class Config:
         """
         content = dataclasses.asdict(self)
         for key in LATER:
-            if getattr(self, key) == _DEFAULTS[key]:
-                del content[key]
+            section, _, name = key.rpartition(".")
+            part, table = (getattr(self, section), content[section]) if section else (self, content)
+            if getattr(part, name) == _defaults(part)[name]:
+                del table[name]
         return plain(content)
 
     def public(self, language: str | None = None) -> dict[str, Any]:
@@ -254,6 +252,7 @@ class Config:
         texts = self.texts(language)
         return {
             "title": texts.title,
+            "panel": self.panel.name,
             "language": texts.language,
             "languages": self.language_names(),
             "palette": self.palette,
@@ -280,121 +279,9 @@ class Config:
         return toml_text(self.as_dict() | {"quality": plain(dataclasses.asdict(self.quality))})  # defaults are stated
 
 
-_DEFAULTS = {
-    each.name: each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
-    for each in dataclasses.fields(Config)
-}
-
-
-def load_config(path: str | Path | None = None) -> Config:
-    """Read a study from a TOML file.
-
-    Args:
-        path: A file, or ``paper`` or ``short``, which come with ital; None: ``paper``.
-
-    Returns:
-        The configuration.
-
-    Raises:
-        InputError: The file cannot be read, or a key is wrong; the line names the file and the key.
-    """
-    shipped = "paper" if path is None else str(path)
-    if shipped in SHIPPED:
-        return parse_config(shipped_text(shipped), f"{shipped}.toml")
-    try:
-        text = Path(shipped).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text file"
-        allowed = f"give a TOML file, or a configuration that comes with ital: {' or '.join(SHIPPED)}"
-        raise InputError(f"cannot read the configuration {path}: {reason}; {allowed}") from None
-    return parse_config(text, str(path))
-
-
-def parse_config(text: str, name: str = "study.toml") -> Config:
-    """Read a study from the text of a TOML file.
-
-    Args:
-        text: The text.
-        name: Name of the file in messages.
-
-    Returns:
-        The configuration.
-
-    Raises:
-        InputError: The text is not TOML, or a key is wrong; the line names the file and the key.
-    """
-    try:
-        return _config(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{name} is not TOML: {error}") from None
-    except InputError as error:
-        raise InputError(f"{name}: {error}") from None
-
-
-def _config(content: Mapping[str, Any]) -> Config:
-    """Check every key and build the configuration."""
-    table = TomlTable("", content, Config)
-    maps = tuple(map_of(each) for each in table.sections("maps", Map))
-    warm_up_map = map_of(table.section("warm_up_map", Map))
-    size, names = len(warm_up_map.rewards), [each.name for each in (*maps, warm_up_map)]
-    for each in maps:
-        if len(each.rewards) != size:
-            raise InputError(
-                f"maps must all have one size, but {each.name!r} has {len(each.rewards)} rows "
-                f"and {warm_up_map.name!r} has {size}"
-            )
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"maps and warm_up_map must have different names, but {twice!r} occurs twice")
-    consent = table.section("consent", ConsentForm)
-    adaptive = table.yes_or_no("adaptive")
-    language = table.text("language", most=12)
-    robots, steps = len(LEARNERS) + adaptive, table.whole("steps", 1, 1000)
-    checks = table.sections("attention", AttentionCheck) if "attention" in content else []
-    config = Config(
-        name=table.slug("name"),
-        title=table.text("title"),
-        seed=table.whole("seed", 0, 2**32 - 1),
-        maps=maps,
-        warm_up_map=warm_up_map,
-        consent=ConsentForm(consent.text("version", most=40), consent.text("text")),
-        instructions=tuple(instruction_of(each) for each in table.sections("instructions", Instruction)),
-        check=tuple(question_of(each) for each in table.sections("check", Question)),
-        debriefing=table.text("debriefing"),
-        completion=completion_of(table.section("completion", Completion)),
-        steps=steps,
-        warm_up_steps=table.whole("warm_up_steps", 1, 1000),
-        warm_up_learner=table.one_of("warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS),
-        # No cell may occur in two successive steps, so the map must hold two steps.
-        candidates=table.whole("candidates", 2, size * size // 2),
-        lr=table.number("lr", above=0.0, most=1.0),
-        beta=table.number("beta", least=0.0, most=1e9),
-        start=table.number("start", above=0.0, most=1e3),
-        arrows=table.one_of("arrows", ARROWS),
-        palette=table.one_of("palette", PALETTES),
-        numbers=table.yes_or_no("numbers"),
-        hint=table.yes_or_no("hint"),
-        release_after_minutes=table.number("release_after_minutes", above=0.0, most=1e6),
-        intake=table.whole("intake", 1, 10**6) if "intake" in content else None,
-        adaptive=adaptive,
-        volume=table.one_of("volume", VOLUMES),
-        world=physics_of(table.section("world", Physics)),
-        language=language,
-        words=_languages.check_words(language, content.get("words", {}), "words"),
-        questionnaires=_questions.questionnaires_of(table),
-        quality=quality_of(table.section("quality", Quality)),
-        attention=attention_of(checks, tuple(each.name for each in maps), robots, steps),
-        smallest_screen=table.whole("smallest_screen", 0, 10_000),
-    )
-    fields = _texts.fields_of(content.get("fields", {}), {**config.numbers_in_texts(), "map": 1, "robot": 1})
-    config = dataclasses.replace(config, fields=fields)
-    translations = {
-        name: _texts.translation_of(each, config.texts(), config.given_fields())
-        for name, each in table.tables("translations", Translation).items()
+def _defaults(section: Any) -> dict[str, Any]:
+    """The values of keys that are left out."""
+    return {
+        each.name: each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
+        for each in dataclasses.fields(section)
     }
-    if language in translations:
-        raise InputError(f"translations.{language} is the first language: its texts stand outside [translations]")
-    config = dataclasses.replace(config, translations=translations)
-    for name in config.languages:
-        config.texts(name)  # every field is known
-    return config

@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from ital.errors import InputError
 from ital.study import _folder
-from ital.study._config import Config, load_config
+from ital.study._config import Config
+from ital.study._load import load_config
+from ital.study._panel import FIELD, PATTERN, guessable
 from ital.study._texts import PLACEHOLDER
 
 GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
@@ -93,7 +95,8 @@ def placeholders(config: Config) -> list[tuple[str, str]]:
     Returns:
         Keys of the configuration and what is left there, each once.
     """
-    found = [(key, match[0]) for key, text in texts_of(config.as_dict()) for match in PLACEHOLDER.finditer(text)]
+    texts = [(key, text) for key, text in texts_of(config.as_dict()) if key != "panel.pattern"]
+    found = [(key, match[0]) for key, text in texts for match in PLACEHOLDER.finditer(text)]
     return list(dict.fromkeys(found))
 
 
@@ -196,11 +199,23 @@ def _ends(end: Mapping[str, Any], key: str) -> Iterator[str]:
         if not redirect.startswith("https://"):
             yield f"{key}.redirect must begin with https://"
         said = re.search(r"[?&](?:cc|code|survey_code)=([^&#]*)", redirect)
-        if said and code and said[1] not in (code, "{code}"):
+        if said and code and said[1] != code and not FIELD.fullmatch(said[1]):
             yield f"{key}.redirect has the code {said[1]!r}, but {key}.code is {code!r}: make them equal"
     for name, inner in end.items():
         if isinstance(inner, dict):
             yield from _ends(inner, f"{key}.{name}")
+
+
+def _identities(patient: Patient) -> Result:
+    panel = patient.config.panel
+    names = " or ".join(panel.identity)
+    if panel.pattern != PATTERN and guessable(panel.pattern):
+        return DOUBTFUL, (
+            f"panel.pattern accepts identities that can be guessed: whoever guesses one continues in that person's "
+            f"place; give long random ones in {names}"
+        )
+    told = f"{'needed' if panel.required else 'taken, if there is one,'} from {names} in the link"
+    return GOOD, told if panel.pattern != PATTERN else f"{told}; make sure that nobody can guess them"
 
 
 def _languages(patient: Patient) -> Result:
@@ -307,6 +322,7 @@ CHECKS = {
     "placeholders": _placeholders,
     "numbers": _numbers,
     "completion": _completion,
+    "identities": _identities,
     "languages": _languages,
     "origin": _safely(_origin),
     "password": _safely(_password),

@@ -4,7 +4,8 @@ from importlib import resources
 from pathlib import Path
 
 from ital import report
-from ital.study._config import Config, load_config
+from ital.study._config import Config
+from ital.study._load import load_config
 
 LOOK = ("title", "maps", "steps", "candidates", "palette", "numbers")  # keys that change what the picture shows
 ALT = (

@@ -12,7 +12,7 @@ CORNERS = ("top-left", "top-right", "bottom-left", "bottom-right")
 
 # What each flag says of a participant, with its thresholds as fields. The order is that of tables and badges.
 FLAGS = {
-    "attention": "failed at least {attention_failures} attention checks",
+    "attention": "failed attention checks, {attention_failures} or more",
     "by_script": (
         "looks like a program: {script_share:.0%} of steps or more came without an input device or times, within "
         "{script_seconds:g} s, or sooner than the page could show them; or the page reported no pick for "
@@ -83,7 +83,8 @@ class Quality:
         Returns:
             A sentence without subject, with the thresholds filled in, by the name of the flag.
         """
-        return {name: text.format(**dataclasses.asdict(self)) for name, text in FLAGS.items()}
+        numbers = dataclasses.asdict(self)
+        return {name: text.format(**numbers).replace("%", " %") for name, text in FLAGS.items()}
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from ital.errors import InputError
+from ital.study._panel import CODE, FIELD, Panel
 from ital.study._toml import TomlTable
 
 PICTURES = ("world", "maps", "arrow", "controls", "local-global", "belief", "whole-map")  # that the pages can draw
@@ -85,16 +86,37 @@ class Question:
 
 
 @dataclass(frozen=True)
+class EarlyEnd:
+    """What participants get whose part ends early: sections ``[completion.declined]``, ``.failed_check``, ``.left``.
+
+    Attributes:
+        code: Code that says so; None: none.
+        redirect: Address of the page to return to; None: nowhere.
+    """
+
+    code: str | None = None
+    redirect: str | None = None
+
+
+@dataclass(frozen=True)
 class Completion:
     """What a participant gets at the end.
 
     Attributes:
         code: Code that proves the participation.
         redirect: Address of the page to send the participant to; None: nowhere.
+        per_person: Whether every participant gets a code of their own in place of the fixed ones.
+        declined: What those get who decline to take part.
+        failed_check: What those get who fail the comprehension check.
+        left: What those get who leave early.
     """
 
     code: str
     redirect: str | None = None
+    per_person: bool = False
+    declined: EarlyEnd | None = None
+    failed_check: EarlyEnd | None = None
+    left: EarlyEnd | None = None
 
 
 def map_of(table: TomlTable) -> Map:
@@ -123,12 +145,34 @@ def question_of(table: TomlTable) -> Question:
     return Question(table.text("question"), options, table.whole("answer", 0, len(options) - 1))
 
 
-def completion_of(table: TomlTable) -> Completion:
+def completion_of(table: TomlTable, panel: Panel) -> Completion:
     """What participants get at the end."""
-    redirect = table.text("redirect") if "redirect" in table.content else None
-    if redirect is not None and not re.fullmatch(r"https?://[^\s]+", redirect):
+    early = {}
+    for key in ("declined", "failed_check", "left"):
+        if key in table.content:
+            end = TomlTable(f"{table.prefix}{key}.", table.content[key], EarlyEnd)
+            code = end.text("code", most=100) if "code" in end.content else None
+            early[key] = EarlyEnd(code, _redirect(end, panel))
+    return Completion(
+        table.text("code", most=100), _redirect(table, panel), per_person=table.yes_or_no("per_person"), **early
+    )
+
+
+def _redirect(table: TomlTable, panel: Panel) -> str | None:
+    """An address; its fields are parameters of the link, or the code."""
+    if "redirect" not in table.content:
+        return None
+    redirect = table.text("redirect")
+    if not re.fullmatch(r"https?://[^\s]+", redirect):
         raise InputError(f"{table.prefix}redirect must be an address that begins with https://, not {redirect!r}")
-    return Completion(table.text("code", most=100), redirect)
+    known = (CODE, *panel.identity, *panel.pass_through)
+    unknown = next((name for name in FIELD.findall(redirect) if name not in known), None)
+    if unknown is not None:
+        raise InputError(
+            f"{table.prefix}redirect has the unknown field {{{unknown}}}: the fields are {', '.join(known)}; "
+            "name others in panel.pass_through"
+        )
+    return redirect
 
 
 def physics_of(table: TomlTable) -> Physics:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from ital.errors import InputError
 from ital.study import _quality
 from ital.study._codebooks import ANSWERS, PARTICIPANTS, column_lines, question_lines
-from ital.study._config import Config, load_config
+from ital.study._config import Config
+from ital.study._load import load_config
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,7 +3,8 @@
 import re
 
 from ital.errors import InputError
-from ital.study._config import SHIPPED, load_config
+from ital.study._config import SHIPPED
+from ital.study._load import load_config
 from ital.study._shipped import shipped_text
 
 

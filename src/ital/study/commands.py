@@ -2,7 +2,7 @@
 
 import typer
 
-from ital.study import _cli_analysis, _cli_exclude, _cli_fit, _cli_learner, _cli_server, _cli_setup
+from ital.study import _cli_analysis, _cli_exclude, _cli_find, _cli_fit, _cli_learner, _cli_server, _cli_setup
 
 
 def register(top: typer.Typer) -> None:
@@ -19,6 +19,7 @@ def register(top: typer.Typer) -> None:
     _cli_learner.register(study)
     _cli_fit.register(study)
     _cli_exclude.register(study)
+    _cli_find.register(study)
 
 
 __all__ = ["register"]

@@ -19,12 +19,13 @@ import uvicorn  # noqa: E402
 from ital import study  # noqa: E402
 from ital.study.server import ServerSettings, create_app, create_play_app  # noqa: E402
 from tests.browsers import chromium  # noqa: E402
+from tests.study.questions import unasked  # noqa: E402
 from tests.study.server.people import cheap_hash, ready  # noqa: E402
 
 playwright_api.expect.set_options(timeout=20_000)  # the machine may be busy
 
 PASSWORD = "a-password-for-tests"
-SHORT = {"steps": 2, "warm_up_steps": 2, "questionnaires": ()}
+SHORT = {"steps": 2, "warm_up_steps": 2}
 ROOT = Path(__file__).parents[3]
 
 
@@ -50,7 +51,7 @@ def serving(app):
 
 
 def study_config(**changes):
-    return dataclasses.replace(ready(study.load_config("short")), **(SHORT | changes))
+    return dataclasses.replace(unasked(ready(study.load_config("short"))), **(SHORT | changes))
 
 
 def study_app(folder, config):

@@ -116,7 +116,7 @@ def test_pause(page, context, browser, people, config):
 def test_release_and_delete_ask_first(page, browser, people, config):
     with contextlib.closing(browser.new_context()) as context:
         api = Api(context, people, config)
-        api.join({"id": "to be deleted"})
+        api.join({"id": "to-be-deleted"})
         api.to_check()
         api.check()
     enter(page, people)

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import re
 
@@ -7,6 +6,7 @@ from playwright.sync_api import expect
 
 from ital import study
 from tests.study.browser.conftest import Api, Person, log_in, overview, serving, stored_steps, study_app, study_config
+from tests.study.questions import unasked
 
 
 def number_of(browser, address):
@@ -476,7 +476,7 @@ def test_closed_study(browser, context, server, config):
 @pytest.mark.slow
 def test_the_papers_study(browser, page, tmp_path):
     """All 310 steps of the shipped study, on the real page; its questions are tested elsewhere."""
-    config = dataclasses.replace(study.load_config(), questionnaires=())
+    config = unasked(study.load_config())
     with serving(study_app(tmp_path, config)) as address:
         person = Person(page, address, config)
         person.to_teaching("everything")

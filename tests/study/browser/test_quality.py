@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from ital.study._attention import right_choice
 from ital.study._quality_config import AttentionCheck
 from tests.study.browser.conftest import Api, Person, overview, serving, study_app, study_config
+from tests.study.browser.test_accessibility import Checker
 from tests.study.browser.test_dashboard import enter, tile
 
 
@@ -112,7 +113,28 @@ def test_flags_are_badges_that_explain_themselves(page, browser, tmp_path):
         enter(page, address)
         badge = page.locator(".people .badge.flag-by_script")
         expect(badge).to_have_text("script")
-        assert "looks like a program: 10% of steps or more" in badge.get_attribute("title")
+        assert "looks like a program: 10 % of steps or more" in badge.get_attribute("title")
         page.get_by_label("Show").select_option("flagged")
         expect(page.locator(".people tbody tr")).to_have_count(1)
         page.screenshot(path=tmp_path / "flags.png", full_page=True)
+
+
+def test_nothing_is_hard_to_reach(page, address, checked, axe, tmp_path):
+    check = Checker(page, axe)
+    api = Api(page.context, address, checked)
+    api.join({"id": "axe"})
+    api.to_check()
+    api.check()
+    for _ in range(3):
+        api.step()
+    page.goto(f"{address}/?id=axe")
+    expect(page.locator(".counter")).to_have_text("Attention check")
+    check("attention")
+    page.set_viewport_size({"width": 820, "height": 1180})
+    page.screenshot(path=tmp_path / "attention-tablet.png")
+    check("attention, tablet")
+    enter(page, address)
+    page.locator(".row-tools button", has_text="Exclude").first.click()
+    page.get_by_role("dialog").wait_for()
+    check("exclude")
+    assert check.found == []

@@ -1,13 +1,16 @@
 import dataclasses
 import json
 import re
+import textwrap
 from pathlib import Path
 
 from ital import study
-from ital.study import _quality_config, _questions, _sections
+from ital.study import _panel, _quality_config, _questions, _sections
 from tests.study import questions
 
-PAGE = (Path(__file__).parents[3] / "docs" / "study.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = (DOCS / "study.md").read_text(encoding="utf-8")
+PANELS = (DOCS / "study-panels.md").read_text(encoding="utf-8")
 
 
 def test_the_python_blocks_of_the_page_run():
@@ -30,6 +33,7 @@ def test_every_key_of_the_configuration_is_explained():
         _sections.Instruction,
         _sections.Question,
         _sections.Completion,
+        _panel.Panel,
     ):
         for field in dataclasses.fields(part):
             assert f"`{field.name}`" in told, field.name
@@ -68,3 +72,14 @@ def test_every_threshold_of_data_quality_is_on_its_page():
         assert f"| `{name}` |" in page
     for field in dataclasses.fields(_quality_config.AttentionCheck):
         assert f"{field.name} = " in page
+
+
+def test_the_configurations_of_panels_are_read_and_their_keys_explained():
+    rest = study.load_config("short").to_toml().split("[completion]")[0]
+    blocks = re.findall(r"^ *```toml\n(.*?)^ *```$", PANELS, re.DOTALL | re.MULTILINE)
+    assert len(blocks) == 4
+    for block in map(textwrap.dedent, blocks):
+        end = "" if "[completion]" in block else '\n[completion]\ncode = "X"\n'
+        assert study.parse_config(rest + block + end).panel != _panel.Panel()
+    for field in dataclasses.fields(_panel.Panel):
+        assert f"| `{field.name}` |" in PANELS

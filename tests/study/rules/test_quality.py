@@ -194,7 +194,7 @@ def test_few_steps_say_little():
 
 def test_the_codebook_states_every_threshold():
     text = "\n".join(_quality.codebook_lines([SHORT, dataclasses.replace(SHORT, quality=Quality(exclude=()))]))
-    assert text.count("| `too_fast` | confirmed 20% of steps or more in less than 1 s |") == 2
+    assert text.count("| `too_fast` | confirmed 20 % of steps or more in less than 1 s |") == 2
     assert "left out of the filtered analysis by: `attention`." in text
     assert "left out of the filtered analysis by: no flag." in text
     assert all(f"| `{name}` |" in text for name in FLAGS)

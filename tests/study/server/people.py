@@ -7,10 +7,10 @@ import json
 from argon2 import PasswordHasher
 
 from ital import study
-from ital.study import _config
+from ital.study import _load
 from ital.study._texts import PLACEHOLDER
 from ital.study.server import ServerSettings
-from tests.study.questions import ANSWERS
+from tests.study.questions import ANSWERS, unasked
 
 PASSWORD = "a password for tests"
 SIMULATION_KEY = "a simulation key for tests"
@@ -42,14 +42,14 @@ def ready(config):
             return [fill(item) for item in value]
         return PLACEHOLDER.sub("FILLED-IN", value) if isinstance(value, str) else value
 
-    return _config._config(fill(config.as_dict()))
+    return _load._config(fill(config.as_dict()))
 
 
 @functools.cache
 def tiny(**changes):
     """A study of two maps, three steps each, after a warm-up of two; no questions."""
-    own = {"steps": 3, "warm_up_steps": 2, "questionnaires": ()}
-    return dataclasses.replace(ready(study.load_config("short")), **{**own, **changes})
+    own = {"steps": 3, "warm_up_steps": 2}
+    return dataclasses.replace(unasked(ready(study.load_config("short"))), **{**own, **changes})
 
 
 class Refusal(Exception):

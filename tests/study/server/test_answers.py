@@ -93,7 +93,8 @@ def test_the_last_step_of_a_robot_is_shown_before_its_questions(person):
 def test_sending_twice_and_a_second_tab_change_nothing(url, person):
     one = person(ids={"id": "me"}).begin()
     tab = person(ids={"id": "me"})
-    assert tab.state == one.state
+    tab.cookies = one.cookies  # a tab of the same browser
+    assert tab.join(ids={"id": "me"}).state == one.state
     body = one.page_body()
     first = one.do("/api/answers", body)
     assert one.do("/api/answers", body) == first

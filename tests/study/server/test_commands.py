@@ -55,7 +55,7 @@ def test_one_door_for_all_commands():
     assert set(click.commands) == {"play", "study"}
     served = {"serve", "export", "import", "backup", "restore", "verify"}
     prepared = {"init", "doctor"}
-    others = {"simulate", "analyze", "power", "learner", "fit", "exclude", "include"}
+    others = {"simulate", "analyze", "power", "learner", "fit", "exclude", "include", "find"}
     assert set(click.commands["study"].commands) == prepared | served | others
 
 
@@ -64,6 +64,8 @@ def test_one_door_for_all_commands():
     [
         ["play"],
         *(["study", name] for name in ("init", "doctor", "serve", "export", "import", "backup", "restore", "verify")),
+        *(["study", name] for name in ("exclude", "include")),
+        ["study", "find"],
     ],
 )
 def test_help_shows_an_example(capsys, command):

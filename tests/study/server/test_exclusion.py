@@ -238,7 +238,7 @@ def test_flags_on_the_dashboard_use_the_thresholds_of_the_study(url, served):
         person.finish()
         told = Researcher(client, config).log_in().overview("live")
     assert told["participants"][0]["flags"][:2] == ["attention", "by_script"]
-    assert told["flags"]["attention"] == "failed at least 1 attention checks"
+    assert told["flags"]["attention"] == "failed attention checks, 1 or more"
     with open_store(url) as store, store.reading() as connection:
         columns = exclusions.quality_of(connection, rules_of(connection), operations.find(connection, number=1))
     assert (columns["attention_failed"], columns["excluded_by_rule"]) == (1, "by_script")

@@ -17,7 +17,7 @@ from ital.study.store.tables import steps
 from ital.study.store.verification import verify
 from tests.study.server import postgres
 from tests.study.server.conftest import serve
-from tests.study.server.people import Person, tiny
+from tests.study.server.people import Person, Researcher, tiny
 from tests.study.server.test_access import everything
 
 
@@ -153,7 +153,7 @@ def test_whoever_was_deleted_after_the_backup_stays_deleted(studied, tmp_path, s
     with open_store(studied) as store:
         backups.backup(store, tmp_path / "b.backup")
     with served(studied) as client:
-        Person(client, tiny()).join(ids={"id": "external-0"}).do("/api/leave", {"keep": False})
+        Researcher(client, tiny()).log_in().post("/api/admin/delete", {"number": 1, "confirm": 1})
         late = Person(client, tiny()).join().begin()
         late.do("/api/leave", {"keep": False})  # came and went after the backup: number 6
     with pytest.raises(InputError, match="--replace"):
@@ -173,7 +173,7 @@ def test_deletions_travel_to_another_machine_by_file(studied, another, tmp_path,
         backups.backup(store, tmp_path / "b.backup")
         old_file = store.tombstone_file
     with served(studied) as client:
-        Person(client, tiny()).join(ids={"id": "external-0"}).do("/api/leave", {"keep": False})
+        Researcher(client, tiny()).log_in().post("/api/admin/delete", {"number": 1, "confirm": 1})
     from ital.study.store import read_tombstones
 
     counts = backups.restore(tmp_path / "b.backup", another, more_tombstones=read_tombstones(old_file))

@@ -118,6 +118,7 @@ def test_the_description_names_every_route_and_no_play(sqlite_url, served):
         assert client.get("/play").status_code == 404
         assert client.post("/api/play/new", json={}).status_code == 404
     participant = {"join", "state", "words", "consent", "instructions", "check", "steps", "events", "comments", "leave"}
-    participant |= {"answers", "attention", "language"}
+    participant |= {"answers", "attention", "language", "panel"}
     researcher = {"login", "logout", "overview", "pause", "release", "delete", "audit", "exclude", "export/{file}"}
+    researcher |= {"find"}
     assert set(paths) == {f"/api/{one}" for one in participant} | {f"/api/admin/{one}" for one in researcher}

@@ -2,6 +2,7 @@
 
 import threading
 import uuid
+from collections import Counter
 
 import pytest
 import sqlalchemy as sa
@@ -10,7 +11,7 @@ from alembic.migration import MigrationContext
 
 from ital.errors import InputError
 from ital.study.server._study import LiveStudy
-from ital.study.store import NotStored, _engine, open_store, operations, read_tombstones
+from ital.study.store import NotStored, _engine, admission, open_store, operations, read_tombstones
 from ital.study.store.operations import Closed, Moved
 from ital.study.store.records import Event, StoredStep
 from ital.study.store.tables import ALL, audit, configurations, metadata, participants, steps, tombstones
@@ -232,19 +233,75 @@ def test_other_modes_and_versions_do_not_count(store):
     )
 
 
-def test_intake_closes_when_full_or_paused_and_opens_when_slots_are_given_back(store):
+def consent(store, known, config):
+    return store.write(lambda connection: admission.admit(connection, known, config, [Event("consent")]))
+
+
+def test_places_are_taken_at_consent_and_given_back(store):
     config = tiny(intake=2)
-    first, _ = add(store, config), add(store, config)
+    visitors = [add(store, config) for _ in range(4)]  # a visit takes no place
+    first, _ = (consent(store, one, config) for one in visitors[:2])
     with pytest.raises(Closed):
         add(store, config)
-    add(store, config, mode="pilot")
-    store.write(lambda connection: operations.release(connection, first.number))
-    add(store, config)
-    store.write(lambda connection: operations.pause(connection, True))
     with pytest.raises(Closed):
-        add(store)
+        consent(store, visitors[2], config)
+    consent(store, add(store, config, mode="pilot"), config)
+    store.write(lambda connection: operations.release(connection, first.number))
+    consent(store, visitors[2], config)
+    with pytest.raises(Closed):
+        consent(store, visitors[3], config)
+    store.write(lambda connection: operations.pause(connection, True))
+    other = tiny()
+    with pytest.raises(Closed):
+        add(store, other)
     store.write(lambda connection: operations.pause(connection, False))
-    add(store)
+    consent(store, add(store, other), other)
+
+
+def test_no_more_places_are_taken_than_there_are_also_from_many_threads(url, store):
+    config = tiny(intake=5)
+    visitors = [add(store, config) for _ in range(20)]
+    outcomes = []
+
+    def try_to_begin(into, one):
+        try:
+            began = consent(into, one, config)
+        except Closed:
+            outcomes.append(None)
+            return
+
+        def job(connection):
+            order = operations.assign_order(connection, began, config)
+            return operations.move(connection, began, stage="warm_up", order=order)
+
+        outcomes.append(into.write(job).order)
+
+    with open_store(url) as other:
+        threads = [
+            threading.Thread(target=try_to_begin, args=((store, other)[i % 2], one)) for i, one in enumerate(visitors)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    orders = [order for order in outcomes if order is not None]
+    assert (len(outcomes), len(orders)) == (20, 5)
+    assert max(Counter(orders).values()) == 2  # four orders for five people
+    assert len(set(orders)) == 4
+
+
+def test_visitors_who_never_consent_are_erased(store):
+    config = tiny(release_after_minutes=10)
+    old, fresh, began = add(store, config), add(store, config), add(store, config)
+    began = consent(store, began, config)
+    long_ago = participants.update().where(participants.c.number != fresh.number).values(seen_at=0)
+    store.write(lambda connection: connection.execute(long_ago))
+    assert store.write(lambda connection: admission.erase_visitors(connection, config)) == 1
+    with store.reading() as connection:
+        assert [one.number for one in operations.everyone(connection)] == [fresh.number, began.number]
+    assert count(store, tombstones) == count(store, audit) == 0
+    with pytest.raises(Moved):
+        consent(store, old, config)
 
 
 def test_deleting_removes_every_row_and_leaves_a_tombstone_and_an_audit_record(store):

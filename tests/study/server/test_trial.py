@@ -56,7 +56,7 @@ def test_live_participants_and_a_trial_stay_apart(sqlite_url, served):
     with served(sqlite_url) as client:
         live.client = tester.client = client
         assert live.look()["progress"]["done"] == 0
-        assert Person(client, tiny()).join(ids={"id": "one"}).state["resume_code"] == live.state["resume_code"]
+        assert Person(client, tiny()).join(ids={"id": "one"}).state["csrf"] == live.state["csrf"]
         assert tester.request("GET", "/api/state").status_code == 401
     with open_store(sqlite_url) as store:
         assert store.participants_by_mode() == {"live": 1, "trial": 1}

@@ -23,7 +23,7 @@ from ital.study.server._plain import SENTENCES, TRY_AGAIN, Refused, plain
 from ital.study.server._prefix import Prefix
 from ital.study.server._settings import ServerSettings
 from ital.study.server._study import LiveStudy
-from ital.study.store import NotStored, Store, open_store
+from ital.study.store import NotStored, Store, admission, open_store
 
 PROBE_EVERY = 5.0  # seconds until a failing database is tried again
 
@@ -48,7 +48,7 @@ def create_app(config: Config, store_url: str, settings: ServerSettings) -> Fast
                 study = LiveStudy(config, store, settings)
                 await asyncio.to_thread(study.start)
                 app.state.ital = AppState(study, store, settings)
-                tidying = asyncio.create_task(_tidy(store))
+                tidying = asyncio.create_task(_tidy(store, config))
                 yield
                 tidying.cancel()
         finally:
@@ -65,13 +65,15 @@ def create_app(config: Config, store_url: str, settings: ServerSettings) -> Fast
     return app
 
 
-async def _tidy(store: Store) -> None:
+async def _tidy(store: Store, config: Config) -> None:
     """Do maintenance that nobody has to wait for."""
     for turn in itertools.count(1):
         await asyncio.sleep(PROBE_EVERY)
         await asyncio.to_thread(store.probe)
         if turn % 12 == 0:
             await asyncio.to_thread(store.tidy)
+            with contextlib.suppress(NotStored):  # the next minute will do
+                await asyncio.to_thread(store.write, lambda connection: admission.erase_visitors(connection, config))
 
 
 def create_play_app(config: Config) -> FastAPI:

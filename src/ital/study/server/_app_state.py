@@ -13,6 +13,8 @@ from ital.study.server._settings import ServerSettings
 from ital.study.server._study import LiveStudy
 from ital.study.store import Store
 
+EVENTS_PER_MINUTE = 600  # of one participant
+
 
 class AppState:
     """The study, its limits, and the researchers who are logged in."""
@@ -22,13 +24,14 @@ class AppState:
         self.dashboard = Dashboard(store, study.config, study.rules)
         self.joins = _security.RateLimit(settings.joins_per_minute)
         self.codes = _security.RateLimit(10)
+        self.events = _security.RateLimit(EVENTS_PER_MINUTE)
         self.log_ins = _security.RateLimit(settings.log_ins_per_minute)
         self.all_log_ins = _security.RateLimit(10 * settings.log_ins_per_minute)
         self._researchers: dict[str, float] = {}
 
-    def limit(self, limit: _security.RateLimit, address: str) -> None:
+    def limit(self, limit: _security.RateLimit, address: str, cost: float = 1.0) -> None:
         """Count a request from an address; raise if there are too many."""
-        seconds = limit.wait(address)
+        seconds = limit.wait(address, cost)
         if seconds:
             raise Refused(429, "too_many", f"Too many attempts. Please wait {seconds} seconds.", {"wait": seconds})
 

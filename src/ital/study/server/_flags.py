@@ -10,7 +10,7 @@ from ital.study._rules import StudyRules
 from ital.study.store import Store, exclusions, operations
 from ital.study.store.records import Participant
 
-PATIENCE = 0.5  # seconds that one overview spends on new flags; the next one continues
+PATIENCE = 0.2  # seconds that one overview spends on new flags; the next one continues
 
 
 class FlagsOfPeople:

@@ -9,7 +9,11 @@ Milliseconds = Annotated[float, Field(ge=0, le=1e14, allow_inf_nan=False)]
 Seconds = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=0, le=100_000)]
 Choice = Annotated[int, Field(ge=0, le=1000)]
-Id = Annotated[str, Field(min_length=1, max_length=200)]
+Ids = Annotated[
+    dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")], Annotated[str, Field(max_length=200)]],
+    Field(max_length=10),
+]
+Code = Annotated[str, Field(min_length=1, max_length=40)]
 
 
 def _small(data: dict[str, Any]) -> dict[str, Any]:
@@ -24,20 +28,14 @@ class Message(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class Ids(Message):
-    """IDs from the study link. PROLIFIC_PID or id identifies a person; the others are not stored."""
-
-    PROLIFIC_PID: Id | None = None
-    STUDY_ID: Annotated[str, Field(max_length=200)] | None = None
-    SESSION_ID: Annotated[str, Field(max_length=200)] | None = None
-    id: Id | None = None
-
-
 class Join(Message):
-    """Begin, or resume with an ID or a resume code; ``language`` lists languages, the dearest first."""
+    """Begin, or resume with an ID or a resume code; ``language`` lists languages, the dearest first.
 
-    ids: Ids = Ids()
-    resume: Annotated[str, Field(min_length=1, max_length=40)] | None = None
+    ``ids`` holds the parameters of the link that may identify a person, as ``/api/panel`` names them.
+    """
+
+    ids: Ids = {}
+    resume: Code | None = None
     mode: Literal["live", "pilot", "preview", "simulated"] = "live"
     key: Annotated[str, Field(max_length=200)] | None = None
     language: Annotated[str, Field(pattern=r"^[A-Za-z0-9,-]{0,100}$")] | None = None
@@ -121,9 +119,10 @@ class Comments(Message):
 
 
 class Leave(Message):
-    """Leave, and keep or delete what is stored."""
+    """Leave, and keep or delete what is stored; to delete, some browsers must send the resume code."""
 
     keep: bool
+    code: Code | None = None
 
 
 class LogIn(Message):
@@ -156,6 +155,12 @@ class Exclude(Message):
 
     number: Annotated[int, Field(ge=0, le=2**31 - 1)]
     reason: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+
+
+class Find(Message):
+    """A participant by identity, resume code, completion code or number."""
+
+    who: Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class PlayNew(Message):

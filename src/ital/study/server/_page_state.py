@@ -5,7 +5,7 @@ from typing import Any
 
 from ital.study import _attention
 from ital.study._config import Config
-from ital.study.server import _flow
+from ital.study.server import _endings, _flow
 from ital.study.server._asking import page_questions
 from ital.study.server._markdown import blocks
 from ital.study.server._security import Keys
@@ -22,7 +22,7 @@ def page_state(session: ParticipantSession, keys: Keys) -> PageState:
         "stage": stage,
         "language": participant.language,
         "csrf": keys.csrf(participant.uid),
-        "resume_code": keys.resume_code(participant.uid),
+        "resume_code": None,  # only some browsers may see it: see ``Page.answer``
         "mode": participant.mode,
         "study": study_facts(session.public),
         "progress": {"done": participant.done, "total": config.total_steps},
@@ -38,11 +38,12 @@ def page_state(session: ParticipantSession, keys: Keys) -> PageState:
         state["questions"] = page_questions(session.asked, config, participant.language)
     if teaching:
         state["scene"] = _scene(session)
+    outcome = _endings.outcome_of(participant) if stage in _endings.OUTCOMES else None
+    if outcome is not None:
+        state["completion"] = _endings.completion(config, keys, participant.uid, outcome)
     if stage == "finished":
-        completion = config.completion
-        at_the_end = {"code": completion.code, "redirect": completion.redirect, "steps_stored": participant.done}
-        debriefing = blocks(config.texts(participant.language).debriefing)
-        state |= {"debriefing": debriefing, "completion": at_the_end}
+        state["completion"]["steps_stored"] = participant.done
+        state["debriefing"] = blocks(config.texts(participant.language).debriefing)
     return state
 
 
@@ -90,4 +91,4 @@ def over_state(stage: str, config: Config, mode: str, language: str | None = Non
 def study_facts(public: Mapping[str, Any]) -> dict[str, Any]:
     """What every page may know about the study."""
     names = ("title", "languages", "palette", "numbers", "hint", "maps", "robots", "steps", "warm_up_steps", "version")
-    return {name: public[name] for name in (*names, "size", "values")}
+    return {name: public[name] for name in (*names, "panel", "size", "values")}

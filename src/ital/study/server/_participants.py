@@ -1,5 +1,6 @@
 """The participants' part of the interface."""
 
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from ital.study import _languages
 from ital.study.server import _messages as messages
 from ital.study.server import _security
 from ital.study.server._app_state import AppState, address_of, app_state
+from ital.study.server._arrival import Visit, arrive
 from ital.study.server._plain import Refused
 from ital.study.server._study import LiveStudy
 from ital.study.store.operations import Closed
@@ -47,6 +49,28 @@ class Page:
         check_token(self.token, self.study.keys.csrf(uid))
         return uid
 
+    @property
+    def proven(self) -> bool:
+        """Whether this browser gave the consent or the resume code, not only an identity that others may know."""
+        return self.study.keys.is_proven(self.cookie)
+
+    async def answer(self, action: Awaitable[State]) -> State:
+        """The state after an action, with the resume code if this browser may see it."""
+        try:
+            return show_code(self.study, await action, self.cookie)
+        except Refused as refused:
+            if refused.state is not None:
+                refused.state = show_code(self.study, refused.state, self.cookie)
+            raise
+
+
+def show_code(study: LiveStudy, state: State, cookie: str | None) -> State:
+    """A state with the resume code, if the cookie is of a browser that may see it."""
+    uid = study.keys.participant_of(cookie)
+    if uid is None or not state.get("csrf") or not study.keys.is_proven(cookie):
+        return state
+    return state | {"resume_code": study.keys.resume_code(uid)}
+
 
 ByPage = Annotated[Page, Depends()]
 
@@ -70,35 +94,33 @@ async def join(
     if not simulation:
         # An unknown resume code counts more, so that nobody can try many.
         app.limit(app.joins, address_of(request))
-    ids = {"prolific": body.ids.PROLIFIC_PID, "id": body.ids.id}
-    external = next(((kind, value) for kind, value in ids.items() if value), None)
     teacher = (body.teacher or "machine") if body.mode == "simulated" else "human"
-    uid = app.study.keys.participant_of(cookie)
+    visit = Visit(mode, teacher, body.ids, body.resume, cookie, body.language or "")
     try:
-        joined, state = await app.study.join(
-            mode=mode,
-            teacher=teacher,
-            external=external,
-            resume=body.resume,
-            uid=uid,
-            wishes=body.language or "",
-        )
-    except Closed:
-        return app.study.closed(mode, body.language or "")
+        arrival = await arrive(app.study, visit)
     except Refused as refused:
         if refused.code == "unknown_code":
             app.limit(app.codes, address_of(request))
         raise
-    signed = app.study.keys.participant_cookie(joined)
+    if arrival.uid is None:
+        return arrival.state
+    signed = app.study.keys.participant_cookie(arrival.uid, arrival.proven)
     set_cookie(request, response, _security.PARTICIPANT_COOKIE, signed, _security.PARTICIPANT_AGE)
-    return state
+    return show_code(app.study, arrival.state, signed)
+
+
+@router.get("/panel")
+async def panel(request: Request) -> State:
+    """Which parameters of its link a page sends when it joins, and whether one of them is needed."""
+    panel = app_state(request).study.config.panel
+    return {"identity": list(panel.identity), "required": panel.required}
 
 
 @router.get("/state", responses=UNKNOWN)
 async def state(request: Request, cookie: ParticipantCookie = None) -> State:
     """The participant's current state."""
     app = app_state(request)
-    return await app.study.look(uid_of(app, cookie))
+    return show_code(app.study, await app.study.look(uid_of(app, cookie)), cookie)
 
 
 @router.get("/words")
@@ -117,67 +139,83 @@ async def words(request: Request, wishes: Annotated[str, Query(pattern=r"^[A-Za-
 @router.post("/language", responses=ERRORS)
 async def language(page: ByPage, body: messages.ChosenLanguage) -> State:
     """Choose another of the study's languages, before consent."""
-    return await page.study.language(page.uid, body.language)
+    return await page.answer(page.study.language(page.uid, body.language))
 
 
 @router.post("/consent", responses=ERRORS)
 async def consent(page: ByPage, response: Response, body: messages.Consent) -> State:
-    """Accept or decline the consent."""
-    state = await page.study.consent(page.uid, body.accepted, body.version)
+    """Accept or decline the consent. Places are taken here: a full study answers with the stage ``closed``."""
+    uid, study = page.uid, page.study
+    try:
+        state = await page.answer(study.consent(uid, body.accepted, body.version, page.cookie))
+    except Closed:
+        return await study.closed(uid)
     if state["stage"] == "declined":
         drop_cookie(page.request, response, _security.PARTICIPANT_COOKIE)
+    elif study.gave_consent(uid, page.cookie):
+        signed = study.keys.participant_cookie(uid)
+        set_cookie(page.request, response, _security.PARTICIPANT_COOKIE, signed, _security.PARTICIPANT_AGE)
+        return show_code(study, state, signed)
     return state
 
 
 @router.post("/instructions", responses=ERRORS)
 async def instructions(page: ByPage, body: messages.Nothing) -> State:
     """Record that the instructions were read."""
-    return await page.study.instructions(page.uid)
+    return await page.answer(page.study.instructions(page.uid))
 
 
 @router.post("/check", responses=ERRORS)
 async def check(page: ByPage, body: messages.CheckAnswers) -> State:
     """Check the answers to the questions."""
-    return await page.study.check(page.uid, body.answers, body.tries_left)
+    return await page.answer(page.study.check(page.uid, body.answers, body.tries_left))
 
 
 @router.post("/answers", responses=ERRORS)
 async def answers(page: ByPage, body: messages.PageAnswers) -> State:
     """Take the answers to a page of questions. Repeating the request changes nothing."""
-    return await page.study.answers(page.uid, body.page, body.place, body.answers, body.seconds)
+    return await page.answer(page.study.answers(page.uid, body.page, body.place, body.answers, body.seconds))
 
 
 @router.post("/steps", responses=ERRORS)
 async def steps(page: ByPage, body: messages.TakeStep) -> State:
     """Take one choice and answer once it is stored. Repeating the request changes nothing."""
     timing = body.timing.model_dump(exclude_none=True)
-    return await page.study.step(page.uid, body.round, body.step, body.choice, timing)
+    return await page.answer(page.study.step(page.uid, body.round, body.step, body.choice, timing))
 
 
 @router.post("/attention", responses=ERRORS)
 async def attention(page: ByPage, body: messages.TakeStep) -> State:
     """Take the answer to an attention check before a step. Repeating the request changes nothing."""
     timing = body.timing.model_dump(exclude_none=True)
-    return await page.study.attention(page.uid, body.round, body.step, body.choice, timing)
+    return await page.answer(page.study.attention(page.uid, body.round, body.step, body.choice, timing))
 
 
 @router.post("/events", responses=ERRORS)
 async def events(page: ByPage, body: messages.Events) -> dict[str, int]:
     """Store events of the page: focus lost and regained, changes of choice."""
     happened = [Event(new.kind, new.data, "client", None if new.at is None else round(new.at)) for new in body.events]
-    return await page.study.events(page.uid, happened)
+    uid, app = page.uid, app_state(page.request)
+    app.limit(app.events, uid, len(happened))
+    return await page.study.events(uid, happened)
 
 
 @router.post("/comments", responses=ERRORS)
 async def comments(page: ByPage, body: messages.Comments) -> State:
     """Store comments, if any, and finish the study."""
-    return await page.study.comments(page.uid, body.text)
+    return await page.answer(page.study.comments(page.uid, body.text))
 
 
 @router.post("/leave", responses=ERRORS)
 async def leave(page: ByPage, response: Response, body: messages.Leave) -> State:
     """Leave the study; keep or delete the data."""
-    state = await page.study.leave(page.uid, body.keep)
+    app = app_state(page.request)
+    try:
+        state = await page.answer(page.study.leave(page.uid, body.keep, body.code, page.proven))
+    except Refused as refused:
+        if refused.code == "code_needed" and body.code is not None:
+            app.limit(app.codes, address_of(page.request))
+        raise
     if not body.keep:
         drop_cookie(page.request, response, _security.PARTICIPANT_COOKIE)
     return state

@@ -19,6 +19,7 @@ LOG = logging.getLogger("ital.study")
 PARTICIPANT_COOKIE, RESEARCHER_COOKIE = "ital_participant", "ital_researcher"
 PARTICIPANT_AGE, RESEARCHER_AGE = 180 * 24 * 3600, 12 * 3600  # seconds
 LARGEST_BODY = 64 * 1024
+BY_IDENTITY = "~"  # in the cookie of a browser that showed nothing but an identity, after a mark of the browser
 CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # no characters that look alike
 
 CONTENT_SECURITY_POLICY = (
@@ -59,26 +60,33 @@ class Keys:
 
     def resume_code(self, uid: str) -> str:
         """The resume code that a participant may write down: 60 bits, derived from the secret whenever it is shown."""
-        number = int.from_bytes(self._digest("resume", uid), "big")
-        letters = [CODE_ALPHABET[(number >> (5 * i)) & 31] for i in range(12)]
-        return "-".join("".join(letters[i : i + 4]) for i in (0, 4, 8))
+        return _code(self._digest("resume", uid), groups=3, letters=4)
 
     def resume_hash(self, code: str) -> str:
         """The stored hash of a resume code, whatever its case and hyphens."""
-        plain = "".join(letter for letter in code.upper() if letter.isalnum())
-        return self._digest("resume code", plain).hex()
+        return self._digest("resume code", plain_code(code)).hex()
+
+    def completion_code(self, uid: str, outcome: str) -> str:
+        """A participant's own code for an outcome: 50 bits, derived from the secret, so that it can be verified."""
+        return _code(self._digest("completion", f"{outcome} {uid}"), groups=2, letters=5)
 
     def csrf(self, session: str) -> str:
         """The token that a page sends with every request that changes something."""
         return base64.urlsafe_b64encode(self._digest("csrf", session)).decode().rstrip("=")
 
-    def participant_cookie(self, uid: str) -> str:
-        """A signed cookie for a participant."""
-        return _text(self._participants.dumps(uid))
+    def participant_cookie(self, uid: str, proven: bool = True) -> str:
+        """A signed cookie for a participant; ``proven`` unless the browser showed nothing but an identity."""
+        return _text(self._participants.dumps(uid if proven else f"{secrets.token_hex(8)}{BY_IDENTITY}{uid}"))
 
     def participant_of(self, cookie: str | None) -> str | None:
         """The participant of a cookie; None for one that is missing, forged or too old."""
-        return _load(self._participants, cookie, PARTICIPANT_AGE)
+        name = _load(self._participants, cookie, PARTICIPANT_AGE)
+        return None if name is None else name.rpartition(BY_IDENTITY)[2]
+
+    def is_proven(self, cookie: str | None) -> bool:
+        """Whether the browser gave the consent or the resume code, so that it may see the code and delete the data."""
+        name = _load(self._participants, cookie, PARTICIPANT_AGE)
+        return name is not None and BY_IDENTITY not in name
 
     def researcher_cookie(self, session: str) -> str:
         """A signed cookie for a researcher's session."""
@@ -87,6 +95,18 @@ class Keys:
     def researcher_of(self, cookie: str | None) -> str | None:
         """The session of a researcher's cookie; None for one that is missing, forged or too old."""
         return _load(self._researchers, cookie, RESEARCHER_AGE)
+
+
+def _code(digest: bytes, groups: int, letters: int) -> str:
+    """A code for people: groups of letters with 5 bits each."""
+    number = int.from_bytes(digest, "big")
+    all_letters = [CODE_ALPHABET[(number >> (5 * i)) & 31] for i in range(groups * letters)]
+    return "-".join("".join(all_letters[i * letters : (i + 1) * letters]) for i in range(groups))
+
+
+def plain_code(code: str) -> str:
+    """A code as people type it, without case and hyphens."""
+    return "".join(letter for letter in code.upper() if letter.isalnum())
 
 
 def _text(signed: str | bytes) -> str:

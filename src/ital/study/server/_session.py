@@ -36,6 +36,7 @@ class ParticipantSession:
         self.public = rules.config.public(participant.language)
         self.lock = asyncio.Lock()
         self.stale = False
+        self.consented_by: str | None = None  # the cookie of the browser that gave the consent
         self.mind: Mind | None = None
         self.picture: RobotPicture | None = None
         self.arrows: Sequence[Sequence[Arrow]] = ()

@@ -82,14 +82,31 @@ def from_environment(
         InputError: There is no password, a secret is missing, too short or readable by others, or a number is wrong.
     """
     password = password_of(environment)
-    secret = _value(environment, "ITAL_STUDY_SECRET")
     return ServerSettings(
         password=password,
-        secret=own_secret(key_file, draw) if secret is None else _strong(secret),
+        secret=secret_of(key_file, environment, draw=draw),
         simulation_key=_value(environment, "ITAL_STUDY_SIMULATION_KEY"),
         joins_per_minute=_whole(environment, "ITAL_STUDY_JOINS_PER_MINUTE", 60),
         origin=origin_of(environment),
     )
+
+
+def secret_of(key_file: Path, environment: Mapping[str, str] = os.environ, *, draw: bool = False) -> bytes:
+    """Return the secret of a server: from the environment, or from its file.
+
+    Args:
+        key_file: File of the secret, beside the database.
+        environment: Variables, by default those of the process.
+        draw: Whether to generate a missing secret.
+
+    Returns:
+        The secret.
+
+    Raises:
+        InputError: The secret is missing, too short or readable by others.
+    """
+    secret = _value(environment, "ITAL_STUDY_SECRET")
+    return own_secret(key_file, draw) if secret is None else _strong(secret)
 
 
 def password_of(environment: Mapping[str, str] = os.environ) -> str:

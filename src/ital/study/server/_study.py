@@ -8,19 +8,19 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ital._version import __version__
 from ital.errors import InputError
-from ital.study import _attention, _languages
-from ital.study._config import Config, parse_config
+from ital.study import _attention
+from ital.study._config import Config
+from ital.study._load import parse_config
 from ital.study._rules import StudyRules
-from ital.study.server import _flow, _security
+from ital.study.server import _endings, _flow, _security
 from ital.study.server._asking import answers_event
 from ital.study.server._flow import Round
 from ital.study.server._page_state import PageState, over_state, page_state
 from ital.study.server._plain import TRY_AGAIN, Refused
 from ital.study.server._session import ParticipantSession
 from ital.study.server._settings import ServerSettings
-from ital.study.store import NotStored, Store, exclusions, operations
+from ital.study.store import NotStored, Store, admission, exclusions, operations
 from ital.study.store.operations import Moved
 from ital.study.store.records import Event, Participant, StoredStep
 
@@ -70,13 +70,13 @@ class LiveStudy:
         """A session built from the store."""
         with self.store.reading() as connection:
             participant = operations.find(connection, uid=uid)
-            if participant is None or not self._serves(participant):
+            if participant is None or not self.serves(participant):
                 return None
             stored = operations.steps_of(connection, participant.number)
             attended = exclusions.attended(connection, participant.number)
         return ParticipantSession(participant, self.rules(participant.config), stored, attended)
 
-    def _serves(self, participant: Participant) -> bool:
+    def serves(self, participant: Participant) -> bool:
         """Whether a participant may continue here: a trial adds nothing to live data, nor the other way round."""
         return participant.mode != ("live" if self.trial else "trial")
 
@@ -118,56 +118,16 @@ class LiveStudy:
 
     # What participants do
 
-    async def join(
-        self,
-        *,
-        mode: str,
-        teacher: str,
-        external: tuple[str, str] | None,
-        resume: str | None,
-        uid: str | None,
-        wishes: str = "",
-    ) -> tuple[str, PageState]:
-        """Admit a participant, or find one again; return the uid and the state. Raises Closed."""
-        if resume is not None:
-            resumed = await asyncio.to_thread(self.find, resume_hash=self.keys.resume_hash(resume))
-            if resumed is None or not self._serves(resumed):
-                raise Refused(404, "unknown_code", "This code is not known. Please check it, or open the study link.")
-            return resumed.uid, await self.look(resumed.uid)
-        if external is None and uid is not None:
-            visitor = await asyncio.to_thread(self.find, uid=uid)
-            if visitor is not None and visitor.mode == mode and visitor.stage not in operations.ENDED:
-                return uid, await self.look(uid)
-        digest = None if external is None else self.keys.external_hash(*external)
-        new_uid = _security.new_uid()
-
-        def job(connection: sa.Connection) -> Participant:
-            returning = None if digest is None else operations.find(connection, mode=mode, external_hash=digest)
-            return returning or operations.add_participant(
-                connection,
-                self.config,
-                uid=new_uid,
-                mode=mode,
-                teacher=teacher,
-                code_version=__version__,
-                resume_hash=self.keys.resume_hash(self.keys.resume_code(new_uid)),
-                external_hash=digest,
-                language=_languages.best(wishes, self.config.languages),
-            )
-
-        try:
-            joined = await self._store(job)
-        except (NotStored, sa.exc.IntegrityError):  # the same ID joined in another process at the same moment
-            raise Refused(503, "try_again", TRY_AGAIN) from None
-        return joined.uid, await self.look(joined.uid)
-
     def find(self, **columns: Any) -> Participant | None:
         """The participant whose columns have these values, if there is one."""
         with self.store.reading() as connection:
             return operations.find(connection, **columns)
 
     async def look(self, uid: str) -> PageState:
-        """The state of a participant."""
+        """The state of a participant, unless a command has deleted them in the meantime."""
+        stored, session = await asyncio.to_thread(self.find, uid=uid), self._sessions.get(uid)
+        if session is not None and (stored is None or stored.excluded != session.participant.excluded):
+            self.drop(uid)
         return page_state(await self._session(uid), self.keys)
 
     async def language(self, uid: str, language: str) -> PageState:
@@ -183,8 +143,11 @@ class LiveStudy:
 
         return await self._with(uid, act)
 
-    async def consent(self, uid: str, accepted: bool, version: str) -> PageState:
-        """Accept or decline to take part. If declined, only that fact is stored."""
+    async def consent(self, uid: str, accepted: bool, version: str, browser: str | None = None) -> PageState:
+        """Accept or decline to take part; ``browser`` is its cookie. If declined, only that fact is stored.
+
+        Raises Closed if all places are taken.
+        """
 
         async def act(session: ParticipantSession) -> PageState:
             participant = session.participant
@@ -195,11 +158,23 @@ class LiveStudy:
             if not accepted:
                 await self._store(lambda c: operations.decline(c, participant))
                 self.drop(uid)
-                return over_state("declined", session.config, participant.mode, participant.language)
-            joined = Event("joined", {"at": participant.joined_at})
-            return await self._move(session, [joined, Event("consent", {"version": version})], stage="instructions")
+                return self._over("declined", session, "declined")
+            happened = [Event("joined", {"at": participant.joined_at}), Event("consent", {"version": version})]
+            state = await self._change(session, lambda c: admission.admit(c, participant, session.config, happened))
+            session.consented_by = browser
+            return state
 
         return await self._with(uid, act)
+
+    async def closed(self, uid: str) -> PageState:
+        """The state of a visitor for whom no place is left."""
+        participant = (await self._session(uid)).participant
+        return over_state("closed", self.rules(participant.config).config, participant.mode, participant.language)
+
+    def gave_consent(self, uid: str, browser: str | None) -> bool:
+        """Whether the consent came from this browser, as far as the server remembers."""
+        session = self._sessions.get(uid)
+        return session is not None and browser is not None and session.consented_by == browser
 
     async def instructions(self, uid: str) -> PageState:
         """Record that the instructions were read."""
@@ -347,8 +322,11 @@ class LiveStudy:
             participant = session.participant
             if participant.stage in ("consent", "declined") or not happened:
                 return {"stored": 0}
-            if participant.events + len(happened) > operations.MOST_EVENTS:
-                raise Refused(429, "too_many", "Too many events were sent.")
+            size = sum(len(operations.as_json(dict(event.data))) for event in happened)
+            if participant.events + len(happened) > admission.most_events(session.config):
+                raise Refused(429, "too_many", "Too many events were sent. Your choices are still stored.")
+            if participant.bytes + size > admission.most_bytes(session.config):
+                raise Refused(413, "too_large", "Too much was sent. Your choices are still stored.")
             session.participant = await self._store(lambda c: operations.move(c, participant, happened))
             return {"stored": len(happened)}
 
@@ -364,15 +342,21 @@ class LiveStudy:
 
         return await self._with(uid, act)
 
-    async def leave(self, uid: str, keep: bool) -> PageState:
-        """Leave the study; the stored data are kept or erased."""
+    async def leave(self, uid: str, keep: bool, code: str | None = None, proven: bool = True) -> PageState:
+        """Leave the study; the stored data are kept or erased.
+
+        A browser that is not ``proven`` to be the participant's needs the resume code to erase data.
+        """
 
         async def act(session: ParticipantSession) -> PageState:
             participant = session.participant
             if not keep:
+                if not proven and participant.stage != "consent" and not self._is_code_of(participant, code):
+                    raise Refused(422, "code_needed", "Please type your resume code to delete your data.")
                 await asyncio.to_thread(self.store.erase, participant, "participant")
                 self.drop(uid)
-                return over_state("left", session.config, participant.mode, participant.language) | {"deleted": True}
+                outcome = _endings.outcome_of(participant) or "left"
+                return self._over("left", session, outcome) | {"deleted": True}
             if participant.stage in operations.ENDED:
                 return page_state(session, self.keys)
             return await self._move(session, [Event("left", {"stage": participant.stage})], stage="left")
@@ -389,6 +373,11 @@ class LiveStudy:
         message = "You have continued the study elsewhere. This is where you are now."
         return Refused(409, "out_of_order", message, page_state(session, self.keys))
 
-    def closed(self, mode: str, wishes: str = "") -> PageState:
-        """The state for somebody who arrives when no more participants are admitted."""
-        return over_state("closed", self.config, mode, _languages.best(wishes, self.config.languages))
+    def _is_code_of(self, participant: Participant, code: str | None) -> bool:
+        return code is not None and _security.same(self.keys.resume_hash(code), participant.resume_hash)
+
+    def _over(self, stage: str, session: ParticipantSession, outcome: str) -> PageState:
+        """The state of somebody whose session is over, with what they are entitled to."""
+        participant, config = session.participant, session.config
+        state = over_state(stage, config, participant.mode, participant.language)
+        return state | {"completion": _endings.completion(config, self.keys, participant.uid, outcome)}

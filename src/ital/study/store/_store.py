@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import sqlalchemy as sa
 
 from ital.errors import InputError
-from ital.study._config import Config, parse_config
+from ital.study._config import Config
+from ital.study._load import parse_config
 from ital.study.store import _engine, operations, records
 from ital.study.store._condition import StorageCondition, file_check, write_and_remove
 from ital.study.store._writer import Job, NotStored, Writer
@@ -370,6 +371,7 @@ def read_tombstones(file: Path) -> list[dict[str, Any]]:
             tombstones.append(
                 {"uid": str(row["uid"]), "number": int(row["number"])}
                 | {"deleted_at": int(row["deleted_at"]), "by": str(row["by"])[:16]}
+                | {"external_hash": None if row.get("external_hash") is None else str(row["external_hash"])[:64]}
             )
     return tombstones
 

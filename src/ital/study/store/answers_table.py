@@ -10,7 +10,8 @@ import sqlalchemy as sa
 from ital.study import _questions, _table
 from ital.study._answers import cells_of
 from ital.study._codebooks import ANSWERS
-from ital.study._config import Config, parse_config
+from ital.study._config import Config
+from ital.study._load import parse_config
 from ital.study.store import operations
 from ital.study.store.records import Participant
 from ital.study.store.times import iso

@@ -74,4 +74,4 @@ def quality_of(
     own = rules(participant.config)
     stored = operations.events_of(connection, participant.number, "attention", "screen", "chosen")
     happened = [PageEvent(event.kind, json.loads(event.data), event.source) for event in stored]
-    return _quality.person(steps_of_person(connection, own, participant), happened, own.config)
+    return _quality.person(steps_of_person(connection, own, participant, measured=False), happened, own.config)

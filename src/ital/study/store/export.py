@@ -13,7 +13,8 @@ import sqlalchemy as sa
 
 from ital.errors import InputError
 from ital.study import _table
-from ital.study._config import Config, parse_config
+from ital.study._config import Config
+from ital.study._load import parse_config
 from ital.study.store import operations
 from ital.study.store.answers_table import answer_blocks
 from ital.study.store.participants_table import participant_blocks

@@ -18,8 +18,9 @@ from ital.study.store.records import Event, Participant, StoredStep
 from ital.study.store.tables import audit, configurations, events, intake, participants, steps, tombstones
 
 OPEN = ("consent", "instructions", "check", "questions", "warm_up", "teach")  # stages of active participants
+PLACED = OPEN[1:]  # a place is taken at consent
 ENDED = ("finished", "declined", "failed_check", "left")
-MOST_EVENTS = 20_000  # of one participant
+RECOGNISED = ("live", "trial")  # modes in which deleted people are told so when they come back
 
 
 class Moved(Exception):
@@ -95,7 +96,7 @@ def taken_orders(connection: sa.Connection, mode: str, config: str, since: int) 
 def _takes_slot(mode: str, config: str, since: int) -> list[Any]:
     """Conditions for a participant to count: usable, or active and seen after ``since``, and not excluded."""
     p = participants.c
-    on_the_way = sa.and_(p.stage.in_(OPEN), ~p.released, p.seen_at > since)
+    on_the_way = sa.and_(p.stage.in_(PLACED), ~p.released, p.seen_at > since)
     return [p.mode == mode, p.config == config, p.excluded.is_(None), sa.or_(p.usable, on_the_way)]
 
 
@@ -145,9 +146,8 @@ def add_participant(
     Raises:
         Closed: No more participants are admitted.
     """
-    number = _lock(connection).next_number
-    if mode == "live" and (is_paused(connection) or _is_full(connection, config)):
-        raise Closed
+    number = lock(connection).next_number
+    check_open(connection, config, mode)
     connection.execute(intake.update().values(next_number=number + 1))
     at = now()
     participant = Participant(
@@ -174,10 +174,16 @@ def add_participant(
     return participant
 
 
-def _lock(connection: sa.Connection) -> Any:
+def lock(connection: sa.Connection) -> Any:
     """Keep every other process from admitting participants or assigning orders until the transaction ends."""
     connection.execute(intake.update().values(id=1))
     return connection.execute(sa.select(intake)).one()
+
+
+def check_open(connection: sa.Connection, config: Config, mode: str) -> None:
+    """Raise :class:`Closed` if the intake is paused or all places are taken; other modes than live have no limit."""
+    if mode == "live" and (is_paused(connection) or _is_full(connection, config)):
+        raise Closed
 
 
 def _is_full(connection: sa.Connection, config: Config) -> bool:
@@ -217,7 +223,7 @@ _ADD_STEP, _ADD_EVENT = steps.insert(), events.insert()
 
 
 def move(
-    connection: sa.Connection, participant: Participant, happened: Sequence[Event] = (), **changes: Any
+    connection: sa.Connection, participant: Participant, happened: Sequence[Event] = (), size: int = 0, **changes: Any
 ) -> Participant:
     """Change a participant, and store events.
 
@@ -225,6 +231,7 @@ def move(
         connection: The transaction.
         participant: The participant as the caller knows them.
         happened: Events to store.
+        size: Bytes of other data that are stored with them.
         **changes: New values by column.
 
     Returns:
@@ -234,7 +241,9 @@ def move(
         Moved: The participant is no longer as the caller knows them.
     """
     count, seen_at = participant.events + len(happened), max(now(), participant.seen_at)
-    changed = participant._replace(events=count, seen_at=seen_at, **changes)
+    data = [as_json(dict(event.data)) for event in happened]
+    size += participant.bytes + sum(map(len, data))
+    changed = participant._replace(events=count, seen_at=seen_at, bytes=size, **changes)
     old = {f"was_{name}": getattr(participant, name) for name in _STILL}
     new = {f"new_{name}": getattr(changed, name) for name in _CHANGING}
     if connection.execute(_MOVE, old | new).rowcount != 1:
@@ -247,7 +256,7 @@ def move(
             "source": event.source,
             "at": changed.seen_at,
             "client_at": event.client_at,
-            "data": as_json(dict(event.data)),
+            "data": data[i],
         }
         for i, event in enumerate(happened)
     ]
@@ -264,14 +273,14 @@ def add_step(
     **changes: Any,
 ) -> Participant:
     """Store a step and move the participant on; both or neither."""
-    changed = move(connection, participant, happened, done=participant.done + 1, **changes)
+    changed = move(connection, participant, happened, len(step.timing), done=participant.done + 1, **changes)
     connection.execute(_ADD_STEP, {"participant": participant.number, **step._asdict()})
     return changed
 
 
 def assign_order(connection: sa.Connection, participant: Participant, config: Config) -> str:
     """The order that balances usable and active participants; nobody else gets one meanwhile."""
-    _lock(connection)
+    lock(connection)
     taken = taken_orders(connection, participant.mode, participant.config, now() - release_after(config))
     return _orders.next_order(taken, len(config.maps), config.learners)
 
@@ -299,8 +308,18 @@ def note(connection: sa.Connection, action: str, number: int | None = None, deta
 
 
 def tombstone_of(participant: Participant, by: str) -> dict[str, Any]:
-    """What remains of a deleted participant: only that there was one."""
-    return {"uid": participant.uid, "number": participant.number, "deleted_at": now(), "by": by}
+    """What remains of a deleted participant: that there was one, and the keyed hash by which they are recognised.
+
+    Visitors who never agreed to take part may come again, and other modes than live have no people to recognise.
+    """
+    known = participant.mode in RECOGNISED and participant.stage != "consent"
+    return {
+        "uid": participant.uid,
+        "number": participant.number,
+        "deleted_at": now(),
+        "by": by,
+        "external_hash": participant.external_hash if known else None,
+    }
 
 
 def erase(connection: sa.Connection, tombstone: Mapping[str, Any]) -> bool:

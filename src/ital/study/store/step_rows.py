@@ -9,7 +9,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from ital.study import _quality, _table
-from ital.study._config import parse_config
+from ital.study._load import parse_config
 from ital.study._rules import StudyRules
 from ital.study.store import operations
 from ital.study.store.records import Participant, StoredStep
@@ -44,28 +44,34 @@ def blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
         yield _table.frame([])
 
 
-def steps_of_person(connection: sa.Connection, rules: StudyRules, participant: Participant) -> "pd.DataFrame":
+def steps_of_person(
+    connection: sa.Connection, rules: StudyRules, participant: Participant, *, measured: bool = True
+) -> "pd.DataFrame":
     """The rows of one participant in the table of steps, with their flags.
 
     Args:
         connection: The transaction.
         rules: Rules of the participant's configuration.
         participant: The participant.
+        measured: Whether to measure beliefs; flags do not need that.
 
     Returns:
         The table; the warm-up does not count.
     """
-    rows = rows_of(rules, participant, operations.steps_of(connection, participant.number))
+    rows = rows_of(rules, participant, operations.steps_of(connection, participant.number), measured=measured)
     return _quality.flag_steps(_table.frame(rows), rules.config.quality)
 
 
-def rows_of(rules: StudyRules, participant: Participant, stored: Iterable[StoredStep]) -> list[dict[str, Any]]:
+def rows_of(
+    rules: StudyRules, participant: Participant, stored: Iterable[StoredStep], *, measured: bool = True
+) -> list[dict[str, Any]]:
     """Convert a participant's steps to rows of the table; the warm-up does not count.
 
     Args:
         rules: Rules of the participant's configuration.
         participant: The participant.
         stored: The stored steps.
+        measured: Whether to measure beliefs; if not, the measures are NaN.
 
     Returns:
         Rows by map and robot.
@@ -75,14 +81,17 @@ def rows_of(rules: StudyRules, participant: Participant, stored: Iterable[Stored
     for step in stored:
         if step.map in maps:
             by_round.setdefault((maps.index(step.map), step.robot), []).append(step)
-    return [row for _, steps in sorted(by_round.items()) for row in _rows_of_round(rules, participant, steps)]
+    return [row for _, steps in sorted(by_round.items()) for row in _rows_of_round(rules, participant, steps, measured)]
 
 
-def _rows_of_round(rules: StudyRules, participant: Participant, stored: list[StoredStep]) -> Iterator[dict[str, Any]]:
+def _rows_of_round(
+    rules: StudyRules, participant: Participant, stored: list[StoredStep], measured: bool
+) -> Iterator[dict[str, Any]]:
     stored = sorted(stored, key=lambda step: step.step)
     name = stored[0].map
     beliefs = np.stack([rules.start(participant.number, name), *(operations.as_state(step.state) for step in stored)])
-    measured = rules.measures_many(name, beliefs)
+    unknown = dict.fromkeys(_table.MEASURES, np.full(len(beliefs), np.nan))
+    measures = rules.measures_many(name, beliefs) if measured else unknown
     candidates = rules.candidates(participant.number, name)
     for i, step in enumerate(stored):
         arrows = candidates[step.step - 1]
@@ -95,8 +104,8 @@ def _rows_of_round(rules: StudyRules, participant: Participant, stored: list[Sto
             "action": arrows[step.choice].action,
             "machine_choice": rules.best(name, beliefs[i], arrows),
             "candidates": json.dumps([list(arrow) for arrow in arrows], separators=(",", ":")),
-            **{metric: float(measured[metric][i + 1]) for metric in _table.MEASURES},
-            **{f"{metric}_before": float(measured[metric][i]) for metric in _table.MEASURES},
+            **{metric: float(measures[metric][i + 1]) for metric in _table.MEASURES},
+            **{f"{metric}_before": float(measures[metric][i]) for metric in _table.MEASURES},
             **_table.UNKNOWN,
             **_times(json.loads(step.timing)),
             "stored_at": iso(step.stored_at),

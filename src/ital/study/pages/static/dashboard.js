@@ -3,6 +3,7 @@
 import { Refused, request, Unreachable } from "./api.js";
 import { bars, histogram, lineChart, lineKey } from "./charts.js";
 import { h } from "./dom.js";
+import { lookUp } from "./lookup.js";
 import { excludeButton, isExcluded, qualityBadges, usableText } from "./quality.js";
 
 const EVERY = 4000;
@@ -236,6 +237,7 @@ function frame() {
         section("Downloads", view.downloads),
       ),
     ),
+    section("Look up a participant", lookUp({ send, stages: STAGES, when, remove })),
     section(
       "Participants",
       h("div", { class: "table-tools" }, h("label", { for: "filter" }, "Show"), choose),

@@ -3,6 +3,7 @@
 import { pathOf, placeOf } from "./attention.js";
 import { insist, Refused, request, tryNow, Unreachable } from "./api.js";
 import { h } from "./dom.js";
+import { proof } from "./endings.js";
 import { STAGES } from "./stages.js";
 import { TeachView } from "./teach.js";
 import { Recorder, watchFocus } from "./timing.js";
@@ -79,7 +80,7 @@ async function refused(error) {
 
 async function submitStep(step) {
   const path = pathOf(state.scene);
-  sessionStorage.setItem(PENDING, JSON.stringify({ step, path, whose: state.resume_code }));
+  sessionStorage.setItem(PENDING, JSON.stringify({ step, path, whose: state.csrf }));
   recorder.flush();
   const moved = await act(path, step);
   sessionStorage.removeItem(PENDING);
@@ -214,9 +215,9 @@ async function speak(tag) {
 
 // ---------------------------------------------------------------- leaving
 
-function leave(keep) {
+function leave(keep, code) {
   kept = keep;
-  return act("api/leave", { keep });
+  return act("api/leave", code ? { keep, code } : { keep });
 }
 
 function leaveDialog() {
@@ -226,9 +227,9 @@ function leaveDialog() {
     dialog.close();
     dialog.remove();
   };
-  const send = (keep) => {
+  const send = (keep, code) => {
     close();
-    leave(keep);
+    leave(keep, code);
   };
   const first = () =>
     dialog.replaceChildren(
@@ -258,14 +259,16 @@ function leaveDialog() {
       ),
     );
   const second = () => {
+    const proven = proof(state);
     dialog.replaceChildren(
       h("h2", { id: "leave-title", tabindex: -1 }, t("leave.sure")),
       h("p", null, t("leave.sure_text")),
+      ...(proven ? [proven.field] : []),
       h(
         "div",
         { class: "dialog-choices" },
         h("button", { type: "button", class: "primary", onclick: first }, t("leave.back")),
-        h("button", { type: "button", class: "danger", onclick: () => send(false) }, t("leave.sure_yes")),
+        h("button", { type: "button", class: "danger", onclick: () => send(false, proven?.code()) }, t("leave.sure_yes")),
       ),
     );
     dialog.querySelector("h2").focus();
@@ -281,15 +284,10 @@ function leaveDialog() {
 
 // ---------------------------------------------------------------- the browser around the page
 
-/** The identifiers in the link, as the recruiting service gives them. */
-function linkIds() {
-  const query = new URLSearchParams(location.search);
-  const ids = {};
-  for (const name of ["PROLIFIC_PID", "STUDY_ID", "SESSION_ID", "id"]) {
-    const value = query.get(name);
-    if (value) ids[name] = value;
-  }
-  return ids;
+/** The parameters of the link that identify a person; the server is told of no others. */
+function linkIds({ identity }) {
+  const link = new URLSearchParams(location.search);
+  return Object.fromEntries(identity.filter((name) => link.has(name)).map((name) => [name, link.get(name).slice(0, 200)]));
 }
 
 function mode() {
@@ -316,8 +314,9 @@ async function begin() {
   await insist(loadWords, () => {});
   watchSize();
   history.replaceState({ page: 0 }, "");
-  const ids = linkIds();
-  if (ids.PROLIFIC_PID || ids.id) {
+  const panel = await insist(() => request("GET", "api/panel"), trouble);
+  const ids = linkIds(panel);
+  if (Object.keys(ids).length > 0) {
     const problem = await join({ ids });
     if (problem) await show({ stage: "welcome", message: problem });
   } else {
@@ -325,7 +324,8 @@ async function begin() {
       await show(await insist(() => request("GET", "api/state"), trouble));
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      await show({ stage: "welcome", message: "" });
+      const problem = panel.required && mode() === "live" ? await join() : "";
+      if (problem !== null) await show({ stage: "welcome", message: problem });
     }
   }
   await resend();
@@ -338,7 +338,7 @@ async function resend() {
   if (performance.getEntriesByType("navigation")[0]?.type === "reload") recorder.add("reloaded");
   if (!kept || !TEACHING.includes(state?.stage)) return;
   const { step, path, whose } = JSON.parse(kept);
-  if (whose !== state.resume_code || path !== pathOf(state.scene)) return;
+  if (whose !== state.csrf || path !== pathOf(state.scene)) return;
   if (step.round === state.scene.round && step.step === state.scene.step) await submitStep(step);
 }
 

@@ -1,6 +1,7 @@
 // One function per stage makes the page's content from the State. `tools` sends answers and shows notes.
 
 import { h, prose } from "./dom.js";
+import { farewell, identity, proof, wayBack } from "./endings.js";
 import { Palette } from "./palette.js";
 import { drawPicture } from "./pictures.js";
 import { questions } from "./questions.js";
@@ -236,79 +237,42 @@ function comments(state, tools) {
   );
 }
 
-/** The address to continue to, if it is a web address. */
-function webAddress(text) {
-  try {
-    const url = new URL(text);
-    return ["http:", "https:"].includes(url.protocol) ? url.href : null;
-  } catch {
-    return null;
-  }
-}
-
 function finished(state, tools) {
-  const { code, redirect, steps_stored: stored } = state.completion ?? {};
-  const address = webAddress(redirect);
-  const copied = h("span", { class: "fine", role: "status" });
-  const copy = async () => {
-    try {
-      await navigator.clipboard.writeText(code);
-      copied.textContent = t("finished.copied");
-    } catch {
-      copied.textContent = t("finished.copy_yourself");
-    }
-  };
+  const stored = state.completion?.steps_stored;
   return card(
     h("h1", null, t("finished.title")),
     state.completion && h("p", { class: "success" }, t("finished.stored", { steps: stored })),
-    code && [
-      h("h2", null, t("finished.code")),
-      h(
-        "p",
-        { class: "code-row" },
-        h("code", { class: "code" }, code),
-        h("button", { type: "button", onclick: copy }, t("finished.copy")),
-        copied,
-      ),
-    ],
-    address &&
-      h(
-        "p",
-        null,
-        h("a", { class: "button primary", href: address, rel: "noreferrer" }, t("finished.return")),
-      ),
+    wayBack(state, t("finished.code")),
     h("h2", null, t("finished.about")),
     h("div", { class: "prose" }, prose(state.debriefing, 2)),
-    withdrawal(tools),
+    withdrawal(state, tools),
   );
 }
 
-function withdrawal(tools) {
+function withdrawal(state, tools) {
   const ask = h("button", { type: "button", class: "quiet" }, t("finished.delete"));
-  const row = h("p", { class: "fine withdrawal" }, ask);
+  const row = h("div", { class: "fine withdrawal" }, ask);
   ask.addEventListener("click", () => {
-    const sure = once(t("finished.delete_yes"), () => tools.leave(false), "danger");
-    row.replaceChildren(t("finished.delete_text"), " ", sure);
-    sure.focus();
+    const proven = proof(state);
+    const sure = once(t("finished.delete_yes"), () => tools.leave(false, proven?.code()), "danger");
+    row.replaceChildren(t("finished.delete_text"), " ", ...(proven ? [proven.field] : []), sure);
+    (proven?.input ?? sure).focus();
   });
   return row;
 }
 
-/** A page with a title and a few sentences. */
-function ending(area, ...sentences) {
-  return () =>
-    card(
-      h("h1", null, t(`${area}.title`)),
-      sentences.map((key) => h("p", null, t(`${area}.${key}`))),
-    );
-}
-
-function left(_state, { kept }) {
+function left(state, { kept }) {
   return card(
     h("h1", null, t("left.title")),
     h("p", null, t(kept === true ? "left.kept" : kept === false ? "left.deleted" : "left.done")),
     h("p", null, t("left.thanks")),
+    wayBack(state),
   );
+}
+
+/** What those read whose part ends early; the advice only where the study has no way back for them. */
+function early(area) {
+  return (state) => card(farewell(area, "text", ...(wayBack(state) ? [] : ["end"]))(state));
 }
 
 export const STAGES = {
@@ -320,8 +284,11 @@ export const STAGES = {
   comments,
   finished,
   left,
-  declined: ending("declined", "text", "end"),
-  failed_check: ending("failed_check", "text", "end"),
+  declined: early("declined"),
+  failed_check: early("failed_check"),
+  deleted: (state) => card(farewell("deleted", "text", "kept", "ended.contact")(state)),
+  excluded: (state) => card(farewell("excluded", "text", "ended.contact")(state)),
+  identity: (state, tools) => card(identity(state), resumeForm(tools)),
   closed: (_state, tools) =>
     card(
       h("h1", null, t("closed.title")),

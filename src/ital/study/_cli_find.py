@@ -1,0 +1,62 @@
+"""``ital study find``: look a participant up, and delete them on request."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ital.errors import InputError
+from ital.study._cli_server import DATABASE, FILE, open_source, say
+
+
+def register(study: typer.Typer) -> None:
+    """Add ``find`` to the commands of ``ital study``."""
+    study.command(epilog="Example: ital study find 5f3a9c1b2d4e6f7a8b9c0d1e")(find)
+
+
+def find(
+    who: Annotated[
+        str,
+        typer.Argument(
+            help="Identity, resume code, completion code or number (#7: only a number); - asks for it.",
+            show_default=False,
+        ),
+    ],
+    folder: Annotated[
+        Path | None, typer.Argument(help="A folder that contains study.db.", metavar="[DIR]", show_default=False)
+    ] = None,
+    database: DATABASE = FILE,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the participant, as they asked you to.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
+) -> None:
+    """Show a participant's state, times, progress and what to pay. Needs the server's key; the server may run."""
+    with open_source(database if folder is None else str(folder)) as store:
+        from ital.study.server import look_up, person_lines, secret_of
+        from ital.study.store import operations
+
+        secret = secret_of(store.key_file)
+        if who == "-":
+            who = typer.prompt("Who", err=True, hide_input=True)
+        found = look_up(store, secret, who)
+        if not found:
+            raise InputError("nobody was found: those who declined, or never agreed to take part, leave no identity")
+        for person in found:
+            print("\n".join(person_lines(person)))
+        if not delete:
+            return
+        present = [person for person in found if person["stage"] != "deleted"]
+        if not present:
+            raise InputError(f"participant {found[0]['number']} is deleted already")
+        if len(present) > 1:
+            raise InputError(f"--delete: {len(present)} participants were found: give a number, such as #7")
+        number = present[0]["number"]
+        if not yes:
+            typer.confirm(
+                f"Delete everything that participant {number} did? This cannot be undone", abort=True, err=True
+            )
+        with store.reading() as connection:
+            participant = operations.find(connection, number=number)
+        if participant is None:
+            raise InputError(f"participant {number} has been deleted already")
+        store.erase(participant, "researcher")
+        say(f"participant {number} is deleted")

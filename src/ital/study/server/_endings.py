@@ -1,0 +1,29 @@
+"""What participants get when their part ends: a code and an address to return to, by how it ended."""
+
+from typing import Any
+
+from ital.study._config import Config
+from ital.study._sections import EarlyEnd
+from ital.study.server._security import Keys
+from ital.study.store import operations
+from ital.study.store.records import Participant
+
+OUTCOMES = operations.ENDED
+ANONYMOUS = "declined"  # nothing is stored that could verify a code of one's own
+
+
+def outcome_of(participant: Participant) -> str | None:
+    """How somebody's part in the study ended; None if it has not. Whoever taught all robots has finished."""
+    if participant.usable:
+        return "finished"
+    return participant.stage if participant.stage in OUTCOMES else None
+
+
+def completion(config: Config, keys: Keys, uid: str, outcome: str) -> dict[str, Any]:
+    """The code and the address that a participant is entitled to; the page fills in the address's fields."""
+    what = config.completion
+    end = EarlyEnd(what.code, what.redirect) if outcome == "finished" else getattr(what, outcome) or EarlyEnd()
+    code = end.code
+    if what.per_person and code is not None and outcome != ANONYMOUS:
+        code = keys.completion_code(uid, outcome)
+    return {"code": code, "redirect": end.redirect, "pass_through": list(config.panel.pass_through)}
