@@ -1,6 +1,7 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from playwright.sync_api import expect
 
@@ -130,6 +131,35 @@ def test_the_update_is_shown_and_spoken(person, page):
     person.confirm()
     expect(page.get_by_text("updates what it believes")).to_be_visible()
     person.heading("The practice is over. Map 1 of 2, robot 1")
+
+
+def test_a_change_too_small_to_see_is_named_and_shown_on_request(browser, page, tmp_path):
+    """The naive robot is not broken: the page says so, and shows the largest change with enough digits."""
+    config = study_config(warm_up_learner="naive", steps=1)
+    with serving(study_app(tmp_path, config)) as address:
+        person = Person(page, address, config)
+        person.to_teaching("patient")
+        state = page.context.request.get(f"{address}/api/state").json()
+        before = np.array(state["scene"]["belief"])
+        expect(page.locator(".change")).to_be_hidden()
+        person.teach(3)
+        person.at_step(2)
+        expect(page.locator(".change")).to_contain_text("It changed its mind by too little to see.")
+        expect(page.locator(".map-changed")).to_have_count(0)
+        person.press("Show the largest change")
+        after = np.array(page.context.request.get(f"{address}/api/state").json()["scene"]["belief"])
+        most = int(np.abs(after - before).argmax())
+        place = f"row {most // 5 + 1}, column {most % 5 + 1}"
+        said = re.fullmatch(
+            rf".* most at {place}: from (−?[\d.]+) to (−?[\d.]+)\.", page.locator(".change").inner_text()
+        )
+        told = [float(number.replace("−", "-")) for number in said.groups()]
+        assert told[0] != told[1]
+        np.testing.assert_allclose(told, [before[most], after[most]], atol=1e-3)
+        expect(page.locator(".panel").nth(1).locator(".map-changed")).to_have_count(1)
+        person.pick(1)
+        person.confirm()
+        expect(page.locator(".change")).to_be_hidden()
 
 
 def test_reload_back_and_double_click_in_the_middle(browser, person, page):
@@ -344,15 +374,45 @@ def test_anonymous_visitor_starts_by_a_button(person, page):
     person.heading("Do you want to take part?")
 
 
-def test_phone_gets_a_polite_note(browser, server, config):
+def test_a_phone_is_asked_for_a_larger_screen_and_fits_all_the_same(browser, server, config):
     context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
     page = context.new_page()
     page.goto(server + "/?id=on-the-phone")
     expect(page.get_by_role("heading", name="This screen is a little small")).to_be_visible()
     expect(page.get_by_role("button", name="I agree to take part")).to_be_hidden()
     page.get_by_role("button", name="Continue on this screen").click()
-    expect(page.get_by_role("button", name="I agree to take part")).to_be_visible()
+    with page.expect_request("**/api/events") as sent:
+        page.get_by_role("button", name="I agree to take part").click()
+        page.locator(".kicker").wait_for()
+        page.set_viewport_size({"width": 844, "height": 600})  # turned: large now
+    screens = [event["data"] for event in sent.value.post_data_json["events"] if event["kind"] == "screen"]
+    facts = {"height": 844, "ratio": 1, "pointer": "coarse", "small_accepted": True}
+    assert screens[0] == {"width": 390, **facts}
+    assert [(one["width"], one["small_accepted"]) for one in screens[1:]] == [(844, False)]
+    page.set_viewport_size({"width": 390, "height": 844})
+    api = Api(context, server, config)
+    api.join({"id": "on-the-phone"})
+    api.post("/api/instructions", {})
+    api.check()
+    page.reload()
+    page.get_by_role("button", name="Start").tap()
+    option = page.get_by_role("option").last
+    option.tap()
+    for part in (option, page.locator(".confirm"), page.locator(".panel .map").nth(1), page.locator(".status")):
+        expect(part).to_be_in_viewport(ratio=1)
+    box = option.bounding_box()
+    assert min(box["width"], box["height"]) >= 30
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
     context.close()
+
+
+def test_a_study_may_take_any_screen(browser, tmp_path):
+    with serving(study_app(tmp_path, study_config(smallest_screen=0))) as address:
+        page = browser.new_page(viewport={"width": 390, "height": 844})
+        page.goto(address + "/?id=small")
+        expect(page.get_by_role("button", name="I agree to take part")).to_be_visible()
+        expect(page.locator("#small")).to_be_hidden()
+        page.close()
 
 
 def test_touch_on_a_tablet(browser, server, config):
@@ -438,11 +498,13 @@ def test_focus_and_choices_are_recorded(person, page):
     assert sent.value.post_data_json["timing"]["focus_losses"] == 1
     person.at_step(2)
     for _ in range(200):  # what was not sent with the step is sent within seconds
-        if len(events) >= 5:
+        if len(events) >= 6:
             break
         page.wait_for_timeout(100)
     kinds = [event["kind"] for event in events]
-    assert kinds[:5] == ["shown", "focus_lost", "focus_regained", "chosen", "choice_changed"]
+    assert kinds[:6] == ["screen", "shown", "focus_lost", "focus_regained", "chosen", "choice_changed"]
+    screen = {"width": 1280, "height": 720, "ratio": 1, "pointer": "fine", "small_accepted": False}
+    assert events[0]["data"] == screen
     assert json.dumps(events).count('"round"') >= 4
 
 

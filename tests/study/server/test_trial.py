@@ -13,6 +13,7 @@ BANNER = "Trial – the study is only being tried out."
 def test_every_page_of_a_trial_says_so(sqlite_url, served):
     with served(sqlite_url, trial=True) as client:
         assert all(BANNER in client.get(path).text for path in ("/", "/dashboard"))
+        assert client.get("/", headers={"Accept-Language": "fr-FR,fr;q=0.9"}).text.count(BANNER) == 1
         Researcher(client, tiny()).log_in()
     with served(sqlite_url) as client:
         assert not any("Trial" in client.get(path).text for path in ("/", "/dashboard"))

@@ -39,11 +39,23 @@ export function prose(blocks, under = 1) {
   });
 }
 
-/** A number with a true minus sign. */
+/** A number as the page's language writes it, with a true minus sign. */
 export function number(value, digits = 1) {
-  const rounded = Number(value).toFixed(digits);
-  const clean = Number(rounded) === 0 ? (0).toFixed(digits) : rounded;
-  return clean.replace("-", "−");
+  const { lang, dir } = document.documentElement;
+  const rounded = Number(Number(value).toFixed(digits)) || 0; // no −0
+  const text = formatter(lang, digits).format(rounded).replace("-", "−");
+  return dir === "rtl" ? `\u200e${text}` : text; // keeps the sign before the number
+}
+
+const formatters = new Map();
+
+function formatter(lang, digits) {
+  const key = `${lang} ${digits}`;
+  if (!formatters.has(key)) {
+    const options = { minimumFractionDigits: digits, maximumFractionDigits: digits, useGrouping: false };
+    formatters.set(key, new Intl.NumberFormat(lang || "en", options));
+  }
+  return formatters.get(key);
 }
 
 /** The same, with a plus sign for positive numbers. */

@@ -1,7 +1,7 @@
 // The maps: values as coloured cells with marks, actions as arrows, and the arrows a person can pick.
 
 import { h, number, reducedMotion, s, signed } from "./dom.js";
-import { inkOn } from "./palette.js";
+import { difference, inkOn } from "./palette.js";
 import { t } from "./words.js";
 
 const DIRECTIONS = ["up", "right", "down", "left"];
@@ -105,6 +105,19 @@ export function mostChanged(from, to) {
   const change = to.map((value, cell) => Math.abs(value - from[cell]));
   const least = Math.max(0.05, 0.3 * Math.max(...change));
   return change.flatMap((size, cell) => (size >= least ? [cell] : []));
+}
+
+const SEEN = 8; // least difference of colours that is seen in a cell, of 255
+
+/** Whether the change of some cell can be seen. */
+export function canBeSeen(palette, from, to) {
+  return to.some((value, cell) => difference(palette.colour(value), palette.colour(from[cell])) >= SEEN);
+}
+
+/** The cell that changed most. */
+export function largestChange(from, to) {
+  const change = (cell) => Math.abs(to[cell] - from[cell]);
+  return to.reduce((most, _, cell) => (change(cell) > change(most) ? cell : most), 0);
 }
 
 /** A map of values. Signs are drawn as marks: a star and a hatched minus on the true map, + and − on a belief. */

@@ -33,6 +33,11 @@ export function contrast(one, other) {
   return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
 }
 
+/** The largest difference between two colours in red, green or blue, of 255. */
+export function difference(one, other) {
+  return Math.max(...rgb(one).map((part, i) => Math.abs(part - rgb(other)[i])));
+}
+
 /** Black or white, whichever reads better on a colour. */
 export function inkOn(hex) {
   return contrast(hex, "#000000") >= contrast(hex, "#ffffff") ? "#000000" : "#ffffff";

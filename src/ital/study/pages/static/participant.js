@@ -6,8 +6,8 @@ import { h } from "./dom.js";
 import { proof } from "./endings.js";
 import { STAGES } from "./stages.js";
 import { TeachView } from "./teach.js";
-import { Recorder, watchFocus } from "./timing.js";
-import { language, linkWishes, loadWords, refusal, t } from "./words.js";
+import { Recorder, screenFacts, watchFocus, watchScreen } from "./timing.js";
+import { language, linkWishes, loadWords, refusal, smallestScreen, t } from "./words.js";
 
 const PENDING = "ital-pending-step";
 const ROOMY = "ital-small-screen-accepted";
@@ -150,6 +150,7 @@ async function show(next) {
     placeOf(state.scene) === placeOf(next.scene);
   const before = state;
   state = next.csrf || !before ? next : { ...next, csrf: before.csrf };
+  noteScreen();
   if (same && teach) {
     frame(next);
     if (teach.busy) teach.unlock();
@@ -357,32 +358,31 @@ async function catchUp() {
   }
 }
 
+let isSmall = () => false;
+let screenPending = true;
+
+/** Ask for a larger screen where the study's maps do not fit well; people may continue all the same. */
 function watchSize() {
-  const small = window.matchMedia("(max-width: 559px), (max-height: 430px) and (pointer: coarse)");
-  const box = at("small");
   const apply = () => {
-    const on = small.matches && sessionStorage.getItem(ROOMY) !== "yes";
-    box.hidden = !on;
-    document.body.classList.toggle("too-small", on);
+    const asked = isSmall() && sessionStorage.getItem(ROOMY) !== "yes";
+    at("small").hidden = !asked;
+    document.body.classList.toggle("too-small", asked);
+    screenPending = true;
+    noteScreen();
   };
-  box.replaceChildren(
-    h("h2", null, t("screen.title")),
-    h("p", null, t("screen.text")),
-    h("p", null, t("screen.begun")),
-    h(
-      "button",
-      {
-        type: "button",
-        onclick: () => {
-          sessionStorage.setItem(ROOMY, "yes");
-          apply();
-        },
-      },
-      t("screen.accept"),
-    ),
-  );
-  small.addEventListener("change", apply);
+  isSmall = watchScreen(smallestScreen, apply);
+  at("small-accept").addEventListener("click", () => {
+    sessionStorage.setItem(ROOMY, "yes");
+    apply();
+  });
   apply();
+}
+
+/** Record the screen once people have consented, and again when it becomes small or large. */
+function noteScreen() {
+  if (!screenPending || !MAY_LEAVE.includes(state?.stage) || state.stage === "consent") return;
+  screenPending = false;
+  recorder.add("screen", screenFacts(isSmall() && sessionStorage.getItem(ROOMY) === "yes"));
 }
 
 window.addEventListener("popstate", (event) => {

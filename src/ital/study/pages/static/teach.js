@@ -3,7 +3,7 @@
 import { askAttention } from "./attention.js";
 import { h, number, signed, wait } from "./dom.js";
 import { listKeys } from "./keys.js";
-import { ActionMap, chip, directionText, place, sample, scale, ValueMap } from "./maps.js";
+import { ActionMap, canBeSeen, chip, directionText, largestChange, place, sample, scale, ValueMap } from "./maps.js";
 import { Palette } from "./palette.js";
 import { StepClock } from "./timing.js";
 import { t } from "./words.js";
@@ -37,21 +37,21 @@ export function legend(palette, truth, numbers = false) {
   );
 }
 
-/** The effect of the update, in words. */
-function updateText(before, after, changedActions, size) {
-  let most = 0;
-  after.forEach((value, cell) => {
-    if (Math.abs(value - before[cell]) > Math.abs(after[most] - before[most])) most = cell;
-  });
+/** Where the belief changed most, with enough digits to see the difference. */
+function changeText(before, after, size) {
+  const most = largestChange(before, after);
   const change = Math.abs(after[most] - before[most]);
+  const digits = Math.min(Math.max(Math.ceil(1 - Math.log10(change)), 2), 6);
+  const [from, to] = [number(before[most], digits), number(after[most], digits)];
+  return t("step.changed", { place: place(most, size), from, to });
+}
+
+/** The effect of the update, in words. */
+function updateText(before, after, seen, changedActions, size) {
   const count = changedActions.length;
   const actions =
     count === 0 ? t("step.actions_same") : count === 1 ? t("step.actions_one") : t("step.actions", { count });
-  const belief =
-    change < 0.005
-      ? t("step.too_little")
-      : t("step.changed", { place: place(most, size), from: number(before[most], 2), to: number(after[most], 2) });
-  return `${belief} ${actions}`;
+  return `${seen ? "" : `${t("step.too_little")} `}${changeText(before, after, size)} ${actions}`;
 }
 
 export class TeachView {
@@ -109,8 +109,10 @@ export class TeachView {
     const changed = this.actions.show(seen.policy);
     this.actions.mark(changed);
     this.status.textContent = t("step.updating");
-    this.announce(updateText(before, seen.belief, changed, scene.size));
+    const visible = canBeSeen(this.belief.palette, before, seen.belief);
+    this.announce(updateText(before, seen.belief, visible, changed, scene.size));
     await this.belief.animate(seen.belief, UPDATE);
+    if (!visible) this.#offerChange(before, seen.belief, scene);
     if (hint !== null) {
       this.hint.hidden = false;
       const arrow = scene.arrows[hint];
@@ -126,6 +128,19 @@ export class TeachView {
     } else if (this.hint) this.hint.hidden = true;
     await wait(LINGER);
     this.actions.mark([]);
+  }
+
+  /** Say that the change is too small to be seen; show the largest one on request. It stays until the next arrow. */
+  #offerChange(before, after, { round, step, size }) {
+    const show = h("button", { type: "button", class: "quiet" }, t("step.largest"));
+    show.addEventListener("click", () => {
+      this.record("largest_change_shown", { round, step });
+      this.belief.mark([largestChange(before, after)]);
+      this.change.textContent = changeText(before, after, size);
+      this.truth.focus(this.truth.first());
+    });
+    this.change.replaceChildren(t("step.too_little"), " ", show);
+    this.change.hidden = false;
   }
 
   #build(scene, study) {
@@ -146,6 +161,7 @@ export class TeachView {
     this.pips = h("div", { class: "pips", "aria-hidden": "true" });
     this.status = h("p", { class: "status", id: "status" });
     this.hint = h("p", { class: "hint", hidden: true });
+    this.change = h("p", { class: "change", role: "status", hidden: true });
     this.button = h("button", {
       type: "button",
       class: "primary confirm",
@@ -163,7 +179,7 @@ export class TeachView {
         panel(t(belief, { robot }), t("maps.belief_note"), this.belief),
         panel(t(plan, { robot }), t("maps.plan_note"), this.actions),
       ),
-      h("div", { class: "action-bar" }, h("div", { class: "action-text" }, this.status, this.hint), this.button),
+      h("div", { class: "action-bar" }, h("div", { class: "action-text" }, this.change, this.status, this.hint), this.button),
       legend(palette, scene.truth, numbers),
     );
     listKeys(this.truth.overlay, {
@@ -324,6 +340,8 @@ export class TeachView {
     this.busy = true;
     this.button.disabled = true;
     this.button.textContent = t("step.sending");
+    this.change.hidden = true;
+    this.belief.mark([]);
     this.truth.lock(true);
     this.belief.lock(true);
     const { round, step, arrows } = this.scene;

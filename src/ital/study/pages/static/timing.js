@@ -86,3 +86,18 @@ export function watchFocus(lost, regained) {
   window.addEventListener("focus", back);
   document.addEventListener("visibilitychange", () => (document.hidden ? leave() : document.hasFocus() && back()));
 }
+
+/** What is recorded of the screen. */
+export function screenFacts(smallAccepted) {
+  const pointer = ["fine", "coarse"].find((kind) => window.matchMedia(`(pointer: ${kind})`).matches) ?? "none";
+  const { innerWidth: width, innerHeight: height, devicePixelRatio: ratio } = window;
+  return { width, height, ratio, pointer, small_accepted: smallAccepted };
+}
+
+/** Whether the screen is small, as a function; `changed` is called when it becomes small or large. */
+export function watchScreen(smallest, changed) {
+  const narrow = `(max-width: ${smallest - 1}px), (max-height: 430px) and (pointer: coarse)`;
+  const small = window.matchMedia(smallest > 0 ? narrow : "not all");
+  small.addEventListener("change", changed);
+  return () => small.matches;
+}

@@ -5,10 +5,12 @@ import { request } from "./api.js";
 let words = {};
 export let language = "en";
 export let languages = {}; // of the study: names by tag
+export let smallestScreen = 0; // width below which the study asks for a larger one
 
 /** Fetch the words of the study's language that fits best: that of the link, or the browser's. */
 export async function loadWords(wishes = linkWishes(), path = "api/words") {
-  ({ words, language, languages = {} } = await request("GET", `${path}?wishes=${encodeURIComponent(wishes)}`));
+  const answer = await request("GET", `${path}?wishes=${encodeURIComponent(wishes)}`);
+  ({ words, language, languages = {}, smallest_screen: smallestScreen = 0 } = answer);
   document.documentElement.lang = language;
   document.documentElement.dir = words.direction;
   for (const node of document.querySelectorAll("[data-word]")) node.textContent = t(node.dataset.word);
