@@ -17,7 +17,7 @@ SIGNS = {"good": ("✓", "green"), "doubtful": ("!", "yellow"), "bad": ("✗", "
 
 def register(study: typer.Typer) -> None:
     """Add the commands that prepare a study."""
-    study.command(epilog="Example: ital study init my-study --like short")(init)
+    study.command(epilog="Example: ital study init my-study --origin https://lab.example.org/teach")(init)
     study.command(epilog="Example: ital study doctor my-study")(doctor)
 
 
@@ -27,21 +27,31 @@ def init(
     ],
     like: Annotated[str, typer.Option(help="The study to begin with: paper or short.")] = "paper",
     language: Annotated[
-        str | None, typer.Option(help="Languages of the texts, separated by commas (default: all that there are).")
+        str | None,
+        typer.Option(help="Languages of the texts, separated by commas (default: all; English must be among them)."),
+    ] = None,
+    origin: Annotated[
+        str | None, typer.Option(help="The address that participants will see, such as https://lab.example.org/teach.")
     ] = None,
 ) -> None:
     """Make the folder of a new study: a configuration with comments, a password, a place for backups."""
     from ital.study import _folder
 
     languages = tuple(part.strip() for part in (language or "").split(",") if part.strip())
-    _folder.create(folder, like, languages)
+    if origin is not None:
+        need_extra()
+        from ital.study.server import origin_of
+
+        origin_of({"ITAL_STUDY_ORIGIN": origin})  # raises if it is no address
+    _folder.create(folder, like, languages, origin)
     print(f"{folder} can be tried at once:")
     print(f"  ital study serve {folder} --trial      the dashboard's password is in {folder / _folder.PASSWORD}")
     print("Before people take part:")
     print(f"  1. replace what is in [square brackets], and CHANGE-ME, in {folder / _folder.CONFIG}")
-    print(f"  2. write the study's address into {folder / _folder.SETTINGS}")
-    print(f"  3. ital study doctor {folder}")
-    print(f"  4. ital study serve {folder}")
+    if origin is None:
+        print(f"  2. write the study's address into {folder / _folder.SETTINGS}")
+    print(f"  {2 if origin else 3}. ital study doctor {folder}")
+    print(f"  {3 if origin else 4}. ital study serve {folder}")
 
 
 def doctor(

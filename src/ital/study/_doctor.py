@@ -17,8 +17,7 @@ from ital.study._panel import FIELD, PATTERN, guessable
 from ital.study._texts import PLACEHOLDER
 
 GOOD, DOUBTFUL, BAD = "good", "doubtful", "bad"
-BYTES_PER_STEP = 2000  # of the database; measured: 540 with two events, and the page may send more
-BYTES_PER_PERSON = 20_000
+BYTES_PER_STEP, BYTES_PER_PERSON = 7500, 400_000  # of the database at most; usually a tenth of it
 PEOPLE = 200  # if the intake has no limit
 OLD_BACKUP = 24 * 3600  # seconds
 
@@ -288,10 +287,9 @@ def _backups(patient: Patient) -> Result:
 def _disk(patient: Patient) -> Result:
     free = shutil.disk_usage(patient.folder).free / 1e6
     people = patient.config.intake or PEOPLE
-    # A backup is smaller than the database, and there are many.
-    needed = 3 * people * (BYTES_PER_PERSON + BYTES_PER_STEP * patient.config.total_steps) / 1e6
-    told = f"{free:,.0f} MB free; {people} participants and their backups may need {needed:,.0f} MB"
-    return (BAD if free < needed / 3 else DOUBTFUL if free < needed else GOOD), told
+    most = people * (BYTES_PER_PERSON + BYTES_PER_STEP * patient.config.total_steps) / 1e6
+    told = f"{free:,.0f} MB free; {people} participants can store {most:,.0f} MB at most"
+    return (BAD if free < most / 10 else DOUBTFUL if free < most else GOOD), told
 
 
 def _has_database(patient: Patient) -> bool:

@@ -36,13 +36,14 @@ A study of `ital`. Try it: `ital study serve {folder} --trial`; the dashboard's 
 _IGNORED = "# Data and secrets do not belong in a repository.\npassword\nserver.env\nstudy.db*\nbackups/\n"
 
 
-def create(folder: Path, like: str = "paper", languages: tuple[str, ...] = ()) -> None:
+def create(folder: Path, like: str = "paper", languages: tuple[str, ...] = (), origin: str | None = None) -> None:
     """Make the folder of a new study.
 
     Args:
         folder: A folder that is empty, or not there yet.
         like: The study to begin with: ``paper`` or ``short``.
         languages: Languages to keep; empty: all.
+        origin: The address that participants will see.
 
     Raises:
         InputError: The folder is not empty or cannot be made, or there is no such study or language.
@@ -54,7 +55,8 @@ def create(folder: Path, like: str = "paper", languages: tuple[str, ...] = ()) -
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / BACKUPS).mkdir(mode=0o700)
         (folder / CONFIG).write_text(text, encoding="utf-8")
-        (folder / SETTINGS).write_text(_SETTINGS, encoding="utf-8")
+        address = _SETTINGS if origin is None else re.sub("# (ITAL_STUDY_ORIGIN=).*", rf"\1{origin}", _SETTINGS)
+        (folder / SETTINGS).write_text(address, encoding="utf-8")
         (folder / "README.md").write_text(_NOTES.format(name=study_name(folder), folder=folder), encoding="utf-8")
         (folder / ".gitignore").write_text(_IGNORED, encoding="utf-8")
         handle = os.open(folder / PASSWORD, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)

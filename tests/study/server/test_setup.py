@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import re
 import shutil
 import time
 from pathlib import Path
@@ -52,11 +53,9 @@ def started(monkeypatch):
 def folder():
     """A study that is ready for participants."""
     made = Path("my study")
-    _folder.create(made, "short")
+    _folder.create(made, "short", origin="https://lab.example.org/teach")
     (made / "study.toml").write_text(SHORT.to_toml(), encoding="utf-8")
     (made / "password").write_text(cheap_hash("good enough"))
-    with (made / "server.env").open("a") as file:
-        file.write("ITAL_STUDY_ORIGIN=https://lab.example.org/teach\n")
     return made
 
 
@@ -96,6 +95,7 @@ def test_init_refuses_what_cannot_be(capsys):
         (["full"], "full is not empty"),
         (["full/x"], "full/x is not empty"),
         (["new", "--like", "long"], "choose paper or short"),
+        (["new", "--origin", "lab.example.org"], "ITAL_STUDY_ORIGIN must be an address"),
         (["new", "--language", "en,tlh"], "--language tlh: paper comes in en"),
         (["new", "--language", "de"], "the first language of paper is en; name it too"),
     ):
@@ -182,6 +182,19 @@ def test_doctor_names_what_is_left_and_fails(capsys):
     assert "completion.code 'CHANGE-ME'" in out
 
 
+def test_four_lines_to_edit(capsys):
+    """As in docs/study.md."""
+    ital(capsys, "study", "init", "new", "--origin", "https://lab.example.org/teach")
+    file = Path("new", "study.toml")
+    lines = file.read_text(encoding="utf-8").splitlines()
+    to_edit = [i for i, line in enumerate(lines) if re.match(r'\w+ = "(\[|CHANGE-ME)', line)]
+    assert len(to_edit) == 4
+    for i in to_edit:
+        lines[i] = PLACEHOLDER.sub("FILLED-IN", lines[i])
+    file.write_text("\n".join(lines), encoding="utf-8")
+    assert set(states(Path("new")).values()) == {"good"}
+
+
 def change(folder, **changes):
     (folder / "study.toml").write_text(dataclasses.replace(SHORT, **changes).to_toml(), encoding="utf-8")
 
@@ -238,7 +251,7 @@ def test_doctor_checks_origin_password_and_disk(folder, monkeypatch):
     (folder / "password").unlink()
     assert states(folder)["password"] == "bad"
     usage = shutil.disk_usage(folder)
-    for free, state in ((1e6, "bad"), (2e7, "doubtful"), (1e9, "good")):
+    for free, state in ((1e6, "bad"), (1e8, "doubtful"), (1e9, "good")):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=int(free)))
         assert states(folder)["disk"] == state, message(folder, "disk")
 

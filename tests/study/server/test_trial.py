@@ -7,7 +7,7 @@ import pytest
 from ital.study.store import open_store
 from tests.study.server.people import Person, Refusal, Researcher, tiny
 
-BANNER = "Trial – the study is only tried out here."
+BANNER = "Trial – the study is only being tried out."
 
 
 def test_every_page_of_a_trial_says_so(sqlite_url, served):
@@ -20,19 +20,11 @@ def test_every_page_of_a_trial_says_so(sqlite_url, served):
 
 
 def test_the_banner_is_in_the_language_of_the_visitor(sqlite_url, served):
-    translation = {"de": _german()}
-    with served(sqlite_url, dataclasses.replace(tiny(), translations=translation), trial=True) as client:
+    with served(sqlite_url, trial=True) as client:
         for headers, query in (({"Accept-Language": "fr;q=0.9, de-DE;q=0.8, en;q=0.1"}, ""), ({}, "?lang=de")):
             assert "Probelauf" in client.get(f"/{query}", headers=headers).text
         assert BANNER in client.get("/?lang=en", headers={"Accept-Language": "de"}).text
-
-
-def _german():
-    from ital.study._texts import TranslatedQuestion, Translation
-
-    config = tiny()
-    check = tuple(TranslatedQuestion(asked.question, asked.options) for asked in config.check)
-    return Translation("Titel", "Text", config.instructions, check, "Ende", {})
+        assert BANNER in client.get("/dashboard", headers={"Accept-Language": "de"}).text  # which is in English
 
 
 def test_a_trial_marks_every_row_and_counts_for_nothing(sqlite_url, served):

@@ -45,7 +45,8 @@ const FILES = [
 const at = (id) => document.getElementById(id);
 
 let csrf = "";
-let mode = "live";
+// In a trial, those who take part are where one looks first.
+let mode = document.querySelector('[data-word="trial.banner"]') ? "trial" : "live";
 let shown = "";
 let timer = 0;
 let view = null;
