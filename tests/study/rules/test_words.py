@@ -8,8 +8,20 @@ import pytest
 from ital.study._languages import shipped_words
 
 PAGES = resources.files("ital.study") / "pages"
-NOT_SHOWN = {"api.js", "charts.js", "dashboard.js", "keys.js", "lookup.js", "play.js", "quality.js"}  # to participants
-SCRIPTS = sorted({file.name for file in (PAGES / "static").iterdir() if file.name.endswith(".js")} - NOT_SHOWN)
+
+
+def scripts(name, seen=()):
+    """A script and those that it imports."""
+    if name in seen:
+        return seen
+    source = (PAGES / "static" / name).read_text("utf-8")
+    for imported in re.findall(r'from "\./([a-z]+\.js)"', source):
+        seen = scripts(imported, (*seen, name))
+    return (*seen, name) if name not in seen else seen
+
+
+# Of participants' pages; keys.js names keys, and api.js what is wrong in words for other programs.
+SCRIPTS = sorted(set(scripts("participant.js")) - {"api.js", "keys.js"})
 SOURCES = {name: (PAGES / "static" / name).read_text("utf-8") for name in SCRIPTS}
 HTML = (PAGES / "participant.html").read_text("utf-8")
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`([^`]*)`')
@@ -41,7 +53,7 @@ def test_words_that_pages_ask_for_exist_and_all_words_are_used():
     )
     assert asked <= english.keys()
     families = set(re.findall(r"`([a-z_]+\.[a-z_]*)\$\{", everything))
-    families |= {f"{area}." for area in re.findall(r'(?:early|farewell)\("([a-z_]+)"', everything)}
+    families |= {f"{area}." for area in re.findall(r'(?:farewell|early)\("([a-z_]+)"', everything)}
     for key in english.keys() - {"name", "direction"}:
         named = any(f'"{name}"' in everything for name in (key, key.removesuffix("_caption")))
         assert named or f"{{{key}}}" in everything or any(key.startswith(family) for family in families), key
@@ -50,9 +62,10 @@ def test_words_that_pages_ask_for_exist_and_all_words_are_used():
 def test_every_refusal_has_a_word():
     server = resources.files("ital.study") / "server"
     codes = set()
-    for name in ("_app.py", "_app_state.py", "_arrival.py", "_participants.py", "_session.py", "_study.py"):
-        source = (server / name).read_text("utf-8")
-        codes |= set(re.findall(r"(?:Refused|_problem)\([a-z, ]*\d{3}, \"([a-z_]+)\"", source))
+    for file in server.iterdir():
+        if file.name.endswith(".py") and file.name not in ("_admin.py", "_learner.py", "_play.py"):
+            source = file.read_text("utf-8")
+            codes |= set(re.findall(r"(?:Refused|_problem)\(\s*(?:request, )?\d{3},\s*\"([a-z_]+)\"", source))
     assert {"unknown_code", "out_of_order", "try_again"} <= codes
     for code in codes:
         assert f"refused.{code}" in shipped_words("en"), code
