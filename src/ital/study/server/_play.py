@@ -1,4 +1,4 @@
-"""``ital play``: teach a naive and an aware robot side by side. Nothing is stored: each request holds all choices."""
+"""``ital play``: teach three robots side by side. Nothing is stored: each request holds all choices."""
 
 import functools
 import secrets
@@ -8,11 +8,13 @@ import numpy as np
 from fastapi import APIRouter, Request
 
 from ital.study import _languages
-from ital.study._config import LEARNERS
+from ital.study._arms import MATCHED
 from ital.study._rules import Mind, StudyRules
 from ital.study.server import _messages as messages
 from ital.study.server._participants import ERRORS
 from ital.study.server._plain import Refused
+
+ROBOTS = {"naive": "naive", "matched": MATCHED, "aware": "aware"}  # learners, by their name in the page's messages
 
 router = APIRouter(prefix="/api/play", tags=["play"])
 
@@ -25,7 +27,7 @@ async def words() -> dict[str, Any]:
 
 @router.post("/new", responses=ERRORS)
 async def new(request: Request, body: messages.PlayNew) -> dict[str, Any]:
-    """Two robots that know nothing yet."""
+    """Robots that know nothing yet."""
     rules: StudyRules = request.app.state.rules
     seed = secrets.randbelow(2**31) if body.seed is None else body.seed
     return scene(rules, body.map or rules.config.maps[0].name, seed, [])
@@ -38,14 +40,14 @@ async def step(request: Request, body: messages.PlayStep) -> dict[str, Any]:
 
 
 def scene(rules: StudyRules, name: str, seed: int, choices: list[int]) -> dict[str, Any]:
-    """Both robots after the same choices, and the arrows that come next."""
+    """All robots after the same choices, and the arrows that come next."""
     config = rules.config
     if name not in [on.name for on in config.maps]:
         raise Refused(422, "invalid", "There is no such map.")
     arrows = rules.candidates(seed, name)
     if len(choices) > len(arrows) or any(choice >= config.candidates for choice in choices):
         raise Refused(422, "invalid", "There is no such arrow.")
-    beliefs = {learner: _replayed(rules, seed, name, learner, tuple(choices)) for learner in LEARNERS}
+    beliefs = {kind: _replayed(rules, seed, name, learner, tuple(choices)) for kind, learner in ROBOTS.items()}
     shown = arrows[len(choices)] if len(choices) < len(arrows) else None
     return {
         "map": name,
@@ -73,6 +75,11 @@ def _replayed(rules: StudyRules, seed: int, name: str, learner: str, choices: tu
 @functools.lru_cache(maxsize=4096)
 def _after(rules: StudyRules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> Mind:
     if not choices:
-        return rules.mind(learner, rules.start(seed, name))
-    arrows = rules.candidates(seed, name)[len(choices) - 1]
-    return rules.update(name, learner, _after(rules, seed, name, learner, choices[:-1]), arrows, choices[-1])
+        return rules.mind("naive" if learner == MATCHED else learner, rules.start(seed, name))
+    shown = rules.candidates(seed, name)[len(choices) - 1], choices[-1]
+    before = _after(rules, seed, name, learner, choices[:-1])
+    if learner != MATCHED:
+        return rules.update(name, learner, before, *shown)
+    naive, aware = (rules.update(name, kind, before, *shown) for kind in ("naive", "aware"))
+    along, length = naive.belief - before.belief, np.linalg.norm(aware.belief - before.belief)
+    return naive._replace(belief=before.belief + along * (length / (np.linalg.norm(along) or np.inf)))

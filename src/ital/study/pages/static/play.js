@@ -1,5 +1,5 @@
-// Teach a naive and a teacher-aware robot side by side with the same arrows. The server keeps nothing: every request
-// carries all choices so far.
+// Teach a naive robot, a teacher-aware one, and one with the direction of the first and the step length of the second,
+// side by side with the same arrows. The server keeps nothing: every request carries all choices so far.
 
 import { insist, Refused, request } from "./api.js";
 import { lineChart, lineKey } from "./charts.js";
@@ -10,7 +10,7 @@ import { Palette } from "./palette.js";
 import { legend } from "./teach.js";
 import { loadWords } from "./words.js";
 
-const ROBOTS = { naive: "Naive robot", aware: "Teacher-aware robot" };
+const ROBOTS = { naive: "Naive robot", matched: "Naive, longer steps", aware: "Teacher-aware robot" };
 const MEASURES = [
   ["distance", "Distance to the truth", "lower is better"],
   ["policy_tv", "Difference in behaviour", "lower is better"],
@@ -23,6 +23,7 @@ let choices = [];
 let history = [];
 let picked = null;
 let busy = false;
+let playing = false; // the machine plays to the end
 let views = null;
 
 function trouble(on) {
@@ -39,6 +40,7 @@ function announce(text) {
 const post = (path, body) => insist(() => request("POST", path, body), trouble);
 
 async function start(map) {
+  playing = false;
   game = await post("api/play/new", { map });
   choices = [];
   history = [game];
@@ -46,9 +48,10 @@ async function start(map) {
   arm();
 }
 
-async function show(choice) {
+async function show(choice, { mine = true } = {}) {
   if (busy || choice === null) return;
   busy = true;
+  if (mine) compare(choice);
   controls();
   views.truth.lock(true);
   const { seed, map } = game;
@@ -70,7 +73,7 @@ async function show(choice) {
   const changes = Object.keys(ROBOTS).map((robot) => {
     const view = views[robot];
     view.actions.mark(view.actions.show(next[robot].policy));
-    return view.belief.animate(next[robot].belief, 800);
+    return view.belief.animate(next[robot].belief, playing ? 250 : 800);
   });
   announce(
     Object.entries(ROBOTS)
@@ -87,51 +90,82 @@ async function show(choice) {
 function arm() {
   const { arrows, size, step, steps } = game;
   picked = null;
-  const maps = [views.truth, views.naive.belief, views.aware.belief];
+  const maps = arrowMaps();
   views.counter.textContent = arrows ? `Arrow ${step + 1} of ${steps}` : `All ${steps} arrows shown`;
   if (!arrows) {
     maps.forEach((map) => map.noArrows());
-    const better = game.aware.measures.distance < game.naive.measures.distance ? "aware" : "naive";
-    views.status.textContent = `Done. The ${better === "aware" ? "teacher-aware" : "naive"} robot is closer to the truth. Try another map, or the same one again.`;
+    const distance = (robot) => game[robot].measures.distance;
+    const closest = Object.keys(ROBOTS).reduce((best, robot) => (distance(robot) < distance(best) ? robot : best));
+    views.status.textContent = `Done. Closest to the truth: ${ROBOTS[closest].toLowerCase()}. Try another map, or the same one again.`;
+    playing = false;
     controls();
     return;
   }
   const describe = (index) => {
-    const { cell, action } = arrows[index];
-    return `${place(cell, size)}, ${directionText(cell, action, size)}; true value ${number(game.truth[cell], 0)}; naive robot believes ${number(game.naive.belief[cell])}, teacher-aware robot ${number(game.aware.belief[cell])} here`;
+    const { cell } = arrows[index];
+    const believed = Object.entries(ROBOTS).map(([robot, name]) => `${name} ${number(game[robot].belief[cell])}`);
+    return `${where(index)}; true value ${number(game.truth[cell], 0)}; believed here: ${believed.join(", ")}`;
   };
   maps.forEach((map, i) => {
-    map.arrows(arrows, { main: i === 0, describe, label: "Arrows to pick from", onpick: pick });
+    map.arrows(arrows, { main: i === 0, describe, label: "Arrows to pick from", onpick: (at) => playing || pick(at) });
     map.lock(false);
   });
-  views.status.textContent = "Pick an arrow in any of the coloured maps.";
+  views.status.textContent = "Pick an arrow in a coloured map.";
   controls();
 }
 
 function pick(index) {
   if (busy) return;
   picked = index;
-  [views.truth, views.naive.belief, views.aware.belief].forEach((map) => map.select(index));
-  const { cell, action } = game.arrows[index];
-  views.status.textContent = `Your pick: ${place(cell, game.size)}, ${directionText(cell, action, game.size)}.`;
+  arrowMaps().forEach((map) => map.select(index));
+  views.status.textContent = `Your pick: ${where(index)}.`;
   controls();
 }
 
+/** The maps on which arrows can be picked. */
+function arrowMaps() {
+  return [views.truth, ...Object.keys(ROBOTS).map((robot) => views[robot].belief)];
+}
+
+/** Where an arrow is and points, in words. */
+function where(index) {
+  const { cell, action } = game.arrows[index];
+  return `${place(cell, game.size)}, ${directionText(cell, action, game.size)}`;
+}
+
+/** If wanted, show what the machine teacher would have picked in place of my choice. */
+function compare(choice) {
+  views.hint.textContent = "";
+  if (!views.compare.checked || !game.best) return;
+  const { aware } = game.best;
+  arrowMaps().forEach((map) => map.flag(aware));
+  views.hint.textContent =
+    aware === choice ? "The machine would have picked the same arrow." : `The machine would have picked ${where(aware)}.`;
+  announce(views.hint.textContent);
+}
+
 /** The machine teacher's pick for the teacher-aware robot. */
-function machineStep() {
+async function machineStep() {
   if (busy || !game.best) return;
-  pick(game.best.aware);
-  views.status.textContent = views.status.textContent.replace(
-    "Your pick",
-    "The machine teacher, for the teacher-aware robot",
-  );
-  show(game.best.aware);
+  const { aware } = game.best;
+  views.hint.textContent = "";
+  pick(aware);
+  views.status.textContent = `The machine teacher, for the teacher-aware robot: ${where(aware)}.`;
+  await show(aware, { mine: false });
+}
+
+/** Let the machine choose until all arrows are shown, or until it is stopped. */
+async function playToTheEnd() {
+  playing = !playing;
+  controls();
+  while (playing && game.best) await machineStep();
 }
 
 function controls() {
-  views.confirm.disabled = busy || picked === null;
-  views.machine.disabled = busy || !game.arrows || !game.best;
-  views.machine.hidden = !history[0].best;
+  views.confirm.disabled = busy || playing || picked === null;
+  views.machine.disabled = busy || playing || !game.best;
+  views.toTheEnd.disabled = !playing && (busy || !game.best);
+  views.toTheEnd.textContent = playing ? "Stop" : "Play to the end";
 }
 
 function charts() {
@@ -140,8 +174,8 @@ function charts() {
       lineChart({
         title,
         note,
-        width: 440,
-        height: 150,
+        width: 290,
+        height: 140,
         label: "arrows shown",
         last: game.steps,
         series: Object.keys(ROBOTS).map((kind) => ({
@@ -164,6 +198,9 @@ function build() {
   views = {
     truth: new ValueMap({ size, palette, marks: "truth", caption: "True map: value of each cell" }),
     status: h("p", { class: "status" }),
+    hint: h("p", { class: "hint" }),
+    compare: h("input", { type: "checkbox", id: "compare", checked: views?.compare.checked }),
+    toTheEnd: h("button", { type: "button", onclick: playToTheEnd }),
     counter: h("p", { class: "counter" }),
     charts: h("div", { class: "play-charts" }),
     confirm: h("button", { type: "button", class: "primary confirm", onclick: () => show(picked) }, "Show this arrow"),
@@ -179,7 +216,7 @@ function build() {
   }
   views.truth.show(truth);
   listKeys(views.truth.overlay, {
-    arrows: () => (busy ? [] : (game.arrows ?? [])),
+    arrows: () => (busy || playing ? [] : (game.arrows ?? [])),
     size,
     focus: (index) => views.truth.focus(index),
     choose: pick,
@@ -196,12 +233,8 @@ function build() {
       "section",
       { class: `panel robot ${robot}` },
       h("h2", null, ROBOTS[robot]),
-      h(
-        "div",
-        { class: "robot-maps" },
-        h("div", null, h("h3", null, "Belief"), views[robot].belief.element),
-        h("div", null, h("h3", null, "Plan"), views[robot].actions.element),
-      ),
+      h("div", null, h("h3", null, "Belief"), views[robot].belief.element),
+      h("div", null, h("h3", null, "Plan"), views[robot].actions.element),
     );
   at("main").replaceChildren(
     h(
@@ -213,7 +246,9 @@ function build() {
         h("div", { class: "truth-head" }, h("h2", null, "True map"), views.counter),
         views.truth.element,
         views.status,
-        h("div", { class: "buttons" }, views.confirm, views.machine),
+        views.hint,
+        h("div", { class: "buttons" }, views.confirm, views.machine, views.toTheEnd),
+        h("label", { class: "compare", for: "compare" }, views.compare, "Show the machine's pick after mine"),
         h(
           "div",
           { class: "buttons" },
@@ -222,8 +257,8 @@ function build() {
           h("button", { type: "button", onclick: () => start(choice.value) }, "Start again"),
         ),
       ),
-      h("div", { class: "robots" }, robotPanel("naive"), robotPanel("aware")),
-      h("section", { class: "panel measures", "aria-label": "Measures" }, lineKey(), views.charts),
+      h("div", { class: "robots" }, Object.keys(ROBOTS).map(robotPanel)),
+      h("section", { class: "panel measures", "aria-label": "Measures" }, lineKey(Object.keys(ROBOTS)), views.charts),
     ),
     legend(palette, truth),
   );
