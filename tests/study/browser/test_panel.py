@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from ital.study._panel import Panel
 from ital.study._sections import Completion, EarlyEnd
 from tests.study.browser.conftest import Api, Person, log_in, serving, study_app, study_config
+from tests.study.browser.test_accessibility import Checker
 
 BACK = "https://panel.test/back?cc={code}&who={PROLIFIC_PID}"
 
@@ -149,6 +150,36 @@ def test_the_dashboard_looks_somebody_up_and_deletes_on_request(visitor, page):
     page.get_by_label(f"Type {number} to confirm").fill(number)
     page.get_by_role("button", name="Delete for good").click()
     expect(page.get_by_text(f"Participant {number} has been deleted.")).to_be_visible()
+    expect(page.get_by_role("dialog")).to_have_count(0)
     field.fill("asks-to-be-deleted")
     field.press("Enter")
     expect(page.locator(".found-person")).to_contain_text("by the researcher")
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_axe_finds_nothing_on_the_pages_of_panels(visitor, page, axe, language):
+    check = Checker(page, axe)
+    page.goto(f"{visitor.address}/?PROLIFIC_PID=&lang={language}")
+    page.locator(".resume-box").wait_for()
+    check("identity")
+    api = Api(page.context, visitor.address, visitor.config)
+    name = f"axe-{language}"
+    api.join({"PROLIFIC_PID": name})
+    api.to_check()
+    api.check()
+    api.post("/api/leave", {"keep": False})
+    page.goto(f"{visitor.address}/?PROLIFIC_PID={name}&lang={language}")
+    page.locator("body[data-stage=deleted] h1").wait_for()
+    check("deleted")
+    page.goto(f"{visitor.address}/?PROLIFIC_PID={name}-declines&lang={language}")
+    page.locator("body[data-stage=consent] .buttons button").nth(1).click()
+    page.locator("code.code").wait_for()
+    check("declined")
+    log_in(page.context, visitor.address)
+    page.goto(visitor.address + "/dashboard")
+    field = page.get_by_label("Identity, resume code, completion code or number")
+    field.fill(name)
+    field.press("Enter")
+    page.locator(".found-person").wait_for()
+    check("look-up")
+    assert check.found == []
