@@ -1,17 +1,16 @@
 """``ital study find``: look a participant up, and delete them on request."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ital.errors import InputError
-from ital.study._cli_server import DATABASE, FILE, open_source, say
+from ital.study._cli_server import DATABASE, FILE, FOLDER, open_source, say
 
 
 def register(study: typer.Typer) -> None:
     """Add ``find`` to the commands of ``ital study``."""
-    study.command(epilog="Example: ital study find 5f3a9c1b2d4e6f7a8b9c0d1e")(find)
+    study.command(epilog="Example: ital study find 5f3a9c1b2d4e6f7a8b9c0d1e my-study")(find)
 
 
 def find(
@@ -22,9 +21,7 @@ def find(
             show_default=False,
         ),
     ],
-    folder: Annotated[
-        Path | None, typer.Argument(help="A folder that contains study.db.", metavar="[DIR]", show_default=False)
-    ] = None,
+    folder: FOLDER = None,
     database: DATABASE = FILE,
     delete: Annotated[bool, typer.Option("--delete", help="Delete the participant, as they asked you to.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,

@@ -23,6 +23,9 @@ CONFIG = Annotated[str | None, typer.Option(help="The study: a TOML file, paper 
 DATABASE = Annotated[
     str, typer.Option(envvar="ITAL_STUDY_DATABASE", help="A file for SQLite, or postgresql://USER@HOST/NAME.")
 ]
+FOLDER = Annotated[
+    Path | None, typer.Argument(help="A folder that contains study.db.", metavar="[DIR]", show_default=False)
+]
 HOST = Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 allows this machine only.")]
 FILE = "study.db"
 LONGEST_DRAIN = 10.0  # seconds that open requests get to finish when the server stops

@@ -80,7 +80,8 @@ def store(url):
 @functools.cache
 def _loop():
     """The event loop of all servers of a worker, in a thread of its own."""
-    loop = (uvicorn.Config(None).get_loop_factory() or asyncio.new_event_loop)()
+    # log_config None: setting logging up again would close handlers that write to the captured output of earlier tests.
+    loop = (uvicorn.Config(None, log_config=None).get_loop_factory() or asyncio.new_event_loop)()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
     return loop, thread
@@ -122,7 +123,7 @@ def running(app):
     """A real server, and a client for it."""
     loop, _ = _loop()
     listening, address = listen("127.0.0.1", 0)
-    server = _Server(uvicorn.Config(app, access_log=False, log_level="error", server_header=False))
+    server = _Server(uvicorn.Config(app, log_config=None, access_log=False, log_level="error", server_header=False))
     try:
         asyncio.run_coroutine_threadsafe(server.begin(listening), loop).result()
         assert server.started, "the server did not start"
