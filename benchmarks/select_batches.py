@@ -1,6 +1,6 @@
 """Choosing 32 of 320 on MNIST at 14 × 14: every rule, every kind of noise, three qualities of the reference.
 
-python benchmarks/select_batches.py --out select.jsonl --workers 2    # resumes; then: --out select.jsonl --table
+python benchmarks/select_batches.py --out select.jsonl --workers 2    # resumes; then --table, --figure FILE, --speed
 
 A small convolutional network, SGD with momentum, 600 steps. All rules but "all" train on 32 examples per step (with
 awareness: gradients of 16 chosen examples and of 16 others). The learning rate of each is the best of three on a
@@ -35,6 +35,7 @@ TRUSTED = {"weak": 250, "middle": 1000, "good": 4000}  # clean rows that the ref
 PLAIN = ("uniform", "all", "loss", "gradient")
 KNOWING = ("rho", "volume", "aware")
 RULES = (*PLAIN, *(f"{rule}:{quality}" for rule in KNOWING for quality in TRUSTED))
+MEANS = ("reference", "marked")
 AWARENESS = (0.001, 0.01)  # weights of the choice loss, tuned with the learning rate
 
 
@@ -226,7 +227,7 @@ def table(file):
         curves = np.array([row["curve"] for row in here])
         goal = np.mean([row["curve"] for row in of[condition, "uniform"]], axis=0).max()
         reached = np.flatnonzero(curves.mean(axis=0) >= goal)
-        mean = {name: np.mean([row[name] or np.nan for row in here]) for name in ("reference", "marked", "ms")}
+        mean = {name: np.mean([np.nan if row[name] is None else row[name] for row in here]) for name in MEANS}
         lines.append({
             "condition": condition,
             "rule": rule,
@@ -239,11 +240,45 @@ def table(file):
             "interval": round(stats.t.ppf(0.975, len(here) - 1) * stats.sem(curves[:, -1]), 3),
             "steps_to_uniform": int((reached[0] + 1) * EVERY) if len(reached) else "never",
             "marked": round(mean["marked"], 3),
-            "ms": round(mean["ms"], 2),
         })  # fmt: skip
     write = csv.DictWriter(sys.stdout, lines[0], lineterminator="\n")
     write.writeheader()
     write.writerows(lines)
+
+
+def figure(file, picture):
+    """Draw accuracy against steps for every condition, with the middle reference."""
+    from matplotlib import pyplot as plt
+
+    shown = {
+        "uniform": "uniform 32",
+        "all": "all 320",
+        "loss": "largest loss",
+        "gradient": "largest gradient",
+        "rho:middle": "RHO (loss − reference)",
+        "volume:middle": "volume (with norm)",
+        "aware:middle": "volume, aware",
+    }
+    rows = [row for row in read(file).values() if row["seed"] != TUNING]
+    panels, axes = plt.subplots(1, len(CONDITIONS), figsize=(15, 3.4), sharey=True, layout="constrained")
+    for axis, condition in zip(axes, CONDITIONS, strict=True):
+        for rule, label in shown.items():
+            curves = [row["curve"] for row in rows if (row["rule"], row["condition"]) == (rule, condition)]
+            axis.plot(np.arange(1, STEPS // EVERY + 1) * EVERY, np.mean(curves, axis=0), label=label)
+        axis.set(
+            title=condition.replace("noise-", "wrong labels, % ") if "-" in condition else condition, xlabel="step"
+        )
+        axis.grid(alpha=0.3)
+    axes[0].set_ylabel("test accuracy")
+    panels.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(shown), frameon=False)
+    panels.savefig(picture, metadata={"Date": None})
+
+
+def speed():
+    """Print milliseconds per step of each rule, in turn on one thread; run it on an idle machine."""
+    for rule in ("uniform", "all", "loss", "rho:middle", "volume:middle", "aware:middle"):
+        times = [one((rule, "noise-40", seed, 0.03, 0.001))["ms"] for seed in SEEDS]
+        print(f"{rule}: {np.median(times):.2f} ms")
 
 
 def main() -> None:
@@ -251,9 +286,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, required=True, help="file of finished runs; a second call resumes")
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--figure", type=Path, help="draw the accuracies of finished runs into this file")
+    parser.add_argument("--speed", action="store_true", help="only measure the time of a step")
     parser.add_argument("--table", action="store_true", help="print the table of finished runs as CSV")
     options = parser.parse_args()
-    table(options.out) if options.table else run(options.out, options.workers)
+    if options.speed:
+        speed()
+    elif options.figure:
+        figure(options.out, options.figure)
+    elif options.table:
+        table(options.out)
+    else:
+        run(options.out, options.workers)
 
 
 if __name__ == "__main__":
