@@ -104,7 +104,7 @@ def play(
     port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
-    """Teach a naive and a teacher-aware robot side by side, in the browser. Nothing is stored."""
+    """Teach naive and teacher-aware robots, and one in between, in the browser. Nothing is stored."""
     need_extra()
     from ital import study
     from ital.study.server import create_play_app

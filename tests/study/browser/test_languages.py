@@ -193,6 +193,8 @@ def test_a_german_person_takes_part(page, server, config, axe):
     page.get_by_role("option").nth(2).click()
     expect(page.locator(".status")).to_contain_text("Ihre Wahl: Zeile")
     check("step")
+    size = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+    assert size == [1280, 720]  # longer words fit as well
     with page.expect_request("**/api/steps"):
         person.press("Diesen Pfeil zeigen")
     expect(page.locator(".counter")).to_have_text("Schritt 2 von 2")

@@ -81,7 +81,7 @@ def _read(page, address, config, look, name):
     look("consent")
     page.locator(".page .primary").click()
     for number in range(len(config.instructions)):
-        page.locator(f".dot:nth-child({number + 1}).now").wait_for()
+        page.locator(f".dot:nth-child({number + 1}).now").wait_for(state="attached")
         look(f"instructions {number + 1}")
         page.locator(".spread .primary").click()
     page.locator(".check").wait_for()
