@@ -12,14 +12,7 @@ from ital.study import _languages, _texts
 from ital.study._panel import Panel
 from ital.study._quality_config import AttentionCheck, Quality
 from ital.study._questions import Questionnaire
-from ital.study._sections import (
-    Completion,
-    ConsentForm,
-    Instruction,
-    Map,
-    Physics,
-    Question,
-)
+from ital.study._sections import Completion, ConsentForm, Instruction, Map, Physics, Question
 from ital.study._texts import Texts, Translation
 from ital.study._toml import plain, toml_text
 

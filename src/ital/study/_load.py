@@ -67,14 +67,14 @@ def parse_config(text: str, name: str = "study.toml") -> Config:
         InputError: The text is not TOML, or a key is wrong; the line names the file and the key.
     """
     try:
-        return _config(tomllib.loads(text))
+        return config_of(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{name} is not TOML: {error}") from None
     except InputError as error:
         raise InputError(f"{name}: {error}") from None
 
 
-def _config(content: Mapping[str, Any]) -> Config:
+def config_of(content: Mapping[str, Any]) -> Config:
     """Check every key and build the configuration."""
     table = TomlTable("", content, Config)
     maps = tuple(map_of(each) for each in table.sections("maps", Map))

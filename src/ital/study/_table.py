@@ -2,7 +2,7 @@
 
 import importlib.util
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -89,6 +89,25 @@ class StudyData(NamedTuple):
     steps: "pd.DataFrame"
     answers: "pd.DataFrame | None" = None
     participants: "pd.DataFrame | None" = None
+
+
+def with_rows(tables: "Iterable[pd.DataFrame]", empty: "pd.DataFrame") -> "Iterator[pd.DataFrame]":
+    """Iterate over the tables that have rows, so that a stream of tables has its columns even without any.
+
+    Args:
+        tables: Tables with the same columns.
+        empty: The table without rows.
+
+    Yields:
+        The tables with rows; the empty one if there are none.
+    """
+    has_rows = False
+    for table in tables:
+        if len(table):
+            has_rows = True
+            yield table
+    if not has_rows:
+        yield empty
 
 
 def frame(

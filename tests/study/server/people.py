@@ -42,7 +42,7 @@ def ready(config):
             return [fill(item) for item in value]
         return PLACEHOLDER.sub("FILLED-IN", value) if isinstance(value, str) else value
 
-    return _load._config(fill(config.as_dict()))
+    return _load.config_of(fill(config.as_dict()))
 
 
 @functools.cache

@@ -33,14 +33,9 @@ def answer_blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFram
         One table per participant; a table without rows if there are none.
     """
     config = functools.cache(lambda hash: parse_config(operations.config_text(connection, hash)))
-    has_rows = False
-    for participant in operations.everyone(connection, mode=mode):
-        rows = list(_rows(connection, participant, config)) if participant.answered else []
-        if rows:
-            has_rows = True
-            yield _table.frame(rows, ANSWERS, "table of answers")
-    if not has_rows:
-        yield _table.frame([], ANSWERS, "table of answers")
+    answered = [each for each in operations.everyone(connection, mode=mode) if each.answered]
+    tables = (_table.frame(_rows(connection, each, config), ANSWERS, "table of answers") for each in answered)
+    yield from _table.with_rows(tables, _table.frame([], ANSWERS, "table of answers"))
 
 
 def answers_table(store: "Store", mode: str) -> "pd.DataFrame":

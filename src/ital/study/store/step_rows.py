@@ -34,14 +34,10 @@ def blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
     Yields:
         One table per participant; a table without rows if there are none.
     """
-    rules, has_rows = rules_of(connection), False
-    for participant in operations.everyone(connection, mode=mode):
-        table = steps_of_person(connection, rules(participant.config), participant)
-        if len(table):
-            has_rows = True
-            yield table
-    if not has_rows:
-        yield _table.frame([])
+    rules, everyone = rules_of(connection), operations.everyone(connection, mode=mode)
+    yield from _table.with_rows(
+        (steps_of_person(connection, rules(each.config), each) for each in everyone), _table.frame([])
+    )
 
 
 def steps_of_person(
