@@ -1,11 +1,12 @@
 """Every word comes from a language file, in either direction, and no page violates a rule of axe-core."""
 
+import contextlib
 import re
 
 import pytest
 from playwright.sync_api import expect
 
-from tests.study.browser.conftest import Api, Person, serving, study_app
+from tests.study.browser.conftest import Api, Person, log_in, serving, study_app
 from tests.study.browser.test_accessibility import Checker
 from tests.study.browser.tour import everything, pseudo_study, tour
 
@@ -92,6 +93,38 @@ def test_nor_on_the_pages_that_few_people_see(page, context, pseudo_server, axe)
     assert look.found == []
 
 
+def test_nor_on_the_pages_of_people_who_are_not_admitted(browser, context, page, pseudo_server, axe):
+    config, look = pseudo_study(), Reader(page, axe)
+
+    def arrives(ids, stage):
+        context.clear_cookies()
+        page.goto(f"{pseudo_server}/?{ids}")
+        page.locator(f"body[data-stage={stage}] h1").wait_for()
+        look(stage)
+
+    arrives("PROLIFIC_PID={{%25PROLIFIC_PID%25}}", "identity")
+    api = Api(context, pseudo_server, config)
+    api.join({"id": "deletes"})
+    api.to_check()
+    api.post("/api/leave", {"keep": False})
+    arrives("id=deletes", "deleted")
+    with contextlib.closing(browser.new_context()) as office:
+        headers = {"X-CSRF-Token": log_in(office, pseudo_server)}
+        api = Api(context, pseudo_server, config)
+        api.join({"id": "out"})
+        api.to_check()
+        shown = office.request.get(f"{pseudo_server}/api/admin/overview").json()["participants"]
+        excluded = {"number": shown[-1]["number"], "reason": "test"}
+        assert office.request.post(f"{pseudo_server}/api/admin/exclude", data=excluded, headers=headers).ok
+        arrives("id=out", "excluded")
+        for paused in (True, False):
+            office.request.post(f"{pseudo_server}/api/admin/pause", data={"paused": paused}, headers=headers)
+            if paused:
+                arrives("id=late", "closed")
+    assert look.found == []
+    assert look.checked == ["identity", "deleted", "excluded", "closed"]
+
+
 @pytest.mark.parametrize("wishes", ["?lang=de", "?lang=xx", ""])
 def test_the_language_of_link_and_browser(browser, server, config, wishes):
     context = browser.new_context(locale="de-AT" if not wishes else "en-GB")
@@ -156,6 +189,14 @@ def test_maps_are_never_mirrored_and_progress_fills_from_the_right(page, pseudo_
     rights = "all => all.map((one) => one.getBoundingClientRect().right)"
     filled = page.locator("#progress-bar, #progress-fill").evaluate_all(rights)
     assert abs(filled[0] - filled[1]) <= 2
+
+
+@pytest.mark.slow
+def test_nor_with_the_other_palette(page, tmp_path, axe):
+    config, look = pseudo_study("paper"), Reader(page, axe)
+    with serving(study_app(tmp_path, config)) as address:
+        tour(page, address, config, look, "pseudo")
+    assert look.found == []
 
 
 @pytest.mark.slow

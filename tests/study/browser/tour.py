@@ -34,9 +34,9 @@ def everything(palette="safe"):
     return dataclasses.replace(asking(steps=2, warm_up_steps=1), attention=checks, palette=palette)
 
 
-def pseudo_study():
+def pseudo_study(palette="safe"):
     """The same, with every text in the pseudo-language, which runs from right to left."""
-    content = _pseudo_texts(everything().as_dict())
+    content = _pseudo_texts(everything(palette).as_dict())
     content["fields"] = {key: pseudo(value) for key, value in content["fields"].items()}
     del content["translations"]
     return study.parse_config(toml_text(content | {"language": PSEUDO}))
