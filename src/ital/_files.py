@@ -1,14 +1,53 @@
-"""Atomic file writes: to a temporary file in the same folder, fsync, rename."""
+"""Files: what a user names is checked before it is read; what we write is written whole (temporary file, rename)."""
 
 import contextlib
 import os
+import stat
 from pathlib import Path
 
+from ital._memory import free_memory, in_words
 from ital.errors import InputError
 
 
 class Unwritable(OSError):
     """A folder cannot be written to: it is full, read-only, or owned by someone else. Existing files are unchanged."""
+
+
+def check_readable(file: Path | str, what: str, *, at_once: bool = True) -> Path:
+    """A file that a user named, if it can be read to its end; raises InputError for anything else.
+
+    A device such as ``/dev/zero`` never ends, a pipe may never begin, and a file may be larger than the memory.
+
+    Args:
+        file: the file; a link counts as what it leads to.
+        what: what the message says cannot be read, e.g. ``the map world.csv``.
+        at_once: whether it will be read as a whole, and must fit into memory.
+    """
+    path = Path(file)
+    try:
+        status = path.stat()
+    except (OSError, ValueError) as error:  # a name may hold a null character
+        raise InputError(f"cannot read {what}: {getattr(error, 'strerror', None) or error}") from None
+    if stat.S_ISDIR(status.st_mode):
+        raise InputError(f"cannot read {what}: Is a directory")
+    if not stat.S_ISREG(status.st_mode):
+        raise InputError(f"cannot read {what}: it is not a regular file; save what it holds as one")
+    free = free_memory()
+    if at_once and status.st_size > free:
+        sizes = f"it holds {in_words(status.st_size)}, but {in_words(free)} of memory are free"
+        raise InputError(f"cannot read {what}: {sizes}; give a smaller file")
+    return path
+
+
+def read_text(file: Path | str, what: str) -> str:
+    """The text of a file that a user named, in UTF-8 with or without a byte-order mark; as :func:`check_readable`."""
+    path = check_readable(file, what)
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise InputError(f"cannot read {what}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"cannot read {what}: not a text file") from None
 
 
 def check_writable(folder: Path | str) -> None:

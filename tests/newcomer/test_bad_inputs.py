@@ -75,6 +75,47 @@ def test_bad_commands_are_refused_in_one_line(words, message, capsys, tmp_path, 
     assert os.listdir(tmp_path) == ["file"]
 
 
+READERS = [
+    ["run", "irl", "--map", "FILE"],
+    ["run", "--data", "FILE.csv", "--label", "y"],
+    ["run", "--data", "FILE.parquet", "--label", "y"],
+    ["study", "simulate", "--participants", "1", "--out", "x", "--config", "FILE"],
+    ["study", "analyze", "study", "--picture", "FILE.png"],
+    ["features", "check", "FILE"],
+]
+
+
+@pytest.mark.parametrize("kind", ["device", "folder"])
+@pytest.mark.parametrize("words", READERS, ids=" ".join)
+def test_what_has_no_end_is_not_read(words, kind, tmp_path, monkeypatch, capsys, study):
+    """``/dev/zero`` would fill the memory; ``/dev/null``, which is empty, is refused for the same reason."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study").symlink_to(study)
+    for ending in ("", ".csv", ".parquet", ".png"):
+        place = tmp_path / f"FILE{ending}"
+        if kind == "folder":
+            place.mkdir()
+        else:
+            place.symlink_to(os.devnull)
+    before = sorted(os.listdir(tmp_path))
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    printed = capsys.readouterr()
+    assert ended.value.code == 2
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert ("Is a directory" if kind == "folder" else "it is not a regular file") in printed.err
+    assert sorted(os.listdir(tmp_path)) == before
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """The folder of a study with one simulated participant."""
+    folder = tmp_path_factory.mktemp("study") / "one"
+    with pytest.raises(SystemExit):
+        main(["study", "simulate", "--participants", "1", "--config", "short", "--out", str(folder)])
+    return folder
+
+
 @pytest.fixture(scope="module")
 def said(tmp_path_factory):
     """The messages for a user without a type checker (the tests' own would raise first); the folder stays empty."""

@@ -318,7 +318,7 @@ def test_parquet_without_pyarrow_is_a_hint(here, monkeypatch):
             ["--data", "flowers.csv", "--label", "species", "--teacher-columns", "pl,species"],
             "'species' holds the labels",
         ),
-        (["--data", "none.csv", "--label", "y"], "none.csv: there is no such file"),
+        (["--data", "none.csv", "--label", "y"], "cannot read the table none.csv: No such file"),
         (["--data", "flowers.txt", "--label", "y"], "must end in .csv or .parquet"),
         (["regression", "--label", "y"], "--label describes a table"),
         (["--data", "flowers.csv", "--label", "species", "--teacher", "boltzmann"], "boltzmann:RHO"),

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ital._files import write
+from ital._files import check_readable, write
 from ital.errors import InputError
 
 
@@ -83,6 +83,7 @@ def load(file: Path) -> Features:
     Raises:
         InputError: if the file is missing or damaged.
     """
+    check_readable(file, f"the feature file {file}")
     try:
         with file.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}
@@ -92,8 +93,6 @@ def load(file: Path) -> Features:
         missing += [name for name in ("name", "data", "learner") if name not in card]
         if missing:
             raise ValueError(f"it has no {missing[0]}")
-    except FileNotFoundError:
-        raise InputError(f"there is no feature file {file}") from None
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         raise InputError(f"{file} is not a whole feature file ({error}): build it again") from None
     if checksum(card, arrays) != stored_checksum:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ital._files import check_readable
 from ital.errors import InputError
 
 _IDX_TYPES = {8: "u1", 9: "i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
@@ -27,6 +28,7 @@ class Images(NamedTuple):
 
 def read_idx(file: Path) -> np.ndarray:
     """An array in the idx format of MNIST, gzipped or not."""
+    check_readable(file, str(file))
     try:
         data = file.read_bytes()
         if data[:2] == b"\x1f\x8b":
@@ -110,6 +112,7 @@ class _Plain(pickle.Unpickler):
 
 def read_batch(file: Path) -> dict[str, Any]:
     """One pickled batch of CIFAR-10, with its keys as text."""
+    check_readable(file, str(file))
     try:
         with file.open("rb") as stream:
             batch = _Plain(stream, encoding="bytes").load()

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ital._files import check_readable
 from ital.errors import InputError
 from ital.figures import charts
 
@@ -156,10 +157,7 @@ def picture(name: str, title: str, file: Path, caption: str, *, alt: str) -> Blo
     """
     if file.suffix not in PICTURES:
         raise InputError(f"{file} is not a picture that a report can show: give an .svg or a .png file")
-    try:
-        content = file.read_bytes()
-    except OSError as error:
-        raise InputError(f"cannot read the picture {file}: {error.strerror}") from None
+    content = check_readable(file, f"the picture {file}").read_bytes()
     source = f"data:{PICTURES[file.suffix]};base64,{base64.b64encode(content).decode()}"
     return {"kind": "picture", "name": name, "title": title, "source": source, "caption": caption, "alt": alt}
 

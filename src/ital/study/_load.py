@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from ital._files import read_text
 from ital.errors import InputError
 from ital.study import _languages, _questions, _texts
 from ital.study._config import ADAPTIVE, ARROWS, LEARNERS, PALETTES, SHIPPED, VOLUMES, Config
@@ -45,11 +46,10 @@ def load_config(path: str | Path | None = None) -> Config:
     if shipped in SHIPPED:
         return parse_config(shipped_text(shipped), f"{shipped}.toml")
     try:
-        text = Path(shipped).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text file"
+        text = read_text(shipped, f"the configuration {path}")
+    except InputError as error:
         allowed = f"give a TOML file, or a configuration that comes with ital: {' or '.join(SHIPPED)}"
-        raise InputError(f"cannot read the configuration {path}: {reason}; {allowed}") from None
+        raise InputError(f"{error}; {allowed}") from None
     return parse_config(text, str(path))
 
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ital import mdp
+from ital import _files, mdp
 from ital._checks import require_whole
 from ital._types import Array
 from ital.errors import InputError
@@ -271,11 +271,7 @@ def read_map(file: Path | str) -> np.ndarray:
 
     Lines that are empty or begin with # are skipped.
     """
-    try:
-        text = Path(file).read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a text file"
-        raise InputError(f"cannot read the map {file}: {reason}") from None
+    text = _files.read_text(file, f"the map {file}")
     rows = []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip() or line.lstrip().startswith("#"):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ital._files import check_readable
 from ital.errors import InputError
 from ital.tasks._arrays import from_arrays
 from ital.tasks._base import Task
@@ -74,8 +75,7 @@ def _read(path: Path) -> "pd.DataFrame":
 
     if path.suffix.lower() not in SUFFIXES:
         raise InputError(f"{path}: a table file must end in {' or '.join(SUFFIXES)}")
-    if not path.is_file():
-        raise InputError(f"{path}: there is no such file")
+    check_readable(path, f"the table {path}")
     try:
         table = pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
     except ImportError:

@@ -215,8 +215,7 @@ def load_session(file: Path | str, task: Task | None = None, learner: Learner | 
         The session after its latest choice.
 
     Raises:
-        InputError: if the file is damaged, or is of another task, learner or version.
-        OSError: if the file cannot be read.
+        InputError: if the file is missing or damaged, or is of another task, learner or version.
     """
     stored = read_session(Path(file))
     made, _, learners = parts(task or stored["task"], LIVE, learner or stored["learner"])

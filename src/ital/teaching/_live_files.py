@@ -26,6 +26,7 @@ def write_session(file: Path, content: dict[str, Any]) -> Path:
 
 def read_session(file: Path) -> dict[str, Any]:
     """The content of the file; raises InputError if it is not what was written."""
+    _files.check_readable(file, f"the live session {file}")
     try:
         content = dict(json.loads(file.read_bytes()))
         intact = content.pop("checksum") == _checksum(content)

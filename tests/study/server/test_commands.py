@@ -280,7 +280,7 @@ def test_commands_refuse_in_one_line_what_is_not_there(capsys, database, tmp_pat
         (["export", "nowhere.db"], "there is no database nowhere.db"),
         (["export", "study.db", "--mode", "all"], "mode must be one of"),
         (["backup", "--database", "nowhere.db"], "there is no database"),
-        (["restore", "nowhere.backup", "--database", "r.db"], "there is no backup"),
+        (["restore", "nowhere.backup", "--database", "r.db"], "cannot read the backup nowhere.backup: No such file"),
         (["restore", "nowhere.backup", "--tombstones", "none"], "there is no file none"),
         (["import", "nowhere", "--database", "i.db"], "not an export"),
         (["verify", "--database", "nowhere.db"], "there is no database"),

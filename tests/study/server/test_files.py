@@ -202,7 +202,7 @@ def test_damaged_backups_are_refused_and_change_nothing(studied, tmp_path):
         file.write_bytes(content)
         with pytest.raises(InputError, match="damaged"):
             backups.restore(file, studied, replace=True)
-    with pytest.raises(InputError, match="there is no backup"):
+    with pytest.raises(InputError, match=r"cannot read the backup .*none: No such file"):
         backups.restore(tmp_path / "none", studied, replace=True)
     assert everything(studied) == before
 

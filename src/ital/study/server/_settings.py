@@ -199,12 +199,13 @@ def _read(file: Path) -> str:
     """The first line of a file; raises if others than its owner may read it."""
     try:
         mode = file.stat().st_mode
+        # Before reading, because devices that never end, such as /dev/zero, may be read by everybody.
+        if mode & (stat.S_IRWXG | stat.S_IRWXO) and not _is_credential(file):
+            raise InputError(f"{file} holds a secret, but others may read it: run chmod 600 {file}")
         text = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a text file"
         raise InputError(f"cannot read the secret in {file}: {reason}") from None
-    if mode & (stat.S_IRWXG | stat.S_IRWXO) and not _is_credential(file):
-        raise InputError(f"{file} holds a secret, but others may read it: run chmod 600 {file}")
     if not text:
         raise InputError(f"{file} should hold a secret, but it is empty")
     return text.splitlines()[0]

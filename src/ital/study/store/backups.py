@@ -13,6 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from ital._files import check_readable
 from ital._version import __version__
 from ital.errors import InputError
 from ital.study.store import _engine, _store, operations
@@ -96,6 +97,7 @@ def check(file: Path) -> dict[str, Any]:
         InputError: There is no such file, or it is damaged.
     """
     digest, first, last = hashlib.sha256(), None, None
+    check_readable(file, f"the backup {file}", at_once=False)
     try:
         for line in _lines(file):
             record = json.loads(line)
@@ -108,8 +110,6 @@ def check(file: Path) -> dict[str, Any]:
             last = record if "end" in record else None
             if first.get("format") != FORMAT:
                 break
-    except FileNotFoundError:
-        raise InputError(f"there is no backup {file}") from None
     except (OSError, EOFError, ValueError, AttributeError, zlib.error):
         pass  # damaged
     raise InputError(f"{file} is not a backup of a study, or it is damaged: nothing was restored")

@@ -1,0 +1,45 @@
+"""Files: what a user names is checked before it is read."""
+
+import os
+
+import pytest
+
+from ital import _files, _memory
+from ital.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("name", "fault"),
+    [
+        ("missing", "No such file or directory"),
+        (".", "Is a directory"),
+        ("pipe", "it is not a regular file"),
+        ("nul\0", "null"),
+        ("large", r"it holds 1,024.0 GiB, but .* of memory are free"),
+        ("bytes", "not a text file"),
+    ],
+)
+def test_what_cannot_be_read_to_its_end_is_refused(name, fault, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.mkfifo("pipe")
+    with open("large", "wb") as file:
+        file.truncate(2**40)  # takes no space on disk
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\xfa")
+    with pytest.raises(InputError, match=f"^cannot read the notes: .*{fault}"):
+        _files.read_text(name, "the notes")
+
+
+def test_text_is_read_with_or_without_a_byte_order_mark(tmp_path):
+    (tmp_path / "plain").write_text("η", encoding="utf-8")
+    (tmp_path / "marked").write_text("η", encoding="utf-8-sig")
+    assert [_files.read_text(tmp_path / name, "it") for name in ("plain", "marked")] == ["η", "η"]
+
+
+def test_what_is_read_in_parts_may_be_larger_than_the_memory(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(bytes(100))
+    monkeypatch.setattr(_files, "free_memory", lambda: 99)
+    with pytest.raises(InputError, match="it holds 0 MiB"):
+        _files.check_readable(tmp_path / "file", "the file")
+    assert _files.check_readable(tmp_path / "file", "the file", at_once=False) == tmp_path / "file"
+    monkeypatch.setattr(_files, "free_memory", _memory.free_memory)
+    assert _files.check_readable(tmp_path / "file", "the file") == tmp_path / "file"
