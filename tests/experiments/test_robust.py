@@ -1,12 +1,15 @@
 """Kills, full and read-only disks, damaged files: a clear message or the right result, never a wrong file."""
 
+import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +18,7 @@ import xarray as xr
 
 from ital import _files, experiments, tasks
 from ital.cli import main
+from ital.errors import InputError
 from ital.experiments import Settings, _resume, _store
 from tests.worlds import small_classes
 
@@ -213,6 +217,47 @@ def test_files_that_vanish_are_not_waited_for(tmp_path, monkeypatch):
         run(tmp_path)
     assert not list(tmp_path.rglob("*.nc"))
     assert len(computed) == 4 * len(set(computed))
+
+
+def test_a_lock_that_its_owner_has_removed_locks_nobody_out(tmp_path, monkeypatch):
+    """One run opens the lock of another; before it can lock it, that one ends and a third begins."""
+    flock = fcntl.flock
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as third:
+        first.enter_context(_store.owned(tmp_path))
+
+        def late(file, how):
+            monkeypatch.setattr(fcntl, "flock", flock)
+            first.close()
+            third.enter_context(_store.owned(tmp_path))
+            flock(file, how)
+
+        monkeypatch.setattr(fcntl, "flock", late)
+        with pytest.raises(InputError, match="another run is writing"), _store.owned(tmp_path):
+            pass
+        assert (tmp_path / ".lock").exists()
+    assert not (tmp_path / ".lock").exists()
+    with _store.owned(tmp_path):
+        pass
+
+
+def test_a_contended_folder_has_one_owner_at_a_time(tmp_path):
+    """Threads that open the lock themselves contend as processes do."""
+    rounds, inside, most = 40, [], []
+
+    def contend(name):
+        owned = 0
+        while owned < rounds:
+            with contextlib.suppress(InputError), _store.owned(tmp_path):
+                inside.append(name)
+                most.append(len(inside))
+                time.sleep(0)  # others may begin here
+                inside.remove(name)
+                owned += 1
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(contend, range(6)))
+    assert len(most) == 6 * rounds
+    assert max(most) == 1
 
 
 def test_writers_of_one_file_do_not_meet(tmp_path):

@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import jax
 import numpy as np
@@ -18,6 +19,8 @@ from ital.results import Recording
 from ital.teaching import Block
 
 __all__ = ["Damaged", "load_curves", "save_curves"]  # re-exported for other modules of the package
+
+LOCK = ".lock"  # the file that a run locks while it writes to its folder
 
 
 def own_mark() -> str:
@@ -75,23 +78,47 @@ def load_checkpoint(recording: Recording, path: Path) -> float | None:
 @contextlib.contextmanager
 def owned(folder: Path) -> Iterator[None]:
     """Create ``folder`` and lock it against other runs while this one writes to it."""
-    lock = folder / ".lock"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        file = lock.open("w")
-    except OSError as error:
-        raise InputError(f"cannot write to {folder}: {error.strerror or error}") from None
+        import fcntl  # noqa: F401
+    except ImportError:  # no file locks on this system: runs must not share a folder
+        _opened(folder).close()
+        yield
+        return
+    file = _locked(folder)
+    while not _is_current(file, folder):  # its owner has just ended and removed it
+        file.close()
+        file = _locked(folder)
     with file:
-        try:
-            import fcntl
-        except ImportError:  # no file locks on this system: runs must not share a folder
-            yield
-            return
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise InputError(f"another run is writing to {folder}: wait for it or choose another --out") from None
         try:
             yield
         finally:
-            lock.unlink(missing_ok=True)
+            (folder / LOCK).unlink(missing_ok=True)  # before it is closed: until then nobody else owns the folder
+
+
+def _locked(folder: Path) -> IO[str]:
+    """The folder's lock file, open and locked; raises InputError if another run holds it."""
+    import fcntl
+
+    file = _opened(folder)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise InputError(f"another run is writing to {folder}: wait for it or choose another --out") from None
+    return file
+
+
+def _opened(folder: Path) -> IO[str]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return (folder / LOCK).open("w")
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror or error}") from None
+
+
+def _is_current(file: IO[str], folder: Path) -> bool:
+    """Whether an open lock file is still the one in the folder: who locks another one locks nobody out."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(folder / LOCK))
+    except FileNotFoundError:
+        return False
