@@ -56,7 +56,8 @@ def flag_steps(steps: "pd.DataFrame", quality: Quality) -> "pd.DataFrame":
     if served.any():
         gap = _clock(steps).groupby([steps[name] for name in _ROUND]).diff()
         silent = (steps["input"] == "") | seconds.isna()
-        by_script = served & (silent | (seconds < quality.script_seconds) | (gap - seconds < PAGE_PAUSE))
+        too_soon = (gap >= 0) & (gap - seconds < PAGE_PAUSE)  # a gap below 0 is of a clock that stepped back
+        by_script = served & (silent | (seconds < quality.script_seconds) | too_soon)
     return steps.assign(too_fast=seconds < quality.too_fast_seconds, by_script=by_script)
 
 

@@ -69,6 +69,13 @@ def test_nobody_is_flagged_without_reason():
     assert numbers["longest_pause_minutes"] == pytest.approx(9 / 60, rel=0.3)
 
 
+def test_a_clock_that_steps_back_makes_nobody_a_script():
+    stored = GOOD["stored_at"].map(datetime.fromisoformat)
+    back = [at - timedelta(seconds=10 * (i > 5)) for i, at in enumerate(stored)]
+    steps = _quality.flag_steps(GOOD.assign(stored_at=[at.isoformat() for at in back]), SHORT.quality)
+    assert steps["by_script"].equals(GOOD["by_script"])
+
+
 def test_too_fast():
     few, many = (np.where(np.arange(32) < n, 0.9, 4.0) for n in (6, 7))
     assert "too_fast" not in flags(table(seconds_to_confirm=few))

@@ -1,6 +1,7 @@
 """Who may do what. Nobody can reach another person's data, and a refused request changes nothing."""
 
 import json
+import time
 
 import pytest
 import sqlalchemy as sa
@@ -278,6 +279,72 @@ def test_joining_and_logging_in_are_limited(url, served):
         assert tries == [401, 401, 429, 429]
         assert client.post("/api/admin/login", json={"password": PASSWORD}).status_code == 429
         assert Person(client, tiny()).simulate().state["stage"] == "consent"  # simulations wait for nobody
+
+
+def test_strangers_cannot_lock_the_researcher_out(sqlite_url, served):
+    def log_in(client, password, address=None, cookie=None):
+        client.cookies.clear()
+        headers = {"X-Forwarded-For": address, "Cookie": cookie and f"{_security.RESEARCHER_COOKIE}={cookie}"}
+        sent = {name: value for name, value in headers.items() if value is not None}
+        return client.post("/api/admin/login", json={"password": password}, headers=sent)
+
+    with served(sqlite_url, log_ins_per_minute=5) as client:
+        mine = Researcher(client, tiny()).log_in()
+        cookie = mine.cookies[_security.RESEARCHER_COOKIE]
+        guesses = [(f"10.0.0.{i}", f"guess {i} {k}") for k in range(5) for i in range(10)]
+        assert {log_in(client, guess, address).status_code for address, guess in guesses} == {401}
+        stranger = log_in(client, PASSWORD, "10.0.0.11")  # all strangers share a limit, whatever they type
+        assert (stranger.status_code, int(stranger.headers["Retry-After"]) > 0) == (429, True)
+        assert mine.get("overview").status_code == 200
+        assert log_in(client, PASSWORD, "10.0.0.11", cookie).status_code == 200  # from where a stranger is refused
+        assert log_in(client, PASSWORD).status_code == 200  # from the machine itself
+        assert log_in(client, PASSWORD, "10.0.0.11", f"{cookie}x").status_code == 429
+        tries = [log_in(client, "wrong", "10.0.0.11", cookie).status_code for _ in range(6)]
+        assert tries[-1] == 429  # nor may a known browser guess without limit
+
+
+def test_a_browser_that_logged_in_is_known_after_a_restart(sqlite_url, served):
+    with served(sqlite_url) as client:
+        cookie = Researcher(client, tiny()).log_in().cookies[_security.RESEARCHER_COOKIE]
+    with served(sqlite_url, log_ins_per_minute=1) as client:
+        wrong = [
+            client.post("/api/admin/login", json={"password": "?"}, headers={"X-Forwarded-For": f"10.0.0.{i}"})
+            for i in range(11)
+        ]
+        assert wrong[-1].status_code == 429
+        mine = Researcher(client, tiny())
+        mine.cookies = {_security.RESEARCHER_COOKIE: cookie}
+        assert mine.get("overview").status_code == 401  # sessions end with the server
+        mine.log_in()
+        assert mine.get("overview").status_code == 200
+
+
+def test_a_clock_that_steps_back_refuses_no_cookie(sqlite_url, served, monkeypatch):
+    now, now_ns = time.time, time.time_ns
+    with served(sqlite_url) as client:
+        one, researcher = Person(client, tiny()).join().begin(), Researcher(client, tiny()).log_in()
+        one.step()
+        for back in (10, 3600):
+            monkeypatch.setattr(time, "time", lambda back=back: now() - back)
+            monkeypatch.setattr(time, "time_ns", lambda back=back: now_ns() - back * 10**9)
+            assert one.look()["progress"]["done"] == one.step()["progress"]["done"] - 1
+            assert researcher.get("overview").status_code == 200
+            again = Person(client, tiny())
+            again.cookies = dict(one.cookies)
+            assert again.join().state["progress"] == one.state["progress"]
+
+
+def test_the_tolerance_for_clocks_has_a_limit(monkeypatch):
+    keys, now = _security.Keys(b"a secret"), time.time()
+    cookies = {keys.participant_of: keys.participant_cookie("p"), keys.researcher_of: keys.researcher_cookie("r")}
+    ages = {keys.participant_of: _security.PARTICIPANT_AGE, keys.researcher_of: _security.RESEARCHER_AGE}
+    for read, cookie in cookies.items():
+        for passed in (5 - _security.CLOCK_SKEW, 0, ages[read] - 5):
+            monkeypatch.setattr(time, "time", lambda passed=passed: now + passed)
+            assert read(cookie) is not None
+        for passed in (-5 - _security.CLOCK_SKEW, ages[read] + 5):
+            monkeypatch.setattr(time, "time", lambda passed=passed: now + passed)
+            assert read(cookie) is None
 
 
 def test_guessing_resume_codes_is_limited(client, person):

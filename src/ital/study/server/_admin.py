@@ -12,7 +12,7 @@ from starlette.concurrency import iterate_in_threadpool
 from ital.errors import InputError
 from ital.study.server import _messages as messages
 from ital.study.server import _overview, _security
-from ital.study.server._app_state import AppState, address_of, app_state
+from ital.study.server._app_state import AppState, app_state
 from ital.study.server._lookup import look_up
 from ital.study.server._participants import ERRORS, CsrfToken, ResearcherCookie, check_token, drop_cookie, set_cookie
 from ital.study.server._plain import Refused
@@ -51,16 +51,15 @@ ByPage = Annotated[ResearcherPage, Depends()]
 
 
 @router.post("/login", responses=ERRORS)
-async def log_in(request: Request, response: Response, body: messages.LogIn) -> Answer:
+async def log_in(request: Request, response: Response, body: messages.LogIn, cookie: ResearcherCookie = None) -> Answer:
     """Log in with the password."""
     app = app_state(request)
-    app.limit(app.log_ins, address_of(request))
-    app.limit(app.all_log_ins, "everywhere")
+    app.limit_log_in(request, cookie)
     if not await asyncio.to_thread(is_password, app.settings.password, body.password):
         raise Refused(401, "log_in", "This password is not correct.")
     session = app.log_in()
-    cookie = app.study.keys.researcher_cookie(session)
-    set_cookie(request, response, _security.RESEARCHER_COOKIE, cookie, _security.RESEARCHER_AGE)
+    signed = app.study.keys.researcher_cookie(session)
+    set_cookie(request, response, _security.RESEARCHER_COOKIE, signed, _security.KNOWN_BROWSER_AGE)
     return {"csrf": app.study.keys.csrf(session)}
 
 

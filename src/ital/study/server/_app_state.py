@@ -35,6 +35,20 @@ class AppState:
         if seconds:
             raise Refused(429, "too_many", f"Too many attempts. Please wait {seconds} seconds.", {"wait": seconds})
 
+    def limit_log_in(self, request: Request, cookie: str | None) -> None:
+        """Count an attempt to log in; raise if there are too many.
+
+        All strangers share a limit, so that nobody can guess from many addresses. Browsers that logged in before and
+        this machine have limits of their own, so that strangers cannot lock the researcher out.
+        """
+        known = self.study.keys.known_browser(cookie)
+        if known is not None:
+            self.limit(self.log_ins, f"browser {known}")
+            return
+        self.limit(self.log_ins, address_of(request))
+        if not is_this_machine(request):
+            self.limit(self.all_log_ins, "everywhere")
+
     def log_in(self) -> str:
         """Start a researcher's session."""
         now = time.monotonic()
@@ -59,6 +73,12 @@ def app_state(request: Request) -> AppState:
     """The state of the application that serves a request."""
     state: Any = request.app.state.ital
     return state
+
+
+def is_this_machine(request: Request) -> bool:
+    """Whether a request comes from the server's own machine, and not through a proxy on it."""
+    forwarded = "x-forwarded-for" in request.headers or "forwarded" in request.headers
+    return not forwarded and address_of(request) in ("127.0.0.1", "::1")
 
 
 def address_of(request: Request) -> str:

@@ -18,6 +18,8 @@ from ital.study.server._plain import SENTENCES, plain
 LOG = logging.getLogger("ital.study")
 PARTICIPANT_COOKIE, RESEARCHER_COOKIE = "ital_participant", "ital_researcher"
 PARTICIPANT_AGE, RESEARCHER_AGE = 180 * 24 * 3600, 12 * 3600  # seconds
+KNOWN_BROWSER_AGE = 30 * 24 * 3600  # seconds for which a browser that logged in has a limit of attempts of its own
+CLOCK_SKEW = 24 * 3600  # seconds by which the server's clock may step back without refusing the cookies it signed
 LARGEST_BODY = 64 * 1024
 BY_IDENTITY = "~"  # in the cookie of a browser that showed nothing but an identity, after a mark of the browser
 CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # no characters that look alike
@@ -96,6 +98,10 @@ class Keys:
         """The session of a researcher's cookie; None for one that is missing, forged or too old."""
         return _load(self._researchers, cookie, RESEARCHER_AGE)
 
+    def known_browser(self, cookie: str | None) -> str | None:
+        """The last session of a browser that has logged in before, also if that session is over."""
+        return _load(self._researchers, cookie, KNOWN_BROWSER_AGE)
+
 
 def _code(digest: bytes, groups: int, letters: int) -> str:
     """A code for people: groups of letters with 5 bits each."""
@@ -114,11 +120,15 @@ def _text(signed: str | bytes) -> str:
 
 
 def _load(serializer: URLSafeTimedSerializer, cookie: str | None, age: int) -> str | None:
+    if not cookie:
+        return None
     try:
-        value = serializer.loads(cookie, max_age=age) if cookie else None
+        value, signed_at = serializer.loads(cookie, return_timestamp=True)
     except BadSignature:
         return None
-    return value if isinstance(value, str) else None
+    # Only this server's key signs: a cookie from the future is one from before its clock was set back.
+    passed = time.time() - signed_at.timestamp()
+    return value if isinstance(value, str) and -CLOCK_SKEW <= passed <= age else None
 
 
 def same(first: str | None, second: str | None) -> bool:
