@@ -1,3 +1,4 @@
+import itertools
 import json
 
 import matplotlib.image
@@ -6,6 +7,8 @@ import pytest
 import xarray as xr
 
 from ital import figures, tasks, tuning
+from ital.results import long_form
+from tests.reproduce.made_up import sweep
 
 LRS, BETAS, STEPS = [0.01, 0.1, 1.0], [0.0, 10.0, 100.0], [0, 500, 1000, 1500]
 
@@ -148,3 +151,111 @@ def test_maps_of_one_setting_and_of_nothing_but_divergence():
     figures.plot_sweep(grid, tasks.regression())
     grid["diverged_at"][:] = 500
     figures.plot_sweep(grid, tasks.regression()).canvas.draw()
+
+
+# ---- every number a second time, on a sweep in which no two values are equal ----
+
+
+@pytest.fixture(scope="module", params=[(0, 6, 1.0, "distance"), (3, 7, 0.0, "distance_centred")])
+def uneven(request):
+    draw, seeds, lead, metric = request.param
+    return sweep(draw=draw, seeds=seeds, lead=lead, metric=metric)
+
+
+def rows_of(grid):
+    """The grid as a table: a row per setting and seed that was run, a column per step."""
+    metric = "distance_centred" if "distance_centred" in grid else "distance"
+    table = grid[[metric, "computed", "diverged_at"]].to_dataframe().reset_index()
+    table = table[table["computed"] == 1]
+    gone = (table["diverged_at"] >= 0) & (table["step"] >= table["diverged_at"])
+    table = table.assign(value=table[metric].where(~gone, np.inf))
+    return table.pivot(index=["learner", "lr", "beta", "seed"], columns="step", values="value")
+
+
+def settings_of(rows, step):
+    """The mean distance of every setting over its seeds: infinite if one diverged."""
+    return {place: own.mean() for place, own in rows[step].groupby(["learner", "lr", "beta"])}
+
+
+def test_the_best_settings_are_those_of_the_table(uneven):
+    rows = rows_of(uneven)
+    naive = ["batch", "imt"]
+    first, last = rows.columns[0], rows.columns[-1]
+    for step in (650, last):
+        means, starts = settings_of(rows, step), settings_of(rows, first)
+        best = {
+            name: min((mean, place) for place, mean in means.items() if place[0] == name)
+            for name in uneven["learner"].values
+        }
+        verdict = tuning.judge(uneven, int(step))
+        assert [one.method for one in verdict.best] == sorted(best, key=best.get)
+        for one in verdict.best:
+            mean, place = best[one.method]
+            beta = None if one.method in naive else place[2]
+            assert (one.lr, one.beta) == (place[1], beta)
+            own = rows.loc[place][step]
+            assert one.mean == pytest.approx(mean)
+            assert one.error == pytest.approx(own.std(ddof=1) / np.sqrt(len(own)), nan_ok=True)
+            assert one.share == pytest.approx(mean / starts[place])
+            assert one.distances["seed"].values.tolist() == own.index.tolist()
+            ends = ["η"] * (place[1] in (0.003, 0.1)) + ["β"] * (beta == 500.0)
+            assert one.edge == tuple(ends)
+        assert verdict.naive.method == min(naive, key=best.get)
+        assert verdict.aware.method == min(["ital", "ital-5"], key=best.get)
+        ours, theirs = (rows.loc[best[one.method][1]][step] for one in verdict.best[:2])
+        shared = ours.index.intersection(theirs.index)
+        assert verdict.closer == ((ours[shared] < theirs[shared]).sum(), len(shared))
+        least = min(best[name][0] for name in naive)
+        for method in ("ital", "ital-5"):
+            pays, at_same_lr = {}, {}
+            for lr, beta in itertools.product(uneven["lr"].values, uneven["beta"].values):
+                own = means.get((method, lr, beta), np.inf)
+                pays[lr, beta] = own < least
+                at_same_lr[lr, beta] = own < means["imt", lr, 0.0]
+            assert places(tuning.pays(uneven, method, step)) == pays
+            assert places(tuning.pays_at_same_lr(uneven, method, step)) == at_same_lr
+
+
+def places(found):
+    """Values by η and β."""
+    return found.to_series().reorder_levels(["lr", "beta"]).to_dict()
+
+
+def test_where_methods_diverge_and_how_soon_they_are_close_is_that_of_the_table(uneven):
+    rows = rows_of(uneven)
+    first, last = rows.columns[0], rows.columns[-1]
+    starts, means = settings_of(rows, first), settings_of(rows, last)
+    diverged = tuning.diverged(uneven, int(last)).to_series()
+    for place, far in diverged.items():
+        assert far == (means.get(place, np.nan) > starts.get(place, np.nan))
+    assert diverged.any()
+    for share in (0.1, 0.35):
+        found = tuning.steps_to(uneven, share).to_series()
+        for place, median in found.items():
+            if place not in means:
+                assert np.isnan(median)
+                continue
+            steps = []
+            for _, row in rows.loc[place].iterrows():
+                near = [step for step in rows.columns if row[step] <= share * row[first]]
+                steps.append(near[0] if near else np.inf)
+            assert median == sorted(steps)[len(steps) // 2]  # of an even number, the later of the two in the middle
+    assert np.isfinite(found).any()
+    assert np.isinf(found).any()
+
+
+def test_the_table_of_a_sweep_has_every_value_once(uneven):
+    rows = rows_of(uneven)
+    expected = {}
+    for place, row in rows.iterrows():
+        method, lr, beta, seed = place
+        single = method in ("batch", "imt")
+        for step in rows.columns if beta == 0 or not single else ():
+            expected[method, lr, -1.0 if single else beta, seed, step] = row[step]
+    table = long_form(uneven).fillna({"beta": -1.0})
+    assert set(table["task"] + table["teacher"]) == {"regressioncooperative"}
+    found = table.set_index(["method", "lr", "beta", "seed", "step"])["value"]
+    assert found.index.is_unique
+    assert set(found.index) == set(expected)
+    for place, value in found.items():
+        assert value == expected[place] or (np.isnan(value) and np.isinf(expected[place]))

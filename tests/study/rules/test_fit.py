@@ -270,6 +270,14 @@ def test_what_cannot_be_replayed_is_left_out(few):
     found = study.fit(few._replace(steps=moved))
     assert found.participants == {"machine": 3}
     assert "1 of 4 participants are left out: a replay" in found.notes[0]
+    # A single step that differs leaves out the whole person, with every robot, and nobody else.
+    both = (steps["teacher"] == "machine") & (steps["map"] == "A")
+    step = (steps["participant"] == 3) & (steps["learner"] == "naive") & (steps["step"] == 28)
+    found = study.fit(few._replace(steps=steps[both].assign(distance=steps["distance"] + 0.5 * step)))
+    assert found.participants == {"machine": 3}
+    taught = found.people[found.people["model"] == "exact"].set_index(["participant", "learner"])["steps"].to_dict()
+    expected = {"naive": 30, "aware": 30, "all": 60}
+    assert taught == {(number, robot): count for number in (1, 2, 4) for robot, count in expected.items()}
     unusable = steps[on_a].assign(usable=steps["participant"] != 4)
     assert study.fit(few._replace(steps=unusable)).notes == ["1 of 4 participants are not usable and are left out."]
 
