@@ -31,9 +31,9 @@ jax.monitoring.register_event_duration_secs_listener(
 )
 mpl.use("Agg")
 settings.register_profile("ital", deadline=None, derandomize=True, max_examples=30)
-settings.load_profile("ital")
-# One counterexample is enough (mutants.py).
+# One counterexample is enough for a mutant (tools/mutants).
 settings.register_profile("mutants", settings.get_profile("ital"), phases=[Phase.explicit, Phase.generate])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ital"))
 
 
 def pytest_addoption(parser):

@@ -1,0 +1,1 @@
+"""Small errors in the sources, and whether the tests notice them (``make mutants``)."""

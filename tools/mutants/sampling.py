@@ -1,0 +1,107 @@
+"""A seeded sample of mutants from all packages, in proportion to the errors that can be made in each."""
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.mutants import lists, mutations, trees
+from tools.mutants.covering import digest
+from tools.mutants.mutations import Mutation
+from tools.mutants.running import Mutant
+
+# Where an error could change a published number, the study, what is beside the numbers; the rest is the library.
+GROUPS = {
+    "published": (
+        *("reproduce", "experiments", "figures", "report"),
+        *("results.py", "statistics.py", "tuning.py", "theory.py"),
+    ),
+    "study": ("study",),
+    "tools": ("cli", "bench"),
+}
+LEFT_OUT = {"__main__.py", "_version.py"}
+
+
+def package_of(file: str) -> str:
+    """The package or module of a source file."""
+    return file.split("/")[1]
+
+
+def group_of(file: str) -> str:
+    """The group of packages that a source file belongs to."""
+    package = package_of(file)
+    return next((group for group, members in GROUPS.items() if package in members), "library")
+
+
+def all_mutations(root: Path, cache: Path, only: str = "") -> list[Mutation]:
+    """Every mutation of the sources whose path contains ``only``; kept for files that stay the same."""
+    cache.mkdir(parents=True, exist_ok=True)
+    source = trees.source_of(root)
+    kept = digest(Path(mutations.__file__).read_bytes())
+    found = []
+    for path in sorted(source.rglob("*.py")):
+        file = path.relative_to(source.parent).as_posix()
+        if only not in file or path.name in LEFT_OUT:
+            continue
+        text = path.read_text("utf-8")
+        stored = cache / f"{digest(f'{kept}{file}{text}'.encode())}.json"
+        if not stored.exists():
+            rows = [mutation for mutation, _ in mutations.mutations_of(file, text)]
+            stored.write_text(json.dumps(rows), "utf-8")
+        found += [Mutation(*row) for row in json.loads(stored.read_text("utf-8"))]
+    return found
+
+
+def shares(found: list[Mutation], n: int) -> dict[str, int]:
+    """Divide n among the packages in proportion to their mutations, by largest remainders."""
+    counts: dict[str, int] = {}
+    for mutation in found:
+        package = package_of(mutation.file)
+        counts[package] = counts.get(package, 0) + 1
+    exact = {package: n * count / len(found) for package, count in counts.items()}
+    whole = {package: int(share) for package, share in exact.items()}
+    rest = sorted(exact, key=lambda package: whole[package] - exact[package])
+    for package in rest[: n - sum(whole.values())]:
+        whole[package] += 1
+    return whole
+
+
+def sample(root: Path, cache: Path, n: int, seed: int, only: str = "") -> list[Mutant]:
+    """Draw mutants of every package, at most one per line.
+
+    The draw of a mutation depends on its own code only, so edits elsewhere leave most of the sample as it was.
+    """
+    found = all_mutations(root, cache, only)
+    ranked = sorted(found, key=lambda mutation: mutation.rank(seed))
+    entries = lists.read(root, lists.EQUIVALENT)
+    chosen = []
+    for package, share in sorted(shares(found, n).items()):
+        own = [mutation for mutation in ranked if package_of(mutation.file) == package]
+        chosen += itertools.islice(_mutants(root, own, entries), share)
+    return chosen
+
+
+def _mutants(root: Path, ranked: list[Mutation], entries: list[lists.Entry]) -> Iterator[Mutant]:
+    lines = set()
+    for mutation in ranked:
+        if (mutation.file, mutation.line) in lines:
+            continue
+        text = (root / "src" / mutation.file).read_text("utf-8")
+        broken = mutations.broken_text(mutation, text)
+        equivalent = {entry.broken(text) for entry in entries if entry.file == mutation.file}
+        if broken in equivalent or not mutations.changes_the_program(text, broken):
+            continue
+        lines.add((mutation.file, mutation.line))
+        yield Mutant(mutation.file, mutation.line, mutation.kind, text, broken)
+
+
+def known(root: Path, only: str = "") -> list[Mutant]:
+    """The errors that once survived."""
+    found = []
+    for entry in lists.read(root, lists.KNOWN):
+        text = (root / "src" / entry.file).read_text("utf-8")
+        broken = entry.broken(text)
+        if broken is not None and only in entry.file:
+            line = text[: text.index(entry.before)].count("\n") + 1
+            found.append(Mutant(entry.file, line, "known", text, broken))
+    return found
