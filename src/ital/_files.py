@@ -87,5 +87,5 @@ def write(path: Path, content: bytes, mark: str = "") -> None:
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             reason = f"cannot write here: {error.strerror or error}"
-            raise Unwritable(error.errno, reason, str(path.parent)) from error
+            raise Unwritable(error.errno, reason, str(path if path.is_dir() else path.parent)) from error
         raise

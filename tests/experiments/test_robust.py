@@ -210,6 +210,45 @@ def test_damaged_results_and_cells_are_computed_again(tmp_path):
     assert sorted(f.suffix for f in (folder / "cells").iterdir()) == [".damaged"] * 2
 
 
+def test_what_lies_among_the_cells_and_is_none_is_left_alone(tmp_path):
+    run(tmp_path, seeds=1)
+    cells = tmp_path / Path(CURVES).parent / "cells"
+    cells.mkdir()
+    shutil.copy(tmp_path / CURVES, cells)
+    shutil.copy(tmp_path / CURVES, cells / "0123456789abcdef.nc")
+    (cells / "notes.nc").write_text("not a NetCDF file")
+    (cells / "fedcba9876543210.nc").mkdir()
+    said = []
+    settings = Settings(**{**QUICK, "seeds": 2})
+    assert experiments.run(settings, tmp_path, seeds_per_cell=1, draw=False, say=said.append).lanes_computed == 2
+    assert said == []
+    assert sorted(os.listdir(cells)) == ["0123456789abcdef.nc", "curves.nc", "fedcba9876543210.nc", "notes.nc"]
+
+
+@pytest.mark.parametrize("options", [{}, {"overwrite": True}])
+@pytest.mark.parametrize(
+    ("make", "name", "message"),
+    [
+        (Path.touch, "cells", "cells is not a folder"),
+        (Path.mkdir, "curves.nc", "curves.nc is a folder, but the result is a file of this name"),
+    ],
+)
+def test_what_is_in_the_way_is_named_before_anything_is_computed(tmp_path, make, name, message, options):
+    folder = tmp_path / Path(CURVES).parent
+    folder.mkdir(parents=True)
+    make(folder / name)
+    with pytest.raises(InputError, match=message):
+        experiments.run(Settings(**QUICK), tmp_path, draw=False, **options)
+    assert os.listdir(folder) == [name]
+
+
+def test_a_folder_in_the_place_of_a_table_is_named(tmp_path):
+    (tmp_path / Path(CURVES).parent / "summary.csv").mkdir(parents=True)
+    with pytest.raises(_files.Unwritable) as refused:
+        run(tmp_path, seeds=1)
+    assert refused.value.filename.endswith("summary.csv")
+
+
 def test_files_that_vanish_are_not_waited_for(tmp_path, monkeypatch):
     computed = []
     monkeypatch.setattr(experiments._engines, "compute_cell", lambda cell, folder, **options: computed.append(cell))

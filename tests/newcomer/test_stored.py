@@ -1,6 +1,7 @@
 """Stored results drawn again and compared; tables for other programs."""
 
 import io
+import os
 
 import numpy as np
 import pandas as pd
@@ -72,6 +73,26 @@ def test_a_sweep_is_drawn_again_and_what_is_neither_is_refused(tmp_path, capsys)
     code, printed = plot(capsys, tmp_path / "nowhere")
     assert code == 2
     assert "holds no run" in printed.err
+
+
+def test_a_run_nearby_is_suggested_and_the_disk_is_not_searched(tmp_path, capsys, monkeypatch):
+    listed = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda place: listed.append(place) or scandir(place))
+    for i in range(1100):
+        (tmp_path / f"folder-{i:04d}/below").mkdir(parents=True)
+    near, far = tmp_path / "folder-0000", tmp_path / "folder-1099/below/run"
+    far.mkdir()
+    save_curves(made_up.curves(), far / "curves.nc")
+    _, printed = plot(capsys, tmp_path)
+    assert "holds no run: expected a folder with curves.nc" in printed.err
+    assert len(listed) < 5  # 1000 folders are in the first
+    save_curves(made_up.curves(), near / "curves.nc")
+    _, printed = plot(capsys, tmp_path)
+    assert f"holds no run: there is one in {near}" in printed.err
+    (tmp_path / "folder-0001/curves.nc").mkdir()
+    _, printed = plot(capsys, tmp_path / "folder-0001")
+    assert "folder-0001/curves.nc is a folder, not a file" in printed.err
 
 
 def test_every_measured_value_is_a_row():

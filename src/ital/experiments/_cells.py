@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 CELLS = "cells"  # the folder of the cells' files, beside the result
+NAME = "[0-9a-f]{16}"  # the name of a cell, see _hash
 FIRST = "1.1.1"  # assumed version of lanes in a file that records none
 WORLDS_AT_ONCE = 2**28  # numbers in the worlds of all seeds of a cell, if no cell size is given
 
@@ -347,10 +348,13 @@ def read(file: Path, say: Callable[[str], None]) -> "xr.Dataset | None":
 
 
 def finished(experiment: Experiment, folder: Path, say: Callable[[str], None]) -> "Iterator[tuple[Path, xr.Dataset]]":
-    """The finished cells of an experiment in a folder; cells of other experiments are ignored."""
+    """The finished cells of an experiment in a folder; cells of other experiments and other files are ignored."""
+    wanted = (experiment.file, experiment.made_by)
     for file in sorted((folder / CELLS).glob("*.nc")):
+        if not re.fullmatch(NAME, file.stem) or not file.is_file():
+            continue
         cell = read(file, say)
-        if cell is not None and (cell.attrs["result"], cell.attrs["made_by"]) == (experiment.file, experiment.made_by):
+        if cell is not None and (cell.attrs.get("result"), cell.attrs.get("made_by")) == wanted:
             yield file, cell
 
 
@@ -362,7 +366,7 @@ def lanes_of(cell: "xr.Dataset") -> list[Point]:
 def forget(folder: Path, names: set[str]) -> None:
     """Remove the files of these cells, and their folder if it is empty."""
     for file in [*folder.glob(".*"), *(folder / CELLS).glob("*")]:
-        name = re.search("[0-9a-f]{16}", file.name)
+        name = re.search(NAME, file.name)
         if name and name[0] in names and file.suffix != ".damaged":
             file.unlink(missing_ok=True)
     _store.remove_if_empty(folder / CELLS)

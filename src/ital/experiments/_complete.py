@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ital._files import check_writable
 from ital._progress import show_progress
-from ital.errors import Incomplete
+from ital.errors import Incomplete, InputError
 from ital.experiments import _store
 from ital.experiments._attempts import clear
 from ital.experiments._cells import CELLS, Cell, Chunks, Experiment
@@ -54,9 +54,11 @@ def completed(
 ) -> Iterator[Done]:
     """Compute the missing parts of a result in ``out``; its folder stays locked until the context ends."""
     chunks.check()
-    check_writable(out / experiment.folder)
     folder = out / experiment.folder
     file = folder / experiment.file
+    check_writable(folder / CELLS)
+    if file.is_dir():
+        raise InputError(f"{file} is a folder, but the result is a file of this name: move it, or choose another --out")
     if not overwrite:
         stored(experiment.identity, file)  # raises for other settings before the folder is touched
     spread = engine is not None and chunks == Chunks()

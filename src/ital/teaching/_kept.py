@@ -1,7 +1,10 @@
 """Results in a folder: write and read the files of ``ital run``, and restore their task."""
 
+import collections
+import itertools
 import json
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 CURVES = "curves.nc"
+FOLDERS_SEARCHED = 1000  # for a run to suggest: the folder that was named may be the whole disk
 DESCRIBED = "task_description"  # file attribute: what figures need to know about the task, as JSON
 
 
@@ -164,9 +168,25 @@ def read_run(folder: Path) -> "tuple[xr.Dataset, Task]":
 
 
 def _hint(folder: Path) -> str:
-    below = sorted(str(file.parent) for file in folder.glob(f"**/{CURVES}")) if folder.is_dir() else []
-    if below:
-        return f"there is one in {' and in '.join(below[:3])}"
+    if (folder / CURVES).is_dir():
+        return f"{folder / CURVES} is a folder, not a file"
+    below = itertools.islice(_folders_below(folder), FOLDERS_SEARCHED)
+    found = [str(place) for place in below if os.path.isfile(place / CURVES)]
+    if found:
+        return f"there is one in {' and in '.join(sorted(found)[:3])}"
     if (folder / "sweep.nc").is_file():
         return "it holds a sweep, which ital plot draws and ital.experiments.load_curves reads"
     return f"expected a folder with {CURVES}, as ital run and result.save write it"
+
+
+def _folders_below(folder: Path) -> Iterator[Path]:
+    """All folders below a folder, those that are nearest first."""
+    waiting = collections.deque([folder])
+    while waiting:
+        try:
+            entries = list(os.scandir(waiting.popleft()))
+            below = sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
+        except OSError:  # it is no folder, or not ours to read
+            continue
+        waiting.extend(below)
+        yield from below
