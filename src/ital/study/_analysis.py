@@ -25,6 +25,8 @@ CLAIMED = {"distance_last": "distance", "policy_tv_last": "policy", "reward": "r
 """Outcomes of the paper's claim (ITAL over IMT on every map) with the names of the measures."""
 LABELS = {"aware": "ITAL", ADAPTIVE: "ITAL adaptive", "naive": "IMT", MATCHED: "IMT, matched steps"}
 Arm = tuple[str, str]  # teacher and learner
+ARMS = ("teacher", "first", "second_teacher", "second")  # columns of the table of tests
+TESTED = ("mean_first", "mean_second", "n", "difference", "sd", "low", "high", "t", "p", "d", "wilcoxon_p")
 CONTRASTS = (("aware", "naive"), ("aware", MATCHED), (ADAPTIVE, "naive"), (ADAPTIVE, "aware"))
 
 
@@ -349,22 +351,22 @@ def compare(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
             family = []
             for where in shared:
                 first, second = (both[column].xs(where, level="map").to_numpy() for column in (name, f"{name}|"))
-                arms = {"teacher": left[0], "first": left[1], "second_teacher": right[0], "second": right[1]}
-                means = {"mean_first": float(first.mean()), "mean_second": float(second.mean())}
-                family.append({**arms, "outcome": name, "map": where, **means, **_tested(first, second)})
+                arms = dict(zip(ARMS, (*left, *right), strict=True))
+                family.append({**arms, "outcome": name, "map": where, **_tested(first, second)})
             adjusted = iter(statistics.holm(np.array([row["p"] for row in family if row["map"] != ALL_MAPS])))
             for row in family:
                 row["p_holm"] = row["p"] if row["map"] == ALL_MAPS else float(next(adjusted))
                 row["stars"] = statistics.stars(row["p_holm"])
             rows += family
-    return pd.DataFrame(rows)
+    return pd.DataFrame(rows, columns=[*ARMS, "outcome", "map", *TESTED, "p_holm", "stars"])
 
 
 def _tested(first: np.ndarray, second: np.ndarray) -> dict[str, float | int]:
     """The columns of a paired test, and Wilcoxon's p beside it."""
     columns = statistics.paired(first, second)._asdict()
-    del columns["test"]
-    return columns | {"wilcoxon_p": statistics.wilcoxon(first, second)}
+    columns |= {"mean_first": float(first.mean()), "mean_second": float(second.mean())}
+    columns["wilcoxon_p"] = statistics.wilcoxon(first, second)
+    return {name: columns[name] for name in TESTED}
 
 
 def curves_of(steps: "pd.DataFrame") -> "pd.DataFrame":

@@ -155,9 +155,12 @@ def analyze(
             fitted = None
     files = _report.write(analysis, out or folder, picture, fitted)
     print(_figures.whose(analysis))
-    print()
-    print("Means over participants. Paired t-tests, two-sided; p (Holm) is adjusted over the maps. More is better.")
-    for title, table in _report.text_tables(analysis).items():
+    tables = _report.text_tables(analysis)
+    if tables:
+        print()
+        print("Means over participants. Paired t-tests, two-sided;", end=" ")
+        print("p (Holm) is adjusted over the maps. More is better.")
+    for title, table in tables.items():
         print(f"\n{title}")
         print(table.to_string(index=False))
     print()
@@ -223,16 +226,19 @@ def power(
     from ital.study import _power
 
     _power.check(power=chance, alpha=alpha, tests=tests)
-    level = f"power {chance:g}, α = {alpha:g} two-sided" + (f", {tests} tests (Bonferroni)" if tests > 1 else "")
+    level = f"α = {alpha:g} two-sided" + (f", {tests} tests (Bonferroni)" if tests > 1 else "")
+    wanted = f"power {chance:g}, {level}"
     if effect is not None and participants is not None:
+        _power.check_effect(effect)
         share = _power.power_of(participants, effect, alpha, tests)
-        print(f"{participants} participants find d = {effect:g} with probability {share:.3f} (α = {alpha:g} two-sided)")
+        found = f"with probability {share:.3f} ({level})"
+        print(f"{participants} participants find d = {effect:g} {found}")
     elif effect is not None:
         needed = _power.participants_needed(effect, chance, alpha, tests)
-        print(f"d = {effect:g} needs {needed} participants ({level})")
+        print(f"d = {effect:g} needs {needed} participants ({wanted})")
     elif participants is not None:
         smallest = _power.smallest_effect(participants, chance, alpha, tests)
-        print(f"{participants} participants find d = {smallest:.3f} or more ({level})")
+        print(f"{participants} participants find d = {smallest:.3f} or more ({wanted})")
     else:
         _power_of_simulated(config, rationality, pool, outcome, (robot, against), chance, alpha)
 

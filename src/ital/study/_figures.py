@@ -54,11 +54,25 @@ class StudyFigure(NamedTuple):
 
 def whose(analysis: Analysis) -> str:
     """One line about the source of the data."""
+    if analysis.left_out.everybody:
+        return nobody(analysis)
     if analysis.kind == "simulated":
         return "SIMULATED DATA: no person took part"
     people = analysis.participants["human"]
     text = f"Human data: {people} participant{'s' if people > 1 else ''}; machine and random arms are simulated"
     return f"{analysis.mode.upper()} RUNS, not data of the study. {text}" if analysis.mode != "live" else text
+
+
+def nobody(analysis: Analysis) -> str:
+    """The headline of a study of which nobody remains."""
+    count = len(analysis.left_out.people)
+    who = f"All {count} people who finished are" if count > 1 else "The only person who finished is"
+    return f"NOBODY IS LEFT TO ANALYSE: {who} excluded ({analysis.mode} data)."
+
+
+def drawings(analysis: Analysis) -> list[str]:
+    """The figures that can be drawn: without people, only that of the maps."""
+    return ["maps"] if analysis.left_out.everybody else list(DRAWINGS)
 
 
 def of_people(analysis: Analysis) -> bool:

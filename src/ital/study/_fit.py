@@ -77,6 +77,8 @@ def fit(study: StudyData, mode: str | None = None, show: Show = lambda percent: 
     mode, steps, notes = rows_of_mode(steps, mode)
     steps, incomplete = _usable(config, steps)
     gone = left_out(config, steps, study.participants)
+    if gone.everybody:
+        raise InputError("everybody who taught is excluded: there is nobody to fit")
     steps = gone.without(steps)
     notes += [f"{gone.size} people are left out: see Data quality."] if gone.size else []
     rules = StudyRules(config)

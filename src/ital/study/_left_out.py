@@ -31,6 +31,11 @@ class LeftOut(NamedTuple):
         """Number of people who are left out."""
         return len(self.reasons.drop_duplicates(WHO))
 
+    @property
+    def everybody(self) -> bool:
+        """Whether all who finished are left out."""
+        return self.size == len(self.people)
+
     def without(self, table: "pd.DataFrame") -> "pd.DataFrame":
         """Drop the rows of those who are left out.
 
@@ -49,8 +54,8 @@ class LeftOut(NamedTuple):
 def left_out(config: Config, steps: "pd.DataFrame", participants: "pd.DataFrame | None") -> LeftOut:
     """Find out who is left out of the filtered analysis.
 
-    Everybody whom the researcher excluded, and everybody with a flag that the configuration excludes. If nobody would
-    remain, nobody is left out.
+    Everybody whom the researcher excluded, and everybody with a flag that the configuration
+    excludes.
 
     Args:
         config: The study.
@@ -75,8 +80,6 @@ def left_out(config: Config, steps: "pd.DataFrame", participants: "pd.DataFrame 
             rows.append(who | {"reason": person["excluded"], "decided": LATER})
     reasons = pd.DataFrame(rows, columns=[*WHO, "reason", "decided"])
     remaining = LeftOut(people, reasons, frozenset()).without(finished)
-    if remaining.empty:
-        return LeftOut(people, reasons.head(0), frozenset())
     return LeftOut(people, reasons, frozenset(finished["participant"]) - frozenset(remaining["participant"]))
 
 

@@ -16,29 +16,47 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST = 100_000  # participants; a smaller effect is treated as zero
+NEVER = 1e-15  # share of deviations that are left out at either end of the integral
+LARGEST = 1e12  # a study that cannot find such an effect finds none
 RATIONALITIES = (1.0, 3.0, 10.0, 30.0, 100.0)
 
 
 def power_of(n: int, effect: float, alpha: float = 0.05, tests: int = 1) -> float:
     """The power of a two-sided paired t-test of n participants for an effect d = mean difference / its deviation.
 
+    Given the observed deviation, S times the true one, the mean difference is normal:
+    power = E[Φ(d√n − tS) + Φ(−d√n − tS)], where t is the critical value and
+    S² = χ²/(n−1) with n−1 degrees of freedom. It is the integral of a bounded function, so it is
+    right where SciPy's noncentral t gives no number.
     With several ``tests`` each has α/tests (Bonferroni). Holm's procedure finds at least as much.
     """
-    from scipy import stats
+    from scipy import integrate, special, stats
 
     if n < 2:
         return 0.0
     away = abs(effect) * math.sqrt(n)
-    limit = stats.t.ppf(1 - alpha / tests / 2, n - 1)
-    chance = stats.nct.sf(limit, n - 1, away) + stats.nct.cdf(-limit, n - 1, away)
-    # For large effects SciPy's noncentral t loses all digits; the power is then 1 to within rounding.
-    return float(chance) if np.isfinite(chance) else 1.0
+    limit = float(stats.t.isf(alpha / tests / 2, n - 1))
+    scale = math.sqrt(n - 1)
+
+    def found(deviation: float) -> float:
+        chance = special.ndtr(away - limit * deviation) + special.ndtr(-away - limit * deviation)
+        return float(chance * stats.chi.pdf(deviation * scale, n - 1) * scale)
+
+    low = stats.chi.ppf(NEVER, n - 1) / scale
+    high = stats.chi.isf(NEVER, n - 1) / scale
+    # With few people the critical value t is large. Then the integrand falls from 1 to 0 in a narrow
+    # place, within a few 1/t of S = d√n / t, which the integration must not overlook.
+    turns = ((away + z) / limit for z in (-8, -2, 0, 2, 8))
+    points = [turn for turn in turns if low < turn < high]
+    power, _ = integrate.quad(found, low, high, points=points, epsabs=1e-12, limit=200)
+    return min(float(power), 1.0)
 
 
 def participants_needed(effect: float, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> int:
     """The smallest number of participants that finds the effect with probability ``power`` or more."""
     check(power=power, alpha=alpha, tests=tests)
-    if not effect or math.isnan(effect):
+    check_effect(effect)
+    if not effect:
         raise InputError("an effect of zero cannot be found, however many people take part: give another effect")
     enough = functools.partial(power_of, effect=effect, alpha=alpha, tests=tests)
     if enough(MOST) < power:
@@ -53,7 +71,11 @@ def smallest_effect(n: int, power: float = 0.8, alpha: float = 0.05, tests: int 
         raise InputError(f"a paired test needs at least two participants, not {n}")
     low, high = 0.0, 1.0
     while power_of(n, high, alpha, tests) < power:
-        low, high = high, 2 * high
+        if high > LARGEST:
+            level = f"at a level of {alpha / tests:g}"
+            raise InputError(f"{n} participants find no effect {level}: take more people")
+        low = high
+        high = 2 * high
     for _ in range(50):
         middle = (low + high) / 2
         low, high = (low, middle) if power_of(n, middle, alpha, tests) >= power else (middle, high)
@@ -159,6 +181,12 @@ def _needed(effect: float, power: float, alpha: float) -> int | None:
         return participants_needed(effect, power, alpha)
     except InputError:
         return None
+
+
+def check_effect(effect: float) -> None:
+    """Raise for an effect that is not a number."""
+    if math.isnan(effect):
+        raise InputError("the effect must be a number: mean difference / its deviation, such as 0.5")
 
 
 def check(*, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> None:

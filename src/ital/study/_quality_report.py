@@ -37,26 +37,19 @@ def summary(analysis: Analysis) -> str:
     gone, people = analysis.left_out, len(analysis.left_out.people)
     flags = analysis.config.quality.exclude
     rule = f"The configuration leaves out people with a flag among {', '.join(flags)}." if flags else ""
-    if gone.size:
+    if gone.everybody:
+        words = (
+            f"The rule and the researcher leave out everybody who finished ({people}). Nobody is left "
+            "to analyse; tests_full.csv still compares everybody."
+        )
+    elif gone.size:
         words = (
             f"{gone.size} of {people} people who finished are left out of everything in this report except the "
             "comparison in the section on data quality, which shows everybody as well."
         )
     else:
         words = f"Nobody of the {people} people who finished is left out: the full and the filtered analysis agree."
-        if _by_rule(analysis):
-            words = (
-                "The rule and the researcher leave out everybody who finished, so nobody is left out here: the full "
-                "analysis stands alone."
-            )
     return " ".join(filter(None, (words, rule)))
-
-
-def _by_rule(analysis: Analysis) -> bool:
-    people = analysis.left_out.people
-    return any(
-        name in people and people[name].fillna("").astype(bool).any() for name in ("excluded_by_rule", "excluded")
-    )
 
 
 def blocks(analysis: Analysis, first: Arm, second: Arm) -> list[Block]:
@@ -72,6 +65,18 @@ def blocks(analysis: Analysis, first: Arm, second: Arm) -> list[Block]:
     """
     tables = [reasons_table(analysis), *both(analysis, first, second)] if analysis.left_out.size else []
     return [report.paragraph(summary(analysis)), *tables, flags_table(analysis)]
+
+
+def nobody_blocks(analysis: Analysis) -> list[Block]:
+    """The same section if everybody is left out: without a comparison.
+
+    Args:
+        analysis: The analysis.
+
+    Returns:
+        The blocks.
+    """
+    return [report.paragraph(summary(analysis)), reasons_table(analysis), flags_table(analysis)]
 
 
 def reasons_table(analysis: Analysis) -> Block:

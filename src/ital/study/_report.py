@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ital import __version__, report
 from ital._files import write as put
 from ital.figures import save
@@ -36,7 +38,7 @@ def write(analysis: Analysis, out: Path, picture: Path | None = None, fit: Fit |
         labelled = getattr(analysis, name).assign(data=analysis.kind, mode=analysis.mode)
         put(out / f"{name}.csv", labelled.to_csv(index=False, lineterminator="\n").encode())
         files.append(out / f"{name}.csv")
-    for name in _figures.DRAWINGS:
+    for name in _figures.drawings(analysis):
         files += save(_figures.draw(name, analysis), out / name)
     files += _quality_report.write(analysis, out)
     files += _fit_report.write(fit, out) if fit else []
@@ -46,19 +48,27 @@ def write(analysis: Analysis, out: Path, picture: Path | None = None, fit: Fit |
 
 
 def main_teacher(analysis: Analysis) -> str:
-    """The teacher whose arms the report is about: people if there are any, else whoever took part."""
-    return teachers_in_order(list(analysis.participants))[0]
+    """The teacher whose arms the report is about: people if any are left, else whoever took part."""
+    return teachers_in_order([name for name, count in analysis.participants.items() if count])[0]
 
 
 def findings(analysis: Analysis) -> list[str]:
-    """The findings in words: the comparison, then its limits."""
+    """The findings in words: the comparison, then its limits. Without people, only the headline."""
+    if analysis.left_out.everybody:
+        return [_figures.nobody(analysis)]
     teacher, config = main_teacher(analysis), analysis.config
     versus = _versus(analysis, teacher, "aware")
     main, control = versus[teacher, "naive"], versus[teacher, MATCHED]
     paths = analysis.paths.groupby(["teacher", "learner"])["path"].mean()
     start = analysis.paths["start"].mean()
     means = analysis.summary.set_index(["teacher", "learner", "map", "outcome"])["mean"]
-    best = means["machine", "naive", ALL_MAPS, "distance_last"]
+    of_machine = ("machine", "naive", ALL_MAPS, "distance_last")
+    even_machine = ""
+    if of_machine in means.index:
+        even_machine = (
+            "Even the machine, which always picks the best of the arrows, brings it only "
+            f"{decimals(means[of_machine])} nearer. "
+        )
     comparison = (
         f"After {config.steps} arrows, mean over maps, the distance to the truth had fallen by "
         f"{decimals(main['mean_first'])} for {arm(teacher, 'aware')} and by {decimals(main['mean_second'])} for "
@@ -67,8 +77,7 @@ def findings(analysis: Analysis) -> list[str]:
     slowness = (
         f"The naive robot hardly moves, whoever teaches it. At step size η = {config.lr:g} its {config.steps} steps "
         f"add up to a path of {decimals(paths[teacher, 'naive'])}, and it began {decimals(start)} away from the truth. "
-        f"Even the machine, which always picks the best of the arrows, brings it only {decimals(best)} nearer. So this "
-        "comparison says little about how well the naive robot was taught."
+        f"{even_machine}So this comparison says little about how well the naive robot was taught."
     )
     matched = (
         f"The aware robot's path is {decimals(paths[teacher, 'aware'], 1)} long. A naive robot whose steps are made as "
@@ -81,18 +90,25 @@ def findings(analysis: Analysis) -> list[str]:
 
 
 def claim(analysis: Analysis, teacher: str) -> str:
-    """Whether the paper's claim holds: the aware robot is ahead of the naive one on every map, by every measure."""
+    """Whether the paper's claim holds: aware robots lead naive ones on every map, by every measure.
+
+    Without p-values (a single participant, say) it cannot be judged.
+    """
     tests, maps = analysis.tests, len(analysis.config.maps)
     own = (tests["teacher"] == teacher) & (tests["first"] == "aware") & (tests["second"] == "naive")
-    own &= (tests["map"] != ALL_MAPS) & (tests["difference"] > 0) & (tests["p_holm"] < LEVEL)
+    own &= (tests["map"] != ALL_MAPS) & tests["outcome"].isin(CLAIMED)
+    claimed = (
+        "The paper claims that ITAL is significantly ahead of IMT on every map and by every measure. "
+        f"For {arm(teacher, 'aware')} this"
+    )
+    if not all(map(judged, tests[own].to_dict("records"))):
+        return f"{claimed} cannot be judged: {_too_few(tests[own]['n'].min())}."
+    own &= (tests["difference"] > 0) & (tests["p_holm"] < LEVEL)
     held = [int((tests[own]["outcome"] == outcome).sum()) for outcome in CLAIMED]
     counts = ", ".join(f"{name} on {count}" for name, count in zip(CLAIMED.values(), held, strict=True))
     verdict = "holds" if sum(held) == maps * len(CLAIMED) else "holds in part" if sum(held) else "does not hold"
-    return (
-        f"The paper claims that ITAL is significantly ahead of IMT on every map and by every measure. For "
-        f"{arm(teacher, 'aware')} this {verdict}: of {maps} maps, {counts} (paired t-test, p < {LEVEL} after Holm’s "
-        "adjustment over maps)."
-    )
+    rule = f"paired t-test, p < {LEVEL} after Holm’s adjustment over maps"
+    return f"{claimed} {verdict}: of {maps} maps, {counts} ({rule})."
 
 
 def _versus(analysis: Analysis, teacher: str, first: str) -> dict[Arm, Mapping[Any, Any]]:
@@ -139,7 +155,10 @@ def _beside_others(analysis: Analysis, teacher: str, versus: Mapping[Any, Any]) 
 
 
 def _difference(row: Mapping[Any, Any]) -> str:
-    """A difference with its interval, n, t, p and d."""
+    """A difference with its interval, n, t, p and d; without a test, why there is none."""
+    if not judged(row):
+        difference = decimals(row["difference"])
+        return f"a difference of {difference}, which cannot be judged: {_too_few(row['n'])}"
     return (
         f"a difference of {decimals(row['difference'])} (95 % interval {decimals(row['low'])} to "
         f"{decimals(row['high'])}, n = {row['n']}, t = {decimals(row['t'])}, p {p_equals(row['p'])}, "
@@ -149,12 +168,26 @@ def _difference(row: Mapping[Any, Any]) -> str:
 
 def _verdict(control: Mapping[Any, Any]) -> str:
     """The meaning of the control for the comparison."""
+    if not judged(control):
+        return "Whether longer steps alone explain the aware robot's result cannot be judged."
     if control["p"] < 0.05 and control["difference"] > 0:
         return "Longer steps alone do not explain the aware robot's result: how it reads the choice matters as well."
     return (
         "So the gap between ITAL and IMT does not by itself show that reading the teacher's choice helps: steps of the "
         "same length along the naive robot's own gradient do at least as well, as far as these data can tell."
     )
+
+
+def judged(row: Mapping[Any, Any]) -> bool:
+    """Whether there is a test: a p-value and an interval."""
+    return not np.isnan([row["p"], row["low"], row["high"]]).any()
+
+
+def _too_few(n: int) -> str:
+    """Why there is no test."""
+    if n == 1:
+        return "a paired test needs at least two participants, and there is 1"
+    return f"these {n} participants give no test"
 
 
 def _digits(outcome: str) -> int:
@@ -198,12 +231,15 @@ def html_page(analysis: Analysis, picture: Path | None = None, fit: Fit | None =
         f"({analysis.mode}). Configuration {config.hash[:12]}…, ital {__version__}."
     )
     title = f"{config.title}: {'report' if of_people else f'report on {analysis.mode} data'}"
-    banner = f"{_figures.whose(analysis)}."
-    return report.page(title, sections(analysis, picture, fit), lead=lead, banner=banner, alert=not of_people)
+    banner = f"{_figures.whose(analysis).removesuffix('.')}."
+    alert = not of_people or analysis.left_out.everybody
+    return report.page(title, sections(analysis, picture, fit), lead=lead, banner=banner, alert=alert)
 
 
 def sections(analysis: Analysis, picture: Path | None = None, fit: Fit | None = None) -> list[PageSection]:
-    """All parts of the page."""
+    """All parts of the page; if everybody is left out, only those without a comparison."""
+    if analysis.left_out.everybody:
+        return _sections_without_people(analysis, picture)
     teacher, distance = main_teacher(analysis), ("distance_last",)
     aware, naive, adaptive, matched = ((teacher, learner) for learner in ("aware", "naive", ADAPTIVE, MATCHED))
     third = [*tests(analysis, CLAIMED, adaptive, naive), *tests(analysis, distance, adaptive, aware)]
@@ -223,6 +259,18 @@ def sections(analysis: Analysis, picture: Path | None = None, fit: Fit | None = 
         report.section("A limit of this comparison: step length", "steps", control),
         report.section("Data quality, and who is left out", "quality", _quality_report.blocks(analysis, aware, naive)),
         report.section("Notes", "notes", map(report.paragraph, notes(analysis))),
+    ]
+
+
+def _sections_without_people(analysis: Analysis, picture: Path | None) -> list[PageSection]:
+    """The headline, what was taught, who is left out and why, and the notes."""
+    shown = [*_figures.block("maps", analysis), interface(analysis.config, picture)]
+    quality = _quality_report.nobody_blocks(analysis)
+    return [
+        report.section("What was found", "findings", map(report.paragraph, findings(analysis))),
+        report.section("What was taught, and how", "shown", shown),
+        report.section("Data quality, and who is left out", "quality", quality),
+        report.section("Notes", "notes", map(report.paragraph, analysis.notes)),
     ]
 
 
@@ -289,11 +337,16 @@ def _arms_table(analysis: Analysis) -> Block:
 
 def pdf_page(analysis: Analysis, fit: Fit | None = None) -> bytes:
     """The findings, the main tests and all figures on one tall page."""
+    title = f"{analysis.config.title}: study {analysis.config.name}, ital {__version__}"
+    words = [*findings(analysis), *analysis.notes, _quality_report.summary(analysis)]
+    if analysis.left_out.everybody:
+        blocks = [*map(report.paragraph, words), *_figures.block("maps", analysis)]
+        return report.pdf(title, blocks, banner=_figures.whose(analysis), colour=_figures.WARNING)
     teacher = main_teacher(analysis)
     naive = teacher, "naive"
     tested = [(teacher, learner) for learner in robots(analysis.config) if learner != "naive"]
     blocks = [
-        *map(report.paragraph, [*findings(analysis), *analysis.notes, _quality_report.summary(analysis)]),
+        *map(report.paragraph, words),
         *_figures.block("maps", analysis),
         *_figures.block("bars", analysis),
         *(table for first in tested for table in tests(analysis, CLAIMED, first, naive)),
@@ -302,7 +355,6 @@ def pdf_page(analysis: Analysis, fit: Fit | None = None) -> bytes:
         *(_fit_report.blocks(fit, teacher) if fit else []),
         *_quality_report.blocks(analysis, tested[0], naive)[1:],
     ]
-    title = f"{analysis.config.title}: study {analysis.config.name}, ital {__version__}"
     return report.pdf(title, blocks, banner=_figures.whose(analysis), colour=_figures.shade(analysis))
 
 
@@ -310,6 +362,8 @@ def text_tables(analysis: Analysis) -> "dict[str, pd.DataFrame]":
     """The tests of the main outcomes against naive robots, for the screen: a table of texts under each title."""
     import pandas as pd
 
+    if analysis.left_out.everybody:
+        return {}
     titles, naive = measures(analysis.config.steps), LABELS["naive"]
     teachers = teachers_in_order(analysis.tests["teacher"].tolist())
     tables = {}

@@ -6,7 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from ital.study import _quality, _quality_report, _report
+from ital.errors import InputError
+from ital.study import _quality, _quality_report, _report, fit
 from ital.study._analysis import ALL_MAPS, analyze
 from ital.study._left_out import left_out
 from ital.study._quality_config import FLAGS, Quality
@@ -88,7 +89,51 @@ def test_the_rule_is_that_of_the_configuration(live, config):
         [6, "at_chance"],
     ]
     assert left_out(config, live, None).size == 0
-    assert left_out(config, live, people(live, config, excluded="all of them")).size == 0  # somebody must remain
+
+
+def test_if_everybody_is_excluded_the_headline_says_so(live, config, tmp_path):
+    two_maps = dataclasses.replace(config, maps=config.maps[:2])
+    told = people(live, config, excluded="all of them")
+    study = StudyData(two_maps, live[live["map"].isin(["A", "B"])], participants=told)
+    found = analyze(study)
+    assert found.left_out.everybody
+    assert found.participants == {"human": 0}
+    assert found.outcomes.empty
+    assert found.tests.empty
+    headline = "NOBODY IS LEFT TO ANALYSE: All 6 people who finished are excluded (live data)."
+    assert _report.findings(found) == [headline]
+    files = _report.write(found, tmp_path)
+    assert {file.name for file in files} == {path.name for path in tmp_path.iterdir()}
+    assert not (tmp_path / "bars.png").exists()
+    page = (tmp_path / "report.html").read_text()
+    assert page.index(headline) < page.index("<h1>")
+    assert "all of them" in page
+    assert "paper claims" not in page
+    assert list(pd.read_csv(tmp_path / "tests.csv")["teacher"]) == []
+    assert set(pd.read_csv(tmp_path / "tests_full.csv")["n"]) == {6}
+    with pytest.raises(InputError, match="everybody who taught is excluded"):
+        fit(study)
+
+
+def test_if_all_people_of_one_teacher_are_excluded_the_report_is_about_the_other(steps, config):
+    two_maps = dataclasses.replace(config, maps=config.maps[:2])
+    few = steps[(steps["participant"] <= 3) & steps["map"].isin(["A", "B"])]
+    told = _quality.people(few, config).assign(excluded="")
+    told.loc[told["teacher"] == "machine", "excluded"] = "out of order"
+    found = analyze(StudyData(two_maps, few, participants=told))
+    assert found.participants == {"machine": 0, "random": 3}
+    assert _report.findings(found)[0].count("Random ITAL") == 1
+
+
+def test_one_participant_cannot_be_judged(live, config):
+    two_maps = dataclasses.replace(config, maps=config.maps[:2])
+    first = live[(live["participant"] == 1) & live["map"].isin(["A", "B"])]
+    found = analyze(StudyData(two_maps, first))
+    words = " ".join(_report.findings(found))
+    assert "For Human ITAL this cannot be judged: a paired test needs at least two" in words
+    assert "does not hold" not in words
+    assert "at least as well" not in words  # the control cannot be judged either
+    assert "–" not in words  # no empty interval
 
 
 def test_a_teacher_of_whom_nobody_remains(steps, config):

@@ -2,6 +2,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from ital.errors import InputError
 from ital.study import _arms, _power
@@ -17,19 +18,38 @@ def test_known_sizes_of_paired_studies(effect, power, needed):
     assert _power.power_of(needed, effect) >= power > _power.power_of(needed - 1, effect)
 
 
-def test_power_by_brute_force():
-    rng = np.random.default_rng(1)
-    drawn = rng.normal(0.6, 1, (40_000, 18))
-    t = drawn.mean(axis=1) / drawn.std(axis=1, ddof=1) * np.sqrt(18)
-    found = np.mean(np.abs(t) > 2.109816)  # the 97.5 % point of t with 17 degrees of freedom
-    assert _power.power_of(18, 0.6) == pytest.approx(found, abs=0.01)
+@pytest.mark.parametrize(
+    ("n", "effect", "tests"),
+    [
+        (2, 12, 5), (2, 0.5, 1), (2, 40, 1), (2, 300, 50), (3, 12, 50), (3, 2, 1),
+        (5, 12, 1), (5, 1.5, 5), (10, 3, 1), (18, 0.6, 1), (50, 0.4, 5), (100, 0.0, 1),
+    ],
+)  # fmt: skip
+def test_power_is_the_share_of_simulated_studies_that_find_the_effect(n, effect, tests):
+    studies, rng = 10_000, np.random.default_rng(n)
+    p = stats.ttest_1samp(rng.normal(effect, 1, (studies, n)), 0, axis=1).pvalue
+    found = np.mean(p <= 0.05 / tests)
+    power = _power.power_of(n, effect, tests=tests)
+    error = max(np.sqrt(power * (1 - power) / studies), 1 / studies)  # of the share, by chance
+    assert power == pytest.approx(found, abs=4 * error)
+
+
+def test_power_equals_the_noncentral_t_where_that_is_a_number():
+    for n, effect, alpha in ((2, 1.0, 0.05), (3, 0.1, 1e-3), (30, 0.5, 0.01), (1000, 0.1, 0.05)):
+        limit = stats.t.isf(alpha / 2, n - 1)
+        away = effect * np.sqrt(n)
+        expected = stats.nct.sf(limit, n - 1, away) + stats.nct.cdf(-limit, n - 1, away)
+        assert _power.power_of(n, effect, alpha) == pytest.approx(expected, abs=1e-9)
 
 
 def test_more_tests_need_more_people():
     assert _power.participants_needed(0.5, tests=5) > _power.participants_needed(0.5)
     assert _power.smallest_effect(34) == pytest.approx(0.495, abs=0.005)
     assert _power.power_of(34, _power.smallest_effect(34)) == pytest.approx(0.8, abs=1e-6)
-    assert _power.power_of(50, 40.0) == 1.0
+    assert _power.power_of(50, 40.0) == pytest.approx(1.0)
+    assert _power.participants_needed(12, tests=5) == 3
+    smallest = _power.smallest_effect(2, tests=5)
+    assert _power.power_of(2, smallest, tests=5) == pytest.approx(0.8, abs=1e-6)
 
 
 def test_all_maps_at_once_by_drawing_studies():
@@ -67,6 +87,8 @@ def test_effects_of_the_adaptive_robot(config):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
+        (lambda: _power.participants_needed(float("nan")), "the effect must be a number"),
+        (lambda: _power.smallest_effect(2, alpha=1e-30), "find no effect at a level of 1e-30"),
         (lambda: _power.participants_needed(0.0), "an effect of zero cannot be found"),
         (lambda: _power.participants_needed(1e-4), "needs more than 100000 participants"),
         (lambda: _power.participants_needed(0.5, power=1.0), "power must lie between alpha and 1"),

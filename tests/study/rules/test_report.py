@@ -161,7 +161,9 @@ def test_the_screen_names_the_robots_and_prints_no_p_of_zero(analysis):
 
 
 def test_the_verdict_follows_the_control():
-    against = {"p": 0.001, "difference": -0.5}
-    assert "does not by itself show" in _report._verdict(against)
-    assert "does not by itself show" in _report._verdict({"p": 0.4, "difference": 0.5})
-    assert "Longer steps alone do not" in _report._verdict({"p": 0.001, "difference": 0.5})
+    ahead = {"p": 0.001, "difference": 0.5, "low": 0.1, "high": 0.9}
+    assert "Longer steps alone do not" in _report._verdict(ahead)
+    assert "does not by itself show" in _report._verdict(ahead | {"difference": -0.5})
+    assert "does not by itself show" in _report._verdict(ahead | {"p": 0.4})
+    assert "cannot be judged" in _report._verdict(ahead | {"p": float("nan")})
+    assert "cannot be judged" in _report._verdict(ahead | {"low": float("nan")})
