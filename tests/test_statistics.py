@@ -73,6 +73,16 @@ def test_paired_with_a_diverged_seed_counts_signs():
     assert found.difference == -np.inf
 
 
+def test_a_difference_to_a_value_that_is_not_known_is_not_known():
+    """Two diverged learners are alike; a missing value is neither equal nor better."""
+    first, second = np.array([1.0, np.inf, 2.0, 5.0]), np.array([2.0, np.inf, 1.0, 6.0])
+    found = statistics.paired(first, second)
+    assert (found.n, found.difference, found.p) == (4, -0.25, 1.0)
+    found = statistics.paired(np.array([1.0, np.nan, 2.0, 5.0]), second)
+    assert np.isnan([found.difference, found.low, found.high, found.t, found.d]).all()
+    assert (found.n, found.p, found.test) == (4, 1.0, "sign test")
+
+
 def test_probability_of_improvement_is_mann_whitneys_u():
     rng = np.random.default_rng(5)
     first, second = rng.integers(0, 9, 15), rng.integers(2, 11, 12)

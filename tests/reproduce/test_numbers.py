@@ -18,37 +18,7 @@ from ital.reproduce._judging import STUDY, Check, Finding, adjusted, judge
 from ital.reproduce._plan import STARTS, Condition
 from ital.statistics import number, p_equals, share, signed
 from tests.reproduce.made_up import BETAS, LRS, UNEVEN, experiment, sweep, theory, various
-
-
-def table(evidence, method, metric=None):
-    """The values of a method: a row per seed, a column per step at which the metric was measured."""
-    rows = evidence.curves[metric or main(evidence)].sel(learner=method).to_pandas()
-    assert (rows.index.name, rows.columns.name) == ("seed", "step")
-    return rows.dropna(axis="columns", how="all")
-
-
-def main(evidence):
-    return "distance_centred" if "distance_centred" in evidence.curves else "distance"
-
-
-def last(evidence, method, metric=None):
-    """The last value of each seed."""
-    rows = table(evidence, method, metric)
-    return rows[rows.columns.max()]
-
-
-def kept(evidence, method):
-    """The share of the initial distance of each seed that is left at the end."""
-    rows = table(evidence, method)
-    return rows[rows.columns.max()] / rows[0]
-
-
-def t_test(differences):
-    """Mean, interval and p of a one-sample t-test, from its formula."""
-    n, mean = len(differences), np.mean(differences)
-    error = np.sqrt(sum((one - mean) ** 2 for one in differences) / (n - 1) / n)
-    away = stats.t(n - 1).ppf(0.975) * error
-    return SimpleNamespace(mean=mean, low=mean - away, high=mean + away, p=2 * stats.t(n - 1).cdf(-abs(mean / error)))
+from tests.reproduce.plain import kept, last, main, reached, t_test, table, wins
 
 
 def check(evidence, holds, numbers, value=np.nan, p=np.nan, *, tested=False, where=None):
@@ -69,10 +39,10 @@ def lead(evidence, first, second, metric=None, where=None):
     more_is_better = metric == "accuracy"
     ours, theirs = last(evidence, first, metric), last(evidence, second, metric)
     test = t_test(ours - theirs)
-    wins = [1.0 if (a > b if more_is_better else a < b) else 0.5 if a == b else 0.0 for a in ours for b in theirs]
+    better = wins(-ours, -theirs) if more_is_better else wins(ours, theirs)
     numbers = (
         f"{label(evidence, first)} {number(ours.mean())}, {label(evidence, second)} {number(theirs.mean())}; "
-        f"difference {signed(test.mean)}{interval(test)}, P(improvement) {sum(wins) / len(wins):.2f}"
+        f"difference {signed(test.mean)}{interval(test)}, P(improvement) {better:.2f}"
     )
     of_main = (metric or main(evidence)) == main(evidence)
     value = ours.mean() / theirs.mean() if of_main else np.nan
@@ -133,16 +103,6 @@ def more_is_faster(evidence):
     )
     holds = ordered and test.mean < 0
     yield check(evidence, holds, numbers, means["ital"] / means["ital-2"], test.p, tested=True)
-
-
-def reached(rows, level):
-    """The median of the first steps at or below a share of the start, if most seeds get there."""
-    firsts = []
-    for _, row in rows.iterrows():
-        low = row[row <= level * row[0]]
-        if len(low):
-            firsts.append(low.index[0])
-    return f"{np.median(firsts):.0f}" if len(firsts) > len(rows) / 2 else "–"
 
 
 def ital_converges(evidence):

@@ -70,7 +70,9 @@ def panel(experiments: list[Evidence], title: str) -> charts.Panel:
     coloured, rows = colours(METHODS), len(experiments)
     marks = [charts.rule("x", 1.0), *(charts.rule("y", i + 0.5, soft=True) for i in range(rows - 1))]
     for j, method in enumerate(METHODS):
-        mean, error = mean_and_error(np.array([evidence.left(method) for evidence in experiments]).T)
+        # Experiments may have different numbers of seeds.
+        ends = [mean_and_error(evidence.left(method)) for evidence in experiments]
+        mean, error = np.array(ends, float).T
         x, error = np.maximum(mean, SMALLEST), np.minimum(np.nan_to_num(error), 0.9 * mean)
         y, name = np.arange(rows) + 0.13 * (j - 2), experiments[0].label(method)
         marks.append(charts.points(name, coloured[method], x, y, error, marker=MARKERS[method]))
