@@ -10,17 +10,51 @@ from ital import _interrupts
 
 @pytest.fixture
 def handled(monkeypatch):
-    monkeypatch.setattr(_interrupts, "_pending", False)
-    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(_interrupts, "_received", set())
+    before = {number: signal.getsignal(number) for number in _interrupts.SIGNALS}
     _interrupts.raise_and_note()
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.parametrize("number", _interrupts.SIGNALS)
+@pytest.mark.usefixtures("handled")
+def test_it_raises_where_it_arrives(number):
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(number)
+    assert _interrupts.terminated() == (number == signal.SIGTERM)
 
 
 @pytest.mark.usefixtures("handled")
-def test_it_raises_where_it_arrives():
-    with pytest.raises(KeyboardInterrupt):
+def test_each_signal_is_deferred_once_and_the_second_of_a_kind_stops_at_once():
+    for first, other in (_interrupts.SIGNALS, reversed(_interrupts.SIGNALS)):
+        _interrupts.raise_and_note()
+        with _interrupts.deferred() as interrupted:
+            assert not interrupted()
+            signal.raise_signal(first)
+            assert interrupted()
+            signal.raise_signal(other)
+            with pytest.raises(KeyboardInterrupt):
+                signal.raise_signal(first)
+        with _interrupts.deferred() as interrupted:  # it was swallowed by something in between
+            assert interrupted()
+
+
+@pytest.mark.usefixtures("handled")
+def test_a_program_that_uses_ital_keeps_its_own_way_with_sigterm():
+    own = []
+    _interrupts.raise_and_note()
+    signal.signal(signal.SIGTERM, lambda number, frame: own.append(number))
+    with _interrupts.deferred() as interrupted:
+        signal.raise_signal(signal.SIGTERM)
+        assert not interrupted()
+    assert own == [signal.SIGTERM]
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    with _interrupts.deferred():
         signal.raise_signal(signal.SIGINT)
+    with _interrupts.deferred() as interrupted:  # the next run is not ended by it
+        assert not interrupted()
 
 
 @pytest.mark.usefixtures("handled")

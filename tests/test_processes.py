@@ -45,14 +45,14 @@ def test_workers_are_bounded_by_parts_cores_and_memory(monkeypatch):
 
 
 WAITING = """
-import signal, sys, time
+import os, signal, sys, time
 from ital import _memory, _processes
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background of a script it may be ignored
 
 def work(part):
     try:
-        _processes.tell("begun")
+        _processes.tell(f"{part} {os.getpid()}")
         time.sleep(60)
     except KeyboardInterrupt:
         open(sys.argv[1] + part, "w").close()
@@ -64,23 +64,33 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
-def test_workers_end_with_their_parent(tmp_path, how):
-    """After Ctrl-C, workers may save their results; if the parent is killed, they end."""
+@pytest.mark.parametrize(
+    ("whom", "how", "saved"),
+    [
+        ("parent", signal.SIGINT, ["kept-a", "kept-b"]),
+        ("parent", signal.SIGKILL, []),
+        ("worker", signal.SIGTERM, ["kept-a", "kept-b"]),
+        ("worker", signal.SIGKILL, ["kept-b"]),
+    ],
+)
+def test_workers_end_with_their_parent_and_with_each_other(tmp_path, whom, how, saved):
+    """After Ctrl-C, or when one is killed, workers may save their results; if the parent is killed, they end."""
     script = tmp_path / "waiting.py"
     script.write_text(WAITING)
     command = [sys.executable, str(script), str(tmp_path / "kept-")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    with subprocess.Popen(
-        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as run:
-        assert [run.stdout.readline(), run.stdout.readline()] == ["begun\n", "begun\n"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        begun = [run.stdout.readline().split() for _ in range(2)]
+        assert sorted(part for part, _ in begun) == ["a", "b"]
         children = Path(f"/proc/{run.pid}/task/{run.pid}/children")
         workers = [int(pid) for pid in children.read_text().split()] if children.exists() else []
-        run.send_signal(how)
+        os.kill(run.pid if whom == "parent" else int(dict(begun)["a"]), how)
         run.wait(30)
-    kept = sorted(file.name for file in tmp_path.glob("kept-*"))
-    assert kept == (["kept-a", "kept-b"] if how == signal.SIGINT else [])
+        last = run.stderr.read().splitlines()[-1:]
+    assert sorted(file.name for file in tmp_path.glob("kept-*")) == saved
+    if whom == "worker":
+        assert "a worker process ended" in last[0]
+        assert "finished work is kept, and the same command resumes it" in last[0]
     until = time.monotonic() + 20
     while any(Path(f"/proc/{pid}").exists() for pid in workers):
         assert time.monotonic() < until, "a worker is left"

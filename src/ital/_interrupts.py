@@ -1,4 +1,4 @@
-"""Ctrl-C takes effect between blocks, never within one: a block's carry and rows belong together."""
+"""Ctrl-C and SIGTERM take effect between blocks, never within one: a block's carry and rows belong together."""
 
 import contextlib
 import signal
@@ -7,29 +7,39 @@ from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from types import FrameType
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C, and what a batch system or a container sends before it kills
 SWALLOWS = "_xla_gc_callback"  # JAX's callback of the garbage collector: Python ignores what is raised in it
 SOON = 0.02  # seconds
 
-_pending = False
+_received: set[int] = set()  # of the signals that are raised and noted
 
 
-def raise_and_note() -> None:
-    """Let Ctrl-C raise as usual, and also record it: some library callbacks swallow exceptions.
+def raise_and_note(*numbers: int) -> None:
+    """Let Ctrl-C and SIGTERM raise KeyboardInterrupt, and also record them: some library callbacks swallow exceptions.
 
     In a callback that is known to do so, the signal is sent again a moment later.
+
+    Args:
+        *numbers: the signals, if not both.
     """
+    _received.clear()
+    for number in numbers or SIGNALS:
+        signal.signal(number, _raise_and_note)
 
-    def note(number: int, frame: FrameType | None) -> None:
-        global _pending  # noqa: PLW0603
-        _pending = True
-        if any(inner.f_code.co_name == SWALLOWS for inner in _stack(frame)):
-            later = threading.Timer(SOON, signal.raise_signal, [number])
-            later.daemon = True
-            later.start()
-            return
-        raise KeyboardInterrupt
 
-    signal.signal(signal.SIGINT, note)
+def _raise_and_note(number: int, frame: FrameType | None) -> None:
+    _received.add(number)
+    if any(inner.f_code.co_name == SWALLOWS for inner in _stack(frame)):
+        later = threading.Timer(SOON, signal.raise_signal, [number])
+        later.daemon = True
+        later.start()
+        return
+    raise KeyboardInterrupt
+
+
+def terminated() -> bool:
+    """Whether SIGTERM is among the signals that were received."""
+    return signal.SIGTERM in _received
 
 
 def _stack(frame: FrameType | None) -> Iterator[FrameType]:
@@ -54,20 +64,28 @@ def kept_from_children() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deferred() -> Iterator[Callable[[], bool]]:
-    """In this context Ctrl-C is only recorded; yields a function that says whether. A second Ctrl-C stops at once."""
-    noted = _pending
+    """In this context Ctrl-C is only recorded; yields a function that says whether. A second Ctrl-C stops at once.
+
+    So is SIGTERM, if it is raised and noted; a program that uses ital may treat it in its own way.
+    """
+    noted = set(_received)
 
     def note(number: int, frame: FrameType | None) -> None:
-        nonlocal noted
-        if noted:
+        if number in noted:
             raise KeyboardInterrupt
-        noted = True
+        noted.add(number)
+        if previous[number] is _raise_and_note:
+            _received.add(number)
 
     if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
         yield lambda: False
         return
-    previous = signal.signal(signal.SIGINT, note)
+    previous = {number: signal.getsignal(number) for number in SIGNALS}
+    ours = [number for number in SIGNALS if number == signal.SIGINT or previous[number] is _raise_and_note]
+    for number in ours:
+        signal.signal(number, note)
     try:
-        yield lambda: noted
+        yield lambda: bool(noted)
     finally:
-        signal.signal(signal.SIGINT, previous)
+        for number in ours:
+            signal.signal(number, previous[number])

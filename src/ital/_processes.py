@@ -23,6 +23,11 @@ ON_A_GPU = 13  # at most this many workers share a GPU; each still compiles on i
 INSISTENCE = 10.0  # seconds between two Ctrl-C sent to the workers
 PATIENCE = 0.2  # seconds between two checks of the workers' messages
 
+ENDED = (
+    "a worker process ended before its work was done (killed, or out of memory?); finished work is kept, "
+    "and the same command resumes it"
+)
+
 _stopped = False  # whether Ctrl-C has reached this worker
 _send: Callable[[Any], None] = lambda message: None  # noqa: E731
 
@@ -64,7 +69,7 @@ def run(
             for future in done:
                 yield running.pop(future), future.result()
     except BrokenProcessPool:
-        raise OSError(0, "a worker process ended before its work was done (out of memory?)", "workers") from None
+        raise OSError(0, ENDED, "workers") from None
     finally:
         ended = threading.Event()
         if running:
@@ -85,15 +90,23 @@ def _interrupt(workers: list[int], ended: threading.Event) -> None:
 
 
 def _work(work: Callable[[Any], Any], part: Any) -> Any:
-    """Do one part, in a worker. After Ctrl-C the pool still hands out queued parts: they are not started."""
+    """Do one part, in a worker. After Ctrl-C the pool still hands out queued parts: they are not started.
+
+    SIGTERM ends the worker, after a part that it interrupts has been saved.
+    """
     global _stopped  # noqa: PLW0603
     if _stopped:
         raise KeyboardInterrupt
+    _interrupts.raise_and_note()
     try:
         return work(part)
     except KeyboardInterrupt:
         _stopped = True
+        if _interrupts.terminated():
+            os._exit(128 + signal.SIGTERM)  # the pool sends it when another worker has died, and waits for the end
         raise
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def _heard(messages: Any, started: list[int], patience: float) -> Iterator[tuple[None, Any]]:
@@ -115,7 +128,7 @@ def _begin(messages: Any, platform: str | None, parent: int) -> None:
     global _send  # noqa: PLW0603
     if hasattr(os, "setpgrp"):
         os.setpgrp()
-    _interrupts.raise_and_note()
+    _interrupts.raise_and_note(signal.SIGINT)
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # workers may share a GPU
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
     _send = lambda message: messages.put(("said", message))  # noqa: E731

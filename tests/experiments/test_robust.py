@@ -20,6 +20,8 @@ from ital import _files, experiments, tasks
 from ital.cli import main
 from ital.errors import InputError
 from ital.experiments import Settings, _resume, _store
+from ital.teaching import Session
+from tests.typed import ital
 from tests.worlds import small_classes
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -183,6 +185,49 @@ def kill_at_random_moments(tmp_path, kills, *more):
 @pytest.mark.parametrize("more", [(), ("--workers", "2")], ids=["here", "workers"])
 def test_twenty_kills_at_random_moments(tmp_path, more):
     kill_at_random_moments(tmp_path, 20, *more)
+
+
+@pytest.fixture
+def signals():
+    """Their handlers, which the command line replaces."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("signals")
+@pytest.mark.parametrize(
+    ("number", "status", "line", "words"),
+    [
+        (signal.SIGINT, 130, "interrupted", ["run", "--methods", "imt,ital"]),
+        (signal.SIGTERM, 143, "terminated", ["run", "--methods", "imt,ital"]),
+        (signal.SIGTERM, 143, "terminated", ["sweep", "--methods", "imt,ital", "--lr", "0.01", "--beta", "9"]),
+    ],
+)
+def test_a_signal_ends_a_command_with_a_checkpoint_and_a_line(
+    tmp_path, monkeypatch, capsys, number, status, line, words
+):
+    command = [words[0], "small", *words[1:], "--seeds", "2", "--steps", "40"]
+    blocks = Session.blocks
+
+    def first_block(session, show):
+        for block in blocks(session, show):
+            signal.raise_signal(number)
+            yield block
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Session, "blocks", first_block)
+        stopped, _, said = ital(capsys, *command, "--out", "cut")
+    assert stopped == status
+    assert said.splitlines()[-1] == f"ital: {line}; finished work is kept, and the same command resumes it"
+    assert len(list(tmp_path.glob("cut/small/*/.checkpoint-*"))) == 1
+    resumed, _, said = ital(capsys, *command, "--out", "cut")
+    assert resumed == 0
+    assert "resuming an interrupted run" in said
+    ital(capsys, *command, "--out", "whole")
+    (cut,), (whole,) = (list(tmp_path.glob(f"{out}/small/*/*.nc")) for out in ("cut", "whole"))
+    same(_store.load_curves(cut), _store.load_curves(whole))
 
 
 def test_damaged_results_and_cells_are_computed_again(tmp_path):

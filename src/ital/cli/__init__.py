@@ -34,7 +34,9 @@ for family in (_list, _run, _plot, _reproduce, _simplify, _features, study, _ben
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line and exit: status 2 and one line for bad input, 1 for file errors, 130 after Ctrl-C.
+    """Run the command line and exit: status 2 and one line for bad input, 1 for file errors.
+
+    Ctrl-C and SIGTERM end it with one line and status 130 or 143.
 
     Args:
         arguments: The words after ``ital``; None: the arguments of the process.
@@ -66,8 +68,10 @@ def main(arguments: list[str] | None = None) -> None:
         else:
             raise
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything is written: there is nothing left to interrupt
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # programs started from here would inherit that it is ignored
     if status == 130:
-        _fail("interrupted; finished work is kept, and the same command resumes it", 130)
+        how, status = ("terminated", 143) if _interrupts.terminated() else ("interrupted", 130)
+        _fail(f"{how}; finished work is kept, and the same command resumes it", status)
     sys.exit(status if isinstance(status, int) else 0)
 
 

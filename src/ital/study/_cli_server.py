@@ -3,6 +3,7 @@
 import contextlib
 import importlib.util
 import os
+import signal
 import socket
 import sys
 import time
@@ -272,6 +273,7 @@ def run(app: Any, listening: socket.socket, announce: str, opened: str | None = 
         timeout_graceful_shutdown=5,
     )
     server = Server(settings)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # uvicorn sends it again at the end: the process ends by it
     with listening, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to stop
         server.run(sockets=[listening])
     if not server.started:
