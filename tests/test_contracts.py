@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import itertools
 
 import jax
 import jax.numpy as jnp
@@ -9,10 +10,13 @@ import numpy as np
 import pytest
 
 import ital
-from ital import learners, tasks, teachers
+from ital import learners, tasks, teachers, teaching
 from ital._plugins import Part
-from tests import registered
+from ital.teachers import Teacher
+from ital.teaching import _block, _start
+from tests import keys, registered
 from tests.features import data
+from tests.worlds import small_numbers
 
 SMALL = registered.small_tasks()
 
@@ -47,8 +51,9 @@ def sensible(task, teacher, method):
     return needs <= set(SMALL[task]().offers)
 
 
-def simple(teacher):
+def simple(name):
     """Whether a teacher looks at the volumes of the mini-batch alone."""
+    teacher = teachers.make(name)
     return not teacher.needs and teacher.ahead == 1
 
 
@@ -122,11 +127,66 @@ def test_worlds_are_of_float64(task):
     assert kinds == {np.dtype(np.float64)}
 
 
-@pytest.mark.parametrize("name", teachers.REGISTRY)
+def home_of(teacher):
+    """A small task that offers what the teacher needs, and a learner for it."""
+    return next(((task, learner) for task, one, learner in registered.AT_HOME if one == teacher), ("regression", "imt"))
+
+
+def at_home(task):
+    """A teacher that draws random numbers, and a learner, for any task."""
+    return next(((teacher, learner) for one, teacher, learner in registered.AT_HOME if one == task), ("mixture", "imt"))
+
+
+@pytest.mark.parametrize(
+    ("task", "teacher", "method"),
+    [
+        *((task, *at_home(task)) for task in SMALL),
+        *((home_of(teacher)[0], teacher, home_of(teacher)[1]) for teacher in teachers.REGISTRY),
+    ],
+)
+def test_no_two_draws_share_a_random_key(task, teacher, method):
+    check_keys(SMALL[task](), teachers.make(teacher), learners.make(method))
+
+
+def test_no_two_draws_share_a_random_key_where_a_teacher_draws_its_memory():
+    def choose(key, view, settings, memory):
+        return jax.random.randint(key, (), 0, 20), memory, {}
+
+    check_keys(
+        small_numbers(), Teacher("restless", choose, init=lambda key, *_: jax.random.normal(key)), learners.imt()
+    )
+
+
+def check_keys(task, teacher, learner):
+    """Before the first step, in the steps and for ``beta="auto"``; what is drawn from is not divided either."""
+    seeds = [0, 1]
+    (session,) = teaching.open_sessions(task, teacher, [learner], teaching.Run(steps=12, seeds=seeds))
+    uses = keys.keys_of(functools.partial(everything_random, task, session.program), session.numbers)
+    draws = [given for primitive, given in uses if primitive == keys.DRAW]
+    assert min(map(len, draws)) >= len(seeds)
+    drawn_from = list(itertools.chain(*draws))
+    assert len(drawn_from) == len(set(drawn_from))
+    divided = itertools.chain(*(given for primitive, given in uses if primitive != keys.DRAW))
+    assert not set(divided) & set(drawn_from)
+
+
+def everything_random(task, program, numbers):
+    """All draws at the start and of the first two steps of a run, and of its automatic β."""
+    starts = _start.start(program, task.init.kind, jnp.asarray(task.init.scale), numbers)
+    lanes, _ = _start.begin(program, numbers, starts)
+    looks_ahead = program.teacher.ahead > 1  # in its first step it sees the mini-batch of the second
+    for step in jnp.arange(1 if looks_ahead else 2):
+        _block._step_all(program, numbers, step, _block._draw_all(program, numbers, step), lanes)
+    remembers = program.teacher.init is not None  # an automatic β is found with the same first memory
+    if "gradients" in task.offers and not (looks_ahead or remembers):
+        one_lane = numbers._replace(lanes=jax.tree.map(lambda leaf: leaf[:, 0], numbers.lanes))
+        _start.at_start(program, learners.imagined_volumes("imitated"), one_lane, starts)
+
+
+@pytest.mark.parametrize("name", [name for name in teachers.REGISTRY if simple(name)])
 def test_teachers_choose_an_index_under_jit_and_vmap(name):
+    """Of those that look at volumes alone; test_teaching.py walks the others through the loop."""
     teacher = teachers.make(name)
-    if not simple(teacher):
-        pytest.skip("this teacher needs more than the volumes")
     settings = teacher.resolve(teacher.settings, 100.0)
     volumes = np.random.default_rng(0).normal(size=(7, 5)).astype(np.float32)
 

@@ -67,6 +67,7 @@ def test_another_start_is_taken_where_asked_for():
     assert [layer.shape for layer in params] == [(4, 4), (4, 5), (3, 5)]
     assert all((layer[:, -1] == 0).all() for layer in params)
     assert 0.05 < np.std(np.concatenate([layer[:, :-1].ravel() for layer in params])) < 0.2
+    assert len({float(layer[0, 0]) for layer in params}) == 3, "each layer has a key of its own"
     with pytest.raises(ValueError, match="no start of its own"):
         models.OWN.draw(jax.random.key(0), (2, 2))
     assert str(models.OWN) == "own"

@@ -154,6 +154,19 @@ def test_the_teachers_volumes_are_their_formula(make):
     np.testing.assert_allclose(ours, -(lr**2) * jnp.sum(g**2, axis=(1, 2)) + 2 * lr * gain, rtol=1e-9)
 
 
+def test_the_world_and_its_label_noise_are_streams_of_their_own(monkeypatch):
+    streams, default_rng = [], np.random.default_rng
+
+    def recorded(seed):
+        streams.append(tuple(np.random.SeedSequence(seed).generate_state(4)))
+        return default_rng(seed)
+
+    monkeypatch.setattr(np.random, "default_rng", recorded)
+    for seed in (0, 1):
+        tasks.regression(dim=3, points=22, label_noise=0.5).world(seed)
+    assert len(streams) == len(set(streams)) == 4
+
+
 def test_full_label_noise_leaves_no_label():
     clean, noisy = small_classes().world(0), small_classes(label_noise=1.0).world(0)
     assert (clean.learner.labels != noisy.learner.labels).all()
