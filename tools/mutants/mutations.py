@@ -5,7 +5,6 @@ errors, warnings), assertions, and checks of the program on itself (``zip(strict
 """
 
 import ast
-import functools
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -19,7 +18,10 @@ Operator = Callable[[cst.CSTNode], Iterable[cst.CSTNode]]
 
 
 class Mutation(NamedTuple):
-    """One error: its file, the line where it begins, its kind, the code before and after, its number among equals."""
+    """One error: its file, the line where it begins, its kind, the code before and after, its number among equals.
+
+    ``place`` is its place among all that are found in the file.
+    """
 
     file: str
     line: int
@@ -27,6 +29,7 @@ class Mutation(NamedTuple):
     before: str
     after: str
     number: int
+    place: int
 
     @property
     def key(self) -> str:
@@ -59,12 +62,12 @@ TWIN_OF = {**{second: first for first, second in TWINS.items() if second != "lis
 # Arguments that only words, looks, or the program's checks of itself depend on.
 IDLE_ARGUMENTS = {"strict", "help", "metavar", "rich_help_panel", "encoding", "stacklevel", "title", "label"}
 # Calls that only tell.
-TELLING = {"warn", "debug", "info", "warning", "TypeVar", "NewType", "cast"}
+TELLING = {"warn", "debug", "info", "warning", "say", "show", "TypeVar", "NewType", "cast", "String"}
 # Calls whose arguments are never mistaken for each other.
 PLAIN = {"isinstance", "issubclass", "getattr", "hasattr", "setattr", "Path", "Column"}
-# Places where numbers are a matter of taste.
-LOOKS = ("figures/", "report/", "study/_figures.py")
-NUMBERS = {"number", "smaller_number"}
+# Places where numbers and options are a matter of taste.
+LOOKS = ("figures/", "report/", "reproduce/sections/", "study/_figures.py")
+OF_TASTE = {"number", "smaller_number", "dropped_keyword"}
 NOT_CODE = (cst.Annotation, cst.Decorator, cst.Import, cst.ImportFrom, cst.Assert, cst.Raise, cst.BaseString)
 
 
@@ -233,33 +236,34 @@ def _is_declaration(statement: cst.CSTNode) -> bool:
     return name == "__all__" or (union and name[0].isupper())
 
 
-def mutations_of(file: str, text: str) -> Iterator[tuple[Mutation, Callable[[], str]]]:
-    """Every mutation of a file, each with a function that returns the broken text."""
+def _found(module: cst.Module) -> list[tuple[str, cst.CSTNode, cst.CSTNode]]:
+    finder = _Finder()
+    module.visit(finder)
+    return finder.found
+
+
+def mutations_of(file: str, text: str) -> Iterator[Mutation]:
+    """Every mutation of a file."""
     wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
     module = wrapper.module
     positions = wrapper.resolve(PositionProvider)
-    finder = _Finder()
-    module.visit(finder)
     taste = any(f"/{place}" in file for place in LOOKS)
     seen: Counter[tuple[str, str, str]] = Counter()
-    for kind, node, broken in finder.found:
-        if taste and kind in NUMBERS:
+    for place, (kind, node, broken) in enumerate(_found(module)):
+        if taste and kind in OF_TASTE:
             continue
         before = module.code_for_node(node).strip()
         after = module.code_for_node(broken).strip()
         number = seen[kind, before, after]
         seen[kind, before, after] += 1
-        mutation = Mutation(file, positions[node].start.line, kind, before, after, number)
-        yield mutation, functools.partial(_replaced, module, node, broken)
-
-
-def _replaced(module: cst.Module, node: cst.CSTNode, broken: cst.CSTNode) -> str:
-    return module.deep_replace(node, broken).code
+        yield Mutation(file, positions[node].start.line, kind, before, after, number, place)
 
 
 def broken_text(mutation: Mutation, text: str) -> str:
     """The text of a file with one of its mutations."""
-    return next(broken() for found, broken in mutations_of(mutation.file, text) if found == mutation)
+    module = cst.parse_module(text)
+    _, node, broken = _found(module)[mutation.place]
+    return module.deep_replace(node, broken).code
 
 
 def changes_the_program(text: str, broken: str) -> bool:

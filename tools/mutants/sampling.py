@@ -19,7 +19,7 @@ GROUPS = {
     "study": ("study",),
     "tools": ("cli", "bench"),
 }
-LEFT_OUT = {"__main__.py", "_version.py"}
+LEFT_OUT = ("/__main__.py", "/_version.py", "/migrations/")
 
 
 def package_of(file: str) -> str:
@@ -41,12 +41,12 @@ def all_mutations(root: Path, cache: Path, only: str = "") -> list[Mutation]:
     found = []
     for path in sorted(source.rglob("*.py")):
         file = path.relative_to(source.parent).as_posix()
-        if only not in file or path.name in LEFT_OUT:
+        if only not in file or any(part in f"/{file}" for part in LEFT_OUT):
             continue
         text = path.read_text("utf-8")
         stored = cache / f"{digest(f'{kept}{file}{text}'.encode())}.json"
         if not stored.exists():
-            rows = [mutation for mutation, _ in mutations.mutations_of(file, text)]
+            rows = [*mutations.mutations_of(file, text)]
             stored.write_text(json.dumps(rows), "utf-8")
         found += [Mutation(*row) for row in json.loads(stored.read_text("utf-8"))]
     return found
