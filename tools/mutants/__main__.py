@@ -89,6 +89,7 @@ class Session:
                     print(f"{said}  {headline(mutant)}  {verdict.by[:100]}", flush=True)
             except BaseException:
                 pool.shutdown(wait=False, cancel_futures=True)
+                running.end_all()
                 raise
 
     def doubt(self, mutants: Sequence[Mutant]) -> list[str]:
@@ -99,8 +100,8 @@ class Session:
         if not tests:
             return []
         tree = trees.copy_tree(self.root, self.folder / "tree-0")
-        patience = 60 + running.PATIENCE * sum(self.covered.tests[test].seconds for test in tests)
-        status, output = running.run(tests, self.root, tree, patience)
+        seconds = sum(self.covered.tests[test].seconds for test in tests)
+        status, output = running.run(tests, self.root, tree, running.patience(seconds))
         if status not in {0, 1}:
             raise SystemExit(f"the tests do not run on the tree as it is: {output[-1000:]}")
         return running.failed(tests, output)

@@ -64,7 +64,7 @@ IDLE_ARGUMENTS = {"strict", "help", "metavar", "rich_help_panel", "encoding", "s
 # Calls that only tell.
 TELLING = {"warn", "debug", "info", "warning", "say", "show", "TypeVar", "NewType", "cast", "String"}
 # Calls whose arguments are never mistaken for each other.
-PLAIN = {"isinstance", "issubclass", "getattr", "hasattr", "setattr", "Path", "Column"}
+PLAIN = {"suppress", "isinstance", "issubclass", "getattr", "hasattr", "setattr", "Path", "Column"}
 # Places where numbers and options are a matter of taste.
 LOOKS = ("figures/", "report/", "reproduce/sections/", "study/_figures.py")
 OF_TASTE = {"number", "smaller_number", "dropped_keyword"}

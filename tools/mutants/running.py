@@ -15,7 +15,6 @@ from tools.mutants.covering import Map, Test
 
 BUDGET = 60.0  # seconds of tests per mutant, as recorded; a mutant that they do not notice has survived
 MIRROR = 5  # tests of the mutated package count as this many times quicker
-PATIENCE = 6  # times the tests' usual seconds, and a minute more: then a mutant hangs
 KILLED, SURVIVED, HANGS = "killed", "survived", "timeout"
 
 
@@ -97,10 +96,10 @@ def _write(file: Path, text: str) -> None:
 def _verdict(tests: list[str], seconds: float, root: Path, tree: Path) -> Verdict:
     if not tests:
         return Verdict(SURVIVED, "no test runs it", [])
-    patience = 60 + PATIENCE * seconds
-    status, output = run(tests, root, tree, patience, "-x")
+    limit = patience(seconds)
+    status, output = run(tests, root, tree, limit, "-x")
     if status is None:
-        return Verdict(HANGS, f"after {patience:.0f} s", tests)
+        return Verdict(HANGS, f"after {limit:.0f} s", tests)
     lost = _not_found(tests, output)
     if lost:  # the mutant changes the names of tests
         return _verdict([test for test in tests if test not in lost], seconds, root, tree)
@@ -108,6 +107,15 @@ def _verdict(tests: list[str], seconds: float, root: Path, tree: Path) -> Verdic
         return Verdict(SURVIVED, "", tests)
     last = [line for line in output.splitlines() if line.strip()][-1:]
     return Verdict(KILLED, [*failed(tests, output), *last, f"pytest ended with {status}"][0], tests)
+
+
+def patience(seconds: float) -> float:
+    """Seconds after which tests hang that usually compute for ``seconds``: more where other work shares the CPU."""
+    share = max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    return (30 + 3 * seconds) * share
+
+
+_alive: set[subprocess.Popen] = set()
 
 
 def run(tests: Iterable[str], root: Path, tree: Path, seconds: float, *options: str) -> tuple[int | None, str]:
@@ -121,21 +129,30 @@ def run(tests: Iterable[str], root: Path, tree: Path, seconds: float, *options: 
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        _alive.add(process)
         try:
             status = process.wait(seconds)
         except subprocess.TimeoutExpired:
             status = None
         finally:
-            _end_all(process)
+            _end(process)
         said.seek(0)
         return status, said.read()
 
 
-def _end_all(process: subprocess.Popen) -> None:
+def _end(process: subprocess.Popen) -> None:
     """End what a run of tests has started and left behind."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+    _alive.discard(process)
+
+
+def end_all() -> None:
+    """End all runs of tests, in whichever thread."""
+    for process in [*_alive]:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
 
 
 def failed(tests: Iterable[str], output: str) -> list[str]:
