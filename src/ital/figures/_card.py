@@ -28,7 +28,8 @@ def card(curves: "xr.Dataset", task: Task) -> str:
     """
     from ital.figures._display import as_png  # matplotlib is imported only to draw
 
-    last = summarise(curves).groupby(["method", "metric"], sort=False).last()
+    # The last row, even if its mean is not known; GroupBy.last would take the last known mean instead.
+    last = summarise(curves).drop_duplicates(["method", "metric"], keep="last").set_index(["method", "metric"])
     metrics = list(dict.fromkeys(last.index.get_level_values("metric")))
     rows = []
     for method in in_legend_order([str(name) for name in curves["learner"].values]):

@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ital.errors import InputError
 from ital.figures import charts
 from ital.figures._curves import curve_panel, label, panels_of
@@ -82,4 +84,6 @@ def _by_teacher(runs: "Mapping[str, xr.Dataset]", method: str, metric: str) -> "
         .assign_coords(learner=[name], label=("learner", [name]))
         for name, run in runs.items()
     ]
-    return xr.concat(lanes, "learner", combine_attrs="override")
+    # Runs may have different seeds: what one lacks was not computed.
+    gaps = {metric: np.nan, "computed": 0, "diverged_at": -1}
+    return xr.concat(lanes, "learner", join="outer", fill_value=gaps, combine_attrs="override")
