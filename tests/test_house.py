@@ -77,9 +77,3 @@ def test_imports_are_not_hidden_in_strings():
 def test_a_class_has_a_name_of_its_own():
     names = [node.name for _, tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef)]
     assert [name for name, count in collections.Counter(names).items() if count > 1] == []
-
-
-def test_files_fit_in_ones_head():
-    lines = {name: len(file.read_text().splitlines()) for name, (file, _) in TREES.items()}
-    assert {name: count for name, count in lines.items() if count > 400} == {}
-    assert max(count for name, count in lines.items() if package_of(name) == "ital.teaching") <= 250

@@ -87,7 +87,7 @@ def test_a_diverged_seed_spoils_a_setting_from_then_on():
     grid["diverged_at"][0, 1, 1, 0] = 1000
     assert tuning.best(grid, "ital", 500).beta == 10.0
     assert tuning.best(grid, "ital", 1000).beta != 10.0
-    assert np.isinf(tuning.mean_distances(grid, 1500).values[0, 1, 1])
+    assert np.isinf(tuning.mean_values(grid, 1500).values[0, 1, 1])
     assert np.argwhere(tuning.diverged(grid, 1500).values).tolist() == [[0, 1, 1]]
     assert not tuning.diverged(grid, 500).any()
     assert tuning.diverged(made_up(ital=row(5, 11, 5)), 1500).values[0, 1].all()  # farther than at the start
@@ -99,7 +99,7 @@ def test_seeds_that_were_not_run_do_not_count():
     grid["computed"][1, ..., 1] = 0
     verdict = tuning.judge(grid, 1500)
     assert verdict.best[0].method == "ital"
-    assert verdict.best[0].distances["seed"].values.tolist() == [0]
+    assert verdict.best[0].values["seed"].values.tolist() == [0]
     assert verdict.closer == (1, 1)
 
 
@@ -197,7 +197,7 @@ def test_the_best_settings_are_those_of_the_table(uneven):
             assert one.mean == pytest.approx(mean)
             assert one.error == pytest.approx(own.std(ddof=1) / np.sqrt(len(own)), nan_ok=True)
             assert one.share == pytest.approx(mean / starts[place])
-            assert one.distances["seed"].values.tolist() == own.index.tolist()
+            assert one.values["seed"].values.tolist() == own.index.tolist()
             ends = ["η"] * (place[1] in (0.003, 0.1)) + ["β"] * (beta == 500.0)
             assert one.edge == tuple(ends)
         assert verdict.naive.method == min(naive, key=best.get)
@@ -259,3 +259,28 @@ def test_the_table_of_a_sweep_has_every_value_once(uneven):
     assert set(found.index) == set(expected)
     for place, value in found.items():
         assert value == expected[place] or (np.isnan(value) and np.isinf(expected[place]))
+
+
+def test_where_more_is_better_the_best_is_the_highest_everywhere():
+    grid = made_up(imt=row(5, 3, 8), ital=ITAL)
+    grid["accuracy"] = 1 - grid["distance"] / 20  # from a half at the start
+    grid["computed"][1, 2, 2] = 0
+    grid["accuracy"][1, 2, 2] = np.nan
+    judged = tuning.judged_by(grid, tasks.gaussian(), "accuracy")
+    verdict = tuning.judge(judged, 1500)
+    assert [(setting.method, setting.lr, setting.beta) for setting in verdict.best] == [
+        ("ital", 0.1, 10.0), ("imt", 0.1, None)
+    ]  # fmt: skip
+    assert verdict.best[0].mean == pytest.approx(0.975)
+    assert verdict.closer == (2, 2)
+    assert tuning.pays(judged, "ital", 1500).values.tolist() == tuning.pays(grid, "ital", 1500).values.tolist()
+    # nine tenths of the way from 0.5 to 0.975 are behind 0.9275: a distance of 1.45
+    assert tuning.steps_to(judged).sel(learner="ital", lr=0.1, beta=10.0) == 1500
+    assert np.isinf(tuning.steps_to(judged).sel(learner="imt", lr=0.1, beta=10.0))
+    assert np.isnan(tuning.steps_to(judged).sel(learner="ital", lr=1.0, beta=100.0))
+    (cells,) = next(panel for panel in figures.sweep_panels(judged) if "ITAL: accuracy" in panel["title"])["marks"]
+    assert cells["framed"] == [[1, 1]]
+    assert cells["texts"][2][2] == ""
+    assert cells["limits"] == [0.6, 0.975]
+    with pytest.raises(ValueError, match="did you mean 'accuracy'"):
+        tuning.judged_by(grid, tasks.gaussian(), "acuracy")

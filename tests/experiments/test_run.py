@@ -1,14 +1,17 @@
 import csv
 import dataclasses
+import io
 import os
 import signal
 
 import numpy as np
 import pytest
 import xarray as xr
+from rich.console import Console
 
 from ital import experiments, learners, tasks, teachers, teaching
 from ital.experiments import Settings, _resume, _run, _store
+from ital.statistics import number
 from tests.worlds import small_classes
 
 LOOP = teaching._program.VERSION
@@ -359,3 +362,22 @@ def test_files_of_earlier_versions_are_read_and_continued(tmp_path):
     outcome = experiments.run(dataclasses.replace(settings, methods=("imt", "ital")), tmp_path)
     assert outcome.lanes_computed == 2  # ital's; imt was there
     np.testing.assert_array_equal(outcome.curves["distance"].sel(learner="imt"), before["distance"].sel(learner="imt"))
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_narrow_console_gets_more_tables_but_whole_words(tmp_path, width):
+    outcome = run(tmp_path)
+    console = Console(file=io.StringIO(), width=width)
+    experiments.print_outcome(outcome, console)
+    text = console.file.getvalue()
+    heads = [cell.strip() for line in text.splitlines() if "method" in line for cell in line.split("┃")]
+    for metric in ("distance", "loss", "accuracy"):
+        assert heads.count(metric) == 1
+        mean, error = (float(f(outcome.curves[metric].sel(learner="imt", step=40))) for f in (np.mean, standard_error))
+        assert f"{number(mean)} ± {number(error)}" in text
+    assert "…" not in text
+    assert max(map(len, text.partition(str(tmp_path))[0].splitlines())) <= width
+
+
+def standard_error(values):
+    return np.std(values, ddof=1) / np.sqrt(len(values))

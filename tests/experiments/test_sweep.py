@@ -1,15 +1,18 @@
+import io
 import json
 import os
 
 import numpy as np
 import pytest
 import xarray as xr
+from rich.console import Console
 
 import ital
 from ital import experiments, learners, tasks, teaching
+from ital.errors import InputError
 from ital.experiments import Settings, _resume, _store, _sweep
 from tests.experiments.test_run import Stop, stop_after
-from tests.worlds import small_classes
+from tests.worlds import classes_pool, small_classes
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -23,9 +26,10 @@ def small(monkeypatch):
     monkeypatch.setitem(tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small"))
 
 
-def sweep(out, said=None, lr=LRS, beta=BETAS, overwrite=False, **options):
+def sweep(out, said=None, lr=LRS, beta=BETAS, overwrite=False, metric=None, **options):
     say = (said if said is not None else []).append
-    return experiments.sweep(Settings(**{**QUICK, **options}), lr, beta, out, say=say, overwrite=overwrite)
+    settings = Settings(**{**QUICK, **options})
+    return experiments.sweep(settings, lr, beta, out, say=say, overwrite=overwrite, metric=metric)
 
 
 @pytest.mark.drawn
@@ -92,11 +96,86 @@ def test_missing_methods_and_seeds_are_added_and_nothing_is_computed_twice(tmp_p
     np.testing.assert_allclose(grown.grid["distance"].sel({"learner": ["imt", "ital"]}), whole["distance"], rtol=2e-4)
 
 
+def test_a_grid_grows_along_both_axes_and_only_what_is_new_is_computed(tmp_path):
+    whole = sweep(tmp_path / "whole").grid
+    out = tmp_path / "grown"
+    assert sweep(out, lr=[0.01], beta=[0.0]).lanes_computed == (1 + 1) * 2
+    assert sweep(out, lr=[0.01], beta=[0.0, 300.0]).lanes_computed == 1 * 2  # imt has no β
+    grown = sweep(out)
+    assert grown.lanes_computed == (2 + 4) * 2
+    assert json.loads(grown.grid.attrs["lr"]) == LRS
+    assert json.loads(grown.grid.attrs["beta"]) == BETAS
+    assert (grown.grid["computed"] == 1).all()
+    for name in whole.data_vars:
+        assert grown.grid[name].dtype == whole[name].dtype
+        if whole[name].dtype != object:
+            np.testing.assert_allclose(grown.grid[name], whole[name], rtol=2e-4)
+    for seed_constant in whole["distance"].attrs:
+        np.testing.assert_array_equal(
+            grown.grid["distance"].attrs[seed_constant], whole["distance"].attrs[seed_constant]
+        )
+    assert sweep(out, lr=[0.1], beta=[300.0]).lanes_computed == 0
+
+
+def test_settings_that_nobody_asked_for_stay_gaps(tmp_path):
+    sweep(tmp_path, lr=[0.01], beta=[300.0])
+    found = sweep(tmp_path, lr=[0.1], beta=[0.0])
+    ital_ran = found.grid["computed"].sel(learner="ital").transpose("lr", "beta", "seed").values
+    assert ital_ran.tolist() == [[[0, 0], [1, 1]], [[1, 1], [0, 0]]]
+    assert (found.grid["computed"].sel(learner="imt") == 1).all()  # no β: repeated along it
+    settings = {setting.method: (setting.lr, setting.beta) for setting in found.verdicts()[0].best}
+    assert settings["ital"] in [(0.01, 300.0), (0.1, 0.0)]
+    assert found.grid["distance"].sel(learner="ital", lr=0.01, beta=0.0).isnull().all()
+    text = printed(found)
+    assert "of 2 settings" in text
+    assert found.plot().axes
+
+
+def printed(found, width=80):
+    console = Console(file=io.StringIO(), width=width)
+    experiments.print_sweep(found, console)
+    return console.file.getvalue()
+
+
+def test_a_sweep_of_networks_is_judged_by_another_metric(tmp_path, monkeypatch):
+    def aimless(**options):
+        without_target = lambda seed: classes_pool(seed)._replace(learner_target=None)  # noqa: E731
+        return tasks.from_pool("aimless", without_target, ital.losses.cross_entropy, beta=300.0)
+
+    monkeypatch.setitem(tasks.REGISTRY, "aimless", aimless)
+    with pytest.raises(InputError, match="--metric accuracy or loss"):
+        sweep(tmp_path / "out", task="aimless")
+    with pytest.raises(InputError, match="did you mean 'accuracy'"):
+        sweep(tmp_path / "out", task="aimless", metric="acuracy")
+    assert not (tmp_path / "out").exists()
+    found = sweep(tmp_path, task="aimless", metric="accuracy")
+    (verdict,) = found.verdicts()
+    accuracy = found.grid["accuracy"].isel(step=-1).mean("seed")
+    finite = accuracy.where(found.grid["diverged_at"].max("seed") < 0)
+    for setting in verdict.best:
+        assert setting.mean == pytest.approx(float(finite.sel(learner=setting.method).max()))
+    assert verdict.best[0].mean == pytest.approx(float(finite.max()))
+    for width in (40, 60, 80):
+        assert "accuracy ± SE" in printed(found, width)
+    by_loss = sweep(tmp_path, task="aimless", metric="loss")
+    assert by_loss.lanes_computed == 0
+    stored = experiments.load_sweep(tmp_path / "aimless/cooperative")
+    assert ital.tuning.metric_of(stored.grid) == "loss"
+    assert stored.judged_by("accuracy").verdicts()[0].best[0].mean == verdict.best[0].mean
+
+
+def test_a_task_of_ones_own_is_swept_without_registering_it(tmp_path):
+    task = small_classes()._replace(name="mine")
+    found = experiments.sweep(Settings(**{**QUICK, "task": task}), [0.01], [300.0], tmp_path)
+    assert found.lanes_computed == 2 * 2
+    assert found.task.world is task.world
+    assert experiments.sweep(Settings(**{**QUICK, "task": task}), [0.01], [300.0], tmp_path).lanes_computed == 0
+    assert (tmp_path / "mine/cooperative/sweep.nc").is_file()
+
+
 @pytest.mark.parametrize(
     ("change", "named"),
     [
-        ({"lr": [0.01, 0.1]}, r"lr = \[0.01, 0.1, 1e\+30\], not \[0.01, 0.1\]"),
-        ({"beta": [0.0, 300.0, 301.0]}, r"beta = \[0.0, 300.0\], not \[0.0, 300.0, 301.0\]"),
         ({"steps": 30}, "steps = 20, not 30"),
         ({"init": "normal:0.1"}, "init = uniform, not normal:0.1"),
         ({"label_noise": 0.5}, "label_noise = 0.0, not 0.5"),

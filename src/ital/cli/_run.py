@@ -157,6 +157,13 @@ def sweep(
     kind: options.KIND = None,
     teacher: options.TEACHER = "cooperative",
     methods: Annotated[str, typer.Option(help="Learners, comma-separated.")] = "batch,sgd,imt,ital",
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            help="What settings are judged by: distance, loss, accuracy, … (default: the distance to the target).",
+            show_default=False,
+        ),
+    ] = None,
     seeds: options.SEEDS = 20,
     first_seed: options.FIRST_SEED = 0,
     steps: options.STEPS = 2000,
@@ -186,7 +193,7 @@ def sweep(
     """Run every method with every η and β: which is best when all are tuned? Writes maps and sweep.nc.
 
     The files are in OUT/TASK/TEACHER/. The whole grid is one compiled program. Methods without β are computed once
-    per η. Interrupted sweeps resume.
+    per η. Interrupted sweeps resume. More values of η or β, methods and seeds are added to what is there.
     """
     taught = options.task_settings(task, data, label, teacher_columns, learner_columns, kind)
     lrs, betas = parse_numbers("lr", lr), parse_numbers("beta", beta)
@@ -202,8 +209,8 @@ def sweep(
     )  # fmt: skip
     with shown(experiments.print_sweep) as say:
         swept = experiments.sweep(
-            settings, lrs, betas, out, progress=True, say=say, csv=csv, overwrite=overwrite, engine=engine,
-            mlflow=mlflow, seeds_per_cell=seeds_per_cell, points_per_cell=points_per_cell,
+            settings, lrs, betas, out, metric=metric, progress=True, say=say, csv=csv, overwrite=overwrite,
+            engine=engine, mlflow=mlflow, seeds_per_cell=seeds_per_cell, points_per_cell=points_per_cell,
         )  # fmt: skip
         experiments.print_sweep(swept)
 

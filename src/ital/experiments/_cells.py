@@ -24,7 +24,7 @@ from ital.experiments._resume import compute, versions
 from ital.experiments._settings import Plan, Settings
 from ital.results import Recording
 from ital.tasks import World, stack_worlds
-from ital.teaching import check_footprint, check_world, version_of
+from ital.teaching import DESCRIBED, check_footprint, check_world, described, version_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -93,8 +93,13 @@ class Experiment(abc.ABC):
         """The settings that distinguish one result from another."""
         return self.plan.identity
 
-    def attributes(self, result: "xr.Dataset | None") -> dict[str, Any]:
-        """Further attributes to store with a result, given the previous one."""
+    @property
+    def described(self) -> dict[str, str]:
+        """What figures need to know about a task of the caller's own, which no registered name can give."""
+        return {} if isinstance(self.settings.task, str) else {DESCRIBED: json.dumps(described(self.plan.task))}
+
+    def attributes(self, result: "xr.Dataset") -> dict[str, Any]:
+        """Further attributes to store with a result."""
         return {}
 
     def check_metrics(self, metrics: Iterable[str]) -> None:  # noqa: B027
@@ -125,7 +130,7 @@ class Experiment(abc.ABC):
         options["methods"] = ",".join(dict.fromkeys(lane.method for lane in lanes))
         options |= {"first_seed": seeds[0], "seeds": seeds[-1] - seeds[0] + 1, "out": out}
         words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
-        task = [self.settings.task] if self.settings.data is None else []
+        task = [str(self.settings.task)] if self.settings.data is None else []
         return shlex.join(["ital", self.verb, *task, *words])
 
     @functools.cached_property
@@ -155,12 +160,14 @@ class Experiment(abc.ABC):
         per_seed = sum(np.size(leaf) for leaf, axis in zip(jax.tree.leaves(stacked), axes, strict=True) if axis == 0)
         return sum(leaf.size for leaf in jax.tree.leaves(start)), per_seed // len(worlds)
 
-    def place(self, lane: Point) -> tuple[int | slice, ...]:
-        """The index of a lane along each axis; a full slice along an axis that does not affect it."""
+    def coordinates(self, lane: Point) -> dict[str, float]:
+        """The labels of a lane along the axes, without the axes that do not affect it."""
         values = lane._asdict()
-        return tuple(
-            slice(None) if values[name] is None else axis.index(values[name]) for name, axis in self.axes.items()
-        )
+        return {axis: values[axis] for axis in self.axes if values[axis] is not None}
+
+    def grown(self, result: "xr.Dataset") -> "xr.Dataset":
+        """A stored result with gaps for what this experiment adds to its axes."""
+        return result
 
     def sizes(self, chunks: Chunks) -> Chunks:
         """The cell sizes: as asked, or as few cells of similar size as should fit into memory, on any machine."""
@@ -199,19 +206,23 @@ class Experiment(abc.ABC):
         return [Cell(self, lanes, tuple(seeds), self.made_by) for (_, lanes), seeds in together.items()]
 
     def _computed_seeds(self, result: "xr.Dataset | None", lane: Point) -> set[int]:
-        if result is None or lane.method not in result["learner"].values:
+        """The seeds on which the current code has computed a lane."""
+        labels = {"learner": lane.method, **self.coordinates(lane)}
+        if result is None or any(label not in result[dim].values for dim, label in labels.items()):
             return set()
-        computed = result["computed"].sel({"learner": lane.method}).transpose(*self.axes, "seed").values == 1
-        computed &= self._is_current(result, lane)
-        complete = computed[self.place(lane)].reshape(-1, result.sizes["seed"]).all(axis=0)
-        return {int(seed) for seed in result["seed"].values[complete]}
+        stored = result.sel(labels)
+        complete = (stored["computed"] == 1) & self._is_current(stored, lane)
+        # a lane that an axis does not affect is repeated along it
+        complete = complete.all([dim for dim in complete.dims if dim != "seed"])
+        return {int(seed) for seed in complete["seed"].values[complete.values]}
 
-    def _is_current(self, result: "xr.Dataset", lane: Point) -> np.ndarray:
+    def _is_current(self, stored: "xr.Dataset", lane: Point) -> "xr.DataArray | bool":
         """Whether the current code computed a lane; files of earlier versions do not record it."""
-        if "version" not in result:
-            return np.asarray(self.version(lane) == FIRST)
-        versions = result["version"].sel({"learner": lane.method}).transpose(*self.axes, "seed").values.astype(str)
-        return np.where(versions == "", FIRST, versions) == self.version(lane)
+        current = self.version(lane)
+        if "version" not in stored:
+            return current == FIRST
+        version = stored["version"].astype(str)
+        return (version == current) | ((version == "") & (current == FIRST))
 
     def outdated(self, result: "xr.Dataset | None") -> list[str]:
         """Stored methods that are not part of this experiment, and that another version of its teacher has taught."""

@@ -34,15 +34,18 @@ class Collector:
             cells = list(by_file.values())
             seconds = 0.0 if self.result is None else float(self.result.attrs["seconds"])
             seconds += sum(float(cell.attrs["seconds"]) for cell in cells)
+            kept = {} if self.result is None else self.result.attrs
+            merged = assemble(self.experiment, self.result, cells).assign_attrs(kept)
             attributes = {
+                **self.experiment.described,
                 **self.experiment.identity,
-                **self.experiment.attributes(self.result),
+                **self.experiment.attributes(merged),
                 **{name: cells[-1].attrs[name] for name in versions()},
                 "seeds_per_cell": self.sizes.seeds,
                 "points_per_cell": self.sizes.points,
                 "seconds": seconds,
             }
-            self.result = assemble(self.experiment, self.result, cells).assign_attrs(attributes)
+            self.result = merged.assign_attrs(attributes)
             for outdated in self.folder.glob(self.experiment.drawn) if self.experiment.drawn else ():
                 outdated.unlink()
             _store.save_curves(self.result, self.folder / self.experiment.file)
@@ -51,52 +54,69 @@ class Collector:
 
 def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> "xr.Dataset":
     """The result with every lane of the cells in its place, and everything else unchanged."""
+    # The order in which cells finished must not show in the result.
+    order = {lane: position for position, lane in enumerate(experiment.lanes)}
+    cells = sorted(cells, key=lambda cell: (order.get(lanes_of(cell)[0], len(order)), int(cell["seed"].values[0])))
+    old = None if old is None else experiment.grown(old)
+    result = _gaps(experiment, old, cells)
+    if old is not None:
+        _write(old, result, {"learner": old["learner"].values, "seed": old["seed"].values})
+    for cell in cells:
+        for row, lane in enumerate(lanes_of(cell)):
+            labels = {"learner": lane.method, **experiment.coordinates(lane), "seed": cell["seed"].values}
+            _write(cell.isel(learner=row), result, labels)
+    paths = [part["path"] for part in (old, *cells) if part is not None and "path" in part]
+    if paths:
+        result["path"] = _latest_path(paths, result["learner"].values.tolist())
+    return result
+
+
+def _gaps(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> "xr.Dataset":
+    """A result with all labels of ``old`` and the cells, in which nothing is computed yet."""
     import xarray as xr
 
-    lanes = experiment.lanes
-    order = {lane: i for i, lane in enumerate(lanes)}  # so that the order of the cells does not matter
-    cells = sorted(cells, key=lambda cell: (order.get(lanes_of(cell)[0], len(lanes)), int(cell["seed"].values[0])))
     parts = [*([] if old is None else [old]), *cells]
-    labels = _labels(old, cells)
-    current = dict.fromkeys(lane.method for lane in lanes)
-    methods = [*(name for name in labels if name not in current), *(name for name in current if name in labels)]
+    label_of = _labels(old, cells)
+    asked = dict.fromkeys(lane.method for lane in experiment.lanes)
+    methods = [*(name for name in label_of if name not in asked), *(name for name in asked if name in label_of)]
     seeds = sorted({int(seed) for part in parts for seed in part["seed"].values})
-    axes = experiment.axes
-    sizes = (len(methods), *map(len, axes.values()), len(seeds))
-    dims = ("learner", *axes, "seed")
-    newest = {name: part[name] for part in parts for name in part.data_vars if name not in (*axes, "path")}
-    data = {}
-    for name, variable in newest.items():
-        steps = [part.sizes["step"] for part in cells[:1] if "step" in variable.dims]
-        values = np.full((*sizes, *steps), GAPS.get(str(name), np.nan), object if name == "version" else variable.dtype)
-        if old is not None and name in old:
-            rows = [methods.index(str(method)) for method in old["learner"].values]
-            index = np.ix_(rows, *map(range, map(len, axes.values())), _positions(old, seeds))
-            values[index] = old[name].transpose(*dims, ...).values
-        for cell in cells:
-            if name not in cell:
-                continue
-            for lane, row in zip(lanes_of(cell), cell[name].values, strict=True):
-                place = values[(methods.index(lane.method), *experiment.place(lane))]
-                (place.swapaxes(-1, -2) if steps else place)[..., _positions(cell, seeds)] = row.T
-        data[name] = (dims + ("step",) * len(steps), values, _by_seed(name, parts, seeds))
-    coords = {
+    axes = experiment.axes if old is None else {name: old[name].values for name in experiment.axes}
+    coords: dict[str, Any] = {
         "learner": methods,
-        "label": ("learner", [labels[name] for name in methods]),
+        "label": ("learner", [label_of[name] for name in methods]),
         **axes,
         "seed": seeds,
         "step": cells[0]["step"].values.astype(int),
     }
-    result = xr.Dataset(data, coords)
-    paths = [part["path"] for part in parts if "path" in part]
-    if paths:
-        last = paths[-1]
-        values = np.full((len(methods), *last.shape[1:]), np.nan, last.dtype)
-        for path in paths:
-            if path.attrs["seed"] == last.attrs["seed"]:
-                values[[methods.index(str(name)) for name in path["learner"].values]] = path.values
-        result["path"] = xr.DataArray(values, {"frame": last["frame"].values}, last.dims, attrs=last.attrs)
-    return result
+    data = {}
+    apart = {"path", *axes}  # a cell also says which η and β its lanes had
+    newest = {name: part[name] for part in parts for name in part.data_vars if name not in apart}
+    for name, variable in newest.items():
+        dims = ("learner", *axes, "seed", *(["step"] if "step" in variable.dims else []))
+        shape = [len(coords[dim]) for dim in dims]
+        dtype = object if name == "version" else variable.dtype
+        gaps = np.full(shape, GAPS.get(str(name), np.nan), dtype)
+        data[name] = (dims, gaps, _by_seed(name, parts, seeds))
+    return xr.Dataset(data, coords)
+
+
+def _write(part: "xr.Dataset", result: "xr.Dataset", labels: Mapping[str, Any]) -> None:
+    """Copy the variables of a part to these labels of the result; along an axis without a label they are repeated."""
+    for name in result.data_vars:
+        if name in part:
+            result[name].loc[labels] = part[name]
+
+
+def _latest_path(paths: "Sequence[xr.DataArray]", methods: list[str]) -> "xr.DataArray":
+    """The parameters over time of all methods on the seed of the last path; those of other seeds are dropped."""
+    import xarray as xr
+
+    last = paths[-1]
+    values = np.full((len(methods), *last.shape[1:]), np.nan, last.dtype)
+    for path in paths:
+        if path.attrs["seed"] == last.attrs["seed"]:
+            values[[methods.index(str(name)) for name in path["learner"].values]] = path.values
+    return xr.DataArray(values, {"frame": last["frame"].values}, last.dims, attrs=last.attrs)
 
 
 def _labels(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> dict[str, str]:
@@ -104,10 +124,6 @@ def _labels(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> dict[str
     named = [] if old is None else [(old["learner"].values.tolist(), old["label"].values)]
     named += [([lane.method for lane in lanes_of(cell)], cell["label"].values) for cell in cells]
     return {str(name): str(label) for names, labels in named for name, label in zip(names, labels, strict=True)}
-
-
-def _positions(part: "xr.Dataset", seeds: list[int]) -> list[int]:
-    return [seeds.index(int(seed)) for seed in part["seed"].values]
 
 
 def _by_seed(name: Any, parts: "Sequence[xr.Dataset]", seeds: list[int]) -> Mapping[str, np.ndarray]:

@@ -77,8 +77,9 @@ def completed(
         done: list[Cell] = []
         failures: list[Failure] = []
         for _ in range(ROUNDS + 1):
-            failed = {failure.cell for failure in failures}
-            cells = [cell for cell in experiment.cells(collector.result, sizes) if cell not in failed]
+            failed = {failure.cell.name for failure in failures}
+            missing = experiment.cells(collector.result, sizes)
+            cells = [cell for cell in missing if cell.name not in failed]
             if not cells:
                 break
             if spread:

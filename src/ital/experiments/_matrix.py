@@ -137,7 +137,7 @@ def matrix(
                 raise
             left_out.append(f"left out: {error}")
     if not possible:
-        raise InputError(f"none of these teachers makes sense on task {settings.task!r}: {', '.join(teachers)}")
+        raise InputError(f"none of these teachers makes sense on this task: {', '.join(teachers)}")
     for line in left_out:
         say(line)
     runs = {}
@@ -145,7 +145,7 @@ def matrix(
         outcome = run(made, out, draw=False, overwrite=overwrite, engine=engine, progress=progress, say=say)
         runs[teacher] = outcome.curves.sel({"learner": list(methods), "seed": made.seed_list})
     result = Matrix(runs, outcome.task, tuple(left_out))
-    return replace(result, files=tuple(_write(result, Path(out) / settings.task, draw)))
+    return replace(result, files=tuple(_write(result, Path(out) / outcome.task.name, draw)))
 
 
 def _write(result: Matrix, folder: Path, draw: bool) -> list[Path]:

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ital import _devices, learners, tasks, teachers
-from ital._checks import require_whole
+from ital._checks import require_whole, shown
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.tasks import Task
@@ -22,7 +22,7 @@ class Settings(Run):
     """What to run, as text and numbers: the names of the parts, and the numbers of a :class:`ital.teaching.Run`.
 
     Attributes:
-        task: name of the task.
+        task: name of the task, or a task of your own.
         teacher: name of the teacher.
         methods: names of the learners; None for the task's own, or the eight of the paper.
         first_seed: the first seed; ``seeds`` is the number of seeds.
@@ -39,7 +39,7 @@ class Settings(Run):
 
     """
 
-    task: str
+    task: str | Task
     teacher: str = "cooperative"
     methods: tuple[str, ...] | None = None
     first_seed: int = 0
@@ -68,9 +68,10 @@ class Settings(Run):
         Raises:
             InputError: if the settings are not valid.
         """
-        for kind, name in (("task", self.task), ("teacher", self.teacher)):
-            if not isinstance(name, str):
-                raise InputError(f"{kind} must be the name of a {kind}, not {name!r}: ital.teach takes objects")
+        if not isinstance(self.task, str | Task):
+            raise InputError(f"task must be a task or the name of one, not {shown(self.task)}")
+        if not isinstance(self.teacher, str):
+            raise InputError(f"teacher must be the name of a teacher, not {self.teacher!r}: ital.teach takes objects")
         task = self.make_task()
         teacher = teachers.make(self.teacher)
         teacher.resolve(teacher.settings, task.beta)
@@ -100,9 +101,17 @@ class Settings(Run):
         Raises:
             InputError: if there is no such task, or it does not take one of the options.
         """
-        return self._registered_task() if self.data is None else self._own_task(self.data)
+        if isinstance(self.task, Task):
+            return self._given_task(self.task)
+        return self._registered_task(self.task) if self.data is None else self._own_task(self.task, self.data)
 
-    def _own_task(self, data: str) -> Task:
+    def _given_task(self, task: Task) -> Task:
+        for option in ("label_noise", "map", "teacher_loss", "equations", "data", *_OF_TABLES):
+            if getattr(self, option):
+                raise InputError(f"{option} is for tasks that are named: give it to the function that makes your task")
+        return task
+
+    def _own_task(self, name: str, data: str) -> Task:
         if self.map is not None:
             raise InputError("--map and --data exclude each other: --map is for task irl, --data for a table")
         for option in ("teacher_loss", "equations"):
@@ -113,14 +122,14 @@ class Settings(Run):
             self.label,
             teacher_columns=_listed(self.teacher_columns),
             learner_columns=_listed(self.learner_columns),
-            name=self.task,
+            name=name,
             kind=self.kind,
             label_noise=self.label_noise,
             quiet=True,
         )
 
-    def _registered_task(self) -> Task:
-        for option in ("label", "teacher_columns", "learner_columns", "kind"):
+    def _registered_task(self, name: str) -> Task:
+        for option in _OF_TABLES:
             if getattr(self, option) is not None:
                 raise InputError(f"--{option.replace('_', '-')} describes a table: use it with --data")
         refusals = {
@@ -131,14 +140,17 @@ class Settings(Run):
         }
         given = {"rewards": self.map, "teacher_loss": self.teacher_loss, "equations": self.equations}
         options: dict[str, Any] = {"label_noise": self.label_noise} if self.label_noise else {}
-        options |= {name: value for name, value in given.items() if value is not None}
-        for name in options if self.task in tasks.REGISTRY else ():
+        options |= {option: value for option, value in given.items() if value is not None}
+        for option in options if name in tasks.REGISTRY else ():
             try:
-                inspect.signature(tasks.REGISTRY[self.task]).bind_partial(**{name: None})
+                inspect.signature(tasks.REGISTRY[name]).bind_partial(**{option: None})
             except TypeError:
-                raise InputError(f"task {self.task!r} {refusals[name]}") from None
-        return tasks.make(self.task, **options)
+                raise InputError(f"task {name!r} {refusals[option]}") from None
+        return tasks.make(name, **options)
 
+
+# Settings that describe the columns of a table.
+_OF_TABLES = ("label", "teacher_columns", "learner_columns", "kind")
 
 # Settings that ``identity`` adds itself, and those that may differ between lanes of one result.
 _STATED = ("beta", "beta_decay", "lr", "init", "steps", "batch_size", "eval_every", "form")

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
-from ital import tuning
+from ital import _registry, tuning
 from ital.errors import InputError
 from ital.experiments import _store, _track
 from ital.experiments._cells import Chunks, Experiment, Point
+from ital.experiments._collect import GAPS
 from ital.experiments._complete import completed
 from ital.experiments._engines import Engine
 from ital.experiments._settings import Plan, Settings
@@ -52,6 +53,20 @@ class Sweep:
         size = f"{self.grid.sizes['lr']} × {self.grid.sizes['beta']} settings"
         return f"Sweep({self.task.name!r}: {methods}; {size}, {len(self.files)} files)"
 
+    def judged_by(self, metric: str) -> "Sweep":
+        """The same sweep, judged by another metric.
+
+        Args:
+            metric: a metric that was recorded.
+
+        Returns:
+            The sweep.
+
+        Raises:
+            InputError: if the metric was not recorded.
+        """
+        return dataclasses.replace(self, grid=tuning.judged_by(self.grid, self.task, metric))
+
     def verdicts(self) -> list[tuning.Verdict]:
         """Each method at its best setting and the winner: after 500 and 1000 steps and at the end.
 
@@ -61,7 +76,7 @@ class Sweep:
         return [tuning.judge(self.grid, step) for step in tuning.judged_steps(self.grid)]
 
     def plot(self) -> "Figure":
-        """Draw heat maps: the final distance, and the steps to a tenth of the distance at the start.
+        """Draw heat maps: what each setting reaches in the end, and how soon it gets close to that.
 
         Returns:
             The figure.
@@ -77,6 +92,7 @@ def sweep(
     beta: Sequence[float],
     out: Path | str = "results",
     *,
+    metric: str | None = None,
     overwrite: bool = False,
     csv: bool = False,
     seeds_per_cell: int | None = None,
@@ -88,14 +104,16 @@ def sweep(
 ) -> Sweep:
     """Compute the missing parts of a grid η × β, and write ``sweep.nc`` and its maps to ``OUT/TASK/TEACHER/``.
 
-    The values of η and β identify a sweep. Missing methods and seeds are added to an existing one. An interrupted sweep
-    resumes from its last checkpoint. Exams (the greedy searches of the equation tasks) are skipped.
+    Missing methods, seeds and values of η and β are added to an existing sweep; settings of the wider grid that nobody
+    asked for stay gaps. An interrupted sweep resumes from its last checkpoint. Exams (the greedy searches of the
+    equation tasks) are skipped.
 
     Args:
         settings: what to run; its ``lr`` and ``beta`` are ignored.
         lr: step sizes η.
         beta: rationalities β.
         out: the folder for results.
+        metric: the metric that settings are judged by; None for the one before, and for the distance in a new sweep.
         overwrite: compute everything again.
         csv: also write every measured value as a table, ``sweep.csv``.
         seeds_per_cell: number of seeds in a cell; None for as many as should fit into memory.
@@ -116,18 +134,23 @@ def sweep(
         >>> settings = ital.experiments.Settings(task="regression", methods=("imt", "ital"), steps=200, seeds=5)
         >>> sweep = ital.experiments.sweep(settings, lr=[1e-3, 1e-2], beta=[1e3, 1e4])
     """
-    experiment = Grid(settings, _axis("lr", lr), _axis("beta", beta))
+    experiment = Grid(settings, _axis("lr", lr), _axis("beta", beta), metric)
     plan = experiment.plan
     folder, chunks = Path(out) / experiment.folder, Chunks(seeds_per_cell, points_per_cell)
     store = None if mlflow is None else _track.open_store(mlflow)
     with completed(experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
         from ital import figures
 
-        maps = figures.save(figures.plot_sweep(done.result, plan.task), folder / "sweep")
-        table = write_table(done.result, folder / "sweep.csv", csv)
-        outcome = Sweep(done.result, plan.task, [folder / experiment.file, *maps, *table], done.computed)
+        grid = done.result
+        if metric is not None and metric != tuning.metric_of(grid):
+            # nothing was missing: only what the settings are judged by is new
+            grid = tuning.judged_by(grid, plan.task, metric)
+            _store.save_curves(grid, folder / experiment.file)
+        maps = figures.save(figures.plot_sweep(grid, plan.task), folder / "sweep")
+        table = write_table(grid, folder / "sweep.csv", csv)
+        outcome = Sweep(grid, plan.task, [folder / experiment.file, *maps, *table], done.computed)
         if store is not None:
-            _track.track(store, experiment, done.result, outcome.files)
+            _track.track(store, experiment, grid, outcome.files)
     done.check(outcome)
     return outcome
 
@@ -172,6 +195,7 @@ class Grid(Experiment):
 
     lr: tuple[float, ...]
     beta: tuple[float, ...]
+    metric: str | None = None  # what settings are judged by
 
     verb = "sweep"
     file = "sweep.nc"
@@ -185,14 +209,29 @@ class Grid(Experiment):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """The identity of a run, with all η and β in place of one."""
-        return {**self.plan.identity, **{name: json.dumps(axis) for name, axis in self.axes.items()}}
+        """The identity of a run without η and β: a sweep may grow along both."""
+        return {name: value for name, value in self.plan.identity.items() if name not in self.axes}
 
-    def attributes(self, result: "xr.Dataset | None") -> dict[str, Any]:
-        """The methods that have no β."""
-        methods = {lane.method for lane in self.lanes if lane.beta is None}
-        methods |= set() if result is None else set(tuning.without_beta(result))
-        return {"without_beta": json.dumps(sorted(methods))}
+    def grown(self, result: "xr.Dataset") -> "xr.Dataset":
+        """A stored sweep on all its values of η and β and all of this one, with gaps where nothing was computed."""
+        axes = {name: sorted({*result[name].values.tolist(), *values}) for name, values in self.axes.items()}
+        wider = result.reindex(axes, fill_value=GAPS)
+        for method in tuning.without_beta(result):
+            # what does not depend on β is repeated along it
+            lanes = result.sel(learner=method).isel(beta=0, drop=True).reindex(lr=axes["lr"], fill_value=GAPS)
+            for name, variable in lanes.data_vars.items():
+                wider[name].loc[{"learner": method}] = variable
+        return wider
+
+    def attributes(self, result: "xr.Dataset") -> dict[str, Any]:
+        """All values of η and β, the methods that have no β, and what settings are judged by."""
+        without_beta = {lane.method for lane in self.lanes if lane.beta is None}
+        judged = result if self.metric is None else tuning.judged_by(result, self.plan.task, self.metric)
+        return {
+            **judged.attrs,
+            **{name: json.dumps(result[name].values.tolist()) for name in self.axes},
+            "without_beta": json.dumps(sorted({*tuning.without_beta(result), *without_beta})),
+        }
 
     def make_plan(self) -> Plan:
         """The plan at the first η and β of the grid; raises InputError if any setting is not valid."""
@@ -226,10 +265,17 @@ class Grid(Experiment):
         return Recording(open_sessions(plan.task, plan.teacher, learners, run))
 
     def check_metrics(self, metrics: Iterable[str]) -> None:
-        """Raise InputError for a task without a target."""
-        if "distance" not in metrics:
-            name = self.plan.task.name
-            raise InputError(f"task {name!r} has no target, so a sweep cannot measure the distance to it")
+        """Raise InputError for a metric that the task does not measure."""
+        name = self.plan.task.name
+        recorded = set(metrics)
+        measured = [metric for metric in self.plan.task.metrics if metric in recorded]
+        if self.metric is None and "distance" not in measured:
+            raise InputError(
+                f"task {name!r} has no target, so a sweep cannot measure the distance to it: "
+                f"choose --metric {' or '.join(measured)}"
+            )
+        if self.metric is not None and self.metric not in measured:
+            raise InputError(_registry.nearest("metric", self.metric, measured))
 
 
 def _version(plan: Plan, method: Learner, beta: float) -> Learner:

@@ -1,5 +1,7 @@
 """The tables printed at the end of a run and of a sweep."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from rich.console import Console
 from rich.table import Table
@@ -23,7 +25,8 @@ def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
         console: where to print; None for standard output.
     """
     console = console or Console()
-    console.print(table(outcome))
+    for part in _tables_that_fit(outcome, console):
+        console.print(part)
     for method in outcome.curves["learner"].values:
         note = divergence_note(outcome.curves, method, "a smaller --lr or --beta")
         if note is not None:
@@ -38,17 +41,37 @@ def _print_files(outcome: Outcome | Sweep, console: Console) -> None:
         console.print(str(file), soft_wrap=True, highlight=False)
 
 
-def table(outcome: Outcome) -> Table:
+def _tables_that_fit(outcome: Outcome, console: Console) -> list[Table]:
+    """The table of the last step; where the console is too narrow for it, several with some metrics each."""
+    tables: list[Table] = []
+    shown: list[str] = []
+    for metric in metrics_of(outcome.curves):
+        wider = table(outcome, [*shown, metric])
+        if shown and not _fits(wider, console):
+            shown = []
+            wider = table(outcome, [metric])
+        if shown:
+            tables.pop()
+        shown.append(metric)
+        tables.append(wider)
+    return tables
+
+
+def _fits(table: Table, console: Console) -> bool:
+    """Whether no cell of a table must be wrapped or cut."""
+    return console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width
+
+
+def table(outcome: Outcome, metrics: Sequence[str]) -> Table:
     """A table of the last step: a row per method, a column per metric."""
     curves, task = outcome.curves, outcome.task
     last = int(curves["step"].values[-1])
     title = f"{task.title}, {curves.attrs['teacher']} teacher: step {last}, mean ± standard error over seeds"
     shown = Table(title=title, title_justify="left")
-    shown.add_column("method")
+    shown.add_column("method", no_wrap=True)
     methods = in_legend_order([str(m) for m in curves["learner"].values])
-    metrics = metrics_of(curves)
     for metric in metrics:
-        shown.add_column(metric.replace("_", " "), justify="right")
+        shown.add_column(metric.replace("_", " "), justify="right", no_wrap=True)
     shown.add_column("seeds", justify="right")
     cells: dict[str, list[tuple[float, float]]] = {}
     for metric in metrics:
@@ -79,12 +102,17 @@ def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
     """
     console = console or Console()
     verdicts = sweep.verdicts()
-    console.print(best_settings(sweep, verdicts))
+    tables = [best_settings(sweep, verdicts, details) for details in (("of start", "edge"), ("edge",), ())]
+    console.print(next((table for table in tables if _fits(table, console)), tables[-1]))
     for verdict in verdicts:
         for line in conclusions(sweep, verdict):
             console.print(line, soft_wrap=True, highlight=False)
     if any(setting.edge for verdict in verdicts for setting in verdict.best):
-        console.print("edge: this value is at the end of its range; a wider grid may contain a better one.")
+        console.print(
+            "edge: this value is at the end of its range; a wider grid may contain a better one. "
+            "Rerun the command with more values: only those are computed.",
+            soft_wrap=True,
+        )
     _print_files(sweep, console)
 
 
@@ -101,28 +129,42 @@ def print_failures(incomplete: Incomplete, console: Console | None = None) -> No
         line = f"[bold red]failed[/] after {failure.attempts} attempts: cell {cell}"
         console.print(line, soft_wrap=True, highlight=False)
         console.print(Text(failure.traceback.rstrip()), soft_wrap=True)
-        again = cell.experiment.command(cell.lanes, cell.seeds, incomplete.out)
-        console.print(Text(f"try it again with: {again}"), soft_wrap=True)
+        settings = cell.experiment.settings
+        if isinstance(settings.task, str):
+            again = f"with: {cell.experiment.command(cell.lanes, cell.seeds, incomplete.out)}"
+        else:
+            again = "from Python: the same call computes only what is missing"
+        console.print(Text(f"try it again {again}"), soft_wrap=True)
 
 
-def best_settings(sweep: Sweep, verdicts: list[tuning.Verdict]) -> Table:
-    """A table of each method at its own best setting: a section per step, the winner first and in bold."""
+def best_settings(sweep: Sweep, verdicts: list[tuning.Verdict], details: Sequence[str]) -> Table:
+    """A table of each method at its own best setting: a section per step, the winner first and in bold.
+
+    ``details`` names the last columns, which a narrow console leaves out.
+    """
     grid = sweep.grid
     metric = tuning.metric_of(grid).replace("_", " ")
     title = f"{sweep.task.title}, {grid.attrs['teacher']} teacher: each method at its own best setting"
     shown = Table(title=title, title_justify="left")
     shown.add_column("step", justify="right")
-    shown.add_column("method")
-    for column in ("η", "β", f"{metric} ± SE", "of start"):
-        shown.add_column(column, justify="right")
-    shown.add_column("edge")
+    shown.add_column("method", no_wrap=True)
+    for column in ("η", "β", f"{metric} ± SE", *details):
+        shown.add_column(column, justify="left" if column == "edge" else "right", no_wrap=True)
     for verdict in verdicts:
-        for place, best in enumerate(verdict.best):
-            number, method = ("" if place else str(verdict.step)), Text(best.label, style="" if place else "bold")
-            beta = "" if best.beta is None else f"{best.beta:g}"
-            reached = _cell(best.mean, best.error, bold=not place, diverged=not np.isfinite(best.mean))
-            share = f"{best.share:.2g}" if np.isfinite(best.share) else ""
-            shown.add_row(number, method, f"{best.lr:g}", beta, reached, share, ", ".join(best.edge))
+        for rank, best in enumerate(verdict.best):
+            is_first = rank == 0
+            detail = {
+                "of start": f"{best.share:.2g}" if np.isfinite(best.share) else "",
+                "edge": ", ".join(best.edge),
+            }
+            shown.add_row(
+                str(verdict.step) if is_first else "",
+                Text(best.label, style="bold" if is_first else ""),
+                f"{best.lr:g}",
+                "" if best.beta is None else f"{best.beta:g}",
+                _cell(best.mean, best.error, bold=is_first, diverged=not np.isfinite(best.mean)),
+                *[detail[name] for name in details],
+            )
         shown.add_section()
     return shown
 
@@ -130,19 +172,21 @@ def best_settings(sweep: Sweep, verdicts: list[tuning.Verdict]) -> Table:
 def conclusions(sweep: Sweep, verdict: tuning.Verdict) -> list[str]:
     """Lines about a step: the winner, best naive against best aware, and in how many settings awareness helps."""
     grid, step = sweep.grid, verdict.step
+    better = "closer" if tuning.metric_of(grid).startswith("distance") else "better"
     first, second, closer = verdict.best[0], verdict.best[1:2], verdict.closer
     if second and first.mean == second[0].mean:
         lines = [f"Step {step}: {first} and {second[0]} tie."]
     else:
-        than = "" if closer is None else f", closer than {second[0]} on {closer[0]} of {closer[1]} seeds"
+        than = "" if closer is None else f", {better} than {second[0]} on {closer[0]} of {closer[1]} seeds"
         lines = [f"Step {step}: {first} wins{than}."]
     if verdict.naive and verdict.aware:
         naive, aware = verdict.naive, verdict.aware
         lines.append(f"  Best naive: {naive}, {_number(naive.mean)}. Best aware: {aware}, {_number(aware.mean)}.")
     for method in tuning.aware_methods(grid):
         over_naive, over_imt = tuning.pays(grid, method, step), tuning.pays_at_same_lr(grid, method, step)
+        settings = int(tuning.ran(grid).sel({"learner": method}).sum())
         counted = [
-            f"{int(where.sum())} of {where.size} settings is closer than {whom}"
+            f"{int(where.sum())} of {settings} settings is {better} than {whom}"
             for where, whom in ((over_naive, "the best naive"), (over_imt, "IMT at the same η"))
             if where is not None
         ]

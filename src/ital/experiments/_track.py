@@ -74,8 +74,9 @@ def _of_lane(experiment: Experiment, result: "xr.Dataset", lane: Point) -> "xr.D
     """The curves of a lane, dimensions (seed, step): only the seeds that were computed; None if there are none."""
     if lane.method not in result["learner"].values:
         return None
-    indices = [index if isinstance(index, int) else 0 for index in experiment.place(lane)]
-    curves = result.sel({"learner": lane.method}).isel(dict(zip(experiment.axes, indices, strict=True)))
+    curves = result.sel({"learner": lane.method, **experiment.coordinates(lane)})
+    repeated = [axis for axis in experiment.axes if axis in curves.dims]
+    curves = curves.isel(dict.fromkeys(repeated, 0))
     curves = curves.isel(seed=np.flatnonzero(curves["computed"].values))
     return curves if curves.sizes["seed"] else None
 

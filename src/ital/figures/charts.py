@@ -103,10 +103,12 @@ def cells(
     framed: Iterable[tuple[int, int]],
     dots: np.ndarray | None,
     limits: tuple[float, float],
+    linear: bool = False,
 ) -> Mark:
-    """A heat map (row, column) on a log scale, with numbers; some cells are framed, some have a dot.
+    """A heat map (row, column) with numbers; some cells are framed, some have a dot.
 
-    ``limits`` are the values of the first and the last colour: maps to be compared share them.
+    ``limits`` are the values of the first and the last colour: maps to be compared share them. The scale is logarithmic
+    unless ``linear``.
     """
     return {
         "kind": "cells",
@@ -115,6 +117,7 @@ def cells(
         "framed": [[int(i) for i in place] for place in framed],
         "dots": [] if dots is None else np.argwhere(dots).tolist(),
         "limits": rounded(limits),
+        **({"linear": True} if linear else {}),
     }
 
 
@@ -339,12 +342,12 @@ def _rule(axis: Any, mark: Mark) -> None:
 
 
 def _cells(axis: Any, mark: Mark) -> None:
-    from matplotlib.colors import LogNorm
+    from matplotlib.colors import LogNorm, Normalize
     from matplotlib.patches import Rectangle
 
     values = np.array(mark["values"], float)
     low, high = mark.get("limits") or colour_limits(values)
-    norm = LogNorm(low, high)
+    norm = Normalize(low, high) if mark.get("linear") else LogNorm(low, high)
     edges = [np.arange(size + 1) - 0.5 for size in values.shape]
     axis.pcolormesh(edges[1], edges[0], np.ma.masked_invalid(values), cmap="viridis", norm=norm, lw=0)
     size = letter_size([text for row in mark["texts"] for text in row], *cell_size(axis, *values.shape), largest=6.5)

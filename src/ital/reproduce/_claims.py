@@ -285,7 +285,7 @@ def awareness_when_tuned(data: Data) -> Iterable[Check]:
         verdict = tuning.judge(grid, int(grid["step"].values[-1]))
         if verdict.aware is None or verdict.naive is None:
             continue
-        aware, naive = verdict.aware.distances.values, verdict.naive.distances.values
+        aware, naive = verdict.aware.values.values, verdict.naive.values.values
         test = statistics.paired(aware, naive)
         on_edge = ", ".join(
             f"{best.label}: {' and '.join(best.edge)}" for best in (verdict.aware, verdict.naive) if best.edge

@@ -7,7 +7,7 @@ lanes at once.
 
 from ital.teaching._block import BLOCK
 from ital.teaching._footprint import bytes_per_seed, check_footprint
-from ital.teaching._kept import described, task_from, task_of, write_summary, write_table
+from ital.teaching._kept import DESCRIBED, described, task_from, task_of, write_summary, write_table
 from ital.teaching._lanes import fill_in, open_sessions, situation, version_of
 from ital.teaching._live import Live, load_session, session
 from ital.teaching._parts import check_parts, check_world, parts
@@ -30,6 +30,7 @@ from ital.teaching._watch import Watched, seen, watch
 
 __all__ = [
     "BLOCK",
+    "DESCRIBED",
     "Block",
     "Carry",
     "Drawn",

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 CURVES = "curves.nc"
 FOLDERS_SEARCHED = 1000  # for a run to suggest: the folder that was named may be the whole disk
-DESCRIBED = "task_description"  # file attribute: what figures need to know about the task, as JSON
+DESCRIBED = "task_description"
+"""The attribute of a stored result that holds what figures need to know about its task, as JSON."""
 
 
 def described(task: Task) -> dict[str, Any]:
