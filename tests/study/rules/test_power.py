@@ -72,6 +72,24 @@ def test_effects_of_simulated_teachers(config):
     assert found.loc["machine", "d"] > 5
     assert found.loc["machine", "needed"] <= 3
     assert found.loc["machine", "needed_all_maps"] <= 6
+    steps = _arms.table(config, _arms.run(config, 12, teachers, ("aware", "naive")))
+    for teacher in ("random", "machine"):
+        own = steps[steps["teacher"] == teacher]
+        fell = {}
+        for place, rows in own.groupby(["learner", "map", "participant"]):
+            by_step = rows.set_index("step")
+            fell[place] = by_step.loc[1, "distance_before"] - by_step.loc[config.steps, "distance"]
+        names = [on.name for on in config.maps]
+        apart = np.array([[fell["aware", on, n] - fell["naive", on, n] for on in names] for n in range(1, 13)])
+        effects = apart.mean(axis=0) / apart.std(axis=0, ddof=1)
+        over_maps = apart.mean(axis=1)
+        aware = own[own["learner"] == "aware"]
+        row = found.loc[teacher]
+        assert row["difference"] == pytest.approx(apart.mean())
+        assert row["d"] == pytest.approx(over_maps.mean() / over_maps.std(ddof=1))
+        assert row["smallest_d"] == pytest.approx(min(effects, key=abs))
+        assert row["agrees"] == pytest.approx((aware["choice"] == aware["machine_choice"]).mean())
+        assert row["needed"] == _power.participants_needed(row["d"])
 
 
 def test_effects_of_the_adaptive_robot(config):
