@@ -13,7 +13,7 @@ from ital.study._shipped import shipped_text
 from ital.study._texts import PLACEHOLDER
 
 PAPER = study.load_config().to_toml()
-HASH = "fea2f8b7e629f229"
+HASH = "8f70dee8b97255da"
 
 
 def test_the_paper_s_study():
@@ -83,6 +83,34 @@ def test_studies_that_have_begun_keep_their_hash(name):
 def test_the_hash_of_the_papers_study_is_that_of_studies_that_have_begun():
     """A changed text in the file needs a new value here; a new key must not change it."""
     assert study.load_config().hash.startswith(HASH)
+
+
+# What the consent said before it called the data pseudonymous, by the words around it.
+UNTRUE = {
+    r"Your data are \*\*pseudonymous\*\*: if .* delete them\.": "If you came through a recruiting service, its number "
+    "for you is stored only in a scrambled form that nobody can read back.",
+    r"Ihre Daten sind \*\*pseudonym\*\*: Falls .* löschen\.": "Falls Sie über ein Portal zu uns kamen, speichern wir "
+    "dessen Nummer für Sie nur so verschlüsselt, dass niemand sie zurückverfolgen kann.",
+}
+
+
+def test_a_study_with_the_consent_of_before_keeps_its_hash():
+    """Nothing but the consent has changed, and its version with it."""
+    text = shipped_text("paper").replace('version = "2"', 'version = "1"', 1)
+    for now, before in UNTRUE.items():
+        text, count = re.subn(now, before, text)
+        assert count == 1
+    assert study.parse_config(text).hash.startswith("fea2f8b7e629f229")
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_the_consent_says_what_pseudonymous_means(language):
+    """The researcher finds somebody by their ID, so nobody may be promised that this is impossible."""
+    text = study.load_config().texts(language).consent.text
+    assert {"en": "**pseudonymous**", "de": "**pseudonym**"}[language] in text
+    assert {"en": "we find your data", "de": "finden wir Ihre Daten"}[language] in text
+    assert "nobody can read back" not in text
+    assert "zurückverfolgen" not in text
 
 
 def test_the_imagined_volume():

@@ -48,8 +48,9 @@ def ready(config):
 @functools.cache
 def tiny(**changes):
     """A study of two maps, three steps each, after a warm-up of two; no questions."""
-    own = {"steps": 3, "warm_up_steps": 2}
-    return dataclasses.replace(unasked(ready(study.load_config("short"))), **{**own, **changes})
+    base = unasked(ready(study.load_config("short")))
+    own = {"steps": 3, "warm_up_steps": 2, "consent": dataclasses.replace(base.consent, version="1")}
+    return dataclasses.replace(base, **{**own, **changes})
 
 
 class Refusal(Exception):
