@@ -3,7 +3,9 @@
 import contextlib
 import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from ital._memory import free_memory, in_words
 from ital.errors import InputError
@@ -65,23 +67,37 @@ def check_writable(folder: Path | str) -> None:
         raise InputError(f"cannot write to {folder}: {fault}; choose another folder")
 
 
-def write(path: Path, content: bytes, mark: str = "") -> None:
-    """Write ``content`` to ``path``, completely or not at all, even if the power fails.
+def open_private(path: str, flags: int) -> int:
+    """Open a file that only its owner may read; an ``opener`` for ``open``. What was there before is removed."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    return os.open(path, flags | os.O_EXCL, 0o600)
+
+
+def replace(path: Path, other: Path) -> None:
+    """Put ``other``, which is on the disk, in the place of ``path``, even if the power fails afterwards."""
+    os.replace(other, path)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+@contextlib.contextmanager
+def whole(path: Path, mark: str = "", *, private: bool = False) -> Iterator[BinaryIO]:
+    """Open a new file that appears at ``path`` when the block ends: completely or not at all, even if the power fails.
 
     ``mark`` is a suffix for the temporary file, so that concurrent writers do not collide; the last one wins.
+    Only the owner may read a ``private`` file.
     """
     temporary = path.with_name(f".{path.name}{mark}.part")
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
+        with open(temporary, "wb", opener=open_private if private else None) as file:
+            yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        replace(path, temporary)
     except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
@@ -89,3 +105,9 @@ def write(path: Path, content: bytes, mark: str = "") -> None:
             reason = f"cannot write here: {error.strerror or error}"
             raise Unwritable(error.errno, reason, str(path if path.is_dir() else path.parent)) from error
         raise
+
+
+def write(path: Path, content: bytes, mark: str = "", *, private: bool = False) -> None:
+    """Write ``content`` to ``path``, as :func:`whole` does."""
+    with whole(path, mark, private=private) as file:
+        file.write(content)

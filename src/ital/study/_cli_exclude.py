@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ital.study._cli_server import DATABASE, FILE, FOLDER, open_source
+from ital.study._cli_server import DATABASE, FILE, FOLDER, database_of, open_source
 
 NUMBER = Annotated[int, typer.Argument(help="Number of the participant.", min=0, show_default=False)]
 
@@ -34,7 +34,7 @@ def include(number: NUMBER, folder: FOLDER = None, database: DATABASE = FILE) ->
 
 
 def _set(folder: Path | None, database: str, number: int, reason: str | None) -> None:
-    with open_source(database if folder is None else str(folder)) as store:
+    with open_source(database_of(folder, database)) as store:
         from ital.study.store import exclusions
 
         store.write(lambda connection: exclusions.exclude(connection, number, reason))

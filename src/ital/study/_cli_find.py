@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from ital.errors import InputError
-from ital.study._cli_server import DATABASE, FILE, FOLDER, open_source, say
+from ital.study._cli_server import DATABASE, FILE, FOLDER, database_of, open_source, say
 
 
 def register(study: typer.Typer) -> None:
@@ -27,7 +27,7 @@ def find(
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
 ) -> None:
     """Show a participant's state, times, progress and what to pay. Needs the server's key; the server may run."""
-    with open_source(database if folder is None else str(folder)) as store:
+    with open_source(database_of(folder, database)) as store:
         from ital.study.server import look_up, person_lines, secret_of
         from ital.study.store import operations
 

@@ -1,12 +1,15 @@
 """``ital study serve``, ``export``, ``import``, ``backup``, ``restore``, ``verify``, and ``ital play``."""
 
 import contextlib
+import errno
 import importlib.util
+import logging
 import os
 import signal
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,6 +19,7 @@ import typer
 from ital._checks import install
 from ital._files import check_writable
 from ital.errors import InputError
+from ital.study import _folder
 
 if TYPE_CHECKING:
     from ital.study.store import Store
@@ -25,7 +29,7 @@ DATABASE = Annotated[
     str, typer.Option(envvar="ITAL_STUDY_DATABASE", help="A file for SQLite, or postgresql://USER@HOST/NAME.")
 ]
 FOLDER = Annotated[
-    Path | None, typer.Argument(help="A folder that contains study.db.", metavar="[DIR]", show_default=False)
+    Path | None, typer.Argument(help="The study's folder, with study.db.", metavar="[DIR]", show_default=False)
 ]
 HOST = Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 allows this machine only.")]
 FILE = "study.db"
@@ -37,10 +41,10 @@ def register(study: typer.Typer, top: typer.Typer) -> None:
     """Add the commands of the server: those of ``ital study``, and ``ital play``."""
     study.command(epilog="Example: ital study serve my-study --trial")(serve)
     study.command(epilog="Example: ital study export study.db --out data")(export)
-    study.command("import", epilog="Example: ital study import data --database copy.db")(import_folder)
-    study.command(epilog="Example: ital study backup --out tonight.backup")(backup)
-    study.command(epilog="Example: ital study restore tonight.backup --database fresh.db")(restore)
-    study.command(epilog="Example: ital study verify")(verify)
+    study.command("import", epilog="Example: ital study import data my-copy")(import_folder)
+    study.command(epilog="Example: ital study backup my-study")(backup)
+    study.command(epilog="Example: ital study restore tonight.backup my-study")(restore)
+    study.command(epilog="Example: ital study verify my-study")(verify)
     top.command(epilog="Example: ital play")(play)
 
 
@@ -69,7 +73,7 @@ def serve(
     """
     need_extra()
     from ital import study
-    from ital.study import _cli_setup, _doctor, _folder
+    from ital.study import _cli_setup, _doctor
     from ital.study.server import create_app, from_environment, password_of
     from ital.study.store import open_store
 
@@ -141,15 +145,17 @@ def export(
 
 
 def import_folder(
-    folder: Annotated[Path, typer.Argument(help="A folder written by ital study export.", show_default=False)],
+    folder: Annotated[
+        Path, typer.Argument(help="A folder written by ital study export.", metavar="DATA", show_default=False)
+    ],
+    study: FOLDER = None,
     database: DATABASE = FILE,
 ) -> None:
     """Load exported data into a database, for instance to view them in the dashboard."""
     need_extra()
-    from ital.study.store import open_store
     from ital.study.store.export import import_study
 
-    with open_store(database, create=True) as store:
+    with open_source(database_of(study, database), create=True) as store:
         count = import_study(store, folder)
     print(f"{count} participants")
 
@@ -164,7 +170,6 @@ def backup(
     ] = None,
 ) -> None:
     """Write everything to one file, also while the study runs. It can be restored into SQLite or PostgreSQL."""
-    from ital.study import _folder
     from ital.study.store import backups
 
     if folder is not None:
@@ -182,6 +187,7 @@ def backup(
 
 def restore(
     file: Annotated[Path, typer.Argument(help="A file written by ital study backup.", show_default=False)],
+    folder: FOLDER = None,
     database: DATABASE = FILE,
     replace: Annotated[bool, typer.Option("--replace", help="Replace the participants in the database.")] = False,
     tombstones: Annotated[
@@ -195,16 +201,18 @@ def restore(
     if tombstones is not None and not tombstones.is_file():
         raise InputError(f"there is no file {tombstones}")
     more_tombstones = [] if tombstones is None else read_tombstones(tombstones)
-    counts = backups.restore(file, database, replace=replace, more_tombstones=more_tombstones)
+    database = database_of(folder, database)
+    with storing(database):
+        counts = backups.restore(file, database, replace=replace, more_tombstones=more_tombstones)
     print(f"{counts['participants']} participants, {counts['steps']} steps; {counts['erased']} erased again")
 
 
-def verify(database: DATABASE = FILE) -> None:
+def verify(folder: FOLDER = None, database: DATABASE = FILE) -> None:
     """Replay every choice and compare the robots' beliefs with the stored ones."""
     from ital.study.store import verification
 
     _set_up_jax()
-    with open_source(database) as store:
+    with open_source(database_of(folder, database)) as store:
         report = verification.verify(store)
     print(f"{report.participants} participants, {report.steps} steps replayed, {len(report.problems)} problems")
     for problem in report.problems[:20]:
@@ -213,12 +221,39 @@ def verify(database: DATABASE = FILE) -> None:
         raise typer.Exit(1)
 
 
-def open_source(source: str) -> "Store":
-    """Open an existing database; for a folder, the study.db in it."""
+def database_of(folder: Path | None, database: str = FILE) -> str:
+    """The database that a command is about: the one in a folder, with the folder's settings, or the one named."""
+    if folder is None:
+        return database
+    if folder.is_file():
+        return str(folder)
+    if (folder / _folder.CONFIG).is_file():
+        return _folder.enter(folder, database)[1]
+    return str(folder / FILE) if database == FILE else database
+
+
+@contextlib.contextmanager
+def open_source(source: str, *, create: bool = False) -> Iterator["Store"]:
+    """Open a database, or the study.db in a folder; a full disk is an error of one line."""
     need_extra()
     from ital.study.store import open_store
 
-    return open_store(str(Path(source) / FILE) if Path(source).is_dir() else source)
+    database = database_of(Path(source)) if Path(source).is_dir() else source
+    with storing(database), open_store(database, create=create) as store:
+        yield store
+
+
+@contextlib.contextmanager
+def storing(database: str) -> Iterator[None]:
+    """Turn a write that the database does not take into an error of one line."""
+    from ital.study.store import NotStored, name_of
+
+    logging.getLogger("ital.study").addHandler(logging.NullHandler())  # it says the same, for the log of a server
+    try:
+        yield
+    except NotStored as error:
+        reason = f"not stored, because {error}: mend that and run the command again"
+        raise OSError(errno.EIO, reason, name_of(database)) from None
 
 
 def listen(host: str, port: int) -> tuple[socket.socket, str]:

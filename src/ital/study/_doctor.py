@@ -1,8 +1,11 @@
 """What a study still needs before people take part: ``ital study doctor``."""
 
+import glob
 import os
 import re
+import shlex
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -31,6 +34,10 @@ NOUNS = {
     "maps": "maps|Karten",
     "robots": "robots|Robotern?",
 }
+
+
+# What the shipped consent once said of IDs from outside; the researcher can look for them, so it was not true.
+UNTRUE = ("nobody can read back", "niemand sie zurückverfolgen kann")
 
 
 class Diagnosis(NamedTuple):
@@ -140,6 +147,17 @@ def _placeholders(patient: Patient) -> Result:
     return BAD, f"{len(left)} left, fill them in: {shown}"
 
 
+def _consent(patient: Patient) -> Result:
+    texts = list(texts_of(patient.config.as_dict()))
+    untrue = [key for key, text in texts for said in UNTRUE if said in " ".join(text.split())]
+    if not untrue:
+        return GOOD, f"version {patient.config.consent.version} does not promise that nobody can look for an ID"
+    return DOUBTFUL, (
+        f"{', '.join(untrue)} says that nobody can read an ID back, but ital study find can look for it: say that data "
+        "are pseudonymous, as the consent of a new study does, and give the text a new version"
+    )
+
+
 def _numbers(patient: Patient) -> Result:
     wrong = wrong_numbers(patient.config)
     if not wrong:
@@ -243,13 +261,35 @@ def _password(patient: Patient) -> Result:
     return GOOD, "the dashboard has one"
 
 
+def _permissions(patient: Patient) -> Result:
+    """Whether others on this machine may read what only the researcher should."""
+    database = Path(patient.database.removeprefix("sqlite:///"))
+    beside = [] if "://" in str(database) else sorted(database.parent.glob(f"{glob.escape(database.name)}*"))
+    backups = sorted((patient.folder / _folder.BACKUPS).glob("*.backup"))
+    private = [patient.folder / _folder.PASSWORD, *beside, *sorted(patient.folder.glob("*.key")), *backups]
+    loose = [str(file) for file in dict.fromkeys(private) if _others_may_read(file)]
+    if not loose:
+        return GOOD, "only you can read the password, the key, the data and the backups"
+    return BAD, f"others on this machine may read {', '.join(loose)}: run chmod 600 {shlex.join(loose)}"
+
+
+def _others_may_read(file: Path) -> bool:
+    return file.is_file() and file.suffix != ".lock" and bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+
+
 def _data(patient: Patient) -> Result:
-    from ital.study.store import open_store
+    from ital.study.store import deletions, open_store
 
     if not _has_database(patient):
         return GOOD, "none yet"
     with open_store(patient.database) as store:
         counts = store.participants_by_mode()
+        unreadable = deletions.read(store.tombstone_file).unreadable
+    if unreadable:
+        return (
+            BAD,
+            f"a deletion in {store.tombstone_file} cannot be read: {unreadable[0][:60]!a}; put a copy in its place",
+        )
     return GOOD, ", ".join(f"{count} {mode}" for mode, count in counts.items()) or "no participants yet"
 
 
@@ -321,11 +361,13 @@ CHECKS = {
     "configuration": _configuration,
     "placeholders": _placeholders,
     "numbers": _numbers,
+    "consent": _consent,
     "completion": _completion,
     "identities": _identities,
     "languages": _languages,
     "origin": _safely(_origin),
     "password": _safely(_password),
+    "permissions": _permissions,
     "data": _safely(_data),
     "key": _safely(_key),
     "backups": _safely(_backups),

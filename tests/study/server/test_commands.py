@@ -7,13 +7,16 @@ import subprocess
 import sys
 
 import pytest
+import sqlalchemy as sa
 import typer
 
 from ital.errors import InputError
 from ital.study import _cli_server, commands
 from ital.study.store import open_store
 from tests.study.server.conftest import running
-from tests.study.server.people import Person, cheap_hash, tiny
+from tests.study.server.people import SECRET, Person, cheap_hash, tiny
+from tests.study.server.test_access import everything
+from tests.study.server.test_deletions import files_of_at_most
 from tests.typed import ital
 
 
@@ -32,6 +35,8 @@ def database(served, tmp_path):
     with served("study.db") as client:
         Person(client, tiny()).simulate().begin().finish()
         Person(client, tiny()).join().begin().teach(4)
+    (tmp_path / "study.db.key").write_text(SECRET.decode())
+    (tmp_path / "study.db.key").chmod(0o600)
     return tmp_path / "study.db"
 
 
@@ -253,6 +258,46 @@ def test_export_import_backup_restore_and_verify(capsys, database, tmp_path):
         0,
         "2 participants, 18 steps replayed, 0 problems\n",
     )
+
+
+def test_commands_take_a_folder_with_the_study(capsys, database, tmp_path):
+    """With its settings, or just with study.db in it; a file is the database itself."""
+    ital(capsys, "study", "init", "other", "--like", "short")
+    (tmp_path / "bare").mkdir()
+    ital(capsys, "study", "export", ".", "--mode", "simulated", "--out", "data")
+    ital(capsys, "study", "backup", "--out", "b.backup")
+    verified = (0, "2 participants, 18 steps replayed, 0 problems\n", "")
+    assert ital(capsys, "study", "verify", ".") == ital(capsys, "study", "verify", "study.db") == verified
+    for folder in ("other", "bare"):
+        assert ital(capsys, "study", "restore", "b.backup", folder)[:2] == (
+            0,
+            "2 participants, 18 steps; 0 erased again\n",
+        )
+        assert ital(capsys, "study", "verify", folder) == verified
+        (tmp_path / folder / "study.db").unlink()
+        assert ital(capsys, "study", "import", "data", folder)[:2] == (0, "1 participants\n")
+        assert (tmp_path / folder / "study.db").exists()
+        (tmp_path / folder / "study.db").unlink()
+    for command in (["verify", "nowhere"], ["restore", "b.backup", "nowhere"], ["import", "data", "nowhere"]):
+        status, out, err = ital(capsys, "study", *command)
+        assert (status, out, "nowhere" in err, err.count("\n")) == (2, "", True, 1)
+
+
+def test_a_full_disk_is_one_line(capsys, database, tmp_path):
+    before = everything("study.db")
+    number = next(row.number for row in before["participants"] if row.mode == "live")
+    for command, said in (
+        (["exclude", number, "--reason", "took part twice"], "not stored, because the"),
+        (["find", f"#{number}", "--delete", "--yes"], "not stored, because the"),
+        (["backup", "--out", "b.backup"], "cannot write here"),
+    ):
+        with open_store("study.db") as held, held.reading() as connection:  # as beside a running server
+            connection.execute(sa.text("SELECT 1"))
+            with files_of_at_most(4096):
+                status, _, err = ital(capsys, "study", *command)
+        assert (status, said in err, err.count("\n")) == (1, True, 1), err
+        assert everything("study.db") == before
+        assert list(tmp_path.glob(".*")) == list(tmp_path.glob("*.backup")) == []
 
 
 def test_an_export_without_participants_says_where_they_are(capsys, served):

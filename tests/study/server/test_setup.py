@@ -256,6 +256,39 @@ def test_doctor_checks_origin_password_and_disk(folder, monkeypatch):
         assert states(folder)["disk"] == state, message(folder, "disk")
 
 
+def test_doctor_names_a_consent_that_promises_too_much(folder):
+    assert states(folder)["consent"] == "good"
+    untrue = "Its number is stored only in a scrambled form that nobody\ncan read back."
+    change(folder, consent=dataclasses.replace(SHORT.consent, text=untrue))
+    assert states(folder)["consent"] == "doubtful"
+    assert "consent.text says that nobody can read an ID back" in message(folder, "consent")
+
+
+def test_doctor_checks_who_may_read_what_is_private(capsys, started, folder):
+    assert ital(capsys, "study", "serve", folder, "--port", 0)[0] == 0
+    ital(capsys, "study", "backup", folder)
+    assert states(folder)["permissions"] == "good"
+    backup = next((folder / "backups").iterdir())
+    key = {"ITAL_STUDY_SECRET": (folder / "study.db.key").read_text().strip()}  # the files are not needed then
+    password = {"ITAL_STUDY_PASSWORD": "good enough"}
+    for file in (folder / "study.db", folder / "study.db.key", folder / "password", backup):
+        file.chmod(0o640)
+        assert states(folder, **key, **password)["permissions"] == "bad", file
+        told = next(one.message for one in examined(folder, **key, **password) if one.check == "permissions")
+        assert told == f"others on this machine may read {file}: run chmod 600 '{file}'"
+        file.chmod(0o600)
+    assert states(folder)["permissions"] == "good"
+
+
+def test_doctor_names_a_deletion_that_cannot_be_read(capsys, started, folder):
+    assert ital(capsys, "study", "serve", folder, "--port", 0)[0] == 0
+    assert states(folder)["data"] == "good"
+    (folder / "study.db.tombstones").write_text('{"by": "resear')
+    (folder / "study.db.tombstones").chmod(0o600)
+    assert states(folder)["data"] == "bad"
+    assert "a deletion in my study/study.db.tombstones cannot be read" in message(folder, "data")
+
+
 def test_doctor_checks_key_and_backups_of_a_study_with_participants(capsys, started, folder):
     assert ital(capsys, "study", "serve", folder, "--port", 0)[0] == 0
     with running(started[0]) as client:

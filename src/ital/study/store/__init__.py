@@ -4,7 +4,8 @@
 :mod:`~ital.study.store.backups` write files; :mod:`~ital.study.store.verification` replays every choice.
 """
 
-from ital.study.store._store import Store, open_store, read_tombstones
+from ital.study.store._store import Store, name_of, open_store
 from ital.study.store._writer import NotStored
+from ital.study.store.deletions import read_tombstones
 
-__all__ = ["NotStored", "Store", "open_store", "read_tombstones"]
+__all__ = ["NotStored", "Store", "name_of", "open_store", "read_tombstones"]

@@ -61,26 +61,30 @@ class StorageCondition:
         self.trouble: Trouble | None = None
         self._clock, self._logged, self._lock = clock, 0.0, threading.Lock()
 
-    def failed(self, error: BaseException) -> None:
+    def failed(self, error: BaseException) -> str:
         """Count a failure, and log it with the driver's message.
 
         Args:
             error: What the database, its driver or the system reported.
+
+        Returns:
+            The cause in a few words.
         """
         error = _first(error)
-        message, now = message_of(error), self._clock()
+        message, cause, now = message_of(error), cause_of(error), self._clock()
         with self._lock:
             before = self.trouble
             self.trouble = Trouble(
                 since=now if before is None else before.since,
-                cause=cause_of(error),
+                cause=cause,
                 failures=1 if before is None else before.failures + 1,
             )
             again = before is not None and before.cause == self.trouble.cause
             if again and now - self._logged < LOG_EVERY:
-                return
+                return cause
             self._logged = now
-        LOG.error("not stored: %s (%s); failures so far: %d", self.trouble.cause, message, self.trouble.failures)
+        LOG.error("not stored: %s (%s); failures so far: %d", cause, message, self.trouble.failures)
+        return cause
 
     def worked(self) -> None:
         """Record that the database takes writes again."""

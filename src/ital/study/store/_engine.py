@@ -98,12 +98,12 @@ def _alembic(connection: sa.Connection) -> Any:
     return config
 
 
-def state_folder(url: sa.URL) -> tuple[Path, str]:
-    """The folder and the name prefix of the files beside the database.
+def beside(url: sa.URL, ending: str) -> Path:
+    """A file that belongs to a database: the name of the database, a dot and ``ending``.
 
-    For SQLite, the folder of its file; for PostgreSQL, ``ITAL_STUDY_FOLDER``, by default the current folder.
+    For SQLite, it is next to the database; for PostgreSQL, in ``ITAL_STUDY_FOLDER``, by default the current folder.
     """
     if url.get_backend_name() == "sqlite":
         file = Path(str(url.database))
-        return file.parent, file.name
-    return Path(os.environ.get("ITAL_STUDY_FOLDER") or "."), url.database or "study"
+        return file.with_name(f"{file.name}.{ending}")
+    return Path(os.environ.get("ITAL_STUDY_FOLDER") or ".", f"{url.database or 'study'}.{ending}")

@@ -1,9 +1,9 @@
 """A study's database: opened, brought up to date, read and written."""
 
 import contextlib
-import json
 import os
-from collections.abc import Iterable, Iterator
+import sqlite3
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,10 +13,10 @@ import sqlalchemy as sa
 from ital.errors import InputError
 from ital.study._config import Config
 from ital.study._load import parse_config
-from ital.study.store import _engine, operations, records
+from ital.study.store import _engine, deletions, operations, records
 from ital.study.store._condition import StorageCondition, file_check, write_and_remove
 from ital.study.store._writer import Job, NotStored, Writer
-from ital.study.store.tables import configurations, participants, server_key, tombstones
+from ital.study.store.tables import configurations, participants, server_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,10 +43,9 @@ class Store:
         self.condition = StorageCondition()
         check = file_check(Path(str(url.database))) if url.get_backend_name() == "sqlite" else None
         self._writer = Writer(engine, self.condition, check)
-        folder, name = _engine.state_folder(url)
-        self.tombstone_file = folder / f"{name}.tombstones"
-        self.key_file = folder / f"{name}.key"
-        self._lock_file = folder / f"{name}.lock"
+        self.tombstone_file = _engine.beside(url, "tombstones")
+        self.key_file = _engine.beside(url, "key")
+        self._lock_file = _engine.beside(url, "lock")
         self._to_forget = False
 
     @contextlib.contextmanager
@@ -96,7 +95,8 @@ class Store:
                 self.condition.worked()
 
     def erase(self, participant: records.Participant, by: str) -> None:
-        """Delete a participant. First write the tombstone beside the database, so that a restored backup finds it.
+        """Delete a participant: all rows, and a tombstone in the database and in the file beside it.
+
 
         Args:
             participant: The participant to delete.
@@ -106,12 +106,18 @@ class Store:
             NotStored: The tombstone or the deletion could not be stored.
         """
         tombstone = operations.tombstone_of(participant, by)
+
+        def job(connection: sa.Connection) -> None:
+            operations.erase(connection, tombstone)
+            deletions.prepare(self.tombstone_file, connection)
+
         try:
-            keep_tombstones(self.tombstone_file, [tombstone])
+            self.write(job)
+            self.write(lambda connection: deletions.complete(self.tombstone_file, connection))
         except OSError as error:
-            self.condition.failed(error)
-            raise NotStored(type(error).__name__) from None
-        self.write(lambda connection: operations.erase(connection, tombstone))
+            raise NotStored(self.condition.failed(error)) from None
+        finally:
+            deletions.tidy(self.tombstone_file)
         self.forget()
 
     def forget(self) -> None:
@@ -128,6 +134,8 @@ class Store:
             raw.execute("PRAGMA busy_timeout = 100")
             try:
                 self._to_forget = bool(raw.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0])
+            except sqlite3.Error:  # no space: the deletion is stored all the same
+                pass
             finally:
                 raw.execute("PRAGMA busy_timeout = 30000")
 
@@ -288,6 +296,18 @@ def shown(url: sa.URL) -> str:
     return url.set(drivername="postgresql").render_as_string(hide_password=True)
 
 
+def name_of(url: str) -> str:
+    """The name of a database for people.
+
+    Args:
+        url: The database, as for :func:`open_store`.
+
+    Returns:
+        The file of SQLite, or the address without a password.
+    """
+    return shown(_engine.parse_url(url))
+
+
 def open_store(url: str, *, create: bool = False) -> Store:
     """Open a database and bring its schema up to date.
 
@@ -329,7 +349,7 @@ def open_store(url: str, *, create: bool = False) -> Store:
         raise
     store = Store(parsed, engine)
     try:
-        apply_tombstones(store, read_tombstones(store.tombstone_file))
+        _apply_deletions(store)
     except BaseException:
         store.close()
         raise
@@ -342,49 +362,15 @@ def _make_private(file: Path) -> None:
         os.close(os.open(file, os.O_CREAT | os.O_WRONLY, 0o600))
 
 
-def keep_tombstones(file: Path, tombstones: Iterable[dict[str, Any]]) -> None:
-    """Append tombstones to the file beside the database; they are on disk when this returns."""
-    lines = "".join(json.dumps(tombstone, sort_keys=True) + "\n" for tombstone in tombstones)
-    handle = os.open(file, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
-    try:
-        os.write(handle, lines.encode())
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def read_tombstones(file: Path) -> list[dict[str, Any]]:
-    """Read the tombstones of a file. A last line that a power cut left incomplete is ignored.
-
-    Args:
-        file: A file that a store keeps beside its database.
-
-    Returns:
-        Records of deleted participants; empty if there is no file.
-    """
-    if not file.exists():
-        return []
-    tombstones = []
-    for line in file.read_text(encoding="utf-8").splitlines():
-        with contextlib.suppress(ValueError, TypeError, KeyError):
-            row = json.loads(line)
-            tombstones.append(
-                {"uid": str(row["uid"]), "number": int(row["number"])}
-                | {"deleted_at": int(row["deleted_at"]), "by": str(row["by"])[:16]}
-                | {"external_hash": None if row.get("external_hash") is None else str(row["external_hash"])[:64]}
-            )
-    return tombstones
-
-
-def apply_tombstones(store: Store, kept_tombstones: Iterable[dict[str, Any]]) -> int:
-    """Erase participants that have a tombstone; return the number that were still stored."""
+def _apply_deletions(store: Store) -> None:
+    """Erase whom the file beside the database names, and complete the file from the database."""
+    kept = deletions.read(store.tombstone_file)
 
     def job(connection: sa.Connection) -> int:
-        applied = set(connection.execute(sa.select(tombstones.c.uid)).scalars())
-        present = set(connection.execute(sa.select(participants.c.uid)).scalars())
-        return sum(operations.erase(connection, row) for row in kept_tombstones if row["uid"] not in applied - present)
+        erased = deletions.apply(connection, kept.tombstones)
+        with contextlib.suppress(OSError):  # on a full disk the study can still be read
+            deletions.complete(store.tombstone_file, connection)
+        return erased
 
-    erased = store.write(job)
-    if erased:
+    if store.write(job):
         store.forget()
-    return erased

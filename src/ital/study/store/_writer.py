@@ -105,9 +105,9 @@ class Writer:
                     else:
                         outcomes.append((future, value, None))
         except Exception as error:
-            self._condition.failed(error)
+            cause = self._condition.failed(error)
             for _, future in batch:
-                future.set_exception(NotStored(type(error).__name__))
+                future.set_exception(NotStored(cause))
             return
         for future, value, failure in outcomes:
             if failure is None:

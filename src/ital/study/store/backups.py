@@ -5,7 +5,6 @@ import contextlib
 import gzip
 import hashlib
 import json
-import os
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -13,10 +12,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from ital._files import check_readable
+from ital import _files
 from ital._version import __version__
 from ital.errors import InputError
-from ital.study.store import _engine, _store, operations
+from ital.study.store import _engine, _store, deletions, operations
+from ital.study.store.deletions import read_tombstones
 from ital.study.store.tables import ALL, participants, tombstones
 from ital.study.store.times import iso
 
@@ -32,11 +32,17 @@ def backup(store: "_store.Store", file: Path) -> dict[str, int]:
 
     Returns:
         Number of rows by table.
+
+    Raises:
+        OSError: The disk did not take it; nothing is left behind.
     """
-    temporary = file.with_name(f".{file.name}.part")
     counts = {table.name: 0 for table in ALL}
     digest = hashlib.sha256()
-    with store.reading() as connection, _private(temporary) as raw, gzip.GzipFile(fileobj=raw, mode="wb") as out:
+    with (
+        _files.whole(file, private=True) as raw,
+        store.reading() as connection,
+        gzip.GzipFile(fileobj=raw, mode="wb") as out,
+    ):
 
         def put(record: dict[str, Any]) -> None:
             line = json.dumps(record, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
@@ -52,28 +58,7 @@ def backup(store: "_store.Store", file: Path) -> dict[str, int]:
         columns = {table.name: [column.name for column in table.columns] for table in ALL}
         put({"end": counts, "columns": columns})
         out.write(json.dumps({"sha256": digest.hexdigest()}).encode() + b"\n")
-    os.replace(temporary, file)
-    _sync_folder(file.parent)
     return counts
-
-
-@contextlib.contextmanager
-def _private(file: Path) -> Iterator[Any]:
-    """A new file that only its owner may read; it is on disk when the block ends."""
-    with contextlib.suppress(FileNotFoundError):
-        file.unlink()
-    with os.fdopen(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as raw:
-        yield raw
-        raw.flush()
-        os.fsync(raw.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _packed(value: Any) -> Any:
@@ -97,7 +82,7 @@ def check(file: Path) -> dict[str, Any]:
         InputError: There is no such file, or it is damaged.
     """
     digest, first, last = hashlib.sha256(), None, None
-    check_readable(file, f"the backup {file}", at_once=False)
+    _files.check_readable(file, f"the backup {file}", at_once=False)
     try:
         for line in _lines(file):
             record = json.loads(line)
@@ -138,39 +123,36 @@ def restore(
         Number of rows by table, and under ``erased`` the number of participants erased again.
 
     Raises:
-        InputError: The backup is damaged or of a newer ital, or the database is in use or holds participants.
+        InputError: The backup is damaged or of a newer ital, a deletion cannot be read, or the database is in use or
+            holds participants.
     """
     facts = check(file)
     if facts["revision"] not in _engine.known_revisions():
         raise InputError(f"{file} was made by a newer version of ital ({facts['ital']}): update ital")
+    with contextlib.suppress(InputError), _store.open_store(url):
+        pass  # a database that is there completes the file of deletions
+    kept = read_tombstones(_engine.beside(_engine.parse_url(url), "tombstones"))
     with _store.open_store(url, create=True) as store, store.claimed():
-        deletions = [*_store.read_tombstones(store.tombstone_file), *more_tombstones]
 
         def job(connection: sa.Connection) -> int:
             someone = connection.execute(sa.select(participants.c.number)).first()
             if someone is not None and not replace:
                 raise InputError(f"{store.name} holds participants already: give --replace to replace them")
-            deletions.extend(dict(row._mapping) for row in connection.execute(sa.select(tombstones)))
+            stored = [dict(row._mapping) for row in connection.execute(sa.select(tombstones))]
             _empty(connection)
             _engine.migrate(connection, facts["revision"])
             _insert(connection, file, facts["columns"])
             _engine.migrate(connection)
-            erased = sum(operations.erase(connection, row) for row in {row["uid"]: row for row in deletions}.values())
+            deleted = {row["uid"]: row for row in [*kept, *more_tombstones, *stored]}
+            erased = sum(operations.erase(connection, row) for row in deleted.values())
             operations.note(connection, "restored", detail=f"backup of {iso(facts['made_at'])}")
+            deletions.prepare(store.tombstone_file, connection)
             return erased
 
         erased = store.write(job)
-        _store.keep_tombstones(store.tombstone_file, _missing(store))
+        store.write(lambda connection: deletions.complete(store.tombstone_file, connection))
         store.forget()
     return {**facts["end"], "erased": erased}
-
-
-def _missing(store: "_store.Store") -> list[dict[str, Any]]:
-    """Tombstones of the database that are not yet in the file beside it."""
-    in_file = {row["uid"] for row in _store.read_tombstones(store.tombstone_file)}
-    with store.reading() as connection:
-        rows = [dict(row._mapping) for row in connection.execute(sa.select(tombstones))]
-    return [row for row in rows if row["uid"] not in in_file]
 
 
 def _empty(connection: sa.Connection) -> None:
