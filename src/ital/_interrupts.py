@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from multiprocessing import resource_tracker
 from types import FrameType
+from typing import Any
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C, and what a batch system or a container sends before it kills
 SWALLOWS = "_xla_gc_callback"  # JAX's callback of the garbage collector: Python ignores what is raised in it
@@ -80,7 +81,7 @@ def deferred() -> Iterator[Callable[[], bool]]:
     if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
         yield lambda: False
         return
-    previous = {number: signal.getsignal(number) for number in SIGNALS}
+    previous: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS}
     ours = [number for number in SIGNALS if number == signal.SIGINT or previous[number] is _raise_and_note]
     for number in ours:
         signal.signal(number, note)

@@ -74,13 +74,34 @@ def test_a_run_is_put_together_from_cells_of_any_shape():
             else:
                 assert np.isnan(lane["distance"]).all()
                 assert (int(lane["computed"]), int(lane["diverged_at"])) == (0, -1)
-    # The last cell that has a lane counts, and the methods of an old result come first.
+    # The last cell that has a lane counts, and the methods of an old result keep their order.
     plan = Curves(Settings("regression", methods=("imt",), seeds=9, first_seed=3))
     (again,) = cells_of_run(2 * whole, [(["imt"], [4])])
     newer = _collect.assemble(plan, old, [again])
-    assert newer["learner"].values.tolist() == ["ital", "imt"]
+    assert newer["learner"].values.tolist() == ["imt", "ital"]
     twice = newer["distance"].sel(learner="imt").values
     np.testing.assert_array_equal(twice, np.array([[2.0], [1.0]]) * whole["distance"].sel(learner="imt", seed=[4, 11]))
+
+
+@pytest.mark.parametrize(
+    ("stored", "named", "expected"),
+    [
+        ([], ["ital", "imt"], ["ital", "imt"]),
+        (["ital"], ["imt", "ital"], ["imt", "ital"]),  # imt had failed
+        (["imt", "ital"], ["ital", "imt"], ["ital", "imt"]),
+        (["imt", "ital"], ["imt"], ["imt", "ital"]),  # more seeds of imt
+        (["imt", "ital"], ["sgd", "ital", "batch"], ["imt", "ital", "sgd", "batch"]),
+    ],
+)
+def test_methods_keep_their_order_unless_all_are_named(stored, named, expected):
+    whole = experiment(seeds=LABELS, steps=UNEVEN).curves
+    plan = Curves(Settings("regression", methods=tuple(named), seeds=9, first_seed=3))
+    old = None
+    for name in stored:  # one after the other, as they were typed
+        at_first = Curves(Settings("regression", methods=(name,), seeds=9, first_seed=3))
+        old = _collect.assemble(at_first, old, cells_of_run(whole, [([name], [4])]))
+    found = _collect.assemble(plan, old, cells_of_run(whole, [([name], [11]) for name in reversed(named)]))
+    assert found["learner"].values.tolist() == expected
 
 
 def test_a_sweep_is_put_together_from_its_points():

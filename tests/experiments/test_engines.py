@@ -259,6 +259,9 @@ def test_a_sweep_shows_what_is_left_of_it(tmp_path, monkeypatch):
     with pytest.raises(Incomplete) as incomplete:
         experiments.sweep(Settings("small", seeds=2, **QUICK), [0.01, 0.1], [0.0, 300.0], tmp_path, points_per_cell=1)
     assert len(incomplete.value.failures) == 2
+    cell = incomplete.value.failures[0].cell
+    assert {lane.method for lane in cell.lanes} == {"ital"}
+    assert "--methods=imt,ital " in cell.experiment.command(cell.seeds, tmp_path)  # the order of the result
     rest = incomplete.value.result
     assert rest.grid["computed"].sel({"learner": "ital", "lr": 0.1}).values.tolist() == [[0, 0], [0, 0]]
     assert [setting.lr for setting in rest.verdicts()[0].best if setting.method == "ital"] == [0.01]

@@ -119,15 +119,18 @@ class Experiment(abc.ABC):
         """All lanes of a seed, listed once."""
         return self.make_lanes()
 
-    def command(self, lanes: Sequence[Point], seeds: Sequence[int], out: Path) -> str:
-        """The command that computes some lanes on some seeds, if they are missing from the results in ``out``."""
+    def command(self, seeds: Sequence[int], out: Path) -> str:
+        """The command that computes what is missing on some seeds from the results in ``out``.
+
+        It names all methods, not only the missing ones, so that they keep their order in the result.
+        """
         options: dict[str, Any] = {}
         for field in dataclasses.fields(Settings):
             value = getattr(self.settings, field.name)
             if field.name != "task" and value != field.default:
                 options[{"form": "step"}.get(field.name, field.name)] = value
         options |= {name: ",".join(map(repr, axis)) for name, axis in self.axes.items()}
-        options["methods"] = ",".join(dict.fromkeys(lane.method for lane in lanes))
+        options["methods"] = ",".join(self.plan.methods)
         options |= {"first_seed": seeds[0], "seeds": seeds[-1] - seeds[0] + 1, "out": out}
         words = [f"--{name.replace('_', '-')}={value}" for name, value in options.items()]
         task = [str(self.settings.task)] if self.settings.data is None else []

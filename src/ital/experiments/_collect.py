@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ital.experiments import _store
-from ital.experiments._cells import Chunks, Experiment, finished, forget, lanes_of
+from ital.experiments._cells import Chunks, Experiment, Point, finished, forget, lanes_of
 from ital.experiments._resume import versions
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ def _gaps(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.
 
     parts = [*([] if old is None else [old]), *cells]
     label_of = _labels(old, cells)
-    asked = dict.fromkeys(lane.method for lane in experiment.lanes)
-    methods = [*(name for name in label_of if name not in asked), *(name for name in asked if name in label_of)]
+    stored = [] if old is None else old["learner"].values.tolist()
+    methods = _in_order(stored, label_of, experiment.lanes)
     seeds = sorted({int(seed) for part in parts for seed in part["seed"].values})
     axes = experiment.axes if old is None else {name: old[name].values for name in experiment.axes}
     coords: dict[str, Any] = {
@@ -117,6 +117,15 @@ def _latest_path(paths: "Sequence[xr.DataArray]", methods: list[str]) -> "xr.Dat
         if path.attrs["seed"] == last.attrs["seed"]:
             values[[methods.index(str(name)) for name in path["learner"].values]] = path.values
     return xr.DataArray(values, {"frame": last["frame"].values}, last.dims, attrs=last.attrs)
+
+
+def _in_order(stored: list[str], found: Mapping[str, str], lanes: Sequence[Point]) -> list[str]:
+    """The methods of a result, in the order of an experiment that has all of them; else in the order they had."""
+    named = list(dict.fromkeys(lane.method for lane in lanes))
+    if set(found) <= set(named):
+        return [name for name in named if name in found]
+    new = [name for name in found if name not in stored]
+    return stored + [name for name in new if name not in named] + [name for name in named if name in new]
 
 
 def _labels(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> dict[str, str]:

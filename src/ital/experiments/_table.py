@@ -131,7 +131,7 @@ def print_failures(incomplete: Incomplete, console: Console | None = None) -> No
         console.print(Text(failure.traceback.rstrip()), soft_wrap=True)
         settings = cell.experiment.settings
         if isinstance(settings.task, str):
-            again = f"with: {cell.experiment.command(cell.lanes, cell.seeds, incomplete.out)}"
+            again = f"with: {cell.experiment.command(cell.seeds, incomplete.out)}"
         else:
             again = "from Python: the same call computes only what is missing"
         console.print(Text(f"try it again {again}"), soft_wrap=True)
