@@ -4,6 +4,7 @@ Each recording is a layer, a folder with coverage's data, the sources as they we
 test's newest layer counts. Where a source has changed since, its lines are found again by comparing the texts.
 """
 
+import contextlib
 import difflib
 import functools
 import hashlib
@@ -75,7 +76,7 @@ class Layer:
     @functools.cached_property
     def ended(self) -> list[dict]:
         """One record per test that ended."""
-        return _records(self.folder / "tests.jsonl")
+        return [record for record in _records(self.folder / "tests.jsonl") if "test" in record]
 
     @functools.cached_property
     def _data(self) -> coverage.CoverageData:
@@ -130,7 +131,7 @@ class Map:
 
     def _read(self) -> None:
         found = sorted(self.folder.glob("layer-*"), key=lambda path: int(path.name.partition("-")[2]))
-        self.layers = [Layer(path) for path in found if (path / "coverage").exists()]
+        self.layers = [Layer(path) for path in found if (path / "files.json").exists()]
         self.now = files_of_tests(self.root)
         newest = {}
         for number, layer in enumerate(self.layers):
@@ -168,14 +169,20 @@ class Map:
         }
         shared = ("-n", str(workers), "--dist", "loadfile") if workers > 1 else ()
         command = trees.pytest_command("-p", "record_tests", *shared, *files)
-        done = subprocess.run(command, cwd=tree, env=variables, check=False)
-        parts = [str(path) for path in (layer / "data").iterdir()]
-        if done.returncode not in {0, 1} or not parts:
-            raise SystemExit(f"the tests could not be recorded: pytest ended with {done.returncode}")
+        with subprocess.Popen(command, cwd=tree, env=variables) as process:
+            with contextlib.suppress(KeyboardInterrupt):  # pytest hears it too, and saves what it has
+                process.wait()
+            status = process.wait()
+        ended = {record["file"] for record in _records(layer / "tests.jsonl") if "file" in record}
+        if not ended:
+            raise SystemExit(f"the tests could not be recorded: pytest ended with {status}")
         whole = coverage.Coverage(data_file=str(layer / "coverage"), config_file=False)
-        whole.combine(parts)
+        whole.combine([str(path) for path in (layer / "data").iterdir()])
         whole.save()
-        (layer / "files.json").write_text(json.dumps({file: self.now[file] for file in files}), "utf-8")
+        digests = {file: self.now[file] for file in files if file in ended}
+        (layer / "files.json").write_text(json.dumps(digests), "utf-8")
+        if status not in {0, 1}:
+            raise KeyboardInterrupt
         self._read()
 
     def recorded(self, file: str, line: int, text: str) -> set[Test]:

@@ -15,7 +15,7 @@ import coverage
 import pytest
 
 NAME = "MUTANTS_TEST"  # environment variable: the test that runs
-ENDED = "MUTANTS_ENDED"  # environment variable: the file for one line of JSON per test
+ENDED = "MUTANTS_ENDED"  # environment variable: the file for one line of JSON per test, and per file of tests
 
 _failed: set[str] = set()
 
@@ -28,16 +28,27 @@ def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> 
     if measuring is not None:
         measuring.switch_context(item.nodeid)
     began = _cpu_seconds()
-    yield
+    outcome = yield
+    if outcome.excinfo is not None:  # interrupted
+        return
     seconds = round(_cpu_seconds() - began, 3)
     if measuring is not None:
         measuring.switch_context("")
-    record = {"test": item.nodeid, "passed": item.nodeid not in _failed, "seconds": seconds}
+    _write({"test": item.nodeid, "passed": item.nodeid not in _failed, "seconds": seconds})
+    if nextitem is None or nextitem.path != item.path:
+        _end_file(item)
+
+
+def _end_file(item: pytest.Item) -> None:
+    _write({"file": item.nodeid.partition("::")[0]})
+    # A program that a test of another file has traced would not be traced again: its lines would not be seen.
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
+
+
+def _write(record: dict) -> None:
     with Path(os.environ[ENDED]).open("a", encoding="utf-8") as file:
         file.write(json.dumps(record) + "\n")
-    # A program that a test of another file has traced would not be traced again: its lines would not be seen.
-    if "jax" in sys.modules and (nextitem is None or nextitem.path != item.path):
-        sys.modules["jax"].clear_caches()
 
 
 def _cpu_seconds() -> float:
