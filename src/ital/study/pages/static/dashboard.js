@@ -453,13 +453,25 @@ function table(participants, robots, flags) {
     flagged: (one) => one.flags?.length > 0,
     excluded: isExcluded,
   }[filter];
+  const heads = [
+    "No.",
+    "Mode",
+    "Stage",
+    "Steps",
+    `Robot 1 (${robots.map((kind) => `${LETTERS[kind]} ${kind}`).join(", ")})`,
+    "Started",
+    "Last seen",
+    "s / step",
+    "Usable",
+    "Data quality",
+  ];
   const rows = participants
     .filter(wanted)
     .reverse()
     .map((one) => {
       const fill = h("span", { class: "mini-fill" });
       fill.style.width = `${one.total ? (100 * one.done) / one.total : 0}%`;
-      return h(
+      const row = h(
         "tr",
         null,
         h("th", { scope: "row" }, one.number),
@@ -518,20 +530,11 @@ function table(participants, robots, flags) {
           ),
         ),
       );
+      // Shown where there is no room for a head.
+      heads.forEach((text, i) => (row.children[i].dataset.label = text));
+      return row;
     });
   if (rows.length === 0) return h("p", { class: "fine" }, "Nobody here yet.");
-  const heads = [
-    "No.",
-    "Mode",
-    "Stage",
-    "Steps",
-    `Robot 1 (${robots.map((kind) => `${LETTERS[kind]} ${kind}`).join(", ")})`,
-    "Started",
-    "Last seen",
-    "s / step",
-    "Usable",
-    "Data quality",
-  ];
   return h(
     "table",
     { class: "people" },
