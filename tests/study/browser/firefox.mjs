@@ -58,7 +58,7 @@ try {
   const byKeyboard = async (nth) => {
     await until(() => page.evaluate(() => document.activeElement.getAttribute("role") === "option"));
     await page.keyboard.press("Home");
-    for (let i = 0; i < nth; i += 1) await page.keyboard.press("ArrowRight");
+    for (let i = 0; i < nth; i += 1) await page.keyboard.press("ArrowDown");
     await page.keyboard.press(" ");
     await page.keyboard.press("Enter");
   };

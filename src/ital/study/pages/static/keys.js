@@ -1,22 +1,23 @@
 // The keyboard on a map: arrow keys move, Space picks, Enter confirms what is picked.
 
-/** The arrow that a key leads to, or null. Left and right go through all arrows in reading order; up and down lead to
- * the nearest arrow in the next row that has one. */
+/** The arrow that a key leads to, or null. Left and right stay in the row; up and down lead to the
+ * nearest arrow in the next row that has one. At the edge of the map nothing moves. */
 export function neighbour(arrows, size, current, key) {
   const reading = arrows.map((_, i) => i).sort((a, b) => arrows[a].cell - arrows[b].cell);
-  const at = reading.indexOf(current);
-  const turn = (by) => reading[(at + by + reading.length) % reading.length];
-  if (key === "ArrowRight") return turn(1);
-  if (key === "ArrowLeft") return turn(-1);
+  const row = (i) => Math.floor(arrows[i].cell / size);
+  const column = (i) => arrows[i].cell % size;
+  const inRow = reading.filter((i) => row(i) === row(current));
+  const at = inRow.indexOf(current);
+  if (key === "ArrowRight") return inRow[at + 1] ?? current;
+  if (key === "ArrowLeft") return inRow[at - 1] ?? current;
   if (key === "Home") return reading[0];
   if (key === "End") return reading[reading.length - 1];
   if (key !== "ArrowUp" && key !== "ArrowDown") return null;
-  const row = (i) => Math.floor(arrows[i].cell / size);
-  const column = (i) => arrows[i].cell % size;
   const rows = [...new Set(reading.map(row))];
-  const next = rows[(rows.indexOf(row(current)) + (key === "ArrowDown" ? 1 : -1) + rows.length) % rows.length];
+  const next = rows[rows.indexOf(row(current)) + (key === "ArrowDown" ? 1 : -1)];
   const off = (i) => Math.abs(column(i) - column(current));
-  return reading.filter((i) => row(i) === next).reduce((best, i) => (off(i) < off(best) ? i : best));
+  const nearest = reading.filter((i) => row(i) === next).sort((a, b) => off(a) - off(b));
+  return nearest[0] ?? current;
 }
 
 /** Listen to the keys of a list of arrows. */
