@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
-ENDS = ("finished", "declined", "failed_check", "left", "closed")
+ENDS = ("finished", "declined", "failed_check", "left", "closed", "excluded")
 
 
 class Acknowledged(NamedTuple):

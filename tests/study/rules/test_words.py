@@ -23,7 +23,7 @@ def scripts(name, seen=()):
 # Of participants' pages; keys.js names keys, and api.js what is wrong in words for other programs.
 SCRIPTS = sorted(set(scripts("participant.js")) - {"api.js", "keys.js"})
 SOURCES = {name: (PAGES / "static" / name).read_text("utf-8") for name in SCRIPTS}
-HTML = (PAGES / "participant.html").read_text("utf-8")
+HTML = "".join((PAGES / name).read_text("utf-8") for name in ("participant.html", "problem.html"))
 LITERAL = re.compile(r'"((?:[^"\\\n]|\\.)*)"|`([^`]*)`')
 
 

@@ -13,11 +13,14 @@ from ital.errors import InputError
 from ital.study import StudyRules, _attention, _participants, _quality, _quality_config, teacher
 from ital.study._cli_analysis import read_source
 from ital.study._left_out import left_out
+from ital.study.server._markdown import blocks
 from ital.study.store import exclusions, open_store, operations
 from ital.study.store.export import export_study, import_study
 from ital.study.store.step_rows import rules_of
+from ital.study.store.tables import participants
 from tests.study.server.conftest import serve
 from tests.study.server.people import SIMULATION_KEY, Person, Refusal, Researcher, tiny
+from tests.study.server.test_access import POSTS, everything
 
 
 def two_who_finished(url):
@@ -75,7 +78,7 @@ def test_what_is_refused(filled, url, served):
 
 
 def test_an_excluded_person_gives_the_place_to_somebody_else(url, served):
-    """With one place, a second person comes in only after the first is excluded; the first may finish."""
+    """With one place, a second person comes in once the first is excluded, who goes no further."""
     one_place = tiny(intake=1)
     with served(url, one_place) as client:
         first = Person(client, one_place).join(ids={"id": "first"}).begin().teach(3)
@@ -83,10 +86,86 @@ def test_an_excluded_person_gives_the_place_to_somebody_else(url, served):
         researcher = Researcher(client, one_place).log_in()
         researcher.post("/api/admin/exclude", {"number": 1, "reason": "asked for help"})
         assert Person(client, one_place).join(ids={"id": "second"}).state["stage"] == "consent"
-        first.finish()
-        assert first.state["stage"] == "finished"
+        with pytest.raises(Refusal) as refused:
+            first.step()
+        assert (refused.value.status, refused.value.code) == (409, "excluded")
         assert researcher.overview("live")["participants"][0]["excluded"] == "asked for help"
         assert researcher.overview("live")["intake"]["usable"] == 0
+
+
+STAGES = {
+    "consent": lambda one: one,
+    "instructions": lambda one: one.consent(),
+    "check": lambda one: one.consent().read(),
+    "warm_up": lambda one: one.begin(),
+    "teach": lambda one: one.begin().teach(3),
+    "comments": lambda one: one.begin().teach(),
+    "failed_check": lambda one: one.consent().read().answer(right=False).answer(right=False),
+    "finished": lambda one: one.begin().finish(),
+}
+
+
+def exclude_by_command(url):
+    """The server does not know yet that everybody is excluded: a command did it."""
+    everybody = participants.update().values(excluded="rude")
+    with open_store(url) as store:
+        store.write(lambda connection: connection.execute(everybody))
+
+
+def arrive(client, stages):
+    """Somebody at every stage, by its name."""
+    return {name: go(Person(client, tiny()).join(ids={"id": name})) for name, go in stages.items()}
+
+
+def leave_and_keep(one):
+    one.do("/api/leave", {"keep": True})
+    return one
+
+
+def test_at_every_stage_an_exclusion_acts_at_the_next_request(url, served):
+    with served(url) as client:
+        people = arrive(client, STAGES)
+        assert all(one.state["stage"] == name for name, one in people.items())
+        exclude_by_command(url)
+        before = everything(url)
+        for name, one in people.items():
+            for path, body in POSTS.items():
+                if path == "leave":
+                    continue
+                answer = one.post(f"/api/{path}", body)
+                assert answer.status_code == 409, (name, path)
+                assert answer.json()["code"] == "excluded"
+                told = answer.json()["state"]
+                assert told["stage"] == "excluded"
+                assert not {"scene", "questions", "check", "consent"} & told.keys()
+                assert ("completion" in told) == (name in ("comments", "failed_check", "finished"))
+                assert ("debriefing" in told) == (name != "consent")
+            assert one.look()["stage"] == leave_and_keep(one).state["stage"] == "excluded"
+        assert everything(url) == before
+        researcher = Researcher(client, tiny()).log_in()
+        number = next(row.number for row in before["participants"] if row.stage == "teach")
+        researcher.post("/api/admin/exclude", {"number": number})
+        assert people["teach"].look()["stage"] == "teach"  # included again: the study continues
+        assert people["teach"].step()["progress"]["done"] == 4
+
+
+def test_at_every_end_people_read_what_the_study_was_about_and_may_withdraw(url, served):
+    earned = ("comments", "failed_check", "finished", "left")
+    with served(url) as client:
+        people = arrive(client, {**STAGES, "left": lambda one: leave_and_keep(one.begin().teach(2))})
+        about = blocks(tiny().texts().debriefing)
+        assert all(people[name].state["debriefing"] == about for name in earned[1:])
+        exclude_by_command(url)
+        for name, one in people.items():
+            one.join(ids={"id": name})
+            proves = one.state["resume_code"] is not None
+            assert proves == (name != "consent")
+            gone = one.do("/api/leave", {"keep": False})
+            assert (gone["stage"], gone["deleted"], "debriefing" in gone) == ("left", True, proves)
+            assert ("completion" in gone) == (name in earned)
+        assert everything(url)["participants"] == []
+        again = Person(client, tiny()).join(ids={"id": "left"})
+        assert (again.state["stage"], again.state["debriefing"]) == ("deleted", about)
 
 
 def test_exclusions_survive_export_and_import(filled, url, tmp_path):

@@ -37,13 +37,16 @@ def test_the_whole_way(url, person):
         assert len(scene["arrows"]) == config.candidates
         assert len(scene["truth"]) == len(scene["belief"]) == len(scene["policy"]) == 25
         assert scene["first_of_round"] == (scene["step"] == 0)
-        assert one.state["progress"] == {"done": len(seen) - 1, "total": 14}
+        passed = len(config.instructions) + 1 + len(seen) - 1
+        by_steps = {"done": len(seen) - 1, "total": 14}
+        assert one.state["progress"] == {**by_steps, "passed": passed, "parts": 23}
         one.step()
     expected = [("warm_up", "w", 0, 1, t) for t in range(2)] + [
         ("teach", f"{on}-{robot}", on, robot, t) for on in (1, 2) for robot in (1, 2) for t in range(3)
     ]
     assert seen == expected
     assert one.state["stage"] == "comments"
+    assert one.state["progress"]["passed"] == 22  # not all: the end is still to come
     assert "completion" not in one.state
     one.do("/api/comments", {"text": "Nice.\x00 \U0001f916"})
     assert one.state["stage"] == "finished"

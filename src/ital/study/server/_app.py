@@ -19,7 +19,7 @@ from ital.study._rules import StudyRules
 from ital.study.server import _admin, _health, _learner, _pages, _participants, _play, _security
 from ital.study.server._app_state import AppState
 from ital.study.server._health import Health
-from ital.study.server._plain import SENTENCES, TRY_AGAIN, Refused, plain
+from ital.study.server._plain import SENTENCES, TRY_AGAIN, Refused, is_api, plain
 from ital.study.server._prefix import Prefix
 from ital.study.server._settings import ServerSettings
 from ital.study.server._study import LiveStudy
@@ -147,6 +147,8 @@ def _application(title: str, life: Callable[[FastAPI], Any], routers: Sequence[A
 
 
 def _problem(request: Request, status: int, code: str, error: str, **details: Any) -> Response:
+    if not is_api(request.url.path):
+        return _pages.problem(request, status, code, error)
     content, kind = plain(request.url.path, status, code, error, **details)
     return Response(content, status, media_type=kind)
 

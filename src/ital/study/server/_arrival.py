@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from ital._version import __version__
 from ital.study import _languages
 from ital.study._panel import Panel
-from ital.study.server import _endings, _security
-from ital.study.server._page_state import PageState, over_state
+from ital.study.server import _security
+from ital.study.server._page_state import PageState, debriefing, over_state
 from ital.study.server._plain import TRY_AGAIN, Refused
 from ital.study.server._study import LiveStudy
 from ital.study.store import NotStored, admission, operations
@@ -77,7 +77,7 @@ async def _by_code(study: LiveStudy, visit: Visit, code: str) -> Arrival:
     resumed = await asyncio.to_thread(study.find, resume_hash=study.keys.resume_hash(code))
     if resumed is None or not study.serves(resumed):
         raise Refused(404, "unknown_code", "This code is not known. Please check it, or open the study link.")
-    return await _show(study, visit, resumed, proven=True)
+    return Arrival(await study.look(resumed.uid), resumed.uid, proven=True)
 
 
 async def _by_identity(study: LiveStudy, visit: Visit, identity: tuple[str, str] | None) -> Arrival:
@@ -119,21 +119,13 @@ async def _by_identity(study: LiveStudy, visit: Visit, identity: tuple[str, str]
         raise Refused(503, "try_again", TRY_AGAIN) from None
     if participant == "missing":
         return _without_identity(study, visit, "missing", study.config.panel.identity[0])
-    if isinstance(participant, str):
-        return Arrival(_over(study, visit, participant))
+    if participant == "deleted":
+        state = _over(study, visit, "deleted")
+        return Arrival(state | {"debriefing": debriefing(study.config, state["language"])})
+    assert isinstance(participant, Participant)
     # Who knows an identity need not be that person: the browser that gives the consent is (see ``consent``).
     mine = proven if participant.uid == uid else digest is None
-    return await _show(study, visit, participant, mine)
-
-
-async def _show(study: LiveStudy, visit: Visit, participant: Participant, proven: bool) -> Arrival:
-    if participant.excluded is None:
-        return Arrival(await study.look(participant.uid), participant.uid, proven)
-    state, outcome = _over(study, visit, "excluded"), _endings.outcome_of(participant)
-    if outcome is not None:
-        config = study.rules(participant.config).config
-        state["completion"] = _endings.completion(config, study.keys, participant.uid, outcome)
-    return Arrival(state)
+    return Arrival(await study.look(participant.uid), participant.uid, mine)
 
 
 def _over(study: LiveStudy, visit: Visit, stage: str) -> PageState:

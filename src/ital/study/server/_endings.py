@@ -19,6 +19,19 @@ def outcome_of(participant: Participant) -> str | None:
     return participant.stage if participant.stage in OUTCOMES else None
 
 
+def outcome_of_leaving(participant: Participant) -> str | None:
+    """How the part of somebody ends who leaves now; None if an exclusion ended it."""
+    ended = outcome_of(participant)
+    if ended is not None or participant.excluded is not None:
+        return ended
+    return "left" if has_consented(participant) else "declined"
+
+
+def has_consented(participant: Participant) -> bool:
+    """Whether somebody agreed to take part: what the study was about is for them only."""
+    return participant.stage not in ("consent", "declined")
+
+
 def completion(config: Config, keys: Keys, uid: str, outcome: str) -> dict[str, Any]:
     """The code and the address that a participant is entitled to; the page fills in the address's fields."""
     what = config.completion

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ital.study import _orders
 from ital.study._config import Config
 from ital.study._questions import Questionnaire
+from ital.study.store.records import Participant
 
 TRIES = 2  # at the comprehension check
 
@@ -86,3 +87,31 @@ def stage_after(config: Config, order: str | None, done: int, answered: int) -> 
     if done < config.warm_up_steps:
         return "warm_up"
     return "teach" if done < config.total_steps else "comments"
+
+
+def parts(config: Config) -> int:
+    """Count what pages show progress in: instructions, the check, questions, steps, and the end."""
+    maps = len(config.maps)
+    times = {"before": 1, "after_robot": maps * len(config.learners), "after_map": maps, "end": 1}
+    pages = sum(times[page.when] for page in config.questionnaires)
+    return len(config.instructions) + 1 + pages + config.total_steps + 1
+
+
+def no_progress(config: Config) -> dict[str, int]:
+    """The progress of somebody who has not begun."""
+    return {"done": 0, "total": config.total_steps, "passed": 0, "parts": parts(config)}
+
+
+def progress(config: Config, participant: Participant) -> dict[str, int]:
+    """The progress of a participant in steps and in parts.
+
+    The page itself adds the instructions that it has shown.
+    """
+    passed = participant.answered + participant.done
+    if participant.stage not in ("consent", "instructions"):
+        passed += len(config.instructions)
+    if participant.order is not None:  # it is given with the right answers to the check
+        passed += 1
+    if participant.stage == "finished":
+        passed += 1
+    return no_progress(config) | {"done": participant.done, "passed": passed}

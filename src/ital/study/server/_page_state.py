@@ -17,7 +17,8 @@ PageState = dict[str, Any]
 def page_state(session: ParticipantSession, keys: Keys) -> PageState:
     """The state of a participant, for the page."""
     participant, config = session.participant, session.config
-    stage, teaching = participant.stage, participant.stage in ("warm_up", "teach")
+    stage = participant.stage if participant.excluded is None else "excluded"
+    teaching = stage in ("warm_up", "teach")
     state: PageState = {
         "stage": stage,
         "language": participant.language,
@@ -25,7 +26,7 @@ def page_state(session: ParticipantSession, keys: Keys) -> PageState:
         "resume_code": None,  # only some browsers may see it: see ``Page.answer``
         "mode": participant.mode,
         "study": study_facts(session.public),
-        "progress": {"done": participant.done, "total": config.total_steps},
+        "progress": _flow.progress(config, participant),
         "after": session.after if teaching or stage in ("questions", "comments") else None,
     }
     if stage == "consent":
@@ -34,17 +35,31 @@ def page_state(session: ParticipantSession, keys: Keys) -> PageState:
         state["instructions"] = [_read(page) for page in session.public["instructions"]]
     if stage == "check":
         state["check"] = {"questions": session.public["check"], "tries_left": _flow.TRIES - participant.tries}
-    if session.asked is not None:
+    if session.asked is not None and stage == "questions":
         state["questions"] = page_questions(session.asked, config, participant.language)
     if teaching:
         state["scene"] = _scene(session)
-    outcome = _endings.outcome_of(participant) if stage in _endings.OUTCOMES else None
-    if outcome is not None:
-        state["completion"] = _endings.completion(config, keys, participant.uid, outcome)
+    if stage == "excluded" or stage in _endings.OUTCOMES:
+        state |= ending(session, keys, _endings.outcome_of(participant))
     if stage == "finished":
         state["completion"]["steps_stored"] = participant.done
-        state["debriefing"] = blocks(config.texts(participant.language).debriefing)
     return state
+
+
+def ending(session: ParticipantSession, keys: Keys, outcome: str | None) -> PageState:
+    """What a page gets at the end: what people are entitled to, and what the study was about."""
+    participant, config = session.participant, session.config
+    state: PageState = {}
+    if outcome is not None:
+        state["completion"] = _endings.completion(config, keys, participant.uid, outcome)
+    if _endings.has_consented(participant):
+        state["debriefing"] = debriefing(config, participant.language)
+    return state
+
+
+def debriefing(config: Config, language: str) -> list[Any]:
+    """What the study was about, as elements that the page can build."""
+    return blocks(config.texts(language).debriefing)
 
 
 def _read(part: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,7 +98,7 @@ def over_state(stage: str, config: Config, mode: str, language: str | None = Non
     public = config.public(language)
     return {"stage": stage, "csrf": "", "resume_code": None, "mode": mode, "language": public["language"]} | {
         "study": study_facts(public),
-        "progress": {"done": 0, "total": config.total_steps},
+        "progress": _flow.no_progress(config),
         "after": None,
     }
 

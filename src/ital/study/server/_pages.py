@@ -40,6 +40,31 @@ def page(request: Request, name: str, words: Mapping[str, str] = _languages.ship
     return Response(text, media_type=TYPES[".html"], headers={"Cache-Control": "no-store"})
 
 
+def problem(request: Request, status: int, code: str, error: str) -> Response:
+    """A page that says what is wrong, in the visitor's language.
+
+    It leads to the study with what the link says.
+    """
+    title, words = "ital", {"language": "en", **_languages.shipped_words("en")}
+    state = getattr(request.app.state, "ital", None)  # ital play has none
+    if state is not None:
+        words = visitor_words(request)
+        title = state.study.config.texts(words["language"]).title
+        error = words.get(f"refused.{code}", error)
+    root = f"{request.scope.get('root_path', '')}/"
+    query = request.url.query
+    said = {
+        "problem.title": title,
+        "problem.status": str(status),
+        "problem.text": error,
+        "problem.root": root,
+        "problem.link": f"{root}?{query}" if query else root,
+    }
+    answer = page(request, "problem.html", {**words, **said})
+    answer.status_code = status
+    return answer
+
+
 def visitor_words(request: Request) -> dict[str, str]:
     """The words of the study's language that fits the visitor best, for what is read before scripts run."""
     config = app_state(request).study.config

@@ -216,7 +216,7 @@ async def leave(page: ByPage, response: Response, body: messages.Leave) -> State
         if refused.code == "code_needed" and body.code is not None:
             app.limit(app.codes, address_of(page.request))
         raise
-    if not body.keep:
+    if not body.keep or state["stage"] == "declined":
         drop_cookie(page.request, response, _security.PARTICIPANT_COOKIE)
     return state
 

@@ -26,9 +26,14 @@ class Refused(Exception):
         self.status, self.code, self.error, self.state = status, code, error, state
 
 
+def is_api(path: str) -> bool:
+    """Whether programs read the answers of a path, also under a prefix."""
+    return "/api/" in path
+
+
 def plain(path: str, status: int, code: str, error: str, **details: Any) -> tuple[bytes, str]:
     """The content of an error and its type."""
-    if "/api/" in path:  # also under a prefix
+    if is_api(path):
         return json.dumps({"error": error, "code": code, **details}).encode(), "application/json"
     page = (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{status}</title></head>'

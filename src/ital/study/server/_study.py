@@ -16,7 +16,7 @@ from ital.study._rules import StudyRules
 from ital.study.server import _endings, _flow, _security
 from ital.study.server._asking import answers_event
 from ital.study.server._flow import Round
-from ital.study.server._page_state import PageState, over_state, page_state
+from ital.study.server._page_state import PageState, ending, over_state, page_state
 from ital.study.server._plain import TRY_AGAIN, Refused
 from ital.study.server._session import ParticipantSession
 from ital.study.server._settings import ServerSettings
@@ -55,7 +55,13 @@ class LiveStudy:
     # Sessions
 
     async def _session(self, uid: str) -> ParticipantSession:
+        """The session of a participant, rebuilt if a command has excluded or deleted them."""
+        stored = await asyncio.to_thread(self.find, uid=uid)
+        excluded = None if stored is None else stored.excluded
         session = self._sessions.get(uid)
+        if session is not None and (stored is None or excluded != session.participant.excluded):
+            self.drop(uid)
+            session = None
         if session is None:
             loaded = await asyncio.to_thread(self._load, uid)
             if loaded is None:
@@ -86,13 +92,24 @@ class LiveStudy:
         if session is not None:
             session.stale = True
 
-    async def _with(self, uid: str, act: "Callable[[ParticipantSession], Awaitable[PageState]]") -> PageState:
-        """Run a job for one participant at a time; rerun it if the store is ahead of the session."""
+    async def _with(
+        self,
+        uid: str,
+        act: "Callable[[ParticipantSession], Awaitable[PageState]]",
+        *,
+        also_excluded: bool = False,
+    ) -> PageState:
+        """Run a job for one participant at a time; rerun it if the store is ahead of the session.
+
+        Whoever the researcher excluded learns of it here, unless ``also_excluded``: they may withdraw.
+        """
         for _ in range(5):
             session = await self._session(uid)
             async with session.lock:
                 if session.stale:
                     continue
+                if session.participant.excluded is not None and not also_excluded:
+                    raise self._excluded(session)
                 try:
                     return await act(session)
                 except (Moved, sa.exc.IntegrityError):
@@ -124,10 +141,7 @@ class LiveStudy:
             return operations.find(connection, **columns)
 
     async def look(self, uid: str) -> PageState:
-        """The state of a participant, unless a command has deleted them in the meantime."""
-        stored, session = await asyncio.to_thread(self.find, uid=uid), self._sessions.get(uid)
-        if session is not None and (stored is None or stored.excluded != session.participant.excluded):
-            self.drop(uid)
+        """The state of a participant."""
         return page_state(await self._session(uid), self.keys)
 
     async def language(self, uid: str, language: str) -> PageState:
@@ -156,9 +170,7 @@ class LiveStudy:
             if version != session.config.consent.version:
                 raise self._out_of_order(session)
             if not accepted:
-                await self._store(lambda c: operations.decline(c, participant))
-                self.drop(uid)
-                return self._over("declined", session, "declined")
+                return await self._decline(session)
             happened = [Event("joined", {"at": participant.joined_at}), Event("consent", {"version": version})]
             state = await self._change(session, lambda c: admission.admit(c, participant, session.config, happened))
             session.consented_by = browser
@@ -343,7 +355,7 @@ class LiveStudy:
         return await self._with(uid, act)
 
     async def leave(self, uid: str, keep: bool, code: str | None = None, proven: bool = True) -> PageState:
-        """Leave the study; the stored data are kept or erased.
+        """Leave the study; the stored data are kept or erased. Whoever has not consented declines.
 
         A browser that is not ``proven`` to be the participant's needs the resume code to erase data.
         """
@@ -355,13 +367,22 @@ class LiveStudy:
                     raise Refused(422, "code_needed", "Please type your resume code to delete your data.")
                 await asyncio.to_thread(self.store.erase, participant, "participant")
                 self.drop(uid)
-                outcome = _endings.outcome_of(participant) or "left"
+                outcome = _endings.outcome_of_leaving(participant)
                 return self._over("left", session, outcome) | {"deleted": True}
-            if participant.stage in operations.ENDED:
+            if participant.excluded is not None or participant.stage in operations.ENDED:
                 return page_state(session, self.keys)
+            if participant.stage == "consent":
+                return await self._decline(session)
             return await self._move(session, [Event("left", {"stage": participant.stage})], stage="left")
 
-        return await self._with(uid, act)
+        return await self._with(uid, act, also_excluded=True)
+
+    async def _decline(self, session: ParticipantSession) -> PageState:
+        """Store that somebody declined, and only that."""
+        participant = session.participant
+        await self._store(lambda c: operations.decline(c, participant))
+        self.drop(participant.uid)
+        return self._over("declined", session, "declined")
 
     def _once_more(self, session: ParticipantSession, past: bool) -> PageState:
         """Answer a request for a stage that is over: it was repeated, or came out of order."""
@@ -373,11 +394,15 @@ class LiveStudy:
         message = "You have continued the study elsewhere. This is where you are now."
         return Refused(409, "out_of_order", message, page_state(session, self.keys))
 
+    def _excluded(self, session: ParticipantSession) -> Refused:
+        message = "The researchers have ended your part in this study."
+        return Refused(409, "excluded", message, page_state(session, self.keys))
+
     def _is_code_of(self, participant: Participant, code: str | None) -> bool:
         return code is not None and _security.same(self.keys.resume_hash(code), participant.resume_hash)
 
-    def _over(self, stage: str, session: ParticipantSession, outcome: str) -> PageState:
+    def _over(self, stage: str, session: ParticipantSession, outcome: str | None) -> PageState:
         """The state of somebody whose session is over, with what they are entitled to."""
         participant, config = session.participant, session.config
         state = over_state(stage, config, participant.mode, participant.language)
-        return state | {"completion": _endings.completion(config, self.keys, participant.uid, outcome)}
+        return state | ending(session, self.keys, outcome)

@@ -64,6 +64,24 @@ export function signed(value, digits = 1) {
   return Number(Number(value).toFixed(digits)) > 0 ? `+${text}` : text;
 }
 
+/** A button that is disabled after a press until the answer arrives. */
+export function once(label, work, kind = "primary") {
+  const button = h("button", { type: "button", class: kind }, label);
+  button.addEventListener("click", async () => {
+    if (button.disabled) return;
+    button.disabled = true;
+    const moved = await work();
+    if (!moved) button.disabled = false;
+  });
+  return button;
+}
+
+/** Lead to a field that needs an answer, and bring the error that says so into view with it. */
+export function pointOut(problem, field) {
+  field.focus({ preventScroll: true });
+  problem.scrollIntoView({ block: "center" });
+}
+
 /** Whether the person prefers reduced motion. */
 export function reducedMotion() {
   return window.matchMedia("(prefers-reduced-motion: reduce)").matches;

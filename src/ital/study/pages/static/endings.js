@@ -1,6 +1,6 @@
 // The pages after which nothing follows: codes, the way back to where people came from, and who cannot take part.
 
-import { h } from "./dom.js";
+import { h, once, prose } from "./dom.js";
 import { t } from "./words.js";
 
 /** The address to return to, with its fields filled in from the page's own link; null if the link lacks one. */
@@ -64,6 +64,40 @@ export function proof(state) {
   const input = h("input", { id: "proof", autocomplete: "off", autocapitalize: "characters", spellcheck: "false", maxlength: 32 });
   const field = h("div", { class: "proof" }, h("p", null, t("leave.code_text")), h("label", { for: "proof" }, t("leave.code")), input);
   return { field, input, code: () => input.value.trim().toUpperCase() };
+}
+
+/** What the study was about, for everybody who took part, however it ended. */
+export function about({ debriefing }) {
+  if (!debriefing) return null;
+  return [h("h2", null, t("finished.about")), h("div", { class: "prose" }, prose(debriefing, 2))];
+}
+
+/** What people can do after the end: return by their code, and have their data deleted. */
+export function afterwards(state, tools) {
+  const code = state.resume_code;
+  return [
+    code &&
+      h(
+        "div",
+        { class: "resume-again" },
+        h("p", null, `${t("page.resume_code")} `, h("strong", null, code)),
+        h("p", { class: "fine" }, t("ended.resume")),
+      ),
+    withdrawal(state, tools),
+  ];
+}
+
+function withdrawal(state, tools) {
+  const ask = h("button", { type: "button", class: "quiet" }, t("finished.delete"));
+  const row = h("div", { class: "fine withdrawal" }, ask);
+  const warning = state.completion?.code ? "finished.delete_text" : "leave.sure_text";
+  ask.addEventListener("click", () => {
+    const proven = proof(state);
+    const sure = once(t("finished.delete_yes"), () => tools.leave(false, proven?.code()), "danger");
+    row.replaceChildren(t(warning), " ", ...(proven ? [proven.field] : []), sure);
+    (proven?.input ?? sure).focus();
+  });
+  return row;
 }
 
 /** The link has no identity, or a template that nobody filled in. */

@@ -23,6 +23,7 @@ let page = 0;
 let kept = null; // whether the person chose to keep their data on leaving
 let wishes = linkWishes();
 let remembered = null; // the instructions, to read again at the questions
+let panel = { identity: [], required: false }; // what the study takes from its links
 
 // ---------------------------------------------------------------- talking to the server
 
@@ -66,9 +67,11 @@ async function refused(error) {
   if (error.state) {
     teach?.unlock();
     await show(error.state);
-    notice(t("connection.elsewhere"));
+    if (error.state.stage !== "excluded") notice(t("connection.elsewhere"));
   } else if (error.status === 401) {
-    await show({ stage: "welcome", message: "" });
+    teach?.unlock();
+    await comeBack();
+    if (state.stage !== "welcome") notice(t("connection.let_in_again"));
   } else if (error.status === 403) {
     await show(await insist(() => request("GET", "api/state"), trouble));
     notice(t("refused.other"));
@@ -123,21 +126,28 @@ function frame(next) {
   document.title = title;
   document.body.dataset.stage = stage;
   at("leave").hidden = !MAY_LEAVE.includes(stage);
-  const code = MAY_LEAVE.includes(stage) || stage === "finished" ? next.resume_code : null;
+  const code = MAY_LEAVE.includes(stage) ? next.resume_code : null; // at the end, the page has it
   at("resume").hidden = !code;
   at("resume-code").textContent = code ?? "";
-  const shown = Boolean(progress && progress.total > 0 && MAY_LEAVE.includes(stage) && stage !== "consent");
-  at("progress").hidden = !shown;
-  if (shown) {
-    const percent = Math.round((100 * progress.done) / progress.total);
-    at("progress-text").textContent = t("page.progress", { percent });
-    at("progress-bar").setAttribute("aria-valuenow", percent);
-    at("progress-bar").setAttribute("aria-valuetext", t("page.progress_arrows", progress));
-    at("progress-fill").style.width = `${percent}%`;
-  }
+  showProgress(progress, stage);
   const marked = MARKED_MODES.includes(next.mode);
   at("mode").hidden = !marked;
   at("mode").textContent = marked ? t(`page.mode_${next.mode}`) : "";
+}
+
+/** The share of the study that lies behind the person: full only when nothing is left to do. */
+function showProgress(progress, stage) {
+  const shown = Boolean(progress && MAY_LEAVE.includes(stage) && stage !== "consent");
+  at("progress").hidden = !shown;
+  if (!shown) return;
+  const passed = progress.passed + (stage === "instructions" ? page : 0);
+  const percent = Math.floor((100 * passed) / progress.parts);
+  const text = t("page.progress", { percent });
+  at("progress-text").textContent = text;
+  at("progress-bar").setAttribute("aria-valuenow", percent);
+  const spoken = `${text}, ${t("page.progress_arrows", progress)}`;
+  at("progress-bar").setAttribute("aria-valuetext", spoken);
+  at("progress-fill").style.width = `${percent}%`;
 }
 
 /** Show a State, in its language. */
@@ -170,8 +180,8 @@ async function show(next) {
     teach.close();
     teach = null;
   }
-  frame(next);
   if (before?.stage !== next.stage) page = 0;
+  frame(next);
   renderStage(before);
 }
 
@@ -194,6 +204,7 @@ function renderStage(before) {
     kept,
   });
   if (state.instructions) remembered = state.instructions;
+  showProgress(state.progress, state.stage);
   at("main").replaceChildren(content);
   window.scrollTo(0, 0);
   const heading = content.querySelector("h1");
@@ -286,9 +297,10 @@ function leaveDialog() {
 // ---------------------------------------------------------------- the browser around the page
 
 /** The parameters of the link that identify a person; the server is told of no others. */
-function linkIds({ identity }) {
+function linkIds() {
   const link = new URLSearchParams(location.search);
-  return Object.fromEntries(identity.filter((name) => link.has(name)).map((name) => [name, link.get(name).slice(0, 200)]));
+  const given = panel.identity.filter((name) => link.has(name));
+  return Object.fromEntries(given.map((name) => [name, link.get(name).slice(0, 200)]));
 }
 
 function mode() {
@@ -296,37 +308,50 @@ function mode() {
   return new URLSearchParams(location.search).get("mode") === "pilot" ? "pilot" : "live";
 }
 
-/** Join or resume; if that fails, say why. */
-async function join({ ids = {}, resume = null } = {}) {
-  if (acting) return null;
-  acting = true;
+/** Join as the person whom the link names, or resume by a code; if that fails, say why. */
+async function enter(resume = null) {
+  const body = { ids: linkIds(), resume, mode: mode(), language: wishes };
   try {
-    await show(await insist(() => request("POST", "api/join", { ids, resume, mode: mode(), language: wishes }), trouble));
+    await show(await insist(() => request("POST", "api/join", body), trouble));
     return null;
   } catch (error) {
     if (!(error instanceof Refused)) throw error;
     return refusal(error);
+  }
+}
+
+/** The same at the press of a button. */
+async function join({ resume = null } = {}) {
+  if (acting) return null;
+  acting = true;
+  try {
+    return await enter(resume);
   } finally {
     acting = false;
   }
+}
+
+const isNamed = () => Object.keys(linkIds()).length > 0;
+
+/** The server does not know this browser: enter by the link, or show the welcome if it names nobody. */
+async function comeBack() {
+  const byLink = isNamed() || (panel.required && mode() === "live");
+  const problem = byLink ? await enter() : "";
+  if (problem !== null) await show({ stage: "welcome", message: problem });
 }
 
 async function begin() {
   await insist(loadWords, () => {});
   watchSize();
   history.replaceState({ page: 0 }, "");
-  const panel = await insist(() => request("GET", "api/panel"), trouble);
-  const ids = linkIds(panel);
-  if (Object.keys(ids).length > 0) {
-    const problem = await join({ ids });
-    if (problem) await show({ stage: "welcome", message: problem });
-  } else {
+  panel = await insist(() => request("GET", "api/panel"), trouble);
+  if (isNamed()) await comeBack();
+  else {
     try {
       await show(await insist(() => request("GET", "api/state"), trouble));
     } catch (error) {
       if (!(error instanceof Refused)) throw error;
-      const problem = panel.required && mode() === "live" ? await join() : "";
-      if (problem !== null) await show({ stage: "welcome", message: problem });
+      await comeBack();
     }
   }
   await resend();
@@ -352,9 +377,10 @@ async function catchUp() {
       `${stage} ${placeOf(scene)} ${check?.tries_left} ${questions?.page} ${questions?.place}`;
     if (!acting && place(now) !== place(state)) await show(now);
   } catch (error) {
-    if (error instanceof Refused && error.status === 401 && MAY_LEAVE.includes(state.stage)) {
-      await show({ stage: "welcome", message: "" });
-    }
+    const unknown = error instanceof Refused && error.status === 401;
+    if (!unknown || acting || !MAY_LEAVE.includes(state.stage)) return;
+    acting = true;
+    await comeBack().finally(() => (acting = false));
   }
 }
 

@@ -1,6 +1,6 @@
 // A page of questions: choices, scales, numbers and texts. What is filled in survives a reload.
 
-import { h, prose } from "./dom.js";
+import { h, pointOut, prose } from "./dom.js";
 import { t } from "./words.js";
 
 const DRAFT = "ital-draft-answers";
@@ -139,11 +139,18 @@ function question(item, draft, number) {
   return { item, box, problem };
 }
 
+/** The row of a scale that is still to be answered; none in other questions. */
+function openRow(box) {
+  const rows = [...box.querySelectorAll("[role=radiogroup]")];
+  return rows.find((row) => !row.querySelector(":checked"));
+}
+
 /** Whether a question is answered as it asks for; if not, say so beside it. */
 function check({ item, box, problem }) {
   const { read, asks } = KINDS[item.kind];
   const answer = read(item, box);
   const wrong = answer === undefined || (answer === null && item.required);
+  if (wrong) openRow(box)?.before(problem);
   problem.textContent = wrong ? (asks?.(item) ?? t("questions.missing")) : "";
   box.querySelector(FIELDS)?.setAttribute("aria-invalid", String(wrong));
   return !wrong;
@@ -151,8 +158,7 @@ function check({ item, box, problem }) {
 
 /** The first control of a question that still needs an answer. */
 function toFill({ box }) {
-  const open = [...box.querySelectorAll("[role=radiogroup]")].find((row) => !row.querySelector(":checked"));
-  return (open ?? box).querySelector("input,textarea");
+  return (openRow(box) ?? box).querySelector("input,textarea");
 }
 
 /** The stage: a page of questions. */
@@ -183,7 +189,7 @@ export function questions(state, tools) {
     event.preventDefault();
     const wrong = asked.filter((one) => !check(one));
     if (wrong.length > 0) {
-      toFill(wrong[0]).focus();
+      pointOut(wrong[0].problem, toFill(wrong[0]));
       return;
     }
     send.disabled = true;

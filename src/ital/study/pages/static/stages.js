@@ -1,7 +1,7 @@
 // One function per stage makes the page's content from the State. `tools` sends answers and shows notes.
 
-import { h, prose } from "./dom.js";
-import { farewell, identity, proof, wayBack } from "./endings.js";
+import { h, once, pointOut, prose } from "./dom.js";
+import { about, afterwards, farewell, identity, wayBack } from "./endings.js";
 import { Palette } from "./palette.js";
 import { drawPicture } from "./pictures.js";
 import { questions } from "./questions.js";
@@ -9,18 +9,6 @@ import { language, languages, t } from "./words.js";
 
 function card(...content) {
   return h("section", { class: "card page" }, content);
-}
-
-/** A button that is disabled after a press until the answer arrives. */
-function once(label, work, kind = "primary") {
-  const button = h("button", { type: "button", class: kind }, label);
-  button.addEventListener("click", async () => {
-    if (button.disabled) return;
-    button.disabled = true;
-    const moved = await work();
-    if (!moved) button.disabled = false;
-  });
-  return button;
 }
 
 function resumeForm(tools, open = false) {
@@ -166,7 +154,7 @@ function readAgain(pages, state) {
 
 function check(state, tools) {
   const { questions, tries_left: left } = state.check;
-  const problem = h("p", { class: "field-problem", role: "alert" });
+  const problem = h("p", { class: "field-problem", id: "check-problem", role: "alert" });
   const form = h(
     "form",
     { class: "check", novalidate: true },
@@ -203,8 +191,11 @@ function check(state, tools) {
     const answers = questions.map((_, q) => data.get(`question-${q}`));
     const missing = answers.findIndex((answer) => answer === null);
     if (missing >= 0) {
+      const fieldset = form.querySelectorAll("fieldset")[missing];
+      fieldset.querySelector("legend").after(problem);
+      fieldset.setAttribute("aria-describedby", problem.id);
       problem.textContent = t("check.missing", { number: missing + 1 });
-      form.querySelector(`input[name="question-${missing}"]`).focus();
+      pointOut(problem, fieldset.querySelector("input"));
       return;
     }
     problem.textContent = "";
@@ -243,36 +234,26 @@ function finished(state, tools) {
     h("h1", null, t("finished.title")),
     state.completion && h("p", { class: "success" }, t("finished.stored", { steps: stored })),
     wayBack(state, t("finished.code")),
-    h("h2", null, t("finished.about")),
-    h("div", { class: "prose" }, prose(state.debriefing, 2)),
-    withdrawal(state, tools),
+    about(state),
+    afterwards(state, tools),
   );
 }
 
-function withdrawal(state, tools) {
-  const ask = h("button", { type: "button", class: "quiet" }, t("finished.delete"));
-  const row = h("div", { class: "fine withdrawal" }, ask);
-  ask.addEventListener("click", () => {
-    const proven = proof(state);
-    const sure = once(t("finished.delete_yes"), () => tools.leave(false, proven?.code()), "danger");
-    row.replaceChildren(t("finished.delete_text"), " ", ...(proven ? [proven.field] : []), sure);
-    (proven?.input ?? sure).focus();
-  });
-  return row;
-}
-
-function left(state, { kept }) {
+function left(state, tools) {
+  const { kept } = tools;
   return card(
     h("h1", null, t("left.title")),
     h("p", null, t(kept === true ? "left.kept" : kept === false ? "left.deleted" : "left.done")),
     h("p", null, t("left.thanks")),
     wayBack(state),
+    about(state),
+    !state.deleted && afterwards(state, tools),
   );
 }
 
 /** What those read whose part ends early; the advice only where the study has no way back for them. */
 function early(area) {
-  return (state) => card(farewell(area, "text", ...(wayBack(state) ? [] : ["end"]))(state));
+  return (state) => farewell(area, "text", ...(wayBack(state) ? [] : ["end"]))(state);
 }
 
 export const STAGES = {
@@ -284,10 +265,17 @@ export const STAGES = {
   comments,
   finished,
   left,
-  declined: early("declined"),
-  failed_check: early("failed_check"),
-  deleted: (state) => card(farewell("deleted", "text", "kept", "ended.contact")(state)),
-  excluded: (state) => card(farewell("excluded", "text", "ended.contact")(state)),
+  declined: (state) => card(early("declined")(state)),
+  failed_check: (state, tools) =>
+    card(early("failed_check")(state), about(state), afterwards(state, tools)),
+  deleted: (state) =>
+    card(farewell("deleted", "text", "kept", "ended.contact")(state), about(state)),
+  excluded: (state, tools) =>
+    card(
+      farewell("excluded", "text", "ended.contact")(state),
+      about(state),
+      afterwards(state, tools),
+    ),
   identity: (state, tools) => card(identity(state), resumeForm(tools)),
   closed: (_state, tools) =>
     card(

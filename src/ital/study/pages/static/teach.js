@@ -1,6 +1,6 @@
 // One round of teaching: three maps, the arrows to pick from, the legend, and the robot's update after each arrow.
 
-import { askAttention } from "./attention.js";
+import { askAttention, attentionBox } from "./attention.js";
 import { h, number, signed, wait } from "./dom.js";
 import { listKeys } from "./keys.js";
 import { ActionMap, canBeSeen, chip, directionText, largestChange, place, sample, scale, ValueMap } from "./maps.js";
@@ -161,6 +161,7 @@ export class TeachView {
     this.pips = h("div", { class: "pips", "aria-hidden": "true" });
     this.status = h("p", { class: "status", id: "status" });
     this.hint = h("p", { class: "hint", hidden: true });
+    this.asked = attentionBox();
     this.change = h("p", { class: "change", role: "status", hidden: true });
     this.button = h("button", {
       type: "button",
@@ -172,6 +173,7 @@ export class TeachView {
       h("section", { class: "panel" }, h("h2", null, title), h("p", { class: "panel-note" }, note), map.element);
     this.element.replaceChildren(
       h("div", { class: "round-head" }, this.heading, h("div", { class: "round-step" }, this.counter, this.pips)),
+      this.asked,
       h(
         "div",
         { class: "panels" },
@@ -340,8 +342,10 @@ export class TeachView {
     this.busy = true;
     this.button.disabled = true;
     this.button.textContent = t("step.sending");
-    this.change.hidden = true;
-    this.belief.mark([]);
+    if (!this.scene.attention) {
+      this.change.hidden = true; // after a check, what the last arrow did is still of interest
+      this.belief.mark([]);
+    }
     this.truth.lock(true);
     this.belief.lock(true);
     const { round, step, arrows } = this.scene;
