@@ -238,7 +238,7 @@ class Person:
         self.page.wait_for_function("document.activeElement.getAttribute('role') === 'option'")
         self.page.keyboard.press("Home")
         for _ in range(nth):
-            self.page.keyboard.press("ArrowRight")
+            self.page.keyboard.press("ArrowDown")
         self.page.keyboard.press("Space")
 
     def confirm(self):
@@ -270,6 +270,15 @@ def log_in(context, address):
     answer = context.request.post(f"{address}/api/admin/login", data={"password": PASSWORD})
     assert answer.ok
     return answer.json()["csrf"]
+
+
+def as_researcher(browser, address, path, body):
+    """Post to the researcher's interface; returns the answer."""
+    with contextlib.closing(browser.new_context()) as context:
+        headers = {"X-CSRF-Token": log_in(context, address)}
+        answer = context.request.post(f"{address}/api/admin/{path}", data=body, headers=headers)
+        assert answer.ok, answer.text()
+        return answer.json()
 
 
 def stored_steps(browser, address, mode="live"):

@@ -102,6 +102,9 @@ def test_nor_on_the_pages_of_people_who_are_not_admitted(browser, context, page,
         page.locator(f"body[data-stage={stage}] h1").wait_for()
         look(stage)
 
+    page.goto(f"{pseudo_server}/nowhere?id=lost")
+    look("no such page")
+    assert page.get_by_role("link").get_attribute("href") == "/?id=lost"
     arrives("PROLIFIC_PID={{%25PROLIFIC_PID%25}}", "identity")
     api = Api(context, pseudo_server, config)
     api.join({"id": "deletes"})
@@ -122,7 +125,7 @@ def test_nor_on_the_pages_of_people_who_are_not_admitted(browser, context, page,
             if paused:
                 arrives("id=late", "closed")
     assert look.found == []
-    assert look.checked == ["identity", "deleted", "excluded", "closed"]
+    assert look.checked == ["no such page", "identity", "deleted", "excluded", "closed"]
 
 
 @pytest.mark.parametrize("wishes", ["?lang=de", "?lang=xx", ""])

@@ -6,7 +6,17 @@ import pytest
 from playwright.sync_api import expect
 
 from ital import study
-from tests.study.browser.conftest import Api, Person, log_in, overview, serving, stored_steps, study_app, study_config
+from tests.study.browser.conftest import (
+    Api,
+    Person,
+    as_researcher,
+    log_in,
+    overview,
+    serving,
+    stored_steps,
+    study_app,
+    study_config,
+)
 from tests.study.questions import unasked
 
 
@@ -18,6 +28,13 @@ def number_of(browser, address):
 def rows_of(browser, address):
     number = number_of(browser, address)
     return [row for row in stored_steps(browser, address) if int(row["participant"]) == number]
+
+
+def percent(page):
+    """The progress that the page shows."""
+    shown = page.locator("#progress-text").inner_text()
+    assert page.locator("#progress-bar").get_attribute("aria-valuetext").startswith(shown)
+    return int(shown.split()[0])
 
 
 @pytest.mark.parametrize(
@@ -32,7 +49,9 @@ def test_whole_study(browser, page, server, config, keys, pace):
     person = Person(page, server, config, keys=keys)
     person.open(f"?PROLIFIC_PID=whole-{keys}-{pace}&STUDY_ID=s&SESSION_ID=t")
     person.consent()
+    passed = [percent(page)]
     person.read()
+    passed.append(percent(page))
     person.answer(shift=1)
     expect(page.get_by_text("this is the last try")).to_be_visible()
     person.answer()
@@ -45,17 +64,25 @@ def test_whole_study(browser, page, server, config, keys, pace):
     ]
     for at, heading in enumerate(headings):
         person.heading(heading)
+        passed.append(percent(page))
         person.press("Start")
         for step in (1, 2):
             person.at_step(step)
             expect(page.locator(".badge.practice")).to_have_count(1 if at == 0 else 0)
             person.teach(nth=at + step)
     person.heading("Thank you! Anything you want to tell us?")
+    passed.append(percent(page))
+    parts = len(config.instructions) + 1 + config.total_steps + 1  # pages, the check, steps, the end
+    done = [0, *(len(config.instructions) + n for n in (0, 1, 3, 5, 7, 9, 11))]
+    assert passed == [100 * n // parts for n in done]
+    assert passed[-1] < 100
     page.get_by_label("Comments (optional)").fill("Robot 2 was quicker.")
     person.press("Finish")
     person.heading("You have finished the study")
     expect(page.get_by_text("All 10 steps are safely stored")).to_be_visible()
     expect(page.locator("code.code")).to_have_text(config.completion.code)
+    expect(page.locator(".resume-again strong")).to_have_text(re.compile(r"(\w{4}-){2}\w{4}"))
+    expect(page.locator(".resume-again")).to_contain_text("if you want your data to be deleted later")
     rows = rows_of(browser, server)
     assert len(rows) == len({(row["map"], row["learner"], row["step"]) for row in rows}) == 8
     assert all(row["shown_at"] <= row["chosen_at"] <= row["confirmed_at"] for row in rows)
@@ -314,6 +341,7 @@ def test_leave_and_delete(browser, person, page):
 
 def test_leave_and_keep_with_the_keyboard(browser, typist, page):
     typist.open("?id=leaves-keeps")
+    typist.consent()
     typist.press("Leave the study")
     page.get_by_role("dialog").wait_for()
     page.keyboard.press("Tab")
@@ -321,14 +349,55 @@ def test_leave_and_keep_with_the_keyboard(browser, typist, page):
     typist.heading("You have left the study")
     expect(page.get_by_text("is kept, as you wished")).to_be_visible()
     assert overview(browser, typist.address)["participants"][-1]["stage"] == "left"
+    expect(page.get_by_role("heading", name="Two kinds of robot")).to_be_visible()
+    withdraw(typist)
+
+
+def test_leaving_before_consent_is_declining(browser, person, page):
+    person.open("?id=leaves-at-once")
+    person.press("Leave the study")
+    page.get_by_role("button", name="Leave and keep my data").click()
+    person.heading("Thank you for your answer")
+    expect(page.get_by_role("heading", name="Two kinds of robot")).to_have_count(0)
+    assert overview(browser, person.address)["participants"][-1]["stage"] == "declined"
+
+
+KEYS = """async (arrows) => {
+  const { neighbour } = await import("/static/keys.js");
+  const keys = ["ArrowUp", "ArrowRight", "ArrowDown", "ArrowLeft", "Home", "End", "x"];
+  return arrows.map((_, i) => keys.map((key) => neighbour(arrows, 5, i, key)));
+}"""
+
+
+def test_keys_never_leave_the_map_at_one_side_to_return_at_the_other(page, server):
+    page.goto(server + "/")
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        cells = rng.permutation(25)[:10]
+        moves = page.evaluate(KEYS, [{"cell": int(cell)} for cell in cells])
+        place = [divmod(int(cell), 5) for cell in cells]
+        for here, (up, right, down, left, home, end, other) in zip(place, moves, strict=True):
+            in_row = [there for there in place if there[0] == here[0]]
+            assert place[right] == min((there for there in in_row if there > here), default=here)
+            assert place[left] == max((there for there in in_row if there < here), default=here)
+            rows = {row for row, _ in place}
+            assert place[up][0] == max((row for row in rows if row < here[0]), default=here[0])
+            assert place[down][0] == min((row for row in rows if row > here[0]), default=here[0])
+            assert (place[home], place[end], other) == (min(place), max(place), None)
 
 
 def test_failed_check(browser, person, page):
     person.open("?id=does-not-read")
     person.consent()
     person.read()
+    page.locator("input[name=question-0]").first.check()
     page.get_by_role("button", name="Send my answers").click()
-    expect(page.get_by_text("Please answer question 1.")).to_be_visible()
+    problem = page.get_by_text("Please answer question 2.")
+    for part in (problem, page.locator("input[name=question-1]").first):
+        expect(part).to_be_in_viewport(ratio=1)
+    expect(page.locator("input[name=question-1]").first).to_be_focused()
+    asked = page.get_by_role("group").nth(1)
+    expect(asked).to_have_accessible_description("Please answer question 2.")
     page.get_by_role("button", name="Read the instructions again").click()
     expect(page.get_by_role("dialog")).to_contain_text(person.config.instructions[-1].title)
     person.press("Back to the questions")
@@ -339,6 +408,76 @@ def test_failed_check(browser, person, page):
     expect(page.get_by_role("button", name="Leave the study")).to_be_hidden()
     page.reload()
     person.heading("The study ends here for you")
+    expect(page.get_by_role("heading", name="Two kinds of robot")).to_be_visible()
+    withdraw(person)
+
+
+def withdraw(person):
+    """Delete the data at an end."""
+    expect(person.page.locator(".resume-again strong")).not_to_be_empty()
+    person.press("Delete my data after all")
+    person.press("Yes, delete everything I did here")
+    person.heading("You have left the study")
+    expect(person.page.get_by_text("Your data have been deleted")).to_be_visible()
+    expect(person.page.get_by_role("heading", name="Two kinds of robot")).to_be_visible()
+    expect(person.page.get_by_role("button", name="Delete my data after all")).to_have_count(0)
+
+
+def test_whoever_is_excluded_learns_it_at_the_next_step_and_may_withdraw(browser, person, page):
+    person.to_teaching("is-excluded")
+    person.pick(1)
+    excluded = {"number": number_of(browser, person.address), "reason": "test"}
+    as_researcher(browser, person.address, "exclude", excluded)
+    person.confirm()
+    person.heading("Your part in this study is over")
+    expect(page.locator("code.code")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Two kinds of robot")).to_be_visible()
+    assert overview(browser, person.address)["participants"][-1]["done"] == 0
+    page.reload()
+    person.heading("Your part in this study is over")
+    withdraw(person)
+
+
+def test_every_way_back_in_keeps_what_the_link_says(browser, context, person, page):
+    """A browser that the server has forgotten is let in as the person of its link, wherever it was."""
+    person.open("?id=keeps-the-page-open")
+    number = number_of(browser, person.address)
+    gone = {"number": number, "confirm": number}  # as the server itself does after a long time
+    as_researcher(browser, person.address, "delete", gone)
+    told = page.get_by_text("This page had been open for too long")
+    person.press("I agree to take part")
+    expect(told).to_be_visible()
+    person.heading("Do you want to take part?")
+    person.consent()
+    for _ in range(len(person.config.instructions) - 1):
+        person.press("Next")
+    context.clear_cookies()
+    person.press("Continue to the questions")
+    expect(told).to_be_visible()
+    person.press("Continue to the questions")
+    person.heading("A few questions first")
+    context.clear_cookies()
+    person.answer()
+    expect(page.locator("input:checked")).to_have_count(0)
+    person.answer()
+    person.heading("First, a practice round")
+    person.press("Start")
+    person.at_step(1)
+    context.clear_cookies()
+    with page.expect_response("**/api/join"):
+        for event in ("blur", "focus"):
+            page.evaluate(f"window.dispatchEvent(new Event('{event}'))")
+    person.pick(1)
+    context.clear_cookies()
+    with page.expect_response("**/api/join"):
+        person.confirm()
+    expect(page.locator(".confirm")).to_be_enabled()
+    person.confirm()
+    person.at_step(2)
+    found = as_researcher(browser, person.address, "find", {"who": "keeps-the-page-open"})["found"]
+    told = [(one["matched"], one["done"], one["number"]) for one in found]
+    assert told == [("identity", 1, number + 1)]
+    assert number_of(browser, person.address) == number + 1  # and nobody else has joined
 
 
 def test_declined(person, page):
@@ -403,6 +542,11 @@ def test_a_phone_is_asked_for_a_larger_screen_and_fits_all_the_same(browser, ser
     box = option.bounding_box()
     assert min(box["width"], box["height"]) >= 30
     assert page.evaluate("document.documentElement.scrollWidth") == 390
+    for part in ("#progress-text", "#progress-bar", "#leave", "#title"):
+        expect(page.locator(part)).to_be_in_viewport(ratio=1)
+    long = "one => (one.textContent = 'Teach the robot: how people choose what to show them')"
+    page.locator("#title").evaluate(long)
+    assert page.locator("#title").evaluate("one => one.scrollWidth <= one.clientWidth")
     context.close()
 
 

@@ -1,6 +1,7 @@
 """The attention screen, and exclusions on the dashboard."""
 
 import contextlib
+import re
 
 import pytest
 from playwright.sync_api import expect
@@ -48,8 +49,13 @@ def test_the_attention_screen(page, address, checked, keys, tmp_path):
     person = Person(page, address, checked, keys=keys)
     page.goto(f"{address}/?id={name}")
     expect(page.locator(".counter")).to_have_text("Attention check")
-    asked = page.locator(".hint", has_text="please pick the arrow in the bottom right corner of the map")
-    expect(asked).to_be_visible()
+    asked = page.get_by_text("please pick the arrow in the bottom right corner of the map").first
+    expect(asked).to_be_in_viewport(ratio=1)
+    expect(page.get_by_role("heading", name="Attention check")).to_be_visible()
+    described = re.compile("bottom right corner")
+    expect(page.get_by_role("listbox")).to_have_accessible_description(described)
+    assert asked.evaluate("one => parseFloat(getComputedStyle(one).fontSize)") >= 19  # very large
+    assert page.evaluate("document.documentElement.scrollHeight") <= 720
     belief = page.locator(".panel").nth(1).locator("table").inner_text()
     page.screenshot(path=tmp_path / f"attention-{name}.png")
     if keys:
@@ -133,6 +139,11 @@ def test_nothing_is_hard_to_reach(page, address, checked, axe, tmp_path):
     page.set_viewport_size({"width": 820, "height": 1180})
     page.screenshot(path=tmp_path / "attention-tablet.png")
     check("attention, tablet")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_role("button", name="Continue on this screen").click()
+    page.mouse.wheel(0, 1000)
+    expect(page.locator(".asked")).to_be_in_viewport(ratio=1)  # wherever one has scrolled
+    check("attention, phone")
     enter(page, address)
     page.locator(".row-tools button", has_text="Exclude").first.click()
     page.get_by_role("dialog").wait_for()

@@ -132,6 +132,17 @@ def test_a_scale_is_a_table_where_there_is_room_and_stacked_elsewhere(page, serv
     expect(page.locator(".likert-head")).to_be_hidden()
     expect(row.get_by_text("5 – very well")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
+    row.locator("input").first.check()
+    press(page, "Continue")
+    missing = page.get_by_role("radiogroup").nth(1)
+    problem = page.get_by_text("Please choose one point in every row.")
+    for part in (problem, missing.locator("label").first):
+        expect(part).to_be_in_viewport(ratio=1)
+    # It stands between the answered row and the open one.
+    answered = row.bounding_box()
+    assert answered["y"] + answered["height"] <= problem.bounding_box()["y"]
+    assert problem.bounding_box()["y"] < missing.bounding_box()["y"]
+    expect(missing.locator("input").first).to_be_focused()
 
 
 def test_a_second_tab_catches_up(page, context, server, config):
