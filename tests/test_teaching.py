@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 import ital
-from ital import learners, tasks, teachers, teaching
+from ital import learners, losses, models, tasks, teachers, teaching
 from ital.models import Init
 from ital.teaching import _block, _program, _start, _step
 from tests.lanes import PAPER, MapLane, PoolLane
-from tests.worlds import small_classes, small_numbers
+from tests.worlds import numbers_pool, small_classes, small_numbers
 
 GOLDEN = Path(__file__).parent / "golden" / "curves.json"
 
@@ -381,6 +381,28 @@ def test_divergence_stays_in_the_curves():
     assert np.isfinite(curves["distance"].values[..., 0]).all()
     assert not np.isfinite(curves["distance"].values[..., -1]).any()
     assert ital.results.divergence(curves, "batch") == (10, 2)
+
+
+def test_one_number_that_is_not_finite_is_divergence():
+    """In one entry of one of two arrays of parameters, and only in the lane that has it."""
+    model = models.differentiable(
+        "two",
+        lambda key: {"bias": jnp.ones(2), "slopes": jnp.ones((2, 4))},
+        lambda params, x: params["slopes"] @ x + params["bias"],
+        losses.squared,
+    )
+    pool = numbers_pool(0)._replace(learner_target=None)
+    task = tasks.from_pool("two", pool, losses.squared, beta=1.0, model=model)
+
+    def update(lesson, fatal_step, params, memory):
+        bias = params["bias"].at[1].set(jnp.where(lesson.step == fatal_step, jnp.nan, 1.0))
+        return learners.Update({**params, "bias": bias})
+
+    rule = learners.Rule(lambda params, settings: (), update)
+    methods = [learners.Learner(f"until-{step}", "Until", rule, float(step)) for step in (3, 99)]
+    with pytest.warns(ital.errors.DivergenceWarning):
+        curves = ital.teach(task, learner=methods, steps=6, seeds=2, batch_size=5, eval_every=2).curves
+    assert curves["diverged_at"].values.tolist() == [[4, 4], [-1, -1]]
 
 
 @pytest.mark.parametrize("case", json.loads(GOLDEN.read_text()))

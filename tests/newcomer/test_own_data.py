@@ -136,6 +136,23 @@ def test_the_kind_is_inferred_and_can_be_said(y, kind):
     assert made(X, y=y, kind="regression").settings["kind"] == "regression"
 
 
+@pytest.mark.parametrize(
+    ("distinct", "rows", "kind"),
+    [
+        (20, 40, "classification"),
+        (20, 39, "regression"),  # fewer than two rows for a class
+        (21, 209, "regression"),
+        (21, 210, "classification"),  # ten rows for a class
+        (2, 4, "classification"),
+        (2, 3, "regression"),
+    ],
+)
+def test_few_whole_numbers_are_classes_if_there_are_rows_enough(distinct, rows, kind):
+    y = np.arange(rows) % distinct
+    x = RNG.normal(size=(rows, 2))
+    assert made(x, y=y, x_test=x, y_test=y).settings["kind"] == kind
+
+
 def test_what_is_inferred_is_printed_once_unless_quiet(capsys):
     from_arrays(X, y=CLASSES, name="mine", l2=2.0)
     err = capsys.readouterr().err
@@ -157,6 +174,24 @@ def test_a_test_set_is_split_off_by_seed_and_class():
     np.testing.assert_array_equal(tests[0].x.x, tests[1].x.x)
     assert not np.array_equal(tests[0].x.x, tests[2].x.x)
     assert task.data_version == same.data_version != other.data_version
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_the_test_set_is_in_the_units_of_the_teaching_rows(given):
+    """Also where its own rows have another mean and deviation."""
+    x, z = 3 + 2 * X, 5 * Z - 1
+    y = x @ [1.0, -2.0, 0.5, 3.0] + 7
+    own = {"x_test": 9 - 4 * x[:20], "y_test": 50 - 3 * y[:20]} if given else {}
+    raw, scaled = (made(z, x, y, standardise=units, **own).world(0) for units in (False, True))
+    taught = np.asarray(raw.learner.x.x)[:, :-1], np.asarray(raw.learner.labels)
+    tested = np.asarray(raw.truth.test.x.x)[:, :-1], np.asarray(raw.truth.test.labels)
+    assert (len(taught[0]), len(tested[0])) == ((60, 20) if given else (45, 15))
+    found = np.asarray(scaled.truth.test.x.x)[:, :-1], np.asarray(scaled.truth.test.labels)
+    for here, there, expected in zip(found, tested, taught, strict=True):
+        np.testing.assert_allclose(here, (there - expected.mean(axis=0)) / expected.std(axis=0), rtol=1e-3, atol=1e-5)
+    theirs = np.asarray(raw.teacher.examples.x.x)[:, :-1]
+    in_units = np.asarray(scaled.teacher.examples.x.x)[:, :-1]
+    np.testing.assert_allclose(in_units, (theirs - theirs.mean(axis=0)) / theirs.std(axis=0), rtol=1e-3, atol=1e-5)
 
 
 # Targets.

@@ -241,3 +241,23 @@ def test_a_train_step_in_jax():
         shown.append(wrong[rows][np.asarray(indices)].mean())
     assert np.mean(shown) < 0.1
     assert np.mean(np.argmax(x @ params, axis=1) == right) > 0.9
+
+
+@pytest.mark.parametrize("with_norms", [False, True])
+def test_nothing_is_learned_through_the_choice(with_norms):
+    """Losses, scores and examples are numbers for the train step: no gradient of theirs reaches the parameters."""
+    batch = (jnp.arange(1.0, 5.0), jnp.ones(4))
+
+    def losses(w, batch):
+        return (batch[0] * w - batch[1]) ** 2
+
+    def through(w):
+        norms = (
+            {"squared_norms": lambda w, batch: 4 * batch[0] ** 2 * losses(w, batch), "lr": 0.1} if with_norms else {}
+        )
+        picked = select_jax.pick(losses, w, batch, jnp.zeros(4), 2, **norms)
+        return jnp.sum(picked.losses) + jnp.sum(picked.scores) + jnp.sum(picked.batch[0])
+
+    value, slope = jax.value_and_grad(through)(1.5)
+    assert value != 0
+    assert slope == 0
