@@ -326,4 +326,6 @@ def test_bench_reports_json(capsys, monkeypatch):
     report = json.loads(out)
     row = report["cases"]["small"]
     assert row["ital_over_numpy"] == pytest.approx(row["ital_steps_per_second"] / row["numpy_steps_per_second"])
-    assert row["ital_over_floor_time"] > 0
+    floor = row["floor_steps_per_second"]
+    assert row["ital_over_floor_time"] == pytest.approx(floor / row["ital_steps_per_second"])
+    assert row["ital_steps_per_second"] == pytest.approx(16 * 40 / row["ital_seconds"])

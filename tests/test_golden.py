@@ -2,6 +2,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,7 +37,9 @@ print(json.dumps(tasks.curves("gaussian", "cooperative", tasks.METHODS[:-1])))  
 def test_compiled_as_users_compile_the_curves_are_the_same():
     """With XLA's own flags, in place of those that make the tests quick (conftest.py), and in float32."""
     as_users = {name: value for name, value in os.environ.items() if name not in ("XLA_FLAGS", "PJRT_NPROC")}
-    done = subprocess.run([sys.executable, "-c", AS_USERS_DO], env=as_users, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", AS_USERS_DO]
+    root = Path(__file__).parents[1]
+    done = subprocess.run(command, cwd=root, env=as_users, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)
     expected = json.loads(tasks.FILE.read_text())["gaussian"]["cooperative"]
     assert found.keys() == expected.keys()

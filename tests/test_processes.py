@@ -1,5 +1,6 @@
 """Worker processes: parallel parts, messages, and the forwarding of errors and Ctrl-C."""
 
+import io
 import os
 import signal
 import subprocess
@@ -41,7 +42,16 @@ def test_workers_are_bounded_by_parts_cores_and_memory(monkeypatch):
     assert [_processes.number_for(parts) for parts in (1, 2, 5, 20)] == [0, 2, 5, 8]
     monkeypatch.setattr(_processes, "free_memory", lambda: 3 * _processes.MEMORY_EACH + 1)
     assert _processes.number_for(20) == 3
-    assert _memory.cached_memory() >= 0
+
+
+def test_the_file_cache_counts_as_free(monkeypatch):
+    lines = "MemTotal: 90 kB\nMemFree: 40 kB\nBuffers: 5 kB\nCached: 30 kB\nSwapCached: 7 kB\n"
+    monkeypatch.setattr(_memory, "open", lambda path: io.StringIO(lines), raising=False)
+    assert _memory.cached_memory() == 30 * 1024
+    monkeypatch.setattr(os, "sysconf", {"SC_AVPHYS_PAGES": 3, "SC_PAGE_SIZE": 4096}.get)
+    assert _memory.free_memory() == 3 * 4096 + 30 * 1024
+    monkeypatch.setattr(_memory, "open", lambda path: io.StringIO("nothing here"), raising=False)
+    assert _memory.cached_memory() == 0
 
 
 WAITING = """

@@ -147,10 +147,18 @@ def test_maps_show_numbers_divergence_and_what_pays(tmp_path):
 
 
 def test_maps_of_one_setting_and_of_nothing_but_divergence():
+    def texts(figure):
+        figure.canvas.draw()
+        return [[text.get_text() for text in axis.texts] for axis in figure.axes]
+
     grid = made_up(ital=ITAL).isel(lr=[0], beta=[0])
-    figures.plot_sweep(grid, tasks.regression())
+    one = figures.plot_sweep(grid, tasks.regression())
+    assert texts(one) == [["5.0"], ["–"]]  # it ends at 5, and never comes down to a tenth of the start
+    assert [patch.get_xy() for patch in one.axes[0].patches] == [(-0.5, -0.5)]  # the only setting is the best
     grid["diverged_at"][:] = 500
-    figures.plot_sweep(grid, tasks.regression()).canvas.draw()
+    none = figures.plot_sweep(grid, tasks.regression())
+    assert texts(none) == [["×"], ["×"]]
+    assert not none.axes[0].patches
 
 
 # ---- every number a second time, on a sweep in which no two values are equal ----

@@ -1,5 +1,7 @@
 import functools
+import io
 import json
+import time
 
 import jax
 import jax.numpy as jnp
@@ -31,8 +33,10 @@ def small(monkeypatch):
 
 
 def test_the_command_measures_writes_and_draws(small, capsys, tmp_path):
+    began = time.perf_counter()
     with pytest.raises(SystemExit) as stop:
         main(["bench", "--scaling", "--json", "--out", str(tmp_path / "new" / "folder")])
+    took = time.perf_counter() - began
     assert stop.value.code == 0
     report = json.loads(capsys.readouterr().out)
     folder = tmp_path / "new" / "folder"
@@ -45,7 +49,8 @@ def test_the_command_measures_writes_and_draws(small, capsys, tmp_path):
     assert above["pool_bytes"] == 2 * MANY * 101 * 4
     assert above["above_empty_bytes"] == memory(MANY)["peak_bytes"] - memory(100)["peak_bytes"]
     (together,) = report["workers"]
-    assert together["steps_per_second"] > 0
+    assert together["workers"] == 1
+    assert together["steps_per_second"] > 160 * 8 * 20 / took  # at least one block of its 160 lanes
     for point in (*report["lanes"]["gaussian"], *report["rows"]):
         assert point["steps_per_second"] == pytest.approx(point["lanes"] / point["seconds_per_step"])
         assert point["bounds"][point["bound"]] == max(point["bounds"].values())
@@ -96,21 +101,75 @@ def test_the_size_of_the_pool_adds_nothing_to_what_a_step_moves():
 
 
 def test_kernels_are_counted_once_and_idle_operations_not():
-    seconds, kernels = zip(*(_limits._loop(links, rounds=50) for links in (1, 4)), strict=True)
-    assert kernels[1] == 4 * kernels[0]
-    assert min(seconds) > 0
+    few, many = (_limits._loop(links, rounds=50)[1] for links in (1, 4))
+    assert many == 4 * few > 0
     idle = jax.jit(lambda x: (x.reshape(2, 4), x)).lower(jnp.zeros(8)).compile()
     assert _limits._kernels(idle.as_text()) <= 2  # copies, no work
 
 
-def test_limits_are_positive(monkeypatch):
-    monkeypatch.setattr(_limits, "_copy", lambda size: 1e9)  # no need to copy 256 MiB
-    monkeypatch.setattr(_limits, "CHAIN", 8)  # nor to compile long chains
+@pytest.fixture
+def clock(monkeypatch):
+    """Time that passes only where a test says so."""
+    now = [100.0]
+    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    return now
+
+
+def test_the_fastest_of_five_runs_after_compilation_counts(clock):
+    took = iter([9.0, 0.5, 0.3, 0.2, 0.6, 0.4, 7.0])
+
+    def slow():
+        clock[0] += next(took)
+
+    assert _limits._seconds(slow) == pytest.approx(0.2)
+    assert next(took) == 7.0  # one run to compile, and five
+
+
+def test_the_fastest_block_counts_after_compilation(clock, monkeypatch):
+    monkeypatch.setattr(scaling, "ENOUGH", 0.9)
+
+    class Timed:
+        """Each interval takes 0.03 s, but the first block also 5 s to compile, and the second is disturbed."""
+
+        extra = iter([5.0, 0.1, 0.0, 0.0, 0.0, 0.0])
+
+        def advance(self, intervals):
+            clock[0] += 0.03 * intervals + next(self.extra)
+
+    assert scaling._seconds_per_step(Timed()) == pytest.approx(0.03 / scaling.EVERY)
+
+
+def test_limits_follow_from_what_was_timed(monkeypatch):
+    """Half a second for anything; a round of a loop takes 2 ms, and 0.1 ms more for each of three kernels a link."""
+    monkeypatch.setattr(_limits, "_seconds", lambda function, *arguments: 0.5)
+    monkeypatch.setattr(_limits, "_loop", lambda links: (2e-3 + 3e-4 * (links - 1), 3 * links))
     limits = _limits.measure_limits()
-    assert limits.arithmetic > 0
-    assert limits.loop > 0
-    assert limits.kernel > 1e-9  # the compiler has not fused them into one kernel
-    assert np.isfinite(_limits._copy(2**16))
+    assert limits.arithmetic == 2 * 1024**3 / 0.5
+    assert limits.loop == 2e-3
+    assert limits.kernel == pytest.approx(1e-4)
+    assert limits.copy[2**16] == 2 * 2**16 * 2000 / 0.5  # bytes read and written, in 2000 rounds
+    assert limits.copy[2**28] == 2 * 2**28 * 16 / 0.5
+
+
+def test_speeds_of_parallel_processes_are_added(monkeypatch):
+    class Child:
+        def __init__(self, speed):
+            self.speed, self.stdin, self.stdout = speed, io.StringIO(), io.StringIO("ready\n")
+
+        def communicate(self):
+            assert self.stdin.getvalue() == "0.5\n"
+            return json.dumps({"steps_per_second": self.speed}), None
+
+        def kill(self):
+            self.speed = None
+
+        wait = kill
+
+    children = [Child(100.0), Child(250.0)]
+    started = iter(children)
+    monkeypatch.setattr(scaling, "_start", lambda *arguments: next(started))
+    assert scaling._together(2, seconds=0.5) == 350.0
+    assert [child.speed for child in children] == [None, None], "both have been ended"
 
 
 def share_of_pool(rows):

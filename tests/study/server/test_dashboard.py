@@ -2,6 +2,7 @@
 
 import copy
 import io
+import itertools
 import json
 
 import numpy as np
@@ -9,8 +10,11 @@ import pandas as pd
 import pytest
 
 from ital.study import StudyRules, _table
+from ital.study.store import operations
+from ital.study.store.tables import steps
 from tests.study.server.conftest import serve
 from tests.study.server.people import Person, Refusal, tiny
+from tests.study.server.test_flow import rows
 
 
 def a_crowd(url):
@@ -43,12 +47,26 @@ def test_the_overview(crowd, researcher):
     first, second = told["participants"][:2]
     assert (first["done"], first["total"], first["usable"], first["stage"]) == (14, 14, True, "finished")
     assert (second["done"], second["open"], second["usable"]) == (5, True, False)
-    assert first["seconds_per_step"] >= 0
     assert sorted((row["usable"], row["open"]) for row in told["orders"]) == [(0, 1), (1, 0)]
     assert told["firsts"]["A"] == {"naive": 1, "aware": 1}
     assert {row["stage"]: row["n"] for row in told["dropouts"]} == {"left": 1, "declined": 1, "failed_check": 1}
     assert told["paused"] is False
     assert told["warnings"] == []
+
+
+def test_the_pace_is_the_mean_time_between_the_steps_of_a_round(url, person, researcher, monkeypatch):
+    """The time between rounds does not count."""
+    ticks = itertools.accumulate(itertools.cycle((400, 900, 2300)), initial=operations.now())
+    monkeypatch.setattr(operations, "now", lambda: next(ticks))
+    person().join().begin().finish()
+    rounds = {}
+    for row in rows(url, steps):
+        rounds.setdefault((row["map"], row["learner"]), []).append(row["stored_at"])
+    gaps = np.concatenate([np.diff(times) for times in rounds.values()])
+    assert len(rounds) > 1
+    assert len(set(gaps.tolist())) > 1
+    told = researcher.overview("live")["participants"]
+    assert told[0]["seconds_per_step"] == pytest.approx(gaps.mean() / 1000, abs=0.005)
 
 
 def test_curves_are_those_of_the_rules(crowd, researcher):

@@ -1,16 +1,19 @@
 """Looking people up, and deleting them on request."""
 
 import dataclasses
+import itertools
 import json
 import os
 
 import pytest
 
 from ital.study.server import look_up
-from ital.study.store import open_store
+from ital.study.store import open_store, operations
+from ital.study.store.tables import events
 from tests.study.server.conftest import serve
 from tests.study.server.people import SECRET, Person, Researcher, settings, tiny
 from tests.study.server.test_access import everything
+from tests.study.server.test_flow import rows
 from tests.study.server.test_panel import ENDS, ends
 from tests.typed import ital
 
@@ -56,12 +59,22 @@ def test_who_is_found_and_what_they_are_told_to_be_paid(url, people):
         "identity",
     )
     assert finished["joined"] <= finished["ended"] <= finished["last_seen"]
-    assert finished["minutes"] >= 0
     assert found["open"][0]["pay"] == "nothing yet: not finished"
     assert found["visitor"][0]["pay"] == "nothing yet: has not agreed to take part"
     assert found["left"][0]["pay"] == "left early: the study has no code for this"
     [gone] = found["gone"]
     assert (gone["number"], gone["stage"], gone["deleted_by"]) == (7, "deleted", "participant")
+
+
+def test_minutes_are_from_consent_to_the_end(url, monkeypatch):
+    ticks = itertools.count(operations.now(), 7_000)
+    monkeypatch.setattr(operations, "now", lambda: next(ticks))
+    with serve(url, CONFIG) as client:
+        Person(client, CONFIG).join(ids={"PROLIFIC_PID": "slow"}).begin().finish()
+        with open_store(url) as store:
+            [found] = look_up(store, SECRET, "slow")
+    at = [(row["kind"], row["at"]) for row in rows(url, events) if row["source"] == "server"]
+    assert found["minutes"] == round((at[-1][1] - dict(at)["consent"]) / 60_000, 1) > 1
 
 
 def test_codes_and_numbers_find_people_too(url, people):
