@@ -5,6 +5,11 @@ python benchmarks/select_batches.py --out select.jsonl --workers 2    # resumes;
 A small convolutional network, SGD with momentum, 600 steps. All rules but "all" train on 32 examples per step (with
 awareness: gradients of 16 chosen examples and of 16 others). The learning rate of each is the best of three on a
 validation seed; seeds 0 to 2 are measured on the test rows.
+
+A rule is written ``rho:middle/4``: how to score, which reference, how to score more cheaply. The reference is trained
+on trusted rows, or, as "halves", two networks on half of the pool each, wrong labels included, each judging the other
+half. A number after the slash scores one large batch for so many steps (the best 32, then the next 32, …); "half" lets
+a network of half the width score, which is trained on the same examples.
 """
 
 import argparse
@@ -34,20 +39,28 @@ CONDITIONS = ("clean", "noise-20", "noise-40", "noise-60", "imbalance")
 TRUSTED = {"weak": 250, "middle": 1000, "good": 4000}  # clean rows that the reference was trained on
 PLAIN = ("uniform", "all", "loss", "gradient")
 KNOWING = ("rho", "volume", "aware")
-RULES = (*PLAIN, *(f"{rule}:{quality}" for rule in KNOWING for quality in TRUSTED))
+THRIFTY = ("2", "4", "8", "half")
+RULES = (
+    *PLAIN,
+    *(f"{rule}:{quality}" for rule in KNOWING for quality in TRUSTED),
+    "rho:halves",
+    "volume:halves",
+    *(f"rho:middle/{thrift}" for thrift in THRIFTY),
+)
 MEANS = ("reference", "marked")
 AWARENESS = (0.001, 0.01)  # weights of the choice loss, tuned with the learning rate
 
 
 class Network(torch.nn.Module):
-    """Two convolutions and two dense layers."""
+    """Two convolutions and two dense layers; ``share`` narrows all of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, share: float = 1.0) -> None:
         super().__init__()
+        first, second, hidden = (round(share * width) for width in (16, 32, 64))
         conv, pool, relu = torch.nn.Conv2d, torch.nn.MaxPool2d(2), torch.nn.ReLU()
-        body = (conv(1, 16, 3, padding=1), relu, pool, conv(16, 32, 3, padding=1), relu, pool, torch.nn.Flatten())
-        self.body = torch.nn.Sequential(*body, torch.nn.Linear(32 * 9, 64), relu)
-        self.head = torch.nn.Linear(64, 10)
+        body = (conv(1, first, 3, padding=1), relu, pool, conv(first, second, 3, padding=1), relu, pool)
+        self.body = torch.nn.Sequential(*body, torch.nn.Flatten(), torch.nn.Linear(second * 9, hidden), relu)
+        self.head = torch.nn.Linear(hidden, 10)
 
     def forward(self, x):
         """Outputs (N, 10)."""
@@ -83,10 +96,29 @@ def pool(condition, seed):
 
 @functools.cache
 def reference_losses(quality, condition, seed):
-    """Losses of a reference trained on trusted rows, on every row with its label as given."""
-    x, labels, _, _ = data()
+    """Losses of the reference on every row with its label as given, and its accuracy on the test rows."""
+    x, labels, *test = data()
+    rows, given, _ = pool(condition, seed)
+    if quality != "halves":
+        trusted = np.arange(1000, 1000 + TRUSTED[quality])
+        model = trained(trusted, labels, seed)
+        return cross_entropy(outputs_of(model, x), given, reduction="none"), accuracy(model, *test)
+    order = np.random.default_rng(seed).permutation(rows)
+    halves = (order[: len(order) // 2], order[len(order) // 2 :])
+    losses = torch.full((len(labels),), torch.nan)
+    right = []
+    for learned, judged in (halves, halves[::-1]):
+        model = trained(learned, given, seed)
+        losses[judged] = cross_entropy(outputs_of(model, x[judged]), given[judged], reduction="none")
+        right.append(accuracy(model, *test))
+    return losses, float(np.mean(right))
+
+
+def trained(rows, labels, seed):
+    """A reference, trained on these rows for 400 steps."""
+    x = data()[0]
     torch.manual_seed(seed)
-    model, rows = Network(), torch.arange(1000, 1000 + TRUSTED[quality])
+    model = Network()
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
     rng = np.random.default_rng(seed)
     for _ in range(400):
@@ -94,10 +126,13 @@ def reference_losses(quality, condition, seed):
         optimizer.zero_grad()
         cross_entropy(model(x[batch]), labels[batch]).backward()
         optimizer.step()
-    given = pool(condition, seed)[1]
+    return model
+
+
+def outputs_of(model, x):
+    """Outputs of a network, some rows at a time."""
     with torch.no_grad():
-        outputs = torch.cat([model(part) for part in x.split(2000)])
-    return cross_entropy(outputs, given, reduction="none"), accuracy(model, *data()[2:])
+        return torch.cat([model(part) for part in x.split(2000)])
 
 
 def accuracy(model, x, y):
@@ -120,47 +155,60 @@ def scores_of(rule, model, x, y, reference, lr):
         return select.volumes(losses, reference, None if rule == "rho" else norms, lr), losses
 
 
-def one(job):
+def one(job, device="cpu", steps=STEPS):
     """One run; a row of results."""
     rule, condition, seed, lr, weight = job
     torch.set_num_threads(1)
-    rule, _, quality = rule.partition(":")
+    scoring, _, how = rule.partition(":")
+    quality, _, thrift = how.partition("/")
+    every = int(thrift) if thrift.isdigit() else 1  # steps per scored batch
     x, labels, test, test_labels = data()
-    tuning = seed == TUNING
-    held_out = (x[:1000], labels[:1000]) if tuning else (test, test_labels)
+    held_out = (x[:1000], labels[:1000]) if seed == TUNING else (test, test_labels)
     rows, given, marked = pool(condition, seed)
     known, of_reference = reference_losses(quality, condition, seed) if quality else (None, None)
+    x, given, known = (None if part is None else part.to(device) for part in (x, given, known))
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
-    model = Network()
-    optimizer = torch.optim.SGD(model.parameters(), lr, momentum=0.9)
+    model = Network().to(device)
+    scorer = Network(0.5).to(device) if thrift == "half" else model
+    trained_here = [model] if scorer is model else [model, scorer]
+    optimizers = [torch.optim.SGD(network.parameters(), lr, momentum=0.9) for network in trained_here]
     curve, wrong, seconds = [], 0.0, 0.0
-    k = SMALL // 2 if rule == "aware" else SMALL
-    for step in range(1, STEPS + 1):
+    k = SMALL // 2 if scoring == "aware" else SMALL
+    waiting = []  # examples chosen from the last scored batch, for the next steps
+    for step in range(1, steps + 1):
         began = time.perf_counter()
-        drawn = torch.tensor(rows[rng.integers(len(rows), size=SMALL if rule == "uniform" else LARGE)])
         then = None
-        if rule not in ("uniform", "all"):
-            reference = None if known is None else known[drawn]
-            scores, then = scores_of(rule, model, x[drawn], given[drawn], reference, lr)
-            places = select.choose(scores, k)
-            others = torch.tensor(np.setdiff1d(rng.permutation(LARGE)[: 2 * k], places.numpy())[:k])
-            seen = torch.cat([places, others]) if rule == "aware" else places
-            then, drawn = then[seen], drawn[seen]
-        losses = cross_entropy(model(x[drawn]), given[drawn], reduction="none")
-        loss = losses[:k].mean() if rule == "aware" else losses.mean()
-        if rule == "aware":
-            loss = loss + weight * select.choice_loss(losses, then, torch.arange(k), 1.0)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
+        if waiting:
+            drawn = waiting.pop(0)
+        else:
+            drawn = torch.tensor(rows[rng.integers(len(rows), size=SMALL if scoring == "uniform" else LARGE)])
+            if scoring not in ("uniform", "all"):
+                reference = None if known is None else known[drawn]
+                scores, then = scores_of(scoring, scorer, x[drawn], given[drawn], reference, lr)
+                places = select.choose(scores, k * every)
+                if scoring == "aware":
+                    others = torch.tensor(np.setdiff1d(rng.permutation(LARGE)[: 2 * k], places.numpy())[:k])
+                    places = torch.cat([places, others])
+                    then = then[places]
+                drawn, *waiting = drawn[places.cpu()].split(k if every > 1 else len(places))
+        for network, optimizer in zip(trained_here, optimizers, strict=True):
+            losses = cross_entropy(network(x[drawn]), given[drawn], reduction="none")
+            loss = losses[:k].mean() if scoring == "aware" else losses.mean()
+            if scoring == "aware":
+                loss = loss + weight * select.choice_loss(losses, then, torch.arange(k), 1.0)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        if device != "cpu":
+            torch.cuda.synchronize()
         seconds += time.perf_counter() - began
         wrong += float(marked[drawn[:k].numpy()].mean())
-        if step % EVERY == 0:
+        if step % EVERY == 0 and device == "cpu":
             curve.append(round(accuracy(model, *held_out), 4))
     return {
         "rule": job[0], "condition": condition, "seed": seed, "lr": lr, "weight": weight, "curve": curve,
-        "marked": round(wrong / STEPS, 4), "ms": round(1000 * seconds / STEPS, 3), "reference": of_reference,
+        "marked": round(wrong / steps, 4), "ms": round(1000 * seconds / steps, 3), "reference": of_reference,
     }  # fmt: skip
 
 
@@ -274,10 +322,18 @@ def figure(file, picture):
     panels.savefig(picture, metadata={"Date": None})
 
 
-def speed():
+def speed(device):
     """Print milliseconds per step of each rule, in turn on one thread; run it on an idle machine."""
-    for rule in ("uniform", "all", "loss", "rho:middle", "volume:middle", "aware:middle"):
-        times = [one((rule, "noise-40", seed, 0.03, 0.001))["ms"] for seed in SEEDS]
+    for rule in (
+        "uniform",
+        "all",
+        "loss",
+        "rho:middle",
+        *(f"rho:middle/{thrift}" for thrift in THRIFTY),
+        "volume:middle",
+    ):
+        one((rule, "noise-40", 0, 0.03, 0.0), device, steps=25)  # warms up
+        times = [one((rule, "noise-40", seed, 0.03, 0.0), device, steps=300)["ms"] for seed in SEEDS]
         print(f"{rule}: {np.median(times):.2f} ms")
 
 
@@ -288,10 +344,11 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--figure", type=Path, help="draw the accuracies of finished runs into this file")
     parser.add_argument("--speed", action="store_true", help="only measure the time of a step")
+    parser.add_argument("--device", default="cpu", help="where --speed measures: cpu or cuda")
     parser.add_argument("--table", action="store_true", help="print the table of finished runs as CSV")
     options = parser.parse_args()
     if options.speed:
-        speed()
+        speed(options.device)
     elif options.figure:
         figure(options.out, options.figure)
     elif options.table:

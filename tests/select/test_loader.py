@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 from torch.nn.functional import cross_entropy  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 
-from ital.select.torch import Indexed, TeachingLoader, precompute_reference  # noqa: E402
+from ital.select.torch import Indexed, TeachingLoader, cross_reference, precompute_reference  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = torch.tensor(rng.normal(size=(60, 4)), dtype=torch.float32)
@@ -166,3 +166,126 @@ def test_mistakes_are_said_in_a_line(tmp_path):
         broken[0].bias[:] = torch.nan
     with pytest.raises(errors.InputError, match="not finite in rows 0 to 59"):
         precompute_reference(broken, DATA, tmp_path / "nan.npy")
+
+
+def test_a_large_batch_is_scored_once_for_several_small_ones():
+    scored = []
+
+    class Counting(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = network(1)
+
+        def forward(self, x):
+            scored.append(len(x))
+            return self.inner(x)
+
+    model, reference = Counting(), network(2)
+    loader = TeachingLoader(large(), model, reference, 5, every=3)
+    assert len(loader) == 9
+    found = [chosen.indices for chosen in loader]
+    assert scored == [20, 20, 20]
+    for batch, group in zip(large(), (found[:3], found[3:6], found[6:]), strict=True):
+        rows = batch[2]
+        best = select.choose(losses_of(model.inner, rows) - losses_of(reference, rows), 15)
+        assert torch.equal(torch.cat(group), rows[best])
+
+
+def test_a_small_network_may_score():
+    model, reference, scorer = network(1), network(2), network(3)
+    chosen = next(iter(TeachingLoader(large(), model, reference, 5, scorer=scorer)))
+    rows = next(iter(large()))[2]
+    assert torch.equal(chosen.indices, rows[select.choose(losses_of(scorer, rows) - losses_of(reference, rows), 5)])
+
+
+class Jittered(torch.utils.data.Dataset):
+    """Rows with a random transform, which draws from the global generator."""
+
+    def __len__(self):
+        return len(DATA)
+
+    def __getitem__(self, index):
+        return X[index] + 0.01 * torch.rand(4), Y[index], index
+
+
+WORKER = {"num_workers": 1, "multiprocessing_context": "spawn"}
+
+
+@pytest.mark.parametrize("options", [{}, {"generator": True}, pytest.param(WORKER, marks=pytest.mark.slow)])
+def test_every_epoch_resumes_identically_and_global_randomness_stays(options):
+    def fresh():
+        made = dict(options)
+        if made.pop("generator", False):
+            made["generator"] = torch.Generator().manual_seed(3)
+        return TeachingLoader(DataLoader(Jittered(), 20, shuffle=True, **made), model, reference, 5, every=2, seed=4)
+
+    model, reference = network(1), network(2)
+    torch.manual_seed(11)
+    before = torch.get_rng_state()
+    loader = fresh()
+    whole = [chosen.x for _ in range(2) for chosen in loader]
+    assert torch.equal(torch.get_rng_state(), before)
+    assert not torch.equal(whole[0], whole[6])  # another order in the second epoch
+    first, seen = fresh(), []
+    seen += [chosen.x for chosen in first]
+    for chosen in first:  # the second epoch, cut within a large batch
+        seen.append(chosen.x)
+        if len(seen) == 9:
+            break
+    torch.manual_seed(12)
+    resumed = fresh()
+    resumed.load_state_dict(first.state_dict())
+    if resumed.loader.generator is not None:
+        resumed.loader.generator.manual_seed(5)
+    seen += [chosen.x for chosen in resumed]
+    assert len(seen) == len(whole)
+    assert all(torch.equal(one, two) for one, two in zip(whole, seen, strict=True))
+
+
+def test_precomputing_leaves_global_randomness_alone(tmp_path):
+    model = network(2)
+    before = torch.get_rng_state()
+    precompute_reference(model, DATA, tmp_path / "losses.npy")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_an_epoch_of_persistent_workers_does_not_resume():
+    loader = TeachingLoader(large(num_workers=1, persistent_workers=True), network(1), network(2), 5)
+    loader.load_state_dict(loader.state_dict() | {"done": 1})
+    with pytest.raises(errors.InputError, match="persistent_workers=False"):
+        next(iter(loader))
+
+
+def test_each_half_is_judged_by_a_model_that_learned_the_other():
+    learned = []
+
+    def train(half):
+        learned.append(sorted(half.indices))
+        return network(len(learned))
+
+    before = torch.get_rng_state()
+    found = cross_reference(train, DATA, seed=1, batch_size=7)
+    first, second = learned
+    assert sorted(first + second) == list(range(60))
+    assert len(first) == len(second) == 30
+    torch.testing.assert_close(found[second], losses_of(network(1), second))
+    torch.testing.assert_close(found[first], losses_of(network(2), first))
+    torch.set_rng_state(before)
+    with pytest.raises(errors.InputError, match="at least two rows"):
+        cross_reference(train, TensorDataset(X[:1], Y[:1]))
+
+
+def test_what_is_no_loader_or_no_reference_is_said_in_a_line():
+    model = network(1)
+    with pytest.raises(errors.InputError, match="must be a DataLoader of large batches, not list"):
+        TeachingLoader([(X, Y)], model, network(2), 5)
+    with pytest.raises(errors.InputError, match="the reference has 59 losses, but the dataset has 60 rows"):
+        TeachingLoader(large(), model, torch.zeros(59), 5)
+    with pytest.raises(errors.InputError, match="every must be at least 1"):
+        TeachingLoader(large(), model, network(2), 5, every=0)
+    with pytest.raises(errors.InputError, match="no state of a TeachingLoader: it lacks done, next_own"):
+        TeachingLoader(large(), model, network(2), 5).load_state_dict({"a": 1})
+    with torch.no_grad():
+        model[0].bias[:] = torch.nan
+    with pytest.raises(errors.InputError, match="20 of 20 scores are not finite"):
+        next(iter(TeachingLoader(large(), model, network(2), 5)))

@@ -156,6 +156,53 @@ def test_three_libraries_agree(x64):
             np.testing.assert_allclose(one, two, rtol=1e-13)
 
 
+@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_score_that_is_not_finite_is_refused_or_comes_last(library, bad):
+    scores = np.asarray([[0.3, bad, 0.1, 0.2], [0.0, 1.0, 2.0, 3.0]])
+    make = LIBRARIES[library]
+    with pytest.raises(errors.InputError, match=r"1 of 8 scores are not finite, the first at \(0, 1\)"):
+        select.choose(make(scores), 2)
+    with pytest.raises(errors.InputError, match="1 of 4 scores are not finite, the first at 1:"):
+        select.choose(make(scores[0]), 2)
+    for temperature in (0.0, 0.5):
+        rng = np.random.default_rng(0)
+        order = np.asarray(select.choose(make(scores), 4, temperature, rng, on_nan="last"))
+        assert order[0, -1] == 1
+        assert sorted(order[0]) == [0, 1, 2, 3]
+    assert np.asarray(select.choose(make(scores), 4, on_nan="last")).tolist() == [[0, 3, 2, 1], [3, 2, 1, 0]]
+
+
+def test_inside_jit_a_score_that_is_not_finite_comes_last():
+    scores = jnp.asarray([jnp.nan, 0.1, jnp.inf, 0.2])
+    assert jax.jit(lambda scores: select.choose(scores, 2))(scores).tolist() == [3, 1]
+    picked = select_jax.pick(lambda params, batch: batch * params, 1.0, scores, jnp.zeros(4), 2)
+    assert picked.indices.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_rows_of_scores_are_chosen_from_one_by_one(x64, library):
+    make = LIBRARIES[library]
+    now, then, norms = (each.reshape(3, 4) for each in numbers(12))
+    volumes = select.volumes(make(now), make(then), make(norms), LR)
+    chosen = select.choose(volumes, 2)
+    logits, labels = make(np.stack([now, then, norms], axis=-1)), make(np.arange(12).reshape(3, 4) % 3)
+    features = make(np.stack([then, norms], axis=-1))
+    squared = select.squared_norms_of(logits, labels, features)
+    losses_of_choices = select.choice_loss(make(now), make(then), chosen, BETA * LR, make(norms), LR)
+    assert tuple(losses_of_choices.shape) == (3,)
+    for row in range(3):
+        one, two, three = make(now[row]), make(then[row]), make(norms[row])
+        alone = select.volumes(one, two, three, LR)
+        np.testing.assert_allclose(np.asarray(volumes[row]), np.asarray(alone), rtol=1e-12)
+        best = select.choose(alone, 2)
+        assert np.asarray(chosen[row]).tolist() == np.asarray(best).tolist()
+        of_row = select.choice_loss(one, two, best, BETA * LR, three, LR)
+        np.testing.assert_allclose(float(losses_of_choices[row]), float(of_row), rtol=1e-12)
+        squared_of_row = select.squared_norms_of(logits[row], labels[row], features[row])
+        np.testing.assert_allclose(np.asarray(squared[row]), np.asarray(squared_of_row), rtol=1e-12)
+
+
 def test_gradients_agree_between_libraries(x64):
     now, then, norms = numbers(6)
     chosen = np.asarray([5, 2])
@@ -192,12 +239,15 @@ def test_ties_take_the_lowest_index():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda a: select.volumes(a, a[:2]), "one number per example is needed, all of one length: losses"),
+        (lambda a: select.volumes(a, a[:2]), r"all of one shape .* losses \(3,\), reference_losses \(2,\)"),
         (lambda a: select.volumes(a, a, a), "squared_norms need lr"),
         (lambda a: select.choose(a, 4), "k must lie between 1 and the 3 scores, not 4"),
         (lambda a: select.choose(a, 0), "k must lie between"),
         (lambda a: select.choose(a, 1, 1.0), "needs rng"),
         (lambda a: select.choose(a, 1, -1.0), "temperature must be at least 0"),
+        (lambda a: select.choose(a[None, None], 1), r"not of shape \(1, 1, 3\)"),
+        (lambda a: select.choose(a, 1, on_nan="skip"), "on_nan must be 'refuse' or 'last', not 'skip'"),
+        (lambda a: select.choice_loss(a[None], a[None], np.asarray([1]), 1.0), "a choice is needed for each row"),
         (lambda a: select.choose(a, 1, 1.0, "seed"), "rng must be a NumPy generator, not str"),
     ],
 )

@@ -27,14 +27,14 @@ def volumes(
     noise. Times 2η the score is eq. (imit-teacher), ``ital.volume.imitated``; without the norms it is RHO-LOSS.
 
     Args:
-        losses: the learner's losses lᵢ (N,).
-        reference_losses: losses l*ᵢ of the model that already knows (N,).
-        squared_norms: ‖gᵢ‖² of the learner's gradients (N,), for instance from :func:`squared_norms_of`; None leaves
-            the term out.
+        losses: the learner's losses lᵢ (N,), or several rows of them (B, N).
+        reference_losses: losses l*ᵢ of the model that already knows, of the same shape.
+        squared_norms: ‖gᵢ‖² of the learner's gradients, for instance from :func:`squared_norms_of`; None leaves the
+            term out.
         lr: the step size η; needed with the norms.
 
     Returns:
-        The scores (N,).
+        The scores, of the same shape.
 
     Raises:
         InputError: if shapes differ, or norms come without a step size.
@@ -48,50 +48,61 @@ def squared_norms_of(logits: Array, labels: Array, features: Array | None = None
     """Squared norms ‖gᵢ‖² of the cross-entropy's gradients in the last layer, from one forward pass.
 
     Args:
-        logits: outputs of the last layer (N, K).
-        labels: right classes, whole numbers (N,).
-        features: inputs of the last layer (N, d); None gives the norms with respect to the logits.
+        logits: outputs of the last layer (N, K), or (B, N, K).
+        labels: right classes, whole numbers (N,), or (B, N).
+        features: inputs of the last layer (N, d), or (B, N, d); None gives the norms with respect to the logits.
         bias: whether the last layer has a bias.
 
     Returns:
-        The squared norms (N,).
+        The squared norms, of the shape of the labels.
     """
     xp = arrays.array_namespace(logits, labels)
-    weights = xp.exp(logits - xp.max(logits, axis=1, keepdims=True))
-    probabilities = weights / xp.sum(weights, axis=1, keepdims=True)
-    classes = xp.arange(logits.shape[1], device=arrays.device(logits))
-    right = xp.astype(labels[:, None] == classes[None, :], logits.dtype)
-    of_logits = xp.sum((probabilities - right) ** 2, axis=1)
+    weights = xp.exp(logits - xp.max(logits, axis=-1, keepdims=True))
+    probabilities = weights / xp.sum(weights, axis=-1, keepdims=True)
+    classes = xp.arange(logits.shape[-1], device=arrays.device(logits))
+    right = xp.astype(labels[..., None] == classes, logits.dtype)
+    of_logits = xp.sum((probabilities - right) ** 2, axis=-1)
     if features is None:
         return of_logits
-    return of_logits * (xp.sum(features**2, axis=1) + float(bias))
+    return of_logits * (xp.sum(features**2, axis=-1) + float(bias))
 
 
-def choose(scores: Array, k: int, temperature: float = 0.0, rng: Any = None) -> Array:
+def choose(scores: Array, k: int, temperature: float = 0.0, rng: Any = None, *, on_nan: str = "refuse") -> Array:
     """Choose k of N examples: the best ones, or k draws without replacement with probability ∝ exp(score/temperature).
 
     Args:
-        scores: scores of the examples (N,).
+        scores: scores of the examples (N,), or several rows of them (B, N): then k are chosen in each row.
         k: how many to choose.
         temperature: 0 takes the k best; more makes the choice more random (Gumbel-top-k).
         rng: source of randomness, needed with a temperature: a NumPy generator for any library, a ``torch.Generator``
             for PyTorch, or a key for JAX.
+        on_nan: what to do about scores that are not finite: "refuse" them, or choose them "last". Inside ``jax.jit``
+            the scores are not known yet, and such ones always come last.
 
     Returns:
-        Indices of the chosen examples, the first choice first (k,). Of equal scores, the lower index comes first.
+        Indices of the chosen examples, the first choice first (k,) or (B, k). Of equal scores, the lower index comes
+        first.
 
     Raises:
-        InputError: if k does not fit, or randomness is needed and missing.
+        InputError: if k does not fit, randomness is needed and missing, or scores are not finite.
     """
-    count = scores.shape[0]
+    if len(scores.shape) not in (1, 2):
+        raise InputError(f"scores must be one row (N,) or several (B, N), not of shape {tuple(scores.shape)}")
+    count = scores.shape[-1]
     if not 1 <= k <= count:
         raise InputError(f"k must lie between 1 and the {count} scores, not {k}")
     if temperature < 0:
         raise InputError(f"temperature must be at least 0, not {temperature}")
+    if on_nan not in ("refuse", "last"):
+        raise InputError(f"on_nan must be 'refuse' or 'last', not {on_nan!r}")
     xp = arrays.array_namespace(scores)
+    finite = xp.isfinite(scores)
+    if on_nan == "refuse":
+        _refuse_infinite(finite, xp)
     if temperature > 0:
         scores = scores / temperature + _gumbel(scores, rng, xp)
-    return xp.argsort(scores, descending=True, stable=True)[:k]
+    scores = xp.where(finite, scores, xp.asarray(-xp.inf, dtype=scores.dtype, device=arrays.device(scores)))
+    return xp.argsort(scores, axis=-1, descending=True, stable=True)[..., :k]
 
 
 def choice_loss(
@@ -112,29 +123,36 @@ def choice_loss(
     one line. One SGD step of size η on it from ν̂ is Algorithm 1's awareness step.
 
     Args:
-        losses_now: losses at the present parameters ν̂ (N,); differentiable.
-        losses_then: losses that the teacher saw, at ν (N,).
-        chosen: indices of the chosen examples, the first choice first (k,).
+        losses_now: losses at the present parameters ν̂ (N,), or several rows of them (B, N); differentiable.
+        losses_then: losses that the teacher saw, at ν, of the same shape.
+        chosen: indices of the chosen examples, the first choice first (k,), or (B, k); one index is a choice of one.
         beta_lr: βη, how rational the learner thinks the teacher is, times the step size.
-        squared_norms: ‖gᵢ‖² at ν (N,); None leaves the term out.
+        squared_norms: ‖gᵢ‖² at ν, of the same shape as the losses; None leaves the term out.
         lr: the step size η; needed with the norms.
 
     Returns:
-        A scalar, summed over the k places.
+        The sum over the k places: a scalar, or one number per row (B,).
     """
     _same_shape(losses_now=losses_now, losses_then=losses_then, squared_norms=squared_norms)
     xp, device = arrays.array_namespace(losses_now), arrays.device(losses_now)
     scores = 2 * beta_lr * (xp.asarray(losses_then, device=device) - losses_now)
     if squared_norms is not None:
         scores = scores - beta_lr * _step_size(lr) * xp.asarray(squared_norms, device=device)
-    places = xp.reshape(xp.asarray(chosen, device=device), (-1, 1))
-    taken = places == xp.arange(scores.shape[0], device=device)[None, :]
+    places = xp.asarray(chosen, device=device)
+    if places.ndim == 0:
+        places = xp.reshape(places, (1,))
+    if tuple(places.shape[:-1]) != tuple(scores.shape[:-1]):
+        told = f"chosen {tuple(places.shape)}, losses {tuple(scores.shape)}"
+        raise InputError(f"a choice is needed for each row of losses: {told}")
+    taken = places[..., None] == xp.arange(scores.shape[-1], device=device)  # (…, k, N)
     times = xp.astype(taken, xp.int32)
-    left = xp.cumulative_sum(times, axis=0) - times == 0  # not chosen at an earlier place (k, N)
-    among = xp.where(left, scores[None, :], -xp.inf)
-    most = xp.max(among, axis=1, keepdims=True)
-    of_all = most[:, 0] + xp.log(xp.sum(xp.exp(among - most), axis=1))
-    return xp.sum(of_all) - xp.sum(xp.where(taken, scores[None, :], xp.zeros_like(among)))
+    left = xp.cumulative_sum(times, axis=-2) - times == 0  # not chosen at an earlier place (…, k, N)
+    at_each_place = scores[..., None, :]
+    among = xp.where(left, at_each_place, -xp.inf)
+    most = xp.max(among, axis=-1, keepdims=True)
+    of_all = most[..., 0] + xp.log(xp.sum(xp.exp(among - most), axis=-1))
+    of_chosen = xp.sum(xp.where(taken, at_each_place, xp.zeros_like(among)), axis=-1)
+    return xp.sum(of_all - of_chosen, axis=-1)
 
 
 def _gumbel(scores: Array, rng: Any, xp: Any) -> Array:
@@ -142,7 +160,7 @@ def _gumbel(scores: Array, rng: Any, xp: Any) -> Array:
     if rng is None:
         raise InputError("a choice with a temperature needs rng, a source of randomness")
     if hasattr(rng, "gumbel"):
-        noise = rng.gumbel(size=scores.shape[0])
+        noise = rng.gumbel(size=tuple(scores.shape))
         return xp.asarray(noise, dtype=scores.dtype, device=arrays.device(scores))
     if arrays.is_torch_array(scores):
         exponential = xp.empty_like(scores).exponential_(generator=rng)
@@ -154,12 +172,29 @@ def _gumbel(scores: Array, rng: Any, xp: Any) -> Array:
     raise InputError(f"rng must be a NumPy generator, not {type(rng).__name__}")
 
 
+def _refuse_infinite(finite: Array, xp: Any) -> None:
+    """Raise InputError unless all scores are finite; inside ``jax.jit`` that is not known yet."""
+    if arrays.is_jax_array(finite):
+        from jax.core import Tracer
+
+        if isinstance(finite, Tracer):
+            return
+    if not bool(xp.all(finite)):
+        faults = int(xp.sum(xp.astype(~finite, xp.int32)))
+        where = [int(places[0]) for places in xp.nonzero(~finite)]
+        at = where[0] if len(where) == 1 else tuple(where)
+        raise InputError(
+            f"{faults} of {arrays.size(finite)} scores are not finite, "
+            f"the first at {at}: has the model diverged? on_nan='last' chooses such examples last"
+        )
+
+
 def _same_shape(**named: Array | None) -> None:
     given = {name: tuple(array.shape) for name, array in named.items() if array is not None}
     shapes = set(given.values())
-    if len(shapes) > 1 or any(len(shape) != 1 for shape in shapes):
+    if len(shapes) > 1 or any(len(shape) not in (1, 2) for shape in shapes):
         told = ", ".join(f"{name} {shape}" for name, shape in given.items())
-        raise InputError(f"one number per example is needed, all of one length: {told}")
+        raise InputError(f"one number per example is needed, all of one shape (N,) or (B, N): {told}")
 
 
 def _step_size(lr: float | None) -> float:

@@ -53,13 +53,13 @@ def pick(
         key: random key, needed with a temperature.
 
     Returns:
-        The chosen examples.
+        The chosen examples. Those whose score is not finite come last.
     """
     still = jax.lax.stop_gradient(params)
     now = losses(still, batch)
     norms = None if squared_norms is None else squared_norms(still, batch)
     scores = select.volumes(now, reference_losses, norms, lr)
-    indices = select.choose(scores, k, temperature, key)
+    indices = select.choose(scores, k, temperature, key, on_nan="last")
     return Picked(jax.tree.map(lambda rows: jnp.take(rows, indices, axis=0), batch), indices, scores, now)
 
 

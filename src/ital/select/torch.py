@@ -80,8 +80,13 @@ class TeachingLoader:
         squared_norms: ‖gᵢ‖² from outputs and labels, such as ``ital.select.squared_norms_of``; None leaves it out.
         lr: the step size, needed with the norms; change the attribute if you have a schedule.
         temperature: 0 takes the k best; more makes the choice more random.
-        seed: seed of random choices.
+        seed: seed of random choices, and of the loader's order if it has no ``generator`` of its own. The global random
+            generator stays as it is.
         autocast: type for mixed precision in scoring, such as ``torch.bfloat16``; None for full precision.
+        every: how many batches to take from a large one. It is scored once; the best k are yielded first, then the
+            next k, …
+        scorer: a smaller network that scores in place of the model; train it on the same examples.
+        on_nan: whether to "refuse" scores that are not finite, or to choose them "last".
 
     Example:
         >>> loader = TeachingLoader(DataLoader(data, 320, shuffle=True), model, reference, k=32)
@@ -102,44 +107,103 @@ class TeachingLoader:
         temperature: float = 0.0,
         seed: int = 0,
         autocast: torch.dtype | None = None,
+        every: int = 1,
+        scorer: torch.nn.Module | None = None,
+        on_nan: str = "refuse",
     ) -> None:
-        if k < 1:
-            raise InputError(f"k must be at least 1, not {k}")
+        if not isinstance(loader, DataLoader):
+            raise InputError(f"loader must be a DataLoader of large batches, not {type(loader).__name__}")
+        for name, number in (("k", k), ("every", every)):
+            if number < 1:
+                raise InputError(f"{name} must be at least 1, not {number}")
         if squared_norms is not None and lr is None:
             raise InputError("squared_norms need lr, the step size")
-        self.loader, self.model, self.k = loader, model, k
+        self.loader = loader
+        self.model = model
+        self.scorer = scorer or model
+        self.k = k
+        self.every = every
         self.reference = torch.as_tensor(reference) if isinstance(reference, np.ndarray) else reference
+        _check_length(self.reference, loader)
         self.loss = loss or _cross_entropy
-        self.squared_norms, self.lr, self.temperature, self.autocast = squared_norms, lr, temperature, autocast
+        self.squared_norms = squared_norms
+        self.lr = lr
+        self.temperature = temperature
+        self.autocast = autocast
+        self.on_nan = on_nan
         self._rng = np.random.default_rng(seed)
-        self._done = 0  # batches of this epoch
-        self._order: Any = None  # state of the loader's own generator when the epoch began
+        self._done = 0  # batches that this epoch has yielded
+        self._places: torch.Tensor | None = None  # the choice from the large batch of the last one
+        # Global randomness of the loader: its order without a generator, the seeds of its workers, random transforms.
+        self._own_state = torch.Generator().manual_seed(seed).get_state()
+        self._epoch_began: dict[str, Any] = {"order": None, "own": self._own_state}
 
     def __len__(self) -> int:
-        return len(self.loader)
+        return len(self.loader) * self.every
 
     def __iter__(self) -> Iterator[ChosenBatch]:
-        skip, generator = self._done, self.loader.generator
-        if generator is not None:
-            if skip and self._order is not None:
-                generator.set_state(self._order)
-            self._order = generator.get_state()
-        for number, batch in enumerate(self.loader):
-            if number < skip:
+        skip = self._done
+        self._begin_epoch(resumes=skip > 0)
+        for number, batch in enumerate(self._large_batches()):
+            first = number * self.every  # of the small batches
+            if first + self.every <= skip:
                 continue
-            self._done = number + 1
-            yield self._chosen(batch)
+            scored = self._scored(batch, self._places if first < skip else None)
+            self._places = scored.places
+            for turn in range(max(0, skip - first), self.every):
+                chosen = scored.places[turn * self.k : (turn + 1) * self.k]
+                self._done = first + turn + 1
+                if len(chosen):
+                    yield scored.chosen(chosen)
         self._done = 0
 
-    def _chosen(self, batch: Sequence[Any]) -> ChosenBatch:
+    def _begin_epoch(self, resumes: bool) -> None:
+        """Keep the random states from which the epoch starts, or return to them."""
+        if resumes and self.loader.persistent_workers:
+            raise InputError(
+                "persistent workers have random states that no checkpoint holds: "
+                "resume within an epoch with persistent_workers=False"
+            )
+        generator = self.loader.generator
+        if resumes:
+            self._own_state = self._epoch_began["own"]
+            if generator is not None and self._epoch_began["order"] is not None:
+                generator.set_state(self._epoch_began["order"])
+        order = None if generator is None else generator.get_state()
+        self._epoch_began = {"order": order, "own": self._own_state}
+
+    def _large_batches(self) -> Iterator[Any]:
+        """The batches of the loader, which draws its random numbers apart from everybody else's."""
+        with self._apart():
+            batches = iter(self.loader)
+        while True:
+            with self._apart():
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+    @contextlib.contextmanager
+    def _apart(self) -> Iterator[None]:
+        outside = torch.get_rng_state()
+        torch.set_rng_state(self._own_state)
+        try:
+            yield
+        finally:
+            self._own_state = torch.get_rng_state()
+            torch.set_rng_state(outside)
+
+    def _scored(self, batch: Sequence[Any], places: torch.Tensor | None) -> "_Scored":
+        """A large batch with its scores and a choice; ``places`` is a choice made before an interruption."""
         device = next(self.model.parameters()).device
         x, y, *rows = (part.to(device, non_blocking=True) for part in batch)
-        losses, outputs = self._losses(self.model, x, y)
+        losses, outputs = self._losses(self.scorer, x, y)
         norms = None if self.squared_norms is None else self.squared_norms(outputs.float(), y)
         scores = select.volumes(losses, self._reference_losses(x, y, rows), norms, self.lr)
-        places = select.choose(scores, min(self.k, len(scores)), self.temperature, self._rng)
-        indices = rows[0][places] if rows else places
-        return ChosenBatch(x[places], y[places], indices, scores[places], (x, y), places, losses)
+        if places is None:
+            wanted = min(self.k * self.every, len(scores))
+            places = select.choose(scores, wanted, self.temperature, self._rng, on_nan=self.on_nan)
+        return _Scored(x, y, rows[0] if rows else None, scores, losses, places)
 
     def _reference_losses(self, x: torch.Tensor, y: torch.Tensor, rows: Sequence[torch.Tensor]) -> torch.Tensor:
         if isinstance(self.reference, torch.nn.Module):
@@ -156,12 +220,16 @@ class TeachingLoader:
     def state_dict(self) -> dict[str, Any]:
         """What a checkpoint of the training must keep, so that it resumes with the same choices.
 
-        The order of batches is kept if the loader has a ``generator``.
-
         Returns:
             A dictionary for ``torch.save``.
         """
-        return {"rng": self._rng.bit_generator.state, "done": self._done, "order": self._order}
+        return {
+            "rng": self._rng.bit_generator.state,
+            "done": self._done,
+            "places": self._places,
+            **self._epoch_began,
+            "next_own": self._own_state,
+        }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Resume from a checkpoint: the next epoch skips the batches that were trained on.
@@ -169,8 +237,39 @@ class TeachingLoader:
         Args:
             state: what :meth:`state_dict` returned.
         """
+        missing = sorted(set(self.state_dict()) - set(state))
+        if missing:
+            raise InputError(f"this is no state of a TeachingLoader: it lacks {', '.join(missing)}")
         self._rng.bit_generator.state = state["rng"]
-        self._done, self._order = state["done"], state["order"]
+        self._done = state["done"]
+        self._places = state["places"]
+        self._epoch_began = {"order": state["order"], "own": state["own"]}
+        self._own_state = state["next_own"]
+
+
+class _Scored(NamedTuple):
+    """A large batch, its scores and losses, and the places that were chosen, the first choice first."""
+
+    x: torch.Tensor
+    y: torch.Tensor
+    rows: torch.Tensor | None
+    scores: torch.Tensor
+    losses: torch.Tensor
+    places: torch.Tensor
+
+    def chosen(self, places: torch.Tensor) -> ChosenBatch:
+        """The examples at some of the places."""
+        indices = places if self.rows is None else self.rows[places]
+        large = (self.x, self.y)
+        return ChosenBatch(self.x[places], self.y[places], indices, self.scores[places], large, places, self.losses)
+
+
+def _check_length(reference: Any, loader: DataLoader[Any]) -> None:
+    """Raise InputError for reference losses that do not cover the dataset."""
+    if isinstance(reference, torch.nn.Module) or not hasattr(loader.dataset, "__len__"):
+        return
+    if len(reference) != len(loader.dataset):
+        raise InputError(f"the reference has {len(reference)} losses, but the dataset has {len(loader.dataset)} rows")
 
 
 def precompute_reference(
@@ -207,20 +306,84 @@ def precompute_reference(
     told = {"rows": count, "model": _fingerprint(model), "precision": str(autocast or torch.float32)}
     done = _done_before(path, note, told)
     kept = np.lib.format.open_memmap(path, "r+" if done else "w+", np.float32, (count,))
-    device = next(model.parameters()).device
     rest = torch.utils.data.Subset(dataset, range(done, count))
-    for x, y in DataLoader(rest, batch_size, num_workers=workers) if done < count else ():
-        with _scoring(model, device, autocast):
-            losses = (loss or _cross_entropy)(model(x.to(device)).float(), y.to(device))
-        if not bool(torch.isfinite(losses).all()):
+    for losses in _losses_of(model, rest, loss, batch_size, workers, autocast) if done < count else ():
+        if not np.isfinite(losses).all():
             raise InputError(f"the reference's loss is not finite in rows {done} to {done + len(losses) - 1}")
-        kept[done : done + len(losses)] = losses.cpu().numpy()
+        kept[done : done + len(losses)] = losses
         kept.flush()
         done += len(losses)
         part = note.with_suffix(".part")
         part.write_text(json.dumps(told | {"done": done}), encoding="utf-8")
         part.replace(note)
     return torch.from_numpy(np.array(kept))
+
+
+def cross_reference(
+    train: Callable[[Any], torch.nn.Module],
+    dataset: Any,
+    *,
+    seed: int = 0,
+    loss: Loss | None = None,
+    batch_size: int = 1024,
+    workers: int = 0,
+    autocast: torch.dtype | None = None,
+) -> torch.Tensor:
+    """Reference losses without trusted rows: each half of the dataset is judged by a model trained on the other.
+
+    No model judges a row that it has learned, so a wrong label stays surprising.
+
+    Args:
+        train: trains a model on a dataset, half of the rows, and returns it. It is called twice.
+        dataset: a dataset of pairs (input, label) with a length.
+        seed: seed of the halves.
+        loss: one loss per example, from outputs and labels; cross-entropy if None.
+        batch_size: rows at a time.
+        workers: processes that load data.
+        autocast: type for mixed precision, such as ``torch.bfloat16``; None for full precision.
+
+    Returns:
+        The losses by row (len(dataset),), for a :class:`TeachingLoader`.
+
+    Raises:
+        InputError: if the dataset has fewer than two rows, or a loss is not finite.
+
+    Example:
+        >>> reference = cross_reference(train, data)
+        >>> loader = TeachingLoader(DataLoader(Indexed(data), 320, shuffle=True), model, reference, k=32)
+    """
+    count = len(dataset)
+    if count < 2:
+        raise InputError(f"two halves need at least two rows, and the dataset has {count}")
+    order = np.random.default_rng(seed).permutation(count)
+    halves = [np.sort(order[: count // 2]), np.sort(order[count // 2 :])]
+    found = np.empty(count, np.float32)
+    for learned, judged in (halves, halves[::-1]):
+        model = train(torch.utils.data.Subset(dataset, learned.tolist()))
+        rows = torch.utils.data.Subset(dataset, judged.tolist())
+        found[judged] = np.concatenate([*_losses_of(model, rows, loss, batch_size, workers, autocast)])
+    if not np.isfinite(found).all():
+        row = int(np.flatnonzero(~np.isfinite(found))[0])
+        raise InputError(f"the loss of row {row} is not finite: has the model diverged?")
+    return torch.from_numpy(found)
+
+
+def _losses_of(
+    model: torch.nn.Module,
+    dataset: Any,
+    loss: Loss | None,
+    batch_size: int,
+    workers: int,
+    autocast: torch.dtype | None,
+) -> Iterator[np.ndarray]:
+    """The losses of a model on a dataset, batch by batch; the global random generator stays as it is."""
+    device = next(model.parameters()).device
+    # A DataLoader without a generator of its own draws a seed from the global one, even if it does not shuffle.
+    loader = DataLoader(dataset, batch_size, num_workers=workers, generator=torch.Generator())
+    for x, y in loader:
+        with _scoring(model, device, autocast):
+            losses = (loss or _cross_entropy)(model(x.to(device)).float(), y.to(device))
+        yield losses.cpu().numpy()
 
 
 def _done_before(path: Path, note: Path, told: dict[str, Any]) -> int:
@@ -260,4 +423,4 @@ def _scoring(network: torch.nn.Module, device: torch.device, autocast: torch.dty
         network.train(training)
 
 
-__all__ = ["ChosenBatch", "Indexed", "TeachingLoader", "precompute_reference"]
+__all__ = ["ChosenBatch", "Indexed", "TeachingLoader", "cross_reference", "precompute_reference"]
