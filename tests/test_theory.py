@@ -175,3 +175,85 @@ def test_premises_of_irl_take_examples_one_hot_and_find_that_its_loss_is_not_con
     assert found.radius == pytest.approx(np.sqrt(2))
     assert found.convexity_violations > 0.01
     assert "convexity" in theory.failing(found, 0.0)
+
+
+# ---- sampled estimates a second time, in NumPy ----
+
+
+def sampled(task, seed, samples):
+    """Parameters between starts and the target, as the library draws them; the target, and the keys of examples."""
+    world = jax.tree.map(jnp.asarray, task.world(seed))
+    target = np.asarray(world.truth.target)
+    start_key, scale_key, example_key = theory._keys(seed)
+    starts = [task.rules.start(key, task.init, world) for key in jax.random.split(start_key, samples)]
+    shares = jax.random.uniform(scale_key, (samples,))
+    points = [target + float(share) * (np.asarray(start) - target) for start, share in zip(starts, shares, strict=True)]
+    first = np.mean([np.sum((np.asarray(start) - target) ** 2) for start in starts])
+    return world, target, points, first, example_key
+
+
+def linear(params, x, y):
+    """Of a linear learner with the square loss: losses, squared gradient norms, and ⟨ν−ν*, g⟩ as a function of ν−ν*."""
+    residual = x @ params.T - y
+    gradients = residual[:, :, None] * x[:, None]
+    return 0.5 * (residual**2).sum(axis=1), (gradients**2).sum(axis=(1, 2)), gradients
+
+
+def shown_rows(task, world, key, count):
+    shown = task.rules.show(world.learner, task.rules.draw(key, world, count))
+    return np.asarray(shown.x.x, float), np.asarray(shown.labels, float)
+
+
+@pytest.mark.usefixtures("x64")
+def test_monotonicity_is_that_of_a_second_look():
+    task, lr = small_numbers(), 3.0
+    world, target, points, _, key = sampled(task, 3, 12)
+    shares = []
+    for own in jax.random.split(key, 3):
+        x, y = shown_rows(task, world, own, 5)
+        at_target = linear(target, x, y)[0]
+        found = []
+        for params in points:
+            losses, norms, _ = linear(params, x, y)
+            volumes = -(lr**2) * norms + 2 * lr * (losses - at_target)
+            distance = np.sum((params - target) ** 2)
+            found.append((distance, distance - volumes.max()))
+        ordered = [(one, other) for one in found for other in found if one[0] < other[0]]
+        shares.append(np.mean([one[1] > other[1] for one, other in ordered]))
+    assert len(set(shares)) > 1
+    expected = theory.teaching_monotonicity(task, 3, lr=lr, batch_size=5, samples=12, batches=3)
+    assert expected == pytest.approx(np.mean(shares))
+
+
+@pytest.mark.usefixtures("x64")
+def test_premises_are_those_of_a_second_look():
+    task, lr, steps = small_numbers(), 0.2, 30
+    world, target, points, first, key = sampled(task, 2, 4)
+    slopes, norm_slopes, radii, missed, convexity = [], [], [], [], []
+    for own in jax.random.split(key, 3):
+        x, y = shown_rows(task, world, own, 9)
+        apart = np.linalg.norm(x[:, None] - x, axis=-1)
+        radii.append(max(min(row[:4]) for row in apart))
+        at_target = linear(target, x, y)[0]
+        for params in points:
+            losses, norms, gradients = linear(params, x, y)
+            pairs = [(i, j) for i in range(9) for j in range(9) if apart[i, j] > 0]
+            slopes.append(max(abs(losses[i] - losses[j]) / apart[i, j] for i, j in pairs))
+            norm_slopes.append(max(abs(norms[i] - norms[j]) / apart[i, j] for i, j in pairs))
+            volumes = -(lr**2) * norms + 2 * lr * (losses - at_target)
+            missed.append(volumes.max() - volumes[:4].max())
+            progress = (gradients * (params - target)).sum(axis=(1, 2))
+            convexity.append(np.mean(losses - at_target > progress + 0.01 * np.abs(progress).mean()))
+    found = theory.corollary_premises(task, 2, lr=lr, batch_size=4, steps=steps, samples=4, pools=3, examples=9)
+    radius = np.mean(radii)
+    error = steps * (lr**2 * max(norm_slopes) + 4 * lr * max(slopes)) * radius / first
+    expected = (max(slopes), max(norm_slopes), radius, error, steps * np.mean(missed) / first, np.mean(convexity))
+    assert tuple(found) == pytest.approx(expected)
+    assert len(set(missed)) > 2
+
+
+def test_a_premise_fails_above_its_bound():
+    within = theory.Premises(1.0, 1.0, 1.0, theory.MOST_ERROR, 1.0, theory.MOST_VIOLATIONS)
+    assert theory.failing(within, theory.MOST_VIOLATIONS) == []
+    beyond = within._replace(error=0.1001, convexity_violations=0.0101)
+    assert theory.failing(beyond, 0.0101) == ["density", "monotonicity", "convexity"]

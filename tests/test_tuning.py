@@ -9,6 +9,7 @@ import xarray as xr
 from ital import figures, tasks, tuning
 from ital.results import long_form
 from tests.reproduce.made_up import sweep
+from tests.reproduce.plain import edges
 
 LRS, BETAS, STEPS = [0.01, 0.1, 1.0], [0.0, 10.0, 100.0], [0, 500, 1000, 1500]
 
@@ -164,19 +165,27 @@ def test_maps_of_one_setting_and_of_nothing_but_divergence():
 # ---- every number a second time, on a sweep in which no two values are equal ----
 
 
-@pytest.fixture(scope="module", params=[(0, 6, 1.0, "distance"), (3, 7, 0.0, "distance_centred")])
+@pytest.fixture(
+    scope="module", params=[(0, 6, 1.0, "distance"), (3, 7, 0.0, "distance_centred"), (4, 5, 0.7, "accuracy")]
+)
 def uneven(request):
     draw, seeds, lead, metric = request.param
     return sweep(draw=draw, seeds=seeds, lead=lead, metric=metric)
 
 
+def metric_of(grid):
+    """The only metric, and the sign with which less is better."""
+    (metric,) = {"distance", "distance_centred", "accuracy"} & set(grid.data_vars)
+    return metric, -1 if metric == "accuracy" else 1
+
+
 def rows_of(grid):
-    """The grid as a table: a row per setting and seed that was run, a column per step."""
-    metric = "distance_centred" if "distance_centred" in grid else "distance"
+    """The grid as a table of costs: a row per setting and seed that was run, a column per step."""
+    metric, sign = metric_of(grid)
     table = grid[[metric, "computed", "diverged_at"]].to_dataframe().reset_index()
     table = table[table["computed"] == 1]
     gone = (table["diverged_at"] >= 0) & (table["step"] >= table["diverged_at"])
-    table = table.assign(value=table[metric].where(~gone, np.inf))
+    table = table.assign(value=sign * table[metric].where(~gone, sign * np.inf))
     return table.pivot(index=["learner", "lr", "beta", "seed"], columns="step", values="value")
 
 
@@ -187,6 +196,7 @@ def settings_of(rows, step):
 
 def test_the_best_settings_are_those_of_the_table(uneven):
     rows = rows_of(uneven)
+    _, sign = metric_of(uneven)
     naive = ["batch", "imt"]
     first, last = rows.columns[0], rows.columns[-1]
     for step in (650, last):
@@ -202,12 +212,11 @@ def test_the_best_settings_are_those_of_the_table(uneven):
             beta = None if one.method in naive else place[2]
             assert (one.lr, one.beta) == (place[1], beta)
             own = rows.loc[place][step]
-            assert one.mean == pytest.approx(mean)
+            assert one.mean == pytest.approx(sign * mean)
             assert one.error == pytest.approx(own.std(ddof=1) / np.sqrt(len(own)), nan_ok=True)
             assert one.share == pytest.approx(mean / starts[place])
             assert one.values["seed"].values.tolist() == own.index.tolist()
-            ends = ["η"] * (place[1] in (0.003, 0.1)) + ["β"] * (beta == 500.0)
-            assert one.edge == tuple(ends)
+            assert list(one.edge) == edges(means, place, beta)
         assert verdict.naive.method == min(naive, key=best.get)
         assert verdict.aware.method == min(["ital", "ital-5"], key=best.get)
         ours, theirs = (rows.loc[best[one.method][1]][step] for one in verdict.best[:2])
@@ -237,6 +246,8 @@ def test_where_methods_diverge_and_how_soon_they_are_close_is_that_of_the_table(
     for place, far in diverged.items():
         assert far == (means.get(place, np.nan) > starts.get(place, np.nan))
     assert diverged.any()
+    more_is_better = metric_of(uneven)[1] < 0
+    goal = min(means.values()) if more_is_better else 0.0  # nothing left of a distance
     for share in (0.1, 0.35):
         found = tuning.steps_to(uneven, share).to_series()
         for place, median in found.items():
@@ -245,7 +256,7 @@ def test_where_methods_diverge_and_how_soon_they_are_close_is_that_of_the_table(
                 continue
             steps = []
             for _, row in rows.loc[place].iterrows():
-                near = [step for step in rows.columns if row[step] <= share * row[first]]
+                near = [step for step in rows.columns if row[step] <= goal + share * (row[first] - goal)]
                 steps.append(near[0] if near else np.inf)
             assert median == sorted(steps)[len(steps) // 2]  # of an even number, the later of the two in the middle
     assert np.isfinite(found).any()
@@ -254,6 +265,7 @@ def test_where_methods_diverge_and_how_soon_they_are_close_is_that_of_the_table(
 
 def test_the_table_of_a_sweep_has_every_value_once(uneven):
     rows = rows_of(uneven)
+    _, sign = metric_of(uneven)
     expected = {}
     for place, row in rows.iterrows():
         method, lr, beta, seed = place
@@ -266,7 +278,7 @@ def test_the_table_of_a_sweep_has_every_value_once(uneven):
     assert found.index.is_unique
     assert set(found.index) == set(expected)
     for place, value in found.items():
-        assert value == expected[place] or (np.isnan(value) and np.isinf(expected[place]))
+        assert value == sign * expected[place] or (np.isnan(value) and np.isinf(expected[place]))
 
 
 def test_where_more_is_better_the_best_is_the_highest_everywhere():

@@ -89,3 +89,68 @@ def test_a_pdf_has_paragraphs_tables_and_figures():
         *report.figure("f", "", [LINE], ""),
     ]
     assert report.pdf("Title", [*blocks, report.bullets(["left out"])], banner="whose").startswith(b"%PDF")
+
+
+# ---- numbers on the page ----
+
+
+def claim_row(**changes):
+    checks = [
+        [f"place {i}", start, i != 1, 1.5 * i if i else None, 0.0004 if i == 2 else None, f"all of it {i}"]
+        for i in range(4)
+        for start in ("second start", "first start")
+    ]
+    row = {"claim": "It works", "source": "main text", "rule": "A rule.", "verdict": "holds in part", "value": "times"}
+    tallies = [
+        {"start": "first start", "held": 3, "of": 4, "failing": ["place 1"]},
+        {"start": "second start", "held": 1, "of": 8, "failing": [f"place {i}" for i in range(7)]},
+        {"start": "third", "held": 0, "of": 0, "failing": []},
+    ]
+    return row | {"tallies": tallies, "range": [0.5, 1.25, 4.0], "p": 0.031, "checks": checks} | changes
+
+
+def test_a_claim_shows_its_counts_its_number_and_its_checks():
+    page = report.html([report.claims([claim_row(), claim_row(verdict="holds"), claim_row()])], "salt")
+    assert re.findall(r"<b>(\d+)</b> ([\w ]+)</li>", page) == [("1", "holds"), ("2", "holds in part")]
+    one = page[: page.index("</details>")]
+    assert re.findall(r"width:(\d+)%", one) == ["75", "12"]
+    assert re.findall(r"<b>(\d of \d+|not run)</b>", one) == ["3 of 4", "1 of 8", "not run"]
+    assert "not on place 1<" in one
+    assert "not on place 0, place 1, place 2, place 3 and 3 more<" in one
+    assert "median 1.25 (0.500 to 4.00)" in one
+    assert "p ≤ 0.031" in one
+    cells = re.findall(r"<tr><td>(.*?)</td><td>.*?>(yes|no)<.*?number\">(.*?)</td><td class=\"number\">(.*?)</td>", one)
+    assert cells == 2 * [
+        ("place 0", "yes", "–", "–"),
+        ("place 1", "no", "1.50", "–"),
+        ("place 2", "yes", "3.00", "&lt; 0.001"),
+        ("place 3", "yes", "4.50", "–"),
+    ]
+    groups = re.findall(r'scope="colgroup">(.*?)<', one)
+    assert groups == ["second start", "first start"]
+    same = report.html([report.claims([claim_row(range=[2.0, 2.0, 2.0], p=None)])], "salt")
+    assert "median" not in same
+    assert "> 2.00</li>" in same
+    assert "paired tests" not in same
+
+
+def test_words_for_a_panel_give_the_last_values():
+    marks = [
+        charts.line("falling", "#000000", [0, 1, 2], [3.0, 2.0, 1.0]),
+        charts.line("gone", "#000000", [0, 1], [3.0, np.nan]),
+        charts.line("", "#000000", [0, 1], [3.0, 4.0]),
+        charts.line("a dot", "#000000", [1], [9.0], dot=True),
+        charts.bars("bars", "#000000", [0], [5.0], [0.1], width=1.0),
+    ]
+    page = report.html(report.figure("f", "", [charts.panel("Title", marks, y="Height")], ""), "salt")
+    assert 'aria-label="Title, Height. At the end: falling 1.00."' in page
+
+
+def test_a_table_shows_its_numbers_to_the_right_and_the_best_in_bold():
+    page = report.html([report.table(["a", "b", "c"], [["x", 1, 2], ["y", 3, 4]], numbers_from=1, best=[(1, 2)])], "s")
+    cells = re.findall(r"<t[dh]([^>]*)>(\w)</t[dh]>", page)
+    plain, right, best = "", ' class="number"', ' class="number best"'
+    assert [(kind.replace(' scope="col"', ""), word) for kind, word in cells] == [
+        (plain, "a"), (right, "b"), (right, "c"), (plain, "x"), (right, "1"), (right, "2"), (plain, "y"), (right, "3"),
+        (best, "4"),
+    ]  # fmt: skip

@@ -184,6 +184,7 @@ def sweep(*, draw=0, seeds=6, steps=UNEVEN[:7], lead=1.0, metric="distance", who
     """A sweep in which no two values are equal, with seeds that were not run and others that diverged.
 
     ``lead`` is how far the aware methods are ahead: with 0, the naive ones are. A ``whole`` sweep has no gaps.
+    Of an accuracy, more is better.
     """
     rng = np.random.default_rng(draw)
     labels = [2 * seed + draw for seed in range(seeds)]
@@ -205,9 +206,10 @@ def sweep(*, draw=0, seeds=6, steps=UNEVEN[:7], lead=1.0, metric="distance", who
     gone = (diverged_at[..., None] >= 0) & (steps >= diverged_at[..., None])
     values[gone | (computed == 0)[..., None]] = np.nan
     dims = ("learner", "lr", "beta", "seed")
+    judged = {"judged_by": metric, "more_is_better": 1} if metric == "accuracy" else {}
     return xr.Dataset(
         {
-            metric: ((*dims, "step"), values),
+            metric: ((*dims, "step"), 1 - values / 40 if judged else values),
             "computed": (dims, computed),
             "diverged_at": (dims, diverged_at),
         },
@@ -219,5 +221,5 @@ def sweep(*, draw=0, seeds=6, steps=UNEVEN[:7], lead=1.0, metric="distance", who
             "seed": labels,
             "step": steps,
         },
-        {"without_beta": '["batch", "imt"]', "task": "regression", "teacher": "cooperative"},
+        {"without_beta": '["batch", "imt"]', "task": "regression", "teacher": "cooperative"} | judged,
     )

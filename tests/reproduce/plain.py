@@ -51,3 +51,13 @@ def reached(rows, level):
         if len(low):
             firsts.append(low.index[0])
     return f"{np.median(firsts):.0f}" if len(firsts) > len(rows) / 2 else "–"
+
+
+def edges(settings, place, beta):
+    """Which of η and β lie at the end of what was tried with the other one."""
+    method, lr, own = place
+    tried = [other for other in settings if other[0] == method]
+    lrs = [other[1] for other in tried if other[2] == own]
+    betas = [other[2] for other in tried if other[1] == lr]
+    ends = ["η"] if lr in (min(lrs), max(lrs)) else []
+    return ends + (["β"] if beta and beta in (min(betas), max(betas)) else [])
