@@ -14,7 +14,7 @@ from ital.study._arms import MATCHED
 from ital.study._config import ADAPTIVE, Config
 from ital.study._left_out import LeftOut, left_out
 from ital.study._rules import StudyRules
-from ital.study._table import MEASURES, StudyData, check_unique
+from ital.study._table import MEASURES, StudyData, check_unique, unreadable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -124,6 +124,7 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
     config, steps = study.config, study.steps
     check_unique(steps)
     mode, steps, notes = rows_of_mode(steps, mode)
+    notes += unreadable(study.participants, mode)
     steps, incomplete = complete(config, steps)
     notes += incomplete
     rules = StudyRules(config)

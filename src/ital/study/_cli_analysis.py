@@ -139,7 +139,7 @@ def analyze(
     """Analyse a study: arms, tests, bars, curves and a one-page report that says whether data are simulated."""
     set_up_jax("cpu")
     from ital._progress import show_progress
-    from ital.study import _analysis, _figures, _quality_report, _report, fit, interface
+    from ital.study import _analysis, _figures, _quality_report, _report, _table, fit, interface
 
     study, folder = read_source(source, mode)
     interface(study.config, picture)  # raises for an unreadable picture before anything is written
@@ -164,7 +164,8 @@ def analyze(
         print(f"\n{title}")
         print(table.to_string(index=False))
     print()
-    for sentence in [*_report.findings(analysis), _quality_report.summary(analysis)]:
+    unreadable = _table.unreadable(study.participants, analysis.mode)
+    for sentence in [*_report.findings(analysis), _quality_report.summary(analysis), *unreadable]:
         print(sentence)
     print()
     print(f"report: {next(file for file in files if file.suffix == '.html')}")

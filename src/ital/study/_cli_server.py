@@ -130,6 +130,8 @@ def export(
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("export"),
 ) -> None:
     """Write the data: one tidy row per step as CSV and Parquet, the full log, a codebook and the configuration."""
+    from ital.study._table import unreadable_note
+    from ital.study.store import verification
     from ital.study.store.export import export_study
 
     check_writable(out)
@@ -137,9 +139,12 @@ def export(
         for file in export_study(store, out, mode):
             print(file)
         versions, counts = store.steps_configs(mode), store.participants_by_mode()
+        unreadable = unreadable_note(verification.unreadable(store, mode))
     if mode not in counts:
         others = "".join(f"; {count} {name}: use --mode {name}" for name, count in counts.items())
         say(f"the tables are empty: 0 {mode} participants{others}")
+    for note in unreadable:
+        say(note)
     if versions > 1:
         say(f"these participants saw {versions} versions of the configuration: see the column config")
 
@@ -209,13 +214,14 @@ def restore(
 
 def verify(folder: FOLDER = None, database: DATABASE = FILE) -> None:
     """Replay every choice and compare the robots' beliefs with the stored ones."""
+    from ital.study._table import unreadable_note
     from ital.study.store import verification
 
     _set_up_jax()
     with open_source(database_of(folder, database)) as store:
         report = verification.verify(store)
     print(f"{report.participants} participants, {report.steps} steps replayed, {len(report.problems)} problems")
-    for problem in report.problems[:20]:
+    for problem in [*report.problems[:20], *unreadable_note(report.skipped)]:
         print(f"  {problem}")
     if report.problems:
         raise typer.Exit(1)

@@ -33,6 +33,10 @@ PARTICIPANTS: dict[str, tuple[str, str]] = {
     "screen_width": ("number", "Width of the window in pixels; empty if unknown."),
     "screen_height": ("number", "Height of the window in pixels; empty if unknown."),
     "pointer": ("text", "Input device, such as fine (mouse) or coarse (finger); empty if unknown."),
+    "unreadable_rows": (
+        "whole",
+        "Number of stored events, and of steps' times, that are not what a page sends; every table leaves them out.",
+    ),
     **_quality.COLUMNS,
 }
 ANSWERS: dict[str, tuple[str, str]] = {

@@ -13,7 +13,7 @@ from ital.study._left_out import left_out
 from ital.study._likelihood import Choices, Maximum
 from ital.study._rules import StudyRules
 from ital.study._scores import MODELS, NAMES, SCORED
-from ital.study._table import StudyData, check_unique
+from ital.study._table import StudyData, check_unique, unreadable
 from ital.study._world import Arrows
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def fit(study: StudyData, mode: str | None = None, show: Show = lambda percent: 
     config, steps = study.config, study.steps
     check_unique(steps)
     mode, steps, notes = rows_of_mode(steps, mode)
+    notes += unreadable(study.participants, mode)
     steps, incomplete = _usable(config, steps)
     gone = left_out(config, steps, study.participants)
     if gone.everybody:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PAGE_PAUSE = 0.5  # seconds; the page needs longer than that to show what a step did before it shows the next arrows
+LARGEST_WINDOW = 100_000  # pixels; what says that it is larger is no page
 _ROUND = ["participant", "teacher", "map", "learner"]
 
 
@@ -239,7 +240,8 @@ def _mean(values: "pd.Series") -> float:
 def _smallest(screens: Sequence[Mapping[str, Any]], name: str) -> float:
     """The smallest number that a page sent under a name."""
     values = [screen.get(name) for screen in screens]
-    return min((float(value) for value in values if isinstance(value, int | float)), default=float("nan"))
+    numbers = [value for value in values if isinstance(value, int | float) and abs(value) < LARGEST_WINDOW]
+    return min(map(float, numbers), default=float("nan"))
 
 
 def _run(values: np.ndarray) -> int:

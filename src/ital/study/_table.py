@@ -70,6 +70,7 @@ WITH_ADAPTIVE = {  # what differs in a study with the third robot
 }
 COLUMNS = tuple(CODEBOOK)
 UNKNOWN: dict[str, Any] = {"input": "", "too_fast": False, "by_script": False}  # for tables without these columns
+LATER: dict[str, Any] = {**UNKNOWN, "unreadable_rows": 0}  # columns that earlier versions did not write
 KEY = ("participant", "teacher", "map", "learner", "step")
 
 _DTYPES: dict[str, Any] = {"whole": "int64", "number": "float64", "yes-no": "bool"}
@@ -132,8 +133,8 @@ def frame(
 
     columns = list(codebook)
     table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=columns)
-    if codebook is CODEBOOK:
-        table = table.assign(**{column: value for column, value in UNKNOWN.items() if column not in table})
+    later = [column for column in LATER if column in codebook and column not in table]
+    table = table.assign(**{column: LATER[column] for column in later})
     missing = [column for column in columns if column not in table]
     if missing:
         raise InputError(f"the {name} has no column {missing[0]!r}: check that it comes from a study")
@@ -251,7 +252,8 @@ def participants_of(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
     import pandas as pd
 
     copied = ("participant", "mode", "teacher", "config", "code_version", "usable", "order")
-    known = {"stage": "finished", "answered": 0, "tries": 0, "focus_losses": 0, "comment_length": 0}
+    nothing = ("answered", "tries", "focus_losses", "comment_length", "unreadable_rows")
+    known = {"stage": "finished"} | dict.fromkeys(nothing, 0)
     heads = steps.drop_duplicates(["participant", "teacher"])[list(copied)].to_dict("records")
     counts = steps.groupby(["participant", "teacher"]).size()
     rows = [{**head, **known, "done": int(counts[head["participant"], head["teacher"]])} for head in heads]
@@ -260,6 +262,41 @@ def participants_of(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
         _quality.people(steps, config), on=["participant", "teacher"]
     )
     return frame(told, PARTICIPANTS, "table of participants")
+
+
+def unreadable(participants: "pd.DataFrame | None", mode: str) -> list[str]:
+    """A note on stored rows that cannot be read, if there are any.
+
+    Args:
+        participants: The table of participants, if there is one.
+        mode: Mode of the participants.
+
+    Returns:
+        One sentence, or none.
+    """
+    if participants is None or "unreadable_rows" not in participants:
+        return []
+    rows = participants[(participants["mode"] == mode) & (participants["unreadable_rows"] > 0)]
+    return unreadable_note(dict(zip(rows["participant"], rows["unreadable_rows"], strict=True)))
+
+
+def unreadable_note(counts: Mapping[int, int]) -> list[str]:
+    """A note on stored rows that cannot be read, if there are any.
+
+    Args:
+        counts: Their number by participant.
+
+    Returns:
+        One sentence, or none.
+    """
+    found = {number: count for number, count in counts.items() if count}
+    if not found:
+        return []
+    listed = ", ".join(map(str, list(found)[:10])) + (", …" if len(found) > 10 else "")
+    return [
+        f"{sum(found.values())} stored rows are not what a page sends; every table leaves them out (participants "
+        f"{listed})."
+    ]
 
 
 def has_parquet() -> bool:

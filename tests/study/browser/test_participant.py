@@ -652,6 +652,37 @@ def test_focus_and_choices_are_recorded(person, page):
     assert json.dumps(events).count('"round"') >= 4
 
 
+def test_an_event_that_the_server_refuses_takes_no_other_with_it(person, page, context):
+    """A page that was loaded before an update may send what the server no longer takes."""
+    stored = []
+
+    def take(route):
+        sent = route.request.post_data_json["events"]
+        if any(event["kind"] == "focus_lost" for event in sent):
+            route.fulfill(status=422, json={"error": "The request is not valid.", "code": "invalid"})
+        else:
+            stored.extend(sent)
+            route.fulfill(json={"stored": len(sent)})
+
+    page.route("**/api/events", take)
+    person.to_teaching("before-the-update")
+    page.evaluate("window.dispatchEvent(new Event('blur'))")
+    page.evaluate("window.dispatchEvent(new Event('focus'))")
+    person.pick(1)
+    with page.expect_response("**/api/steps"):
+        person.confirm()
+    person.at_step(1)
+    for _ in range(200):
+        if "chosen" in {event["kind"] for event in stored}:
+            break
+        page.wait_for_timeout(100)
+    kinds = {event["kind"] for event in stored}
+    assert kinds >= {"shown", "focus_regained", "chosen"}
+    assert "focus_lost" not in kinds
+    assert all("422" in trouble for trouble in context.troubles)
+    context.troubles.clear()
+
+
 def test_no_page_tells_the_kind_of_robot(person, page):
     """Before the debriefing, neither pages nor answers reveal the kind of a robot."""
     answers = []

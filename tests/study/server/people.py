@@ -4,12 +4,14 @@ import dataclasses
 import functools
 import json
 
+import sqlalchemy as sa
 from argon2 import PasswordHasher
 
 from ital import study
 from ital.study import _load
 from ital.study._texts import PLACEHOLDER
 from ital.study.server import ServerSettings
+from ital.study.store import open_store, operations, tables
 from tests.study.questions import ANSWERS, unasked
 
 PASSWORD = "a password for tests"
@@ -51,6 +53,22 @@ def tiny(**changes):
     base = unasked(ready(study.load_config("short")))
     own = {"steps": 3, "warm_up_steps": 2, "consent": dataclasses.replace(base.consent, version="1")}
     return dataclasses.replace(base, **{**own, **changes})
+
+
+def forge(url, *forged):
+    """Store events as an older version of the server would have: number, kind, source, and any text as the data."""
+    p, e = tables.participants, tables.events
+
+    def job(connection):
+        for number, kind, source, data in forged:
+            of = p.c.number == number
+            count = connection.execute(sa.select(p.c.events).where(of)).scalar_one()
+            row = {"participant": number, "number": count, "kind": kind, "source": source, "at": operations.now()}
+            connection.execute(e.insert().values(row | {"data": data}))
+            connection.execute(p.update().where(of).values(events=count + 1))
+
+    with open_store(url) as store:
+        store.write(job)
 
 
 class Refusal(Exception):

@@ -1,13 +1,16 @@
 """Who may do what. Nobody can reach another person's data, and a refused request changes nothing."""
 
 import json
+import re
 import time
+from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 from argon2 import Type, extract_parameters
 from itsdangerous import URLSafeTimedSerializer
 
+from ital.study import server
 from ital.study.server import _security
 from ital.study.server._security import Keys, RateLimit, is_own_origin
 from ital.study.server._settings import hash_password
@@ -23,7 +26,7 @@ POSTS = {
     "answers": {"page": "you", "place": "start", "answers": {"age": 34}},
     "steps": {"round": "w", "step": 1, "choice": 0},
     "attention": {"round": "w", "step": 1, "choice": 0},
-    "events": {"events": [{"kind": "shown"}]},
+    "events": {"events": [{"kind": "online"}]},
     "comments": {"text": "hello"},
     "leave": {"keep": False},
 }
@@ -211,6 +214,42 @@ NOT_VALID = [
 ]
 
 
+STATIC = Path(server.__file__).parents[1] / "pages" / "static"
+PAGE_EVENTS = [
+    ("shown", {"round": "w", "step": 0}),
+    ("chosen", {"round": "1-2", "step": 29, "choice": 9}),
+    ("choice_changed", {"round": "5-3", "step": 0, "choice": 0}),
+    ("largest_change_shown", {"round": "1-1", "step": 3}),
+    ("focus_lost", {}),
+    ("focus_lost", {"round": "w", "step": 1}),
+    ("focus_regained", {}),
+    ("offline", {}),
+    ("online", {}),
+    ("reloaded", {}),
+    ("screen", {"width": 1280, "height": 720, "ratio": 1.25, "pointer": "fine", "small_accepted": False}),
+]
+NO_EVENTS = {
+    "unknown kind": {"kind": "joined"},
+    "no kind": {"data": {}},
+    "a kind of the server": {"kind": "attention", "data": {"check": 0, "passed": True}},
+    "400 digits": {"kind": "screen", "data": {"width": int("9" * 400), "height": 1}},
+    "no number": {"kind": "screen", "data": {"width": float("nan"), "height": 1}},
+    "endless": {"kind": "screen", "data": {"width": float("inf"), "height": 1}},
+    "below 0": {"kind": "screen", "data": {"width": -1, "height": 1}},
+    "no width": {"kind": "screen", "data": {"height": 1}},
+    "text": {"kind": "screen", "data": {"width": "wide", "height": 1}},
+    "another pointer": {"kind": "screen", "data": {"width": 1, "height": 1, "pointer": "\ud800"}},
+    "more": {"kind": "online", "data": {"x": 1}},
+    "no data": {"kind": "shown"},
+    "a list": {"kind": "online", "data": []},
+    "a long round": {"kind": "shown", "data": {"round": "w" * 17, "step": 0}},
+    "a large step": {"kind": "shown", "data": {"round": "w", "step": 100_001}},
+    "a step that is no number": {"kind": "shown", "data": {"round": "w", "step": True}},
+    "no choice": {"kind": "chosen", "data": {"round": "w", "step": 0}},
+    "a time of 400 digits": {"kind": "online", "at": int("9" * 400)},
+}
+
+
 def raw(one, path, content):
     """A request of a participant with any content."""
     headers = {"Cookie": f"{_security.PARTICIPANT_COOKIE}={one.cookies[_security.PARTICIPANT_COOKIE]}"}
@@ -241,9 +280,34 @@ def test_oversized_requests_are_refused_unread_and_change_nothing(url, two):
 
 def test_too_many_events_are_refused(url, two):
     one = two[0]
-    assert one.post("/api/events", {"events": [{"kind": "shown"}] * 51}).status_code == 422
-    assert one.post("/api/events", {"events": [{"kind": "shown", "data": {"x": "y" * 2000}}]}).status_code == 422
-    assert one.post("/api/events", {"events": [{"kind": "Shown!"}]}).status_code == 422
+    assert one.post("/api/events", {"events": [{"kind": "online"}] * 51}).status_code == 422
+    assert one.post("/api/events", {"events": [{"kind": "online"}] * 50}).json() == {"stored": 50}
+
+
+@pytest.mark.parametrize("what", NO_EVENTS)
+def test_events_that_no_page_sends_are_refused_and_none_of_their_batch_is_stored(url, two, what):
+    before = everything(url)
+    content = json.dumps({"events": [{"kind": "online"}, NO_EVENTS[what]]}).encode()
+    answer = raw(two[0], "/api/events", content)
+    assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
+    assert answer.json()["error"].startswith("The request is not valid: 'events.1")
+    assert everything(url) == before
+
+
+def test_a_refused_event_is_told_what_is_allowed(two):
+    said = two[0].post("/api/events", {"events": [NO_EVENTS["unknown kind"]]}).json()["error"]
+    assert said.startswith("The request is not valid: 'events.0' must be one of 'shown', 'largest_change_shown', ")
+    assert "joined" not in said  # never what was sent
+
+
+def test_every_event_of_the_pages_is_taken(url, two):
+    sent = [{"kind": kind, "at": 1.7e12, "data": data} for kind, data in PAGE_EVENTS]
+    assert two[0].post("/api/events", {"events": sent}).json() == {"stored": len(PAGE_EVENTS)}
+    stored = [(row.kind, json.loads(row.data)) for row in everything(url)["events"] if row.source == "client"]
+    assert stored == PAGE_EVENTS
+    source = "".join(file.read_text(encoding="utf-8") for file in STATIC.glob("*.js"))
+    recorded = set(re.findall(r"""(?:\brecord|\brecorder\.add)\(\s*"(\w+)""", source)) | {"chosen", "choice_changed"}
+    assert recorded == {kind for kind, _ in PAGE_EVENTS}
 
 
 def test_requests_from_other_sites_are_refused(url, two):

@@ -10,7 +10,7 @@ from ital.study.store import open_store, operations
 from ital.study.store.tables import events, participants, steps
 from ital.study.store.verification import verify
 from tests.study.questions import ANSWERS, asking
-from tests.study.server.people import SIMULATION_KEY, Person, Refusal, Researcher, tiny
+from tests.study.server.people import SIMULATION_KEY, Person, Refusal, Researcher, forge, tiny
 from tests.study.server.test_flow import rows
 
 
@@ -190,8 +190,9 @@ def test_a_new_server_resumes_where_the_old_one_was(url, served):
 def test_a_page_s_own_events_are_no_answers(url, person):
     """What a page reports about itself cannot pass for an answer."""
     one = person().begin()
-    fake = {"kind": "answers", "data": {"page": "you", "place": "start", "answers": {"age": 20}}}
-    one.post("/api/events", {"events": [fake]})
+    fake = {"page": "you", "place": "start", "answers": {"age": 20}}
+    assert one.post("/api/events", {"events": [{"kind": "answers", "data": fake}]}).status_code == 422
+    forge(url, (1, "answers", "client", json.dumps(fake)))  # as an older server took it
     assert one.state["stage"] == "questions"
     one.look()
     one.reply()

@@ -231,7 +231,7 @@ def answer(person, right=True):
 
 def events(url, number, kind):
     with open_store(url) as store, store.reading() as connection:
-        return [json.loads(event.data) for event in operations.events_of(connection, number, kind)]
+        return [event.data for event in operations.events_of(connection, number, kind)]
 
 
 def test_a_check_comes_between_steps_and_no_robot_sees_it(url, served):

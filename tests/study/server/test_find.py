@@ -193,7 +193,7 @@ def test_a_running_server_does_not_bring_back_whom_a_command_deleted(url, tmp_pa
         answers = [
             one.post("/api/steps", body),
             one.request("GET", "/api/state"),
-            one.post("/api/events", {"events": [{"kind": "shown"}]}),
+            one.post("/api/events", {"events": [{"kind": "online"}]}),
             one.post("/api/leave", {"keep": True}),
         ]
         assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(401, "unknown")}

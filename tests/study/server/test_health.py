@@ -64,7 +64,7 @@ def test_a_full_database_is_reported_until_it_has_space_again(sqlite_url, caplog
         assert health(client) == {"state": "ready"}
         person, store = Person(client, tiny()).join(ids={"id": "one"}).begin(), app.state.ital.store
         with full(store.engine), caplog.at_level(logging.WARNING, "ital.study"):
-            events, answers = {"events": [{"kind": "shown"}] * 50}, []
+            events, answers = {"events": [{"kind": "online"}] * 50}, []
             while answers.count(503) < 3:  # the last page has some space left
                 answers.append(person.post("/api/events", events).status_code)
             assert person.post("/api/events", events).json()["code"] == "try_again"
@@ -97,7 +97,7 @@ def test_a_disk_that_is_really_full(tmp_path):
             with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
                 while True:
                     file.write(bytes(4096))
-            while person.post("/api/events", {"events": [{"kind": "shown"}] * 50}).status_code == 200:
+            while person.post("/api/events", {"events": [{"kind": "online"}] * 50}).status_code == 200:
                 pass
             assert health(client)["cause"] == "the disk is full"
             assert person.post("/api/leave", {"keep": False}).status_code == 503

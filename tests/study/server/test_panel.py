@@ -341,16 +341,20 @@ def test_a_full_study_says_so_at_the_link_and_at_consent(url, served):
 
 # Limits
 
+WINDOW = {"width": 12345.678901234567, "height": 12345.678901234567, "ratio": 123.45678901234567}
+LARGEST_EVENT = {"kind": "screen", "at": 1e14, "data": WINDOW | {"pointer": "coarse", "small_accepted": False}}
+
 
 def test_more_than_a_participant_may_store_is_refused_and_stops_no_step(url, served, monkeypatch):
     config = tiny()
     monkeypatch.setattr(_app_state, "EVENTS_PER_MINUTE", 10**9)
     monkeypatch.setattr(admission, "most_events", lambda config: 100)
+    monkeypatch.setattr(admission, "most_bytes", lambda config: 2500)
     with served(url, config) as client:
         one = Person(client, config).join().begin()
-        small, large = {"kind": "shown"}, {"kind": "shown", "data": {"x": "y" * 900}}
-        assert one.post("/api/events", {"events": [large] * 10}).json() == {"stored": 10}
-        refused = one.post("/api/events", {"events": [large] * 2})
+        small = {"kind": "online"}
+        assert one.post("/api/events", {"events": [LARGEST_EVENT] * 10}).json() == {"stored": 10}
+        refused = one.post("/api/events", {"events": [LARGEST_EVENT] * 20})
         assert (refused.status_code, refused.json()["code"]) == (413, "too_large")
         assert one.post("/api/events", {"events": [small] * 50}).status_code == 200
         refused = one.post("/api/events", {"events": [small] * 50})
@@ -366,7 +370,7 @@ def test_more_than_a_participant_may_store_is_refused_and_stops_no_step(url, ser
 def test_events_are_limited_per_minute_and_person(url, served):
     with served(url) as client:
         one, other = (Person(client, tiny()).join().begin() for _ in range(2))
-        many = {"events": [{"kind": "shown"}] * 50}
+        many = {"events": [{"kind": "online"}] * 50}
         statuses = [one.post("/api/events", many).status_code for _ in range(13)]
         assert statuses == [200] * 12 + [429]
         assert int(one.post("/api/events", many).headers["Retry-After"]) > 0
@@ -448,13 +452,13 @@ def test_the_same_through_the_interface(url, served, monkeypatch):
     with served(url, config) as client, open_store(url) as store:
         before = size_of(store)
         one = Person(client, config).join(ids={"id": "a" * 100}).begin()
-        event = {"kind": "k" * 32, "at": 1e14, "data": {"x": "y" * 92}}
-        for several in (50, 1):
+        small = {"kind": "online"}
+        for event, several in ((LARGEST_EVENT, 50), (LARGEST_EVENT, 1), (small, 1)):
             while one.post("/api/events", {"events": [event] * several}).status_code == 200:
                 pass
         while one.state["stage"] in ("warm_up", "teach"):
             one.step(**TIMING)
         one.do("/api/comments", {"text": LARGEST_COMMENT})
-        assert one.post("/api/events", {"events": [{"kind": "k"}]}).status_code in (413, 429)
+        assert one.post("/api/events", {"events": [small]}).status_code in (413, 429)
         assert bound(config) / 2 < size_of(store) - before < bound(config)
     assert one.state["stage"] == "finished"

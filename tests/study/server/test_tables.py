@@ -12,7 +12,7 @@ from ital.study._cli_analysis import read_source
 from ital.study.store import export, open_store
 from tests.study.questions import asking
 from tests.study.server.conftest import serve
-from tests.study.server.people import Person, Researcher, tiny
+from tests.study.server.people import Person, Researcher, forge, tiny
 
 SCREEN = {"kind": "screen", "data": {"width": 1280, "height": 720, "pointer": "fine"}}
 
@@ -21,15 +21,16 @@ def with_answers(url):
     with serve(url, asking()) as client:
         one = Person(client, asking()).join().begin()
         one.post("/api/events", {"events": [SCREEN, {"kind": "focus_lost"}, {"kind": "focus_lost"}]})
-        one.post("/api/events", {"events": [{"kind": "comments", "data": {"text": "forged"}}]})
+        forge(url, (1, "comments", "client", '{"text": "forged"}'))
         one.reply(seconds=12.5)
         one.through().do("/api/comments", {"text": "Fun."})
         two = Person(client, asking()).join(language="de").begin()
         two.reply({"age": 50})
         two.through(1)
         Person(client, asking()).join()
-        three = Person(client, asking()).join().consent().read().answer(right=False).answer()
-        three.post("/api/events", {"events": [{"kind": "screen", "data": {"width": "wide", "pointer": "\ud800"}}]})
+        Person(client, asking()).join().consent().read().answer(right=False).answer()
+        forge(url, (4, "screen", "client", f'{{"width": {"9" * 400}, "height": 1}}'))
+        forge(url, (4, "screen", "client", r'{"width": "wide", "pointer": "\ud800"}'))
         Person(client, asking()).simulate().begin().through().do("/api/comments", {"text": ""})
 
 
@@ -57,6 +58,7 @@ def test_one_row_per_participant(studied):
     assert table["tries"].tolist() == [1, 1, 0, 2]
     assert table["focus_losses"].tolist() == [2, 0, 0, 0]
     assert table["comment_length"].tolist() == [4, 0, 0, 0]
+    assert table["unreadable_rows"].tolist() == [1, 0, 0, 2]
     assert table["screen_width"].tolist()[:1] == [1280]
     assert table[["screen_width", "screen_height"]].iloc[1:].isna().all(axis=None)
     assert table["pointer"].tolist() == ["fine", "", "", ""]

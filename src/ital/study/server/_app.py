@@ -172,9 +172,14 @@ async def _http_error(request: Request, error: Any) -> Response:
 
 async def _not_valid(request: Request, error: Any) -> Response:
     # Say which part is not valid, but never repeat what was sent.
-    first = next(iter(error.errors()), {"loc": ()})
+    first: dict[str, Any] = next(iter(error.errors()), {"loc": ()})
     place = ".".join(str(part)[:40] for part in first["loc"] if part != "body")[:100]
-    return _problem(request, 422, "invalid", SENTENCES[422] if not place else f"The request is not valid: {place!a}.")
+    if not place:
+        return _problem(request, 422, "invalid", SENTENCES[422])
+    facts = first.get("ctx", {})
+    allowed = facts.get("expected_tags") or facts.get("expected")  # from the schema, not from the request
+    rule = f" must be one of {allowed}" if allowed else ""
+    return _problem(request, 422, "invalid", f"The request is not valid: {place!a}{rule}.")
 
 
 async def _database_gone(request: Request, error: Any) -> Response:

@@ -1,4 +1,4 @@
-"""Flags of data quality on the dashboard."""
+"""What the dashboard learns about participants one after the other: flags of data quality, and unreadable rows."""
 
 import threading
 import time
@@ -9,6 +9,7 @@ from ital.study._quality_config import FLAGS
 from ital.study._rules import StudyRules
 from ital.study.store import Store, exclusions, operations
 from ital.study.store.records import Participant
+from ital.study.store.rows import count_unreadable
 
 PATIENCE = 0.2  # seconds that one overview spends on new flags; the next one continues
 
@@ -39,5 +40,34 @@ class FlagsOfPeople:
             for each in reversed(missing):  # the newest first
                 columns = exclusions.quality_of(connection, self._rules, each)
                 self._kept[each.uid] = each.done, [name for name in FLAGS if columns[f"flag_{name}"]]
+                if time.monotonic() > until:
+                    return
+
+
+class UnreadableRows:
+    """How many stored rows of each participant cannot be read.
+
+    Everybody is counted once: what arrives while this server runs has been checked.
+    """
+
+    def __init__(self, store: Store, rules: Callable[[str], StudyRules]) -> None:
+        self._store, self._rules = store, rules
+        self._lock = threading.Lock()
+        self._kept: dict[str, int] = {}  # by uid
+
+    def counts(self, people: Sequence[Participant]) -> dict[int, int]:
+        """The numbers by participant, as far as they are known yet."""
+        with self._lock:
+            self._count([each for each in reversed(people) if each.uid not in self._kept])
+            return {each.number: self._kept[each.uid] for each in people if each.uid in self._kept}
+
+    def _count(self, people: Sequence[Participant]) -> None:
+        if not people:
+            return
+        until = time.monotonic() + PATIENCE
+        with self._store.reading() as connection:
+            for each in people:
+                config = self._rules(each.config).config
+                self._kept[each.uid] = count_unreadable(connection, config, each)
                 if time.monotonic() > until:
                     return

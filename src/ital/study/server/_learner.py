@@ -11,9 +11,10 @@ from ital.errors import InputError
 from ital.study import _learner
 from ital.study._rules import Arrow, StudyRules
 from ital.study.server._app_state import address_of
-from ital.study.server._messages import Choice, Message, Problem
+from ital.study.server._messages import Problem
 from ital.study.server._plain import Refused
 from ital.study.server._security import RateLimit
+from ital.study.store.rows import Choice, Message
 
 Name = Annotated[str, Field(min_length=1, max_length=40)]
 ParticipantNumber = Annotated[int, Field(ge=0, le=2**32 - 1)]

@@ -1,31 +1,16 @@
 """Messages that the server accepts, all of limited size."""
 
-import json
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
-Milliseconds = Annotated[float, Field(ge=0, le=1e14, allow_inf_nan=False)]
-Seconds = Annotated[float, Field(ge=0, le=1e7, allow_inf_nan=False)]
-Count = Annotated[int, Field(ge=0, le=100_000)]
-Choice = Annotated[int, Field(ge=0, le=1000)]
+from ital.study.store.rows import Choice, Count, Message, Noticed, Round, Seconds, Timing
+
 Ids = Annotated[
     dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")], Annotated[str, Field(max_length=200)]],
     Field(max_length=10),
 ]
 Code = Annotated[str, Field(min_length=1, max_length=40)]
-
-
-def _small(data: dict[str, Any]) -> dict[str, Any]:
-    if len(json.dumps(data, allow_nan=False)) > 1000:
-        raise ValueError("data must have at most 1000 characters of JSON")
-    return data
-
-
-class Message(BaseModel):
-    """The body of a request; unknown keys are refused."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class Join(Message):
@@ -34,7 +19,7 @@ class Join(Message):
     ``ids`` holds the parameters of the link that may identify a person, as ``/api/panel`` names them.
     """
 
-    ids: Ids = {}
+    ids: Ids = Field(default={})
     resume: Code | None = None
     mode: Literal["live", "pilot", "preview", "simulated"] = "live"
     key: Annotated[str, Field(max_length=200)] | None = None
@@ -66,24 +51,10 @@ class CheckAnswers(Message):
     tries_left: Count | None = None
 
 
-class Timing(Message):
-    """Times of one step on the participant's clock."""
-
-    shown_at: Milliseconds | None = None
-    first_choice_at: Milliseconds | None = None
-    chosen_at: Milliseconds | None = None
-    confirmed_at: Milliseconds | None = None
-    seconds_to_choice: Seconds | None = None
-    seconds_to_confirm: Seconds | None = None
-    choice_changes: Count | None = None
-    focus_losses: Count | None = None
-    input: Annotated[str, Field(pattern=r"^[a-z]{1,16}$")] | None = None
-
-
 class TakeStep(Message):
     """One choice: step ``step`` (from 0) of a round, arrow ``choice``."""
 
-    round: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,16}$")]
+    round: Round
     step: Count
     choice: Choice
     timing: Timing = Timing()
@@ -96,14 +67,6 @@ class PageAnswers(Message):
     place: Annotated[str, Field(pattern=r"^[a-z0-9-]{1,16}$")]
     answers: Annotated[dict[str, Any], Field(max_length=200)]
     seconds: Seconds | None = None
-
-
-class Noticed(Message):
-    """An event that a page recorded."""
-
-    kind: Annotated[str, Field(pattern=r"^[a-z_]{1,32}$")]
-    at: Milliseconds | None = None
-    data: Annotated[dict[str, Any], AfterValidator(_small)] = {}
 
 
 class Events(Message):

@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from ital.study import _orders
 from ital.study._config import Config
 from ital.study._rules import StudyRules
-from ital.study._table import MODES
-from ital.study.server._flags import FlagsOfPeople
+from ital.study._table import MODES, unreadable_note
+from ital.study.server._flags import FlagsOfPeople, UnreadableRows
 from ital.study.server._page_state import study_facts
 from ital.study.store import Store, operations
 from ital.study.store.records import Participant
@@ -29,6 +29,7 @@ class Dashboard:
     def __init__(self, store: Store, config: Config, rules: Callable[[str], StudyRules]) -> None:
         self._store, self._config = store, config
         self._flags = FlagsOfPeople(store, rules)
+        self._unreadable = UnreadableRows(store, rules)
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[float, tuple[dict[int, float], dict[str, Any]]]] = {}
 
@@ -60,7 +61,7 @@ class Dashboard:
             "participants": self._flags.added([_listed(each, pace, config, since) for each in shown], shown),
             "dropouts": _drop_outs(listed, since),
             "curves": curves,
-            "warnings": _warnings(listed, config),
+            "warnings": _warnings(listed, config) + unreadable_note(self._unreadable.counts(listed)),
         }
 
     def _of_steps(self, mode: str) -> tuple[dict[int, float], dict[str, Any]]:

@@ -194,7 +194,10 @@ async def attention(page: ByPage, body: messages.TakeStep) -> State:
 @router.post("/events", responses=ERRORS)
 async def events(page: ByPage, body: messages.Events) -> dict[str, int]:
     """Store events of the page: focus lost and regained, changes of choice."""
-    happened = [Event(new.kind, new.data, "client", None if new.at is None else round(new.at)) for new in body.events]
+    happened = [
+        Event(new.kind, new.data.model_dump(exclude_unset=True), "client", None if new.at is None else round(new.at))
+        for new in body.events
+    ]
     uid, app = page.uid, app_state(page.request)
     app.limit(app.events, uid, len(happened))
     return await page.study.events(uid, happened)

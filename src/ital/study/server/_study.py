@@ -1,7 +1,6 @@
 """The running study: where participants are, and what comes next. Nothing is acknowledged before it is stored."""
 
 import asyncio
-import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -253,8 +252,8 @@ class LiveStudy:
 
     def _stored_answers(self, number: int, page: str, place: str) -> Any:
         with self.store.reading() as connection:
-            rows = operations.events_of(connection, number, "answers")
-        stored = (json.loads(row.data) for row in rows if row.source == "server")
+            events = operations.events_of(connection, number, "answers")
+        stored = (event.data for event in events if event.source == "server")
         return next((data["answers"] for data in stored if (data["page"], data["place"]) == (page, place)), None)
 
     async def step(self, uid: str, round_id: str, t: int, choice: int, timing: Mapping[str, Any]) -> PageState:

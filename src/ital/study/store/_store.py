@@ -151,8 +151,8 @@ class Store:
             Configurations by their hash, oldest first.
         """
         with self.reading() as connection:
-            rows = connection.execute(sa.select(configurations).order_by(configurations.c.added_at)).all()
-        return {row.hash: parse_config(row.text, f"configuration {row.name}") for row in rows}
+            stored = connection.execute(sa.select(configurations).order_by(configurations.c.added_at)).all()
+        return {row.hash: parse_config(row.text, f"configuration {row.name}") for row in stored}
 
     def config(self) -> Config:
         """The newest configuration.
@@ -274,8 +274,8 @@ class Store:
         """
         mode = participants.c.mode
         with self.reading() as connection:
-            rows = connection.execute(sa.select(mode, sa.func.count()).group_by(mode).order_by(mode)).all()
-        return {row[0]: row[1] for row in rows}
+            counted = connection.execute(sa.select(mode, sa.func.count()).group_by(mode).order_by(mode)).all()
+        return {row[0]: row[1] for row in counted}
 
     def close(self) -> None:
         """Wait for the writer, then close every connection."""

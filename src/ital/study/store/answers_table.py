@@ -1,19 +1,19 @@
 """The tidy table of answers to questions, made from the events of answered pages."""
 
 import functools
-import json
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 
-from ital.study import _questions, _table
+from ital.study import _table
 from ital.study._answers import cells_of
 from ital.study._codebooks import ANSWERS
 from ital.study._config import Config
 from ital.study._load import parse_config
 from ital.study.store import operations
 from ital.study.store.records import Participant
+from ital.study.store.rows import answered_page
 from ital.study.store.times import iso
 
 if TYPE_CHECKING:
@@ -58,23 +58,18 @@ def _rows(
     connection: sa.Connection, participant: Participant, config_of: Callable[[str], Config]
 ) -> Iterator[dict[str, Any]]:
     config = config_of(participant.config)
-    pages = {page.id: page for page in config.texts(participant.language).questionnaires}
-    maps = [on.name for on in config.maps]
     for event in operations.events_of(connection, participant.number, "answers"):
-        if event.source != "server":
+        data = event.data
+        page = answered_page(config, participant.language, data) if event.source == "server" else None
+        if page is None:
             continue
-        data = json.loads(event.data)
-        on, robot = data.get("map", ""), data.get("robot", "")
-        page = _questions.at_place(pages[data["page"]], 1 + maps.index(on) if on else "", robot)
         kinds = {item.id: item.kind for item in page.items}
         for cell in cells_of(page, data["answers"]):
             yield {
                 "participant": participant.number,
                 **{column: getattr(participant, column) for column in ("mode", "teacher", "language")},
                 **{column: data[column] for column in ("page", "place")},
-                "map": on,
-                "robot": robot,
-                "learner": data.get("learner", ""),
+                **{column: data.get(column, "") for column in ("map", "robot", "learner")},
                 "kind": kinds[cell.item.partition(".")[0]],
                 **cell._asdict(),
                 "answered_at": iso(event.at),

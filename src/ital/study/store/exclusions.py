@@ -1,6 +1,5 @@
 """The researcher's exclusions, and what the flags of data quality need from the store."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -55,7 +54,7 @@ def attended(connection: sa.Connection, number: int) -> frozenset[int]:
         Their indices in the configuration.
     """
     answered = operations.events_of(connection, number, "attention")
-    return frozenset(json.loads(event.data)["check"] for event in answered if event.source == "server")
+    return frozenset(event.data["check"] for event in answered if event.source == "server")
 
 
 def quality_of(
@@ -73,5 +72,5 @@ def quality_of(
     """
     own = rules(participant.config)
     stored = operations.events_of(connection, participant.number, "attention", "screen", "chosen")
-    happened = [PageEvent(event.kind, json.loads(event.data), event.source) for event in stored]
+    happened = [PageEvent(event.kind, event.data, event.source) for event in stored]
     return _quality.person(steps_of_person(connection, own, participant, measured=False), happened, own.config)

@@ -19,6 +19,7 @@ from ital.study.store import operations
 from ital.study.store.answers_table import answer_blocks
 from ital.study.store.participants_table import participant_blocks
 from ital.study.store.records import Participant
+from ital.study.store.rows import read_event, read_timing
 from ital.study.store.step_rows import blocks
 from ital.study.store.tables import configurations, events, intake, participants, steps, tombstones
 from ital.study.store.times import from_iso, iso
@@ -65,7 +66,7 @@ def _check_mode(mode: str) -> None:
 def log(connection: sa.Connection, mode: str) -> Iterator[dict[str, Any]]:
     """Iterate over all records of a mode: configurations, participants, their steps and events, and deletions.
 
-    Hashes of external IDs and resume codes are left out.
+    Hashes of external IDs and resume codes are left out. Of what cannot be read, the record has the stored text.
 
     Args:
         connection: The transaction.
@@ -100,19 +101,20 @@ def _happened(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]
             "at": iso(step.stored_at),
             **{name: getattr(step, name) for name in ("map", "learner", "robot", "step", "choice")},
             "state": operations.as_state(step.state).tolist(),
-            "timing": json.loads(step.timing),
+            "timing": step.timing if read_timing(step.timing) is None else json.loads(step.timing),
         }
     query = sa.select(events).where(events.c.participant == number).order_by(events.c.number)
     for row in connection.execute(query):
+        event = read_event(row)
         yield {
-            "record": "event",
+            "record": "unreadable" if event is None else "event",
             "participant": number,
             "at": iso(row.at),
             "number": row.number,
             "kind": row.kind,
             "source": row.source,
             "client_at": iso(row.client_at),
-            "data": json.loads(row.data),
+            "data": row.data if event is None else event.data,
         }
 
 
@@ -265,12 +267,12 @@ def _put(connection: sa.Connection, record: dict[str, Any]) -> int:
     elif kind == "step":
         state = operations.as_bytes(np.asarray(record["state"], np.float32))
         copied = {name: record[name] for name in ("participant", "map", "learner", "robot", "step", "choice")}
-        stored = {"state": state, "timing": operations.as_json(record["timing"]), "stored_at": from_iso(record["at"])}
+        stored = {"state": state, "timing": _text(record["timing"]), "stored_at": from_iso(record["at"])}
         connection.execute(steps.insert().values(copied | stored))
-    elif kind == "event":
+    elif kind in ("event", "unreadable"):
         copied = {name: record[name] for name in ("participant", "number", "kind", "source")}
         at = {"at": from_iso(record["at"]), "client_at": from_iso(record["client_at"])}
-        connection.execute(events.insert().values(copied | at | {"data": operations.as_json(record["data"])}))
+        connection.execute(events.insert().values(copied | at | {"data": _text(record["data"])}))
         p = participants.c
         connection.execute(participants.update().where(p.number == number).values(events=p.events + 1))
     elif kind == "deleted":
@@ -280,6 +282,11 @@ def _put(connection: sa.Connection, record: dict[str, Any]) -> int:
     else:
         raise ValueError(kind)
     return 0
+
+
+def _text(data: Any) -> str:
+    """Data as they are stored; what could not be read is a text already."""
+    return data if isinstance(data, str) else operations.as_json(data)
 
 
 def _put_configuration(connection: sa.Connection, record: Mapping[str, Any]) -> None:

@@ -14,7 +14,8 @@ import sqlalchemy as sa
 
 from ital.study import _orders
 from ital.study._config import Config
-from ital.study.store.records import Event, Participant, StoredStep
+from ital.study.store import rows
+from ital.study.store.records import Event, Participant, StoredEvent, StoredStep
 from ital.study.store.tables import audit, configurations, events, intake, participants, steps, tombstones
 
 OPEN = ("consent", "instructions", "check", "questions", "warm_up", "teach")  # stages of active participants
@@ -75,10 +76,11 @@ def steps_of(connection: sa.Connection, number: int, **values: Any) -> list[Stor
     return [StoredStep(*row) for row in connection.execute(in_order)]
 
 
-def events_of(connection: sa.Connection, number: int, *kinds: str) -> list[sa.Row[Any]]:
-    """Stored events of a participant of these kinds, in the order they happened."""
+def events_of(connection: sa.Connection, number: int, *kinds: str) -> list[StoredEvent]:
+    """Stored events of a participant of these kinds, in the order they happened, without those that cannot be read."""
     query = sa.select(events).where(events.c.participant == number, events.c.kind.in_(kinds))
-    return list(connection.execute(query.order_by(events.c.number)))
+    stored = map(rows.read_event, connection.execute(query.order_by(events.c.number)))
+    return [event for event in stored if event is not None]
 
 
 def config_text(connection: sa.Connection, config: str) -> str:
@@ -248,7 +250,7 @@ def move(
     new = {f"new_{name}": getattr(changed, name) for name in _CHANGING}
     if connection.execute(_MOVE, old | new).rowcount != 1:
         raise Moved
-    rows = [
+    added = [
         {
             "participant": participant.number,
             "number": participant.events + i,
@@ -260,8 +262,8 @@ def move(
         }
         for i, event in enumerate(happened)
     ]
-    if rows:
-        connection.execute(_ADD_EVENT, rows)
+    if added:
+        connection.execute(_ADD_EVENT, added)
     return changed
 
 

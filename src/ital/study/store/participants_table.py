@@ -1,7 +1,5 @@
 """The tidy table of participants, one row each, made from their rows and events."""
 
-import json
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +9,7 @@ from ital.study import _table
 from ital.study._codebooks import PARTICIPANTS
 from ital.study.store import exclusions, operations
 from ital.study.store.records import Participant
+from ital.study.store.rows import count_unreadable
 from ital.study.store.step_rows import rules_of
 from ital.study.store.times import iso
 
@@ -34,7 +33,9 @@ def participant_blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.Dat
     everyone, rules = operations.everyone(connection, mode=mode), rules_of(connection)
     for first in range(0, max(len(everyone), 1), BLOCK):
         rows = [
-            participant_row(connection, participant) | exclusions.quality_of(connection, rules, participant)
+            participant_row(connection, participant)
+            | {"unreadable_rows": count_unreadable(connection, rules(participant.config).config, participant)}
+            | exclusions.quality_of(connection, rules, participant)
             for participant in everyone[first : first + BLOCK]
         ]
         yield _table.frame(rows, PARTICIPANTS, "table of participants")
@@ -54,6 +55,7 @@ def participant_row(connection: sa.Connection, participant: Participant) -> dict
     # A page can report events of any kind; those of the server are the ones that count.
     by_server = {event.kind: event for event in happened if event.source == "server"}
     by_page = [event for event in happened if event.source == "client"]
+    screen = next((event.data for event in by_page if event.kind == "screen"), {})
     consent, end = by_server.get("consent"), by_server.get("comments")
     return {
         "participant": participant.number,
@@ -63,18 +65,8 @@ def participant_row(connection: sa.Connection, participant: Participant) -> dict
         "finished_at": iso(end.at) if end else "",
         "minutes": (end.at - consent.at) / 60_000 if consent and end else float("nan"),
         "focus_losses": sum(event.kind == "focus_lost" for event in by_page),
-        "comment_length": len(json.loads(end.data).get("text", "")) if end else 0,
-        **_screen(next((json.loads(event.data) for event in by_page if event.kind == "screen"), {})),
+        "comment_length": len(end.data["text"]) if end else 0,
+        "screen_width": screen.get("width", float("nan")),
+        "screen_height": screen.get("height", float("nan")),
+        "pointer": screen.get("pointer") or "",
     }
-
-
-def _screen(told: dict[str, Any]) -> dict[str, Any]:
-    """What the page said about the screen, if it makes sense."""
-
-    def pixels(name: str) -> float:
-        value = told.get(name)
-        return float(value) if isinstance(value, int | float) and 0 < value < 1e6 else float("nan")
-
-    pointer = told.get("pointer")
-    fits = isinstance(pointer, str) and re.fullmatch("[a-z]{1,16}", pointer)
-    return {"screen_width": pixels("width"), "screen_height": pixels("height"), "pointer": pointer if fits else ""}

@@ -78,6 +78,26 @@ class StoredStep(NamedTuple):
     stored_at: int
 
 
+class StoredEvent(NamedTuple):
+    """An event as it is stored; see :class:`Event`.
+
+    Attributes:
+        number: Number among the participant's events, from 0.
+        kind: What happened.
+        source: ``server`` or ``client``.
+        at: Time of storing.
+        client_at: Time on the participant's own clock.
+        data: Details, which fit the kind.
+    """
+
+    number: int
+    kind: str
+    source: str
+    at: int
+    client_at: int | None
+    data: Mapping[str, Any]
+
+
 class Event(NamedTuple):
     """An event, other than a step.
 

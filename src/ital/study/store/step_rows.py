@@ -13,6 +13,7 @@ from ital.study._load import parse_config
 from ital.study._rules import StudyRules
 from ital.study.store import operations
 from ital.study.store.records import Participant, StoredStep
+from ital.study.store.rows import read_timing
 from ital.study.store.times import iso
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _rows_of_round(
             **{metric: float(measures[metric][i + 1]) for metric in _table.MEASURES},
             **{f"{metric}_before": float(measures[metric][i]) for metric in _table.MEASURES},
             **_table.UNKNOWN,
-            **_times(json.loads(step.timing)),
+            **_times(read_timing(step.timing) or {}),
             "stored_at": iso(step.stored_at),
         }
 

@@ -8,6 +8,7 @@ from ital.study import _orders
 from ital.study._rules import StudyRules
 from ital.study.store import operations
 from ital.study.store.records import Participant, StoredStep
+from ital.study.store.rows import count_unreadable
 from ital.study.store.step_rows import rules_of
 
 if TYPE_CHECKING:
@@ -23,11 +24,13 @@ class Report(NamedTuple):
         participants: Number of participants.
         steps: Number of replayed steps.
         problems: One line per problem.
+        skipped: Number of rows that cannot be read, by participant; readers skip them.
     """
 
     participants: int
     steps: int
     problems: list[str]
+    skipped: dict[int, int]
 
 
 def verify(store: "Store") -> Report:
@@ -39,19 +42,39 @@ def verify(store: "Store") -> Report:
     Returns:
         Counts, and the problems.
     """
-    count, problems = 0, []
+    count, problems, skipped = 0, [], {}
     with store.reading() as connection:
         rules, everyone = rules_of(connection), operations.everyone(connection)
         for participant in everyone:
             steps = operations.steps_of(connection, participant.number)
             count += len(steps)
-            wrong = problems_of(rules(participant.config), participant, steps)
+            own_rules = rules(participant.config)
+            wrong = problems_of(own_rules, participant, steps)
+            skipped[participant.number] = count_unreadable(connection, own_rules.config, participant)
             pages = operations.events_of(connection, participant.number, "answers")
             answered = sum(event.source == "server" for event in pages)
             if answered != participant.answered:
                 wrong.append(f"{answered} pages of answers are stored, but {participant.answered} were counted")
             problems += [f"participant {participant.number}: {text}" for text in wrong]
-    return Report(len(everyone), count, problems)
+    return Report(len(everyone), count, problems, skipped)
+
+
+def unreadable(store: "Store", mode: str) -> dict[int, int]:
+    """Count the stored rows that readers skip, because no page of this version sends them.
+
+    Args:
+        store: The database.
+        mode: ``live``, ``pilot``, ``preview``, ``trial`` or ``simulated``.
+
+    Returns:
+        The numbers by participant.
+    """
+    configs = store.configs()
+    with store.reading() as connection:
+        return {
+            each.number: count_unreadable(connection, configs[each.config], each)
+            for each in operations.everyone(connection, mode=mode)
+        }
 
 
 def problems_of(rules: StudyRules, participant: Participant, stored_steps: list[StoredStep]) -> list[str]:

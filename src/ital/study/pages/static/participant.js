@@ -91,12 +91,13 @@ async function submitStep(step) {
 }
 
 const recorder = new Recorder(async (events, keepalive) => {
-  if (!state?.csrf || !MAY_LEAVE.includes(state.stage)) return true;
+  if (!state?.csrf || !MAY_LEAVE.includes(state.stage)) return "stored";
   try {
     await request("POST", "api/events", { events }, { csrf: state.csrf, keepalive });
-    return true;
+    return "stored";
   } catch (error) {
-    return !(error instanceof Unreachable);
+    if (error instanceof Unreachable) return "away";
+    return error.status === 422 ? "refused" : "stored";
   }
 });
 

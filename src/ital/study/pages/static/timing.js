@@ -43,7 +43,10 @@ export class StepClock {
   }
 }
 
-/** Collects events and sends them in batches; events that could not be sent stay in the next batch. */
+/**
+ * Collects events and sends them in batches. `send` says what became of a batch: "stored", "away" (it stays for the next
+ * time) or "refused": the server does not take one of its events, so each is sent alone and the others are kept.
+ */
 export class Recorder {
   constructor(send) {
     this.send = send;
@@ -63,8 +66,9 @@ export class Recorder {
     if (this.sending || this.queue.length === 0) return;
     this.sending = true;
     const bundle = this.queue.splice(0, MOST_EVENTS);
-    const sent = await this.send(bundle, keepalive);
-    if (!sent) this.queue.unshift(...bundle);
+    const outcome = await this.send(bundle, keepalive);
+    if (outcome === "away") this.queue.unshift(...bundle);
+    if (outcome === "refused" && bundle.length > 1) for (const event of bundle) await this.send([event], keepalive);
     this.sending = false;
   }
 }
