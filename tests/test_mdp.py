@@ -1,11 +1,12 @@
 import functools
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import logsumexp
+from scipy.special import logsumexp, softmax
 
 from ital import mdp
 from ital.mdp import Planning, _planning, grid, tabular
@@ -159,6 +160,54 @@ def test_planning_on_an_accelerator_leaves_next_to_nothing_to_change(monkeypatch
         assert float(jnp.max(jnp.abs(once_more - blindly.values))) < 1.1e-6, discount
 
 
+def soft_policy_iteration(p, discount, sharpness, reward):
+    """Q (A, S) in float64, from a table and a dense solve."""
+    values = np.zeros(len(reward))
+    for _ in range(40):
+        q = p @ (reward + discount * values)
+        greedy = softmax(sharpness * q, axis=0)
+        change = logsumexp(sharpness * q, axis=0) / sharpness - values
+        values = values + np.linalg.solve(np.eye(len(reward)) - discount * np.einsum("as,ast->st", greedy, p), change)
+    return p @ (reward + discount * values)
+
+
+@pytest.mark.parametrize(
+    ("discount", "sharpness", "death", "scale"),
+    [(0.5, 1000.0, 0.02, 300.0), (0.9, 220.0, 0.02, 2.0), (0.99, 1000.0, 0.02, 300.0), (0.999, 220.0, 0.0, 2.0)],
+)
+def test_planning_comes_as_close_as_the_precision_allows(discount, sharpness, death, scale):
+    """Differences between actions are right to a few dozen roundings of the values."""
+    dynamics, planning = grid(4, death=death), Planning(discount, sharpness)
+    rng = np.random.default_rng(3)
+    rewards = rng.uniform(-scale, scale, (8, 16)).astype(np.float32)
+    near = rewards + rng.normal(0, 0.01, rewards.shape).astype(np.float32)
+
+    @jax.jit
+    @jax.vmap
+    def planned(reward, near):
+        first = mdp.plan(dynamics, planning, reward)
+        return first.q, mdp.replan(dynamics, planning, near, first.values).q
+
+    with jax.enable_x64(True):
+        p = dense(dynamics).astype(float)
+    for drawn, found in zip((rewards, near), planned(rewards, near), strict=True):
+        for reward, q in zip(drawn.astype(float), np.asarray(found), strict=True):
+            exact = soft_policy_iteration(p, discount, sharpness, reward)
+            rounding = np.finfo(np.float32).eps * np.abs(exact).max()
+            advantage = exact - exact.max(axis=0)
+            np.testing.assert_allclose(q - q.max(axis=0), advantage, atol=32 * rounding)
+
+
+def test_a_table_without_death_is_planned_at_every_discount_below_one():
+    p = random_transitions(np.random.default_rng(0), 2, 4, death=0.0)
+    reward = np.array([1.0, -2.0, 0.5, 0.0])
+    for discount in (0.9, 0.9999):
+        ours = np.asarray(mdp.plan(tabular(p), Planning(discount), jnp.asarray(reward)).q)
+        exact = soft_policy_iteration(p, discount, 220.0, reward)
+        rounding = np.finfo(np.float32).eps * np.abs(exact).max()
+        np.testing.assert_allclose(ours - ours.max(axis=0), exact - exact.max(axis=0), atol=32 * rounding)
+
+
 @given(seed=SEEDS, rate=st.sampled_from([0.3, 0.49, 0.9, 0.98]), rows=st.sampled_from([0, 1, 20]))
 @settings(max_examples=20)
 @pytest.mark.usefixtures("x64")
@@ -173,8 +222,6 @@ def test_geometric_solve_is_a_solve(seed, rate, rows):
 
 
 def test_no_dense_table_is_made_of_a_grid():
-    import jax
-
     text = str(jax.make_jaxpr(functools.partial(mdp.plan, grid(8), Planning()))(jnp.zeros(64)))
     assert "64,64" not in text
     text = str(jax.make_jaxpr(lambda pi: mdp.following(grid(8), pi))(jnp.zeros((4, 64))))

@@ -14,6 +14,10 @@ class DivergenceWarning(RuntimeWarning):
     """Parameters of some lanes are not finite. The message says which, since which step, and what to try."""
 
 
+class PrecisionWarning(RuntimeWarning):
+    """Values of a plan are too large to tell actions apart. The message says how coarse they are, and what to do."""
+
+
 class Incomplete(Exception):
     """Some cells of an experiment failed; all others are computed and stored. The command line exits with 1.
 
@@ -34,4 +38,4 @@ class Incomplete(Exception):
         self.result, self.failures, self.out = result, failures, out
 
 
-__all__ = ["DivergenceWarning", "Incomplete", "InputError"]
+__all__ = ["DivergenceWarning", "Incomplete", "InputError", "PrecisionWarning"]

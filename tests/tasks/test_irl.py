@@ -10,6 +10,7 @@ from scipy.special import log_softmax, logsumexp
 
 import ital
 from ital import mdp, tasks
+from ital.errors import InputError, PrecisionWarning
 from ital.mdp import Planning, grid, tabular
 from ital.tasks import Demonstrations, _irl, _irl_rules
 from tests.test_mdp import dense, random_transitions
@@ -257,9 +258,39 @@ def test_discount_one_is_fine_where_everybody_dies():
     assert np.isfinite(curves["reward"].values).all()
 
 
-def test_a_tolerance_that_is_not_reached_is_refused():
-    with pytest.raises(ValueError, match="did not reach tolerance 1e-06 in 10000 sweeps"):
+def test_a_discount_near_one_is_taught():
+    """Where float32 cannot reach the tolerance, planning stops at what it can reach."""
+    task = tasks.irl(np.random.default_rng(0).uniform(-2, 2, (3, 3)), discount=0.95)
+    result = ital.teach(task, learner=["imt", "ital"], steps=20, seeds=3)
+    for metric in task.metrics:
+        assert np.isfinite(result.curves[metric].values).all(), metric
+
+
+def test_values_too_large_for_the_precision_are_named():
+    with pytest.warns(
+        PrecisionWarning, match=r"values reach 8.8e\+04, so float32 tells actions apart only to about 0.3"
+    ):
         tasks.irl(np.eye(2), discount=0.99999, death=0.0).world(0)
+    with pytest.raises(InputError, match="too large for float32: lower the discount"):
+        tasks.irl(np.array([[1e38, 0.0], [0.0, 0.0]]), discount=0.9).world(0)
+
+
+@pytest.mark.parametrize("discount", [0.5, 0.99])
+@pytest.mark.usefixtures("x64")
+def test_sharp_gradients_are_central_differences_at_every_discount(discount):
+    planning = Planning(discount, 220.0, tolerance=1e-12)
+    rng = np.random.default_rng(1)
+    reward, step = jnp.asarray(rng.uniform(-2, 2, 9)), 1e-6
+    shown = Demonstrations(jnp.arange(9), jnp.arange(9) % 4, None, None)
+    planned = jax.jit(lambda reward: mdp.plan(grid(3), planning, reward))
+
+    def losses(reward):
+        return -np.asarray(mdp.log_policy(planned(reward).q))[shown.actions, shown.states]
+
+    ours = _irl_rules.report(grid(3), planning, planned(reward), shown).gradients
+    for cell, direction in enumerate(np.eye(9)):
+        central = (losses(reward + step * direction) - losses(reward - step * direction)) / (2 * step)
+        np.testing.assert_allclose(ours[:, cell], central, atol=1e-5)
 
 
 @pytest.mark.parametrize(

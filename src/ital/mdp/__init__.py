@@ -2,7 +2,6 @@
 
 from ital.mdp._dynamics import Dynamics, following, grid, real, tabular
 from ital.mdp._planning import (
-    MOST_SWEEPS,
     Onward,
     Planning,
     Solution,
@@ -28,7 +27,6 @@ from ital.mdp._set_cover import (
 )
 
 __all__ = [
-    "MOST_SWEEPS",
     "Cover",
     "Dynamics",
     "Onward",

@@ -1,6 +1,9 @@
 """Online inverse reinforcement learning: infer the reward of every state from demonstrated actions."""
 
+import functools
 import hashlib
+import math
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,11 +16,13 @@ from numpy.typing import ArrayLike
 from ital import _files, mdp
 from ital._checks import require_whole
 from ital._types import Array
-from ital.errors import InputError
+from ital.errors import InputError, PrecisionWarning
 from ital.mdp import Dynamics, Planning
 from ital.models import Init
 from ital.tasks._base import Metric, Picture, Task, TeacherSide, Truth, World, as_float
 from ital.tasks._irl_rules import Side, TrueWorld, irl_rules, reward_of
+
+COARSE = 0.1  # error of Q at which π ∝ exp(Q) is wrong by a tenth
 
 
 def from_rewards(
@@ -43,9 +48,7 @@ def from_rewards(
         raise InputError(f"task {name!r}: {error}") from None
     rules = irl_rules(dynamics, planning)
 
-    @jax.jit
-    def policy_of(reward: Array) -> Array:
-        return mdp.log_policy(mdp.plan(dynamics, planning, reward).q)
+    planned = jax.jit(functools.partial(mdp.plan, dynamics, planning))
 
     def world(seed: int) -> World:
         rng = np.random.default_rng(seed)
@@ -56,12 +59,9 @@ def from_rewards(
         teacher_target = np.empty_like(target)
         teacher_target[order] = target
         reward = np.asarray(reward_of(encoding, jnp.asarray(target)))
-        log_pi = np.asarray(policy_of(reward))
-        if not np.isfinite(log_pi).all():
-            raise InputError(
-                f"task {name!r}: value iteration did not reach tolerance {planning.tolerance:g} in "
-                f"{mdp.MOST_SWEEPS} sweeps; raise the tolerance or lower the discount"
-            )
+        solution = planned(reward)
+        check_precision(name, solution.values)
+        log_pi = np.asarray(mdp.log_policy(solution.q))
         return World(
             learner=Side(encoding),
             teacher=TeacherSide(Side(teacher_encoding, log_pi), teacher_target),
@@ -86,6 +86,23 @@ def from_rewards(
         settings={"states": dynamics.states, **planning._asdict(), **(settings or {})},
         picture=picture,
     )
+
+
+def check_precision(name: str, values: Array) -> None:
+    """Raise for values that are not finite, warn of values too large to tell actions apart."""
+    largest = float(jnp.max(jnp.abs(values)))
+    kind = values.dtype.name
+    remedy = "lower the discount, raise the probability of death, or scale the rewards down"
+    if not math.isfinite(largest):
+        raise InputError(f"task {name!r}: the values of these rewards are too large for {kind}: {remedy}")
+    coarseness = 32 * float(jnp.finfo(values.dtype).eps) * largest  # of Q, measured against float64
+    if coarseness > COARSE:
+        warnings.warn(
+            f"task {name!r}: values reach {largest:.2g}, so {kind} tells actions apart only to about "
+            f"{coarseness:.1g}: {remedy}",
+            PrecisionWarning,
+            stacklevel=3,
+        )
 
 
 def on_grid(
@@ -183,7 +200,7 @@ def irl(
         death: probability of dying in a step.
         discount: the discount γ.
         sharpness: sharpness k of the soft maximum.
-        tolerance: largest change at which value iteration stops.
+        tolerance: largest change at which planning stops, if rounding lets the values come so close.
         beta: β of the task.
 
     Returns:
@@ -231,7 +248,7 @@ def irl_tabular(
         features: features of the states (S, d); None for one weight per state.
         discount: the discount γ.
         sharpness: sharpness k of the soft maximum.
-        tolerance: largest change at which value iteration stops.
+        tolerance: largest change at which planning stops, if rounding lets the values come so close.
         beta: β of the task.
         name: name of the task.
 
