@@ -139,9 +139,11 @@ def test_dashboard(page, context, server, config, check):
     check("paused")
     page.get_by_role("button", name="Resume intake").click()
     expect(page.locator(".badge.running")).to_be_visible()
-    page.set_viewport_size({"width": 390, "height": 844})
-    assert page.evaluate("document.documentElement.scrollWidth") == 390
-    assert page.locator(".table-scroll").first.evaluate("one => one.scrollWidth <= one.clientWidth")
+    for width in (820, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        assert page.evaluate("document.documentElement.scrollWidth") == width
+        fits = "one => one.scrollWidth <= one.clientWidth"
+        assert page.locator(".table-scroll").first.evaluate(fits)
     check("overview, phone")
     page.locator(".row-tools .danger").first.click()
     page.get_by_role("dialog").wait_for()
