@@ -115,6 +115,23 @@ def test_beta_grows_as_the_volumes_come_closer_together(step, share, sharper, mo
     np.testing.assert_allclose(taken.params, expected, rtol=1e-8)
 
 
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("view", [1, 3])
+def test_of_a_padded_mini_batch_only_the_view_counts(view):
+    """The first examples alone, and a mini-batch of which it sees only these."""
+    params, _, rows, y, _ = problem(losses.squared, 0)
+    first = jax.tree.map(lambda leaf: leaf[:view], rows), y[:view]
+    whole = lesson_on(losses.squared, params, rows, y, 0.1, 0)
+    alone = lesson_on(losses.squared, params, *first, 0.1, 0)
+    whole = whole._replace(chosen=jnp.asarray(0), order=jnp.arange(len(y)))
+    alone = alone._replace(chosen=jnp.asarray(0), order=jnp.arange(view))
+    helps = jnp.stack([jnp.full((_adaptive.SCORES, len(_adaptive.TILTS)), 0.1), jnp.zeros((2, 5))])
+    memory = _adaptive.Memory(helps, jnp.asarray(0.0), jnp.asarray(0.9), jnp.asarray(0.3))
+    expected = _adaptive.update(alone, SETTINGS, params, memory, volume="imitated")
+    found = _adaptive.update(whole, SETTINGS._replace(view=view), params, memory, volume="imitated")
+    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12), found, expected)
+
+
 def test_its_beta_is_found_as_if_the_teacher_helped():
     told = Situation(-3.0, 0.0, 5, "imitated", lambda volumes, sign=-1.0: 7.0 * sign)
     assert adaptive().resolve(adaptive(), told).settings.beta == 7.0

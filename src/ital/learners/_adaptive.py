@@ -21,10 +21,10 @@ import jax
 import jax.numpy as jnp
 
 from ital import volume as teaching_volume
-from ital._types import Array, Float, Params, PerExample, Scalar
+from ital._types import Array, Bool, Float, Params, PerExample, Scalar
 from ital.errors import InputError
 from ital.learners._base import Learner, Lesson, Rule, Situation, Update
-from ital.learners._two_step import Literal, awareness_step, imagine, imagined_choice, imagined_volumes
+from ital.learners._two_step import Literal, awareness_step, imagine, imagined_choice, imagined_volumes, in_view
 from ital.rationality import LINEAR
 from ital.steps import within_reach
 
@@ -35,7 +35,7 @@ WINDOW = 20  # steps over which the spread of the imagined volumes is averaged
 
 class AdaptiveNumbers(NamedTuple):
     """``beta``: |β| by the ``auto`` rule at the start; how fast κ and the teacher may change; the threshold of trust;
-    the largest 2βη.
+    the largest 2βη. ``view`` None means the whole mini-batch.
     """
 
     beta: Any
@@ -43,6 +43,7 @@ class AdaptiveNumbers(NamedTuple):
     mind_change: Any
     threshold: Any
     most_awareness: Any = LINEAR
+    view: Any = None
 
 
 class Memory(NamedTuple):
@@ -54,27 +55,44 @@ class Memory(NamedTuple):
     spread: Scalar
 
 
-def scores(lesson: Lesson) -> Float[Array, "S B"]:
+def scores(lesson: Lesson, seen: Bool[Array, " B"] | None = None) -> Float[Array, "S B"]:
     """Two predictions of the teaching volumes that use neither target nor choice.
 
     The first is the volume of a target without any loss, −η²‖gᵢ‖² + 2ηlᵢ. The second is ⟨gᵢ, mean gradient⟩, which is
     robust to losses that no target can avoid (noisy labels, random actions).
     """
     here = lesson.here
-    mean = here.weighted_sum(jnp.full_like(here.losses, 1 / here.losses.shape[0]))
+    if seen is None:
+        weights = jnp.full_like(here.losses, 1 / here.losses.shape[0])
+    else:
+        weights = seen / jnp.sum(seen, dtype=here.losses.dtype)
+    mean = here.weighted_sum(weights)
     return jnp.stack([teaching_volume.exact(lesson.lr, here.squared_norms, here.losses), here.inner(mean)])
 
 
-def place(scores: PerExample, chosen: Array) -> Array:
+def place(scores: PerExample, chosen: Array, seen: Bool[Array, " B"] | None = None) -> Array:
     """The rank of each chosen example by score, from −1 (lowest) to 1 (highest); ties share their middle rank."""
     score = scores[chosen][..., None]
-    return (jnp.sum(scores < score, axis=-1) - jnp.sum(scores > score, axis=-1)) / max(scores.shape[0] - 1, 1)
+    lower = jnp.sum(scores < score, axis=-1, where=seen)
+    higher = jnp.sum(scores > score, axis=-1, where=seen)
+    if seen is None:
+        return (lower - higher) / max(scores.shape[0] - 1, 1)
+    return (lower - higher) / jnp.maximum(jnp.sum(seen) - 1, 1)
 
 
-def tilted(chosen_place: Scalar, count: int) -> Float[Array, " T"]:
-    """p(place) ∝ exp(κ·place) for every κ, relative to the uniform distribution over ``count`` places."""
-    tilts, places = jnp.asarray(TILTS), jnp.linspace(-1, 1, count)
-    return jnp.exp(tilts * chosen_place) / jnp.mean(jnp.exp(tilts[:, None] * places), axis=1)
+def tilted(chosen_place: Scalar, count: int, seen: Bool[Array, " B"] | None = None) -> Float[Array, " T"]:
+    """p(place) ∝ exp(κ·place) for every κ, relative to the uniform distribution over ``count`` places.
+
+    Of ``count`` examples those that are ``seen`` have a place.
+    """
+    tilts = jnp.asarray(TILTS)
+    if seen is None:
+        places = jnp.linspace(-1, 1, count)
+    else:
+        # The n-th of them has the n-th place. Values elsewhere are left out of the mean.
+        others = jnp.maximum(jnp.sum(seen) - 1, 1)
+        places = jnp.where(seen, 2 * (jnp.cumsum(seen) - 1) / others - 1, 0.0)
+    return jnp.exp(tilts * chosen_place) / jnp.mean(jnp.exp(tilts[:, None] * places), axis=1, where=seen)
 
 
 def first_weights() -> tuple[Array, Array]:
@@ -82,14 +100,20 @@ def first_weights() -> tuple[Array, Array]:
     return jnp.full((2, SCORES, len(TILTS)), 1 / (3 * SCORES * len(TILTS))), jnp.asarray(1 / 3)
 
 
-def weigh(memory: Memory, places: Float[Array, " S"], count: int, settings: AdaptiveNumbers) -> tuple[Array, Array]:
+def weigh(
+    memory: Memory,
+    places: Float[Array, " S"],
+    count: int,
+    settings: AdaptiveNumbers,
+    seen: Bool[Array, " B"] | None = None,
+) -> tuple[Array, Array]:
     """The weights after one more choice: κ and (rarely) the kind of teacher may have changed, then Bayes' rule."""
     prior, prior_indifferent = first_weights()
     total = jnp.sum(memory.partial, axis=(1, 2), keepdims=True)
     partial = memory.partial + settings.tilt_change * (total * 3 * prior - memory.partial)
     partial = partial + settings.mind_change * (prior - partial)
     indifferent = memory.indifferent + settings.mind_change * (prior_indifferent - memory.indifferent)
-    likelihood = jax.vmap(functools.partial(tilted, count=count))
+    likelihood = jax.vmap(functools.partial(tilted, count=count, seen=seen))
     partial = partial * jnp.stack([likelihood(places), likelihood(-places)])
     total = jnp.sum(partial) + indifferent
     return partial / total, indifferent / total
@@ -113,19 +137,21 @@ def update(lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Me
     start, within the rule's own cap.
     """
     count = lesson.order.shape[0]
-    places = jax.vmap(lambda row: place(row, lesson.chosen))(scores(lesson))
+    seen = None if settings.view is None else in_view(lesson, settings.view)
+    places = jax.vmap(lambda row: place(row, lesson.chosen, seen))(scores(lesson, seen))
     places = places if lesson.chosen.ndim == 0 else jnp.mean(places, axis=-1)
-    partial, indifferent = weigh(memory, places, count, settings)
+    partial, indifferent = weigh(memory, places, count, settings, seen)
     trust = trust_of(partial, settings.threshold)
 
     imagined = imagine(lesson, params, Literal(chosen=1.0), volume)
     share = 1 / jnp.minimum(lesson.step + 1, WINDOW)
-    spread = memory.spread + share * (jnp.std(imagined.volumes) - memory.spread)
+    spread = memory.spread + share * (jnp.std(imagined.volumes, where=seen) - memory.spread)
     first = jnp.where(lesson.step < WINDOW, spread, memory.first_spread)
     sharper = jnp.where(spread > 0, first / jnp.where(spread > 0, spread, 1.0), 1.0)
     beta = trust * jnp.minimum(settings.beta * sharper, settings.most_awareness / (2 * lesson.lr))
 
-    q = imagined_choice(beta, imagined.volumes, jnp.ones(count, bool), lesson.chosen)
+    all_or_seen = jnp.ones(count, bool) if seen is None else seen
+    q = imagined_choice(beta, imagined.volumes, all_or_seen, lesson.chosen)
     proposed = awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients)
     after = within_reach(lesson, (), params, proposed)
     return Update(after, Memory(partial, indifferent, first, spread), {"trust": trust})

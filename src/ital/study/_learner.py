@@ -184,9 +184,10 @@ def imitated_volumes(rules: StudyRules, map_name: str, w: np.ndarray, candidates
     Returns:
         One number per arrow.
     """
-    arrows = Arrows(*np.asarray(candidates, np.int32).T)
+    arrows = rules.arrays(candidates)
     lr, belief = np.float32(rules.config.lr), np.asarray(w, np.float32)
-    return np.array(_imitated_volumes(rules.game, lr, belief, arrows, rules.truth(map_name)))
+    volumes = np.array(_imitated_volumes(rules.game, lr, belief, arrows, rules.truth(map_name)))
+    return volumes[: len(candidates)]
 
 
 @functools.partial(jax.jit, static_argnums=0)

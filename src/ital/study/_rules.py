@@ -17,6 +17,7 @@ from ital.study._sections import Map
 from ital.study._world import Arrows, Game
 
 BLOCK = 256  # beliefs measured per call; a fixed number, so that no result depends on their number
+MOST_ARROWS = 32  # other numbers of arrows than the study's share the program for this one: none compiles its own
 
 
 class Arrow(NamedTuple):
@@ -211,8 +212,11 @@ class StudyRules:
         robot = self.robot(learner)
         if not 0 <= choice < len(candidates_of_step):
             raise InputError(f"choice {choice} is not among the {len(candidates_of_step)} arrows")
-        shown = _arrays(candidates_of_step), np.int32(choice), np.int32(mind.step)
-        after = _update(self.game, robot.rule, self._lr, robot.settings, _belief(mind.belief), mind.memory, *shown)
+        settings = robot.settings
+        if len(candidates_of_step) != self.config.candidates:
+            settings = settings._replace(view=np.float32(len(candidates_of_step)))
+        shown = self.arrays(candidates_of_step), np.int32(choice), np.int32(mind.step)
+        after = _update(self.game, robot.rule, self._lr, settings, _belief(mind.belief), mind.memory, *shown)
         belief, memory = jax.tree.map(np.array, after)
         if not np.isfinite(belief).all():
             raise FloatingPointError(f"the {learner} robot's belief on map {map_name!r} is not finite")
@@ -276,8 +280,23 @@ class StudyRules:
         Returns:
             One number per arrow.
         """
-        arrows = _arrays(candidates_of_step)
-        return np.array(_volumes(self.game, self._lr, _belief(w), arrows, _belief(target)))
+        arrows = self.arrays(candidates_of_step)
+        volumes = np.array(_volumes(self.game, self._lr, _belief(w), arrows, _belief(target)))
+        return volumes[: len(candidates_of_step)]
+
+    def arrays(self, candidates_of_step: Sequence[Arrow]) -> Arrows:
+        """Arrows as arrays. If their number is not the study's, the last one is repeated up to ``MOST_ARROWS``.
+
+        Args:
+            candidates_of_step: The arrows.
+
+        Returns:
+            Their cells and directions; what is computed for the repeated ones has to be left out.
+        """
+        cells, actions = np.asarray(candidates_of_step, np.int32).T
+        count = len(cells)
+        missing = 0 if count == self.config.candidates else max(0, MOST_ARROWS - count)
+        return Arrows(*(np.pad(part, (0, missing), mode="edge") for part in (cells, actions)))
 
     def best(self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> int:
         """The machine teacher's pick: the largest exact volume, ties take the lowest index.
@@ -337,11 +356,6 @@ class StudyRules:
 
 def _belief(w: Any) -> np.ndarray:
     return np.asarray(w, np.float32)
-
-
-def _arrays(arrows: Sequence[Arrow]) -> Arrows:
-    cells, actions = np.asarray(arrows, np.int32).T
-    return Arrows(cells, actions)
 
 
 # Compiled functions: static arguments are the game and sizes, so that all maps, learners and studies of one physics

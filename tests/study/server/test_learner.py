@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -124,6 +125,47 @@ def test_candidates_may_be_the_clients_own(learner, rules):
     expected = rules.update(name, "aware", rules.mind("aware", rules.start(7, name)), own, 2)
     assert after["belief"] == expected.belief.tolist()
     assert len(after["signals"]["volumes"]) == 3
+
+
+@pytest.mark.parametrize(("robot", "count"), [("aware", 12), ("adaptive", 3)])
+def test_other_numbers_of_candidates_are_all_seen(rules, robot, count):
+    """A study with that many candidates has a program of its own, and gives the same numbers."""
+    others, name = study.StudyRules(tiny(candidates=count)), tiny().maps[0].name
+    mind = rules.mind(robot, rules.start(7, name))
+    expected = others.mind(robot, mind.belief)
+    for step, choice in enumerate((2, 0)):
+        arrows = others.candidates(7, name)[step]
+        volumes = rules.volumes(name, mind.belief, arrows)
+        np.testing.assert_allclose(volumes, others.volumes(name, expected.belief, arrows), rtol=1e-4, atol=1e-6)
+        mind = rules.update(name, robot, mind, arrows, choice)
+        expected = others.update(name, robot, expected, arrows, choice)
+        assert np.linalg.norm(expected.belief - rules.start(7, name)) > 0.005
+        np.testing.assert_allclose(mind.belief, expected.belief, rtol=1e-4, atol=1e-5)
+        for ours, theirs in zip(mind.memory, expected.memory, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-4, atol=1e-6)
+
+
+def test_no_request_has_to_wait_for_a_program(learner):
+    """Each number of candidates compiled programs of its own; fifty at once kept everybody waiting for minutes."""
+    scenes = {robot: begin(learner, robot) for robot in ("naive", "aware", "adaptive")}
+    cells = [{"cell": cell % 25, "action": cell // 25} for cell in range(32)]
+    compiled = []
+
+    def listen(event, seconds, **_):
+        if event.endswith("backend_compile_duration"):
+            compiled.append(seconds)
+
+    jax.monitoring.register_event_duration_secs_listener(listen)
+    try:
+        for count in (1, 2, 9, 10, 11, 31, 32):
+            for scene in scenes.values():
+                body = {"state": scene["state"], "candidates": cells[:count]}
+                seen = post(learner, "look", body)
+                assert len(seen["signals"]["imitated_volumes"]) == len(seen["signals"]["volumes"]) == count
+                post(learner, "step", body | {"choice": count - 1})
+    finally:
+        jax.monitoring.unregister_event_duration_listener(listen)
+    assert compiled == []
 
 
 def test_it_says_what_can_be_taught_and_draws_a_number_where_none_is_given(learner):

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from ital.errors import InputError
 from ital.study import _learner
-from ital.study._rules import Arrow, StudyRules
+from ital.study._rules import MOST_ARROWS, Arrow, StudyRules
 from ital.study.server._app_state import address_of
 from ital.study.server._messages import Problem
 from ital.study.server._plain import Refused
@@ -30,7 +30,7 @@ class LearnerArrow(Message):
     action: Annotated[int, Field(ge=0, le=3)]
 
 
-LearnerArrows = Annotated[list[LearnerArrow], Field(min_length=1, max_length=32)]
+LearnerArrows = Annotated[list[LearnerArrow], Field(min_length=1, max_length=MOST_ARROWS)]
 
 
 class LearnerState(Message):
@@ -179,8 +179,10 @@ def _answered(compute: Callable[..., _learner.Plain], request: Request, *values:
 
 
 def warm_up(rules: StudyRules) -> None:
-    """Compile what a step of the study needs, for every kind of robot."""
+    """Compile all that requests need, for every kind of robot: nobody has to wait for it, and no request adds to it."""
     name = rules.config.maps[0].name
+    of_study = rules.candidates(0, name)[0]
     for robot in rules.robots:
         state = _learner.start(rules, name, robot, 0)["state"]
-        _learner.step(rules, state, rules.candidates(0, name)[0], 0)
+        for candidates in (of_study, of_study[:-1]):  # all other numbers share a program
+            _learner.step(rules, state, candidates, 0)
