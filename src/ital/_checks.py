@@ -10,6 +10,9 @@ import numpy as np
 
 from ital.errors import InputError
 
+LARGEST = 1e18  # squares of larger numbers, summed over columns, would overflow in single precision
+TOO_LARGE = f"has values beyond ±{LARGEST:g}, too large to compute with: use other units, or mark them as missing"
+
 
 def install(extra: str) -> str:
     """The command that installs an extra: of the package, or of the checkout that is running."""
@@ -42,6 +45,11 @@ def require_finite(**values: Any) -> None:
     for name, value in values.items():
         if not is_finite(value):
             raise InputError(f"{name} must be a finite number, not {shown(value)}")
+
+
+def too_large(values: np.ndarray) -> bool:
+    """Whether some finite values cannot be computed with in single precision."""
+    return bool(np.abs(values[np.isfinite(values)]).max(initial=0.0) > LARGEST)
 
 
 def shown(value: Any) -> str:

@@ -75,6 +75,26 @@ def with_l2(gradients: Gradients, l2: float, weights: Params) -> Gradients:
     )
 
 
+def weighted(gradients: Gradients, weights: PerExample | None) -> Gradients:
+    """Multiply every example's loss by its own weight.
+
+    Args:
+        gradients: losses and gradients without weights.
+        weights: the weights (B,); None for 1.
+
+    Returns:
+        Losses and gradients of the weighted losses.
+    """
+    if weights is None:
+        return gradients
+    return Gradients(
+        losses=weights * gradients.losses,
+        squared_norms=weights**2 * gradients.squared_norms,
+        inner=lambda v: weights * gradients.inner(v),
+        weighted_sum=lambda w: gradients.weighted_sum(weights * w),
+    )
+
+
 def autodiff(example_loss: Callable[..., Array], params: Params, *examples: Params) -> Gradients:
     """Gradients of ``example_loss(params, *example) -> scalar`` for any pytree of parameters, by vmapped autodiff.
 
@@ -139,4 +159,4 @@ def add_scaled(u: Params, scale: Array | float, v: Params) -> Params:
     return jax.tree.map(lambda a, b: a + scale * b, u, v)
 
 
-__all__ = ["Gradients", "add_scaled", "autodiff", "factored", "inner_product", "squared_norm", "with_l2"]
+__all__ = ["Gradients", "add_scaled", "autodiff", "factored", "inner_product", "squared_norm", "weighted", "with_l2"]

@@ -56,6 +56,14 @@ CASES = {
     "unpaired views": (arrays(teacher_x=np.zeros((9, 3))), "views are paired row by row"),
     "target without bias": (arrays(teacher_target=np.zeros((1, 3))), "the bias last"),
     "target as list": (lambda: ital.teach(of_pool(pool(learner_target=[1.0])), "random", "imt"), "learner_target has"),
+    "loss as function": (
+        lambda: ital.tasks.from_arrays(np.eye(4), y=np.eye(4)[:, 0] / 3, loss=lambda alpha, y: 0.0),
+        "loss must be one of ital.losses, or your own by ital.losses.custom",
+    ),
+    "loss by name": (
+        lambda: ital.tasks.from_arrays(np.eye(4), y=np.eye(4)[:, 0] / 3, loss="huber"),
+        "loss must be one of ital.losses",
+    ),
     "settings misspelt": (lambda: run(Settings(task="regresion"), "out"), "did you mean 'regression'"),
     "settings' methods": (lambda: run(Settings(task="regression", methods=()), "out"), "at least one method"),
     "settings' seeds": (lambda: run(Settings(task="regression", seeds=1.5), "out"), "seeds must be a whole number"),

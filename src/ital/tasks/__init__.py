@@ -8,6 +8,7 @@ from ital import _plugins, _registry
 from ital.errors import InputError
 from ital.tasks._arrays import describe_data, from_arrays
 from ital.tasks._base import Exam, Metric, Picture, Rules, Task, TeacherSide, Truth, World, copies, stack_worlds
+from ital.tasks._encoding import Encoding
 from ital.tasks._gaussian import gaussian
 from ital.tasks._hypotheses import from_likelihoods, hypotheses
 from ital.tasks._images import cifar10, from_features, mnist, pool_of, tiny_imagenet, tiny_imagenet_vgg
@@ -19,6 +20,7 @@ from ital.tasks._pool import Pool, from_pool
 from ital.tasks._regression import regression
 from ital.tasks._simplification import simplification
 from ital.tasks._table import from_table
+from ital.tasks._targets import Units
 
 REGISTRY: dict[str, Callable[..., Task]] = {
     "regression": regression,
@@ -67,6 +69,7 @@ def make(name: str, **options: Any) -> Task:
 __all__ = [
     "REGISTRY",
     "Demonstrations",
+    "Encoding",
     "Exam",
     "Metric",
     "Picture",
@@ -76,6 +79,7 @@ __all__ = [
     "TeacherSide",
     "TrueWorld",
     "Truth",
+    "Units",
     "World",
     "cifar10",
     "copies",

@@ -228,6 +228,7 @@ class Task(NamedTuple):
             row of log P(d|h), and the parameters are a log belief.
         methods: names of its default learners; none means the eight of the paper.
         examples: number of its examples, if a mini-batch holds each at most once.
+        encoding: how data of one's own were encoded, and the way back: see :class:`ital.tasks.Encoding`.
 
     Args:
         task: a world per seed, its rules, and the paper's settings for it.
@@ -250,6 +251,7 @@ class Task(NamedTuple):
     offers: tuple[str, ...] = ("gradients",)
     methods: tuple[str, ...] = ()
     examples: int | None = None
+    encoding: Any = None
 
     def __repr__(self) -> str:
         return short("Task", self.name, numbers=self.settings)

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ital._checks import TOO_LARGE, too_large
 from ital.errors import InputError
 
 KINDS = ("classification", "regression")
@@ -51,6 +52,8 @@ def encode(y: Any, kind: str | None = None, name: str = "y") -> Labels:
     if values.dtype.kind == "U":
         raise InputError(f"{name} holds text, so it cannot be a regression: leave kind out, or give numbers")
     numbers = values.astype(float)
+    if too_large(numbers):
+        raise InputError(f"{name} {TOO_LARGE}")
     return Labels(numbers[:, None] if numbers.ndim == 1 else numbers)
 
 
@@ -70,6 +73,32 @@ def encode_like(labels: Labels, y: Any, name: str) -> np.ndarray:
     if numbers.shape[1] != labels.values.shape[1]:
         raise InputError(f"{name} has {numbers.shape[1]} columns, but y has {labels.values.shape[1]}")
     return numbers
+
+
+def as_view(x: Any, name: str) -> np.ndarray:
+    """A view as finite numbers (N, d); raises InputError with the names of the argument and the column."""
+    values = dense(x, name, "be a table of rows and columns (N, d)")
+    if values.ndim != 2 or 0 in values.shape:
+        hint = f": use {name}.reshape(len({name}), -1)" if values.ndim > 2 and values.size else ""
+        raise InputError(f"{name} must be a table of rows and columns (N, d), not shape {values.shape}{hint}")
+    names = list(getattr(x, "columns", range(values.shape[1])))
+    if values.dtype.kind not in "biuf":
+        for column, each in zip(names, values.T, strict=True):
+            try:
+                np.asarray(each.tolist(), float)
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"{name}: column {column!r} holds values that are not numbers: leave it out, or encode it"
+                ) from None
+    values = values.astype(float)
+    faults = ~np.isfinite(values).all(axis=0)
+    if faults.any():
+        column = names[int(faults.argmax())]
+        raise InputError(f"{name}: column {column!r} has missing or infinite values: fill them, or drop the rows")
+    for column, each in zip(names, values.T, strict=True):
+        if too_large(each):
+            raise InputError(f"{name}: column {column!r} {TOO_LARGE}")
+    return values
 
 
 def dense(array: Any, name: str, form: str) -> np.ndarray:

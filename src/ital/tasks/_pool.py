@@ -14,29 +14,36 @@ from ital._checks import is_finite, require_finite, shown
 from ital._platform import on_cpu
 from ital._types import Array, Params, PRNGKeyArray, Scalar
 from ital.errors import InputError
-from ital.gradients import HIGHEST, Gradients, add_scaled, squared_norm
+from ital.gradients import HIGHEST, Gradients, add_scaled, squared_norm, weighted
 from ital.losses import Loss, cross_entropy
 from ital.models import Init, LinearRows, Model
 from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World, as_float
 from ital.tasks._pool_data import Pool, check, check_losses, check_model, check_start, start_of
 
 _NOTHING = np.empty((0, 0))
+BY_CLASS = {
+    "balanced_accuracy": Metric("Balanced accuracy", higher_is_better=True),
+    "macro_f1": Metric("Macro F1", higher_is_better=True),
+}
 PIECE = 2**26  # bytes copied to a GPU at a time
+SHARES = ("_labelled", "_answered", "_right")  # of each class, from which the scores by class are computed
 
 
 class Rows(NamedTuple):
-    """The learner's side of a pool: the rows in the form of its model, and the labels."""
+    """The learner's side of a pool: the rows in the form of its model, the labels, and the weights of the rows."""
 
     x: Any
     labels: Any
+    weights: Any = None
 
 
 class TeacherRows(NamedTuple):
-    """The teacher's side of a pool: its rows, the labels, and the loss l(ω*xᵢ, yᵢ) of its optimum on each."""
+    """The teacher's side of a pool: its rows, the labels, the loss wᵢ·l(ω*xᵢ, yᵢ) of its optimum on each, and w."""
 
     x: LinearRows
     labels: Any
     target_losses: Any
+    weights: Any = None
 
 
 def from_pool(
@@ -53,6 +60,7 @@ def from_pool(
     eval_every: int = 10,
     label_noise: float = 0.0,
     top5: bool = False,
+    by_class: bool = False,
     teacher_loss: str = "own",
     data_version: str = "1",
     settings: Mapping[str, Any] = MappingProxyType({}),
@@ -73,6 +81,8 @@ def from_pool(
         label_noise: probability that a label of the pool is replaced, once per seed (by another class, or by the label
             of another row); targets and test set stay clean.
         top5: also record how often the label is among the five largest outputs.
+        by_class: also record the balanced accuracy (the mean over the classes of their share of right answers) and
+            macro F1, in which every class counts equally.
         teacher_loss: the l(ω*x, y) that the teacher assumes: "own", the loss of its optimum in its view, or "zero".
         data_version: changes whenever the same seed would give other data.
         settings: stored with every result.
@@ -112,9 +122,10 @@ def from_pool(
         "distance_centred": Metric("Distance to the target, centred"),
         "accuracy": Metric("Accuracy", higher_is_better=True),
         **({"top5_accuracy": Metric("Top-5 accuracy", higher_is_better=True)} if top5 else {}),
+        **(BY_CLASS if by_class else {}),
         "loss": Metric(loss.title),
     }
-    rules = _rules(*both, loss, top5)
+    rules = _rules(*both, loss, top5, by_class)
     offers = ("gradients", "simulation", "questions", "labels", *(["ideal labels"] if rules.ideal_labels else []))
     return Task(
         name=name,
@@ -134,7 +145,7 @@ def from_pool(
 
 
 @functools.cache  # equal tasks share one compiled program
-def _rules(model: Model, teacher_model: Model, loss: Loss, top5: bool = False) -> Rules:
+def _rules(model: Model, teacher_model: Model, loss: Loss, top5: bool = False, by_class: bool = False) -> Rules:
     def start(key: PRNGKeyArray, init: Init, world: World) -> Params:
         outputs = world.teacher.target.shape[0]
         params = model.start(key, init, world.learner.x, outputs)
@@ -156,10 +167,13 @@ def _rules(model: Model, teacher_model: Model, loss: Loss, top5: bool = False) -
         residuals = loss.derivative(alpha, examples.labels)
         squared_norms = jnp.sum(residuals**2, axis=-1) * examples.x.squared_norms
         losses = loss.value(alpha, examples.labels)
+        if examples.weights is not None:
+            squared_norms = examples.weights**2 * squared_norms
+            losses = examples.weights * losses
         return volume.imitated(lr, squared_norms, losses, examples.target_losses)
 
     def gradients(params: Params, examples: Rows, feedback: Array) -> Gradients:
-        return model.gradients(params, examples.x, examples.labels)
+        return weighted(model.gradients(params, examples.x, examples.labels), examples.weights)
 
     def on_rows(params: Params, rows: Rows) -> dict[str, Array]:
         alpha = model.outputs(params, rows.x)
@@ -168,11 +182,15 @@ def _rules(model: Model, teacher_model: Model, loss: Loss, top5: bool = False) -
             metrics["accuracy"] = is_argmax(alpha, rows.labels).astype(alpha.dtype)
         if top5:
             metrics["top5_accuracy"] = is_among(alpha, rows.labels, 5).astype(alpha.dtype)
+        if by_class:
+            metrics |= _shares_by_class(alpha, rows.labels)
         return metrics
 
     def measure(params: Params, truth: Truth) -> dict[str, Array]:
         outputs = jax.eval_shape(model.outputs, params, truth.test.x).shape[-1]
         metrics = _mean_over_rows(functools.partial(on_rows, params), truth.test, _rows_at_once(outputs))
+        if by_class:
+            metrics |= _scores_by_class(*(metrics.pop(name) for name in SHARES))
         if truth.target is not None:
             gap = add_scaled(params, -1.0, truth.target)
             metrics["distance"] = jnp.sqrt(squared_norm(gap))
@@ -194,7 +212,11 @@ def _rules(model: Model, teacher_model: Model, loss: Loss, top5: bool = False) -
         """A naive step moves the answer α on its own example by −η‖x̃‖²·∂l/∂α."""
         assert loss.label is not None
         alpha, aim = model.outputs(params, examples.x), model.outputs(target, examples.x)
-        return loss.label(alpha, (alpha - aim) / (lr * examples.x.squared_norms[:, None]))
+        per_residual = lr * examples.x.squared_norms[:, None]
+        if examples.weights is not None:
+            # A row without weight moves nothing, whatever its label is.
+            per_residual = per_residual * jnp.where(examples.weights > 0, examples.weights, 1.0)[:, None]
+        return loss.label(alpha, (alpha - aim) / per_residual)
 
     def risk(world: World) -> float:
         return views.pool_risk(world.learner.x.x, world.teacher.examples.x.x, world.teacher.target)
@@ -232,6 +254,31 @@ def is_among(alpha: Array, y: Array, top: int) -> Array:
     return jnp.sum((alpha > labelled) | ((alpha == labelled) & first), axis=-1) < top
 
 
+def _shares_by_class(alpha: Array, y: Array) -> dict[str, Array]:
+    """Per row and class: whether the label, the answer, or both are this class."""
+    classes = jnp.arange(alpha.shape[-1])
+    labelled = y[:, None] == classes
+    is_number = ~jnp.isnan(alpha).any(axis=-1, keepdims=True)  # argmax of NaN would answer the first class
+    answered = (jnp.argmax(alpha, axis=-1)[:, None] == classes) & is_number
+    per_class = (labelled, answered, labelled & answered)
+    return {name: flags.astype(alpha.dtype) for name, flags in zip(SHARES, per_class, strict=True)}
+
+
+def _scores_by_class(labelled: Array, answered: Array, right: Array) -> dict[str, Array]:
+    """Balanced accuracy and macro F1, from the shares of the rows that each class has (K,).
+
+    A class that no label has does not count for the balanced accuracy. For macro F1, one that no answer has either.
+    """
+    exists = labelled > 0
+    recalls = right / jnp.where(exists, labelled, 1)
+    either = labelled + answered
+    f1 = 2 * right / jnp.where(either > 0, either, 1)
+    return {
+        "balanced_accuracy": jnp.sum(recalls) / jnp.sum(exists),
+        "macro_f1": jnp.sum(f1) / jnp.sum(either > 0),
+    }
+
+
 def _mean_over_rows(per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_once: int) -> dict[str, Array]:
     """The means of ``per_row`` over all rows, ``at_once`` rows at a time.
 
@@ -241,7 +288,7 @@ def _mean_over_rows(per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_
     sliced = n - n % at_once
 
     def total(rows: Rows) -> dict[str, Array]:
-        return jax.tree.map(jnp.sum, per_row(rows))
+        return jax.tree.map(lambda values: jnp.sum(values, axis=0), per_row(rows))
 
     def slices(column: Array) -> Array:
         return column[:sliced].reshape(-1, at_once, *column.shape[1:])
@@ -249,7 +296,7 @@ def _mean_over_rows(per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_
     totals = total(jax.tree.map(lambda column: column[sliced:], rows))
     if sliced:
         parts = jax.lax.map(total, jax.tree.map(slices, rows))
-        totals = jax.tree.map(lambda rest, part: rest + jnp.sum(part), totals, parts)
+        totals = jax.tree.map(lambda rest, part: rest + jnp.sum(part, axis=0), totals, parts)
     return jax.tree.map(lambda total: total / n, totals)
 
 
@@ -276,10 +323,11 @@ def _world(
     teacher_x = learner_x if one_view else jax.tree.map(put, teacher_model.rows(as_float(pool.teacher_x)))
     pool = pool._replace(teacher_x=_NOTHING)
     target = as_float(pool.teacher_target)
-    target_losses = _target_losses(loss, teacher_x, target, labels, teacher_loss)
+    weights = None if pool.weights is None else as_float(pool.weights)
+    target_losses = _target_losses(loss, teacher_x, target, labels, teacher_loss, weights)
     return World(
-        learner=Rows(learner_x, labels),
-        teacher=TeacherSide(TeacherRows(teacher_x, labels, target_losses), target),
+        learner=Rows(learner_x, labels, weights),
+        teacher=TeacherSide(TeacherRows(teacher_x, labels, target_losses, weights), target),
         truth=Truth(jax.tree.map(as_float, pool.learner_target), Rows(model.rows(as_float(pool.test_x)), test_labels)),
     )
 
@@ -300,12 +348,20 @@ def _to_device(leaf: np.ndarray) -> Array:
     return rows
 
 
-def _target_losses(loss: Loss, x: LinearRows, target: np.ndarray, labels: np.ndarray, teacher_loss: str) -> np.ndarray:
+def _target_losses(
+    loss: Loss,
+    x: LinearRows,
+    target: np.ndarray,
+    labels: np.ndarray,
+    teacher_loss: str,
+    weights: np.ndarray | None,
+) -> np.ndarray:
     """The teacher's losses of its target, computed part by part: a large pool is never copied as a whole."""
     if teacher_loss == "zero":
         return np.zeros(len(labels), target.dtype)
     parts = [slice(first, first + 8192) for first in range(0, len(labels), 8192)]
-    return np.concatenate([np.asarray(_losses(loss, x.x[rows], target, labels[rows])) for rows in parts])
+    losses = np.concatenate([np.asarray(_losses(loss, x.x[rows], target, labels[rows])) for rows in parts])
+    return losses if weights is None else weights * losses
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -325,7 +381,7 @@ def _with_noise(world: World, loss: Loss, probability: float, seed: int, teacher
         others = labels[(np.arange(len(labels)) + rng.integers(1, len(labels), len(labels))) % len(labels)]
     noisy = np.where(replaced.reshape(-1, *(1,) * (labels.ndim - 1)), others, labels).astype(labels.dtype)
     rows, target = world.teacher.examples, world.teacher.target
-    target_losses = _target_losses(loss, rows.x, target, noisy, teacher_loss)
+    target_losses = _target_losses(loss, rows.x, target, noisy, teacher_loss, rows.weights)
     return World(
         learner=world.learner._replace(labels=noisy),
         teacher=TeacherSide(rows._replace(labels=noisy, target_losses=target_losses), target),

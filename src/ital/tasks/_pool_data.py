@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from ital._checks import shown
-from ital._types import Array, Params, PRNGKeyArray
+from ital._checks import TOO_LARGE, shown, too_large
+from ital._types import Params, PRNGKeyArray
 from ital.errors import InputError
 from ital.losses import Loss
 from ital.models import OWN, Init, Model, linear_rows
@@ -27,6 +27,7 @@ class Pool(NamedTuple):
         learner_target: the learner's optimum ν*, or None if it is unknown (then no ``distance`` is recorded).
         test_x: the learner's view of the test set.
         test_labels: its labels.
+        weights: the factor of each row's loss (N,), if the rows do not count equally.
     """
 
     learner_x: np.ndarray
@@ -36,6 +37,7 @@ class Pool(NamedTuple):
     learner_target: Params | None
     test_x: np.ndarray
     test_labels: np.ndarray
+    weights: np.ndarray | None = None
 
 
 def check(name: str, pool: Any, loss: Loss, model: Model, teacher_model: Model) -> Pool:
@@ -48,7 +50,8 @@ def check(name: str, pool: Any, loss: Loss, model: Model, teacher_model: Model) 
     def refuse(fault: str) -> None:
         raise InputError(f"task {name!r}: {fault}")
 
-    arrays = {field: _array(name, field, value) for field, value in pool._asdict().items() if field != "learner_target"}
+    absent = {"learner_target", *(["weights"] if pool.weights is None else [])}
+    arrays = {field: _array(name, field, value) for field, value in pool._asdict().items() if field not in absent}
     rows = len(arrays["labels"])
     if rows == 0:
         refuse("the pool has no rows")
@@ -65,8 +68,14 @@ def check(name: str, pool: Any, loss: Loss, model: Model, teacher_model: Model) 
     for field, array in arrays.items():
         if not np.issubdtype(array.dtype, np.number) or not _all_finite(array):
             refuse(f"{field} holds values that are not finite numbers")
+        if any(too_large(array[first : first + 8192]) for first in range(0, len(array), 8192)):
+            refuse(f"{field} {TOO_LARGE}")
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(pool.learner_target)):
         refuse("learner_target holds values that are not finite numbers")
+    if "weights" in arrays:
+        weights = arrays["weights"]
+        if weights.shape != (rows,) or weights.min() < 0 or not weights.any():
+            refuse(f"weights must be {rows} numbers of at least 0, one per row and not all 0")
     outputs = len(arrays["teacher_target"])
     columns = arrays["teacher_x"].shape[1] + 1
     if teacher_model.rows is linear_rows and arrays["teacher_target"].shape != (outputs, columns):
@@ -126,13 +135,13 @@ def check_start(model: Model, key: PRNGKeyArray, init: Init, rows: Any, outputs:
 def check_model(model: Model, loss: Loss, params: Params, world: World) -> None:
     """Raise InputError if the model's outputs, the loss or the target have the wrong shape."""
     rows, outputs = world.learner.labels.shape[0], world.teacher.target.shape[0]
-    alpha = _traced(f"model {model.name!r} cannot be applied to the pool", model.outputs, params, world.learner.x)
+    alpha = traced(f"model {model.name!r} cannot be applied to the pool", model.outputs, params, world.learner.x)
     if alpha.shape != (rows, outputs):
         raise InputError(
             f"model {model.name!r} gives outputs of shape {alpha.shape[1:]} for an example, expected ({outputs},): "
             "one output per row of teacher_target"
         )
-    derivative = _traced(f"loss {loss.name!r} cannot be applied", loss.derivative, alpha, world.learner.labels)
+    derivative = traced(f"loss {loss.name!r} cannot be applied", loss.derivative, alpha, world.learner.labels)
     if derivative.shape != alpha.shape:
         raise InputError(f"the derivative of loss {loss.name!r} has shape {derivative.shape}, expected {alpha.shape}")
     target = world.truth.target
@@ -143,7 +152,7 @@ def check_model(model: Model, loss: Loss, params: Params, world: World) -> None:
         )
 
 
-def check_losses(loss: Loss, values: Array, rows: int) -> Array:
+def check_losses(loss: Loss, values: Any, rows: int) -> Any:
     """Return the losses; raise InputError if they are not one number per example."""
     if values.shape != (rows,):
         raise InputError(
@@ -152,7 +161,7 @@ def check_losses(loss: Loss, values: Array, rows: int) -> Array:
     return values
 
 
-def _traced(fault: str, function: Callable[..., Any], *arguments: Any) -> Any:
+def traced(fault: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """The shapes of a function's result; raises InputError with one line if the function fails."""
     try:
         return jax.eval_shape(function, *arguments)

@@ -4,14 +4,15 @@ import jax.numpy as jnp
 
 from ital import volume
 from ital._types import Array, PerExample
-from ital.gradients import Gradients, add_scaled
+from ital.gradients import Gradients, add_scaled, weighted
 from ital.teachers._base import TeacherView
 
 
 def gradients_at(view: TeacherView, estimate: Array) -> Gradients:
     """Losses and gradients of the estimate on the mini-batch."""
     assert view.model is not None
-    return view.model.gradients(estimate, view.examples.x, view.examples.labels)
+    examples = view.examples
+    return weighted(view.model.gradients(estimate, examples.x, examples.labels), examples.weights)
 
 
 def exact_volumes(view: TeacherView, estimate: Array, there: Gradients) -> PerExample:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import jax
 import numpy as np
 
+from ital import _registry
 from ital._platform import keep_programs
 from ital._progress import show_progress
-from ital.errors import DivergenceWarning
+from ital.errors import DivergenceWarning, InputError
 from ital.learners import Learner
 from ital.results import Recording, divergence_note, summarise
 from ital.tasks import Task
@@ -71,6 +72,57 @@ class Result:
         from ital.figures import plot_curves
 
         return plot_curves(self.curves, self.task, metrics, methods=methods, ax=ax, figsize=figsize)
+
+    def predict(self, x: Any, learner: str | None = None, seed: int | None = None) -> np.ndarray:
+        """Answers of a taught learner on rows of your own: labels, or targets in their own units.
+
+        ``result.task.encoding`` holds the units of the columns, the fitted targets and a linear learner's coefficients.
+
+        Args:
+            x: rows (n, d) of the learner's view, in the units of the data that the task was made from.
+            learner: name of the method; None if there is only one.
+            seed: the seed; None for the first.
+
+        Returns:
+            The answers (n,), or (n, K) for K > 1 targets.
+
+        Raises:
+            InputError: if the task was not made by :func:`ital.tasks.from_arrays` or
+                :func:`ital.tasks.from_table`, the rows do not fit, or there is no such learner or seed.
+
+        Example:
+            >>> result.predict(x_new, learner="ital")
+        """
+        encoding = self.task.encoding
+        if encoding is None:
+            raise InputError(
+                f"task {self.task.name!r} was not made here by from_arrays or from_table, so the units of its data "
+                "are not known: make the task and teach again"
+            )
+        params = jax.tree.map(lambda leaf: leaf[self._seed(seed)], self.parameters[self._learner(learner)])
+        return np.asarray(encoding.predict(params, x))
+
+    def _learner(self, learner: str | None) -> str:
+        """The name of a method whose final parameters are known."""
+        if not self.parameters:
+            raise InputError("files do not hold the final parameters: teach again to predict")
+        names = list(self.parameters)
+        if learner is None:
+            if len(names) > 1:
+                raise InputError(f"several learners were taught: choose learner= from {', '.join(names)}")
+            return names[0]
+        if learner not in names:
+            raise InputError(_registry.nearest("method", str(learner), names))
+        return learner
+
+    def _seed(self, seed: int | None) -> int:
+        """The position of a seed."""
+        seeds = [int(each) for each in self.curves["seed"].values]
+        if seed is None:
+            return 0
+        if seed not in seeds:
+            raise InputError(f"seed {seed!r} was not taught: choose from {', '.join(map(str, seeds))}")
+        return seeds.index(seed)
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> list[Path]:
         """Write what ``ital run`` writes: ``curves.nc``, ``summary.csv`` and the figures. :func:`ital.load` reads it.

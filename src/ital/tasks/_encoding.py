@@ -1,0 +1,88 @@
+"""How data of one's own were encoded for teaching, and the way back to their units and labels."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital.errors import InputError
+from ital.models import Model
+from ital.tasks._base import as_float
+from ital.tasks._labels import Labels, as_view
+from ital.tasks._targets import Units
+
+
+class Encoding(NamedTuple):
+    """How :func:`ital.tasks.from_arrays` encoded your data, and the way back.
+
+    Attributes:
+        labels: the labels as encoded: class indices or targets, and the classes.
+        teacher_units: the units of the teacher's columns.
+        learner_units: the units of the learner's columns.
+        y_units: the units of the targets of a regression.
+        teacher_target: the teacher's optimum ω* (K, d+1), bias last, in these units.
+        learner_target: the learner's optimum ν*, None if it is unknown.
+        model: the learner's model.
+    """
+
+    labels: Labels
+    teacher_units: Units
+    learner_units: Units
+    y_units: Units
+    teacher_target: np.ndarray
+    learner_target: np.ndarray | None
+    model: Model
+
+    def outputs(self, params: Any, x: Any) -> np.ndarray:
+        """The outputs of a learner on rows: scores of the classes, or targets in their own units.
+
+        Args:
+            params: the learner's parameters.
+            x: rows (n, d) of the learner's view, in the units of the data.
+
+        Returns:
+            The outputs (n, K).
+        """
+        view = as_view(x, "x")
+        columns = len(self.learner_units.centre)
+        if view.shape[1] != columns:
+            raise InputError(f"x has {view.shape[1]} columns, but the learner sees {columns}")
+        rows = self.model.rows(as_float(self.learner_units.apply(view)))
+        alpha = np.asarray(self.model.outputs(*jax.tree.map(jnp.asarray, (params, rows))), float)
+        return alpha if self.labels.classes else self.y_units.invert(alpha)
+
+    def predict(self, params: Any, x: Any) -> np.ndarray:
+        """A learner's answers on rows: the labels of the classes, or targets in their own units.
+
+        Args:
+            params: the learner's parameters.
+            x: rows (n, d) of the learner's view, in the units of the data.
+
+        Returns:
+            The answers (n,), or (n, K) for K > 1 targets.
+        """
+        outputs = self.outputs(params, x)
+        if self.labels.classes:
+            return np.asarray(self.labels.classes)[outputs.argmax(axis=1)]
+        return outputs[:, 0] if outputs.shape[1] == 1 else outputs
+
+    def coefficients(self, weights: np.ndarray) -> np.ndarray:
+        """The weights of a linear learner, or of a target, for rows in the units of the data.
+
+        Args:
+            weights: weights (K, d+1) on the encoded columns, bias last. They are those of the learner's view.
+
+        Returns:
+            Weights (K, d+1) on the columns as given, bias last.
+        """
+        weights = np.asarray(weights, float)
+        slopes = weights[:, :-1] / self.learner_units.width
+        bias = weights[:, -1] - slopes @ self.learner_units.centre
+        if self.labels.classes:
+            return np.column_stack([slopes, bias])
+        width = self.y_units.width
+        return np.column_stack([slopes * width[:, None], bias * width + self.y_units.centre])
+
+
+__all__ = ["Encoding"]
