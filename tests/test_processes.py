@@ -2,6 +2,7 @@
 
 import io
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ital import _memory, _processes
+from ital.cli import main
 from ital.errors import InputError
 
 ROOT = Path(__file__).parents[1]
@@ -38,13 +40,82 @@ def test_the_first_error_is_raised_and_ends_the_rest():
 
 def test_workers_are_bounded_by_parts_cores_and_memory(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda process: set(range(8)), raising=False)
-    monkeypatch.setattr(_processes, "free_memory", lambda: 10 * _processes.MEMORY_EACH)
+    monkeypatch.setattr(_processes, "shared_memory", lambda: 10 * _processes.MEMORY_EACH)
     assert [_processes.number_for(parts) for parts in (1, 2, 5, 20)] == [0, 2, 5, 8]
-    monkeypatch.setattr(_processes, "free_memory", lambda: 3 * _processes.MEMORY_EACH + 1)
+    monkeypatch.setattr(_processes, "shared_memory", lambda: 3 * _processes.MEMORY_EACH + 1)
     assert _processes.number_for(20) == 3
 
 
-def test_the_file_cache_counts_as_free(monkeypatch):
+@pytest.fixture
+def no_limits(monkeypatch, tmp_path):
+    """A process without limits, in no control group."""
+    monkeypatch.setattr(resource, "getrlimit", lambda limit: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    monkeypatch.setattr(_memory, "PROCESS", tmp_path / "proc")
+    monkeypatch.setattr(_memory, "GROUPS", tmp_path / "cgroup")
+
+
+def write(file, text):
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+
+
+@pytest.mark.parametrize(("limit", "left"), [("RLIMIT_AS", 2**30 - 300 * 1024), ("RLIMIT_DATA", 2**30 - 20 * 1024)])
+def test_limits_of_the_process_count(monkeypatch, no_limits, limit, left):
+    write(_memory.PROCESS / "status", "Name:\tpython\nVmSize:\t 300 kB\nVmData:\t 20 kB\n")
+    bounds = {getattr(resource, limit): (2**30, 2**31)}
+    monkeypatch.setattr(resource, "getrlimit", lambda limit: bounds.get(limit, (resource.RLIM_INFINITY,) * 2))
+    monkeypatch.setattr(_memory, "shared_memory", lambda: 2**40)
+    assert _memory.free_memory() == left
+    write(_memory.PROCESS / "status", f"VmSize: {2**21} kB\nVmData: {2**21} kB\n")
+    assert _memory.free_memory() == 0
+    with pytest.raises(InputError, match="100 seeds need at least 1 MiB of memory, but 0 MiB are free: take fewer"):
+        _memory.check_memory("100 seeds", 2**20, "take fewer")
+
+
+VERSIONS = {
+    1: ("9:name=systemd:/\n4:cpu,memory:/job/step\n0::/\n", "memory", "limit_in_bytes", "usage_in_bytes"),
+    2: ("0::/job/step\n", ".", "max", "current"),
+}
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_limits_of_a_container_count_with_those_around_it(monkeypatch, no_limits, version):
+    lines, folder, limit, used = VERSIONS[version]
+    total = "total_" if version == 1 else ""
+    write(_memory.PROCESS / "cgroup", lines)
+    monkeypatch.setattr(_memory, "_free_on_the_machine", lambda: 10_000)
+    assert _memory.free_memory() == 10_000
+
+    def group(place, bound, taken, cached):
+        write(place / f"memory.{limit}", f"{bound}\n")
+        write(place / f"memory.{used}", f"{taken}\n")
+        files = f"{total}inactive_file {cached}\n{total}active_file 7\n"
+        write(place / "memory.stat", f"anon 5\ninactive_file 1\nactive_file 2\n{files}")
+
+    top = _memory.GROUPS / folder
+    group(top, 6000, 1000, 300)  # as a container sees its own group
+    assert _memory.free_memory() == 6000 - (1000 - 307)
+    group(top / "job", 3000, 900, 0)
+    assert _memory.free_memory() == 3000 - (900 - 7)
+    group(top / "job" / "step", "max" if version == 2 else 2**63 - 4096, 200, 0)
+    assert _memory.free_memory() == 3000 - (900 - 7)
+    group(top / "job" / "step", 2000, 2500, 100)
+    assert _memory.free_memory() == _memory.shared_memory() == 0
+
+
+def test_too_few_addresses_for_jax_are_refused_in_a_line(monkeypatch, capsys, tmp_path):
+    bound = _memory.LEAST_ADDRESSES - 1
+    monkeypatch.setattr(resource, "getrlimit", lambda limit: (bound, resource.RLIM_INFINITY))
+    with pytest.raises(SystemExit, match="2"):
+        main(["run", "regression", "--out", str(tmp_path / "out")])
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("ital: this process may reserve 4.0 GiB of memory (ulimit -v), but JAX and its compiler")
+    assert not [*tmp_path.iterdir()]
+    monkeypatch.setattr(resource, "getrlimit", lambda limit: (bound + 1, resource.RLIM_INFINITY))
+    _memory.check_addresses()
+
+
+def test_the_file_cache_counts_as_free(monkeypatch, no_limits):
     lines = "MemTotal: 90 kB\nMemFree: 40 kB\nBuffers: 5 kB\nCached: 30 kB\nSwapCached: 7 kB\n"
     monkeypatch.setattr(_memory, "open", lambda path: io.StringIO(lines), raising=False)
     assert _memory.cached_memory() == 30 * 1024

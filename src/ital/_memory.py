@@ -1,14 +1,34 @@
-"""Free memory, and a check that runs before anything too large is allocated."""
+"""Free memory, and a check that runs before anything too large is allocated.
+
+Three things bound what a process may take: the machine, the limits of the process (``ulimit``), and those of its
+container or batch job (control groups of Linux, in version 1 or 2).
+"""
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
 
 from ital.errors import InputError
 
 UNKNOWN = 2**36  # bytes assumed to be free on a system that does not report it
+# Measured on two cores: JAX, its compiler and the libraries for figures reserve 3 GiB, of which they use half a GiB.
+LEAST_ADDRESSES = 4 * 2**30
+PROCESS = Path("/proc/self")
+GROUPS = Path("/sys/fs/cgroup")
 
 
 def free_memory() -> int:
-    """Bytes of free memory on this machine."""
+    """Bytes of memory that this process may still take."""
+    return min([shared_memory(), *_left_to_the_process()])
+
+
+def shared_memory() -> int:
+    """Bytes that this process and those that it starts may still take together."""
+    return min([_free_on_the_machine(), *_left_to_groups()])
+
+
+def _free_on_the_machine() -> int:
     try:
         return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") + cached_memory()
     except (ValueError, OSError, AttributeError):  # not available on this system
@@ -22,6 +42,97 @@ def cached_memory() -> int:
             return next(1024 * int(line.split()[1]) for line in lines if line.startswith("Cached:"))
     except (OSError, StopIteration):
         return 0
+
+
+def _left_to_the_process() -> Iterator[int]:
+    """What each limit of the process leaves: on all its addresses (``ulimit -v``), and on its data (``ulimit -d``)."""
+    for limit, name in (("RLIMIT_AS", "VmSize"), ("RLIMIT_DATA", "VmData")):
+        bound = _limit(limit)
+        if bound is not None:
+            yield max(0, bound - 1024 * _numbers(PROCESS / "status").get(name, 0))
+
+
+def _limit(name: str) -> int | None:
+    """A limit of the process in bytes; None if there is none."""
+    try:
+        import resource
+    except ImportError:  # a system without such limits
+        return None
+    bound, _ = resource.getrlimit(getattr(resource, name))
+    return None if bound == resource.RLIM_INFINITY else bound
+
+
+def check_addresses() -> None:
+    """Raise InputError if the process may not reserve what JAX needs: its compiler would abort or hang."""
+    bound = _limit("RLIMIT_AS")
+    if bound is not None and bound < LEAST_ADDRESSES:
+        raise InputError(
+            f"this process may reserve {in_words(bound)} of memory (ulimit -v), but JAX and its compiler reserve "
+            f"{in_words(LEAST_ADDRESSES)}, most of it unused: raise that limit, or limit the memory in use instead"
+        )
+
+
+class _Names(NamedTuple):
+    """Where a version of control groups keeps its numbers."""
+
+    folder: str
+    limit: str
+    used: str
+    cached: tuple[str, ...]
+
+
+# What is cached counts as used, but is released before the limit is enforced.
+_VERSION_1 = _Names(
+    "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")
+)
+_VERSION_2 = _Names("", "memory.max", "memory.current", ("inactive_file", "active_file"))
+
+
+def _left_to_groups() -> Iterator[int]:
+    """What each control group that this process belongs to leaves, with all groups around it."""
+    for line in _text(PROCESS / "cgroup").splitlines():
+        number, controllers, path = line.split(":", 2)
+        if number == "0":
+            names = _VERSION_2
+        elif "memory" in controllers.split(","):
+            names = _VERSION_1
+        else:
+            continue
+        top = GROUPS / names.folder
+        # A container may see its own group as the top one, whatever its path on the host.
+        folder = top / path.lstrip("/")
+        for place in (folder, *folder.parents):
+            left = _left_to_group(place, names)
+            if left is not None:
+                yield left
+            if place == top:
+                break
+
+
+def _left_to_group(folder: Path, names: _Names) -> int | None:
+    """What one group leaves; None if it sets no limit."""
+    try:
+        limit = int(_text(folder / names.limit))
+        used = int(_text(folder / names.used))
+    except ValueError:  # no such group, or "max"
+        return None
+    numbers = _numbers(folder / "memory.stat")
+    cached = sum(numbers.get(name, 0) for name in names.cached)
+    return max(0, limit - max(0, used - cached))
+
+
+def _numbers(file: Path) -> dict[str, int]:
+    """The numbers of a file with a name and a number in each line; none if there is no such file."""
+    rows = [line.replace(":", " ").split() for line in _text(file).splitlines()]
+    return {row[0]: int(row[1]) for row in rows if len(row) > 1 and row[1].isdigit()}
+
+
+def _text(file: Path) -> str:
+    """A file of the system; nothing if it cannot be read."""
+    try:
+        return file.read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def check_memory(what: str, needed: int, remedy: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
+from ital._memory import check_addresses
 from ital.errors import InputError
 
 _target: ContextVar[str | None] = ContextVar("target", default=None)
@@ -36,8 +37,13 @@ def check_platform(platform: str | None) -> None:
 
 
 def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
-    """Choose JAX's platform, and store compiled programs on disk so that a second run starts at once."""
+    """Choose JAX's platform, and store compiled programs on disk so that a second run starts at once.
+
+    Raises:
+        InputError: if there is no such platform here, or the process may not reserve the memory that JAX needs.
+    """
     check_platform(platform)
+    check_addresses()
     import jax
 
     if platform == "cpu":

@@ -15,7 +15,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 from ital import _interrupts
-from ital._memory import free_memory
+from ital._memory import shared_memory
 from ital._platform import set_up_jax
 
 MEMORY_EACH = 3 * 2**30  # bytes of memory that a worker may need
@@ -39,7 +39,7 @@ def number_for(parts: int) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if jax.default_backend() != "cpu":
         cores = min(ON_A_GPU, cores)
-    workers = min(cores, parts, free_memory() // MEMORY_EACH)
+    workers = min(cores, parts, shared_memory() // MEMORY_EACH)
     return workers if workers > 1 else 0
 
 

@@ -6,12 +6,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from ital import experiments, tasks, teaching
+from ital import _memory, experiments, tasks, teaching
 from ital.errors import InputError
 from ital.experiments import Settings, _cells, _complete, _store
 from ital.experiments._cells import Chunks, Point
 from ital.experiments._run import Curves
 from ital.experiments._sweep import Grid
+from ital.teaching import _footprint
 from tests.worlds import small_classes
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -205,6 +206,21 @@ def test_a_cell_that_does_not_fit_is_halved(tmp_path, monkeypatch):
     grid = experiments.sweep(Settings(**{**QUICK, "seeds": 1}), LRS, BETAS, tmp_path)
     assert (grid.grid["computed"] == 1).all()
     assert (1, 1) in asked
+
+
+def test_a_cell_that_cannot_fit_is_halved_before_it_is_tried(tmp_path, monkeypatch):
+    """A container would kill the process instead of raising an error."""
+    experiment = curves()
+    plan = experiment.plan
+    seed = teaching.bytes_per_seed(plan.task, plan.run, len(experiment.lanes), [plan.task.world(0), plan.task.world(1)])
+    monkeypatch.setattr(_footprint, "FEW_SEEDS", 0)
+    monkeypatch.setattr(_memory, "free_memory", lambda: 3 * seed)
+    asked, said = [], []
+    monkeypatch.setattr(teaching.Session, "advance", out_of_memory(10, asked))
+    result = experiments.run(Settings(**QUICK), tmp_path, draw=False, say=said.append)
+    assert result.lanes_computed == 10
+    assert {seeds for seeds, _ in asked} == {2, 3}
+    assert ["not enough memory" in line for line in said] == [True]
 
 
 def test_a_single_lane_that_does_not_fit_fails(tmp_path, monkeypatch):

@@ -308,14 +308,29 @@ def compute_cell(
 ) -> None:
     """Compute a cell and write its file, unless a complete one exists; resume from the last checkpoint.
 
-    If memory runs out, compute its halves instead; each writes its own file.
+    If it does not fit into memory, compute its halves instead; each writes its own file.
     """
     if read(cell.path(folder), say) is not None:
         show(1.0)
-    elif not _compute(cell, folder, show, say):
+    elif not _fits(cell) or not _compute(cell, folder, show, say):
         say(f"not enough memory for cell {cell}: splitting it in two")
         for i, half in enumerate(cell.halves()):
             compute_cell(half, folder, show=lambda share, i=i: show((i + share) / 2), say=say)  # type: ignore[misc]
+
+
+def _fits(cell: Cell) -> bool:
+    """Whether there may be enough memory; raise InputError if not, and the cell cannot be divided.
+
+    Trying would not always raise an error: a system or a container may kill the process instead.
+    """
+    plan = cell.experiment.plan
+    try:
+        check_footprint(plan.task, plan.run, len(cell.lanes), cell.seeds)
+    except InputError:
+        if not cell.halves():
+            raise
+        return False
+    return True
 
 
 def _compute(cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]) -> bool:
