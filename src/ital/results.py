@@ -1,10 +1,13 @@
 """The results of a run: learning curves as one xarray Dataset, and summaries of them."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from ital.errors import InputError
+from ital.statistics import SUPERSCRIPTS, decimals, holm, number, p_value, paired, probability_of_improvement
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +22,9 @@ FINITE = "_finite"  # a row of every block: whether all parameters of the lane a
 SIGNAL = "signal/"  # prefix of a learner's signal: the row is a mean over the steps since the last row
 PATH = "_path"  # a row of every block, if the task can be drawn: the parameters of the first seed
 FRAMES = 41  # frames of a path that are kept
+DIGITS = str.maketrans({chr(raised): chr(digit) for digit, raised in SUPERSCRIPTS.items()})
+TEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
+TEX |= {"^": r"\textasciicircum{}"}
 
 
 class Recording:
@@ -306,6 +312,214 @@ def long_form(curves: "xr.Dataset") -> "pd.DataFrame":
     return table
 
 
+BASELINE = "imt"  # the method that others are compared with, if it was taught
+COMPARED = (
+    "metric", "step", "method", "against", "n", "mean", "mean_against",
+    "difference", "low", "high", "test", "p", "p_holm", "improvement",
+)  # fmt: skip
+
+
+def compare(
+    curves: "xr.Dataset",
+    against: str | None = None,
+    metrics: Sequence[str] | str | None = None,
+    *,
+    step: int | None = None,
+    higher_is_better: Collection[str] = (),
+) -> "pd.DataFrame":
+    """Compare every method of a run with one of them, on the seeds that both have.
+
+    Args:
+        curves: curves of a run.
+        against: the method to compare with; None for ``imt``, or the first.
+        metrics: names of the metrics; None for all.
+        step: the step at which to compare; None for the last measured one.
+        higher_is_better: the metrics of which more is better.
+
+    Returns:
+        One row per metric and other method. ``n`` is the number of shared seeds, ``difference`` the mean of method −
+        against, ``low`` and ``high`` its 95 % interval, ``p`` the p-value of the paired ``test``, ``p_holm`` the same
+        after Holm's adjustment over all comparisons of the metric, ``improvement`` the probability that a seed of the
+        method is better than a seed of the other, P(improvement).
+
+    Raises:
+        InputError: if a method was not taught, or a metric not recorded at that step.
+    """
+    methods = [str(name) for name in curves["learner"].values]
+    base = against or (BASELINE if BASELINE in methods else methods[0])
+    if base not in methods:
+        raise InputError(f"method {base!r} was not taught: choose from {', '.join(methods)}")
+    pairs = [(name, _label(curves, name), _label(curves, base)) for name in methods if name != base]
+    rows = []
+    for metric in _recorded(curves, metrics):
+        others = values_at(curves, base, metric, step)
+        for name, label, other in pairs:
+            rows.append((metric, label, other, values_at(curves, name, metric, step), others))
+    return _compared(rows, higher_is_better)
+
+
+def compare_runs(
+    curves: "xr.Dataset",
+    first: "xr.Dataset",
+    name: str,
+    metrics: Sequence[str] | None = None,
+    *,
+    higher_is_better: Collection[str] = (),
+) -> "pd.DataFrame":
+    """Compare every method of a run with the same method in a first run, at the last step, on their shared seeds.
+
+    Args:
+        curves: curves of a run.
+        first: curves of the run to compare with.
+        name: the first run's name.
+        metrics: names of the metrics; None for all. Those that only one of the runs has are left out.
+        higher_is_better: the metrics of which more is better.
+
+    Returns:
+        One row per metric and method that both runs have: see :func:`compare`.
+    """
+    methods = [method for method in map(str, curves["learner"].values) if method in first["learner"].values]
+    both = [metric for metric in metrics or metrics_of(curves) if metric in curves and metric in metrics_of(first)]
+    rows = [
+        (metric, _label(curves, method), name, values_at(curves, method, metric), values_at(first, method, metric))
+        for metric in both
+        for method in methods
+    ]
+    return _compared(rows, higher_is_better)
+
+
+def values_at(curves: "xr.Dataset", method: str, metric: str, step: int | None = None) -> "tuple[xr.DataArray, int]":
+    """A method's values of a metric on its seeds, and the step they were measured at.
+
+    Args:
+        curves: curves of a run.
+        method: name of the method.
+        metric: name of the metric.
+        step: the step; None for the last at which the metric was measured.
+
+    Returns:
+        The values (seed), and the step.
+
+    Raises:
+        InputError: if the metric was not measured at that step.
+    """
+    steps = curves["step"].values
+    places = np.flatnonzero(measured(curves, metric))
+    if step is None:
+        place = int(places[-1]) if len(places) else 0
+    elif step in steps[places]:
+        place = int(np.flatnonzero(steps == step)[0])
+    else:
+        shown = ", ".join(map(str, steps[places][:3]))
+        raise InputError(f"{metric} was not measured at step {step!r}: it was at {shown} … {steps[places][-1]}")
+    return computed(curves, method)[metric].isel(step=place), int(steps[place])
+
+
+def latex(comparison: "pd.DataFrame") -> str:
+    """A comparison as a LaTeX table (package ``booktabs``).
+
+    Args:
+        comparison: what :meth:`ital.Result.compare` or :func:`compare` returned.
+
+    Returns:
+        The table.
+
+    Example:
+        >>> print(ital.results.latex(result.compare()))
+    """
+    lines = [
+        r"\begin{tabular}{lllrrrr}",
+        r"\toprule",
+        r"metric & method & minus & difference & 95\,\% interval & $p$ (Holm) & $P$(improvement) \\",
+        r"\midrule",
+    ]
+    for row in comparison.to_dict("records"):
+        interval = f"[{_tex_number(row['low'])}, {_tex_number(row['high'])}]" if np.isfinite(row["low"]) else "--"
+        p = p_value(row["p_holm"])
+        cells = (
+            _tex_text(row["metric"].replace("_", " ")),
+            _tex_text(row["method"]),
+            _tex_text(row["against"]),
+            _tex_number(row["difference"]),
+            interval,
+            "--" if np.isnan(row["p_holm"]) else f"${p}$",
+            decimals(row["improvement"]),
+        )
+        lines.append(" & ".join(cells) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _tex_text(text: str) -> str:
+    """Text with LaTeX's special characters escaped."""
+    return "".join(TEX.get(letter, letter) for letter in text)
+
+
+def _tex_number(value: float) -> str:
+    """A number in LaTeX's mathematics: three digits, powers of ten as powers."""
+    written = number(value)
+    if written in ("–", "diverged"):
+        return {"–": "--"}.get(written, written)
+    mantissa, times, power = written.replace("−", "-").partition("×10")
+    exponent = power.translate(DIGITS)
+    return f"${mantissa} \\times 10^{{{exponent}}}$" if times else f"${mantissa}$"
+
+
+def _label(curves: "xr.Dataset", method: str) -> str:
+    return str(curves["label"].sel(learner=method).item())
+
+
+def _recorded(curves: "xr.Dataset", metrics: Sequence[str] | str | None) -> list[str]:
+    """The metrics to compare; raises InputError for one that was not recorded."""
+    recorded = metrics_of(curves)
+    named = [metrics] if isinstance(metrics, str) else list(metrics or recorded)
+    for metric in named:
+        if metric not in recorded:
+            raise InputError(f"metric {metric!r} was not recorded: choose from {', '.join(recorded)}")
+    return named
+
+
+def _compared(
+    rows: "Sequence[tuple[str, str, str, tuple[xr.DataArray, int], tuple[xr.DataArray, int]]]",
+    higher_is_better: Collection[str],
+) -> "pd.DataFrame":
+    """The table of pairs: metric, method, what it is compared with, and the values of both.
+
+    Pairs without shared seeds are left out.
+    """
+    import pandas as pd
+
+    records = []
+    for metric, method, against, (ours, step), (theirs, _) in rows:
+        seeds = np.intersect1d(ours["seed"].values, theirs["seed"].values)
+        if len(seeds) == 0:
+            continue
+        first, second = ours.sel(seed=seeds).values, theirs.sel(seed=seeds).values
+        pair = paired(first, second)
+        sign = -1 if metric in higher_is_better else 1
+        records.append(
+            {
+                "metric": metric,
+                "step": step,
+                "method": method,
+                "against": against,
+                "n": pair.n,
+                "mean": float(np.mean(first)),
+                "mean_against": float(np.mean(second)),
+                "difference": pair.difference,
+                "low": pair.low,
+                "high": pair.high,
+                "test": pair.test,
+                "p": pair.p,
+                "p_holm": np.nan,
+                "improvement": probability_of_improvement(sign * first, sign * second),
+            }
+        )
+    table = pd.DataFrame(records, columns=list(COMPARED))
+    for _, family in table.groupby("metric"):
+        table.loc[family.index, "p_holm"] = holm(family["p"].to_numpy(float))
+    return table
+
+
 def divergence(curves: "xr.Dataset", method: str) -> tuple[int, int] | None:
     """The first step at which a seed's parameters were not finite, and the number of seeds that diverged.
 
@@ -343,13 +557,17 @@ def divergence_note(curves: "xr.Dataset", method: str, remedy: str = "a smaller 
 
 __all__ = [
     "Recording",
+    "compare",
+    "compare_runs",
     "computed",
     "divergence",
     "divergence_note",
+    "latex",
     "long_form",
     "mean_and_error",
     "measured",
     "metrics_of",
     "questions_of",
     "summarise",
+    "values_at",
 ]

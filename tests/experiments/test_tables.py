@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 from scipy import stats
 
-from ital import experiments, figures, tasks
-from ital.statistics import number, p_value, signed
+from ital import experiments, figures, results, tasks
+from ital.statistics import decimals, number, p_value, signed
 from tests.reproduce.made_up import QUESTIONS, experiment, sweep
 from tests.reproduce.plain import edges, last, t_test
 
@@ -113,17 +113,21 @@ def holm(values):
 
 @pytest.mark.parametrize("against", [None, "ital"])
 def test_differences_between_methods(uneven, against):
-    found = experiments.between_methods(uneven.curves, against)
+    table = results.compare(uneven.curves, against, higher_is_better=["accuracy"])
+    found = list(table.itertuples())
     base = against or "imt"
     others = [name for name in ("batch", "imt", "ital", "ital-2") if name != base]
     for metric in ("distance", "loss", "accuracy"):
-        own = [one for one in found if one.metric == metric]
+        own = sorted((one for one in found if one.metric == metric), key=lambda one: others.index(one.method.lower()))
         assert [(one.method, one.against) for one in own] == [(name.upper(), base.upper()) for name in others]
         p = []
         for one, method in zip(own, others, strict=True):
             pairs = pd.concat([ends(uneven, method, metric), ends(uneven, base, metric)], axis=1, join="inner")
             first, second = pairs.to_numpy().T
-            assert one.paired.n == len(first)
+            assert one.n == len(first)
+            assert (one.mean, one.mean_against) == pytest.approx((first.mean(), second.mean()), nan_ok=True)
+            better = (first[:, None] > second if metric == "accuracy" else first[:, None] < second).mean()
+            assert one.improvement == pytest.approx(better + (first[:, None] == second).mean() / 2)
             if method == "ital-2":
                 alive = np.isfinite(first)
                 below, above = (first < second)[alive].sum(), (first > second)[alive].sum()
@@ -131,29 +135,39 @@ def test_differences_between_methods(uneven, against):
             else:
                 test = t_test(first - second)
                 p.append(test.p)
-                assert (one.paired.difference, one.paired.low) == pytest.approx((test.mean, test.low))
-            assert one.paired.p == pytest.approx(p[-1])
-        np.testing.assert_allclose([one.p for one in own], holm(p))
-    _, rows, _ = printed(experiments.print_differences, "Title", found)
-    assert rows[0] == ["metric", "method", "minus", "difference", "95 % interval", "seeds", "p (Holm)"]
+                assert (one.difference, one.low) == pytest.approx((test.mean, test.low))
+            assert one.p == pytest.approx(p[-1])
+        np.testing.assert_allclose([one.p_holm for one in own], holm(p))
+    _, rows, _ = printed(experiments.print_differences, "Title", table)
+    assert rows[0] == [
+        "metric",
+        "method",
+        "minus",
+        "difference",
+        "95 % interval",
+        "seeds",
+        "p (Holm)",
+        "P(improvement)",
+    ]
     for row, one in zip(rows[1:], found, strict=True):
-        pair = one.paired
-        interval = f"[{number(pair.low)}, {number(pair.high)}]" if np.isfinite(pair.low) else "–"
+        interval = f"[{number(one.low)}, {number(one.high)}]" if np.isfinite(one.low) else "–"
         assert row == [
             one.metric,
             one.method,
             one.against,
-            signed(pair.difference),
+            signed(one.difference),
             interval,
-            str(pair.n),
-            p_value(one.p),
+            str(one.n),
+            p_value(one.p_holm),
+            decimals(one.improvement),
         ]
 
 
 def test_differences_between_runs(uneven):
     """On the seeds of both, whatever their order; Holm over the methods of a metric."""
     first = experiment(seeds=[7, 5, 4, 1, 11], steps=np.array([0, 300, 800]), rough=0.1, draw=8)
-    found = experiments.between_runs(uneven.curves, first.curves, "the first")
+    ordered = uneven.curves.sel(learner=["batch", "imt", "ital", "ital-2"])
+    found = list(results.compare_runs(ordered, first.curves, "the first").itertuples())
     assert [one.metric for one in found] == [metric for metric in ("distance", "loss", "accuracy") for _ in range(4)]
     for metric in ("distance", "loss", "accuracy"):
         own = [one for one in found if one.metric == metric and one.method != "ITAL-2"]
@@ -163,14 +177,14 @@ def test_differences_between_runs(uneven):
                 [ends(uneven, method, metric), last(first, method, metric)], axis=1, join="inner"
             ).to_numpy()
             test = t_test(pairs[:, 0] - pairs[:, 1])
-            assert one.paired.n == len(pairs) == {"batch": 3, "imt": 3, "ital": 4}[method]
-            assert (one.paired.difference, one.paired.p) == pytest.approx((test.mean, test.p))
+            assert one.n == len(pairs) == {"batch": 3, "imt": 3, "ital": 4}[method]
+            assert (one.difference, one.p) == pytest.approx((test.mean, test.p))
             p.append(test.p)
-        p += [one.paired.p for one in found if one.metric == metric and one.method == "ITAL-2"]
-        np.testing.assert_allclose([one.p for one in own], holm(p)[:3])
+        p += [one.p for one in found if one.metric == metric and one.method == "ITAL-2"]
+        np.testing.assert_allclose([one.p_holm for one in own], holm(p)[:3])
     assert {one.against for one in found} == {"the first"}
     apart = first.curves.assign_coords(seed=[100, 101, 102, 103, 104])
-    assert experiments.between_runs(uneven.curves, apart, "elsewhere") == []
+    assert results.compare_runs(uneven.curves, apart, "elsewhere").empty
 
 
 # ---- sweeps ----

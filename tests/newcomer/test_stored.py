@@ -52,17 +52,42 @@ def test_several_runs_are_rows_of_one_figure(runs, tmp_path, capsys, monkeypatch
 
 
 def test_differences_are_paired_over_the_seeds_that_both_have(runs):
-    first, second = (ital.load(folder).curves for folder in runs)
-    (difference,) = experiments.between_methods(first, metrics=["distance"])
-    ends = first["distance"].values[..., -1]
-    assert (difference.method, difference.against, difference.paired.n) == ("ITAL", "IMT", 5)
-    assert difference.p == pytest.approx(stats.ttest_rel(ends[1], ends[0]).pvalue)
-    across = experiments.between_runs(second, first, "cooperative", ["distance"])
-    assert [(one.method, one.paired.n) for one in across] == [("IMT", 4), ("ITAL", 4)]
-    expected = second["distance"].values[1, :, -1] - ends[1, :4]
-    assert across[1].paired.difference == pytest.approx(expected.mean(), rel=1e-6)
-    with pytest.raises(InputError, match="'sgd' was not taught"):
-        experiments.between_methods(first, "sgd")
+    first, second = (ital.load(folder) for folder in runs)
+    (difference,) = first.compare(metrics="distance").itertuples()
+    ends = first.curves["distance"].values[..., -1]
+    assert (difference.method, difference.against, difference.n) == ("ITAL", "IMT", 5)
+    assert difference.p_holm == pytest.approx(stats.ttest_rel(ends[1], ends[0]).pvalue)
+    across = results.compare_runs(second.curves, first.curves, "cooperative", ["distance"])
+    assert list(zip(across["method"], across["n"], strict=True)) == [("IMT", 4), ("ITAL", 4)]
+    expected = second.curves["distance"].values[1, :, -1] - ends[1, :4]
+    assert across["difference"][1] == pytest.approx(expected.mean(), rel=1e-6)
+    for arguments, message in (
+        ({"against": "sgd"}, "'sgd' was not taught"),
+        ({"metrics": ["reward"]}, "metric 'reward' was not recorded"),
+        ({"step": -3}, "distance was not measured at step -3"),
+    ):
+        with pytest.raises(InputError, match=message):
+            first.compare(**arguments)
+
+
+def test_a_comparison_is_also_latex(runs):
+    table = ital.load(runs[0]).compare(metrics=["distance"])
+    table.loc[0, ["method", "difference", "p_holm", "low"]] = ["ITAL_5", -1.5e-7, 1e-9, np.nan]
+    lines = results.latex(table).splitlines()
+    row = lines[4].removesuffix(r" \\").split(" & ")
+    assert row == ["distance", r"ITAL\_5", "IMT", r"$-1.50 \times 10^{-7}$", "--", "$< 0.001$", row[-1]]
+    assert len(row) == lines[0].split("{")[-1].count("l") + lines[0].split("{")[-1].count("r")
+
+
+def test_a_comparison_at_another_step(runs):
+    run = ital.load(runs[0])
+    step = int(run.curves["step"][1])
+    (difference,) = run.compare("ital", ["distance"], step=step).itertuples()
+    curves = run.curves["distance"].sel(step=step)
+    assert difference.step == step
+    assert difference.difference == pytest.approx(
+        float((curves.sel(learner="imt") - curves.sel(learner="ital")).mean()), rel=1e-6
+    )
 
 
 def test_a_sweep_is_drawn_again_and_what_is_neither_is_refused(tmp_path, capsys):

@@ -1,7 +1,7 @@
 """Experiments: settings in, files out. Interrupted work resumes; finished work is skipped."""
 
 from ital.errors import Incomplete
-from ital.experiments._compare import Difference, between_methods, between_runs, print_differences
+from ital.experiments._compare import print_differences
 from ital.experiments._engines import LARGE_SWEEP, cluster, engine_for, processes
 from ital.experiments._matrix import TEACHERS, Matrix, matrix, print_matrix
 from ital.experiments._redraw import redraw
@@ -16,15 +16,12 @@ __all__ = [
     "LARGE_SWEEP",
     "TEACHERS",
     "Damaged",
-    "Difference",
     "Incomplete",
     "Matrix",
     "Outcome",
     "Settings",
     "Sweep",
     "average_beta",
-    "between_methods",
-    "between_runs",
     "cluster",
     "engine_for",
     "load_curves",

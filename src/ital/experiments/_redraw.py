@@ -7,9 +7,9 @@ from rich.console import Console
 
 from ital import figures
 from ital.errors import InputError
-from ital.experiments._compare import between_methods, between_runs, print_differences
+from ital.experiments._compare import print_differences
 from ital.experiments._sweep import Grid, load_sweep
-from ital.results import metrics_of
+from ital.results import compare_runs, metrics_of
 from ital.teaching import Result, load
 
 COMPARISON = "comparison"
@@ -59,10 +59,12 @@ def redraw(
         files += figures.save(figures.plot_runs(drawn, metrics), Path(out or COMPARISON))
     for name, run in runs.items():
         recorded = [metric for metric in metrics or metrics_of(run.curves) if metric in run.curves]
-        print_differences(f"{name}: methods at the last step", between_methods(run.curves, against, recorded), console)
+        print_differences(f"{name}: methods at the last step", _ordered(run).compare(against, recorded), console)
     for name in list(runs)[1:]:
         first = next(iter(runs))
-        differences = between_runs(runs[name].curves, runs[first].curves, first, metrics)
+        run = _ordered(runs[name])
+        better_high = [metric for metric, how in run.task.metrics.items() if how.higher_is_better]
+        differences = compare_runs(run.curves, runs[first].curves, first, metrics, higher_is_better=better_high)
         print_differences(f"{name} minus {first}: last step", differences, console)
     return files
 
@@ -80,6 +82,12 @@ def _chosen(run: Result, methods: Sequence[str] | None) -> Result:
     if not shared:
         raise InputError(f"no method {', '.join(methods)} was taught: choose from {', '.join(taught)}")
     return Result(run.curves.sel(learner=shared), run.task, {})
+
+
+def _ordered(run: Result) -> Result:
+    """The run with its methods in the order of legends."""
+    methods = figures.in_legend_order([str(name) for name in run.curves["learner"].values])
+    return Result(run.curves.sel(learner=methods), run.task, {})
 
 
 def _names(runs: Mapping[Path, Result]) -> list[str]:

@@ -14,7 +14,7 @@ from ital._platform import keep_programs
 from ital._progress import show_progress
 from ital.errors import DivergenceWarning, InputError
 from ital.learners import Learner
-from ital.results import Recording, divergence_note, summarise
+from ital.results import Recording, compare, divergence_note, summarise
 from ital.tasks import Task
 from ital.teachers import Teacher
 from ital.teaching._footprint import check_footprint
@@ -162,6 +162,32 @@ class Result:
             One row per method, metric and step.
         """
         return summarise(self.curves)
+
+    def compare(
+        self, against: str | None = None, metrics: Sequence[str] | str | None = None, *, step: int | None = None
+    ) -> "pd.DataFrame":
+        """Compare every method with one of them, on the same seeds: paired differences, their intervals, and tests.
+
+        :func:`ital.results.latex` writes the table for a paper.
+
+        Args:
+            against: name of the method to compare with; None for ``imt``, or the first.
+            metrics: names of the metrics; None for all.
+            step: the step at which to compare; None for the last measured one.
+
+        Returns:
+            One row per metric and other method: the mean ``difference``, its 95 % interval from ``low`` to ``high``,
+            the p-value of the paired test, the same after Holm's adjustment (``p_holm``), and the probability that a
+            seed of the method is better than a seed of the other (``improvement``).
+
+        Raises:
+            InputError: if a method was not taught, or a metric not recorded at that step.
+
+        Example:
+            >>> result.compare(against="imt", metrics=["distance"])
+        """
+        better_high = [name for name, metric in self.task.metrics.items() if metric.higher_is_better]
+        return compare(self.curves, against, metrics, step=step, higher_is_better=better_high)
 
 
 def _restored(curves: "xr.Dataset", description: Mapping[str, Any], *final: Mapping[str, Any]) -> Result:
