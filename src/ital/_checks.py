@@ -47,6 +47,15 @@ def require_finite(**values: Any) -> None:
             raise InputError(f"{name} must be a finite number, not {shown(value)}")
 
 
+def path_of(value: Any, what: str) -> Path:
+    """A path that a user gave; raises InputError for anything else, and for an empty name."""
+    if not isinstance(value, str | os.PathLike):
+        raise InputError(f"{what} must be a path, not {shown(value)}")
+    if not os.fspath(value):
+        raise InputError(f"the name of the {what} is empty: give a path, or . for the working folder")
+    return Path(value)
+
+
 def too_large(values: np.ndarray) -> bool:
     """Whether some finite values cannot be computed with in single precision."""
     return bool(np.abs(values[np.isfinite(values)]).max(initial=0.0) > LARGEST)

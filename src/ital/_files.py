@@ -3,6 +3,7 @@
 import contextlib
 import os
 import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -53,7 +54,9 @@ def read_text(file: Path | str, what: str) -> str:
 
 
 def check_writable(folder: Path | str) -> None:
-    """Raise InputError if a folder could not be created or written to; creates nothing."""
+    """Raise InputError if a folder could not be created or written to; leaves nothing behind."""
+    if not str(folder):
+        raise InputError("the name of the folder is empty: name a folder, or . for the working folder")
     place = Path(folder)
     try:
         while not place.exists() and place != place.parent:
@@ -63,8 +66,19 @@ def check_writable(folder: Path | str) -> None:
         fault = getattr(error, "strerror", None) or str(error)
     if not fault and not os.access(place, os.W_OK | os.X_OK):
         fault = f"{place} is read-only, or owned by someone else"
+    if not fault:
+        fault = _fault_of_writing(place)
     if fault:
         raise InputError(f"cannot write to {folder}: {fault}; choose another folder")
+
+
+def _fault_of_writing(place: Path) -> str:
+    """Why a folder takes no new entries, though its owner may write to it, as in ``/proc``; empty if it takes them."""
+    try:
+        with tempfile.TemporaryDirectory(dir=place, prefix=".ital-"):
+            return ""
+    except OSError as error:
+        return f"{place} takes no files ({error.strerror or error})"
 
 
 def open_private(path: str, flags: int) -> int:

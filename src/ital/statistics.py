@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ital.errors import InputError
+
 RESAMPLES = 2000
 SHARES = (0.5, 0.1, 0.01)
 SIGNIFICANT = ((0.001, "***"), (0.01, "**"), (0.05, "*"))
@@ -129,10 +131,13 @@ def paired(first: np.ndarray, second: np.ndarray) -> Paired:
 
     Returns:
         The comparison.
+
+    Raises:
+        InputError: if the samples are not pairs.
     """
     from scipy import stats
 
-    first, second = np.asarray(first, float), np.asarray(second, float)
+    first, second = _pairs(first, second)
     n, nan = len(first), float("nan")
     if not (np.isfinite(first).all() and np.isfinite(second).all()):
         wins, losses = np.sum(first < second), np.sum(first > second)
@@ -155,6 +160,14 @@ def paired(first: np.ndarray, second: np.ndarray) -> Paired:
     return Paired(n, mean, sd, float(low), float(high), t, p, mean / sd, "paired t-test")
 
 
+def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Both samples as arrays; raises InputError if they are not pairs."""
+    first, second = np.asarray(first, float), np.asarray(second, float)
+    if first.shape != second.shape or first.ndim != 1:
+        raise InputError(f"pairs need two samples of one length, not of shapes {first.shape} and {second.shape}")
+    return first, second
+
+
 def wilcoxon(first: np.ndarray, second: np.ndarray) -> float:
     """The p-value of Wilcoxon's signed-rank test of pairs: 1 if no pair differs, NaN for a single pair.
 
@@ -167,7 +180,8 @@ def wilcoxon(first: np.ndarray, second: np.ndarray) -> float:
     """
     from scipy import stats
 
-    differences = np.asarray(first, float) - np.asarray(second, float)
+    first, second = _pairs(first, second)
+    differences = first - second
     if len(differences) < 2:
         return float("nan")
     return float(stats.wilcoxon(differences).pvalue) if differences.any() else 1.0
@@ -202,7 +216,7 @@ def spread_ratio(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     """
     from scipy import stats
 
-    first, second = np.asarray(first, float), np.asarray(second, float)
+    first, second = _pairs(first, second)
     if len(first) < 3 or not (np.isfinite(first).all() and np.isfinite(second).all()):
         return float("nan"), float("nan")
     ratio = float(first.std(ddof=1) / max(second.std(ddof=1), np.finfo(float).tiny))
@@ -236,8 +250,13 @@ def holm(p: np.ndarray) -> np.ndarray:
 
     Returns:
         The adjusted p-values, of the same shape.
+
+    Raises:
+        InputError: if a value is not between 0 and 1.
     """
     p = np.asarray(p, float)
+    if ((p < 0) | (p > 1)).any():
+        raise InputError("p-values lie between 0 and 1, or are NaN")
     order = np.argsort(p, axis=-1, kind="stable")  # NaN last
     ranked = np.take_along_axis(p, order, axis=-1)
     left = np.sum(np.isfinite(p), axis=-1, keepdims=True) - np.arange(p.shape[-1])

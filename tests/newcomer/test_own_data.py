@@ -370,3 +370,11 @@ def test_wrong_usage_is_one_line_and_writes_nothing(capsys, flowers, command, me
 def test_nothing_of_scikit_learn_is_loaded_before_it_is_needed():
     code = "import sys, ital.tasks; print([m for m in ('sklearn', 'pandas') if m in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(("separator", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
+def test_a_table_with_other_separators_is_named(here, separator, name):
+    rows = (separator.join(row) for row in ("ab", "12", "34"))
+    (here / "table.csv").write_text("\n".join(rows))
+    with pytest.raises(InputError, match=rf"^table\.csv: its columns are separated by {name}: save it with commas$"):
+        from_table("table.csv", "b")

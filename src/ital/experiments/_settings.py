@@ -8,13 +8,13 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from ital import _devices, learners, tasks, teachers
+from ital import _devices, learners, tasks
 from ital._checks import require_whole, shown
 from ital.errors import InputError
 from ital.learners import Learner
 from ital.tasks import Task
 from ital.teachers import Teacher
-from ital.teaching import Run, check_parts, fill_in, situation
+from ital.teaching import Run, check_parts, fill_in, parts, situation
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,11 +72,13 @@ class Settings(Run):
             raise InputError(f"task must be a task or the name of one, not {shown(self.task)}")
         if not isinstance(self.teacher, str):
             raise InputError(f"teacher must be the name of a teacher, not {self.teacher!r}: ital.teach takes objects")
+        if isinstance(self.methods, str):
+            listed = ", ".join(repr(name.strip()) for name in self.methods.split(","))
+            raise InputError(f"methods must be a list of names, [{listed}], not the text {self.methods!r}")
         task = self.make_task()
-        teacher = teachers.make(self.teacher)
-        teacher.resolve(teacher.settings, task.beta)
         names = task.methods or learners.PAPER if self.methods is None else self.methods
-        methods = [learners.make(name) for name in names]
+        task, teacher, methods = parts(task, self.teacher, list(names))
+        teacher.resolve(teacher.settings, task.beta)
         self.check(task, methods)
         if not isinstance(self.optimizer, str | None):
             raise InputError("results are stored under the optimizer's name: give a name such as 'adam:0.001'")

@@ -7,6 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from ital import losses
 from ital._checks import require_whole
+from ital._memory import check_memory
 from ital.errors import InputError
 from ital.tasks._base import Task
 from ital.tasks._pool import Pool, from_pool
@@ -47,11 +48,14 @@ def gaussian(classes: int = 10, dim: int = 30, *, per_class: int = 90, label_noi
         The task.
 
     Raises:
-        InputError: if a number is too small.
+        InputError: if a number is too small, or the data would not fit into memory.
     """
     require_whole(classes=classes, dim=dim, per_class=per_class)
     if classes < 3 or dim < 1 or per_class < 1:
         raise InputError(f"gaussian needs classes >= 3, dim >= 1, per_class >= 1, not {classes}, {dim}, {per_class}")
+    rotation, rows = 4 * dim**2, 4 * classes * per_class * dim  # numbers, as in regression
+    what = f"gaussian with {classes} classes of {per_class} points with {dim} features"
+    check_memory(what, 8 * (rotation + rows), "take fewer")
     return from_pool(
         "gaussian",
         lambda seed: draw(seed, classes, dim, per_class),

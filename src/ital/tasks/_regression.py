@@ -7,6 +7,7 @@ from threadpoolctl import threadpool_limits
 
 from ital import losses
 from ital._checks import require_whole
+from ital._memory import check_memory
 from ital.errors import InputError
 from ital.tasks._base import Task
 from ital.tasks._pool import Pool, from_pool
@@ -52,7 +53,7 @@ def regression(dim: int = 100, *, points: int = 600, label_noise: float = 0.0) -
         The task.
 
     Raises:
-        InputError: if a number is too small.
+        InputError: if a number is too small, or the data would not fit into memory.
 
     Example:
         >>> ital.teach(ital.tasks.regression(dim=20), steps=200, seeds=5).summary()
@@ -60,6 +61,8 @@ def regression(dim: int = 100, *, points: int = 600, label_noise: float = 0.0) -
     require_whole(dim=dim, points=points)
     if dim < 1 or points < 2:
         raise InputError(f"regression needs dim >= 1 and points >= 2, not dim={dim}, points={points}")
+    rotation, rows = 4 * dim**2, 3 * points * dim  # numbers: the random rotation with its factors, both views
+    check_memory(f"regression with {dim} features and {points} points", 8 * (rotation + rows), "take fewer")
     return from_pool(
         "regression",
         lambda seed: draw(seed, dim, points),

@@ -82,7 +82,12 @@ def _read(path: Path) -> "pd.DataFrame":
         raise InputError(f"{path}: Parquet needs pyarrow: pip install pyarrow, or save the table as CSV") from None
     except (ValueError, pd.errors.ParserError) as error:
         raise InputError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from None
-    return table.rename(columns=str)
+    table = table.rename(columns=str)
+    if len(table.columns) == 1 and path.suffix.lower() == ".csv":
+        for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
+            if separator in table.columns[0]:
+                raise InputError(f"{path}: its columns are separated by {name}: save it with commas")
+    return table
 
 
 def _chosen(path: Path, columns: list[str], label: str, chosen: Sequence[str] | None, argument: str) -> list[str]:

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from ital import volume
+from ital._checks import shown
 from ital._types import Array, Int, Params, PerExample, Scalar
 from ital.errors import InputError
 from ital.gradients import add_scaled
@@ -14,6 +15,7 @@ from ital.teachers._base import LearnerView, Teacher, TeacherView, first_largest
 from ital.teachers.protocols import ChooseFn
 
 WIDTH = 16  # plans kept at each depth
+MOST = 100  # mini-batches that a planner sees: each is compiled
 
 
 def volumes_at(learner: LearnerView, lr: Scalar, depth: int, params: Params) -> PerExample:
@@ -66,9 +68,11 @@ def planner(horizon: int | str = 3) -> Teacher:
         The teacher.
 
     Raises:
-        InputError: if H is not a whole number of at least 1.
+        InputError: if H is not a whole number from 1 to 100.
     """
     if not str(horizon).isdecimal() or int(horizon) < 1:
         raise InputError(f"a planner is written planner:H with a whole number H of at least 1, not planner:{horizon}")
     number = int(horizon)
+    if number > MOST:
+        raise InputError(f"a planner sees at most {MOST} mini-batches ahead, not {shown(number)}")
     return Teacher(f"planner:{number}", planning(number), omniscient=True, ahead=number)

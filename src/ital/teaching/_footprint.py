@@ -62,7 +62,8 @@ def bytes_per_seed(task: Task, run: Run, learners: int, worlds: Sequence[World])
     own = [leaf for leaf, axis in zip(jax.tree.leaves(stacked), axes, strict=True) if axis == 0]
     per_example = run.batch_size * np.dtype(np.int32).itemsize  # a random order, and a loss for each learner
     batches = CHUNK * (_size(drawn) + per_example) + _size(shown) + learners * per_example
-    return _size(own) // len(worlds) + batches + COPIES * learners * _size(params)
+    pairs = run.batch_size**2  # which examples of a mini-batch are copies of one another
+    return _size(own) // len(worlds) + pairs + batches + COPIES * learners * _size(params)
 
 
 def _size(tree: Any) -> int:

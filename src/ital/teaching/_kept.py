@@ -159,6 +159,8 @@ def read_run(folder: Path) -> "tuple[xr.Dataset, Task]":
     file = folder / CURVES if folder.is_dir() else folder
     if not file.is_file():
         raise InputError(f"{folder} holds no run: {_hint(folder)}")
+    if file.suffix != Path(CURVES).suffix:
+        raise InputError(f"{file} holds no run: give a folder that ital run wrote, or its {CURVES}")
     try:
         curves = load_curves(file)
     except Damaged as damage:

@@ -1,12 +1,11 @@
 """The parts of a run, and what they need of one another."""
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
-from ital import tasks, teachers
+from ital import learners, tasks, teachers
 from ital.errors import InputError
 from ital.learners import Learner
-from ital.learners import make as make_learner
 from ital.tasks import Task, World
 from ital.teachers import Teacher
 
@@ -28,28 +27,50 @@ def parts(
         InputError: if a name is unknown, or a part has the wrong type.
     """
     task = tasks.make(task) if isinstance(task, str) else task
-    teacher = teachers.make(teacher) if isinstance(teacher, str) else teacher
+    if isinstance(teacher, str):
+        _check_role("teacher", teacher, teachers.REGISTRY, "learner", learners.REGISTRY)
+        teacher = teachers.make(teacher)
     listed: Sequence[Any] = learner if isinstance(learner, list | tuple) and type(learner) is not Learner else [learner]
-    learners = [make_learner(part) if isinstance(part, str) else part for part in listed]
+    made = [_learner(part) if isinstance(part, str) else part for part in listed]
     expected: list[tuple[str, Any, type | tuple[type, ...], str]] = [
         ("task", task, Task, "ital.tasks.regression()"),
         ("teacher", teacher, Teacher, "ital.teachers.cooperative()"),
-        *(("learner", part, Learner, "ital.learners.teacher_aware()") for part in learners),
+        *(("learner", part, Learner, "ital.learners.teacher_aware()") for part in made),
     ]
     for role, part, kind, example in expected:
         if not isinstance(part, kind):
-            hint = "; it is a function: call it" if callable(part) else ""
+            hint = "; it is a function: call it" if callable(part) else _other_role(part)
             raise InputError(f"expected a {role} such as {example}, or its name, not {part!r}{hint}")
-    return task, teacher, learners
+    return task, teacher, made
 
 
-def check_parts(task: Task, teacher: Teacher, learners: Sequence[Learner], choices: int = 1) -> None:
+def _learner(name: str) -> Learner:
+    _check_role("learner", name, learners.REGISTRY, "teacher", teachers.REGISTRY)
+    return learners.make(name)
+
+
+def _check_role(role: str, name: str, known: Container[str], other: str, others: Container[str]) -> None:
+    """Raise InputError for the name of a learner in the place of the teacher, or the reverse."""
+    plain = name.partition(":")[0]
+    if plain in others and plain not in known:
+        raise InputError(f"{name!r} is a {other}, not a {role}: give it as {other}={name!r}")
+
+
+def _other_role(part: Any) -> str:
+    """What a part of another kind is."""
+    for kind, role in ((Task, "task"), (Teacher, "teacher"), (Learner, "learner")):
+        if isinstance(part, kind):
+            return f"; it is a {role}: give it as {role}=…"
+    return ""
+
+
+def check_parts(task: Task, teacher: Teacher, taught: Sequence[Learner], choices: int = 1) -> None:
     """Raise InputError for a teacher or learner that makes no sense on a task.
 
     Args:
         task: the task.
         teacher: the teacher.
-        learners: the learners.
+        taught: the learners.
         choices: number of examples to choose in a step.
 
     Raises:
@@ -57,7 +78,7 @@ def check_parts(task: Task, teacher: Teacher, learners: Sequence[Learner], choic
     """
     # The omniscient teacher's volumes are those of a step along a gradient.
     needed = (*teacher.needs, "gradients") if teacher.omniscient else teacher.needs
-    named = [("teacher", teacher.name, needed), *(("method", part.name, part.needs) for part in learners)]
+    named = [("teacher", teacher.name, needed), *(("method", part.name, part.needs) for part in taught)]
     for role, name, needs in named:
         missing = [need for need in needs if need not in task.offers]
         if missing:

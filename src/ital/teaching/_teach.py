@@ -10,6 +10,7 @@ import jax
 import numpy as np
 
 from ital import _registry
+from ital._checks import path_of
 from ital._platform import keep_programs
 from ital._progress import show_progress
 from ital.errors import DivergenceWarning, InputError
@@ -137,9 +138,9 @@ class Result:
             The files.
 
         Raises:
-            InputError: if the folder holds a run already, or cannot be created.
+            InputError: if the folder has no name, holds a run already, or cannot be created.
         """
-        return write_run(self.curves, self.task, Path(folder), overwrite)
+        return write_run(self.curves, self.task, path_of(folder, "folder"), overwrite)
 
     def __reduce__(self) -> tuple[Any, ...]:  # tasks hold functions that cannot be pickled
         final = (dict(self.parameters), dict(self.memories))
@@ -211,7 +212,7 @@ def load(folder: Path | str) -> Result:
     Example:
         >>> ital.load("results/regression/cooperative").plot()
     """
-    return Result(*read_run(Path(folder)), {})
+    return Result(*read_run(path_of(folder, "folder")), {})
 
 
 @takes_run()

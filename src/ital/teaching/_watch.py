@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import jax
 import numpy as np
 
-from ital._checks import require_whole
+from ital._checks import path_of, require_whole
 from ital._platform import keep_programs
 from ital.errors import InputError
 from ital.learners import Learner
@@ -67,15 +67,21 @@ class Watched(NamedTuple):
         """Write a GIF of all learners side by side.
 
         Args:
-            file: the file.
+            file: the file, which ends in .gif.
             seconds: how long the animation lasts.
 
         Returns:
             The file.
+
+        Raises:
+            InputError: if the file does not end in .gif, or the task cannot be drawn.
         """
         from ital.figures import animate
 
-        return animate(self, Path(file), seconds=seconds)
+        path = path_of(file, "file")
+        if path.suffix.lower() != ".gif":
+            raise InputError(f"an animation is a GIF: name the file {path.with_suffix('.gif')}, not {path}")
+        return animate(self, path, seconds=seconds)
 
 
 @takes_run("seeds", "eval_every")
