@@ -140,10 +140,11 @@ def _read_multiple(item: Item, answer: Any) -> list[int] | None:
 
 
 def _multiple_cells(item: Item, answer: list[int] | None) -> list[AnswerCell]:
-    return [
-        AnswerCell(f"{item.id}.{i}", f"{item.question} {option}", float(i in (answer or ())), option)
-        for i, option in enumerate(item.options or (), start=1)
-    ]
+    cells = []
+    for i, option in enumerate(item.options or (), start=1):
+        value, label = (math.nan, "") if answer is None else (float(i in answer), option)
+        cells.append(AnswerCell(f"{item.id}.{i}", f"{item.question} {option}", value, label))
+    return cells
 
 
 def _draw_multiple(item: Item, rng: np.random.Generator) -> list[int]:

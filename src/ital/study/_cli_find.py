@@ -1,9 +1,11 @@
 """``ital study find``: look a participant up, and delete them on request."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from ital._files import check_writable
 from ital.errors import InputError
 from ital.study._cli_server import DATABASE, FILE, FOLDER, database_of, open_source, say
 
@@ -25,35 +27,52 @@ def find(
     database: DATABASE = FILE,
     delete: Annotated[bool, typer.Option("--delete", help="Delete the participant, as they asked you to.")] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            help="Folder for everything that is stored of the participant, with a codebook.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Show a participant's state, times, progress and what to pay. Needs the server's key; the server may run."""
+    if export is not None:
+        check_writable(export)
     with open_source(database_of(folder, database)) as store:
-        from ital.study.server import look_up, person_lines, secret_of
+        from ital.study.server import look_up, nobody_found, person_lines, secret_of
         from ital.study.store import operations
+        from ital.study.store.export import export_person
 
         secret = secret_of(store.key_file)
         if who == "-":
             who = typer.prompt("Who", err=True, hide_input=True)
         found = look_up(store, secret, who)
         if not found:
-            raise InputError("nobody was found: those who declined, or never agreed to take part, leave no identity")
+            raise InputError(nobody_found(store, who))
         for person in found:
             print("\n".join(person_lines(person)))
-        if not delete:
+        if not delete and export is None:
             return
         present = [person for person in found if person["stage"] != "deleted"]
         if not present:
             raise InputError(f"participant {found[0]['number']} is deleted already")
         if len(present) > 1:
-            raise InputError(f"--delete: {len(present)} participants were found: give a number, such as #7")
+            option = "--delete" if delete else "--export"
+            raise InputError(f"{option}: {len(present)} participants were found: give a number, such as #7")
         number = present[0]["number"]
-        if not yes:
-            typer.confirm(
-                f"Delete everything that participant {number} did? This cannot be undone", abort=True, err=True
-            )
         with store.reading() as connection:
             participant = operations.find(connection, number=number)
         if participant is None:
             raise InputError(f"participant {number} has been deleted already")
+        if export is not None:
+            for file in export_person(store, export, participant):
+                print(file)
+        if not delete:
+            return
+        if not yes:
+            typer.confirm(
+                f"Delete everything that participant {number} did? This cannot be undone", abort=True, err=True
+            )
         store.erase(participant, "researcher")
         say(f"participant {number} is deleted")

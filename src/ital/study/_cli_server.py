@@ -128,15 +128,21 @@ def export(
         str, typer.Option(help="Mode of the participants: live, pilot, preview, trial or simulated.")
     ] = "live",
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("export"),
+    raw: Annotated[
+        bool, typer.Option("--raw", help="Leave texts in CSV files that a spreadsheet takes for formulas.")
+    ] = False,
 ) -> None:
-    """Write the data: one tidy row per step as CSV and Parquet, the full log, a codebook and the configuration."""
+    """Write the data: one tidy row per step as CSV and Parquet, the full log, a codebook and the configuration.
+
+    Only you may read the files, because people may have written who they are.
+    """
     from ital.study._table import unreadable_note
     from ital.study.store import verification
     from ital.study.store.export import export_study
 
     check_writable(out)
     with open_source(source) as store:
-        for file in export_study(store, out, mode):
+        for file in export_study(store, out, mode, raw=raw):
             print(file)
         versions, counts = store.steps_configs(mode), store.participants_by_mode()
         unreadable = unreadable_note(verification.unreadable(store, mode))

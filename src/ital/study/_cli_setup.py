@@ -28,7 +28,7 @@ def init(
     like: Annotated[str, typer.Option(help="The study to begin with: paper or short.")] = "paper",
     language: Annotated[
         str | None,
-        typer.Option(help="Languages of the texts, separated by commas (default: all; English must be among them)."),
+        typer.Option(help="Languages of the texts, separated by commas: en, de or en,de (default: all)."),
     ] = None,
     origin: Annotated[
         str | None, typer.Option(help="The address that participants will see, such as https://lab.example.org/teach.")

@@ -23,7 +23,10 @@ PARTICIPANTS: dict[str, tuple[str, str]] = {
     "order": ("text", "The learner that came first (robot 1) on each map; empty before it was assigned."),
     "done": ("whole", "Number of stored steps; with a server, those of the warm-up too."),
     "answered": ("whole", "Number of answered pages of questions."),
-    "joined_at": ("text", "When the participant joined, by the server's clock (ISO 8601); empty without a server."),
+    "joined_at": (
+        "text",
+        "When the visitor came, by the server's clock (ISO 8601); empty without a server. Who agreed has consent_at.",
+    ),
     "consent_at": ("text", "When the participant agreed to take part; empty: not yet."),
     "finished_at": ("text", "When the participant reached the end; empty: not yet."),
     "minutes": ("number", "Minutes from consent to the end; empty if one is missing."),
@@ -57,7 +60,11 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "Number of the option or of the point on the scale, from 1; 1 or 0 for an option of a multiple choice that "
         "was chosen or not; or the number given. Empty for texts and where there is no answer.",
     ),
-    "label": ("text", "The option, the label of the point, or the text, as the participant wrote it."),
+    "label": (
+        "text",
+        "The option, the label of the point, or the text, as the participant wrote it. In CSV files, an apostrophe "
+        "comes before a text that a spreadsheet would take for a formula, unless they were written with --raw.",
+    ),
     "answered_at": ("text", "When the server had stored the page, by its clock (ISO 8601)."),
     "seconds": ("number", "Seconds that the page was shown, by the participant's clock; empty if unknown."),
 }

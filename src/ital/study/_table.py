@@ -2,6 +2,7 @@
 
 import importlib.util
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -153,9 +154,34 @@ def _column(values: "pd.Series", kind: str) -> "pd.Series":
     return values.astype(_DTYPES[kind])
 
 
-def csv_text(table: "pd.DataFrame", *, header: bool = True) -> str:
-    """Rows as CSV with every digit of every number; without ``header`` to append to other rows."""
+# How a cell begins that a spreadsheet takes for a formula; apostrophes count, so that one more can be removed again.
+_FORMULA = re.compile(r"'*[=+\-@\t]")
+
+
+def csv_text(table: "pd.DataFrame", *, header: bool = True, raw: bool = False) -> str:
+    """Rows as CSV with every digit of every number.
+
+    Args:
+        table: The rows.
+        header: Whether to begin with the names of the columns; not to append to other rows.
+        raw: Whether to leave texts as they are. If not, those that a spreadsheet would take for a formula get an
+            apostrophe, which :func:`read_csv` removes.
+
+    Returns:
+        The text.
+    """
+    if not raw:
+        texts = table.select_dtypes(object)
+        table = table.assign(**{str(column): texts[column].map(_without_formula) for column in texts})
     return table.to_csv(index=False, header=header, lineterminator="\n")
+
+
+def _without_formula(text: Any) -> Any:
+    return f"'{text}" if isinstance(text, str) and _FORMULA.match(text) else text
+
+
+def _as_written(text: str) -> str:
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
 
 
 def read_csv(
@@ -170,7 +196,8 @@ def read_csv(
         read = pd.read_csv(source, dtype=dict.fromkeys(as_text, object), keep_default_na=False)
         # Python parses the numbers: it restores every bit, whatever the version of pandas.
         exact = {column: [float(text or "nan") for text in read[column]] for column in numbers if column in read}
-        read = read.assign(**exact)
+        texts = [column for column, (kind, _) in codebook.items() if kind == "text" and column in read]
+        read = read.assign(**exact, **{column: read[column].map(_as_written) for column in texts})
     except (ValueError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the {name}: {error}") from None
     return frame(read, codebook, name)

@@ -1,3 +1,4 @@
+import csv
 import io
 
 import numpy as np
@@ -21,6 +22,23 @@ def test_csv_and_parquet_give_back_every_bit(few):
     pd.testing.assert_frame_equal(_table.read_csv(io.StringIO(_table.csv_text(few))), few, check_exact=True)
     again = _table.frame(pd.read_parquet(io.BytesIO(_table.parquet_bytes(few))))
     pd.testing.assert_frame_equal(again, few, check_exact=True)
+
+
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "'=1", "''@a", '=HYPERLINK("http://evil.test";"a")']
+HARMLESS = ["", "1 + 1 = 2", "a@b", "'", "'a", " =1", "é"]
+
+
+def test_texts_that_a_spreadsheet_takes_for_formulas_get_an_apostrophe():
+    """Reading removes it; numbers below zero are none."""
+    texts = FORMULAS + HARMLESS
+    rows = [dict.fromkeys(_codebooks.ANSWERS, "") | {"participant": 1, "label": text} for text in texts]
+    table = _table.frame([row | {"value": -1.5, "seconds": np.nan} for row in rows], _codebooks.ANSWERS, "table")
+    written, raw = _table.csv_text(table), _table.csv_text(table, raw=True)
+    cells = list(csv.DictReader(io.StringIO(written, newline="")))
+    assert [cell["label"] for cell in cells] == [f"'{text}" for text in FORMULAS] + HARMLESS
+    assert {cell["value"] for cell in cells} == {"-1.5"}
+    pd.testing.assert_frame_equal(_table.read_csv(io.StringIO(written), _codebooks.ANSWERS), table)
+    assert [cell["label"] for cell in csv.DictReader(io.StringIO(raw, newline=""))] == texts
 
 
 def test_csv_in_blocks_is_csv(few):

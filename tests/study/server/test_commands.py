@@ -302,7 +302,8 @@ def test_a_full_disk_is_one_line(capsys, database, tmp_path):
 
 def test_an_export_without_participants_says_where_they_are(capsys, served):
     with served("study.db") as client:
-        Person(client, tiny()).simulate()
+        Person(client, tiny()).simulate().consent()
+        Person(client, tiny()).join()  # a visitor who has not agreed to take part
     status, out, err = ital(capsys, "study", "export", "--out", "live")
     assert (status, "live/steps.csv" in out) == (0, True)
     assert err == "the tables are empty: 0 live participants; 1 simulated: use --mode simulated\n"

@@ -42,7 +42,7 @@ def test_the_overview(crowd, researcher):
     told = researcher.overview("live")
     assert told["counts"] == {"finished": 1, "teach": 1, "left": 1, "declined": 1, "failed_check": 1}
     assert told["modes"] == {"live": 5, "pilot": 0, "preview": 0, "trial": 0, "simulated": 1}
-    assert told["intake"] == {"max": None, "joined": 5, "usable": 1}
+    assert told["intake"] == {"max": None, "joined": 4, "usable": 1}  # one declined
     assert [row["number"] for row in told["participants"]] == [1, 2, 3, 4, 5]
     first, second = told["participants"][:2]
     assert (first["done"], first["total"], first["usable"], first["stage"]) == (14, 14, True, "finished")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import threading
 import time
 
@@ -48,6 +49,17 @@ def another(url, request, tmp_path):
     else:
         with request.getfixturevalue("cluster").new() as address:
             yield address
+
+
+def test_only_the_owner_may_read_an_export(studied, tmp_path):
+    before = os.umask(0o022)
+    try:
+        with open_store(studied) as store:
+            files = export.export_study(store, tmp_path / "out", "live")
+    finally:
+        os.umask(before)
+    assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o700
 
 
 def test_export_import_and_export_again_is_the_same_bit_for_bit(studied, another, tmp_path):

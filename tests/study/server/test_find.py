@@ -4,11 +4,14 @@ import dataclasses
 import itertools
 import json
 import os
+from collections import Counter
+from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from ital.study.server import look_up
-from ital.study.store import open_store, operations
+from ital.study.store import exclusions, open_store, operations
 from ital.study.store.tables import events
 from tests.study.server.conftest import serve
 from tests.study.server.people import SECRET, Person, Researcher, settings, tiny
@@ -98,6 +101,20 @@ def test_codes_and_numbers_find_people_too(url, people):
             assert look_up(store, SECRET, nobody) == [], nobody
 
 
+def test_a_code_that_everybody_gets_explains_itself(sqlite_url, typed):
+    config = dataclasses.replace(CONFIG, completion=ENDS)
+    with serve(sqlite_url, config) as client:
+        Person(client, config).join(ids={"PROLIFIC_PID": "me"}).begin().finish()
+        researcher = Researcher(client, config).log_in()
+        told = [researcher.post("/api/admin/find", {"who": who}).json()["reason"] for who in ("done", "NO", "nobody")]
+    assert told[0].startswith("Everybody who finishes gets this code, so it finds nobody: look for an identity")
+    assert told[1].startswith("Everybody who declines gets this code")
+    assert told[2].startswith("Nobody was found: those who declined")
+    status, out, err = typed("DONE")
+    assert (status, out, err.count("\n")) == (2, "", 1)
+    assert "everybody who finishes gets this code" in err
+
+
 def test_a_number_may_be_an_identity_as_well(url):
     with serve(url) as client:
         Person(client, tiny()).join().begin()
@@ -123,7 +140,7 @@ def test_the_dashboard_looks_up_and_deletes(url, people, served):
         before = everything(url)
         [one] = researcher.post("/api/admin/find", {"who": "open"}).json()["found"]
         assert (one["number"], one["stage"], one["done"]) == (5, "teach", 3)
-        assert researcher.post("/api/admin/find", {"who": "nobody"}).json() == {"found": []}
+        assert researcher.post("/api/admin/find", {"who": "nobody"}).json()["found"] == []
         assert everything(url) == before  # looking stores nothing
         assert "open" not in json.dumps(everything(url)["audit"], default=str)
         researcher.post("/api/admin/delete", {"number": 5, "confirm": 5})
@@ -163,6 +180,35 @@ def test_on_the_command_line(sqlite_url, typed, tmp_path):
     (tmp_path / "study.db.key").unlink()
     status, out, err = typed("open")
     assert (status, out, "there is no key" in err) == (2, "", True)
+
+
+def test_everything_that_is_stored_of_one_person(url, people, typed, tmp_path, monkeypatch):
+    monkeypatch.setenv("ITAL_STUDY_SECRET", SECRET.decode())
+    with open_store(url) as store:
+        store.write(lambda connection: exclusions.exclude(connection, 5, "took part twice"))
+    status, out, err = typed("open", "--database", url, "--export", tmp_path / "one")
+    assert (status, err) == (0, "")
+    named = {Path(line) for line in out.splitlines() if line.startswith("/")}
+    assert named == set((tmp_path / "one").iterdir())
+    assert {file.stat().st_mode & 0o777 for file in named} == {0o600}
+    tables = {name: pd.read_csv(tmp_path / "one" / f"{name}.csv") for name in ("steps", "participants")}
+    assert (len(tables["steps"]), set(tables["steps"]["participant"])) == (1, {5})  # after two of the warm-up
+    assert tables["participants"]["participant"].tolist() == [5]
+    stored = everything(url)
+    told = json.loads((tmp_path / "one" / "participant.json").read_text())
+    [row] = [row._asdict() for row in stored["participants"] if row.number == 5]
+    for name in ("uid", "external_hash", "resume_hash", "stage", "done", "events", "bytes", "language", "excluded"):
+        assert told["participant"][name] == row[name]
+    assert [(each["action"], each["detail"]) for each in told["audit"]] == [("excluded", "took part twice")]
+    log = [json.loads(line) for line in (tmp_path / "one" / "events.jsonl").read_text().splitlines()]
+    kinds = Counter(record["record"] for record in log)
+    events_of = [row for row in stored["events"] if row.participant == 5]
+    assert kinds == {"configuration": 1, "participant": 1, "step": 3, "event": len(events_of)}
+    codebook = (tmp_path / "one" / "codebook.md").read_text()
+    for name in (*tables["steps"], *tables["participants"], "participant.json", "external_hash"):
+        assert f"`{name}`" in codebook or f"## {name}" in codebook
+    status, out, err = typed("gone", "--database", url, "--export", tmp_path / "two")
+    assert (status, "participant 7 is deleted already" in err, (tmp_path / "two").exists()) == (2, True, False)
 
 
 def test_deleting_on_the_command_line_asks_first(sqlite_url, typed, monkeypatch):

@@ -97,7 +97,7 @@ def test_init_refuses_what_cannot_be(capsys):
         (["new", "--like", "long"], "choose paper or short"),
         (["new", "--origin", "lab.example.org"], "ITAL_STUDY_ORIGIN must be an address"),
         (["new", "--language", "en,tlh"], "--language tlh: paper comes in en"),
-        (["new", "--language", "de"], "the first language of paper is en; name it too"),
+        (["new", "--language", "tlh"], "--language tlh: paper comes in en, de"),
     ):
         status, out, err = ital(capsys, "study", "init", *arguments)
         assert (status, out, said in err, err.count("\n")) == (2, "", True, 1), err
@@ -119,6 +119,25 @@ def test_other_languages_can_be_left_out(like):
     assert alone.languages == ("en",)
     assert alone.texts() == shipped.texts("en")
     assert study.parse_config(configuration("mine", like, shipped.languages)).languages == shipped.languages
+
+
+@pytest.mark.parametrize("like", SHIPPED)
+def test_a_study_in_one_other_language_is_all_in_that_language(like, capsys):
+    shipped = study.load_config(like)
+    assert ital(capsys, "study", "init", "nur-deutsch", "--like", like, "--language", "de")[0] == 0
+    text = Path("nur-deutsch", "study.toml").read_text(encoding="utf-8")
+    alone = study.parse_config(text)
+    assert (alone.language, alone.languages, alone.name) == ("de", ("de",), "nur-deutsch")
+    assert alone.texts() == shipped.texts("de")
+    assert alone.words_in() == shipped.words_in("de")
+    # Nothing else has changed, and the comments are there.
+    of_texts = {"name", "language", "translations", *alone.texts()._fields, "fields"}
+    others = {key: value for key, value in shipped.as_dict().items() if key not in of_texts}
+    assert {key: value for key, value in alone.as_dict().items() if key not in of_texts} == others
+    assert alone.as_dict()["fields"].keys() == shipped.as_dict()["fields"].keys()
+    assert text.count("#") > 10
+    assert "[square brackets]" in text
+    assert "[translations." not in text
 
 
 @pytest.mark.parametrize("like", SHIPPED)

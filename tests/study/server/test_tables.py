@@ -89,10 +89,29 @@ def test_one_row_per_question(studied):
     assert (by_item.loc["age", "value"], by_item.loc["gender", "label"]) == (34, "Man")
     assert (by_item.loc["plan", "label"], math.isnan(by_item.loc["plan", "value"])) == ("By feeling", True)
     assert (by_item.loc["age", "seconds"], math.isnan(by_item.loc["plan", "seconds"])) == (12.5, True)
+    options = first[first["item"].str.startswith("hard.") & (first["map"] == asking().maps[0].name)]
+    assert options[["value", "label"]].to_numpy().tolist() == [[1, "The colours"], [0, "The arrows"], [1, "The robot"]]
     in_german = table[table["participant"] == 2]
     assert in_german["wording"].tolist() == ["Wie alt sind Sie?", "Was ist Ihr Geschlecht?"]
     assert (in_german["value"].iloc[0], math.isnan(in_german["value"].iloc[1])) == (50, True)
     assert set(read(studied, "answers.csv", _codebooks.ANSWERS, "simulated")["mode"]) == {"simulated"}
+
+
+def test_an_unanswered_multiple_choice_is_no_choice_against_every_option(url, filled):
+    filled(_who_leaves_out_what_is_optional)
+    table = read(url, "answers.csv", _codebooks.ANSWERS).set_index("item")
+    options = table.loc[["hard.1", "hard.2", "hard.3"]]
+    assert options["value"].isna().all()
+    assert set(options["label"]) == {""}
+    assert len(options) == 3 * len(asking().maps)
+
+
+def _who_leaves_out_what_is_optional(url):
+    with serve(url, asking()) as client:
+        person = Person(client, asking()).join().begin()
+        while person.state["stage"] in ("questions", "warm_up", "teach"):
+            asked = person.state.get("questions")
+            person.reply({} if asked["page"] == "map" else None) if asked else person.step()
 
 
 def test_the_codebook_has_the_wording_of_every_item(studied):

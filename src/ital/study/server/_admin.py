@@ -13,7 +13,7 @@ from ital.errors import InputError
 from ital.study.server import _messages as messages
 from ital.study.server import _overview, _security
 from ital.study.server._app_state import AppState, app_state
-from ital.study.server._lookup import look_up
+from ital.study.server._lookup import look_up, nobody_found
 from ital.study.server._participants import ERRORS, CsrfToken, ResearcherCookie, check_token, drop_cookie, set_cookie
 from ital.study.server._plain import Refused
 from ital.study.store import exclusions, operations, records
@@ -148,7 +148,11 @@ async def _participant(app: AppState, number: int) -> records.Participant:
 async def find(page: ByPage, body: messages.Find) -> Answer:
     """Look participants up by identity, resume code, completion code or number; what was sent is stored nowhere."""
     app, _ = page.entitled()
-    return {"found": await asyncio.to_thread(look_up, app.store, app.settings.secret, body.who)}
+    found = await asyncio.to_thread(look_up, app.store, app.settings.secret, body.who)
+    if found:
+        return {"found": found}
+    reason = await asyncio.to_thread(nobody_found, app.store, body.who)
+    return {"found": [], "reason": f"{reason[:1].upper()}{reason[1:]}."}
 
 
 @router.get("/audit", responses=ERRORS)

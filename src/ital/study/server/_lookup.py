@@ -23,6 +23,7 @@ PAY = {
     "failed_check": "failed the comprehension check",
     "left": "left early",
 }
+DOES = {"finished": "finishes", "declined": "declines", "failed_check": "fails the check", "left": "leaves early"}
 
 
 def look_up(store: Store, secret: bytes, who: str) -> list[dict[str, Any]]:
@@ -55,6 +56,26 @@ def look_up(store: Store, secret: bytes, who: str) -> list[dict[str, Any]]:
             if (how := sought.match(row.uid, row.number, row.external_hash, None)) is not None
         ]
     return found
+
+
+def nobody_found(store: Store, who: str) -> str:
+    """Why nobody was found.
+
+    Args:
+        store: The database.
+        who: What was looked for.
+
+    Returns:
+        A sentence; it explains a completion code that everybody gets.
+    """
+    for config in store.configs().values():
+        for outcome, code in _endings.fixed_codes(config).items():
+            if plain_code(code) == plain_code(who):
+                return (
+                    f"everybody who {DOES[outcome]} gets this code, so it finds nobody: look for an identity, a resume "
+                    "code or a number; with completion.per_person = true everybody gets a code of their own"
+                )
+    return "nobody was found: those who declined, or never agreed to take part, leave no identity"
 
 
 class _Sought:

@@ -13,6 +13,7 @@ from ital.study import _orders
 from ital.study._config import Config
 from ital.study._rules import StudyRules
 from ital.study._table import MODES, unreadable_note
+from ital.study.server._endings import has_consented
 from ital.study.server._flags import FlagsOfPeople, UnreadableRows
 from ital.study.server._page_state import study_facts
 from ital.study.store import Store, operations
@@ -44,6 +45,7 @@ class Dashboard:
         listed = [each for each in everyone if each.mode == mode]
         shown = listed[-MOST_LISTED:]
         current = [each for each in listed if each.config == config.hash]
+        joined = [each for each in current if has_consented(each)]
         open_now = [each for each in current if is_open(each, since)]
         usable = [each for each in current if counts(each)]
         orders = Counter(each.order for each in [*usable, *open_now] if each.order)
@@ -54,7 +56,7 @@ class Dashboard:
             "paused": paused,
             "counts": dict(Counter(each.stage for each in listed)),
             "modes": {name: sum(each.mode == name for each in everyone) for name in MODES},
-            "intake": {"max": config.intake, "joined": len(current), "usable": len(usable)},
+            "intake": {"max": config.intake, "joined": len(joined), "usable": len(usable)},
             "orders": _orders_table(usable, open_now),
             "firsts": {on.name: row for on, row in zip(config.maps, firsts, strict=True)},
             "flags": config.quality.texts(),

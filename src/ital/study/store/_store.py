@@ -267,14 +267,16 @@ class Store:
             return connection.execute(sa.select(sa.func.count(p.config.distinct())).where(p.mode == mode)).scalar_one()
 
     def participants_by_mode(self) -> dict[str, int]:
-        """Count the participants of every mode.
+        """Count the participants of every mode: those who agreed to take part.
 
         Returns:
             The numbers by mode; modes without participants are left out.
         """
         mode = participants.c.mode
+        agreed = participants.c.stage.not_in(("consent", "declined"))
+        query = sa.select(mode, sa.func.count()).where(agreed).group_by(mode).order_by(mode)
         with self.reading() as connection:
-            counted = connection.execute(sa.select(mode, sa.func.count()).group_by(mode).order_by(mode)).all()
+            counted = connection.execute(query).all()
         return {row[0]: row[1] for row in counted}
 
     def close(self) -> None:

@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     from ital.study.store._store import Store
 
 
-def answer_blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
+def answer_blocks(connection: sa.Connection, mode: str, **who: Any) -> "Iterator[pd.DataFrame]":
     """Iterate over the table of answers, one participant at a time.
 
     Args:
         connection: The transaction.
         mode: Mode of the participants.
+        **who: Values of columns by which they are selected.
 
     Yields:
         One table per participant; a table without rows if there are none.
     """
     config = functools.cache(lambda hash: parse_config(operations.config_text(connection, hash)))
-    answered = [each for each in operations.everyone(connection, mode=mode) if each.answered]
+    answered = [each for each in operations.everyone(connection, mode=mode, **who) if each.answered]
     tables = (_table.frame(_rows(connection, each, config), ANSWERS, "table of answers") for each in answered)
     yield from _table.with_rows(tables, _table.frame([], ANSWERS, "table of answers"))
 

@@ -4,13 +4,14 @@ import json
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sqlalchemy as sa
 
+from ital._files import open_private
 from ital.errors import InputError
 from ital.study import _table
 from ital.study._config import Config
@@ -21,7 +22,7 @@ from ital.study.store.participants_table import participant_blocks
 from ital.study.store.records import Participant
 from ital.study.store.rows import read_event, read_timing
 from ital.study.store.step_rows import blocks
-from ital.study.store.tables import configurations, events, intake, participants, steps, tombstones
+from ital.study.store.tables import audit, configurations, events, intake, participants, steps, tombstones
 from ital.study.store.times import from_iso, iso
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _check_mode(mode: str) -> None:
 # The log
 
 
-def log(connection: sa.Connection, mode: str) -> Iterator[dict[str, Any]]:
+def log(connection: sa.Connection, mode: str, **who: Any) -> Iterator[dict[str, Any]]:
     """Iterate over all records of a mode: configurations, participants, their steps and events, and deletions.
 
     Hashes of external IDs and resume codes are left out. Of what cannot be read, the record has the stored text.
@@ -71,11 +72,12 @@ def log(connection: sa.Connection, mode: str) -> Iterator[dict[str, Any]]:
     Args:
         connection: The transaction.
         mode: Mode of the participants.
+        **who: Values of columns by which they are selected; deletions of others are left out then.
 
     Yields:
         Dictionaries that can be written as JSON.
     """
-    everyone = operations.everyone(connection, mode=mode)
+    everyone = operations.everyone(connection, mode=mode, **who)
     used = {participant.config for participant in everyone}
     for row in connection.execute(sa.select(configurations).order_by(configurations.c.added_at)):
         if row.hash in used:
@@ -89,6 +91,8 @@ def log(connection: sa.Connection, mode: str) -> Iterator[dict[str, Any]]:
             name: value for name, value in columns.items() if name not in private
         }
         yield from sorted(_happened(connection, number), key=lambda record: (record["at"], record["record"]))
+    if who:
+        return
     for row in connection.execute(sa.select(tombstones).order_by(tombstones.c.deleted_at, tombstones.c.number)):
         yield {"record": "deleted", "participant": row.number, "at": iso(row.deleted_at), "by": row.by}
 
@@ -123,13 +127,15 @@ def _happened(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]
 TABLES = {"steps.csv": blocks, "participants.csv": participant_blocks, "answers.csv": answer_blocks}
 
 
-def stream(store: "Store", file: str, mode: str) -> Iterator[bytes]:
+def stream(store: "Store", file: str, mode: str, *, raw: bool = False, **who: Any) -> Iterator[bytes]:
     """Iterate over the content of a file of the export; memory holds one participant at a time.
 
     Args:
         store: The database.
         file: One of :data:`TABLES`, ``steps.parquet``, ``events.jsonl`` or ``codebook.md``.
         mode: Mode of the participants.
+        raw: Whether CSV files hold texts that a spreadsheet would take for a formula as they are.
+        **who: Values of columns by which participants are selected.
 
     Yields:
         The content, piece by piece.
@@ -140,17 +146,17 @@ def stream(store: "Store", file: str, mode: str) -> Iterator[bytes]:
     _check_mode(mode)
     with store.reading() as connection:
         if file in TABLES:
-            for i, block in enumerate(TABLES[file](connection, mode)):
-                yield _table.csv_text(block, header=i == 0).encode()
+            for i, block in enumerate(TABLES[file](connection, mode, **who)):
+                yield _table.csv_text(block, header=i == 0, raw=raw).encode()
         elif file == "events.jsonl":
-            for record in log(connection, mode):
+            for record in log(connection, mode, **who):
                 yield json.dumps(record, ensure_ascii=True).encode() + b"\n"
         elif file == "codebook.md":
             used = configs_of(connection, mode)
             yield _table.codebook(used[0], [mode], used).encode()
         elif file == "steps.parquet":
             with tempfile.TemporaryFile() as parquet:
-                _table.write_parquet(blocks(connection, mode), parquet)
+                _table.write_parquet(blocks(connection, mode, **who), parquet)
                 parquet.seek(0)
                 while content := parquet.read(BLOCK):
                     yield content
@@ -180,15 +186,17 @@ def configs_of(connection: sa.Connection, mode: str) -> list[Config]:
     return [parse_config(text, "the stored configuration") for text in texts]
 
 
-def export_study(store: "Store", folder: Path, mode: str = "live") -> list[Path]:
+def export_study(store: "Store", folder: Path, mode: str = "live", *, raw: bool = False) -> list[Path]:
     """Write a study folder: the tables, steps.parquet, events.jsonl, codebook.md and study.toml.
 
-    Temporary files are written first and renamed when all are complete.
+    Temporary files are written first and renamed when all are complete. Only their owner may read them, because people
+    may have written who they are.
 
     Args:
         store: The database.
         folder: Folder for the files; created if there is none.
         mode: Mode of the participants.
+        raw: Whether CSV files hold texts that a spreadsheet would take for a formula as they are.
 
     Returns:
         The files.
@@ -197,18 +205,59 @@ def export_study(store: "Store", folder: Path, mode: str = "live") -> list[Path]
         InputError: There is no such mode, or no study.
     """
     _check_mode(mode)
-    folder.mkdir(parents=True, exist_ok=True)
     names = [*TABLES, "events.jsonl", "codebook.md", *(["steps.parquet"] if _table.has_parquet() else [])]
+    contents = {name: stream(store, name, mode, raw=raw) for name in names}
+    with store.reading() as connection:
+        config = configs_of(connection, mode)[0]
+    return _write(folder, contents | {"study.toml": [config.to_toml().encode()]})
+
+
+ABOUT_ONE = """
+## participant.json
+
+All that is stored of this participant beside the tables. `participant`: the row of the database. `external_hash` is
+the keyed hash of the ID in the link, `resume_hash` that of the resume code, `uid` the name in the cookie of the
+participant's browser; none of them leads back to the ID or the code without the key of the study. `audit`: what
+researchers did. Times are ISO 8601, in UTC.
+"""
+
+
+def export_person(store: "Store", folder: Path, participant: Participant, *, raw: bool = False) -> list[Path]:
+    """Write everything that is stored of one participant, with a codebook, for somebody who asks for their data.
+
+    Args:
+        store: The database.
+        folder: Folder for the files; created if there is none.
+        participant: The participant.
+        raw: Whether CSV files hold texts that a spreadsheet would take for a formula as they are.
+
+    Returns:
+        The files; only their owner may read them.
+    """
+    number, mode = participant.number, participant.mode
+    names = [*TABLES, "events.jsonl"]
+    contents = {name: stream(store, name, mode, raw=raw, number=number) for name in names}
+    with store.reading() as connection:
+        config = parse_config(operations.config_text(connection, participant.config))
+        records = connection.execute(sa.select(audit).where(audit.c.number == number).order_by(audit.c.id)).all()
+    row = participant._asdict() | {"joined_at": iso(participant.joined_at), "seen_at": iso(participant.seen_at)}
+    actions = [{"at": iso(record.at), "action": record.action, "detail": record.detail} for record in records]
+    everything = json.dumps({"participant": row, "audit": actions}, indent=2).encode()
+    codebook = _table.codebook(config, [mode], [config]) + ABOUT_ONE
+    fixed = {"participant.json": everything, "codebook.md": codebook.encode(), "study.toml": config.to_toml().encode()}
+    return _write(folder, contents | {name: [content] for name, content in fixed.items()})
+
+
+def _write(folder: Path, contents: Mapping[str, Iterable[bytes]]) -> list[Path]:
+    """Write files that only their owner may read: all of them, or none."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".part-") as part:
-        for name in names:
-            with (Path(part) / name).open("wb") as file:
-                for content in stream(store, name, mode):
-                    file.write(content)
-        with store.reading() as connection:
-            (Path(part) / "study.toml").write_text(configs_of(connection, mode)[0].to_toml(), encoding="utf-8")
-        for name in (*names, "study.toml"):
+        for name, content in contents.items():
+            with open(Path(part) / name, "wb", opener=open_private) as file:
+                file.writelines(content)
+        for name in contents:
             shutil.move(Path(part) / name, folder / name)
-    return [folder / name for name in (*names, "study.toml")]
+    return [folder / name for name in contents]
 
 
 def import_study(store: "Store", folder: Path) -> int:

@@ -20,17 +20,18 @@ BLOCK = 500  # participants
 COPIED = ("mode", "teacher", "config", "code_version", "language", "stage", "usable", "excluded", "order", "done")
 
 
-def participant_blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
+def participant_blocks(connection: sa.Connection, mode: str, **who: Any) -> "Iterator[pd.DataFrame]":
     """Iterate over the table of participants.
 
     Args:
         connection: The transaction.
         mode: Mode of the participants.
+        **who: Values of columns by which they are selected.
 
     Yields:
         Tables of up to 500 participants; a table without rows if there are none.
     """
-    everyone, rules = operations.everyone(connection, mode=mode), rules_of(connection)
+    everyone, rules = operations.everyone(connection, mode=mode, **who), rules_of(connection)
     for first in range(0, max(len(everyone), 1), BLOCK):
         rows = [
             participant_row(connection, participant)

@@ -25,17 +25,18 @@ def rules_of(connection: sa.Connection) -> Callable[[str], StudyRules]:
     return functools.cache(lambda config: StudyRules(parse_config(operations.config_text(connection, config))))
 
 
-def blocks(connection: sa.Connection, mode: str) -> "Iterator[pd.DataFrame]":
+def blocks(connection: sa.Connection, mode: str, **who: Any) -> "Iterator[pd.DataFrame]":
     """Iterate over the table of steps, one participant at a time.
 
     Args:
         connection: The transaction.
         mode: Mode of the participants.
+        **who: Values of columns by which they are selected.
 
     Yields:
         One table per participant; a table without rows if there are none.
     """
-    rules, everyone = rules_of(connection), operations.everyone(connection, mode=mode)
+    rules, everyone = rules_of(connection), operations.everyone(connection, mode=mode, **who)
     yield from _table.with_rows(
         (steps_of_person(connection, rules(each.config), each) for each in everyone), _table.frame([])
     )

@@ -323,7 +323,8 @@ function tiles(overview, counts, participants) {
     (one) => one.open ?? !["finished", "declined", "failed_check", "left"].includes(one.stage),
   ).length;
   const { intake } = overview;
-  const joined = Object.values(counts).reduce((total, n) => total + n, 0);
+  const everyone = Object.values(counts).reduce((total, n) => total + n, 0);
+  const visitors = sum("consent", "declined"); // they did not agree to take part, or not yet
   const tile = (value, text, note) =>
     h(
       "div",
@@ -333,7 +334,7 @@ function tiles(overview, counts, participants) {
       note && h("p", { class: "fine" }, note),
     );
   view.tiles.replaceChildren(
-    tile(joined, "joined", intake?.max ? `of ${intake.max} wanted` : null),
+    tile(everyone - visitors, "joined", intake?.max ? `of ${intake.max} wanted` : null),
     tile(open, "active"),
     tile(sum("finished"), "finished"),
     tile(participants.filter((one) => one.usable && !isExcluded(one)).length, "usable"),

@@ -33,7 +33,7 @@ export function lookUp({ send, stages, when, remove }) {
     results.replaceChildren(
       ...(answer.found.length
         ? answer.found.map((person) => found(person, { stages, when, remove: () => (clear(), remove(person)) }))
-        : [h("p", null, "Nobody was found. Those who declined leave no identity.")]),
+        : [h("p", null, answer.reason)]),
     );
   });
   return [form, results];
