@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
 
 from ital import control
 from ital.errors import InputError
@@ -36,6 +37,36 @@ def test_published_step_counts(teach, published):
     for x, y in zip(course.x, course.y, strict=True):
         w = w - 0.01 * (w @ x - y) * x
     np.testing.assert_allclose(w, course.path[-1], atol=1e-12)
+
+
+def missed_by(angles):
+    """The squared distance to the target after examples (cos θ, sin θ) with label 1, and its gradient."""
+    x = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    turned = np.stack([-x[:, 1], x[:, 0]], axis=1)
+    before = []
+    w = np.array(control.START)
+    for example in x:
+        before.append(w)
+        w = w - 0.01 * (w @ example - 1) * example
+    gap = w - control.TARGET
+    gradient = np.zeros(len(angles))
+    p = 2 * gap  # the derivative with respect to w after the step
+    for i in reversed(range(len(angles))):
+        along = (before[i] @ turned[i]) * (p @ x[i])
+        gradient[i] = -0.01 * (along + (before[i] @ x[i] - 1) * (p @ turned[i]))
+        p = p - 0.01 * (p @ x[i]) * x[i]
+    return gap @ gap, gradient
+
+
+def test_optimising_the_steps_themselves_saves_none():
+    """The best 150 steps end four times the tolerance from the target."""
+    course = control.optimal()
+    planned = np.arctan2(course.x[:150, 1], course.x[:150, 0])
+    found = [
+        minimize(missed_by, first, jac=True, method="L-BFGS-B", options={"maxiter": 60}).fun
+        for first in (planned, planned + 0.2)
+    ]
+    assert np.sqrt(min(found)) == pytest.approx(0.0040, abs=1e-4)
 
 
 @pytest.mark.parametrize("lr", [0.0, 0.5])

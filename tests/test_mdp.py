@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from scipy.special import logsumexp, softmax
 
 from ital import mdp
+from ital.errors import InputError
 from ital.mdp import Planning, _planning, grid, tabular
 
 SEEDS = st.integers(0, 2**31)
@@ -33,6 +34,74 @@ def test_grid_moves_as_the_paper_says(size):
                     expected[action, row * size + column, to] += 0.80 if way == action else 0.06
     np.testing.assert_allclose(p, expected, atol=1e-12)
     np.testing.assert_allclose(p.sum(axis=-1), 0.98)
+
+
+def table_of(free, goals, slip=0.06, death=0.02):
+    """P (A, S, S) of a map with walls and goals, cell by cell."""
+    cells = [tuple(cell) for cell in np.argwhere(free)]
+    steps = [(-1, 0), (1, 0), (0, -1), (0, 1)]
+    p = np.zeros((4, len(cells), len(cells)))
+    for state, (row, column) in enumerate(cells):
+        if (row, column) in goals:
+            continue
+        for way, (down, right) in enumerate(steps):
+            to = (row + down, column + right)
+            reached = cells.index(to) if to in cells else state
+            for action in range(4):
+                p[action, state, reached] += 1 - death - 3 * slip if way == action else slip
+    return p
+
+
+MAPS = {
+    "tall": (np.ones((5, 2), bool), ()),
+    "goals": (np.ones((2, 4), bool), ((0, 3), (1, 0))),
+    "walls": (np.array([[1, 0, 1, 1], [1, 1, 0, 1], [1, 0, 1, 1]], bool), ((2, 3),)),
+}
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.usefixtures("x64")
+def test_maps_of_any_shape_with_walls_and_goals_are_their_table(name):
+    free, goals = MAPS[name]
+    walls = tuple((int(row), int(column)) for row, column in np.argwhere(~free))
+    dynamics, expected = grid(free.shape, walls=walls, goals=goals), table_of(free, goals)
+    np.testing.assert_allclose(dense(dynamics), expected, atol=1e-12)
+    assert (dynamics.states, dynamics.even) == (free.sum(), not goals)
+    rng = np.random.default_rng(0)
+    v = jnp.asarray(rng.normal(size=dynamics.states))
+    policy = rng.dirichlet(np.ones(4), size=dynamics.states).T
+    chosen = np.einsum("as,ast->st", policy, expected)
+    np.testing.assert_allclose(mdp.following(dynamics, jnp.asarray(policy)), chosen, atol=1e-12)
+    ahead, back = dynamics.walk(jnp.asarray(policy))
+    np.testing.assert_allclose(ahead(v), chosen @ v, atol=1e-12)
+    np.testing.assert_allclose(back(v), v @ chosen, atol=1e-12)
+    if name == "walls":
+        assert dynamics.eliminate is None
+        return
+    ahead, back = dynamics.eliminate(jnp.asarray(0.9 * policy))
+    matrix = np.eye(dynamics.states) - 0.9 * chosen
+    np.testing.assert_allclose(ahead(v), np.linalg.solve(matrix, v), rtol=1e-9)
+    np.testing.assert_allclose(back(v), np.linalg.solve(matrix.T, v), rtol=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_goal_is_worth_nothing_more_once_it_is_reached():
+    dynamics = grid((1, 3), slip=0.0, death=0.0, goals=((0, 2),))
+    for discount in (0.5, 0.9):  # value iteration, policy iteration
+        planned = mdp.plan(dynamics, Planning(discount, 1000.0), jnp.array([0.0, 0.0, 1.0]))
+        np.testing.assert_allclose(planned.values, [discount, 1.0, 0.0], atol=1e-2)
+        assert planned.values[2] == 0.0
+
+
+def test_cells_that_make_no_grid_are_refused():
+    for options, message in (
+        ({"walls": ((0, 2),)}, r"cell \(0, 2\) is not on a grid of 2 × 2"),
+        ({"walls": ((0, 0),), "goals": ((0, 0),)}, "a goal cannot be a wall"),
+        ({"goals": ((0, 0), (0, 1), (1, 0), (1, 1))}, "no goal"),
+        ({"walls": ((0, 0), (0, 1), (1, 0), (1, 1))}, "without a wall"),
+    ):
+        with pytest.raises(InputError, match=message):
+            grid(2, **options)
 
 
 def random_transitions(rng, actions, states, death=0.05):

@@ -107,5 +107,61 @@ def test_bad_input_is_refused(world):
         mdp.set_cover(transitions, weights, features, discount=1.1)
     with pytest.raises(InputError, match="at least one state"):
         mdp.set_cover(transitions, weights, features, length=0)
-    with pytest.raises(InputError, match="no common interior"):
-        mdp.rewards_within(np.array([[1.0, 0.0], [-1.0, 0.0]]), 3)
+    with pytest.raises(InputError, match="from 0 to 24"):
+        mdp.set_cover(transitions, weights, features, starts=[25])
+    with pytest.raises(InputError, match="at least one"):
+        mdp.set_cover(transitions, weights, features, starts=[])
+    with pytest.raises(InputError, match="rollouts 0"):
+        mdp.set_cover(transitions, weights, features, rollouts=0)
+    with pytest.raises(InputError, match="only the reward 0"):
+        mdp.rewards_within(np.array([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]), 3)
+
+
+@pytest.fixture(scope="module")
+def tied():
+    """Four cells in a square, the last one rewarding: from the first, right is as good as down."""
+    return mdp.table(mdp.grid(2, slip=0.0, death=0.0)), np.array([0.0, 0.0, 0.0, 1.0])
+
+
+def best_actions(transitions, reward):
+    q = q_values(transitions, reward)
+    return q >= q.max(axis=0) - 1e-7
+
+
+def test_equally_good_actions_stay_equally_good(tied):
+    transitions, reward = tied
+    best = best_actions(transitions, reward)
+    assert best[:, 0].tolist() == [False, True, False, True]
+    cover = mdp.set_cover(*tied, discount=DISCOUNT, length=1)
+    np.testing.assert_array_equal(cover.optimal, best)
+    known = mdp.revealed(cover.normals, cover.demonstrations)
+    rewards = mdp.rewards_within(known, 60)
+    assert np.linalg.matrix_rank(rewards) > 1
+    for sampled in rewards:
+        np.testing.assert_array_equal(best_actions(transitions, sampled), best)
+    for normal in cover.normals.reshape(-1, 4):
+        assert outside(normal, known) < 1e-5
+
+
+def test_a_cone_between_two_half_spaces_is_sampled_where_it_is():
+    flat = mdp.rewards_within(np.array([[1.0, 0, 0], [-1, 0, 0], [0, 1, 0]]), 1500)
+    np.testing.assert_allclose(flat[:, 0], 0.0, atol=1e-9)
+    assert np.all(flat[:, 1] >= 0)
+    # Half of the unit disc: the mean of the coordinate across it is 4/(3π).
+    np.testing.assert_allclose(flat.mean(axis=0), [0, 4 / (3 * np.pi), 0], atol=0.04)
+    hidden = np.array([[1.0, 0], [-0.6, 0.8], [-0.6, -0.8]])  # an equality that no pair spells out
+    with pytest.raises(InputError, match="only the reward 0"):
+        mdp.rewards_within(hidden, 3)
+
+
+def test_demonstrations_begin_in_the_starts_and_several_rollouts_differ(world, tied):
+    starts = [3, 7, 12]
+    cover = mdp.set_cover(*world, discount=DISCOUNT, length=4, starts=starts, rollouts=5)
+    assert {one[0, 0] for one in cover.candidates} == set(starts)
+    assert len(starts) < len(cover.candidates) <= 15
+    assert len({one.tobytes() for one in cover.candidates}) == len(cover.candidates)
+    known = mdp.revealed(cover.normals, cover.demonstrations)
+    for normal in cover.normals[starts].reshape(-1, KINDS):
+        assert outside(normal, known) < 1e-5
+    first = mdp.set_cover(*tied, discount=DISCOUNT, length=3, starts=[0]).candidates
+    assert sorted(one[0].tolist() for one in first) == [[0, 1], [0, 3]]

@@ -6,13 +6,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.figure import Figure
 from scipy.special import log_softmax, logsumexp
 
 import ital
 from ital import mdp, tasks
 from ital.errors import InputError, PrecisionWarning
+from ital.figures._curves import curve_panel
+from ital.figures._pictures import draw_params
 from ital.mdp import Planning, grid, tabular
-from ital.tasks import Demonstrations, _irl, _irl_rules
+from ital.tasks import Demonstrations, _irl_rules
+from ital.tasks._irl_map import read_map
 from tests.test_mdp import dense, random_transitions
 
 SEEDS = st.integers(0, 2**31)
@@ -203,7 +207,7 @@ def test_maps_are_read_from_text_and_csv(tmp_path):
     for text in ("0 1.5\n-2 3\n", "0,1.5\n-2, 3", "# rewards\n\n0;1.5\n-2;3\n", "\ufeff0\t1.5\r\n-2\t3e0\r\n"):
         file = tmp_path / "map.txt"
         file.write_text(text, encoding="utf-8")
-        assert _irl.read_map(file).tolist() == expected
+        assert read_map(file).rewards.tolist() == expected
     assert tasks.irl(file).world(0).truth.target.tolist() == [0, 1.5, -2, 3]
     assert tasks.irl(file).settings["map"] == tasks.irl(np.array(expected)).settings["map"]
     assert tasks.irl(file).settings["map"] != tasks.irl(np.eye(2)).settings["map"]
@@ -213,18 +217,139 @@ def test_maps_are_read_from_text_and_csv(tmp_path):
     ("text", "message"),
     [
         ("", "no rewards"),
-        ("1 2 3\n4 5 6\n", "square of at least 2 × 2 rewards, not 2 × 3"),
-        ("1 2\n3\n", "line 2: 1 numbers, but 2 in the rows above"),
+        ("1 2\n3\n", "line 2: 1 cells, but 2 in the rows above"),
+        ("1 2\n#,#,#\n", "line 2: 3 cells, but 2 in the rows above"),
+        ("0S,0G,#,0\n", r"no start leads to \(0, 3\)"),
+        ("0G,#\n", "at least two cells without a wall"),
+        ("0G,0G\n", "one of them without a goal"),
+        ("0SG,0\n", r"start \(0, 0\) is a goal"),
         ("# here\n1 2\n3 x\n", "line 3: 'x' is not a number"),
-        ("1,,2\n1,2,3\n1,2,3", "line 1: '' is not a number"),
-        ("1 nan\n2 3\n", "not finite"),
-        ("5\n", "at least 2 × 2"),
+        ("1 nan\n2 3\n", "line 1: 'nan' is not a number; a wall is #"),
+        ("1 inf\n2 3\n", "not finite"),
+        ("5\n", "at least two cells"),
     ],
 )
 def test_files_that_are_no_maps_are_refused(tmp_path, text, message):
     (tmp_path / "map").write_text(text)
     with pytest.raises(ValueError, match=message):
         tasks.irl(tmp_path / "map")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# a room\n0S,1,#,2\n#,#,#,0.5\n-1,0,0,3g\n",
+        "0S;1;;2\n;;;0.5\n-1;0;0;3G\n",
+        "#\n0S 1 # 2\n# # # 0.5\n-1 0 0 3G\n",
+    ],
+)
+def test_maps_have_walls_goals_and_starts(tmp_path, text):
+    """In the last row the robot cannot be, so a start there makes the map whole."""
+    file = tmp_path / "map.csv"
+    file.write_text(text.replace("-1", "-1S").replace("2\n", "2S\n", 1))
+    read = read_map(file)
+    nan = np.nan
+    expected = [[0, 1, nan, 2], [nan, nan, nan, 0.5], [-1, 0, 0, 3]]
+    np.testing.assert_array_equal(read.rewards, expected)
+    assert read.goals == ((2, 3),)
+    assert read.starts == ((0, 0), (0, 3), (2, 0))
+    same = tasks.irl(expected, goals=[(2, 3)], starts=[(2, 0), (0, 0), (0, 3)])
+    assert tasks.irl(file).settings == same.settings
+    assert tasks.irl(file).settings["states"] == 8
+    assert tasks.irl(file).world(0).truth.target.tolist() == [0, 1, 2, 0.5, -1, 0, 0, 3]
+    assert tasks.irl(expected).settings["map"] != same.settings["map"]
+
+
+def test_arrays_have_walls_too_and_other_shapes_are_other_maps():
+    walls = [
+        tasks.irl([[0, None, 1], [2, 3, 4]]),
+        tasks.irl([["0", "#", "1"], ["2", "3", "4"]]),
+        tasks.irl(np.array([[0, np.nan, 1], [2, 3, 4]])),
+    ]
+    assert len({task.settings["map"] for task in walls}) == 1
+    assert walls[0].title == "Online IRL, 2 × 3 map"
+    flat, tall = tasks.irl(np.zeros((2, 6))), tasks.irl(np.zeros((6, 2)))
+    assert flat.settings["map"] != tall.settings["map"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"goals": [(0, 1)]}, r"goal \(0, 1\) is a wall"),
+        ({"goals": [(0, 3)]}, r"goal \(0, 3\) is not on a map of 2 × 3 cells"),
+        ({"starts": [(0, 1, 2)]}, r"a start is a pair \(row, column\), not \(0, 1, 2\)"),
+        ({"starts": [(-1, 0)]}, r"start \(-1, 0\) is not on a map"),
+        ({"starts": [(0, 0)], "goals": [(1, 0)]}, r"no start leads to \(0, 2\)"),
+    ],
+)
+def test_cells_that_cannot_be_goals_or_starts_are_refused(options, message):
+    with pytest.raises(InputError, match=message):
+        tasks.irl([[0, None, 1], [2, 3, 4]], **options)
+
+
+@pytest.mark.usefixtures("x64")
+def test_a_map_with_walls_goals_and_starts_measures_what_its_table_says():
+    """All metrics on a corridor with a goal, by value iteration over a table in NumPy."""
+    reward, mind = np.random.default_rng(0).uniform(-2, 2, (2, 5))
+    cells = [[reward[0], None], [reward[1], reward[2]], [reward[3], reward[4]]]
+    task = tasks.irl(cells, goals=[(2, 1)], starts=[(0, 0), (1, 0)], sharpness=3.0, tolerance=1e-10)
+    moves = {0: (0, 1, 0, 0), 1: (0, 3, 1, 2), 2: (2, 4, 1, 2), 3: (1, 3, 3, 4)}
+    p = np.zeros((4, 5, 5))
+    for state, ways in moves.items():  # nothing leads out of the goal, state 4
+        for action in range(4):
+            for way, to in enumerate(ways):
+                p[action, state, to] += 0.80 if way == action else 0.06
+
+    def q_of(reward):
+        values = np.zeros(5)
+        for _ in range(80):
+            q = p @ (reward + 0.5 * values)
+            values = np.append(logsumexp(3.0 * q, axis=0)[:4] / 3.0, 0.0)
+        return q
+
+    truth = jax.tree.map(jnp.asarray, task.world(0)).truth
+    np.testing.assert_allclose(truth.target, reward)
+    q = q_of(mind)
+    policies = [np.exp(log_softmax(each, axis=0))[:, :4] for each in (q, q_of(reward))]
+    differences = np.abs(policies[0] - policies[1])
+    leading = p[np.argmax(q, axis=0), np.arange(5)]
+    returns = np.linalg.solve(np.eye(5) - leading, leading @ reward)
+    got = task.rules.measure(jnp.asarray(mind), truth)
+    assert float(got["policy_tv"]) == pytest.approx(np.mean(np.sum(differences, axis=0) / 2), abs=1e-6)
+    assert float(got["policy_gap"]) == pytest.approx(np.mean(np.max(differences, axis=0)), abs=1e-6)
+    assert float(got["reward"]) == pytest.approx(np.mean(returns[:2]), abs=1e-6)
+    states, _ = task.rules.draw(jax.random.key(0), jax.tree.map(jnp.asarray, task.world(0)), 400)
+    assert sorted(set(np.asarray(states).tolist())) == [0, 1, 2, 3]
+    assert "distance" not in task.rules.references(jnp.asarray(mind), truth)
+
+
+def test_pictures_leave_walls_and_goals_without_arrows():
+    task = tasks.irl([["0S", "#", "1G"], ["2", "3", "4"]])
+    params = np.array([0, 1, np.nan, 3, 4])
+    values, policy = task.picture.grid(params)
+    assert values.mask.tolist() == [[False, True, False], [False, False, False]]
+    assert np.argwhere(policy.mask[0]).tolist() == [[0, 1], [0, 2]]
+    figure = Figure()
+    axis = figure.subplots()
+    draw_params(axis, task.picture, params, 2.0)
+    written = [text.get_text() for text in axis.texts]
+    assert written == ["0.0", "1.0", "×", "3.0", "4.0"]
+    assert len(axis.patches) == 2  # the goal's frame and the start's
+    assert task.picture.note(params, np.ones(5)) == "diverged"
+
+
+def test_the_line_of_reward_is_the_teachers_own_policy():
+    """The teacher plans with γ, the metric does not discount: a learner can earn more than the teacher."""
+    cells = np.array([[0.0, 0.3, -1.0, 5.0]])
+    task = tasks.irl(cells, slip=0.0, death=0.01, discount=0.2)
+    truth = jax.tree.map(jnp.asarray, task.world(0)).truth
+    own = float(task.rules.references(truth.target, truth)["reward"]["reference"])
+    patient = jnp.array([0.0, 1.0, 2.0, 10.0])
+    assert float(task.rules.measure(patient, truth)["reward"]) > own + 1
+    curves = ital.teach(tasks.irl_dense(size=3), learner="imt", steps=5, seeds=1).curves
+    panel = curve_panel(curves, task, "reward")
+    words = [mark["words"] for mark in panel["marks"] if mark["kind"] == "rule"]
+    assert words == ["teacher's own policy"]
 
 
 def test_missing_and_binary_map_files_are_refused(tmp_path):

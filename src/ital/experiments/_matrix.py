@@ -1,4 +1,7 @@
-"""Who believes what: every real teacher with learners that assume nothing, a helper, an adversary, or find out."""
+"""Who believes what: every real teacher with learners that assume nothing, a helper, an adversary, or find out.
+
+Milli and Dragan (2019) ask this question of robots that learn from people, and order the pairs.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -27,7 +30,8 @@ TEACHERS = ("cooperative", "boltzmann", "random", "adversarial", "switching", "p
 """The real teachers of a matrix."""
 
 CONTROL = "imt-matched"
-# The theory of best responses: each pair of teacher and learner does at least as well as the next one.
+# The theory of best responses (Milli and Dragan, 2019):
+# each pair of teacher and learner does at least as well as the next one.
 BEST_RESPONSES = (
     ("cooperative", "ital-helpful"),
     ("cooperative", "imt"),

@@ -177,10 +177,11 @@ def curve_panel(
         marks.append(charts.line(label(curves, method), colour, steps, mean, band, dash=dash, width=width))
         finite = mean[np.isfinite(mean)]
         lowest, highest = min([lowest, *finite]), max([highest, *finite])
-    for kind, words in (("reference", "target"), ("floor", "floor")):
+    described = task.metrics.get(metric)
+    reference = described.reference if described else "target"
+    for kind, words in (("reference", reference), ("floor", "floor")):
         if kind in curves[metric].attrs:
             marks.append(charts.rule("y", float(np.mean(curves[metric].attrs[kind])), words))
-    described = task.metrics.get(metric)
     logarithmic = metric == "loss" and 0 < lowest < highest / 50
     return charts.panel(
         title,

@@ -112,7 +112,7 @@ def draw_params(axis: Any, picture: Picture, params: Any, limit: float) -> None:
         axis.imshow(values, cmap="gray", vmin=0, vmax=limit)
         axis.set(xticks=[], yticks=[])
     else:
-        draw_rewards(axis, values, policy, limit)
+        draw_rewards(axis, values, policy, limit, picture.goals, picture.starts)
 
 
 def show_learner(axis: Any, watched: "Watched", name: str, frame: int, limit: float) -> None:

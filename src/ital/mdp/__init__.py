@@ -1,6 +1,6 @@
 """Worlds of states and actions: transitions, planning with a reward, and the return of a policy."""
 
-from ital.mdp._dynamics import Dynamics, following, grid, real, tabular
+from ital.mdp._dynamics import Dynamics, following, grid, numbered, real, tabular
 from ital.mdp._planning import (
     Onward,
     Planning,
@@ -18,6 +18,7 @@ from ital.mdp._set_cover import (
     feature_counts,
     half_spaces,
     irredundant,
+    optimal_actions,
     optimal_policy,
     revealed,
     rewards_within,
@@ -41,7 +42,9 @@ __all__ = [
     "half_spaces",
     "irredundant",
     "log_policy",
+    "numbered",
     "onward",
+    "optimal_actions",
     "optimal_policy",
     "plan",
     "real",

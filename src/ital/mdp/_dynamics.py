@@ -1,8 +1,7 @@
 """Transitions: grids, and any world given as a table."""
 
 import functools
-import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -22,7 +21,8 @@ Operator = Callable[[Array], Array]
 class Dynamics(NamedTuple):
     """The transitions of a world.
 
-    P_w is the table of transitions with actions weighted by ``w`` (A, S). The last three fields replace that table.
+    P_w is the table of transitions with actions weighted by ``w`` (A, S). ``walk`` and ``eliminate`` replace that
+    table.
 
     Attributes:
         states: number of states S.
@@ -35,6 +35,8 @@ class Dynamics(NamedTuple):
         walk: ``walk(w)`` returns v ↦ P_w v and v ↦ v P_w, of a vector or of rows.
         eliminate: ``eliminate(w)`` returns v ↦ (I − P_w)⁻¹v and v ↦ v(I − P_w)⁻¹, exactly.
         degree: number of cells that a walk reads per state.
+        columns: number of cells in a row, if ``eliminate`` takes a grid row by row.
+        goals: states in which everything ends; their value is 0.
     """
 
     states: int
@@ -46,93 +48,199 @@ class Dynamics(NamedTuple):
     walk: Callable[[Array], tuple[Operator, Operator]] | None = None
     eliminate: Callable[[Array], tuple[Operator, Operator]] | None = None
     degree: int = 0
+    columns: int = 0
+    goals: tuple[int, ...] = ()
+
+    def ended(self) -> np.ndarray:
+        """Which states are goals.
+
+        Returns:
+            Whether each state is one (S,).
+        """
+        return np.isin(np.arange(self.states), self.goals)
+
+
+OPPOSITE = (1, 0, 3, 2)  # of up, down, left and right
+Cell = tuple[int, int]
 
 
 @functools.cache
-def grid(size: int, slip: float = 0.06, death: float = 0.02) -> Dynamics:
-    """A size × size grid with the actions up, down, left and right.
+def grid(
+    size: int | tuple[int, int],
+    slip: float = 0.06,
+    death: float = 0.02,
+    *,
+    walls: tuple[Cell, ...] = (),
+    goals: tuple[Cell, ...] = (),
+) -> Dynamics:
+    """A grid with the actions up, down, left and right.
 
-    An action moves in its direction, or with probability ``slip`` in each other direction, or dies. A move into a wall
-    stays in place. Only the four neighbours are ever read.
+    An action moves in its direction, or with probability ``slip`` in each other direction, or dies.
+    A move into a wall or off the grid stays in place. Nothing leads out of a goal: everything ends
+    there. The states are the cells without a wall, row by row. Only the four neighbours are ever
+    read.
 
     Args:
-        size: number of cells along a side.
+        size: number of cells along a side, or the numbers of rows and columns.
         slip: probability of moving in each other direction.
         death: probability of dying in a step.
+        walls: cells that nobody can enter, as (row, column).
+        goals: cells in which everything ends.
 
     Returns:
         The dynamics; the same object for the same arguments.
 
     Raises:
-        InputError: if the size or the probabilities are not valid.
+        InputError: if the size, the probabilities or the cells are not valid.
     """
-    if size < 1:
+    rows, columns = size if isinstance(size, tuple) else (size, size)
+    if rows < 1 or columns < 1:
         raise InputError(f"a grid needs at least one cell, not size {size}")
     if not (slip >= 0 and death >= 0 and death + 3 * slip <= 1):
         raise InputError(f"slip {slip} and death {death} must be probabilities with death + 3·slip at most 1")
+    number = numbered(rows, columns, walls)
+    if number.max() < 0:
+        raise InputError("a grid needs at least one cell without a wall")
     own_way = 1.0 - death - 3 * slip
-    states, cells = size * size, np.arange(size * size)
-    row, column = np.divmod(cells, size)
-    offsets = (-size, size, -1, 1)
-    bumps = np.stack([row == 0, row == size - 1, column == 0, column == size - 1])
-    towards = np.where(bumps, cells, cells + np.reshape(offsets, (4, 1))).astype(np.int32)
+    states = int(number.max()) + 1
+    bumps, towards = _straight_moves(number)
+    ends = _ends(goals, number)
+    ended = np.isin(np.arange(states), ends)
+    offsets = (-columns, columns, -1, 1)
 
-    def beside(v: Array, offset: int) -> Array:
-        """v at ``cells + offset``, arbitrary beyond the ends; on a CPU a slice is several times as fast as a gather."""
-        if not on_cpu():
-            return v[..., np.clip(cells + offset, 0, states - 1)]
-        padded = jnp.pad(v, [(0, 0)] * (v.ndim - 1) + [(size, size)])
-        return padded[..., size + offset : size + offset + states]
+    def beside(v: Array, way: int) -> Array:
+        """v at the neighbour in one direction, arbitrary where there is none.
+
+        On a CPU a slice is several times as fast as a gather, but with walls neighbours are not at
+        a fixed distance.
+        """
+        if walls or not on_cpu():
+            return v[..., towards[way]]
+        padded = jnp.pad(v, [(0, 0)] * (v.ndim - 1) + [(columns, columns)])
+        first = columns + offsets[way]
+        return padded[..., first : first + states]
 
     def slipping(straight: Any) -> list[Array]:
         """Combine the four straight moves into actions that sometimes slip."""
         anywhere = slip * functools.reduce(jnp.add, straight)
         return [(own_way - slip) * way + anywhere for way in straight]
 
+    def unless_ended(values: Array) -> Array:
+        return jnp.where(ended, 0.0, values) if ends else values
+
     def expect(u: Array) -> Array:
-        if not on_cpu():  # on a GPU sweeps are unrolled, and slices would take minutes to compile
-            return jnp.stack(slipping([u[to] for to in towards]))
-        ways = zip(bumps, offsets, strict=True)
-        return jnp.stack(slipping([jnp.where(bump, u, beside(u, offset)) for bump, offset in ways]))
+        if walls or not on_cpu():  # on a GPU sweeps are unrolled; slices would compile for minutes
+            moved = [u[to] for to in towards]
+        else:
+            moved = [jnp.where(bump, u, beside(u, way)) for way, bump in enumerate(bumps)]
+        return unless_ended(jnp.stack(slipping(moved)))
 
     def leave(state: Array, weights: Array) -> Array:
         ways = zip(jnp.asarray(towards), slipping(weights), strict=True)
-        return functools.reduce(jnp.add, [jnp.where(jnp.arange(states) == to[state], way, 0.0) for to, way in ways])
+        cells = jnp.arange(states)
+        left = functools.reduce(jnp.add, [jnp.where(cells == to[state], way, 0.0) for to, way in ways])
+        return jnp.where(jnp.asarray(ended)[state], 0.0, left) if ends else left
 
     def diagonals(weights: Array) -> tuple[list[Array], list[Array]]:
-        """P_w and its transpose: the weight of the cell itself, then of the cells above, below, left and right."""
-        ways = slipping(weights)
+        """P_w and its transpose: the weight of the cell itself, then of the cells around it."""
+        ways = slipping(unless_ended(weights))
         stays = functools.reduce(jnp.add, [jnp.where(bump, way, 0.0) for bump, way in zip(bumps, ways, strict=True)])
         goes = [jnp.where(bump, 0.0, way) for bump, way in zip(bumps, ways, strict=True)]
-        opposites = [goes[a] for a in (1, 0, 3, 2)]
-        comes = [jnp.where(bumps[a], 0.0, beside(way, offsets[a])) for a, way in enumerate(opposites)]
+        opposites = [goes[way] for way in OPPOSITE]
+        comes = [jnp.where(bumps[way], 0.0, beside(from_there, way)) for way, from_there in enumerate(opposites)]
         return [stays, *goes], [stays, *comes]
 
     def times(diagonals: list[Array], v: Array) -> Array:
         stays, *reads = diagonals
-        read = [weight * beside(v, offset) for weight, offset in zip(reads, offsets, strict=True)]
+        read = [weight * beside(v, way) for way, weight in enumerate(reads)]
         return functools.reduce(jnp.add, read, stays * v)
 
     def both_ways(operation: Callable[[list[Array], Array], Array], weights: Array) -> tuple[Operator, Operator]:
         ahead, back = (functools.partial(operation, matrix) for matrix in diagonals(weights))
         return ahead, back
 
-    walk, eliminate = functools.partial(both_ways, times), functools.partial(both_ways, _eliminate)
-    return Dynamics(states, 4, expect, leave, 1.0 - death, True, walk, eliminate, degree=5)
+    walk = functools.partial(both_ways, times)
+    by_rows = functools.partial(_eliminate, columns)
+    eliminate = None if walls else functools.partial(both_ways, by_rows)
+    return Dynamics(
+        states,
+        actions=4,
+        expect=expect,
+        leave=leave,
+        survival=1.0 - death,
+        even=not ends,
+        walk=walk,
+        eliminate=eliminate,
+        degree=5,
+        columns=columns,
+        goals=ends,
+    )
 
 
-def _eliminate(diagonals: list[Array], right: Array) -> Array:
-    """Solve x = Px + b on a square grid by block elimination, in O(n⁴) instead of O(n⁶) for a table.
+def numbered(rows: int, columns: int, walls: Sequence[Cell]) -> np.ndarray:
+    """The number of each cell's state on a grid, row by row; −1 for walls.
+
+    Args:
+        rows: number of rows.
+        columns: number of columns.
+        walls: cells that nobody can enter, as (row, column).
+
+    Returns:
+        The numbers (rows, columns).
+
+    Raises:
+        InputError: if a wall is not on the grid.
+    """
+    free = np.ones((rows, columns), bool)
+    for cell in walls:
+        free[_on_grid(cell, free)] = False
+    return np.where(free, np.cumsum(free).reshape(free.shape) - 1, -1)
+
+
+def _on_grid(cell: Cell, grid: np.ndarray) -> Cell:
+    """A cell, if it is on the grid."""
+    row, column = cell
+    rows, columns = grid.shape
+    if not (0 <= row < rows and 0 <= column < columns):
+        raise InputError(f"cell {(row, column)} is not on a grid of {rows} × {columns} cells")
+    return row, column
+
+
+def _ends(goals: Sequence[Cell], number: np.ndarray) -> tuple[int, ...]:
+    """The states of the goals."""
+    ends = {int(number[_on_grid(cell, number)]) for cell in goals}
+    if -1 in ends:
+        raise InputError("a goal cannot be a wall")
+    if len(ends) > number.max():
+        raise InputError("a grid needs at least one cell that is no goal")
+    return tuple(sorted(ends))
+
+
+def _straight_moves(number: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where each straight move bumps into something, and the state it leads to, each (4, S)."""
+    fenced = np.pad(number, 1, constant_values=-1)
+    above, below = fenced[:-2, 1:-1], fenced[2:, 1:-1]
+    left, right = fenced[1:-1, :-2], fenced[1:-1, 2:]
+    free = number >= 0
+    neighbours = np.stack([side[free] for side in (above, below, left, right)])
+    bumps = neighbours < 0
+    return bumps, np.where(bumps, number[free], neighbours).astype(np.int32)
+
+
+def _eliminate(size: int, diagonals: list[Array], right: Array) -> Array:
+    """Solve x = Px + b on a grid by block elimination; on a square in O(n⁴), a table needs O(n⁶).
+
+    A row of the grid has ``size`` cells.
 
     With the cells of a row of the grid as a block, I − P is block tridiagonal: row i reads
     Tᵢxᵢ = bᵢ + uᵢ∘xᵢ₋₁ + dᵢ∘xᵢ₊₁, where Tᵢ holds the moves within the row and the other blocks are diagonal. From the
     first row down xᵢ = yᵢ + Gᵢxᵢ₊₁, with (Tᵢ − uᵢ∘Gᵢ₋₁)[yᵢ, Gᵢ] = [bᵢ + uᵢ∘yᵢ₋₁, dᵢ]; then back up. All blocks are
     written transposed, so that the rows of b stay rows.
     """
-    size = math.isqrt(right.shape[-1])
+    rows = right.shape[-1] // size
     cells, identity = jnp.arange(size), jnp.eye(size, dtype=right.dtype)
-    blocks = [diagonal.reshape(size, size) for diagonal in diagonals]
-    rights = jnp.moveaxis(right.reshape(-1, size, size), 0, 1)
+    blocks = [diagonal.reshape(rows, size) for diagonal in diagonals]
+    rights = jnp.moveaxis(right.reshape(-1, rows, size), 0, 1)
 
     def pivot(k: Array, block: Array) -> Array:
         """Do one round of Gauss–Jordan in place; I − P is diagonally dominant and needs no pivoting."""

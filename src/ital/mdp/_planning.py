@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ital._platform import on_cpu
 from ital._types import Array
@@ -78,7 +79,10 @@ def bellman(dynamics: Dynamics, planning: Planning, reward: Array, values: Array
         V (S,) and Q (A, S).
     """
     q = dynamics.expect(reward + planning.discount * values)
-    return soft_maximum(planning.sharpness, q), q
+    values = soft_maximum(planning.sharpness, q)
+    if dynamics.goals:  # a soft maximum of zeros is not zero
+        values = jnp.where(dynamics.ended(), 0.0, values)
+    return values, q
 
 
 def soft_maximum(k: float, q: Array) -> Array:
@@ -282,7 +286,7 @@ def cheapest_way(dynamics: Dynamics, rate: float, tolerance: float, rows: int) -
         short = rows == 1 and terms <= MOST_UNROLLED
         return "walk" if dynamics.walk and (short or dynamics.states > MOST_ON_TABLE) else "table"
     doublings, remaining = _cheapest(rate, tolerance, dynamics.states, rows)
-    size = math.isqrt(dynamics.states)
+    size = dynamics.columns
     work = {"table": dynamics.states * (doublings * (dynamics.states + rows) + (remaining - 1) * rows)}
     if dynamics.walk:
         work["walk"] = 6 * dynamics.degree * terms * rows
@@ -331,16 +335,21 @@ def _cheapest(rate: float, tolerance: float, states: int, rows: int) -> tuple[in
     return best, math.ceil(needed / 2**best)
 
 
-def expected_return(dynamics: Dynamics, planning: Planning, q: Array, reward: Array) -> Array:
-    """The exact return until death of the policy that is greedy in Q, from a uniform start: a linear solve.
+def expected_return(
+    dynamics: Dynamics, planning: Planning, q: Array, reward: Array, starts: tuple[int, ...] = ()
+) -> Array:
+    """The exact return until death or a goal of the policy that is greedy in Q: a linear solve.
 
-    It is not discounted if every step can end in death; otherwise the sum could be infinite, and γ discounts it.
+    It is not discounted if every step can end in death; otherwise the sum could be infinite, and γ
+    discounts it. So the greedy policy of the true reward, which discounts, need not have the
+    highest return.
 
     Args:
         dynamics: the transitions.
         planning: how to plan.
         q: Q of the plan (A, S).
         reward: reward of every state (S,).
+        starts: the states to start from, all equally likely; () for all but the goals.
 
     Returns:
         The return, a scalar.
@@ -348,4 +357,8 @@ def expected_return(dynamics: Dynamics, planning: Planning, q: Array, reward: Ar
     greedy = (jnp.arange(q.shape[0])[:, None] == jnp.argmax(q, axis=0)).astype(reward.dtype)
     first = jnp.sum(greedy * dynamics.expect(reward), axis=0)
     discount = 1.0 if dynamics.survival < 1 else planning.discount
-    return jnp.mean(solver(dynamics, discount * greedy, discount * dynamics.survival, 1e-9).ahead(first))
+    onward = solver(dynamics, discount * greedy, discount * dynamics.survival, 1e-9)
+    returns = onward.ahead(first)
+    if not starts and dynamics.goals:
+        starts = tuple(np.flatnonzero(~dynamics.ended()).tolist())
+    return jnp.mean(returns[np.array(starts)] if starts else returns)

@@ -3,12 +3,16 @@
 Brown and Niekum (2019). A learner that sees action a in state s concludes that a is best there: w lies in the
 half-space ⟨w, μ(s,a) − μ(s,b)⟩ ≥ 0 of every other action b. The half-spaces of all states make a cone of rewards. Few
 of them bound it, and few demonstrations reveal these.
+
+Where a and b are equally good, both are shown somewhere, and the two half-spaces leave an equality.
 """
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
@@ -26,15 +30,19 @@ class Cover(NamedTuple):
 
     Attributes:
         demonstrations: the trajectories shown, each with the states and the actions in two columns (H, 2).
-        constraints: unit normals of the half-spaces that bound the cone (m, d).
-        policy: the optimal action of every state (S,).
-        normals: the unit normal of every state and action (S, A, d); zero if the action is as good for every reward.
+        constraints: unit normals of the half-spaces that bound the cone (m, d). An equality is two of
+            them, n and −n.
+        policy: an optimal action of every state (S,), of equally good ones the first.
+        optimal: whether each action is optimal (A, S).
+        normals: the unit normal of μ(s,a) − μ(s,b) for every optimal action a of s and every b
+            (S, A, A, d); zero if a is not optimal, or b as good for every reward.
         candidates: the trajectories that could have been shown.
     """
 
     demonstrations: list[np.ndarray]
     constraints: np.ndarray
     policy: np.ndarray
+    optimal: np.ndarray
     normals: np.ndarray
     candidates: list[np.ndarray]
 
@@ -46,11 +54,14 @@ def set_cover(
     *,
     discount: float = 0.5,
     length: int = 5,
+    starts: Sequence[int] | None = None,
+    rollouts: int = 1,
     seed: int = 0,
 ) -> Cover:
-    """Choose demonstrations of the optimal policy greedily, until they reveal every half-space that bounds its cone.
+    """Choose demonstrations of optimal actions greedily, until they reveal every half-space that bounds their cone.
 
-    Candidates are trajectories of the optimal policy, one from each state. The first three arguments are those of
+    Candidates are trajectories that start in each of ``starts`` with each action that is optimal
+    there. The cone is that of the starts' half-spaces. The first three arguments are those of
     :func:`ital.tasks.irl_tabular`.
 
     Args:
@@ -59,13 +70,15 @@ def set_cover(
         features: features of the states (S, d); None for one weight per state.
         discount: the discount γ.
         length: number of states in a trajectory, fewer if it ends in death.
+        starts: the states in which trajectories start; None for all.
+        rollouts: number of trajectories from each start with each action.
         seed: seed of the trajectories.
 
     Returns:
         The demonstrations, what they reveal, and what they were chosen from.
 
     Raises:
-        InputError: if shapes do not fit, planning would not end, or a trajectory would be empty.
+        InputError: if shapes do not fit, planning would not end, or there would be no trajectory.
     """
     p = table(transitions) if isinstance(transitions, Dynamics) else real("transitions", transitions)
     dynamics = tabular(p)
@@ -79,12 +92,20 @@ def set_cover(
         raise InputError(f"the discount must be below 1 unless every step can end in death, not {discount}")
     if length < 1:
         raise InputError(f"length {length}: a trajectory needs at least one state")
+    if rollouts < 1:
+        raise InputError(f"rollouts {rollouts}: at least one trajectory is needed from each start")
+    from_states = np.arange(dynamics.states) if starts is None else np.unique(np.asarray(starts, int))
+    if not len(from_states) or from_states[0] < 0 or from_states[-1] >= dynamics.states:
+        raise InputError(f"starts must be states from 0 to {dynamics.states - 1}, at least one")
     policy = optimal_policy(p, encoded @ target, discount)
-    normals = half_spaces(feature_counts(p, encoded, policy, discount), policy)
-    constraints = irredundant(normals)
-    candidates = trajectories(p, policy, length, seed)
+    counts = feature_counts(p, encoded, policy, discount)
+    optimal = optimal_actions(counts, target)
+    normals = half_spaces(counts, optimal)
+    constraints = irredundant(normals[from_states])
+    candidates = trajectories(p, optimal, length, from_states, rollouts, seed)
     reveals = [_matches(constraints, revealed(normals, [one])) for one in candidates]
-    return Cover([candidates[i] for i in _greedy(np.array(reveals))], constraints, policy, normals, candidates)
+    shown = [candidates[i] for i in _greedy(np.array(reveals))]
+    return Cover(shown, constraints, policy, optimal, normals, candidates)
 
 
 def optimal_policy(transitions: np.ndarray, reward: np.ndarray, discount: float) -> np.ndarray:
@@ -125,17 +146,34 @@ def feature_counts(transitions: np.ndarray, features: np.ndarray, policy: np.nda
     return transitions @ (features + discount * ahead)
 
 
-def half_spaces(counts: np.ndarray, policy: np.ndarray) -> np.ndarray:
-    """The unit normals of μ(s,π(s)) − μ(s,b): rewards for which the policy is optimal have no negative product.
+def optimal_actions(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Which actions are optimal: all whose ⟨w, μ⟩ differs from the best only by rounding.
+
+    Args:
+        counts: expected features μ of following an optimal policy (A, S, d).
+        weights: weights w of the reward (d,).
+
+    Returns:
+        Whether each action is optimal (A, S).
+    """
+    q = counts @ weights
+    scale = np.linalg.norm(weights) * np.linalg.norm(counts, axis=-1).max()
+    return q >= q.max(axis=0) - EQUAL * scale
+
+
+def half_spaces(counts: np.ndarray, optimal: np.ndarray) -> np.ndarray:
+    """The unit normals of μ(s,a) − μ(s,b): rewards for which the actions a are optimal have no negative product.
 
     Args:
         counts: expected features μ (A, S, d).
-        policy: the action of every state (S,).
+        optimal: whether each action is optimal (A, S).
 
     Returns:
-        The normals (S, A, d); zero where there is no difference.
+        The normals (S, A, A, d), by state, optimal action a and other action b; zero where a is not
+        optimal or there is no difference.
     """
-    gaps = counts[policy, np.arange(len(policy))][:, None] - counts.swapaxes(0, 1)
+    by_state = counts.swapaxes(0, 1)
+    gaps = (by_state[:, :, None] - by_state[:, None]) * optimal.T[:, :, None, None]
     lengths = np.linalg.norm(gaps, axis=-1, keepdims=True)
     return np.where(lengths > EQUAL, gaps / np.maximum(lengths, EQUAL), 0.0)
 
@@ -163,48 +201,79 @@ def irredundant(normals: np.ndarray) -> np.ndarray:
     return np.array(kept).reshape(-1, normals.shape[-1])
 
 
-def trajectories(transitions: np.ndarray, policy: np.ndarray, length: int, seed: int = 0) -> list[np.ndarray]:
-    """Trajectories of a policy, one from each state.
+def trajectories(
+    transitions: np.ndarray,
+    optimal: np.ndarray,
+    length: int,
+    starts: Sequence[int] | np.ndarray | None = None,
+    rollouts: int = 1,
+    seed: int = 0,
+) -> list[np.ndarray]:
+    """Different trajectories of optimal actions, from each start with each optimal action.
+
+    Where several actions are optimal, later steps take one of them at random.
 
     Args:
         transitions: the table (A, S, S).
-        policy: the action of every state (S,).
+        optimal: whether each action is optimal (A, S).
         length: number of states in each, fewer if it ends in death.
+        starts: the states in which they start; None for all.
+        rollouts: number of trajectories from each start with each action, before equal ones are
+            dropped.
         seed: seed of the transitions.
 
     Returns:
         States and actions in two columns, each (H, 2).
     """
     rng = np.random.default_rng(seed)
-    paths = []
-    for start in range(len(policy)):
-        states = [start]
-        while len(states) < length:
-            reached = np.cumsum(transitions[policy[states[-1]], states[-1]])
-            state = int(np.searchsorted(reached, rng.random(), side="right"))
-            if state == len(policy):
-                break
-            states.append(state)
-        paths.append(np.stack([states, policy[states]], axis=1))
-    return paths
+    paths: dict[bytes, np.ndarray] = {}
+    for start in range(optimal.shape[1]) if starts is None else starts:
+        for first in np.flatnonzero(optimal[:, start]):
+            for _ in range(rollouts):
+                path = _rollout(rng, transitions, optimal, length, int(start), int(first))
+                paths.setdefault(path.tobytes(), path)
+    return list(paths.values())
+
+
+def _rollout(
+    rng: np.random.Generator,
+    transitions: np.ndarray,
+    optimal: np.ndarray,
+    length: int,
+    state: int,
+    action: int,
+) -> np.ndarray:
+    """One trajectory that begins with a given action (H, 2)."""
+    path = [(state, action)]
+    while len(path) < length:
+        reached = np.cumsum(transitions[action, state])
+        state = int(np.searchsorted(reached, rng.random(), side="right"))
+        if state == optimal.shape[1]:
+            break
+        best = np.flatnonzero(optimal[:, state])
+        action = int(best[0] if len(best) == 1 else rng.choice(best))
+        path.append((state, action))
+    return np.array(path)
 
 
 def revealed(normals: np.ndarray, demonstrations: Sequence[np.ndarray]) -> np.ndarray:
-    """The half-spaces that demonstrations reveal: those of their states.
+    """The half-spaces that demonstrations reveal: those of the actions shown.
 
     Args:
-        normals: the normals of all states (S, A, d).
+        normals: the normals of all states and optimal actions (S, A, A, d).
         demonstrations: trajectories, each (H, 2).
 
     Returns:
         The distinct ones (n, d).
     """
-    states = np.unique(np.concatenate([one[:, 0] for one in demonstrations]))
-    return np.array(_distinct(normals[states])).reshape(-1, normals.shape[-1])
+    states, actions = np.unique(np.concatenate(demonstrations), axis=0).T
+    return np.array(_distinct(normals[states, actions])).reshape(-1, normals.shape[-1])
 
 
 def rewards_within(normals: np.ndarray, count: int, seed: int = 0) -> np.ndarray:
     """Sample weights uniformly from a cone, as far as it lies in the unit ball, by hit-and-run.
+
+    A cone that equalities make flat is sampled in the subspace that they leave.
 
     Args:
         normals: unit normals of the half-spaces (n, d).
@@ -215,21 +284,23 @@ def rewards_within(normals: np.ndarray, count: int, seed: int = 0) -> np.ndarray
         The weights (count, d).
 
     Raises:
-        InputError: if the cone has no interior.
+        InputError: if the cone is a single point, the reward 0.
     """
-    from scipy.optimize import linprog
-
-    n, d = normals.shape
-    deepest = linprog(
-        np.append(np.zeros(d), -1.0), np.hstack([-normals, np.ones((n, 1))]), np.zeros(n),
-        bounds=[(-1, 1)] * d + [(None, 1)],
-    )  # fmt: skip
-    if deepest.x[-1] < EQUAL:
-        raise InputError("the half-spaces have no common interior: two actions are equally good for the reward")
-    rng, w = np.random.default_rng(seed), deepest.x[:d] / (2 * np.linalg.norm(deepest.x[:d]))
-    samples = np.empty((count, d))
+    deepest, depth = _deepest(normals)
+    if depth < EQUAL:
+        flat = np.array([_is_equality(one, normals) for one in normals])
+        _, lengths, directions = np.linalg.svd(normals[flat])
+        basis = directions[int(np.sum(lengths > EQUAL)) :]
+        if not len(basis):
+            raise InputError("only the reward 0 agrees with these half-spaces")
+        inside = normals[~flat] @ basis.T
+        inside /= np.linalg.norm(inside, axis=1, keepdims=True)
+        return rewards_within(inside, count, seed) @ basis
+    rng = np.random.default_rng(seed)
+    w = deepest / (2 * max(1.0, float(np.linalg.norm(deepest))))
+    samples = np.empty((count, normals.shape[1]))
     for i in range(count * THINNED):
-        gauss = rng.normal(size=d)
+        gauss = rng.normal(size=len(w))
         v = gauss / np.linalg.norm(gauss)
         slack, speed = normals @ w, normals @ v
         middle = -float(w @ v)
@@ -241,6 +312,28 @@ def rewards_within(normals: np.ndarray, count: int, seed: int = 0) -> np.ndarray
     return samples
 
 
+def _deepest(normals: np.ndarray) -> tuple[np.ndarray, float]:
+    """The point of the unit cube that is deepest within half-spaces, and how deep."""
+    from scipy.optimize import linprog
+
+    n, d = normals.shape
+    if not n:
+        return np.zeros(d), 1.0
+    found = linprog(
+        np.append(np.zeros(d), -1.0), np.hstack([-normals, np.ones((n, 1))]), np.zeros(n),
+        bounds=[(-1, 1)] * d + [(None, 1)],
+    )  # fmt: skip
+    return found.x[:d], float(found.x[-1])
+
+
+def _is_equality(normal: np.ndarray, normals: np.ndarray) -> bool:
+    """Whether no point of a cone is within a half-space, only on its boundary."""
+    from scipy.optimize import linprog
+
+    furthest = linprog(-normal, -normals, np.zeros(len(normals)), bounds=(-1, 1))
+    return -furthest.fun < EQUAL
+
+
 def table(dynamics: Dynamics) -> np.ndarray:
     """The transitions of any dynamics as a table, for instance of a grid.
 
@@ -250,8 +343,18 @@ def table(dynamics: Dynamics) -> np.ndarray:
     Returns:
         P(s′|s,a) as (A, S, S).
     """
-    chosen = jnp.eye(dynamics.actions)[:, :, None] * jnp.ones(dynamics.states)
-    return np.stack([np.asarray(following(dynamics, policy), float) for policy in chosen])
+    with _float64():  # float32 would tell equally good actions apart
+        chosen = jnp.eye(dynamics.actions)[:, :, None] * jnp.ones(dynamics.states)
+        return np.stack([np.asarray(following(dynamics, policy), float) for policy in chosen])
+
+
+def _float64() -> AbstractContextManager[None]:
+    """Let JAX compute in float64 within a block."""
+    if hasattr(jax, "enable_x64"):  # from JAX 0.8 on
+        return jax.enable_x64(True)
+    from jax.experimental import enable_x64  # type: ignore[attr-defined]
+
+    return enable_x64()
 
 
 def _distinct(normals: np.ndarray) -> list[np.ndarray]:

@@ -144,19 +144,23 @@ def copies(batch: Any, size: int) -> Array:
 
 def distance_note(params: Params, target: Params) -> str:
     """How far parameters are from the target, in words."""
-    return f"distance {float(np.sqrt(squared_norm(add_scaled(params, -1.0, target)))):.2f}"
+    distance = float(np.sqrt(squared_norm(add_scaled(params, -1.0, target))))
+    return f"distance {distance:.2f}" if np.isfinite(distance) else "diverged"
 
 
 class Picture(NamedTuple):
     """How to draw parameters.
 
     Attributes:
-        grid: ``grid(params)`` returns the rewards (n, n) of a map and its policy (4, n, n), or None for no arrows.
+        grid: ``grid(params)`` returns the rewards (n, m) of a map and its policy (4, n, m), or None for
+            no arrows. Walls are masked; so is the policy in cells where there is none.
         colours: what the colours mean.
         caption: one line that explains the picture.
         note: ``note(params, target)`` returns the line below a learner.
         limit: the largest value, if the values begin at 0; None for any values, with colours for the parameters.
         grey: whether it is a grey picture, black at 0 and white at the limit.
+        goals: cells that are framed, as (row, column).
+        starts: cells with a dotted frame.
     """
 
     grid: Callable[[Any], tuple[np.ndarray, np.ndarray | None]]
@@ -165,6 +169,8 @@ class Picture(NamedTuple):
     note: Callable[[Any, Any], str] = distance_note
     limit: float | None = None
     grey: bool = False
+    goals: tuple[tuple[int, int], ...] = ()
+    starts: tuple[tuple[int, int], ...] = ()
 
     def __repr__(self) -> str:
         return short("Picture", self.caption)
@@ -199,10 +205,12 @@ class Metric(NamedTuple):
     Attributes:
         title: its name on an axis.
         higher_is_better: whether more is better.
+        reference: what its reference line is, if it has one.
     """
 
     title: str
     higher_is_better: bool = False
+    reference: str = "target"
 
 
 class Task(NamedTuple):

@@ -4,7 +4,7 @@ import functools
 import hashlib
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ital import _files, mdp
+from ital import mdp
 from ital._checks import require_whole
 from ital._types import Array
 from ital.errors import InputError, PrecisionWarning
 from ital.mdp import Dynamics, Planning
 from ital.models import Init
 from ital.tasks._base import Metric, Picture, Task, TeacherSide, Truth, World, as_float
+from ital.tasks._irl_map import Cell, as_map, read_map
 from ital.tasks._irl_rules import Side, TrueWorld, irl_rules, reward_of
 
 COARSE = 0.1  # error of Q at which π ∝ exp(Q) is wrong by a tenth
@@ -36,17 +37,18 @@ def from_rewards(
     features: np.ndarray | None = None,
     settings: dict[str, Any] | None = None,
     picture: Picture | None = None,
+    starts: tuple[int, ...] = (),
 ) -> Task:
     """Make an online IRL task from a function that draws the reward weights for a seed.
 
     r = features · weights; without ``features``, one weight per state. The teacher has the same features in another
-    order.
+    order. The robot starts in one of ``starts``, or anywhere but in a goal.
     """
     try:
         mdp.check(dynamics, planning)
     except InputError as error:
         raise InputError(f"task {name!r}: {error}") from None
-    rules = irl_rules(dynamics, planning)
+    rules = irl_rules(dynamics, planning, starts)
 
     planned = jax.jit(functools.partial(mdp.plan, dynamics, planning))
 
@@ -79,7 +81,7 @@ def from_rewards(
             "distance_centred": Metric("Distance to the target, centred"),
             "policy_tv": Metric("Policy total variation"),
             "policy_gap": Metric("Largest difference of policies"),
-            "reward": Metric("Expected reward", higher_is_better=True),
+            "reward": Metric("Expected reward", higher_is_better=True, reference="teacher's own policy"),
         },
         panels=("distance", "policy_tv", "reward"),
         init=Init("uniform", 2.0),
@@ -108,28 +110,59 @@ def check_precision(name: str, values: Array) -> None:
 def on_grid(
     name: str,
     reward: Callable[[np.random.Generator], np.ndarray],
-    size: int,
+    size: int | tuple[int, int],
     *,
     slip: float = 0.06,
     death: float = 0.02,
+    walls: tuple[Cell, ...] = (),
+    goals: tuple[Cell, ...] = (),
+    starts: tuple[Cell, ...] = (),
     planning: Planning,
     **options: Any,
 ) -> Task:
-    """Make an online IRL task on a grid, which can be drawn as a map of rewards with the policy as arrows."""
-    require_whole(size=size)
-    dynamics = mdp.grid(size, slip, death)
+    """Make an online IRL task on a grid, which can be drawn as a map of rewards with the policy as arrows.
+
+    ``reward`` draws the rewards of the cells without a wall, row by row.
+    """
+    rows, columns = size if isinstance(size, tuple) else (size, size)
+    require_whole(size=rows)
+    try:
+        dynamics = mdp.grid(size, slip, death, walls=walls, goals=goals)
+        number = mdp.numbered(rows, columns, walls)
+    except InputError as error:
+        raise InputError(f"task {name!r}: {error}") from None
+    is_wall = number < 0
 
     @jax.jit
     def policy(reward: Array) -> Array:
         return jnp.exp(mdp.log_policy(mdp.plan(dynamics, planning, reward).q))
 
+    def on_map(values: np.ndarray, missing: np.ndarray) -> np.ndarray:
+        """Values (…, S) as (…, rows, columns), masked where there are none."""
+        if not missing.any():
+            return np.reshape(values, (*values.shape[:-1], rows, columns))
+        everywhere = values[..., number]
+        return np.ma.masked_array(everywhere, np.broadcast_to(missing, everywhere.shape))
+
     def cells(params: Any) -> tuple[np.ndarray, np.ndarray]:
         arrows = np.asarray(policy(jnp.asarray(params)))
-        return np.reshape(params, (size, size)), arrows.reshape(4, size, size)
+        without_arrows = is_wall | np.isin(number, dynamics.goals)
+        return on_map(np.asarray(params), is_wall), on_map(arrows, without_arrows)
 
     caption = "Reward of entering each cell; arrows: where the policy leads, longer if more certain."
-    picture = Picture(cells, "reward", caption)
-    return from_rewards(name, reward, dynamics, planning=planning, picture=picture, **options)
+    if goals:
+        caption += " Framed: everything ends here."
+    if starts:
+        caption += " Dotted: the robot starts here."
+    return from_rewards(
+        name,
+        reward,
+        dynamics,
+        planning=planning,
+        picture=Picture(cells, "reward", caption, goals=goals, starts=starts),
+        starts=tuple(int(number[cell]) for cell in starts),
+        **options,
+    )
 
 
 def irl_dense(size: int = 8) -> Task:
@@ -185,6 +218,8 @@ def irl_sparse(size: int = 8) -> Task:
 def irl(
     rewards: ArrayLike | Path | str | None = None,
     *,
+    goals: Sequence[Sequence[int]] = (),
+    starts: Sequence[Sequence[int]] = (),
     slip: float = 0.06,
     death: float = 0.02,
     discount: float = 0.5,
@@ -192,10 +227,14 @@ def irl(
     tolerance: float = 1e-6,
     beta: float = 25000.0,
 ) -> Task:
-    """Online IRL on your own square map, a file or an array of rewards (--map FILE). β = 25000.
+    """Online IRL on your own map, a file or an array of rewards (--map FILE). β = 25000.
 
     Args:
-        rewards: the reward of each cell (n, n), or a text or CSV file with them.
+        rewards: the reward of each cell (n, m), or a text or CSV file with them. NaN, None, "#" and
+            an empty text are walls; "1G" is a goal with reward 1, "0S" a start.
+        goals: cells in which everything ends, as (row, column), beside those marked with G.
+        starts: cells in which the robot may start, beside those marked with S; if there are none,
+            it starts anywhere. The metric ``reward`` is the mean over them.
         slip: probability of moving in each other direction.
         death: probability of dying in a step.
         discount: the discount γ.
@@ -207,25 +246,29 @@ def irl(
         The task.
 
     Raises:
-        InputError: if there is no map, or it is not a square of numbers.
+        InputError: if there is no map, or it is not a rectangle of numbers and walls.
 
     Example:
-        >>> ital.teach(ital.tasks.irl([[0, 0, 1], [0, -1, 0], [0, 0, 0]]), steps=200, seeds=5).plot()
+        >>> ital.teach(ital.tasks.irl([[0, 0, "1G"], [0, "#", 0]]), steps=200, seeds=5).plot()
     """
     if rewards is None:
         raise InputError("task 'irl' needs a map of rewards: --map FILE, a text or CSV file with one line per row")
-    cells = read_map(rewards) if isinstance(rewards, Path | str) else check_map("the map", mdp.real("the map", rewards))
-    size = len(cells)
+    drawn = read_map(rewards) if isinstance(rewards, Path | str) else as_map("the map", rewards)
+    drawn = drawn.marked(goals, starts)
+    rows, columns = drawn.rewards.shape
     return on_grid(
         "irl",
-        lambda rng: cells.ravel(),
-        size,
+        lambda rng: drawn.rewards[~np.isnan(drawn.rewards)],
+        rows if rows == columns else (rows, columns),
+        walls=drawn.walls,
+        goals=drawn.goals,
+        starts=drawn.starts,
         slip=slip,
         death=death,
         beta=beta,
-        title=f"Online IRL, {size} × {size} map",
+        title=f"Online IRL, {rows} × {columns} map",
         planning=Planning(discount, sharpness, tolerance),
-        settings={"map": hashlib.sha256(cells.tobytes()).hexdigest()[:16], "slip": slip, "death": death},
+        settings={"map": drawn.digest(), "slip": slip, "death": death},
     )
 
 
@@ -281,38 +324,3 @@ def irl_tabular(
         features=encoded,
         settings={"world": digest.hexdigest()[:16]},
     )
-
-
-def read_map(file: Path | str) -> np.ndarray:
-    """Read a square of rewards from a text or CSV file: one line per row, separated by commas, semicolons or blanks.
-
-    Lines that are empty or begin with # are skipped.
-    """
-    text = _files.read_text(file, f"the map {file}")
-    rows = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        comma, place = next((mark for mark in ",;" if mark in line), None), f"{file}, line {number}"
-        rows.append([_number(word, place) for word in line.split(comma)])
-        if len(rows[-1]) != len(rows[0]):
-            raise InputError(f"{place}: {len(rows[-1])} numbers, but {len(rows[0])} in the rows above")
-    return check_map(str(file), np.asarray(rows))
-
-
-def _number(word: str, place: str) -> float:
-    try:
-        return float(word)
-    except ValueError:
-        raise InputError(f"{place}: {word.strip()!r} is not a number") from None
-
-
-def check_map(name: str, cells: np.ndarray) -> np.ndarray:
-    """Raise InputError unless ``cells`` is a square of finite rewards."""
-    if cells.size == 0:
-        raise InputError(f"{name} holds no rewards")
-    if cells.ndim != 2 or cells.shape[0] != cells.shape[1] or len(cells) < 2:
-        raise InputError(f"{name} must be a square of at least 2 × 2 rewards, not {' × '.join(map(str, cells.shape))}")
-    if not np.isfinite(cells).all():
-        raise InputError(f"{name} holds rewards that are not finite numbers")
-    return cells.astype(float)

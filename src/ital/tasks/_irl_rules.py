@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from ital import mdp, views, volume
 from ital._types import Array, PRNGKeyArray, Scalar
@@ -144,25 +145,34 @@ def implicit_gradients(dynamics: Dynamics, planning: Planning, solution: Solutio
 
 
 @functools.cache
-def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
+def irl_rules(dynamics: Dynamics, planning: Planning, starts: tuple[int, ...] = ()) -> Rules:
     """The rules of online IRL in a world.
+
+    Nothing is shown in goals, and policies are compared elsewhere.
 
     Args:
         dynamics: the transitions.
         planning: how to plan.
+        starts: the states in which the robot may start, for ``reward``; () for all but the goals.
 
     Returns:
         The rules; the same object for the same arguments.
     """
     plan = functools.partial(mdp.plan, dynamics, planning)
+    lessons = np.flatnonzero(~dynamics.ended())  # the states in which actions are shown
 
     def start(key: PRNGKeyArray, init: Init, world: World) -> Array:
         return init.draw(key, world.truth.target.shape)
 
+    def where_shown(per_state: Array) -> Array:
+        return per_state[lessons] if dynamics.goals else per_state
+
     def draw(key: PRNGKeyArray, world: World, batch_size: int) -> tuple[Array, Array]:
         """Draw states uniformly with replacement, each with an action from the teacher's policy."""
         state_key, action_key = jax.random.split(key)
-        states = jax.random.randint(state_key, (batch_size,), 0, dynamics.states)
+        states = jax.random.randint(state_key, (batch_size,), 0, len(lessons))
+        if dynamics.goals:
+            states = jnp.asarray(lessons)[states]
         actions = jax.random.categorical(action_key, world.teacher.examples.log_policy[:, states], axis=0)
         return states, actions
 
@@ -191,15 +201,15 @@ def irl_rules(dynamics: Dynamics, planning: Planning) -> Rules:
         return {
             "distance": jnp.linalg.norm(params - truth.target),
             "distance_centred": jnp.linalg.norm(gap - jnp.mean(gap)),
-            "policy_tv": jnp.mean(0.5 * jnp.sum(differences, axis=0)),
-            "policy_gap": jnp.mean(jnp.max(differences, axis=0)),
-            "reward": mdp.expected_return(dynamics, planning, solution.q, world.reward),
+            "policy_tv": jnp.mean(where_shown(0.5 * jnp.sum(differences, axis=0))),
+            "policy_gap": jnp.mean(where_shown(jnp.max(differences, axis=0))),
+            "reward": mdp.expected_return(dynamics, planning, solution.q, world.reward, starts),
         }
 
     def references(start: Array, truth: Truth) -> dict[str, dict[str, Array]]:
         reward = truth.test.reward
-        best = mdp.expected_return(dynamics, planning, plan(reward).q, reward)
-        lines = {"reward": {"reference": best}}
+        own = mdp.expected_return(dynamics, planning, plan(reward).q, reward, starts)
+        lines = {"reward": {"reference": own}}
         if dynamics.even and one_hot(truth.test.encoding):  # demonstrations say nothing about the mean reward
             lines["distance"] = {"floor": jnp.sqrt(dynamics.states) * jnp.abs(jnp.mean(start - truth.target))}
         return lines
