@@ -58,7 +58,8 @@ def path_of(value: Any, what: str) -> Path:
 
 def too_large(values: np.ndarray) -> bool:
     """Whether some finite values cannot be computed with in single precision."""
-    return bool(np.abs(values[np.isfinite(values)]).max(initial=0.0) > LARGEST)
+    finite = values[np.isfinite(values)]
+    return finite.size > 0 and float(np.abs(finite).max()) > LARGEST  # float16 cannot hold the limit
 
 
 def shown(value: Any) -> str:

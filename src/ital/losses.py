@@ -1,11 +1,12 @@
 """Losses l(α, y): the value and its derivative in the output α, for a whole mini-batch at once."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
+from ital._pickling import reduced
 from ital._types import Array, Float, Integer, PerExample
 from ital.errors import InputError
 
@@ -32,6 +33,10 @@ class Loss(NamedTuple):
     derivative: Callable[[Array, Array], Array]
     classes: bool
     label: Callable[[Array, Array], Array] | None = None
+
+    def __reduce__(self) -> "str | tuple[Any, ...]":
+        # The losses of this module stay the same objects: tasks ask whether a loss is the cross-entropy.
+        return self.name if globals().get(self.name) is self else reduced(self)
 
 
 def _squared_value(alpha: Outputs, y: Outputs) -> PerExample:

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ital import _registry, gradients
+from ital._pickling import reduced
 from ital._short import short
 from ital._types import Array, Params, PRNGKeyArray
 from ital.errors import InputError
@@ -98,6 +99,9 @@ class Model(NamedTuple):
     outputs: Callable[[Params, Any], Array]
     gradients: Callable[[Params, Any, Array], Gradients]
     init: Init = Init("uniform", 1.0)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
 
     def __repr__(self) -> str:
         return short("Model", self.name)

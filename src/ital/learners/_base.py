@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ital._pickling import reduced
 from ital._short import called, short
 from ital._types import Array, Int, Params, Scalar
 from ital.gradients import Gradients
@@ -116,6 +117,9 @@ class Learner(NamedTuple):
     resolve: ResolveLearnerFn = lambda learner, situation: learner
     version: int = 1
     needs: tuple[str, ...] = ("gradients",)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
 
     def __repr__(self) -> str:
         return short("Learner", self.name, numbers=self.settings)

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from ital import rationality
+from ital._pickling import reduced
 from ital._short import called, short
 from ital._types import Array, Params
 from ital.errors import InputError
@@ -260,6 +261,9 @@ class Task(NamedTuple):
     methods: tuple[str, ...] = ()
     examples: int | None = None
     encoding: Any = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
 
     def __repr__(self) -> str:
         return short("Task", self.name, numbers=self.settings)

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 
+from ital._pickling import reduced
 from ital._platform import on_cpu
 from ital._short import short
 from ital._types import Array, Bool, Int, Params, PerExample, PRNGKeyArray, Scalar
@@ -165,6 +166,9 @@ class Teacher(NamedTuple):
         return self._replace(
             name="", choose=choose, settings=(), sign=1.0, resolve=as_given, version=1, several=None, needs=()
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
 
     def __repr__(self) -> str:
         return short("Teacher", self.name, numbers=self.settings)

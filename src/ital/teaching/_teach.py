@@ -19,7 +19,7 @@ from ital.results import Recording, compare, divergence_note, summarise
 from ital.tasks import Task
 from ital.teachers import Teacher
 from ital.teaching._footprint import check_footprint
-from ital.teaching._kept import described, read_run, task_from, write_run
+from ital.teaching._kept import read_run, write_run
 from ital.teaching._lanes import open_sessions
 from ital.teaching._parts import check_parts, parts
 from ital.teaching._run import make_run, takes_run
@@ -142,9 +142,9 @@ class Result:
         """
         return write_run(self.curves, self.task, path_of(folder, "folder"), overwrite)
 
-    def __reduce__(self) -> tuple[Any, ...]:  # tasks hold functions that cannot be pickled
-        final = (dict(self.parameters), dict(self.memories))
-        return _restored, (self.curves, described(self.task), *jax.tree.map(np.asarray, final))
+    def __reduce__(self) -> tuple[Any, ...]:
+        final = jax.tree.map(np.asarray, (dict(self.parameters), dict(self.memories)))
+        return Result, (self.curves, self.task, *final)
 
     def _repr_html_(self) -> str:
         from ital.figures import card
@@ -189,10 +189,6 @@ class Result:
         """
         better_high = [name for name, metric in self.task.metrics.items() if metric.higher_is_better]
         return compare(self.curves, against, metrics, step=step, higher_is_better=better_high)
-
-
-def _restored(curves: "xr.Dataset", description: Mapping[str, Any], *final: Mapping[str, Any]) -> Result:
-    return Result(curves, task_from(description), *final)
 
 
 def load(folder: Path | str) -> Result:
