@@ -135,3 +135,10 @@ def test_text_that_a_constructor_cannot_read_is_refused_in_one_line(monkeypatch)
     assert teachers.make("mine:0.25").name == "mine:0.25"
     with pytest.raises(InputError, match="teacher 'mine' refused 'abc': could not convert string to float: 'abc'"):
         teachers.make("mine:abc")
+
+
+@pytest.mark.parametrize("name", ["random", "boltzmann", "boltzmann:5", "mixture", "switching:3:random"])
+def test_what_noisy_teachers_once_taught_is_not_mixed_with_what_they_teach(name):
+    """Their draws changed with version 2: stored lanes of version 1 are computed again."""
+    assert teachers.make(name).version == 2
+    assert teachers.make("switching:3").version == teachers.make("cooperative").version == 1
