@@ -14,6 +14,10 @@ class DivergenceWarning(RuntimeWarning):
     """Parameters of some lanes are not finite. The message says which, since which step, and what to try."""
 
 
+class AwarenessWarning(UserWarning):
+    """With ``beta="auto"`` an aware learner ends behind the naive one. The message says what to try."""
+
+
 class PrecisionWarning(RuntimeWarning):
     """Values of a plan are too large to tell actions apart. The message says how coarse they are, and what to do."""
 
@@ -38,4 +42,4 @@ class Incomplete(Exception):
         self.result, self.failures, self.out = result, failures, out
 
 
-__all__ = ["DivergenceWarning", "Incomplete", "InputError", "PrecisionWarning"]
+__all__ = ["AwarenessWarning", "DivergenceWarning", "Incomplete", "InputError", "PrecisionWarning"]

@@ -312,6 +312,7 @@ def long_form(curves: "xr.Dataset") -> "pd.DataFrame":
     return table
 
 
+LEAST_SEEDS = 3  # fewer do not tell whether a method is behind
 BASELINE = "imt"  # the method that others are compared with, if it was taught
 COMPARED = (
     "metric", "step", "method", "against", "n", "mean", "mean_against",
@@ -555,8 +556,49 @@ def divergence_note(curves: "xr.Dataset", method: str, remedy: str = "a smaller 
     return f"{lanes['label'].item()} diverged: values are not finite from step {step} on ({of}). Try {remedy}."
 
 
+JUDGED = ("accuracy", "loss", "distance")  # what tells whether awareness helped, the most telling first
+
+
+def behind_note(
+    curves: "xr.Dataset", higher_is_better: Collection[str] = (), names: tuple[str, str] = ("beta", "lr")
+) -> str | None:
+    """One line if an aware learner with ``beta="auto"`` ends behind the naive one, by a paired test (p < 0.05).
+
+    It is behind if some of accuracy, loss and distance say so, and none says the opposite.
+
+    Args:
+        curves: curves of a run in which β was found by the ``auto`` rule.
+        higher_is_better: the metrics of which more is better.
+        names: what to call the settings β and η.
+
+    Returns:
+        The line, or None if none is behind, ``imt`` was not taught, or there are fewer than three seeds.
+    """
+    recorded = [metric for metric in JUDGED if metric in metrics_of(curves)]
+    methods = [str(name) for name in curves["learner"].values]
+    if not recorded or BASELINE not in methods or curves.sizes["seed"] < LEAST_SEEDS:
+        return None
+    aware = [name for name in methods if name.split("-")[0] == "ital"]
+    table = compare(curves.sel(learner=[BASELINE, *aware]), BASELINE, recorded)
+    sign = table["metric"].isin(list(higher_is_better)).map({True: 1.0, False: -1.0})
+    table["gain"] = sign * table["difference"]
+    told = table[table["p"] < 0.05]
+    ahead = told.loc[told["gain"] > 0, "method"]
+    behind = told[(told["gain"] < 0) & ~told["method"].isin(ahead)].to_dict("records")
+    if not behind:
+        return None
+    worst = behind[0]
+    beta, lr = names
+    values = f"{worst['metric']} {number(worst['mean'])} against {number(worst['mean_against'])}"
+    return (
+        f"{worst['method']} ends behind {worst['against']} with an automatic {beta} ({values}): "
+        f"its awareness step misleads here. Try a smaller {beta} or {lr}, or sweep both."
+    )
+
+
 __all__ = [
     "Recording",
+    "behind_note",
     "compare",
     "compare_runs",
     "computed",

@@ -1,22 +1,26 @@
 """No mistake of a newcomer passes without a message."""
 
+import io
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import jax.numpy as jnp
 import pytest
+from rich.console import Console
 
 import ital
-from ital import _checks, _memory, experiments
+from ital import _checks, _memory, experiments, results
 from ital.cli import main
-from ital.errors import DivergenceWarning, InputError
+from ital.errors import AwarenessWarning, DivergenceWarning, InputError
 from ital.learners import Learner, Rule, Update
+from ital.statistics import number
 from ital.teachers import Teacher
-from tests.newcomer import wrong_parts
+from tests.newcomer import made_up, wrong_parts
 from tests.newcomer.wrong_parts import SMALL, network, of_pool, pool, task
 
 
@@ -201,3 +205,33 @@ def test_a_place_that_cannot_be_written_to_is_noticed_at_once(words, place, tmp_
     assert ended.value.code == 2
     assert len(lines) == 1
     assert "not a folder" in lines[0] or "not an empty folder" in lines[0]
+
+
+def test_an_automatic_beta_that_leaves_awareness_behind_is_named():
+    curves = made_up.curves(("imt", "ital", "ital-5"), metrics=("loss",), seeds=5)  # each higher than the one before
+    imt, worst = (float(curves["loss"].sel(learner=name).isel(step=-1).mean()) for name in ("imt", "ital"))
+    assert results.behind_note(curves) == (
+        f"ITAL ends behind IMT with an automatic beta (loss {number(worst)} against {number(imt)}): "
+        "its awareness step misleads here. Try a smaller beta or lr, or sweep both."
+    )
+    assert results.behind_note(curves.rename(loss="accuracy"), ["accuracy"]) is None
+    contrary = curves.assign(accuracy=curves["loss"])
+    assert results.behind_note(contrary, ["accuracy"]) is None  # the measures disagree
+    assert results.behind_note(curves.isel(seed=[0, 1])) is None
+    assert results.behind_note(curves.sel(learner=["ital", "ital-5"])) is None
+
+
+def test_the_line_comes_as_a_warning_and_on_the_terminal(monkeypatch):
+    monkeypatch.setattr(results, "behind_note", lambda *arguments: "It is behind.")
+    monkeypatch.setattr("ital.teaching._teach.behind_note", lambda *arguments: "It is behind.")
+    monkeypatch.setattr("ital.experiments._table.behind_note", lambda *arguments: "It is behind.")
+    task = ital.tasks.regression(dim=3, points=20)
+    numbers = {"learner": ["imt", "ital"], "steps": 10, "seeds": 2, "batch_size": 4}
+    with pytest.warns(AwarenessWarning, match=r"^It is behind\.$"):
+        result = ital.teach(task, beta="auto", **numbers)
+    ital.teach(task, **numbers)  # its β is the task's
+    for beta, shown in (("auto", True), (5000.0, False)):
+        console = Console(file=io.StringIO(), width=200)
+        outcome = SimpleNamespace(curves=result.curves.assign_attrs(beta=beta), task=task, lanes_computed=1, files=[])
+        experiments.print_outcome(outcome, console)
+        assert ("It is behind." in console.file.getvalue()) is shown

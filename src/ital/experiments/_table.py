@@ -12,7 +12,16 @@ from ital.errors import Incomplete
 from ital.experiments._run import Outcome
 from ital.experiments._sweep import Sweep
 from ital.figures import in_legend_order, label
-from ital.results import computed, divergence, divergence_note, mean_and_error, measured, metrics_of, questions_of
+from ital.results import (
+    behind_note,
+    computed,
+    divergence,
+    divergence_note,
+    mean_and_error,
+    measured,
+    metrics_of,
+    questions_of,
+)
 from ital.statistics import number
 from ital.tasks import Metric
 
@@ -31,6 +40,11 @@ def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
         note = divergence_note(outcome.curves, method, "a smaller --lr or --beta")
         if note is not None:
             console.print(Text(note, style="bold red"), soft_wrap=True)
+    if outcome.curves.attrs.get("beta") == "auto":
+        better_high = [name for name, metric in outcome.task.metrics.items() if metric.higher_is_better]
+        behind = behind_note(outcome.curves, better_high, ("--beta", "--lr"))
+        if behind is not None:
+            console.print(Text(behind, style="bold"), soft_wrap=True)
     _print_files(outcome, console)
 
 

@@ -13,9 +13,9 @@ from ital import _registry
 from ital._checks import path_of
 from ital._platform import keep_programs
 from ital._progress import show_progress
-from ital.errors import DivergenceWarning, InputError
+from ital.errors import AwarenessWarning, DivergenceWarning, InputError
 from ital.learners import Learner
-from ital.results import Recording, compare, divergence_note, summarise
+from ital.results import Recording, behind_note, compare, divergence_note, summarise
 from ital.tasks import Task
 from ital.teachers import Teacher
 from ital.teaching._footprint import check_footprint
@@ -238,6 +238,7 @@ def teach(
 
     Warns:
         DivergenceWarning: if the parameters of a learner become infinite or NaN on some seed.
+        AwarenessWarning: if ``beta="auto"`` leaves an aware learner behind ``imt``.
 
     Example:
         >>> result = ital.teach("regression", "cooperative", ["imt", "ital"], steps=200, seeds=5)
@@ -269,6 +270,10 @@ def teach(
     notes = [divergence_note(curves, learner.name) for learner in learners]
     if any(notes):
         warnings.warn(" ".join(filter(None, notes)), DivergenceWarning, stacklevel=2)
+    if "auto" in (run.beta, task.beta if run.beta is None else None):
+        behind = behind_note(curves, [name for name, metric in task.metrics.items() if metric.higher_is_better])
+        if behind is not None:
+            warnings.warn(behind, AwarenessWarning, stacklevel=2)
     states = {
         learner.name: jax.tree.map(lambda leaf, lane=lane: leaf[:, lane].copy(), session.state.lanes)
         for session in sessions
