@@ -164,6 +164,12 @@ def test_what_is_inferred_is_printed_once_unless_quiet(capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize(("count", "listed"), [(4, "4 classes (0, 1, 2, 3)"), (5, "5 classes (0, 1 … 4)")])
+def test_up_to_four_classes_are_all_named(capsys, count, listed):
+    from_arrays(X, y=np.arange(len(X)) % count)
+    assert f"classification, {listed}; " in capsys.readouterr().err
+
+
 # Test set.
 
 
