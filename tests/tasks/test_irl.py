@@ -383,10 +383,15 @@ def test_discount_one_is_fine_where_everybody_dies():
     assert np.isfinite(curves["reward"].values).all()
 
 
-def test_a_discount_near_one_is_taught():
-    """Where float32 cannot reach the tolerance, planning stops at what it can reach."""
-    task = tasks.irl(np.random.default_rng(0).uniform(-2, 2, (3, 3)), discount=0.95)
-    result = ital.teach(task, learner=["imt", "ital"], steps=20, seeds=3)
+def test_no_value_is_lost_near_one_on_a_map_with_walls():
+    """Where float32 cannot reach the tolerance, planning stops at what it can reach.
+
+    The quick version of benchmarks/irl_discounts.py.
+    """
+    cells = np.random.default_rng(0).uniform(-2, 2, (3, 4))
+    cells[1, 1] = np.nan
+    task = tasks.irl(cells, goals=[(0, 3)], discount=0.99)
+    result = ital.teach(task, learner=["imt", "ital", "ital-2"], steps=20, seeds=2)
     for metric in task.metrics:
         assert np.isfinite(result.curves[metric].values).all(), metric
 
@@ -400,19 +405,22 @@ def test_values_too_large_for_the_precision_are_named():
         tasks.irl(np.array([[1e38, 0.0], [0.0, 0.0]]), discount=0.9).world(0)
 
 
-@pytest.mark.parametrize("discount", [0.5, 0.99])
+ROOMS = mdp.grid((3, 4), walls=((1, 1), (1, 2), (2, 2)), goals=((0, 3),))
+
+
+@pytest.mark.parametrize(("dynamics", "discount"), [(grid(3), 0.5), (grid(3), 0.99), (ROOMS, 0.99)])
 @pytest.mark.usefixtures("x64")
-def test_sharp_gradients_are_central_differences_at_every_discount(discount):
+def test_sharp_gradients_are_central_differences_at_every_discount(dynamics, discount):
     planning = Planning(discount, 220.0, tolerance=1e-12)
     rng = np.random.default_rng(1)
     reward, step = jnp.asarray(rng.uniform(-2, 2, 9)), 1e-6
     shown = Demonstrations(jnp.arange(9), jnp.arange(9) % 4, None, None)
-    planned = jax.jit(lambda reward: mdp.plan(grid(3), planning, reward))
+    planned = jax.jit(lambda reward: mdp.plan(dynamics, planning, reward))
 
     def losses(reward):
         return -np.asarray(mdp.log_policy(planned(reward).q))[shown.actions, shown.states]
 
-    ours = _irl_rules.report(grid(3), planning, planned(reward), shown).gradients
+    ours = _irl_rules.report(dynamics, planning, planned(reward), shown).gradients
     for cell, direction in enumerate(np.eye(9)):
         central = (losses(reward + step * direction) - losses(reward - step * direction)) / (2 * step)
         np.testing.assert_allclose(ours[:, cell], central, atol=1e-5)
