@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from ital._registry import describe
+from ital.errors import InputError
 
 
 def register(app: typer.Typer) -> None:
@@ -14,11 +15,18 @@ def register(app: typer.Typer) -> None:
 
 def list_parts(
     task: Annotated[str | None, typer.Argument(help="A task to describe (default: list everything).")] = None,
+    awareness: Annotated[
+        bool, typer.Option("--awareness", help="With TASK: also what awareness amounts to at the start (3 seeds).")
+    ] = False,
 ) -> None:
     """List tasks, teachers and methods, one line each; with TASK, describe that task."""
     if task is not None:
         _describe_task(task)
+        if awareness:
+            _describe_awareness(task)
         return
+    if awareness:
+        raise InputError("--awareness needs a TASK: ital list TASK --awareness")
     from ital import learners, tasks, teachers
 
     for title, registry in (("Tasks", tasks.REGISTRY), ("Teachers", teachers.REGISTRY), ("Methods", learners.REGISTRY)):
@@ -28,6 +36,14 @@ def list_parts(
         if registry is learners.REGISTRY:
             print(f"  {'ital-M':<20} The same for any M from 1 to the batch size.")
         print()
+
+
+def _describe_awareness(task: str) -> None:
+    """Print how sharp q is, and how long the awareness step."""
+    from ital import teaching
+
+    for line in teaching.awareness_in_words(teaching.awareness(task, seeds=3)):
+        print(f"  {'awareness':<20} {line}")
 
 
 def _describe_task(name: str) -> None:

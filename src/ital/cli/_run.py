@@ -56,6 +56,10 @@ def run(
     animate: Annotated[
         bool, typer.Option("--animate", help="Also write an animation of what is learned, if the task can be drawn.")
     ] = False,
+    awareness: Annotated[
+        bool,
+        typer.Option("--awareness", help="Also print how sharp q and how long the awareness step is at the start."),
+    ] = False,
     csv: options.CSV = False,
     overwrite: options.OVERWRITE = False,
     workers: options.WORKERS = None,
@@ -86,6 +90,23 @@ def run(
             overwrite=overwrite, engine=engine, mlflow=mlflow, seeds_per_cell=seeds_per_cell,
         )  # fmt: skip
         experiments.print_outcome(outcome)
+    if awareness:
+        _print_awareness(settings)
+
+
+def _print_awareness(settings: Any) -> None:
+    """Print what awareness amounts to at the start of a run, on its first seeds."""
+    import dataclasses
+
+    from ital import teaching
+
+    few = dataclasses.replace(settings, seeds=min(3, settings.seeds))
+    plan = few.plan()
+    names = ("beta", "beta_decay", "lr", "batch_size", "choices", "init", "form", "optimizer")
+    numbers = {name: getattr(few, name) for name in names}
+    found = teaching.awareness(plan.task, plan.teacher, list(plan.learners), seeds=few.seed_list, **numbers)
+    for line in teaching.awareness_in_words(found):
+        print(line)
 
 
 def matrix(

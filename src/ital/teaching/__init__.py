@@ -5,6 +5,7 @@ run them to the end, :func:`session` one choice at a time. ``_step`` is Algorith
 lanes at once.
 """
 
+from ital.teaching._awareness import awareness, awareness_in_words
 from ital.teaching._block import BLOCK
 from ital.teaching._footprint import bytes_per_seed, check_footprint
 from ital.teaching._kept import DESCRIBED, described, task_from, task_of, write_summary, write_table
@@ -45,6 +46,8 @@ __all__ = [
     "Session",
     "Watched",
     "at_start",
+    "awareness",
+    "awareness_in_words",
     "bytes_per_seed",
     "check_footprint",
     "check_parts",

@@ -190,6 +190,35 @@ class Result:
         better_high = [name for name, metric in self.task.metrics.items() if metric.higher_is_better]
         return compare(self.curves, against, metrics, step=step, higher_is_better=better_high)
 
+    def awareness(self) -> "pd.DataFrame":
+        """What awareness amounted to at the start: how sharp the learner's q was, and how long its awareness step.
+
+        It makes the parts again by their names, and measures 64 mini-batches per seed.
+
+        Returns:
+            One row per aware learner: see :func:`ital.teaching.awareness`.
+
+        Raises:
+            InputError: if the teacher or a learner is not registered: call :func:`ital.teaching.awareness` with them.
+        """
+        from ital.teaching._awareness import awareness
+
+        taught = self.curves.attrs
+        names = [str(name) for name in self.curves["learner"].values]
+        betas = self.curves["beta"].values
+        found = "auto" if (betas != betas[:, :1]).any() else None
+        used = betas[np.isfinite(betas) & (betas != 0)]
+        return awareness(
+            self.task,
+            str(taught["teacher"]),
+            names,
+            seeds=[int(seed) for seed in self.curves["seed"].values],
+            beta=found or (float(used[0]) if len(used) else None),
+            lr=float(taught["lr"]),
+            batch_size=int(taught["batch_size"]),
+            init=str(taught["init"]) if self.task.init.kind != "own" else None,
+        )
+
 
 def load(folder: Path | str) -> Result:
     """Read a run that ``ital run`` or :meth:`ital.Result.save` wrote.
