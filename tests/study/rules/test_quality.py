@@ -142,7 +142,7 @@ def test_a_run_alone_is_enough():
     steps = table(choice=np.where(np.arange(32) < 12, 3, np.arange(32) % 10))
     longer = dataclasses.replace(SHORT, quality=Quality(same_place_run=12, same_place_share=1.0))
     assert "same_place" in flags(steps, config=longer)
-    assert "same_place" not in flags(steps, config=dataclasses.replace(SHORT, quality=Quality(same_place_run=14)))
+    assert "same_place" not in flags(steps, config=dataclasses.replace(SHORT, quality=Quality(same_place_run=13)))
 
 
 def test_no_better_than_chance():
