@@ -10,16 +10,16 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 unexport PYTHONDONTWRITEBYTECODE
 
 TYPES := $(BIN)/mypy
-# The tutorial's programs run for a moment only: they are compiled as those of the tests are (tests/conftest.py).
+# The tutorial's programs run for a moment only: they are compiled as those of the tests are (conftest.py).
 QUICKLY := env XLA_FLAGS="--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false" OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 PJRT_NPROC=1
 DOCS_CHECK := $(QUICKLY) $(BIN)/sphinx-build -q -W --keep-going -b dummy docs docs/_build/dummy
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal --durations 30 --programs 30
 
 # Tests of the mathematics and of the loop.
-CORE := tests/test_volume.py tests/test_gradients.py tests/test_losses.py tests/test_rationality.py tests/test_random.py \
-  tests/test_teaching.py tests/test_public.py tests/teachers tests/learners/test_two_step.py tests/test_mutants.py::test_lists_fit_the_sources
+CORE := packages/ital/tests/test_volume.py packages/ital/tests/test_gradients.py packages/ital/tests/test_losses.py packages/ital/tests/test_rationality.py packages/ital/tests/test_random.py \
+  packages/ital/tests/test_teaching.py packages/ital/tests/test_public.py tests/teachers packages/ital/tests/learners/test_two_step.py tests/test_mutants.py::test_lists_fit_the_sources
 
-.PHONY: run check test test-all mutants tools lint types docs docs-check figures bench lowest pythons release wheel clean
+.PHONY: run check test test-all test-ital test-study test-paper test-alone mutants tools lint types docs docs-check figures bench lowest pythons release wheel clean
 
 run: $(VENV)/.installed
 	@$(BIN)/ital reproduce --quick
@@ -37,6 +37,26 @@ test: lint tools
 	[ $$tests = 0 ] || echo "tests: see above"; \
 	[ $$checks = 0 ] && [ $$tests = 0 ]
 
+# One package while working on it.
+test-ital: $(VENV)/.installed-dev
+	$(PYTEST) $(LIBRARY)/tests
+
+test-study: $(VENV)/.installed-dev tools
+	$(PYTEST) $(STUDY)/tests
+
+test-paper: $(VENV)/.installed-dev
+	$(PYTEST) $(PAPER)/tests
+
+# The library where nothing else is installed, so that no import of another package creeps in.
+ALONE := build/alone
+test-alone: $(ALONE)/.installed
+	env -u PYTHONPATH $(ALONE)/bin/python -m pytest -n 3 --dist worksteal -q $(LIBRARY)/tests
+
+$(ALONE)/.installed: $(LIBRARY)/pyproject.toml constraints.txt
+	rm -rf $(ALONE) && $(PYTHON) -m venv $(ALONE)
+	$(ALONE)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '$(LIBRARY)[test]'
+	@touch $@
+
 test-all: lint types docs-check tools
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
 
@@ -46,8 +66,9 @@ SEED ?= 0
 mutants: $(VENV)/.installed-dev
 	$(BIN)/python -m tools.mutants --number $(N) --seed $(SEED) $(if $(KNOWN),--known)
 
-# What the study's tests need beside Python: two browsers, PostgreSQL, nginx, axe-core, jsPsych, puppeteer-core. Where one cannot be had, its tests are skipped and say so.
+# What the tests of the study need beside Python: two browsers, PostgreSQL, nginx, axe-core, jsPsych, puppeteer-core. Where one cannot be had, its tests are skipped and say so.
 tools:
+	@echo "tests of the study use: chromium, firefox-esr, postgresql, nginx-light, npm; axe-core, jspsych, puppeteer-core"
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	  get() { [ -n "$$updated" ] || apt-get update -qq || true; updated=yes; \
 	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$1 >/dev/null || echo "could not install $$1"; }; \
@@ -86,14 +107,14 @@ bench: $(VENV)/.installed
 lowest:
 	rm -rf build/lowest && $(PYTHON) -m venv build/lowest
 	$(PYTHON) tools/lowest.py > build/lowest/constraints.txt
-	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check -c build/lowest/constraints.txt .
+	build/lowest/bin/python -m pip install --quiet --disable-pip-version-check -c build/lowest/constraints.txt ./$(LIBRARY) ./$(STUDY) ./$(PAPER)
 	build/lowest/bin/python tools/smoke.py
 
 PYTHONS ?= 3.11 3.12 3.13
 pythons: $(PYTHONS:%=python-%)
 python-%:
 	rm -rf build/python$* && python$* -m venv build/python$*
-	build/python$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt .
+	build/python$*/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt ./$(LIBRARY) ./$(STUDY) ./$(PAPER)
 	build/python$*/bin/python tools/smoke.py
 
 release: $(VENV)/.installed-dev
@@ -101,7 +122,7 @@ release: $(VENV)/.installed-dev
 	$(BIN)/python tools/release.py $(VERSION)
 
 wheel: $(VENV)/.installed-dev
-	$(BIN)/python -m build --wheel --no-isolation
+	for one in $(LIBRARY) $(STUDY) $(PAPER); do $(BIN)/python -m build --wheel --no-isolation --outdir dist $$one || exit 1; done
 
 clean:
 	rm -rf $(VENV) build dist docs/_build results .mypy_cache .pytest_cache .ruff_cache .hypothesis
@@ -111,10 +132,10 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.installed: $(VENV)/.created pyproject.toml constraints.txt
-	$(PIP) -e .
+$(VENV)/.installed: $(VENV)/.created $(wildcard packages/*/pyproject.toml) constraints.txt
+	$(PIP) -e $(LIBRARY) -e $(STUDY) -e $(PAPER)
 	@touch $@
 
-$(VENV)/.installed-dev: $(VENV)/.created pyproject.toml constraints.txt
-	$(PIP) -e '.[dev]'
+$(VENV)/.installed-dev: $(VENV)/.created $(wildcard packages/*/pyproject.toml) constraints.txt
+	$(PIP) -e '$(LIBRARY)[dev]' -e '$(STUDY)[dev]' -e $(PAPER)
 	@touch $@ $(VENV)/.installed

@@ -16,11 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ital import learners, steps, tasks, teachers
-from ital._files import write
 from ital.learners import Learner
-from ital.results import Recording
 from ital.tasks import Task
-from ital.teaching import Run, open_sessions
+from ital.teaching import Recording, Run, open_sessions
+from ital.tools.files import write
 
 RESULTS = Path(__file__).parent / "results"
 TASKS = ("regression", "gaussian", "mnist-20", "irl-dense")

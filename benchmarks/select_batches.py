@@ -30,7 +30,8 @@ import torch
 from scipy import stats
 from torch.nn.functional import cross_entropy
 
-from ital import features, select
+from ital import select
+from ital_paper import features
 
 STEPS, EVERY, LARGE, SMALL = 600, 25, 320, 32
 RATES = (0.01, 0.03, 0.1)

@@ -13,10 +13,12 @@ from unittest import mock
 import jax
 import numpy as np
 
-from ital import study, volume
-from ital.study import _arms, _world
+import ital_study as study
+from ital import volume
+from ital_study.robots import world
+from ital_study.simulation import arms
 
-draw_arrows = _world.draw_arrows
+draw_arrows = world.draw_arrows
 
 
 def any_cell(game, count, key, cumulative, first, used):
@@ -25,7 +27,7 @@ def any_cell(game, count, key, cumulative, first, used):
     def draw(step):
         return draw_arrows(game, count, key, cumulative, step, np.zeros(game.dynamics.states, bool))[1]
 
-    drawn = jax.vmap(lambda step: jax.tree.map(lambda leaf: leaf[0], draw(step)))(first + np.arange(_world.DRAWN))
+    drawn = jax.vmap(lambda step: jax.tree.map(lambda leaf: leaf[0], draw(step)))(first + np.arange(world.DRAWN))
     return used, drawn
 
 
@@ -41,8 +43,8 @@ def imitated_volumes(lesson, belief, target):
 
 
 CONFIG = study.load_config()
-OTHER_CELLS = mock.patch.object(_world, "draw_arrows", any_cell)
-OTHER_MACHINE = mock.patch.object(_world, "volumes", imitated_volumes)
+OTHER_CELLS = mock.patch.object(world, "draw_arrows", any_cell)
+OTHER_MACHINE = mock.patch.object(world, "volumes", imitated_volumes)
 VARIANTS = {
     "as shipped": ({}, contextlib.nullcontext()),
     "robots imagine the imitated volume": ({"volume": "imitated"}, contextlib.nullcontext()),
@@ -61,7 +63,7 @@ def main(participants):
     for name, (changes, patch) in VARIANTS.items():
         jax.clear_caches()  # programs keep the functions that they were traced with
         with patch:
-            ran = _arms.run(dataclasses.replace(CONFIG, **changes), participants, teachers)
+            ran = arms.run(dataclasses.replace(CONFIG, **changes), participants, teachers)
         for i, (teacher, learner) in enumerate(ran.arms):
             fell = [
                 (ran.measures[m][:, :, i, 0] - ran.measures[m][:, :, i, -1]).mean() for m in ("distance", "policy_tv")
@@ -76,11 +78,11 @@ def scatter(participants, teachers):
 
     def fell(learner):
         jax.clear_caches()
-        distance = _arms.run(CONFIG, participants, teachers, [learner]).measures["distance"]
+        distance = arms.run(CONFIG, participants, teachers, [learner]).measures["distance"]
         return (distance[..., 0] - distance[..., -1]).mean(axis=1)
 
     aware, naive = fell("aware"), fell("naive")
-    with mock.patch.object(_world, "draw_arrows", own_arrows):
+    with mock.patch.object(world, "draw_arrows", own_arrows):
         apart = fell("naive")
     print("| teacher | aware − naive | mean | standard deviation |\n|---|---|---|---|")
     for i, teacher in enumerate(teachers):

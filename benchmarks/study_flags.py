@@ -10,8 +10,8 @@ import json
 import numpy as np
 import pandas as pd
 
-from ital import study
-from ital.study import _quality
+import ital_study as study
+from ital_study.data import flags
 
 KINDS = ("machine", "boltzmann:30", "boltzmann:10", "boltzmann:3", "boltzmann:1", "random")
 LAZY = ("always the first of the list", "always the first from the top left", "always the nearest to the last")
@@ -60,8 +60,8 @@ def main():
             ]
     table = []
     for kind, everyone in people.items():
-        numbers = [_quality.numbers_of(rows, (), config) for rows in everyone]
-        up = [_quality.flags_of(each, len(rows), config.quality) for each, rows in zip(numbers, everyone, strict=True)]
+        numbers = [flags.numbers_of(rows, (), config) for rows in everyone]
+        up = [flags.flags_of(each, len(rows), config.quality) for each, rows in zip(numbers, everyone, strict=True)]
         shares = np.array([each["same_place_share"] for each in numbers])
         runs = np.array([each["same_place_run"] for each in numbers])
         table.append(

@@ -20,11 +20,12 @@ from pathlib import Path
 
 import httpx
 
-from ital import study
-from ital.study import _arms, _orders, _participants
-from ital.study._cli_server import listen
-from ital.study.store import open_store
-from ital.study.store.verification import verify
+import ital_study as study
+from ital_study.cli.serve import listen
+from ital_study.config import orders
+from ital_study.simulation import arms, participants
+from ital_study.store import open_store
+from ital_study.store.verification import verify
 
 
 def main():
@@ -62,9 +63,9 @@ def measure(options, folder):
     server = subprocess.Popen(command, env=environment)
     try:
         wait_for(address)
-        teacher = _arms.teacher(options.teacher, default=config.beta)
+        teacher = arms.teacher(options.teacher, default=config.beta)
         outcome = asyncio.run(
-            _participants.take_part(
+            participants.take_part(
                 address,
                 config,
                 teacher,
@@ -93,11 +94,11 @@ def balance(url, config):
     with open_store(url) as store:
         report = verify(store)
         with store.reading() as connection:
-            from ital.study.store.operations import taken_orders
+            from ital_study.store.operations import taken_orders
 
             taken = taken_orders(connection, "simulated", config.hash, since=0)
-    times = Counter({order: taken[order] for order in _orders.orders(len(config.maps), config.learners)}).values()
-    firsts = _orders.firsts(taken, len(config.maps), config.learners)
+    times = Counter({order: taken[order] for order in orders.orders(len(config.maps), config.learners)}).values()
+    firsts = orders.firsts(taken, len(config.maps), config.learners)
     return {
         "orders_differ_by": max(times) - min(times),
         "firsts_differ_by": max(max(row.values()) - min(row.values()) for row in firsts),

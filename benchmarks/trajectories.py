@@ -3,7 +3,7 @@
 import sys
 import time
 
-from ital.equation import generate_trajectories
+from ital_paper.equation import generate_trajectories
 
 
 def main() -> None:

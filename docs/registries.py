@@ -21,9 +21,9 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from ital import learners, tasks, teachers
-from ital._plugins import Part
-from ital._registry import describe
 from ital.cli import app as ital
+from ital.tools.plugins import Part
+from ital.tools.registry import describe
 
 KINDS = {"tasks": tasks, "teachers": teachers, "methods": learners}
 DEFAULT = re.compile(r" \(default: ([^()]*)\)")  # of an option whose own default is None, in its help

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from ital.errors import InputError
-from ital.reproduce import _report
 from ital.statistics import number
+from ital_paper.report import page as _report
 
 DOCS = Path(__file__).parent
 README = DOCS.parent / "README.md"

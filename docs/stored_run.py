@@ -20,7 +20,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from ital import report as reports
-from ital.reproduce import _report
+from ital_paper.report import page as _report
 
 RUNS = Path(__file__).parent / "runs"
 load = functools.cache(_report.load)

@@ -6,7 +6,6 @@ A name is public if an ``__all__`` lists it. The test reads the source, so that 
 import ast
 
 import pytest
-
 from tests.test_house import TREES
 
 

@@ -9,10 +9,15 @@ from pathlib import Path
 
 import pytest
 
-SRC = Path(__file__).parents[1] / "src"
+PACKAGES_FOLDER = Path(__file__).parents[1] / "packages"
+OURS = ("ital", "ital_study", "ital_paper")
 TREES = {
-    ".".join(file.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__"): (file, ast.parse(file.read_text()))
-    for file in sorted(SRC.rglob("*.py"))
+    ".".join(file.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): (
+        file,
+        ast.parse(file.read_text()),
+    )
+    for source in sorted(PACKAGES_FOLDER.glob("*/src"))
+    for file in sorted(source.rglob("*.py"))
 }
 PACKAGES = {name for name, (file, _) in TREES.items() if file.name == "__init__.py"}
 
@@ -25,11 +30,11 @@ def package_of(module):
 def imports(module):
     """Every module or name that a module imports, wherever in it: (the package it is of, its dotted name)."""
     for node in ast.walk(TREES[module][1]):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "ital":
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in OURS:
             for alias in node.names:
                 yield f"{node.module}.{alias.name}"
         elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.startswith("ital."))
+            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in OURS)
 
 
 def foreign_and_private(module):
@@ -54,7 +59,7 @@ def test_nobody_goes_through_the_walls(module):
 
 def test_a_hole_would_be_seen():
     TREES["ital.made_up"] = (
-        SRC / "ital" / "made_up.py",
+        PACKAGES_FOLDER / "made_up.py",
         ast.parse("from ital.tasks._irl import irl\nfrom ital.tasks import _irl, irl\nfrom ital.volume import _a"),
     )
     try:
@@ -68,7 +73,7 @@ def test_imports_are_not_hidden_in_strings():
         (module, node.value)
         for module, (_, tree) in TREES.items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("ital.")
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(OURS)
         if "._" in node.value and package_of(module) != package_of(node.value)
     ]
     assert not private

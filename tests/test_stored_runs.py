@@ -9,7 +9,8 @@ import pytest
 
 from ital.errors import InputError
 from ital.report import figures_in
-from ital.reproduce import _report, sections
+from ital_paper.report import page as _report
+from ital_paper.report import sections
 
 ROOT = Path(__file__).parents[1]
 PAGES = ("README.md", "docs/findings.md")

@@ -19,9 +19,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ital import study
+import ital_study as study
 from ital.errors import InputError
-from ital.study import Config
+from ital_study import Config
 
 SHIPPED = Path(__file__).parents[1] / "src" / "ital" / "study" / "pages" / "interface.svg"
 WIDE, HIGH = 1280, 720  # the size that the page is designed for
@@ -35,7 +35,7 @@ def serving(config: Config, folder: Path) -> Iterator[str]:
     import uvicorn
     from argon2 import PasswordHasher
 
-    from ital.study.server import ServerSettings, create_app
+    from ital_study.server import ServerSettings, create_app
 
     app = create_app(config, str(folder / "study.db"), ServerSettings(PasswordHasher().hash("nobody's"), b"s" * 32))
     with socket.socket() as listening:

@@ -13,7 +13,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-VERSION_FILE, CHANGELOG = ROOT / "src/ital/_version.py", ROOT / "CHANGELOG.md"
+VERSION_FILE, CHANGELOG = ROOT / "packages/ital/src/ital/_version.py", ROOT / "CHANGELOG.md"
 
 
 def run(*command: str | Path) -> None:

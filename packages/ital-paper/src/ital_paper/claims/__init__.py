@@ -1,0 +1,1 @@
+"""The paper's claims, each a rule that the data may fail."""

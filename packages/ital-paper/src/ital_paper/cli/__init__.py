@@ -1,0 +1,1 @@
+"""The commands ``ital reproduce``, ``simplify``, ``features`` and ``data``."""

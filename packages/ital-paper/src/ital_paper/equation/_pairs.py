@@ -1,0 +1,176 @@
+"""Trajectories in bulk, and the pairs of states that features are learned from."""
+
+import itertools
+import multiprocessing
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from ital_paper.equation._equation import LONGEST, Equation, text
+from ital_paper.equation._random import random_equation, trajectory
+from ital_paper.equation.operations import Rewrite, distinct_steps
+
+CHUNK = 1000
+NEXT, LATER, OTHER = "next", "later", "other"  # kinds of pairs
+SYMBOLS = " +-/0123456789=^xyz"  # 19; 0 is padding, symbol i has the code i + 1
+T = TypeVar("T")
+
+_CODES = np.zeros(128, np.uint8)
+_CODES[[ord(symbol) for symbol in SYMBOLS]] = np.arange(1, len(SYMBOLS) + 1)
+
+
+def encode(texts: list[str]) -> np.ndarray:
+    """Encode texts as the codes of their symbols (N, 173), padded with 0.
+
+    Args:
+        texts: internal texts of equations.
+
+    Returns:
+        The codes, one row per text.
+    """
+    padded = "".join(written.ljust(LONGEST, "\0") for written in texts)
+    return _CODES[np.frombuffer(padded.encode(), np.uint8)].reshape(-1, LONGEST)
+
+
+class Trajectories(NamedTuple):
+    """Trajectories: the texts of all states, where each trajectory begins, and the operation that led to each state.
+
+    Attributes:
+        texts: texts of all states, one trajectory after the other.
+        starts: where each trajectory begins in ``texts``.
+        operations: the operation that led to each state; "start" for the first of a trajectory.
+    """
+
+    texts: list[str]
+    starts: list[int]
+    operations: list[str]
+
+
+def some_trajectories(seed: int, chunk: int, count: int = CHUNK) -> Trajectories:
+    """A chunk of trajectories. The same seed and chunk always give the same trajectories."""
+    rng = np.random.default_rng([seed, chunk])
+    texts: list[str] = []
+    starts, operations = [], []
+    for _ in range(count):
+        states = trajectory(random_equation(rng))
+        starts.append(len(texts))
+        texts += [text(state.equation) for state in states]
+        operations += [state.operation for state in states]
+    return Trajectories(texts, starts, operations)
+
+
+def generate_trajectories(count: int, *, seed: int = 0, workers: int = 1) -> Iterator[Trajectories]:
+    """Generate trajectories in chunks of 1000; the result does not depend on the number of workers.
+
+    Args:
+        count: number of trajectories.
+        seed: seed of the random equations.
+        workers: number of worker processes.
+
+    Yields:
+        The trajectories, chunk by chunk.
+    """
+    chunks, rest = divmod(count, CHUNK)
+    yield from in_parallel(some_trajectories, seed, range(chunks), workers)
+    if rest:
+        yield some_trajectories(seed, chunks, rest)
+
+
+class Pairs(NamedTuple):
+    """Pairs of states: the value of ``high`` should be above that of ``low``.
+
+    Attributes:
+        texts: texts of the states, each once.
+        high: places in ``texts`` of the higher states.
+        low: places in ``texts`` of the lower states.
+        kinds: "next": ``high`` directly follows ``low`` in a trajectory; "later": it follows after any number of steps;
+            "other": ``low`` is a random successor of ``high`` outside the trajectory.
+        operations: the operation from one to the other; for a "later" pair, the operation that led to ``high``.
+    """
+
+    texts: list[str]
+    high: np.ndarray
+    low: np.ndarray
+    kinds: np.ndarray
+    operations: list[str]
+
+
+def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> Pairs:
+    """The pairs of a chunk of trajectories.
+
+    There are two kinds of positives: each state below the next, and each state below one drawn from all later states of
+    its trajectory. Negatives: below each state, one random successor other than the next state (two in the second half
+    of the trajectory, and two below the last state).
+
+    Args:
+        seed: seed of the random equations.
+        chunk: number of the chunk.
+        count: number of trajectories.
+        times: factor by which to multiply the number of negatives.
+
+    Returns:
+        The pairs; the same for the same arguments.
+    """
+    rng = np.random.default_rng([seed, chunk])
+    places: dict[str, int] = {}
+    pairs: list[tuple[int, int, str, str]] = []
+
+    def place(written: str) -> int:
+        return places.setdefault(written, len(places))
+
+    for _ in range(count):
+        states = trajectory(random_equation(rng))
+        along = [place(text(state.equation)) for state in states]
+        for i, state in enumerate(states):
+            last = i + 1 == len(states)
+            if not last:
+                later = int(rng.integers(i + 1, len(states)))
+                pairs.append((along[i + 1], along[i], NEXT, states[i + 1].operation))
+                pairs.append((along[later], along[i], LATER, states[later].operation))
+            number = times * (2 if last or 2 * i >= len(states) else 1)
+            for written, operation in _others(state.equation, None if last else states[i + 1].equation, number, rng):
+                pairs.append((along[i], place(written), OTHER, operation))
+    high, low, kinds, operations = zip(*pairs, strict=True)
+    return Pairs(list(places), np.asarray(high), np.asarray(low), np.asarray(kinds), list(operations))
+
+
+def _others(
+    equation: Equation, following: Equation | None, number: int, rng: np.random.Generator
+) -> list[tuple[str, str]]:
+    """Texts and operations of random successors other than ``following``, at most as many as asked for."""
+    steps = [step for step in distinct_steps(equation) if step.equation != following]
+    shuffled: Iterator[Rewrite] = (steps[i] for i in rng.permutation(len(steps)).tolist())
+    written = ((text(step.equation), step.operation) for step in shuffled)
+    return list(itertools.islice((other for other in written if len(other[0]) <= LONGEST), number))
+
+
+def in_parallel(make: Callable[..., T], seed: int, chunks: Sequence[int], workers: int, **options: Any) -> Iterator[T]:
+    """Compute ``make(seed, chunk)`` for all chunks, in their order.
+
+    Some chunks are computed ahead of time, but never all of them.
+
+    Args:
+        make: ``make(seed, chunk, **options)``, which must be picklable.
+        seed: passed on.
+        chunks: numbers of the chunks.
+        workers: number of worker processes; 1 or less works in this process.
+        **options: passed on.
+
+    Yields:
+        The results.
+    """
+    if workers <= 1 or len(chunks) <= 1:
+        yield from (make(seed, chunk, **options) for chunk in chunks)
+        return
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
+        todo = iter(chunks)
+        coming: dict[int, Future[T]] = {
+            chunk: pool.submit(make, seed, chunk, **options) for chunk in itertools.islice(todo, 4 * workers)
+        }
+        for chunk in chunks:
+            result = coming.pop(chunk).result()
+            for ahead in itertools.islice(todo, 1):
+                coming[ahead] = pool.submit(make, seed, ahead, **options)
+            yield result

@@ -1,0 +1,198 @@
+"""Train a network on arrays that fit into memory, with a checkpoint after each epoch."""
+
+import hashlib
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from ital.tools.files import write
+from ital.tools.types import Array, PRNGKeyArray
+from ital_paper.features._formats import in_batches
+from ital_paper.features._networks import Classifier
+
+
+class Recipe(NamedTuple):
+    """How a network is trained: a cosine schedule with a short warm-up to ``rate``."""
+
+    epochs: int
+    batch: int
+    rate: float
+    optimiser: str  # adam or sgd
+    weight_decay: float
+    augment: bool = False
+
+
+class Trained(NamedTuple):
+    """A network with the state of its layers (running means of batch norm)."""
+
+    network: Classifier
+    state: eqx.nn.State
+
+
+def prepare(images: Array) -> Array:
+    """Bytes (B, height, width, channels) as numbers in [−1, 1], channels first; anything else unchanged."""
+    if images.dtype != jnp.uint8:
+        return images
+    return jnp.moveaxis(images.astype(jnp.float32) / 127.5 - 1, -1, 1)
+
+
+def augmented(x: Array, key: PRNGKeyArray, margin: int = 4) -> Array:
+    """Images (B, channels, height, width), flipped at random and shifted by up to ``margin`` pixels."""
+    flip, move = jax.random.split(key)
+    x = jnp.where(jax.random.bernoulli(flip, 0.5, (len(x), 1, 1, 1)), x[..., ::-1], x)
+    padded = jnp.pad(x, ((0, 0), (0, 0), (margin, margin), (margin, margin)))
+    corners = jax.random.randint(move, (len(x), 2), 0, 2 * margin + 1)
+    return jax.vmap(lambda image, corner: jax.lax.dynamic_slice(image, (0, *corner), x.shape[1:]))(padded, corners)
+
+
+def _optimiser(recipe: Recipe, steps: int) -> optax.GradientTransformation:
+    total = max(2, recipe.epochs * steps)
+    schedule = optax.warmup_cosine_decay_schedule(0.0, recipe.rate, max(1, total // 20), total)
+    if recipe.optimiser == "adam":
+        return optax.adamw(schedule, weight_decay=recipe.weight_decay)
+    return optax.chain(optax.add_decayed_weights(recipe.weight_decay), optax.sgd(schedule, 0.9, nesterov=True))
+
+
+def _epoch(
+    trained: Trained,
+    optimiser_state: Any,
+    x: Array,
+    y: Array,
+    key: PRNGKeyArray,
+    recipe: Recipe,
+    show: Callable[[float], None],
+) -> tuple[Trained, Any, float]:
+    """Train for one pass through the data in random order; also return the mean loss.
+
+    A GPU takes all steps in one call. A CPU takes them one by one: there, XLA's convolutions are several times slower
+    inside a loop.
+    """
+    steps = len(x) // recipe.batch
+    order = jax.random.permutation(key, len(x))[: steps * recipe.batch].reshape(steps, recipe.batch)
+    keys = jax.random.split(jax.random.fold_in(key, 1), steps)
+    losses = []
+    for part in in_batches(steps, 1 if jax.default_backend() == "cpu" else steps):
+        data = (x, y, recipe, steps)
+        trained, optimiser_state, loss = _steps_of(data, trained, optimiser_state, order[part], keys[part])
+        losses.append(loss)
+        if part.stop % 16 == 0:
+            jax.block_until_ready(loss)  # stay at most a few steps ahead of the progress shown
+            show(part.stop / steps)
+    return trained, optimiser_state, float(np.mean(jax.device_get(losses)))
+
+
+@eqx.filter_jit(donate="all-except-first")
+def _steps_of(
+    data: tuple[Array, Array, Recipe, int], trained: Trained, optimiser_state: Any, order: Array, keys: Array
+) -> Any:
+    """Take training steps on the rows of ``order`` (steps, batch)."""
+    x, y, recipe, steps = data
+    optimiser = _optimiser(recipe, steps)
+    arrays, static = eqx.partition(trained.network, eqx.is_inexact_array)
+
+    def loss(arrays: Any, state: eqx.nn.State, rows: Array, key: PRNGKeyArray) -> tuple[Array, eqx.nn.State]:
+        batch = prepare(x[rows])
+        moved, key = jax.random.split(key)
+        outputs, state = eqx.combine(arrays, static)(augmented(batch, moved) if recipe.augment else batch, state, key)
+        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(outputs, y[rows])), state
+
+    def step(carry: tuple[Any, ...], batch: tuple[Array, PRNGKeyArray]) -> tuple[tuple[Any, ...], Array]:
+        arrays, state, optimiser_state = carry
+        (value, state), gradient = jax.value_and_grad(loss, has_aux=True)(arrays, state, *batch)
+        update, optimiser_state = optimiser.update(gradient, optimiser_state, arrays)
+        return (eqx.apply_updates(arrays, update), state, optimiser_state), value
+
+    carry = (arrays, trained.state, optimiser_state)
+    if len(order) == 1:
+        (arrays, state, optimiser_state), losses = step(carry, (order[0], keys[0]))
+    else:
+        (arrays, state, optimiser_state), losses = jax.lax.scan(step, carry, (order, keys))
+    return Trained(eqx.combine(arrays, static), state), optimiser_state, jnp.mean(losses)
+
+
+def train(
+    make: Callable[[PRNGKeyArray], Classifier],
+    x: np.ndarray,
+    y: np.ndarray,
+    recipe: Recipe,
+    *,
+    seed: int,
+    checkpoint: Path,
+    show: Callable[[float, str], None] = lambda done, text: None,
+) -> Trained:
+    """Train a network, from the last epoch in ``checkpoint`` if it has the same recipe, seed and data.
+
+    ``show`` is called with the share of epochs done and a text with the last loss.
+    """
+    key = jax.random.key(seed)
+    trained = Trained(*eqx.nn.make_with_state(make)(jax.random.fold_in(key, 0)))
+    batch = min(recipe.batch, len(x))
+    recipe = recipe._replace(batch=batch)
+    optimiser_state = _optimiser(recipe, len(x) // batch).init(eqx.filter(trained.network, eqx.is_inexact_array))
+    identity = json.dumps([recipe, seed, _digest(x, y), jax.__version__, eqx.__version__, optax.__version__])
+    done, (trained, optimiser_state) = resume(checkpoint, identity, (trained, optimiser_state))
+    data = jnp.asarray(x), jnp.asarray(y)
+    for epoch in range(done, recipe.epochs):
+
+        def part(share: float, epoch: int = epoch) -> None:
+            show((epoch + share) / recipe.epochs, f"epoch {epoch + 1} of {recipe.epochs}")
+
+        key_now = jax.random.fold_in(key, epoch + 1)
+        trained, optimiser_state, value = _epoch(trained, optimiser_state, *data, key_now, recipe, part)
+        keep(checkpoint, identity, epoch + 1, (trained, optimiser_state))
+        show((epoch + 1) / recipe.epochs, f"loss {value:.3f}")
+    return trained
+
+
+def _digest(*arrays: np.ndarray) -> str:
+    digest = hashlib.sha256()
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()
+
+
+def keep(checkpoint: Path, identity: str, done: int, tree: Any) -> None:
+    """Write a checkpoint after ``done`` epochs or steps, completely or not at all."""
+    checkpoint.parent.mkdir(parents=True, exist_ok=True)
+    buffer = io.BytesIO()
+    buffer.write(json.dumps({"identity": identity, "done": done}).encode() + b"\n")
+    eqx.tree_serialise_leaves(buffer, tree)
+    write(checkpoint, buffer.getvalue())
+
+
+def resume(checkpoint: Path, identity: str, tree: Any) -> tuple[int, Any]:
+    """The number of epochs or steps done and their result; 0 if the checkpoint has another identity or is broken."""
+    try:
+        with checkpoint.open("rb") as stream:
+            header = json.loads(stream.readline())
+            if header["identity"] != identity:
+                return 0, tree
+            return int(header["done"]), eqx.tree_deserialise_leaves(stream, tree)
+    except (OSError, ValueError, KeyError, EOFError, RuntimeError):
+        return 0, tree
+
+
+def views(trained: Trained, x: np.ndarray, batch: int = 1000) -> np.ndarray:
+    """The view of every row: the input of the trained network's last layer."""
+    network, state = eqx.nn.inference_mode(trained.network), trained.state
+    parts = (jnp.asarray(x[part]) for part in in_batches(len(x), batch))
+    return np.concatenate([np.asarray(_views(network, state, part)) for part in parts])
+
+
+@eqx.filter_jit
+def _views(network: Classifier, state: eqx.nn.State, x: Array) -> Array:
+    return network.views(prepare(x), state, jax.random.key(0))[0]
+
+
+def last_layer(trained: Trained) -> np.ndarray:
+    """[W, b] of the last layer (K, d + 1)."""
+    last = trained.network.last
+    return np.concatenate([np.asarray(last.weight), np.asarray(last.bias)[:, None]], axis=1).astype(np.float32)

@@ -1,0 +1,1 @@
+"""The report of ``ital reproduce``: its page and its sections."""

@@ -1,0 +1,15 @@
+"""The summary: one row per claim of the paper, with its checks inside."""
+
+from ital import report
+from ital_paper.report.sections._context import Context
+
+
+def build(context: Context) -> list[report.Block]:
+    """Claims, verdicts and numbers."""
+    how = (
+        "A claim holds if it holds everywhere it applies and from both starts: uniform, as in the paper's "
+        "Algorithm 1, and normal:0.1 (deviation 0.1 around zero), as in the authors' later code. A claim that depends "
+        "on the task or on the start holds in part. Tests are paired over seeds; p-values are adjusted within a claim "
+        "(Holm). Open a row to see its rule and every number behind it."
+    )
+    return [report.paragraph(how), report.claims(finding.row() for finding in context.findings)]

@@ -1,0 +1,93 @@
+"""Choose the scale of a feature file's views by the paper's rule for β."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ital import losses
+from ital.errors import InputError
+from ital.tasks import from_pool
+from ital.teaching import teach
+from ital_paper.features import Features
+from ital_paper.tasks._images import pool_of
+
+SEEDS = 20
+HALVINGS = 12
+WIDEST = math.log(0.01), math.log(10)  # range of log(scale); half precision allows no more
+
+
+def scaled(features: Features, scale: float) -> Features:
+    """Multiply all views by one number and the last layers' weights by its inverse, so that the outputs stay the same.
+
+    Args:
+        features: the content of a feature file.
+        scale: the factor.
+
+    Returns:
+        The scaled content, with ``scale`` in its card.
+    """
+
+    def views(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        return {name: (view.astype(np.float32) * scale).astype(view.dtype) for name, view in given.items()}
+
+    layers = {
+        name: np.column_stack([layer[:, :-1] / scale, layer[:, -1]]).astype(layer.dtype)
+        for name, layer in features.last_layers.items()
+    }
+    return features._replace(
+        card={**features.card, "scale": features.card.get("scale", 1.0) * scale},
+        views=views(features.views),
+        test_views=views(features.test_views),
+        last_layers=layers,
+    )
+
+
+def scaled_for(features: Features, beta: float, *, seeds: int | Sequence[int] = SEEDS) -> Features:
+    """Scale the views so that ``beta="auto"`` averages β over all teachers and seeds (cooperative, uniform start).
+
+    The paper chooses β so that the most probable example has a probability of about 80 % at the start. This depends on
+    the length of the features, which the paper does not give.
+
+    Args:
+        features: the content of a feature file with a learner's and several teachers' views.
+        beta: the β that the rule should give.
+        seeds: seeds to average over.
+
+    Returns:
+        The scaled content.
+
+    Raises:
+        InputError: if no scale gives this β.
+    """
+
+    def found(log_scale: float) -> float:
+        return average_beta(scaled(features, math.exp(log_scale)), seeds)
+
+    low, high = WIDEST
+    if not found(high) < beta < found(low):  # longer features need a smaller β
+        raise InputError(f"no scale of the views from 0.01 to 10 gives an automatic β of {beta:g}")
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if found(middle) > beta else (low, middle)
+    return scaled(features, float(f"{math.exp((low + high) / 2):.3g}"))
+
+
+def average_beta(features: Features, seeds: int | Sequence[int] = SEEDS) -> float:
+    """The mean of ``beta="auto"`` over all teachers of a feature file.
+
+    Args:
+        features: the content of a feature file.
+        seeds: seeds to average over.
+
+    Returns:
+        The mean β.
+    """
+    name, found = features.card["name"], []
+    for teacher in features.card["teachers"]:
+        task = from_pool(name, pool_of(features, teacher), losses.cross_entropy, beta="auto", eval_every=1)
+        found.append(float(teach(task, learner="ital", steps=1, seeds=seeds).curves["beta"].mean()))
+    return float(np.mean(found))
+
+
+__all__ = ["average_beta", "scaled", "scaled_for"]

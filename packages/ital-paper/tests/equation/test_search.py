@@ -1,0 +1,95 @@
+import functools
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from ital_paper import equation as eq
+from ital_paper.equation import _search
+from ital_paper.equation.network import Network, features_of
+
+
+def counts(codes):
+    """Features to follow by hand: lengths, numbers of fractions, and a number that depends on the whole text."""
+    place = np.arange(1, codes.shape[1] + 1)
+    columns = [(codes > 0).sum(axis=1), (codes == 1 + " +-/".index("/")).sum(axis=1), (codes * place).sum(axis=1) % 97]
+    return np.stack(columns, axis=1).astype(np.float32)
+
+
+def brute_force(start, w, features=counts):
+    value = lambda one: features(eq.encode([eq.text(one)]))[0] @ w  # noqa: E731
+    path = [start]
+    while len(path) <= 30:
+        best = max(eq.successors(path[-1]), key=lambda step: value(step.equation), default=None)
+        if best is None or value(best.equation) <= value(path[-1]):
+            break
+        path.append(best.equation)
+    return path
+
+
+@pytest.fixture(scope="module")
+def equations():
+    rng = np.random.default_rng(4)
+    return [eq.random_equation(rng) for _ in range(4)]
+
+
+WEIGHTS = np.array([[-1, 0, 0], [-1, -5, 0.01], [0, 0, 1], [0, 0, 0]], np.float32)
+
+
+def test_search_goes_to_the_best_successor_until_none_is_better(equations):
+    explorer = eq.Explorer(counts)
+    for equation in equations:
+        for w in WEIGHTS:
+            path = [step.equation for step in eq.greedy(explorer, w, equation)]
+            assert [equation, *path] == brute_force(equation, w)
+    assert all(not eq.greedy(explorer, WEIGHTS[3], equation) for equation in equations)  # equal values: stay
+
+
+def test_searches_side_by_side_end_where_each_alone_does(equations):
+    shown = []
+    ends = eq.greedy_ends(eq.Explorer(counts), equations, WEIGHTS, shown.append)
+    for equation, row in zip(equations, ends, strict=True):
+        assert row == [brute_force(equation, w)[-1] for w in WEIGHTS]
+    assert shown == sorted(shown)
+    assert shown[-1] <= 1
+
+
+def test_searches_with_a_network_end_where_each_alone_does(equations):
+    network = Network(7, jax.random.key(1))
+    look = eqx.filter_jit(network)
+    alone = functools.cache(lambda code: np.asarray(look(jnp.frombuffer(code, jnp.uint8)[None])))
+    weights = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
+    (ends,) = eq.greedy_ends(eq.Explorer(features_of(network)), equations[:1], weights)
+    assert ends == [brute_force(equations[0], w, lambda codes: alone(codes.tobytes()))[-1] for w in weights]
+    assert len(set(ends)) > 1
+
+
+def test_every_text_is_looked_at_once_and_forgetting_changes_nothing(equations, monkeypatch):
+    seen = []
+
+    def features(codes):
+        seen.extend(map(bytes, codes))
+        return counts(codes)
+
+    explorer = eq.Explorer(features)
+    ends = eq.greedy_ends(explorer, equations, WEIGHTS)
+    assert len(seen) == len(set(seen)) == explorer.texts
+    assert eq.greedy_ends(explorer, equations, WEIGHTS) == ends
+    assert len(seen) == explorer.texts
+    monkeypatch.setattr(_search, "MOST_TEXTS", 10)
+    assert eq.greedy_ends(explorer, equations, WEIGHTS) == ends
+
+
+def test_a_search_ends_after_thirty_steps(monkeypatch):
+    """A search of seven steps, cut at three: alone and with others it ends where it was after the third."""
+    assert _search.MOST_STEPS == 30
+    later_is_better = lambda codes: (codes * np.arange(1, 174)).sum(axis=1, keepdims=True).astype(np.float32)  # noqa: E731
+    explorer, w = eq.Explorer(later_is_better), np.ones(1, np.float32)
+    equation = eq.parse("1/2x + 1/3y + z + 1/5 = x^2 + 1/4")
+    whole = eq.greedy(explorer, w, equation)
+    assert len(whole) > 4
+    monkeypatch.setattr(_search, "MOST_STEPS", 3)
+    assert eq.greedy(explorer, w, equation) == whole[:3]
+    assert eq.greedy_ends(explorer, [equation], w[None]) == [[whole[2].equation]]

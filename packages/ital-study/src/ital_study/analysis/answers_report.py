@@ -1,0 +1,156 @@
+"""Answers to questions in the report: distributions of all items, and scales compared between kinds of robot."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ital import report, statistics
+from ital.report import Block
+from ital.statistics import decimals, p_value
+from ital_study.config import questions
+from ital_study.config.configuration import Config
+from ital_study.config.questions import Item
+from ital_study.data.answers import KINDS, cells_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SOME = "…"  # stands for the number of a map or robot in the wording
+NOTE = (
+    "Questions are those of the first language. Differences are paired by participant, over means of the maps. The "
+    "intervals are not adjusted for the number of items. Texts that people wrote are in answers.csv."
+)
+
+
+class AnsweredItem(NamedTuple):
+    """An item of a question and its answers.
+
+    Attributes:
+        item: The question.
+        id: Its id in the table; one for each row of a scale.
+        wording: What was asked.
+        by_robot: Whether it was asked about every robot.
+        rows: Its rows of the table.
+    """
+
+    item: Item
+    id: str
+    wording: str
+    by_robot: bool
+    rows: "pd.DataFrame"
+
+
+def answers_of(answers: "pd.DataFrame | None", steps: "pd.DataFrame") -> "pd.DataFrame | None":
+    """Select the answers of the participants whose steps are analysed.
+
+    Args:
+        answers: The table of answers, if there is one.
+        steps: The rows of the step table that are analysed.
+
+    Returns:
+        Their rows; None without any.
+    """
+    if answers is None:
+        return None
+    who = steps[["participant", "mode", "teacher"]].drop_duplicates()
+    rows = answers.merge(who, on=list(who.columns))
+    return rows if len(rows) else None
+
+
+def answered_items(config: Config, answers: "pd.DataFrame") -> Iterator[AnsweredItem]:
+    """Iterate over the items of the configuration that were answered, in its order.
+
+    Args:
+        config: The study.
+        answers: The table of answers.
+
+    Yields:
+        The items with their rows.
+    """
+    for page in config.texts().questionnaires:
+        shown = questions.at_place(page, SOME, SOME)
+        items = {item.id: item for item in shown.items}
+        for cell in cells_of(shown, {}):
+            rows = answers[answers["item"] == cell.item]
+            if len(rows):
+                item = items[cell.item.partition(".")[0]]
+                yield AnsweredItem(item, cell.item, cell.wording, page.when == "after_robot", rows)
+
+
+def blocks(config: Config, answers: "pd.DataFrame | None", names: Sequence[tuple[str, str]]) -> list[Block]:
+    """The tables of the report.
+
+    Args:
+        config: The study.
+        answers: The answers of the participants who are analysed; None without any.
+        names: Kinds of robot and what they are called, in the order of the tables; the last one is what the others are
+            compared with.
+
+    Returns:
+        Nothing without answers.
+    """
+    if answers is None:
+        return []
+    items = list(answered_items(config, answers))
+    distributions = [row for item in items for row in _distribution(item, names)]
+    compared = [row for item in items for row in _compared(item, names)]
+    heads = ["question", "robots", "first", "second", "n", "difference", "95 % interval", "p"]
+    tables = [report.table(["question", "robot", "answers", "distribution"], distributions, caption="All items")]
+    if compared:
+        tables.append(report.table(heads, compared, caption="Scales, by kind of robot", numbers_from=2))
+    return [*tables, report.paragraph(NOTE)]
+
+
+def _distribution(item: AnsweredItem, names: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
+    groups = [(name, item.rows[item.rows["learner"] == learner]) for learner, name in names]
+    for name, rows in groups if item.by_robot else [("", item.rows)]:
+        values, labels = rows["value"].dropna().to_numpy(), [label for label in rows["label"] if label]
+        count = len(labels) if item.item.kind == "text" else len(values)
+        if count:
+            yield [item.wording, name, str(count), _SUMMARIES[item.item.kind](item.item, values)]
+
+
+def _shares(item: Item, values: np.ndarray) -> str:
+    labels = KINDS[item.kind].labels(item)
+    counts = [(label or str(i), int((values == i).sum())) for i, label in enumerate(labels, start=1)]
+    return ", ".join(f"{label}: {n} ({100 * n / len(values):.0f} %)" for label, n in counts)
+
+
+def _spread(item: Item, values: np.ndarray) -> str:
+    sd = f" ± {decimals(values.std(ddof=1), 1)} (SD)" if len(values) > 1 else ""
+    return f"mean {decimals(values.mean(), 1)}{sd}, from {values.min():g} to {values.max():g}"
+
+
+_SUMMARIES: dict[str, Callable[[Item, np.ndarray], str]] = {
+    "single": _shares,
+    "multiple": lambda item, values: f"chosen in {100 * values.mean():.0f} %",
+    "likert": lambda item, values: f"{_spread(item, values)}. {_shares(item, values)}",
+    "number": _spread,
+    "text": lambda item, values: "texts",
+}
+
+
+def _compared(item: AnsweredItem, names: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
+    """The mean of a scale for every other kind of robot against the last one, paired by participant."""
+    if not item.by_robot or item.item.kind != "likert":
+        return
+    means = item.rows.groupby(["participant", "teacher", "learner"])["value"].mean().unstack()
+    *others, (second, second_name) = names
+    for first, first_name in others:
+        if first not in means or second not in means:
+            continue
+        pairs = means[[first, second]].dropna().to_numpy()
+        if len(pairs) < 2:
+            continue
+        test = statistics.paired(pairs[:, 0], pairs[:, 1])
+        yield [
+            item.wording,
+            f"{first_name} − {second_name}",
+            decimals(pairs[:, 0].mean()),
+            decimals(pairs[:, 1].mean()),
+            str(test.n),
+            decimals(test.difference),
+            f"{decimals(test.low)} … {decimals(test.high)}",
+            p_value(test.p),
+        ]

@@ -1,0 +1,200 @@
+"""Power analysis: how many participants a study needs, for a given effect or for simulated teachers."""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ital import statistics
+from ital.errors import InputError
+from ital_study.analysis import measures
+from ital_study.config.configuration import ADAPTIVE, Config
+from ital_study.simulation import arms
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MOST = 100_000  # participants; a smaller effect is treated as zero
+NEVER = 1e-15  # share of deviations that are left out at either end of the integral
+LARGEST = 1e12  # a study that cannot find such an effect finds none
+RATIONALITIES = (1.0, 3.0, 10.0, 30.0, 100.0)
+
+
+def power_of(n: int, effect: float, alpha: float = 0.05, tests: int = 1) -> float:
+    """The power of a two-sided paired t-test of n participants for an effect d = mean difference / its deviation.
+
+    Given the observed deviation, S times the true one, the mean difference is normal:
+    power = E[Φ(d√n − tS) + Φ(−d√n − tS)], where t is the critical value and
+    S² = χ²/(n−1) with n−1 degrees of freedom. It is the integral of a bounded function, so it is
+    right where SciPy's noncentral t gives no number.
+    With several ``tests`` each has α/tests (Bonferroni). Holm's procedure finds at least as much.
+    """
+    from scipy import integrate, special, stats
+
+    if n < 2:
+        return 0.0
+    away = abs(effect) * math.sqrt(n)
+    limit = float(stats.t.isf(alpha / tests / 2, n - 1))
+    scale = math.sqrt(n - 1)
+
+    def found(deviation: float) -> float:
+        chance = special.ndtr(away - limit * deviation) + special.ndtr(-away - limit * deviation)
+        return float(chance * stats.chi.pdf(deviation * scale, n - 1) * scale)
+
+    low = stats.chi.ppf(NEVER, n - 1) / scale
+    high = stats.chi.isf(NEVER, n - 1) / scale
+    # With few people the critical value t is large. Then the integrand falls from 1 to 0 in a narrow
+    # place, within a few 1/t of S = d√n / t, which the integration must not overlook.
+    turns = ((away + z) / limit for z in (-8, -2, 0, 2, 8))
+    points = [turn for turn in turns if low < turn < high]
+    power, _ = integrate.quad(found, low, high, points=points, epsabs=1e-12, limit=200)
+    return min(float(power), 1.0)
+
+
+def participants_needed(effect: float, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> int:
+    """The smallest number of participants that finds the effect with probability ``power`` or more."""
+    check(power=power, alpha=alpha, tests=tests)
+    check_effect(effect)
+    if not effect:
+        raise InputError("an effect of zero cannot be found, however many people take part: give another effect")
+    enough = functools.partial(power_of, effect=effect, alpha=alpha, tests=tests)
+    if enough(MOST) < power:
+        raise InputError(f"an effect of d = {effect:g} needs more than {MOST} participants")
+    return _smallest(lambda n: enough(n) >= power, 2, MOST)
+
+
+def smallest_effect(n: int, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> float:
+    """The smallest d that n participants find with the given power."""
+    check(power=power, alpha=alpha, tests=tests)
+    if n < 2:
+        raise InputError(f"a paired test needs at least two participants, not {n}")
+    low, high = 0.0, 1.0
+    while power_of(n, high, alpha, tests) < power:
+        if high > LARGEST:
+            level = f"at a level of {alpha / tests:g}"
+            raise InputError(f"{n} participants find no effect {level}: take more people")
+        low = high
+        high = 2 * high
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (low, middle) if power_of(n, middle, alpha, tests) >= power else (middle, high)
+    return high
+
+
+def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
+    """The smallest n in [low, high] from which ``holds`` is true, given that it is at ``high``."""
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return low
+
+
+def share_found(differences: np.ndarray, n: int, alpha: float = 0.05, *, resamples: int = 1000, seed: int = 0) -> float:
+    """The share of studies of n participants that find every map's difference, Holm over maps.
+
+    ``differences`` (participants, maps) are those of a pool, from which n are drawn with replacement.
+    """
+    from scipy import stats
+
+    rng = np.random.default_rng(seed)
+    drawn = differences[rng.integers(0, len(differences), (resamples, n))]
+    spread = drawn.std(axis=1, ddof=1)
+    t = drawn.mean(axis=1) / np.where(spread > 0, spread, np.inf) * math.sqrt(n)
+    p = statistics.holm(2 * stats.t.sf(np.abs(t), n - 1))
+    return float((p <= alpha).all(axis=1).mean())
+
+
+def needed_for_all_maps(
+    differences: np.ndarray, power: float = 0.8, alpha: float = 0.05, most: int = 400
+) -> int | None:
+    """The smallest number of participants for which all maps are significant together; None if above ``most``."""
+    check(power=power, alpha=alpha)
+    if share_found(differences, most, alpha) < power:
+        return None
+    return _smallest(lambda n: share_found(differences, n, alpha) >= power, 2, most)
+
+
+def simulated_effects(
+    config: Config,
+    teachers: Sequence[arms.ArmTeacher],
+    *,
+    pool: int = 100,
+    outcome: str = "distance_last",
+    robot: str = "aware",
+    against: str = "naive",
+    power: float = 0.8,
+    alpha: float = 0.05,
+    show: Callable[[int], None] = lambda done: None,
+) -> "pd.DataFrame":
+    """Compare aware robots with naive ones (or the control) for simulated teachers, and compute the people needed.
+
+    ``robot`` may also be the adaptive robot, whether or not the study includes it. The control has the aware robot's
+    step lengths, so it is no control for the adaptive robot.
+
+    One row per teacher: Cohen's d on the mean over maps and on the map where it is smallest, how often the teacher
+    agrees with the machine, and the participants needed for the mean over maps and for every map at once.
+    """
+    import pandas as pd
+
+    check(power=power, alpha=alpha)
+    allowed = measures.measures(config.steps)
+    if outcome not in allowed:
+        raise InputError(f"outcome must be one of {', '.join(allowed)}, not {outcome!r}")
+    if robot not in ("aware", ADAPTIVE):
+        raise InputError(f"robot must be aware or {ADAPTIVE}, not {robot!r}")
+    if against not in ("naive", arms.MATCHED):
+        raise InputError(f"against must be naive or {arms.MATCHED}, not {against!r}")
+    if robot == ADAPTIVE and against == arms.MATCHED:
+        raise InputError(f"{arms.MATCHED} takes steps as long as the aware robot's: compare it with robot aware")
+    if pool < 10:
+        raise InputError(f"the pool needs at least 10 simulated participants, not {pool}")
+    arms_run = arms.run(config, pool, teachers, (robot, against), show=show)
+    outcomes = measures.outcomes_of(config, arms.table(config, arms_run))
+    rows = []
+    for i, teacher in enumerate(teachers):
+        per_map_outcomes = outcomes[(outcomes["teacher"] == teacher.name) & (outcomes["map"] != measures.ALL_MAPS)]
+        wide = per_map_outcomes.pivot_table(index="participant", columns=["learner", "map"], values=outcome, sort=False)
+        differences = (wide[robot] - wide[against]).to_numpy()
+        over_maps, per_map = _effect(differences.mean(axis=1)), [_effect(column) for column in differences.T]
+        agree = (arms_run.trace.choice == arms_run.trace.machine_choice)[:, :, 2 * i]
+        rows.append(
+            {
+                "teacher": teacher.name,
+                "agrees": float(agree.mean()),
+                "difference": float(differences.mean()),
+                "d": over_maps,
+                "smallest_d": min(per_map, key=abs),
+                "needed": _needed(over_maps, power, alpha),
+                "needed_all_maps": needed_for_all_maps(differences, power, alpha),
+            }
+        )
+    return pd.DataFrame(rows).astype({"needed": "Int64", "needed_all_maps": "Int64"})
+
+
+def _effect(differences: np.ndarray) -> float:
+    return float(differences.mean() / differences.std(ddof=1))
+
+
+def _needed(effect: float, power: float, alpha: float) -> int | None:
+    try:
+        return participants_needed(effect, power, alpha)
+    except InputError:
+        return None
+
+
+def check_effect(effect: float) -> None:
+    """Raise for an effect that is not a number."""
+    if math.isnan(effect):
+        raise InputError("the effect must be a number: mean difference / its deviation, such as 0.5")
+
+
+def check(*, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> None:
+    """Raise for an invalid power, level or number of tests."""
+    if not 0 < alpha < 0.5:
+        raise InputError(f"alpha must lie between 0 and 0.5, not {alpha}")
+    if not alpha < power < 1:
+        raise InputError(f"power must lie between alpha and 1, not {power}")
+    if tests < 1:
+        raise InputError(f"the number of tests must be at least 1, not {tests}")

@@ -1,0 +1,1 @@
+"""The commands ``ital study …`` and ``ital play``."""

@@ -1,0 +1,78 @@
+"""``ital study find``: look a participant up, and delete them on request."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ital.errors import InputError
+from ital.tools.files import check_writable
+from ital_study.cli.serve import DATABASE, FILE, FOLDER, database_of, open_source, say
+
+
+def register(study: typer.Typer) -> None:
+    """Add ``find`` to the commands of ``ital study``."""
+    study.command(epilog="Example: ital study find 5f3a9c1b2d4e6f7a8b9c0d1e my-study")(find)
+
+
+def find(
+    who: Annotated[
+        str,
+        typer.Argument(
+            help="Identity, resume code, completion code or number (#7: only a number); - asks for it.",
+            show_default=False,
+        ),
+    ],
+    folder: FOLDER = None,
+    database: DATABASE = FILE,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the participant, as they asked you to.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            "--export",
+            help="Folder for everything that is stored of the participant, with a codebook.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Show a participant's state, times, progress and what to pay. Needs the server's key; the server may run."""
+    if export is not None:
+        check_writable(export)
+    with open_source(database_of(folder, database)) as store:
+        from ital_study.server import look_up, nobody_found, person_lines, secret_of
+        from ital_study.store import operations
+        from ital_study.store.export import export_person
+
+        secret = secret_of(store.key_file)
+        if who == "-":
+            who = typer.prompt("Who", err=True, hide_input=True)
+        found = look_up(store, secret, who)
+        if not found:
+            raise InputError(nobody_found(store, who))
+        for person in found:
+            print("\n".join(person_lines(person)))
+        if not delete and export is None:
+            return
+        present = [person for person in found if person["stage"] != "deleted"]
+        if not present:
+            raise InputError(f"participant {found[0]['number']} is deleted already")
+        if len(present) > 1:
+            option = "--delete" if delete else "--export"
+            raise InputError(f"{option}: {len(present)} participants were found: give a number, such as #7")
+        number = present[0]["number"]
+        with store.reading() as connection:
+            participant = operations.find(connection, number=number)
+        if participant is None:
+            raise InputError(f"participant {number} has been deleted already")
+        if export is not None:
+            for file in export_person(store, export, participant):
+                print(file)
+        if not delete:
+            return
+        if not yes:
+            typer.confirm(
+                f"Delete everything that participant {number} did? This cannot be undone", abort=True, err=True
+            )
+        store.erase(participant, "researcher")
+        say(f"participant {number} is deleted")

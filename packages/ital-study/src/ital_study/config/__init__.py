@@ -1,0 +1,1 @@
+"""The configuration of a study: records, reading, texts, languages."""

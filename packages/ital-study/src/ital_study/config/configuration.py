@@ -1,0 +1,281 @@
+"""The study's configuration: one TOML file. Every key is checked, and its hash is stored with each participant."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ital_study.config import languages as _languages
+from ital_study.config import texts as _texts
+from ital_study.config.panel import Panel
+from ital_study.config.quality import AttentionCheck, Quality
+from ital_study.config.questions import Questionnaire
+from ital_study.config.sections import Completion, ConsentForm, Instruction, Map, Physics, Question
+from ital_study.config.texts import Texts, Translation
+from ital_study.config.toml import plain, toml_text
+
+SHIPPED = ("paper", "short")  # configurations that come with ital
+LEARNERS = ("naive", "aware")  # of every study
+ADAPTIVE = "adaptive"  # the third, if the key of that name is true
+ARROWS = ("boltzmann", "optimal")
+VOLUMES = ("exact", "imitated")
+PALETTES = ("safe", "paper")
+# Keys added later: where they have their default values, older studies keep their hash.
+LATER = (
+    "adaptive",
+    "volume",
+    "language",
+    "fields",
+    "words",
+    "translations",
+    "questionnaires",
+    "quality",
+    "attention",
+    "smallest_screen",
+    "panel",
+    "completion.per_person",
+)
+
+
+@dataclass(frozen=True)
+class Config:
+    """A study. Made by :func:`load_config`; ``docs/study.md`` explains every key.
+
+    Attributes:
+        name: Short name, fit for files.
+        title: Title that participants see.
+        seed: Seed of all draws.
+        maps: Maps on which participants teach.
+        warm_up_map: Map of the warm-up.
+        consent: What participants agree to.
+        instructions: Pages of instructions.
+        check: Questions of the comprehension check.
+        debriefing: Text at the end.
+        completion: Code and address at the end.
+        steps: Number of steps of each robot on a map.
+        warm_up_steps: Number of steps of the warm-up.
+        warm_up_learner: Kind of robot in the warm-up.
+        candidates: Number of arrows to choose from in a step.
+        lr: Step size η of the robots.
+        beta: Rationality β that the aware robot assumes.
+        start: Largest absolute reward of the first belief.
+        arrows: Directions of arrows: ``boltzmann``, drawn from the true policy, or ``optimal``, its best ones.
+        palette: Colours of the maps: ``safe`` or ``paper``.
+        numbers: Whether maps show numbers.
+        hint: Whether pages show the machine's pick after a step.
+        release_after_minutes: Minutes of inactivity after which a slot is free again.
+        intake: Maximum number of live participants; None: no limit.
+        adaptive: Whether there is an adaptive robot on every map.
+        volume: Teaching volume that robots assume their teacher uses: ``exact`` or ``imitated``.
+        world: How the robot moves and plans.
+        language: The first language, that of the texts outside ``translations``.
+        fields: Values of the fields ``{name}`` in texts.
+        words: Words of the pages in the first language that differ from those that come with ital.
+        translations: Texts in other languages.
+        questionnaires: Pages of questions.
+        quality: Thresholds of the flags of data quality.
+        attention: Attention checks between steps.
+        smallest_screen: Width in pixels below which people are asked for a larger screen; 0: never.
+        panel: Where participants come from.
+    """
+
+    name: str
+    title: str
+    seed: int
+    maps: tuple[Map, ...]
+    warm_up_map: Map
+    consent: ConsentForm
+    instructions: tuple[Instruction, ...]
+    check: tuple[Question, ...]
+    debriefing: str
+    completion: Completion
+    steps: int = 30
+    warm_up_steps: int = 10
+    warm_up_learner: str = "aware"
+    candidates: int = 10
+    lr: float = 0.015
+    beta: float = 10000.0
+    start: float = 2.0
+    arrows: str = "boltzmann"
+    palette: str = "safe"
+    numbers: bool = False
+    hint: bool = False
+    release_after_minutes: float = 120.0
+    intake: int | None = None
+    adaptive: bool = False
+    volume: str = "exact"
+    world: Physics = field(default_factory=Physics)
+    language: str = "en"
+    fields: Mapping[str, str] = field(default_factory=dict)
+    words: Mapping[str, str] = field(default_factory=dict)
+    translations: Mapping[str, Translation] = field(default_factory=dict)
+    questionnaires: tuple[Questionnaire, ...] = ()
+    quality: Quality = field(default_factory=Quality)
+    attention: tuple[AttentionCheck, ...] = ()
+    smallest_screen: int = 560
+    panel: Panel = field(default_factory=Panel)
+
+    @property
+    def learners(self) -> tuple[str, ...]:
+        """The kinds of robot on every map."""
+        return (*LEARNERS, ADAPTIVE) if self.adaptive else LEARNERS
+
+    @property
+    def size(self) -> int:
+        """Cells along one side of a map."""
+        return len(self.warm_up_map.rewards)
+
+    @property
+    def all_maps(self) -> tuple[Map, ...]:
+        """The maps that count, then the warm-up map."""
+        return (*self.maps, self.warm_up_map)
+
+    @property
+    def total_steps(self) -> int:
+        """Steps of a whole study, with the warm-up."""
+        return self.warm_up_steps + len(self.maps) * len(self.learners) * self.steps
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The languages of the texts, the first one for visitors who speak none of them."""
+        return (self.language, *self.translations)
+
+    def texts(self, language: str | None = None) -> Texts:
+        """Return what participants read.
+
+        Args:
+            language: One of :attr:`languages`; None, or any other: the first.
+
+        Returns:
+            The texts, with their fields filled in.
+        """
+        texts = Texts(
+            self.language, self.title, self.consent, self.instructions, self.check, self.debriefing, self.questionnaires
+        )
+        fields = self.given_fields() | dict(self.fields)
+        if language is not None and language in self.translations:
+            texts = _texts.translated(texts, language, self.translations[language])
+            fields |= self.translations[language].fields
+        return _texts.filled(texts, fields)
+
+    @property
+    def values(self) -> tuple[float, float]:
+        """The least and the largest value of a cell."""
+        cells = [cell for on in self.all_maps for row in on.rewards for cell in row]
+        return min(cells), max(cells)
+
+    def given_fields(self) -> dict[str, Any]:
+        """Return the fields of texts that follow from other keys.
+
+        Returns:
+            Numbers, and values of cells with their sign, by the name of the field.
+        """
+        worst, best = (f"{value:+g}".replace("-", "−") for value in self.values)
+        return self.numbers_in_texts() | {"best_value": best, "worst_value": worst}
+
+    def numbers_in_texts(self) -> dict[str, int]:
+        """Return the fields of texts that are numbers of something.
+
+        Returns:
+            Numbers by the name of the field.
+        """
+        return {
+            "maps": len(self.maps),
+            "robots": len(self.learners),
+            "robots_in_all": len(self.maps) * len(self.learners),
+            "steps": self.steps,
+            "warm_up_steps": self.warm_up_steps,
+            "arrows_in_all": self.total_steps,
+            "candidates": self.candidates,
+            "other_candidates": self.candidates - 1,
+            "size": self.size,
+        }
+
+    def words_in(self, language: str | None = None) -> dict[str, str]:
+        """Return the words of participants' pages.
+
+        Args:
+            language: One of :attr:`languages`; None, or any other: the first.
+
+        Returns:
+            Words by key.
+        """
+        if language is not None and language in self.translations:
+            return _languages.words(language, self.translations[language].words)
+        return _languages.words(self.language, self.words)
+
+    def language_names(self) -> dict[str, str]:
+        """Return the names of the languages, each in itself.
+
+        Returns:
+            Names by tag.
+        """
+        return {each: self.words_in(each)["name"] for each in self.languages}
+
+    @functools.cached_property
+    def hash(self) -> str:
+        """SHA-256 of the content; it does not depend on the layout of the file."""
+        return hashlib.sha256(json.dumps(self.as_dict(), sort_keys=True).encode()).hexdigest()
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the content as plain lists, dictionaries, text and numbers.
+
+        Returns:
+            The keys of the TOML file with their values, without keys that are not set.
+        """
+        content = dataclasses.asdict(self)
+        for key in LATER:
+            section, _, name = key.rpartition(".")
+            part, table = (getattr(self, section), content[section]) if section else (self, content)
+            if getattr(part, name) == _defaults(part)[name]:
+                del table[name]
+        return plain(content)
+
+    def public(self, language: str | None = None) -> dict[str, Any]:
+        """Return what a participant's browser may know.
+
+        Args:
+            language: One of :attr:`languages`; None, or any other: the first.
+
+        Returns:
+            Texts and sizes for the pages: no answers, no kinds of learner, no seed, nothing of the end.
+        """
+        texts = self.texts(language)
+        return {
+            "title": texts.title,
+            "panel": self.panel.name,
+            "language": texts.language,
+            "languages": self.language_names(),
+            "palette": self.palette,
+            "numbers": self.numbers,
+            "hint": self.hint,
+            "size": self.size,
+            "values": self.values,
+            "maps": len(self.maps),
+            "robots": len(self.learners),
+            "steps": self.steps,
+            "warm_up_steps": self.warm_up_steps,
+            "version": self.hash,
+            "consent": dataclasses.asdict(texts.consent),
+            "instructions": [plain(dataclasses.asdict(page)) for page in texts.instructions],
+            "check": [{"question": asked.question, "options": list(asked.options)} for asked in texts.check],
+        }
+
+    def to_toml(self) -> str:
+        """Return the content as a TOML file.
+
+        Returns:
+            Text that :func:`parse_config` reads back to the same hash.
+        """
+        return toml_text(self.as_dict() | {"quality": plain(dataclasses.asdict(self.quality))})  # defaults are stated
+
+
+def _defaults(section: Any) -> dict[str, Any]:
+    """The values of keys that are left out."""
+    return {
+        each.name: each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
+        for each in dataclasses.fields(section)
+    }

@@ -1,0 +1,114 @@
+"""The words of participants' pages, by language: those that come with ital, and those of a study's own."""
+
+import functools
+import json
+import re
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from ital.errors import InputError
+
+SHIPPED = ("en", "de")
+PSEUDO = "qps"  # English that looks foreign, is longer and runs from right to left: for tests
+TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})?")
+_ACCENTS = str.maketrans("aceinosuyACEINOSUY", "àçéîñöšüýÀÇÉÎÑÖŠÜÝ")
+_FIELD = re.compile(r"(\{[a-z_]+\})")
+
+
+@functools.cache
+def shipped_words(language: str) -> Mapping[str, str]:
+    """The words of a language that comes with ital.
+
+    Args:
+        language: ``en``, ``de`` or the pseudo-language.
+
+    Returns:
+        Words by key; none for another language.
+    """
+    if language == PSEUDO:
+        pseudo = {key: pseudo_text(word) for key, word in shipped_words("en").items()}
+        return pseudo | {"direction": "rtl", "name": pseudo_text("Pseudo")}
+    if language not in SHIPPED:
+        return {}
+    file = resources.files("ital_study") / "pages" / "languages" / f"{language}.json"
+    return json.loads(file.read_text("utf-8"))
+
+
+def pseudo_text(text: str) -> str:
+    """A text with accents, in brackets and a third longer; its fields stay.
+
+    Args:
+        text: English text.
+
+    Returns:
+        Text that people can still read, in which forgotten English stands out.
+    """
+    parts = [part if part.startswith("{") else part.translate(_ACCENTS) for part in _FIELD.split(text)]
+    return f"⟦{''.join(parts)}{' ·' * (len(text) // 8)}⟧"
+
+
+def words(language: str, own: Mapping[str, str]) -> dict[str, str]:
+    """The words of a language, with a study's own ones.
+
+    Args:
+        language: The language.
+        own: Words of the study.
+
+    Returns:
+        A word for every key.
+    """
+    return {**shipped_words(language), **own}
+
+
+def check_words(language: str, own: Any, name: str) -> dict[str, str]:
+    """Check a study's own words.
+
+    Args:
+        language: The language.
+        own: Words by key.
+        name: Name of the section in messages.
+
+    Returns:
+        The words.
+
+    Raises:
+        InputError: A key is unknown, a word is not a text, or a word of a language without shipped words is missing.
+    """
+    if not TAG.fullmatch(language):
+        raise InputError(f"a language must be a tag such as en, de or pt-BR, not {language!r}")
+    if not isinstance(own, dict):
+        raise InputError(f"{name} must be a table of texts, not {own!r}")
+    english = shipped_words("en")
+    for key, word in own.items():
+        if key not in english:
+            raise InputError(f"{name} has the unknown key {key}: the keys are those of the English language file")
+        if not isinstance(word, str) or not word.strip():
+            raise InputError(f"{name}.{key} must be a text")
+        lost = set(_FIELD.findall(word)) - set(_FIELD.findall(english[key]))
+        if lost:
+            raise InputError(f"{name}.{key} has the unknown field {min(lost)}")
+    missing = [key for key in english if key not in own and key not in shipped_words(language)]
+    if missing:
+        raise InputError(
+            f"{name} lacks {len(missing)} words, for instance {missing[0]}: ital has no words in {language!r}"
+        )
+    return dict(own)
+
+
+def best(wishes: str, languages: tuple[str, ...]) -> str:
+    """The language of a study that fits a visitor best.
+
+    Args:
+        wishes: Language tags, the dearest first, separated by commas.
+        languages: The study's languages, the first one for everybody else.
+
+    Returns:
+        One of the languages.
+    """
+    for wish in (part.strip().lower() for part in wishes.split(",")):
+        for fits in (wish, wish.partition("-")[0]):
+            found = next((language for language in languages if language.lower() == fits), None)
+            if found is not None:
+                return found
+    return languages[0]

@@ -1,0 +1,145 @@
+"""Reading a study's configuration: every key is checked, and messages name it."""
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ital.errors import InputError
+from ital.tools.files import read_text
+from ital_study.config import languages, questions, texts
+from ital_study.config.configuration import ADAPTIVE, ARROWS, LEARNERS, PALETTES, SHIPPED, VOLUMES, Config
+from ital_study.config.panel import Panel, panel_of
+from ital_study.config.quality import AttentionCheck, Quality, attention_of, quality_of
+from ital_study.config.sections import (
+    Completion,
+    ConsentForm,
+    Instruction,
+    Map,
+    Physics,
+    Question,
+    completion_of,
+    instruction_of,
+    map_of,
+    physics_of,
+    question_of,
+)
+from ital_study.config.shipped import shipped_text
+from ital_study.config.texts import Translation
+from ital_study.config.toml import TomlTable
+
+
+def load_config(path: str | Path | None = None) -> Config:
+    """Read a study from a TOML file.
+
+    Args:
+        path: A file, or ``paper`` or ``short``, which come with ital; None: ``paper``.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        InputError: The file cannot be read, or a key is wrong; the line names the file and the key.
+    """
+    shipped = "paper" if path is None else str(path)
+    if shipped in SHIPPED:
+        return parse_config(shipped_text(shipped), f"{shipped}.toml")
+    try:
+        text = read_text(shipped, f"the configuration {path}")
+    except InputError as error:
+        allowed = f"give a TOML file, or a configuration that comes with ital: {' or '.join(SHIPPED)}"
+        raise InputError(f"{error}; {allowed}") from None
+    return parse_config(text, str(path))
+
+
+def parse_config(text: str, name: str = "study.toml") -> Config:
+    """Read a study from the text of a TOML file.
+
+    Args:
+        text: The text.
+        name: Name of the file in messages.
+
+    Returns:
+        The configuration.
+
+    Raises:
+        InputError: The text is not TOML, or a key is wrong; the line names the file and the key.
+    """
+    try:
+        return config_of(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{name} is not TOML: {error}") from None
+    except InputError as error:
+        raise InputError(f"{name}: {error}") from None
+
+
+def config_of(content: Mapping[str, Any]) -> Config:
+    """Check every key and build the configuration."""
+    table = TomlTable("", content, Config)
+    maps = tuple(map_of(each) for each in table.sections("maps", Map))
+    warm_up_map = map_of(table.section("warm_up_map", Map))
+    size, names = len(warm_up_map.rewards), [each.name for each in (*maps, warm_up_map)]
+    for each in maps:
+        if len(each.rewards) != size:
+            raise InputError(
+                f"maps must all have one size, but {each.name!r} has {len(each.rewards)} rows "
+                f"and {warm_up_map.name!r} has {size}"
+            )
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"maps and warm_up_map must have different names, but {twice!r} occurs twice")
+    consent = table.section("consent", ConsentForm)
+    adaptive = table.yes_or_no("adaptive")
+    language = table.text("language", most=12)
+    robots, steps = len(LEARNERS) + adaptive, table.whole("steps", 1, 1000)
+    checks = table.sections("attention", AttentionCheck) if "attention" in content else []
+    panel = panel_of(table.section("panel", Panel))
+    config = Config(
+        name=table.slug("name"),
+        title=table.text("title"),
+        seed=table.whole("seed", 0, 2**32 - 1),
+        maps=maps,
+        warm_up_map=warm_up_map,
+        consent=ConsentForm(consent.text("version", most=40), consent.text("text")),
+        instructions=tuple(instruction_of(each) for each in table.sections("instructions", Instruction)),
+        check=tuple(question_of(each) for each in table.sections("check", Question)),
+        debriefing=table.text("debriefing"),
+        completion=completion_of(table.section("completion", Completion), panel),
+        steps=steps,
+        warm_up_steps=table.whole("warm_up_steps", 1, 1000),
+        warm_up_learner=table.one_of("warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS),
+        # No cell may occur in two successive steps, so the map must hold two steps.
+        candidates=table.whole("candidates", 2, size * size // 2),
+        lr=table.number("lr", above=0.0, most=1.0),
+        beta=table.number("beta", least=0.0, most=1e9),
+        start=table.number("start", above=0.0, most=1e3),
+        arrows=table.one_of("arrows", ARROWS),
+        palette=table.one_of("palette", PALETTES),
+        numbers=table.yes_or_no("numbers"),
+        hint=table.yes_or_no("hint"),
+        release_after_minutes=table.number("release_after_minutes", above=0.0, most=1e6),
+        intake=table.whole("intake", 1, 10**6) if "intake" in content else None,
+        adaptive=adaptive,
+        volume=table.one_of("volume", VOLUMES),
+        world=physics_of(table.section("world", Physics)),
+        language=language,
+        words=languages.check_words(language, content.get("words", {}), "words"),
+        questionnaires=questions.questionnaires_of(table),
+        quality=quality_of(table.section("quality", Quality)),
+        attention=attention_of(checks, tuple(each.name for each in maps), robots, steps),
+        smallest_screen=table.whole("smallest_screen", 0, 10_000),
+        panel=panel,
+    )
+    fields = texts.fields_of(content.get("fields", {}), {**config.numbers_in_texts(), "map": 1, "robot": 1})
+    config = dataclasses.replace(config, fields=fields)
+    translations = {
+        name: texts.translation_of(each, config.texts(), config.given_fields())
+        for name, each in table.tables("translations", Translation).items()
+    }
+    if language in translations:
+        raise InputError(f"translations.{language} is the first language: its texts stand outside [translations]")
+    config = dataclasses.replace(config, translations=translations)
+    for name in config.languages:
+        config.texts(name)  # every field is known
+    return config

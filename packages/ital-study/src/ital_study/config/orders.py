@@ -1,0 +1,112 @@
+"""The order of robots: which robot comes first on each map, counterbalanced over participants; the others follow."""
+
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+
+from ital_study.config.configuration import LEARNERS
+
+LONGEST = 6  # with more maps, the pattern of first robots repeats: 64 orders are enough for balance
+
+
+@functools.lru_cache(maxsize=16)
+def orders(maps: int, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
+    """List every order of robots over the maps of a study.
+
+    Args:
+        maps: Number of maps.
+        learners: Kinds of robot on every map.
+
+    Returns:
+        For each order the learner that is robot 1 on each map, joined by hyphens. Orders that change often come first.
+    """
+    patterns = itertools.product(learners, repeat=min(maps, LONGEST))
+
+    def repeats(pattern: tuple[str, ...]) -> int:
+        return sum(first == second for first, second in itertools.pairwise(pattern))
+
+    return tuple("-".join((pattern * maps)[:maps]) for pattern in sorted(patterns, key=repeats))
+
+
+def robots(order: str, map_index: int, learners: Sequence[str] = LEARNERS) -> tuple[str, ...]:
+    """Return the learners behind robot 1, robot 2, … on a map: a cyclic Latin square.
+
+    Learners that are first equally often are also second, and third, equally often.
+
+    Args:
+        order: An order from :func:`orders`.
+        map_index: Index of the map, from 0.
+        learners: Kinds of robot on every map.
+
+    Returns:
+        The learners, beginning with the one that the order names; the others follow in turn.
+    """
+    first = learners.index(order.split("-")[map_index])
+    return (*learners[first:], *learners[:first])
+
+
+@functools.lru_cache(maxsize=4096)
+def turns(order: str, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
+    """Return the orders in which the first robot of every map is shifted by 0, 1, … places.
+
+    Args:
+        order: An order from :func:`orders`.
+        learners: Kinds of robot on every map.
+
+    Returns:
+        As many orders as there are learners, ``order`` first. For two learners: an order and its opposite.
+    """
+    maps = range(order.count("-") + 1)
+    return tuple("-".join(each) for each in zip(*(robots(order, i, learners) for i in maps), strict=True))
+
+
+def firsts(counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEARNERS) -> list[dict[str, int]]:
+    """Count how often each learner came first on each map.
+
+    Args:
+        counted: Number of participants by order.
+        maps: Number of maps.
+        learners: Kinds of robot on every map.
+
+    Returns:
+        For each map a dictionary from learner to count.
+    """
+    table = [dict.fromkeys(learners, 0) for _ in range(maps)]
+    for order, times in counted.items():
+        for row, first in zip(table, order.split("-"), strict=True):
+            row[first] += times
+    return table
+
+
+def next_order(counted: Mapping[str, int], maps: int, learners: tuple[str, ...] = LEARNERS) -> str:
+    """Choose the order that balances best: on every map the learner that was first least often, then the rarest order.
+
+    Without drop-outs an order is followed by its shifts, so the counts of all orders, and of first robots on any map,
+    never differ by more than one. After drop-outs, balance on the maps is restored first.
+
+    Args:
+        counted: Number of participants by order.
+        maps: Number of maps.
+        learners: Kinds of robot on every map.
+
+    Returns:
+        The order for the next participant.
+    """
+    table = firsts(counted, maps, learners)
+    taken = Counter(counted)
+
+    def least(among: Sequence[str], cost: Callable[[str], int]) -> list[str]:
+        costs = [cost(order) for order in among]
+        lowest = min(costs)
+        return [order for order, cost_of_order in zip(among, costs, strict=True) if cost_of_order == lowest]
+
+    even = least(
+        orders(maps, learners),
+        lambda order: sum(row[first] for row, first in zip(table, order.split("-"), strict=True)),
+    )
+    rare = least(even, lambda order: taken[order])
+    return least(rare, lambda order: -sum(taken[turn] for turn in turns(order, learners)))[0]
+
+
+__all__ = ["firsts", "next_order", "orders", "robots", "turns"]

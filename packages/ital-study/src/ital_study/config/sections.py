@@ -1,0 +1,184 @@
+"""The sections of a study's configuration: what they hold, and how they are read."""
+
+import re
+from dataclasses import dataclass
+
+from ital.errors import InputError
+from ital_study.config.panel import CODE, FIELD, Panel
+from ital_study.config.toml import TomlTable
+
+PICTURES = ("world", "maps", "arrow", "controls", "local-global", "belief", "whole-map")  # that the pages can draw
+
+Rows = tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Map:
+    """A named square of rewards.
+
+    Attributes:
+        name: Name of the map; its draws depend on it, not on its place in the file.
+        rewards: Rewards of the cells, row by row from the top.
+    """
+
+    name: str
+    rewards: Rows
+
+
+@dataclass(frozen=True)
+class Physics:
+    """How the robot moves and plans: section ``[world]``.
+
+    Attributes:
+        slip: Probability of moving in each direction that the robot did not choose.
+        death: Probability that a walk ends at each step.
+        discount: Weight of the value of the next cell.
+        sharpness: Sharpness of the soft maximum over actions in planning.
+    """
+
+    slip: float = 0.06
+    death: float = 0.02
+    discount: float = 0.5
+    sharpness: float = 200.0
+
+
+@dataclass(frozen=True)
+class ConsentForm:
+    """What participants agree to.
+
+    Attributes:
+        version: Version of the text; change it whenever the text changes.
+        text: The text.
+    """
+
+    version: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One page of instructions.
+
+    Attributes:
+        title: Heading of the page.
+        text: Its text.
+        picture: Name of the drawing on it; None: none.
+    """
+
+    title: str
+    text: str
+    picture: str | None = None
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of the comprehension check.
+
+    Attributes:
+        question: The question.
+        options: The possible answers.
+        answer: Index of the right answer, from 0.
+    """
+
+    question: str
+    options: tuple[str, ...]
+    answer: int
+
+
+@dataclass(frozen=True)
+class EarlyEnd:
+    """What participants get whose part ends early: sections ``[completion.declined]``, ``.failed_check``, ``.left``.
+
+    Attributes:
+        code: Code that says so; None: none.
+        redirect: Address of the page to return to; None: nowhere.
+    """
+
+    code: str | None = None
+    redirect: str | None = None
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a participant gets at the end.
+
+    Attributes:
+        code: Code that proves the participation.
+        redirect: Address of the page to send the participant to; None: nowhere.
+        per_person: Whether every participant gets a code of their own in place of the fixed ones.
+        declined: What those get who decline to take part.
+        failed_check: What those get who fail the comprehension check.
+        left: What those get who leave early.
+    """
+
+    code: str
+    redirect: str | None = None
+    per_person: bool = False
+    declined: EarlyEnd | None = None
+    failed_check: EarlyEnd | None = None
+    left: EarlyEnd | None = None
+
+
+def map_of(table: TomlTable) -> Map:
+    """A map: a square of numbers."""
+    rows = table.get("rewards")
+    name = table.text("name", most=40)
+    square = isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(rows) for row in rows)
+    if not square or not 3 <= len(rows) <= 8:
+        raise InputError(f"{table.prefix}rewards must be a square of numbers with 3 to 8 rows")
+    for row in rows:
+        for cell in row:
+            if type(cell) not in (int, float) or not abs(cell) <= 100:
+                raise InputError(f"{table.prefix}rewards must be numbers from -100 to 100, not {cell!r}")
+    return Map(name, tuple(tuple(float(cell) for cell in row) for row in rows))
+
+
+def instruction_of(table: TomlTable) -> Instruction:
+    """A page of instructions."""
+    picture = table.one_of("picture", PICTURES) if "picture" in table.content else None
+    return Instruction(table.text("title", most=200), table.text("text"), picture)
+
+
+def question_of(table: TomlTable) -> Question:
+    """A question of the comprehension check."""
+    options = tuple(table.texts("options"))
+    return Question(table.text("question"), options, table.whole("answer", 0, len(options) - 1))
+
+
+def completion_of(table: TomlTable, panel: Panel) -> Completion:
+    """What participants get at the end."""
+    early = {}
+    for key in ("declined", "failed_check", "left"):
+        if key in table.content:
+            end = TomlTable(f"{table.prefix}{key}.", table.content[key], EarlyEnd)
+            code = end.text("code", most=100) if "code" in end.content else None
+            early[key] = EarlyEnd(code, _redirect(end, panel))
+    return Completion(
+        table.text("code", most=100), _redirect(table, panel), per_person=table.yes_or_no("per_person"), **early
+    )
+
+
+def _redirect(table: TomlTable, panel: Panel) -> str | None:
+    """An address; its fields are parameters of the link, or the code."""
+    if "redirect" not in table.content:
+        return None
+    redirect = table.text("redirect")
+    if not re.fullmatch(r"https?://[^\s]+", redirect):
+        raise InputError(f"{table.prefix}redirect must be an address that begins with https://, not {redirect!r}")
+    known = (CODE, *panel.identity, *panel.pass_through)
+    unknown = next((name for name in FIELD.findall(redirect) if name not in known), None)
+    if unknown is not None:
+        raise InputError(
+            f"{table.prefix}redirect has the unknown field {{{unknown}}}: the fields are {', '.join(known)}; "
+            "name others in panel.pass_through"
+        )
+    return redirect
+
+
+def physics_of(table: TomlTable) -> Physics:
+    """How the robot moves and plans."""
+    slip, death = table.number("slip", least=0.0, most=1.0), table.number("death", above=0.0, most=1.0)
+    if death + 3 * slip > 1:
+        raise InputError(f"{table.prefix}slip and death must be probabilities with death + 3·slip at most 1")
+    discount = table.number("discount", least=0.0, most=0.99)
+    return Physics(slip, death, discount, table.number("sharpness", above=0.0, most=1e4))

@@ -1,0 +1,400 @@
+"""The tidy table of a study, one row per step: its columns, its codebook, and its files."""
+
+import importlib.util
+import io
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+
+from ital.errors import InputError
+from ital_study.config.configuration import Config
+from ital_study.config.load import load_config
+from ital_study.data import flags
+from ital_study.data.codebooks import ANSWERS, PARTICIPANTS, column_lines, question_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MODES = ("live", "pilot", "preview", "trial", "simulated")
+MEASURES = {
+    "distance": "‖w − w*‖: Euclidean distance of the robot's belief from the true rewards",
+    "distance_centred": "the same with the mean of either subtracted: no arrow can change the mean",
+    "policy_tv": "total variation between the robot's policy and the true one, mean over cells",
+    "policy_gap": "largest difference of an action's probability, mean over cells",
+    "reward": "expected true reward until death when the robot acts on its belief, from a random cell, exact",
+}
+_AFTER = {name: ("number", f"After the step: {text}.") for name, text in MEASURES.items()}
+_BEFORE = {f"{name}_before": ("number", f"Before the step: {text}.") for name, text in MEASURES.items()}
+
+# Name → kind (whole, number, text, yes-no) and what it means.
+CODEBOOK: dict[str, tuple[str, str]] = {
+    "participant": ("whole", "Number of the participant in this study. It identifies nobody."),
+    "mode": (
+        "text",
+        "live: a participant of the study; pilot, preview, trial: a try-out; simulated: a program, no person.",
+    ),
+    "teacher": ("text", "Who chose: human, machine (largest teaching volume), boltzmann:RHO or random."),
+    "config": ("text", "SHA-256 of the configuration that the participant saw."),
+    "code_version": ("text", "Version of ital that ran the study."),
+    "order": ("text", "The learner that came first (robot 1) on each map, in the order of the maps."),
+    "map": ("text", "Name of the map."),
+    "learner": ("text", "Kind of robot: naive (IMT) or aware (ITAL). Participants were not told."),
+    "robot": ("whole", "1: the first robot on this map, 2: the second."),
+    "step": ("whole", "Number of the arrow, from 1. Measures without a suffix are after it."),
+    "usable": ("yes-no", "Whether the participant finished every step and was not withdrawn: analyses use these."),
+    "choice": ("whole", "Index of the chosen arrow among the candidates, from 0."),
+    "cell": ("whole", "Cell of the chosen arrow, row by row from the top left, from 0."),
+    "action": ("whole", "Direction of the chosen arrow: 0 up, 1 right, 2 down, 3 left."),
+    "machine_choice": ("whole", "What the machine teacher would have chosen in this situation."),
+    "candidates": ("text", "All arrows of the step as JSON, [[cell, action], …]."),
+    **_AFTER,
+    **_BEFORE,
+    "shown_at": ("text", "When the arrows were shown, by the participant's clock (ISO 8601); empty if unknown."),
+    "chosen_at": ("text", "When the final choice was made, by the participant's clock; empty if unknown."),
+    "confirmed_at": ("text", "When it was confirmed, by the participant's clock; empty if unknown."),
+    "stored_at": ("text", "When the server had stored the step, by its own clock; empty if there was no server."),
+    "seconds_to_choice": ("number", "Seconds from shown to the final choice; empty if unknown."),
+    "seconds_to_confirm": ("number", "Seconds from shown to confirmed; empty if unknown."),
+    "choice_changes": ("whole", "How often the choice was changed before it was confirmed."),
+    "focus_losses": ("whole", "How often the page lost the focus during the step."),
+    "input": ("text", "Device of the final choice: mouse, touch or keyboard; empty if unknown."),
+    "too_fast": ("yes-no", "Flag: confirmed in less than `too_fast_seconds` of the participant's configuration."),
+    "by_script": (
+        "yes-no",
+        "Flag: no input device or times, less than `script_seconds`, or sooner than the page could have shown it.",
+    ),
+}
+WITH_ADAPTIVE = {  # what differs in a study with the third robot
+    "learner": ("text", "Kind of robot: naive (IMT), aware (ITAL) or adaptive (ITAL adaptive). Nobody was told."),
+    "robot": ("whole", "1: the first robot on this map, 2: the second, 3: the third."),
+}
+COLUMNS = tuple(CODEBOOK)
+UNKNOWN: dict[str, Any] = {"input": "", "too_fast": False, "by_script": False}  # for tables without these columns
+LATER: dict[str, Any] = {**UNKNOWN, "unreadable_rows": 0}  # columns that earlier versions did not write
+KEY = ("participant", "teacher", "map", "learner", "step")
+
+_DTYPES: dict[str, Any] = {"whole": "int64", "number": "float64", "yes-no": "bool"}
+
+
+class StudyData(NamedTuple):
+    """A study folder.
+
+    Attributes:
+        config: The configuration as used.
+        steps: The step table, one row per step; :data:`CODEBOOK` explains its columns.
+        answers: The table of answers to questions; None if there is none.
+        participants: The table of participants; None if there is none.
+    """
+
+    config: Config
+    steps: "pd.DataFrame"
+    answers: "pd.DataFrame | None" = None
+    participants: "pd.DataFrame | None" = None
+
+
+def with_rows(tables: "Iterable[pd.DataFrame]", empty: "pd.DataFrame") -> "Iterator[pd.DataFrame]":
+    """Iterate over the tables that have rows, so that a stream of tables has its columns even without any.
+
+    Args:
+        tables: Tables with the same columns.
+        empty: The table without rows.
+
+    Yields:
+        The tables with rows; the empty one if there are none.
+    """
+    has_rows = False
+    for table in tables:
+        if len(table):
+            has_rows = True
+            yield table
+    if not has_rows:
+        yield empty
+
+
+def frame(
+    rows: "Iterable[dict[str, Any]] | pd.DataFrame",
+    codebook: Mapping[str, tuple[str, str]] = CODEBOOK,
+    name: str = "step table",
+) -> "pd.DataFrame":
+    """Convert rows to a step table, or another one, with all columns in order and of the right type.
+
+    Args:
+        rows: Dictionaries from column to value, or a table.
+        codebook: Columns of the table.
+        name: Name of the table in messages.
+
+    Returns:
+        The table.
+
+    Raises:
+        InputError: A column is missing, or a value is of the wrong kind.
+    """
+    import pandas as pd
+
+    columns = list(codebook)
+    table = rows if isinstance(rows, pd.DataFrame) else pd.DataFrame(list(rows), columns=columns)
+    later = [column for column in LATER if column in codebook and column not in table]
+    table = table.assign(**{column: LATER[column] for column in later})
+    missing = [column for column in columns if column not in table]
+    if missing:
+        raise InputError(f"the {name} has no column {missing[0]!r}: check that it comes from a study")
+    table = table[columns]
+    try:
+        return table.assign(**{column: _column(table[column], kind) for column, (kind, _) in codebook.items()})
+    except (ValueError, TypeError) as error:
+        raise InputError(f"the {name} holds a value of the wrong kind: {error}") from None
+
+
+def _column(values: "pd.Series", kind: str) -> "pd.Series":
+    if kind == "text":
+        return values.where(values.notna(), "").map(str).astype(object)
+    if kind == "yes-no" and values.dtype == object:
+        return values.map({"True": True, "False": False, True: True, False: False}).astype("bool")
+    return values.astype(_DTYPES[kind])
+
+
+# How a cell begins that a spreadsheet takes for a formula; apostrophes count, so that one more can be removed again.
+_FORMULA = re.compile(r"'*[=+\-@\t]")
+
+
+def csv_text(table: "pd.DataFrame", *, header: bool = True, raw: bool = False) -> str:
+    """Rows as CSV with every digit of every number.
+
+    Args:
+        table: The rows.
+        header: Whether to begin with the names of the columns; not to append to other rows.
+        raw: Whether to leave texts as they are. If not, those that a spreadsheet would take for a formula get an
+            apostrophe, which :func:`read_csv` removes.
+
+    Returns:
+        The text.
+    """
+    if not raw:
+        texts = table.select_dtypes(object)
+        table = table.assign(**{str(column): texts[column].map(_without_formula) for column in texts})
+    return table.to_csv(index=False, header=header, lineterminator="\n")
+
+
+def _without_formula(text: Any) -> Any:
+    return f"'{text}" if isinstance(text, str) and _FORMULA.match(text) else text
+
+
+def _as_written(text: str) -> str:
+    return text[1:] if text.startswith("'") and _FORMULA.match(text) else text
+
+
+def read_csv(
+    source: Path | io.StringIO, codebook: Mapping[str, tuple[str, str]] = CODEBOOK, name: str = "step table"
+) -> "pd.DataFrame":
+    """Read what :func:`csv_text` wrote, with every number exact."""
+    import pandas as pd
+
+    numbers = [column for column, (kind, _) in codebook.items() if kind == "number"]
+    as_text = [column for column, (kind, _) in codebook.items() if kind in ("text", "number")]
+    try:
+        read = pd.read_csv(source, dtype=dict.fromkeys(as_text, object), keep_default_na=False)
+        # Python parses the numbers: it restores every bit, whatever the version of pandas.
+        exact = {column: [float(text or "nan") for text in read[column]] for column in numbers if column in read}
+        texts = [column for column, (kind, _) in codebook.items() if kind == "text" and column in read]
+        read = read.assign(**exact, **{column: read[column].map(_as_written) for column in texts})
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InputError(f"cannot read the {name}: {error}") from None
+    return frame(read, codebook, name)
+
+
+def codebook(config: Config | None = None, modes: Iterable[str] = (), used: Iterable[Config] | None = None) -> str:
+    """The meaning of every column, as Markdown; begins with a warning if no person took part.
+
+    ``used`` are all configurations that participants saw, for the thresholds of their flags.
+    """
+    lines = ["# Codebook", ""]
+    if set(modes) == {"simulated"}:
+        lines += ["**Simulated data: programs chose every arrow. No person took part.**", ""]
+    columns = CODEBOOK | WITH_ADAPTIVE if config is not None and config.adaptive else CODEBOOK
+    if config is not None:
+        lines += [f"Study `{config.name}`, configuration `{config.hash}`.", ""]
+    lines += [
+        "`steps.csv` (and `steps.parquet`, the same): one row per step of a participant with a robot on a map.",
+        "`participants.csv`: one row per participant. `answers.csv`: one row per question and participant.",
+        "`events.jsonl`: the log of events, one JSON object per line. `study.toml`: the configuration as used.",
+        "",
+        "## steps.csv",
+        "",
+        *column_lines(columns),
+        "",
+        "## participants.csv",
+        "",
+        *column_lines(PARTICIPANTS),
+        "",
+        "## answers.csv",
+        "",
+        *column_lines(ANSWERS),
+    ]
+    if config is not None:
+        lines += question_lines(config) + flags.codebook_lines([config] if used is None else used)
+    return "\n".join(lines) + "\n"
+
+
+def write_study(folder: Path, config: Config, steps: "pd.DataFrame") -> list[Path]:
+    """Write a study folder for steps without a server, each file completely or not at all.
+
+    Args:
+        folder: Folder to write to; created if it does not exist.
+        config: The configuration.
+        steps: The step table.
+
+    Returns:
+        The files; ``steps.parquet`` is among them where pyarrow is installed.
+    """
+    from ital.tools.files import write
+
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    steps = frame(steps)
+    files = {
+        "steps.csv": csv_text(steps).encode(),
+        "participants.csv": csv_text(participants_of(steps, config)).encode(),
+        "events.jsonl": b"",  # there was no server, so there are no events
+        "codebook.md": codebook(config, steps["mode"].unique()).encode(),
+        "study.toml": config.to_toml().encode(),
+    }
+    if has_parquet():
+        files["steps.parquet"] = parquet_bytes(steps)
+    for name, content in files.items():
+        write(folder / name, content)
+    return [folder / name for name in files]
+
+
+def participants_of(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
+    """The table of participants, as far as the step table tells: for simulations without a server.
+
+    Args:
+        steps: The step table of participants who finished.
+        config: The configuration.
+
+    Returns:
+        One row per participant and teacher.
+    """
+    import pandas as pd
+
+    copied = ("participant", "mode", "teacher", "config", "code_version", "usable", "order")
+    nothing = ("answered", "tries", "focus_losses", "comment_length", "unreadable_rows")
+    known = {"stage": "finished"} | dict.fromkeys(nothing, 0)
+    heads = steps.drop_duplicates(["participant", "teacher"])[list(copied)].to_dict("records")
+    counts = steps.groupby(["participant", "teacher"]).size()
+    rows = [{**head, **known, "done": int(counts[head["participant"], head["teacher"]])} for head in heads]
+    known_columns = [name for name in PARTICIPANTS if name not in flags.COLUMNS]
+    told = pd.DataFrame(rows, columns=known_columns).merge(flags.people(steps, config), on=["participant", "teacher"])
+    return frame(told, PARTICIPANTS, "table of participants")
+
+
+def unreadable(participants: "pd.DataFrame | None", mode: str) -> list[str]:
+    """A note on stored rows that cannot be read, if there are any.
+
+    Args:
+        participants: The table of participants, if there is one.
+        mode: Mode of the participants.
+
+    Returns:
+        One sentence, or none.
+    """
+    if participants is None or "unreadable_rows" not in participants:
+        return []
+    rows = participants[(participants["mode"] == mode) & (participants["unreadable_rows"] > 0)]
+    return unreadable_note(dict(zip(rows["participant"], rows["unreadable_rows"], strict=True)))
+
+
+def unreadable_note(counts: Mapping[int, int]) -> list[str]:
+    """A note on stored rows that cannot be read, if there are any.
+
+    Args:
+        counts: Their number by participant.
+
+    Returns:
+        One sentence, or none.
+    """
+    found = {number: count for number, count in counts.items() if count}
+    if not found:
+        return []
+    listed = ", ".join(map(str, list(found)[:10])) + (", …" if len(found) > 10 else "")
+    return [
+        f"{sum(found.values())} stored rows are not what a page sends; every table leaves them out (participants "
+        f"{listed})."
+    ]
+
+
+def has_parquet() -> bool:
+    """Whether Parquet can be written here: it needs pyarrow, which comes with the extra ``study``."""
+    return importlib.util.find_spec("pyarrow") is not None
+
+
+def parquet_bytes(table: "pd.DataFrame") -> bytes:
+    """Rows as a Parquet file."""
+    buffer = io.BytesIO()
+    frame(table).to_parquet(buffer, index=False, engine="pyarrow")
+    return buffer.getvalue()
+
+
+def write_parquet(blocks: "Iterable[pd.DataFrame]", file: BinaryIO) -> None:
+    """Write step tables to one Parquet file, one after the other.
+
+    Args:
+        blocks: The tables.
+        file: An open file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    writer = None
+    try:
+        for block in blocks:
+            table = pa.Table.from_pandas(block, preserve_index=False)
+            if not len(block):  # without rows, text columns would have no type
+                kinds = {"whole": pa.int64(), "number": pa.float64(), "yes-no": pa.bool_(), "text": pa.string()}
+                table = table.cast(pa.schema([(name, kinds[kind]) for name, (kind, _) in CODEBOOK.items()]))
+            writer = writer or pq.ParquetWriter(file, table.schema)
+            writer.write_table(table)
+    finally:
+        if writer is not None:
+            writer.close()
+
+
+def read_study(folder: Path) -> StudyData:
+    """Read a study folder.
+
+    Args:
+        folder: A folder that :func:`write_study` or ``ital study export`` wrote.
+
+    Returns:
+        The configuration and the step table.
+
+    Raises:
+        InputError: The table or the configuration is missing or wrong, or a step is in the table twice.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise InputError(f"there is no folder {folder}: make one with ital study simulate or ital study export")
+    for name in ("steps.csv", "study.toml"):
+        if not (folder / name).is_file():
+            raise InputError(f"{folder} is not a study folder: it has no {name}")
+    steps = read_csv(folder / "steps.csv")
+    check_unique(steps)
+    more = {"answers": ANSWERS, "participants": PARTICIPANTS}
+    tables = {
+        name: read_csv(folder / f"{name}.csv", columns, f"table of {name}")
+        for name, columns in more.items()
+        if (folder / f"{name}.csv").is_file()
+    }
+    return StudyData(load_config(folder / "study.toml"), steps, **tables)
+
+
+def check_unique(steps: "pd.DataFrame") -> None:
+    """Raise if a step is in the table twice."""
+    twice = steps.duplicated(list(KEY))
+    if twice.any():
+        row = steps[twice].iloc[0]
+        raise InputError(
+            f"step {row['step']} of participant {row['participant']} on map {row['map']!r} "
+            f"with the {row['learner']} robot is in the table twice"
+        )

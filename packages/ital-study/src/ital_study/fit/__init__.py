@@ -1,0 +1,1 @@
+"""Which teacher is each person? Models, likelihoods, selection, recovery."""

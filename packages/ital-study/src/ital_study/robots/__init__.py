@@ -1,0 +1,1 @@
+"""The robots that people teach: their world, their rules, one step."""

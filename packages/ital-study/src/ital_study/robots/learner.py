@@ -1,0 +1,196 @@
+"""The learner for other front ends: (state, candidates, choice) → (state, belief, signals), in plain numbers.
+
+Nothing is kept between calls: a state holds all that a robot needs for its next step.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital.errors import InputError
+from ital.tools.types import Array
+from ital_study.robots import world
+from ital_study.robots.rules import Arrow, Mind, StudyRules
+from ital_study.robots.world import Arrows, Game
+
+VERSION = 1  # of states
+LARGEST = 1000.0  # numbers of a state; float32 cannot plan with much larger ones
+TOO_LARGE = "the robot's numbers are too large to plan with: start again"
+OF_STEP = ("change", "best", "volumes", "imitated_volumes")  # signals that need candidates or a choice
+
+Plain = dict[str, Any]  # what JSON can hold
+
+
+def start(rules: StudyRules, map_name: str, robot: str, number: int) -> Plain:
+    """A robot that has seen nothing yet, and the arrows of its first step.
+
+    Args:
+        rules: The study.
+        map_name: Name of the map.
+        robot: Kind of the robot.
+        number: Number of the participant; start and candidates follow from it.
+
+    Returns:
+        State, belief, plan, candidates and signals.
+
+    Raises:
+        InputError: There is no such map, robot or number.
+    """
+    mind = rules.mind(robot, rules.start(number, map_name))
+    return _answer(rules, state_of(rules, map_name, robot, number, mind), mind)
+
+
+def look(rules: StudyRules, state: Plain, candidates: Sequence[Arrow]) -> Plain:
+    """What each of these arrows is worth now; the robot learns nothing.
+
+    Args:
+        rules: The study.
+        state: The robot.
+        candidates: The arrows.
+
+    Returns:
+        The keys of :func:`start`; the signals include those of the arrows.
+
+    Raises:
+        InputError: The state or an arrow is not one of this study.
+    """
+    mind = mind_of(rules, state)
+    return _answer(rules, state, mind, **_worth(rules, state["map"], mind, candidates))
+
+
+def step(rules: StudyRules, state: Plain, candidates: Sequence[Arrow], choice: int) -> Plain:
+    """Show one of the arrows to the robot.
+
+    Args:
+        rules: The study.
+        state: The robot before the step.
+        candidates: The arrows of the step: the study's or others.
+        choice: Index of the arrow that the robot sees.
+
+    Returns:
+        The robot after the step, and the arrows of the next. The signals' measures are those after the step; volumes
+        and the machine's pick are those that the arrows had before it.
+
+    Raises:
+        InputError: The state, an arrow or the choice is not valid, or the robot's numbers grew too large.
+    """
+    before = mind_of(rules, state)
+    worth = _worth(rules, state["map"], before, candidates)
+    try:
+        after = rules.update(state["map"], state["robot"], before, candidates, choice)
+    except FloatingPointError:
+        raise InputError(TOO_LARGE) from None
+    change = float(np.linalg.norm(after.belief - before.belief))
+    changed = state_of(rules, state["map"], state["robot"], state["number"], after)
+    return _answer(rules, changed, after, change=change, **worth)
+
+
+def state_of(rules: StudyRules, map_name: str, robot: str, number: int, mind: Mind) -> Plain:
+    """A robot in plain numbers.
+
+    Args:
+        rules: The study.
+        map_name: Name of the map.
+        robot: Kind of the robot.
+        number: Number of the participant.
+        mind: The robot.
+
+    Returns:
+        The state.
+    """
+    return {
+        "version": VERSION,
+        "config": rules.config.hash[:12],
+        "map": map_name,
+        "robot": robot,
+        "number": number,
+        "step": mind.step,
+        "belief": mind.belief.tolist(),
+        "memory": [np.ravel(leaf).tolist() for leaf in jax.tree.leaves(mind.memory)],
+    }
+
+
+def mind_of(rules: StudyRules, state: Plain) -> Mind:
+    """The robot of a state.
+
+    Args:
+        rules: The study.
+        state: The state.
+
+    Returns:
+        The robot, bitwise equal to the one that the state was made of.
+
+    Raises:
+        InputError: The state is of another version or configuration, or its numbers do not fit.
+    """
+    if state["version"] != VERSION:
+        raise InputError(f"the state has version {state['version']}, this is version {VERSION}: start again")
+    if state["config"] != rules.config.hash[:12]:
+        raise InputError("the state belongs to another configuration: start again")
+    rules.map(state["map"])
+    belief = np.asarray(state["belief"], np.float32)
+    if belief.shape != (rules.config.size**2,):
+        raise InputError(f"the belief has {belief.size} numbers, the map has {rules.config.size**2} cells")
+    leaves, shape = jax.tree.flatten(rules.mind(state["robot"], belief).memory)
+    sizes = [np.size(leaf) for leaf in leaves]
+    if [len(part) for part in state["memory"]] != sizes:
+        raise InputError(f"the memory of a robot {state['robot']!r} has parts of {sizes} numbers")
+    memory = [
+        np.asarray(part, leaf.dtype).reshape(leaf.shape) for part, leaf in zip(state["memory"], leaves, strict=True)
+    ]
+    return Mind(belief, jax.tree.unflatten(shape, memory), state["step"])
+
+
+def _answer(rules: StudyRules, state: Plain, mind: Mind, **of_step: Any) -> Plain:
+    picture, measures = rules.picture(mind.belief), rules.measures(state["map"], mind.belief)
+    numbers = np.concatenate([np.ravel(part) for part in jax.tree.leaves((mind.belief, mind.memory))])
+    if not ((np.abs(numbers) <= LARGEST).all() and np.isfinite(list(measures.values())).all()):
+        raise InputError(TOO_LARGE)
+    arrows = rules.candidates(state["number"], state["map"])
+    return {
+        "state": state,
+        "belief": picture.belief,
+        "plan": picture.policy,
+        "candidates": [arrow._asdict() for arrow in arrows[mind.step]] if mind.step < len(arrows) else None,
+        "signals": {**measures, **dict.fromkeys(OF_STEP), **of_step},
+    }
+
+
+def _worth(rules: StudyRules, map_name: str, mind: Mind, candidates: Sequence[Arrow]) -> Plain:
+    if max(arrow.cell for arrow in candidates) >= rules.config.size**2:
+        raise InputError(f"an arrow lies outside of the map, which has {rules.config.size**2} cells")
+    if len(set(candidates)) < len(candidates):
+        raise InputError("two of the arrows are the same")
+    volumes = rules.volumes(map_name, mind.belief, candidates)
+    imitated = imitated_volumes(rules, map_name, mind.belief, candidates)
+    if not np.isfinite([volumes, imitated]).all():
+        raise InputError(TOO_LARGE)
+    return {"best": int(np.argmax(volumes)), "volumes": volumes.tolist(), "imitated_volumes": imitated.tolist()}
+
+
+def imitated_volumes(rules: StudyRules, map_name: str, w: np.ndarray, candidates: Sequence[Arrow]) -> np.ndarray:
+    """Return the imitated teaching volume of every arrow, as a teacher estimates it from the robot's losses.
+
+    Args:
+        rules: The study.
+        map_name: Name of the map.
+        w: The robot's belief.
+        candidates: The arrows.
+
+    Returns:
+        One number per arrow.
+    """
+    arrows = rules.arrays(candidates)
+    lr, belief = np.float32(rules.config.lr), np.asarray(w, np.float32)
+    volumes = np.array(_imitated_volumes(rules.game, lr, belief, arrows, rules.truth(map_name)))
+    return volumes[: len(candidates)]
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _imitated_volumes(game: Game, lr: Array, belief: Array, arrows: Arrows, truth: world.Truths) -> Array:
+    anything = jnp.int32(0)  # volumes depend on neither the choice nor the step
+    return world.imitated_volumes(world.lesson(game, lr, belief, arrows, anything, anything), truth)

@@ -1,0 +1,19 @@
+"""The study's server: pages for participants and researchers, and what is behind them. Needs the extra ``study``."""
+
+from ital_study.server._app import create_app, create_learner_app, create_play_app
+from ital_study.server._lookup import look_up, nobody_found, person_lines
+from ital_study.server._settings import ServerSettings, from_environment, origin_of, password_of, secret_of
+
+__all__ = [
+    "ServerSettings",
+    "create_app",
+    "create_learner_app",
+    "create_play_app",
+    "from_environment",
+    "look_up",
+    "nobody_found",
+    "origin_of",
+    "password_of",
+    "person_lines",
+    "secret_of",
+]

@@ -1,0 +1,253 @@
+"""The participants' part of the interface."""
+
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Cookie, Depends, Header, Query, Request, Response
+
+from ital_study.config import languages
+from ital_study.server import _messages as messages
+from ital_study.server import _security
+from ital_study.server._app_state import AppState, address_of, app_state
+from ital_study.server._arrival import Visit, arrive
+from ital_study.server._plain import Refused
+from ital_study.server._study import LiveStudy
+from ital_study.store.operations import Closed
+from ital_study.store.records import Event
+
+router = APIRouter(prefix="/api", tags=["participant"])
+
+ParticipantCookie = Annotated[str | None, Cookie(alias=_security.PARTICIPANT_COOKIE)]
+ResearcherCookie = Annotated[str | None, Cookie(alias=_security.RESEARCHER_COOKIE)]
+CsrfToken = Annotated[str | None, Header(alias="X-CSRF-Token", max_length=200)]
+State = dict[str, Any]
+
+UNKNOWN: dict[int | str, dict[str, Any]] = {401: {"model": messages.Problem}}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": messages.Problem} for status in (400, 401, 403, 409, 413, 422, 429, 503)
+}
+
+
+@dataclass
+class Page:
+    """A request from a participant's page, with its cookie and token."""
+
+    request: Request
+    cookie: ParticipantCookie = None
+    token: CsrfToken = None
+
+    @property
+    def study(self) -> LiveStudy:
+        """The study that the page belongs to."""
+        return app_state(self.request).study
+
+    @property
+    def uid(self) -> str:
+        """The participant of the cookie; raises if the page did not send the right token."""
+        uid = uid_of(app_state(self.request), self.cookie)
+        check_token(self.token, self.study.keys.csrf(uid))
+        return uid
+
+    @property
+    def proven(self) -> bool:
+        """Whether this browser gave the consent or the resume code, not only an identity that others may know."""
+        return self.study.keys.is_proven(self.cookie)
+
+    async def answer(self, action: Awaitable[State]) -> State:
+        """The state after an action, with the resume code if this browser may see it."""
+        try:
+            return show_code(self.study, await action, self.cookie)
+        except Refused as refused:
+            if refused.state is not None:
+                refused.state = show_code(self.study, refused.state, self.cookie)
+            raise
+
+
+def show_code(study: LiveStudy, state: State, cookie: str | None) -> State:
+    """A state with the resume code, if the cookie is of a browser that may see it."""
+    uid = study.keys.participant_of(cookie)
+    if uid is None or not state.get("csrf") or not study.keys.is_proven(cookie):
+        return state
+    return state | {"resume_code": study.keys.resume_code(uid)}
+
+
+ByPage = Annotated[Page, Depends()]
+
+
+@router.post("/join", responses={**ERRORS, 404: {"model": messages.Problem}})
+async def join(
+    request: Request,
+    response: Response,
+    body: messages.Join,
+    cookie: ParticipantCookie = None,
+    researcher: ResearcherCookie = None,
+) -> State:
+    """Begin the study, or resume it with an ID, a resume code or a cookie."""
+    app = app_state(request)
+    mode = "trial" if app.settings.trial and body.mode == "live" else body.mode
+    simulation = _security.same(body.key, app.settings.simulation_key)
+    if body.mode != "live" and not simulation and app.researcher(researcher) is None:
+        raise Refused(403, "forbidden", "Only the researcher may do this.")
+    if body.teacher is not None and body.mode != "simulated":
+        raise Refused(422, "invalid", "Only simulated participants may send a teacher's name.")
+    if not simulation:
+        # An unknown resume code counts more, so that nobody can try many.
+        app.limit(app.joins, address_of(request))
+    teacher = (body.teacher or "machine") if body.mode == "simulated" else "human"
+    visit = Visit(mode, teacher, body.ids, body.resume, cookie, body.language or "")
+    try:
+        arrival = await arrive(app.study, visit)
+    except Refused as refused:
+        if refused.code == "unknown_code":
+            app.limit(app.codes, address_of(request))
+        raise
+    if arrival.uid is None:
+        return arrival.state
+    signed = app.study.keys.participant_cookie(arrival.uid, arrival.proven)
+    set_cookie(request, response, _security.PARTICIPANT_COOKIE, signed, _security.PARTICIPANT_AGE)
+    return show_code(app.study, arrival.state, signed)
+
+
+@router.get("/panel")
+async def panel(request: Request) -> State:
+    """Which parameters of its link a page sends when it joins, and whether one of them is needed."""
+    panel = app_state(request).study.config.panel
+    return {"identity": list(panel.identity), "required": panel.required}
+
+
+@router.get("/state", responses=UNKNOWN)
+async def state(request: Request, cookie: ParticipantCookie = None) -> State:
+    """The participant's current state."""
+    app = app_state(request)
+    return show_code(app.study, await app.study.look(uid_of(app, cookie)), cookie)
+
+
+@router.get("/words")
+async def words(request: Request, wishes: Annotated[str, Query(pattern=r"^[A-Za-z0-9,-]{0,100}$")] = "") -> State:
+    """The words of the pages, in the study's language that fits the wishes best."""
+    config = app_state(request).study.config
+    language = languages.best(wishes, config.languages)
+    return {
+        "language": language,
+        "languages": config.language_names(),
+        "smallest_screen": config.smallest_screen,
+        "words": config.words_in(language),
+    }
+
+
+@router.post("/language", responses=ERRORS)
+async def language(page: ByPage, body: messages.ChosenLanguage) -> State:
+    """Choose another of the study's languages, before consent."""
+    return await page.answer(page.study.language(page.uid, body.language))
+
+
+@router.post("/consent", responses=ERRORS)
+async def consent(page: ByPage, response: Response, body: messages.Consent) -> State:
+    """Accept or decline the consent. Places are taken here: a full study answers with the stage ``closed``."""
+    uid, study = page.uid, page.study
+    try:
+        state = await page.answer(study.consent(uid, body.accepted, body.version, page.cookie))
+    except Closed:
+        return await study.closed(uid)
+    if state["stage"] == "declined":
+        drop_cookie(page.request, response, _security.PARTICIPANT_COOKIE)
+    elif study.gave_consent(uid, page.cookie):
+        signed = study.keys.participant_cookie(uid)
+        set_cookie(page.request, response, _security.PARTICIPANT_COOKIE, signed, _security.PARTICIPANT_AGE)
+        return show_code(study, state, signed)
+    return state
+
+
+@router.post("/instructions", responses=ERRORS)
+async def instructions(page: ByPage, body: messages.Nothing) -> State:
+    """Record that the instructions were read."""
+    return await page.answer(page.study.instructions(page.uid))
+
+
+@router.post("/check", responses=ERRORS)
+async def check(page: ByPage, body: messages.CheckAnswers) -> State:
+    """Check the answers to the questions."""
+    return await page.answer(page.study.check(page.uid, body.answers, body.tries_left))
+
+
+@router.post("/answers", responses=ERRORS)
+async def answers(page: ByPage, body: messages.PageAnswers) -> State:
+    """Take the answers to a page of questions. Repeating the request changes nothing."""
+    return await page.answer(page.study.answers(page.uid, body.page, body.place, body.answers, body.seconds))
+
+
+@router.post("/steps", responses=ERRORS)
+async def steps(page: ByPage, body: messages.TakeStep) -> State:
+    """Take one choice and answer once it is stored. Repeating the request changes nothing."""
+    timing = body.timing.model_dump(exclude_none=True)
+    return await page.answer(page.study.step(page.uid, body.round, body.step, body.choice, timing))
+
+
+@router.post("/attention", responses=ERRORS)
+async def attention(page: ByPage, body: messages.TakeStep) -> State:
+    """Take the answer to an attention check before a step. Repeating the request changes nothing."""
+    timing = body.timing.model_dump(exclude_none=True)
+    return await page.answer(page.study.attention(page.uid, body.round, body.step, body.choice, timing))
+
+
+@router.post("/events", responses=ERRORS)
+async def events(page: ByPage, body: messages.Events) -> dict[str, int]:
+    """Store events of the page: focus lost and regained, changes of choice."""
+    happened = [
+        Event(new.kind, new.data.model_dump(exclude_unset=True), "client", None if new.at is None else round(new.at))
+        for new in body.events
+    ]
+    uid, app = page.uid, app_state(page.request)
+    app.limit(app.events, uid, len(happened))
+    return await page.study.events(uid, happened)
+
+
+@router.post("/comments", responses=ERRORS)
+async def comments(page: ByPage, body: messages.Comments) -> State:
+    """Store comments, if any, and finish the study."""
+    return await page.answer(page.study.comments(page.uid, body.text))
+
+
+@router.post("/leave", responses=ERRORS)
+async def leave(page: ByPage, response: Response, body: messages.Leave) -> State:
+    """Leave the study; keep or delete the data."""
+    app = app_state(page.request)
+    try:
+        state = await page.answer(page.study.leave(page.uid, body.keep, body.code, page.proven))
+    except Refused as refused:
+        if refused.code == "code_needed" and body.code is not None:
+            app.limit(app.codes, address_of(page.request))
+        raise
+    if not body.keep or state["stage"] == "declined":
+        drop_cookie(page.request, response, _security.PARTICIPANT_COOKIE)
+    return state
+
+
+def uid_of(app: AppState, cookie: str | None) -> str:
+    """The participant of a cookie."""
+    uid = app.study.keys.participant_of(cookie)
+    if uid is None:
+        raise Refused(401, "unknown", "We do not know you yet. Please open the study link again.")
+    return uid
+
+
+def check_token(token: str | None, expected: str) -> None:
+    """Raise if the page did not send the right token."""
+    if not _security.same(token, expected):
+        raise Refused(403, "forbidden", "This page is out of date. Please reload it.")
+
+
+def set_cookie(request: Request, response: Response, name: str, value: str, age: int) -> None:
+    """A cookie that scripts cannot read and other sites cannot send."""
+    response.set_cookie(name, value, max_age=age, **_kind_of_cookie(request))
+
+
+def drop_cookie(request: Request, response: Response, name: str) -> None:
+    """Delete a cookie in the browser."""
+    response.delete_cookie(name, **_kind_of_cookie(request))
+
+
+def _kind_of_cookie(request: Request) -> Any:
+    path = f"{app_state(request).settings.prefix}/"
+    return {"path": path, "httponly": True, "samesite": "strict", "secure": request.url.scheme == "https"}

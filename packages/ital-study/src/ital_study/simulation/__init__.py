@@ -1,0 +1,1 @@
+"""Simulated participants, here and over HTTP."""

@@ -1,0 +1,179 @@
+"""The file of deletions beside the database, so that no older backup brings anybody back.
+
+The database has the same tombstones. The file survives it: a lost database can be restored without the people who
+were deleted after the backup. The file is always replaced as a whole. The next one is written and synced before the
+database commits a deletion, and takes its place afterwards, which needs no space: so a full disk refuses the deletion
+as a whole, and after a kill in between the database completes the file.
+"""
+
+import contextlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import sqlalchemy as sa
+
+from ital.errors import InputError
+from ital.tools import files
+from ital_study.store import operations
+from ital_study.store.tables import intake, participants, tombstones
+
+# A record is flat, so a brace begins a new one: also after half a record, to which older versions could glue the next.
+_RECORD = re.compile(r"(?=\{)|\n")
+_TIME = re.compile(r'"deleted_at": (\d+),')
+RAW = "surrogateescape"  # keeps bytes that are no text
+
+
+class KeptDeletions(NamedTuple):
+    """What a file says.
+
+    Attributes:
+        tombstones: Records of deleted participants.
+        unreadable: Pieces that are no record, such as one that a full disk cut short.
+    """
+
+    tombstones: list[dict[str, Any]]
+    unreadable: list[str]
+
+
+def read(file: Path) -> KeptDeletions:
+    """Read a file of deletions, also one of an older version of ital.
+
+    Args:
+        file: A file that a store keeps beside its database.
+
+    Returns:
+        Its records and what cannot be read; nothing if there is no file.
+    """
+    kept = KeptDeletions([], [])
+    if not file.exists():
+        return kept
+    for piece in _RECORD.split(file.read_text(encoding="utf-8", errors=RAW)):
+        if not piece.strip():
+            continue
+        try:
+            kept.tombstones.append(_tombstone(json.loads(piece)))
+        except (ValueError, TypeError, KeyError):
+            kept.unreadable.append(piece)
+    return kept
+
+
+def _tombstone(record: Any) -> dict[str, Any]:
+    external_hash = record.get("external_hash") if isinstance(record, dict) else None
+    return {
+        "uid": str(record["uid"]),
+        "number": int(record["number"]),
+        "deleted_at": int(record["deleted_at"]),
+        "by": str(record["by"])[:16],
+        "external_hash": None if external_hash is None else str(external_hash)[:64],
+    }
+
+
+def read_tombstones(file: Path) -> list[dict[str, Any]]:
+    """Read a file of deletions of which nothing may be missing.
+
+    Args:
+        file: A file that a store keeps beside its database.
+
+    Returns:
+        Records of deleted participants; empty if there is no file.
+
+    Raises:
+        InputError: A part of the file cannot be read, so that a deletion could be lost.
+    """
+    kept = read(file)
+    if kept.unreadable:
+        raise InputError(
+            f"{file}: a deletion cannot be read ({kept.unreadable[0][:60]!a}), so somebody who was deleted might come "
+            "back: nothing was restored. Put a copy of the file in its place, or remove this part if nobody is missing"
+        )
+    return kept.tombstones
+
+
+def prepare(file: Path, connection: sa.Connection) -> None:
+    """Write the next file of deletions, which :func:`complete` puts in place after the commit.
+
+    Args:
+        file: The file beside the database.
+        connection: The transaction that deletes.
+
+    Raises:
+        OSError: The disk did not take it; nothing has changed.
+    """
+    _keep_others_away(connection)
+    files.write(_next(file), _completed(file, connection), private=True)
+
+
+def complete(file: Path, connection: sa.Connection) -> None:
+    """Make sure that the file has every deletion of the database; it is on the disk when this returns.
+
+    Args:
+        file: The file beside the database.
+        connection: A transaction that sees the deletions.
+
+    Raises:
+        OSError: The disk did not take it; the file is as before.
+    """
+    _keep_others_away(connection)
+    content = _completed(file, connection)
+    if content == _bytes(file):
+        return
+    if content == _bytes(_next(file)):
+        files.replace(file, _next(file))
+    else:
+        files.write(file, content, private=True)
+
+
+def tidy(file: Path) -> None:
+    """Remove what :func:`prepare` wrote for a deletion that was not stored.
+
+    Args:
+        file: The file beside the database.
+    """
+    with contextlib.suppress(OSError):
+        _next(file).unlink(missing_ok=True)
+
+
+def _next(file: Path) -> Path:
+    return file.with_name(f".{file.name}.next")
+
+
+def _bytes(file: Path) -> bytes:
+    return file.read_bytes() if file.exists() else b""
+
+
+def _keep_others_away(connection: sa.Connection) -> None:
+    """Let no other process change the file until the transaction ends; SQLite has one writer anyway."""
+    connection.execute(sa.select(intake.c.id).with_for_update())
+
+
+def _completed(file: Path, connection: sa.Connection) -> bytes:
+    kept = read(file)
+    query = sa.select(tombstones).order_by(tombstones.c.deleted_at, tombstones.c.uid)
+    stored = [dict(row._mapping) for row in connection.execute(query)]
+    known = {row["uid"]: row for row in [*kept.tombstones, *stored]}.values()
+    lines = [*_still_unreadable(kept, known), *(json.dumps(row, sort_keys=True) for row in known)]
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", RAW)
+
+
+def _still_unreadable(kept: KeptDeletions, known: Iterable[Mapping[str, Any]]) -> list[str]:
+    """The unreadable pieces that are not the beginning of a known record, as its time in milliseconds tells."""
+    times = {str(row["deleted_at"]) for row in known}
+    return [piece for piece in kept.unreadable if not times.intersection(_TIME.findall(piece))]
+
+
+def apply(connection: sa.Connection, kept_tombstones: Iterable[Mapping[str, Any]]) -> int:
+    """Erase participants that have a tombstone.
+
+    Args:
+        connection: The transaction.
+        kept_tombstones: Records of deleted participants.
+
+    Returns:
+        The number of participants that were still stored.
+    """
+    applied = set(connection.execute(sa.select(tombstones.c.uid)).scalars())
+    present = set(connection.execute(sa.select(participants.c.uid)).scalars())
+    return sum(operations.erase(connection, row) for row in kept_tombstones if row["uid"] not in applied - present)

@@ -1,0 +1,159 @@
+"""Run one experiment, from settings to files."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ital.experiments import _track
+from ital.experiments._cells import Chunks, Experiment, Point
+from ital.experiments._complete import completed
+from ital.experiments._engines import Engine
+from ital.experiments._settings import Plan, Settings
+from ital.figures import picture_of
+from ital.tasks import Task
+from ital.teaching import Recording, open_sessions, seen, watch, write_summary, write_table
+from ital.tools.progress import show_progress
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of an experiment, and how much of it was computed now.
+
+    Attributes:
+        curves: the curves, dimensions (learner, seed, step).
+        task: the task.
+        files: the files that were written.
+        lanes_computed: number of lanes computed now, rather than found on disk.
+    """
+
+    curves: "xr.Dataset"
+    task: Task
+    files: list[Path]
+    lanes_computed: int
+
+    def __repr__(self) -> str:
+        return f"Outcome({self.task.name!r}, {self.lanes_computed} lanes computed, {len(self.files)} files)"
+
+
+def run(
+    settings: Settings,
+    out: Path | str = "results",
+    *,
+    animate: bool = False,
+    overwrite: bool = False,
+    draw: bool = True,
+    csv: bool = False,
+    seeds_per_cell: int | None = None,
+    engine: Engine | None = None,
+    mlflow: str | None = None,
+    progress: bool = False,
+    say: Callable[[str], None] = lambda line: None,
+) -> Outcome:
+    """Compute the missing parts of an experiment and write ``OUT/TASK/TEACHER/``.
+
+    (method, seed) pairs that are already stored with the same settings are skipped. An interrupted run resumes from its
+    last checkpoint, with the same numbers.
+
+    Args:
+        settings: what to run.
+        out: the folder for results.
+        animate: also write an animation of what is learned on the first seed, if the task can be drawn.
+        overwrite: compute everything again.
+        draw: write figures.
+        csv: also write every measured value as a table, ``curves.csv``.
+        seeds_per_cell: number of seeds in a cell; None for as many as should fit into memory.
+        engine: computes the cells; None for this process. See :func:`processes` and :func:`cluster`.
+        mlflow: address of an MLflow store to also log to.
+        progress: show a progress bar.
+        say: called with a line about each event or problem.
+
+    Returns:
+        The curves and the files.
+
+    Raises:
+        InputError: if the settings are not valid, or differ from those of the results in the folder.
+        Incomplete: at the end, if a cell failed.
+
+    Example:
+        >>> settings = ital.experiments.Settings(task="regression", methods=("imt", "ital"), steps=200, seeds=5)
+        >>> outcome = ital.experiments.run(settings, "results")
+    """
+    experiment = Curves(settings)
+    plan = experiment.plan
+    if animate:
+        picture_of(plan.task)  # raises InputError if the task has none
+    folder, chunks = Path(out) / experiment.folder, Chunks(seeds_per_cell)
+    store = None if mlflow is None else _track.open_store(mlflow)
+    with completed(experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
+        curves = done.result
+        files = [folder / experiment.file, *write_summary(curves, plan.task, folder, draw)]
+        files += write_table(curves, folder / "curves.csv", csv)
+        if draw and plan.task.picture is not None:
+            files += _write_pictures(plan, curves, folder, animate, progress)
+        outcome = Outcome(curves, plan.task, files, done.computed)
+        if store is not None:
+            _track.track(store, experiment, curves, files)
+    done.check(outcome)
+    return outcome
+
+
+@dataclass(frozen=True)
+class Curves(Experiment):
+    """A run: every method on every seed, with the values of the settings."""
+
+    verb = "run"
+    file = "curves.nc"
+    drawn = "pictures.*"
+    noun = "method"
+    numbers_at_once = 2**26
+
+    def make_plan(self) -> Plan:
+        """The plan of the settings."""
+        return self.settings.plan()
+
+    def make_lanes(self) -> list[Point]:
+        """One lane per method."""
+        return [Point(name) for name in self.plan.methods]
+
+    def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
+        """Sessions for some methods on some seeds."""
+        plan, methods = self.plan, self.names(lanes)
+        learners = [learner for learner in plan.learners if learner.name in methods]
+        run = dataclasses.replace(plan.run, seeds=list(seeds))
+        return Recording(open_sessions(plan.task, plan.teacher, learners, run))
+
+
+def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: bool, progress: bool) -> list[Path]:
+    """Write ``pictures.png`` and ``.pdf``, and ``pictures.gif`` if asked for: what is learned on the first seed.
+
+    They show a naive beside an aware method if the result has both. Existing files are current: new curves remove them.
+    """
+    from ital import figures, learners
+
+    stills, moving = [folder / f"pictures{suffix}" for suffix in (".png", ".pdf")], folder / "pictures.gif"
+    files = [*stills, *([moving] if animate else [])]
+    draw_stills, draw_moving = not all(file.exists() for file in stills), animate and not moving.exists()
+    if not (draw_stills or draw_moving):
+        return files
+    methods = [str(name) for name in curves["learner"].values]
+    pair = [name for name in methods if name in ("imt", "ital")] or methods[:2]
+    with show_progress(f"{plan.task.name}: pictures", 100, progress) as show:
+        share = 30 if draw_moving else 100
+        watched = seen(curves, plan.task, pair) or watch(
+            plan.task,
+            plan.teacher,
+            [learners.make(name) for name in pair],
+            seed=int(curves["seed"].values[0]),
+            show=lambda done: show(round(share * done)),
+            run=plan.run,
+        )
+        if draw_stills:
+            figures.save(figures.plot_pictures(watched), folder / "pictures")
+        if draw_moving:
+            figures.animate(watched, moving, show=lambda done: show(round(share + (100 - share) * done)))
+    return files

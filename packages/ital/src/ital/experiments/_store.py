@@ -1,0 +1,123 @@
+"""The files of an experiment: written completely or not at all, and checked when read."""
+
+import contextlib
+import hashlib
+import io
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO
+
+import jax
+import numpy as np
+
+from ital.errors import InputError
+from ital.teaching import Block, Recording
+from ital.tools.curve_files import Damaged, load_curves, save_curves
+from ital.tools.files import write
+
+__all__ = ["Damaged", "load_curves", "save_curves"]  # re-exported for other modules of the package
+
+LOCK = ".lock"  # the file that a run locks while it writes to its folder
+
+
+def own_mark() -> str:
+    """A suffix that distinguishes temporary files of this process from those of others."""
+    return f".{socket.gethostname()}-{os.getpid()}"
+
+
+def put_aside(file: Path) -> Path:
+    """Rename a damaged file, so that a new one can replace it."""
+    return file.replace(file.with_name(f"{file.name}.damaged"))
+
+
+def remove_if_empty(folder: Path) -> None:
+    """Remove a folder if it is empty."""
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def save_checkpoint(recording: Recording, seconds: float, path: Path) -> None:
+    """Write the state of a run: the carry and the measurements of every session, and the time so far."""
+    arrays: dict[str, np.ndarray] = {"seconds": np.asarray(seconds)}
+    for i, session in enumerate(recording.sessions):
+        arrays |= {f"carry/{i}/{j}": leaf for j, leaf in enumerate(jax.tree.leaves(session.state))}
+        if session.begun:
+            arrays |= {f"rows/{i}/{name}": row for name, row in recording.rows(i).items()}
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)  # type: ignore[arg-type]
+    content = buffer.getvalue()
+    write(path, hashlib.sha256(content).digest() + content, own_mark())
+
+
+def load_checkpoint(recording: Recording, path: Path) -> float | None:
+    """Restore a run from its checkpoint and return the seconds it had taken; None if there is no checkpoint.
+
+    Raises Damaged if the checkpoint cannot be used.
+    """
+    if not path.exists():
+        return None
+    content = path.read_bytes()
+    if hashlib.sha256(content[32:]).digest() != content[:32]:
+        raise Damaged(f"{path} does not match its checksum")
+    with np.load(io.BytesIO(content[32:])) as arrays:
+        for i, session in enumerate(recording.sessions):
+            leaves, structure = jax.tree.flatten(session.carry)
+            if f"carry/{i}/{len(leaves)}" in arrays:
+                raise Damaged(f"{path} is of an earlier version")
+            saved = [arrays[f"carry/{i}/{j}"] for j in range(len(leaves))]
+            session.state = jax.tree.unflatten(structure, saved)
+            rows = {name.split("/", 2)[2]: arrays[name] for name in arrays.files if name.startswith(f"rows/{i}/")}
+            session.begun = bool(rows)
+            recording.blocks[i] = [Block(rows.pop("step"), rows)] if rows else []
+        return float(arrays["seconds"])
+
+
+@contextlib.contextmanager
+def owned(folder: Path) -> Iterator[None]:
+    """Create ``folder`` and lock it against other runs while this one writes to it."""
+    try:
+        import fcntl  # noqa: F401
+    except ImportError:  # no file locks on this system: runs must not share a folder
+        _opened(folder).close()
+        yield
+        return
+    file = _locked(folder)
+    while not _is_current(file, folder):  # its owner has just ended and removed it
+        file.close()
+        file = _locked(folder)
+    with file:
+        try:
+            yield
+        finally:
+            (folder / LOCK).unlink(missing_ok=True)  # before it is closed: until then nobody else owns the folder
+
+
+def _locked(folder: Path) -> IO[str]:
+    """The folder's lock file, open and locked; raises InputError if another run holds it."""
+    import fcntl
+
+    file = _opened(folder)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        raise InputError(f"another run is writing to {folder}: wait for it or choose another --out") from None
+    return file
+
+
+def _opened(folder: Path) -> IO[str]:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return (folder / LOCK).open("w")
+    except OSError as error:
+        raise InputError(f"cannot write to {folder}: {error.strerror or error}") from None
+
+
+def _is_current(file: IO[str], folder: Path) -> bool:
+    """Whether an open lock file is still the one in the folder: who locks another one locks nobody out."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(folder / LOCK))
+    except FileNotFoundError:
+        return False

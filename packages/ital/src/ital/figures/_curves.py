@@ -1,0 +1,216 @@
+"""Learning curves: one panel per metric, mean over seeds with a band of ±1 standard error."""
+
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ital import learners
+from ital.errors import InputError
+from ital.figures import charts
+from ital.results import computed, mean_and_error, measured, metrics_of, questions_of
+from ital.tasks import Task
+from ital.tools.files import write
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+# Baselines in grey and earth colours; aware methods from yellow-green to dark blue by how much of the batch they see.
+# The colours are distinct in print and to colour-blind readers.
+COLOURS = {
+    "batch": "#9a9a9a",
+    "sgd": "#c8a06a",
+    "imt": "#d55e00",
+    "ital": "#08306b",
+    "ital-2": "#a6d96a",
+    "ital-5": "#41b6a6",
+    "ital-10": "#2c8fc9",
+    "ital-15": "#225ea8",
+}
+OTHERS = (
+    "#cc79a7", "#7b3294", "#111111", "#b2182b", "#5e8c31", "#e6ab02", "#1f9e89", "#8c510a", "#5c5cff", "#ff7f7f",
+    "#4d4d4d", "#80b1d3", "#00c2d1", "#9e9ac8", "#c51b7d", "#b3de69",
+)  # fmt: skip
+DASHES = {"batch": (0, (1, 1)), "sgd": (0, (4, 1.5)), "imt": (0, (6, 1, 1, 1))}
+
+
+def plot_curves(
+    curves: "xr.Dataset",
+    task: Task,
+    metrics: Sequence[str] | None = None,
+    *,
+    methods: Sequence[str] | None = None,
+    ax: Any = None,
+    figsize: tuple[float, float] | None = None,
+) -> "Figure":
+    """Draw the task's panels (or the given metrics), with all methods (or the given ones) in each.
+
+    Args:
+        curves: curves of a run.
+        task: the task.
+        metrics: names of the metrics, one panel each; None for the task's panels.
+        methods: names of the methods to show; None for all.
+        ax: your own axes to draw on, one for each metric; a single one takes the first metric.
+        figsize: width and height of a new figure in inches.
+
+    Returns:
+        The figure, or that of the given axes.
+
+    Raises:
+        InputError: if a metric was not recorded, a method was not taught, or there are too few axes.
+    """
+    recorded, taught = metrics_of(curves), [str(name) for name in curves["learner"].values]
+    shown = _named("metric", metrics, recorded, "was not recorded") or panels_of(task, recorded)
+    chosen = _named("learner", methods, taught, "was not taught") or in_legend_order(taught)
+    if ax is not None:
+        return _on_axes(curves, task, shown if metrics else shown[: np.size(ax)], chosen, np.ravel(ax))
+    seeds = curves.sizes["seed"]
+    detail = f"{curves.attrs.get('teacher', '')} teacher, {seeds} seed{'s' if seeds > 1 else ''}".strip(", ")
+    panels = [curve_panel(curves, task, metric, methods=chosen, size=(4.2, 2.8)) for metric in shown]
+    return charts.chart(panels, f"{task.title}: {detail}", columns=len(panels), figsize=figsize)
+
+
+def _named(kind: str, names: Sequence[str] | str | None, known: list[str], fault: str) -> list[str]:
+    """The names as a list, empty for None; raises InputError for an unknown name."""
+    listed = [] if names is None else [names] if isinstance(names, str) else list(names)
+    for name in listed:
+        if name not in known:
+            raise InputError(f"{kind} {name!r} {fault}: choose from {', '.join(known)}")
+    return listed
+
+
+def panels_of(task: Task, recorded: list[str]) -> list[str]:
+    """The task's panels that were recorded, or all recorded metrics if there are none."""
+    return [name for name in task.panels if name in recorded] or recorded
+
+
+def _on_axes(
+    curves: "xr.Dataset", task: Task, metrics: Sequence[str], methods: Sequence[str], axes: np.ndarray
+) -> "Figure":
+    """Draw panels on the caller's axes, each with its own legend."""
+    if len(axes) < len(metrics):
+        raise InputError(f"{len(metrics)} metrics need {len(metrics)} axes, not {len(axes)}")
+    for axis, metric in zip(axes, metrics, strict=False):
+        charts.draw(axis, curve_panel(curves, task, metric, methods=methods))
+        axis.legend(frameon=False, fontsize="small")
+    return axes[0].figure
+
+
+def in_legend_order(methods: Sequence[str]) -> list[str]:
+    """The paper's methods in the order of its legends, then all others in the given order.
+
+    Args:
+        methods: names of methods.
+
+    Returns:
+        The same names, in order.
+    """
+    of_paper = [name for name in learners.PAPER if name in methods]
+    return of_paper + [name for name in methods if name not in of_paper]
+
+
+def label(curves: "xr.Dataset", method: str) -> str:
+    """A method's name in a legend.
+
+    Args:
+        curves: curves of a run.
+        method: name of the method.
+
+    Returns:
+        Its label.
+    """
+    return str(curves["label"].sel({"learner": method}).values)
+
+
+def colours(methods: Sequence[str]) -> dict[str, str]:
+    """A colour for each method: a registered method has the same in every figure, others take the remaining colours.
+
+    Args:
+        methods: names of methods.
+
+    Returns:
+        Method → colour.
+    """
+    others = [name for name in dict.fromkeys([*learners.REGISTRY, *methods]) if name not in COLOURS]
+    return COLOURS | {name: OTHERS[i % len(OTHERS)] for i, name in enumerate(others)}
+
+
+def curve_panel(
+    curves: "xr.Dataset",
+    task: Task,
+    metric: str,
+    title: str = "",
+    *,
+    methods: Sequence[str] | None = None,
+    styles: Mapping[str, tuple[str, Any]] | None = None,
+    size: tuple[float, float] = charts.SIZE,
+) -> charts.Panel:
+    """A panel of one metric over the steps: mean over seeds ± 1 standard error, and the reference line or floor.
+
+    Args:
+        curves: the curves of a run.
+        task: the task that was taught.
+        metric: the metric to show.
+        title: the title of the panel.
+        methods: the methods to show (default: all, in the order of the paper's legends).
+        styles: the colour and the dashes of each method (default: as in every figure).
+        size: inches of the panel.
+
+    Returns:
+        The panel, for :func:`ital.figures.charts.chart` or a report.
+
+    """
+    methods = in_legend_order([str(name) for name in curves["learner"].values]) if methods is None else methods
+    styles = styles or {name: (own, DASHES.get(name, (0, ()))[1]) for name, own in colours(methods).items()}
+    marks, lowest, highest = [], np.inf, 0.0
+    at = measured(curves, metric)
+    for method in methods:
+        lanes = computed(curves, method)
+        values = lanes[metric].transpose("seed", "step").values[:, at].astype(float)
+        mean, error = mean_and_error(np.where(np.isfinite(values), values, np.nan), questions_of(curves, metric))
+        colour, dash = styles[method]
+        width = 2.2 if method == "ital" else 1.5
+        steps, band = lanes["step"].values[at], error if len(values) > 1 else None
+        marks.append(charts.line(label(curves, method), colour, steps, mean, band, dash=dash, width=width))
+        finite = mean[np.isfinite(mean)]
+        lowest, highest = min([lowest, *finite]), max([highest, *finite])
+    described = task.metrics.get(metric)
+    reference = described.reference if described else "target"
+    for kind, words in (("reference", reference), ("floor", "floor")):
+        if kind in curves[metric].attrs:
+            marks.append(charts.rule("y", float(np.mean(curves[metric].attrs[kind])), words))
+    logarithmic = metric == "loss" and 0 < lowest < highest / 50
+    return charts.panel(
+        title,
+        marks,
+        x="Training iteration",
+        y=described.title if described else metric.replace("_", " "),
+        log="y" if logarithmic else "",
+        zero=not logarithmic and not (described and described.higher_is_better),
+        x_range=(0, int(curves["step"].values[-1])),
+        size=size,
+    )
+
+
+def save(figure: "Figure", path: Path) -> list[Path]:
+    """Write a figure as PNG and PDF with the same layout, each completely or not at all.
+
+    Args:
+        figure: the figure.
+        path: the files without their suffixes.
+
+    Returns:
+        The files.
+    """
+    written = []
+    for suffix, options in ((".png", {"dpi": 150}), (".pdf", {"metadata": {"CreationDate": None}})):
+        file = path.with_name(path.name + suffix)
+        drawn = io.BytesIO()
+        figure.savefig(drawn, format=suffix[1:], **options)
+        figure.set_layout_engine("none")  # the layout is done; repeating it would take as long as drawing
+        write(file, drawn.getvalue())
+        written.append(file)
+    return written

@@ -1,0 +1,225 @@
+"""Pictures of what learners have learned: side by side at some steps, or animated."""
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jax
+import numpy as np
+
+from ital.errors import InputError
+from ital.figures._fit import wrapped
+from ital.figures._reward_map import draw_rewards
+from ital.tasks import Picture, Task
+from ital.tools.checks import path_of
+from ital.tools.files import write
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+PANEL = 2.9  # inches
+
+
+class Watched(NamedTuple):
+    """The parameters of each learner over time on one seed, and the target.
+
+    Attributes:
+        task: the task.
+        teacher: name of the teacher.
+        seed: the seed.
+        steps: the steps at which the parameters were kept.
+        params: method → its parameters, with a leading axis of steps.
+        target: the learner's target.
+        labels: method → its name in a legend.
+    """
+
+    task: Task
+    teacher: str
+    seed: int
+    steps: np.ndarray
+    params: dict[str, Any]
+    target: Any
+    labels: dict[str, str]
+
+    def __repr__(self) -> str:
+        taught = f"{', '.join(self.params)}; seed {self.seed}, {int(self.steps[-1])} steps"
+        return f"Watched({self.task.name!r}, {self.teacher!r} teacher: {taught})"
+
+    def plot(self, steps: Sequence[int] | None = None) -> "Figure":
+        """Draw a matplotlib figure: a row per learner, a column per step, and the target.
+
+        Args:
+            steps: the steps, or the nearest that were kept; None for the start, a quarter, a half and the end.
+
+        Returns:
+            The figure.
+        """
+        return plot_pictures(self, steps)
+
+    def animate(self, file: Path | str, seconds: float = 8.0) -> Path:
+        """Write a GIF of all learners side by side.
+
+        Args:
+            file: the file, which ends in .gif.
+            seconds: how long the animation lasts.
+
+        Returns:
+            The file.
+
+        Raises:
+            InputError: if the file does not end in .gif, or the task cannot be drawn.
+        """
+        path = path_of(file, "file")
+        if path.suffix.lower() != ".gif":
+            raise InputError(f"an animation is a GIF: name the file {path.with_suffix('.gif')}, not {path}")
+        return animate(self, path, seconds=seconds)
+
+
+def plot_pictures(watched: Watched, steps: Sequence[int] | None = None) -> "Figure":
+    """Draw a row per learner and a column per step, the target last.
+
+    Args:
+        watched: the parameters over time.
+        steps: the steps, or the nearest that were kept; None for the start, a quarter, a half and the end.
+
+    Returns:
+        The figure.
+
+    Raises:
+        InputError: if the task cannot be drawn.
+    """
+    from ital.figures._display import NotebookFigure
+
+    picture = picture_of(watched.task)
+    last = watched.steps[-1]
+    frames = [int(np.argmin(np.abs(watched.steps - step))) for step in steps or (0, last // 4, last // 2, last)]
+    frames = list(dict.fromkeys(frames))
+    rows, columns = len(watched.params), len(frames) + 1
+    figure = NotebookFigure(figsize=(PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False)
+    figure.draw_without_rendering()  # sets the panels' size, which determines their text size
+    limit = picture.limit or extent([watched.target, *watched.params.values()])
+    for row, name in enumerate(watched.params):
+        for column, frame in enumerate(frames):
+            show_learner(axes[row, column], watched, name, frame, limit)
+            axes[row, column].set_title(f"step {watched.steps[frame]}" if row == 0 else "", fontsize=10)
+        axes[row, 0].set_ylabel(wrapped(watched.labels[name], PANEL, 12), fontsize=12)
+        axes[row, -1].set_axis_off()
+    show_target(axes[0, -1], watched, limit)
+    _colour_bar(picture, axes[0, -1], ax=axes, shrink=0.6, aspect=30)
+    return figure
+
+
+def animate(
+    watched: Watched, file: Path, *, seconds: float = 8.0, show: Callable[[float], None] = lambda done: None
+) -> Path:
+    """Write a GIF of all learners side by side, with the target beside them, completely or not at all.
+
+    Args:
+        watched: the parameters over time.
+        file: the file.
+        seconds: how long the animation lasts.
+        show: called with the share that is done, from 0 to 1.
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: if the task cannot be drawn.
+    """
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from PIL import Image
+
+    picture = picture_of(watched.task)
+    panels = len(watched.params) + 1
+    figure = Figure(figsize=(1.25 * PANEL * panels + 0.8, 1.25 * PANEL + 1.0), dpi=90, layout="constrained")
+    canvas = FigureCanvasAgg(figure)
+    axes = figure.subplots(1, panels, squeeze=False)[0]
+    figure.draw_without_rendering()  # sets the panels' size, which determines their text size
+    limit = picture.limit or extent([watched.target, *watched.params.values()])
+    show_target(axes[-1], watched, limit)
+    _colour_bar(picture, axes[-1], ax=axes, shrink=0.8, aspect=25)
+    images = []
+    for frame, step in enumerate(watched.steps):
+        for axis, name in zip(axes, watched.params, strict=False):
+            axis.clear()
+            show_learner(axis, watched, name, frame, limit)
+            axis.set_title(f"{watched.labels[name]}, step {step}")
+        canvas.draw()
+        figure.set_layout_engine("none")  # the first frame fixes the layout
+        images.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(128))
+        show((frame + 1) / len(watched.steps))
+    each = 1000 * seconds / len(images)
+    durations = [each] * (len(images) - 1) + [max(2000.0, each)]  # the last frame stays longer before the restart
+    moving = io.BytesIO()
+    images[0].save(moving, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)
+    write(file, moving.getvalue())
+    return file
+
+
+def draw_params(axis: Any, picture: Picture, params: Any, limit: float) -> None:
+    """Draw parameters as the task draws them: a grid of rewards with its policy, or a grey picture."""
+    values, policy = picture.grid(params)
+    if picture.grey:
+        axis.imshow(values, cmap="gray", vmin=0, vmax=limit)
+        axis.set(xticks=[], yticks=[])
+    else:
+        draw_rewards(axis, values, policy, limit, picture.goals, picture.starts)
+
+
+def show_learner(axis: Any, watched: Watched, name: str, frame: int, limit: float) -> None:
+    """Draw one learner at one frame, with the picture's note below."""
+    params = jax.tree.map(lambda leaf: leaf[frame], watched.params[name])
+    picture = picture_of(watched.task)
+    draw_params(axis, picture, params, limit)
+    axis.set_xlabel(picture.note(params, watched.target), fontsize=9)
+
+
+def show_target(axis: Any, watched: Watched, limit: float) -> None:
+    """Draw the target, and the title and caption of the figure."""
+    picture = picture_of(watched.task)
+    axis.set_axis_on()
+    draw_params(axis, picture, watched.target, limit)
+    axis.set_title("target", fontsize=10, fontweight="bold")
+    title = f"{watched.task.title}: what is learned, {watched.teacher} teacher, seed {watched.seed}"
+    width = axis.figure.get_size_inches()[0]
+    axis.figure.suptitle(wrapped(f"{title}\n{picture.caption}", width, 11), fontsize=11)
+
+
+def _colour_bar(picture: Picture, drawn: Any, **style: Any) -> None:
+    """Say what the colours of a drawn panel mean; values that begin at 0 get half of the colours."""
+    bar = drawn.figure.colorbar(drawn.images[0], label=picture.colours, **style)
+    if picture.limit is not None:
+        bar.ax.set_ylim(0, picture.limit)
+
+
+def picture_of(task: Task) -> Picture:
+    """How the task is drawn.
+
+    Args:
+        task: the task.
+
+    Returns:
+        Its picture.
+
+    Raises:
+        InputError: if it has none.
+    """
+    if task.picture is None:
+        raise InputError(f"task {task.name!r} has no picture of what is learned, so it cannot be drawn or animated")
+    return task.picture
+
+
+def extent(params: Sequence[Any]) -> float:
+    """The largest absolute finite value in these parameters, so that all pictures share one colour scale.
+
+    Args:
+        params: parameters, any pytrees.
+
+    Returns:
+        The value, or 1 if there is none.
+    """
+    leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(list(params))]
+    return max((np.abs(leaf[np.isfinite(leaf)]).max(initial=0.0) for leaf in leaves), default=0.0) or 1.0

@@ -1,0 +1,137 @@
+"""Learners: a rule (pure functions) and numbers. The paper's eight learners share one rule."""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+
+from ital.errors import InputError
+from ital.learners._adaptive import adaptive
+from ital.learners._assuming import helpful, hostile
+from ital.learners._base import Learner, Rule, Situation, Update
+from ital.learners._batch import batch
+from ital.learners._batch_matched import batch_matched
+from ital.learners._bayes import bayes
+from ital.learners._forgetful import aware_forgetful, forgetful
+from ital.learners._full import full
+from ital.learners._imt import imt
+from ital.learners._imt_matched import imt_matched
+from ital.learners._optimizers import Optimizer, optimizer
+from ital.learners._pedagogical import pedagogical
+from ital.learners._safe import safe
+from ital.learners._scbi import scbi
+from ital.learners._sgd import sgd
+from ital.learners._teacher_aware import teacher_aware
+from ital.learners._two_step import (
+    Literal,
+    awareness_step,
+    imagine,
+    imagined_choice,
+    imagined_volumes,
+    in_view,
+    literal_weights,
+)
+from ital.lessons import Lesson
+from ital.tools import plugins, registry
+
+REGISTRY: dict[str, Callable[..., Learner]] = {
+    "batch": batch,
+    "sgd": sgd,
+    "imt": imt,
+    "ital": teacher_aware,
+    "ital-2": functools.partial(teacher_aware, view=2),
+    "ital-5": functools.partial(teacher_aware, view=5),
+    "ital-10": functools.partial(teacher_aware, view=10),
+    "ital-15": functools.partial(teacher_aware, view=15),
+    "imt-matched": imt_matched,
+    "batch-matched": batch_matched,
+    "ital-full": full,
+    "ital-safe": safe,
+    "ital-adaptive": adaptive,
+    "ital-helpful": helpful,
+    "ital-hostile": hostile,
+    "bayes": bayes,
+    "pedagogical": pedagogical,
+    "scbi": scbi,
+    "forgetful": forgetful,
+    "ital-forgetful": aware_forgetful,
+}
+REGISTRY |= plugins.parts("ital.learners", REGISTRY)
+
+PAPER = ("batch", "sgd", "imt", "ital", "ital-2", "ital-5", "ital-10", "ital-15")
+"""The eight methods of the paper, in the order of its legends."""
+
+CONTROLS = ("imt-matched", "batch-matched")
+"""Controls, not methods: they take steps as long as ITAL's, in another direction."""
+
+
+def make(name: str) -> Learner:
+    """The learner of that name, e.g. ``imt``, ``ital-5`` or ``forgetful:0.01``.
+
+    Args:
+        name: a registered name, with its argument after a colon, or ``ital-M`` for a learner that sees M examples of
+            the mini-batch.
+
+    Returns:
+        The learner.
+
+    Raises:
+        InputError: if there is no such learner.
+
+    Example:
+        >>> ital.learners.make("ital-5")
+    """
+    base, colon, argument = name.partition(":")
+    if colon and _takes_beta(base):
+        raise InputError(f"method {base!r} takes no argument ({argument!r}): set beta for all methods of the run")
+    view = re.fullmatch(r"ital-([1-9][0-9]{0,8})", name)
+    if view and name not in REGISTRY:
+        return teacher_aware(view=int(view[1]))
+    made = registry.make("method", REGISTRY, name)
+    # With an argument, the learner writes its own name: forgetful:0.010 and forgetful:0.01 are one method.
+    return made if colon and made.name.startswith(f"{base}:") else made._replace(name=name)
+
+
+def _takes_beta(name: str) -> bool:
+    """Whether the first argument of a learner is β, which a run sets for all its methods."""
+    if name not in REGISTRY:
+        return re.fullmatch(r"ital-[1-9][0-9]*", name) is not None
+    return next(iter(inspect.signature(REGISTRY[name]).parameters), "") == "beta"
+
+
+__all__ = [
+    "CONTROLS",
+    "PAPER",
+    "REGISTRY",
+    "Learner",
+    "Lesson",
+    "Literal",
+    "Optimizer",
+    "Rule",
+    "Situation",
+    "Update",
+    "adaptive",
+    "aware_forgetful",
+    "awareness_step",
+    "batch",
+    "batch_matched",
+    "bayes",
+    "forgetful",
+    "full",
+    "helpful",
+    "hostile",
+    "imagine",
+    "imagined_choice",
+    "imagined_volumes",
+    "imt",
+    "imt_matched",
+    "in_view",
+    "literal_weights",
+    "make",
+    "optimizer",
+    "pedagogical",
+    "safe",
+    "scbi",
+    "sgd",
+    "teacher_aware",
+]

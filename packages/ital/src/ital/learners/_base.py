@@ -1,0 +1,96 @@
+"""The types of a learner, and what a learner may see."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ital.learners._optimizers import Optimizer
+from ital.learners.protocols import AutoBetaFn, InitFn, ResolveLearnerFn, UpdateFn
+from ital.rationality import LINEAR
+from ital.tools.pickling import reduced
+from ital.tools.short import called, short
+from ital.tools.types import Array, Params
+
+
+class Update(NamedTuple):
+    """The state of the learner after a step.
+
+    Attributes:
+        params: its parameters.
+        memory: its memory.
+        signals: numbers to record, averaged between measurements.
+    """
+
+    params: Params
+    memory: Any = ()
+    signals: Mapping[str, Array] = MappingProxyType({})
+
+
+class Rule(NamedTuple):
+    """The code of a learner. Learners that share a rule differ in numbers only and run as lanes of one program.
+
+    Attributes:
+        init: ``init(params, settings)`` returns the memory before the first step.
+        update: ``update(lesson, settings, params, memory)`` returns the :class:`Update` of a step.
+        optimized: whether it hands its gradient to an optimiser.
+    """
+
+    init: InitFn
+    update: UpdateFn
+    optimized: bool = False
+
+    def __repr__(self) -> str:
+        return f"Rule({getattr(self.update, '__module__', '')}.{called(self.update)})"
+
+
+class Situation(NamedTuple):
+    """What a learner knows about the experiment before it starts, used to fill in open settings.
+
+    Attributes:
+        beta: a number with the sign that fits the teacher, or "auto".
+        beta_decay: the share ε that β loses per step.
+        batch_size: examples in a mini-batch.
+        volume: the teaching volume that fits the teacher, "imitated" or "exact".
+        auto_beta: ``auto_beta(volumes)`` finds a β per seed from the teaching volumes that the learner imagines,
+            ``volumes(lesson, params)`` (B,); a second argument ``sign`` replaces the teacher's sign.
+        most_awareness: the largest 2βη, if the learner chooses β.
+        choices: examples that the teacher shows in a step.
+        optimizer: the optimiser of the run, if there is one.
+    """
+
+    beta: float | str
+    beta_decay: float
+    batch_size: int
+    volume: str
+    auto_beta: AutoBetaFn
+    most_awareness: float = LINEAR
+    choices: int = 1
+    optimizer: Optimizer | None = None
+
+
+class Learner(NamedTuple):
+    """A named rule with its numbers.
+
+    Attributes:
+        name: name of the method.
+        label: its name in a legend.
+        rule: its code.
+        settings: its numbers, a pytree.
+        resolve: ``resolve(learner, situation)`` fills in what the experiment decides.
+        version: changes whenever the same lessons would give other parameters.
+        needs: what a task must offer: see :class:`ital.tasks.Task`.
+    """
+
+    name: str
+    label: str
+    rule: Rule
+    settings: Any = ()
+    resolve: ResolveLearnerFn = lambda learner, situation: learner
+    version: int = 1
+    needs: tuple[str, ...] = ("gradients",)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
+
+    def __repr__(self) -> str:
+        return short("Learner", self.name, numbers=self.settings)

@@ -1,0 +1,53 @@
+"""Controls for the length of the step: as long as ITAL's, but along a gradient without awareness.
+
+    L = ‖ν′_ITAL − ν‖,     ν′ = ν − L·g/‖g‖
+
+ITAL's two steps together are longer than a naive one. A control with the same length but another direction shows how
+much the direction contributes.
+"""
+
+import functools
+from typing import Any
+
+import jax.numpy as jnp
+
+from ital.gradients import add_scaled, squared_norm
+from ital.learners._base import Learner, Rule, Situation, Update
+from ital.learners._teacher_aware import teacher_aware
+from ital.learners._two_step import AwareNumbers, Literal, Schedule, literal_weights
+from ital.lessons import Lesson
+from ital.tools.types import Params
+
+
+def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule) -> Update:
+    """Take a step of ``aware``'s length along −g, g = Σᵢ aᵢ gᵢ(ν) with the control's own weights a; none if g = 0."""
+    as_ital = settings._replace(literal=Literal(chosen=1.0))
+    after_ital = aware.update(lesson, as_ital, params, memory).params
+    length = jnp.sqrt(squared_norm(add_scaled(after_ital, -1.0, params)))
+    gradient = lesson.here.weighted_sum(literal_weights(lesson, settings.literal))
+    norm = jnp.sqrt(squared_norm(gradient))
+    return Update(add_scaled(params, -jnp.where(norm == 0, 0.0, length / jnp.where(norm == 0, 1.0, norm)), gradient))
+
+
+@functools.cache  # both controls are lanes of one program
+def rule(aware: Rule) -> Rule:
+    """The rule whose steps have the length of ``aware``'s."""
+    return Rule(init=aware.init, update=functools.partial(update, aware=aware))
+
+
+def matched(
+    name: str,
+    label: str,
+    literal: Literal,
+    beta: float | str | Schedule | None,
+    beta_decay: float | None,
+    volume: str | None,
+) -> Learner:
+    """A control with the given direction; β, its decay and the volume set the ITAL step whose length it takes."""
+    aware = teacher_aware(beta, beta_decay=beta_decay, volume=volume)
+
+    def resolve(learner: Learner, situation: Situation) -> Learner:
+        resolved = aware.resolve(aware, situation)
+        return learner._replace(rule=rule(resolved.rule), settings=resolved.settings._replace(literal=literal))
+
+    return Learner(name, label, rule(aware.rule), aware.settings._replace(literal=literal), resolve)

@@ -1,0 +1,45 @@
+"""ITAL with safe steps: no β makes them too long."""
+
+import functools
+from typing import Any
+
+from ital.learners._base import Learner, Rule, Situation, Update
+from ital.learners._teacher_aware import teacher_aware
+from ital.learners._two_step import AwareNumbers, Schedule
+from ital.lessons import Lesson
+from ital.steps import within_reach
+from ital.tools.types import Params
+
+
+def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule) -> Update:
+    """Take ``aware``'s step, limited to the safe length."""
+    proposed = aware.update(lesson, settings, params, memory)
+    return proposed._replace(params=within_reach(lesson, (), params, proposed.params))
+
+
+@functools.cache
+def rule(aware: Rule) -> Rule:
+    """The rule of ``aware`` with safe steps."""
+    return Rule(aware.init, functools.partial(update, aware=aware), aware.optimized)
+
+
+def safe(
+    beta: float | str | Schedule | None = None, *, beta_decay: float | None = None, volume: str | None = None
+) -> Learner:
+    """ITAL with steps limited to a safe length, so that no β diverges.
+
+    Args:
+        beta: how rational the learner thinks the teacher is, as in :func:`teacher_aware`.
+        beta_decay: the share that β loses per step.
+        volume: the teaching volume that the learner imagines.
+
+    Returns:
+        The learner.
+    """
+    aware = teacher_aware(beta, beta_decay=beta_decay, volume=volume)
+
+    def resolve(learner: Learner, situation: Situation) -> Learner:
+        resolved = aware.resolve(aware, situation)
+        return learner._replace(rule=rule(resolved.rule), settings=resolved.settings)
+
+    return Learner("ital-safe", "ITAL safe", rule(aware.rule), aware.settings, resolve)

@@ -1,0 +1,81 @@
+"""The functions that make up a learner."""
+
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ital.tools.types import Params, PerExample
+
+if TYPE_CHECKING:
+    from ital.learners._base import Learner, Situation, Update
+    from ital.lessons import Lesson
+
+
+@runtime_checkable
+class InitFn(Protocol):
+    """Makes a learner's memory before the first step."""
+
+    def __call__(self, params: Params, settings: Any, /) -> Any:
+        """Return the memory: a pytree of arrays, ``()`` for none.
+
+        Args:
+            params: the parameters ν⁰ at the start.
+            settings: the learner's numbers, traced.
+
+        """
+
+
+@runtime_checkable
+class UpdateFn(Protocol):
+    """Takes one step."""
+
+    def __call__(self, lesson: "Lesson", settings: Any, params: Params, memory: Any, /) -> "Update":
+        """Return the parameters that the learner proposes, its memory, and signals to record.
+
+        Args:
+            lesson: everything that the learner sees of the step.
+            settings: the learner's numbers, traced.
+            params: the parameters ν before the step.
+            memory: the memory from the previous step, or from ``init``.
+
+        """
+
+
+@runtime_checkable
+class ResolveLearnerFn(Protocol):
+    """Fills in settings that depend on the experiment."""
+
+    def __call__(self, learner: "Learner", situation: "Situation", /) -> "Learner":
+        """Return the learner with all settings filled in.
+
+        Args:
+            learner: the learner as the user gave it.
+            situation: the experiment's values: β, its decay, the mini-batch, the volume.
+
+        """
+
+
+@runtime_checkable
+class ImagineFn(Protocol):
+    """Imagines the teacher's volumes."""
+
+    def __call__(self, lesson: "Lesson", params: Params, /) -> PerExample:
+        """Return the teaching volumes of the mini-batch as a learner imagines them, shape (B,).
+
+        Args:
+            lesson: a lesson at the start.
+            params: the parameters ν⁰.
+
+        """
+
+
+@runtime_checkable
+class AutoBetaFn(Protocol):
+    """Finds a rationality β for every seed from the volumes that a learner imagines."""
+
+    def __call__(self, volumes: ImagineFn, sign: float = ..., /) -> Any:
+        """Return β, one number per seed.
+
+        Args:
+            volumes: imagines the teacher's volumes.
+            sign: the sign of β; the teacher's if omitted.
+
+        """

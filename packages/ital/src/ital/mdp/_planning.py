@@ -1,0 +1,364 @@
+"""Planning: values and policies from a reward, the return of a policy, and the linear systems behind both."""
+
+import functools
+import math
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital.errors import InputError
+from ital.gradients import HIGHEST
+from ital.mdp._dynamics import Dynamics, Operator, following
+from ital.tools.platform import on_cpu
+from ital.tools.types import Array
+
+MOST_SWEEPS = 16  # of value iteration on an accelerator; worlds that need more are slow
+MOST_ROUNDS = 60  # of policy iteration; grids take about ten from values of zero, two or three from similar ones
+MOST_UNROLLED = 24
+MOST_ON_TABLE = 512  # states; estimated from a GPU's launch and arithmetic costs
+
+
+class Planning(NamedTuple):
+    """How teacher and learner plan.
+
+    Attributes:
+        discount: the discount γ.
+        sharpness: sharpness k of the soft maximum.
+        tolerance: largest change at which planning stops, if rounding lets the values come so close.
+    """
+
+    discount: float = 0.5
+    sharpness: float = 220.0
+    tolerance: float = 1e-6
+
+
+def check(dynamics: Dynamics, planning: Planning) -> None:
+    """Raise InputError if values would be infinite, or a number is not valid.
+
+    Args:
+        dynamics: the transitions.
+        planning: how to plan.
+
+    Raises:
+        InputError: if sharpness, discount or tolerance is not valid.
+    """
+    if not (planning.sharpness > 0 and math.isfinite(planning.sharpness)):
+        raise InputError(f"the sharpness k must be positive, not {planning.sharpness}")
+    if not (planning.discount >= 0 and planning.discount * dynamics.survival < 1):
+        raise InputError(f"the discount must be below 1 unless every step can end in death, not {planning.discount}")
+    if not planning.tolerance > 0:
+        raise InputError(f"the tolerance of planning must be positive, not {planning.tolerance}")
+
+
+class Solution(NamedTuple):
+    """The solution of planning with a reward.
+
+    Attributes:
+        reward: reward of every state (S,).
+        values: the values V (S,).
+        q: Q (A, S).
+    """
+
+    reward: Array
+    values: Array
+    q: Array
+
+
+def bellman(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> tuple[Array, Array]:
+    """Soft Bellman backup: Q(s,a) = Σ P(s′|s,a)[r(s′)+γV(s′)], V(s) = (1/k) log Σₐ exp(kQ(s,a)).
+
+    Args:
+        dynamics: the transitions.
+        planning: how to plan.
+        reward: reward of every state (S,).
+        values: the values V before the backup (S,).
+
+    Returns:
+        V (S,) and Q (A, S).
+    """
+    q = dynamics.expect(reward + planning.discount * values)
+    values = soft_maximum(planning.sharpness, q)
+    if dynamics.goals:  # a soft maximum of zeros is not zero
+        values = jnp.where(dynamics.ended(), 0.0, values)
+    return values, q
+
+
+def soft_maximum(k: float, q: Array) -> Array:
+    """(1/k) log Σₐ exp(kQ(·,a)), action by action, so that the compiler fuses a whole sweep into one pass."""
+    largest = functools.reduce(jnp.maximum, q)
+    return largest + jnp.log(functools.reduce(jnp.add, [jnp.exp(k * (action - largest)) for action in q])) / k
+
+
+def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Solution:
+    """Plan with a reward, starting from values of zero.
+
+    Value iteration, or policy iteration if :func:`is_slow`. Both stop where no change is larger than the tolerance,
+    or where rounding keeps the values from coming closer.
+
+    Args:
+        dynamics: the transitions.
+        planning: how to plan.
+        reward: reward of every state (S,).
+
+    Returns:
+        The plan.
+    """
+    values = jnp.zeros_like(reward)
+    if is_slow(dynamics, planning):
+        return _improve(dynamics, planning, reward, values)
+    return _sweep(dynamics, planning, reward, values, blindly=23)
+
+
+def replan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> Solution:
+    """Plan from the ``values`` of a similar reward.
+
+    On a GPU, testing for convergence takes longer than sweeping. There, value iteration makes a fixed number of sweeps,
+    enough to make any change 5000 times smaller (12 sweeps at γ = 0.5), without testing.
+
+    Args:
+        dynamics: the transitions.
+        planning: how to plan.
+        reward: reward of every state (S,).
+        values: the values V to start from (S,).
+
+    Returns:
+        The plan.
+    """
+    if is_slow(dynamics, planning):
+        return _improve(dynamics, planning, reward, values)
+    if on_cpu():
+        return _sweep(dynamics, planning, reward, values)
+    for _ in range(_sweeps(dynamics, planning)):
+        values, _ = bellman(dynamics, planning, reward, values)
+    return Solution(reward, values, bellman(dynamics, planning, reward, values)[1])
+
+
+def is_slow(dynamics: Dynamics, planning: Planning) -> bool:
+    """Whether value iteration converges slowly, as it does for discounts above 0.6.
+
+    Args:
+        dynamics: the transitions.
+        planning: how to plan.
+
+    Returns:
+        Whether it needs more than 16 sweeps to make any change 5000 times smaller.
+    """
+    return _sweeps(dynamics, planning) > MOST_SWEEPS
+
+
+def _sweeps(dynamics: Dynamics, planning: Planning) -> int:
+    """The number of sweeps that makes any change 5000 times smaller."""
+    rate = planning.discount * dynamics.survival
+    return math.ceil(math.log(1 / 5000) / math.log(rate)) if rate else 1
+
+
+def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array, blindly: int = 0) -> Solution:
+    """Value iteration; the first ``blindly`` sweeps do not test for convergence."""
+
+    def sweep(values: Array) -> Array:
+        return bellman(dynamics, planning, reward, values)[0]
+
+    # Large values cannot settle to the tolerance in this precision. After enough sweeps to make any change 10³⁰ times
+    # smaller, all that still changes is rounding.
+    rate = planning.discount * dynamics.survival
+    most = blindly + 1 + (math.ceil(-30 / math.log10(rate)) if rate else 0)
+
+    def unfinished(state: tuple[Array, Array, Array]) -> Array:
+        sweeps, change, _ = state
+        return (change > planning.tolerance) & (sweeps < most)
+
+    def another(state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        sweeps, _, values = state
+        better = sweep(values)
+        return sweeps + 1, jnp.max(jnp.abs(better - values)), better
+
+    if blindly:
+        loops_cost = not on_cpu()
+        values = jax.lax.fori_loop(0, blindly, lambda _, values: sweep(values), values, unroll=loops_cost)
+    start = jnp.full((), blindly), jnp.full((), jnp.inf, values.dtype), values
+    _, _, values = jax.lax.while_loop(unfinished, another, start)
+    return Solution(reward, values, bellman(dynamics, planning, reward, values)[1])
+
+
+class _Improved(NamedTuple):
+    """The state of policy iteration: rounds, the errors of the last two rounds, and the values after the last."""
+
+    rounds: Array
+    error: Array
+    error_before: Array
+    values: Array
+
+
+def _improve(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> Solution:
+    """Soft policy iteration: V ← V + (I − γP_μ)⁻¹(TV − V), with T the soft Bellman backup and μ = softmax(kQ).
+
+    This is Newton's method for V = TV, since T has the derivative γP_μ. T is convex and monotone, so it converges from
+    anywhere. It takes a few rounds at any discount, where value iteration takes thousands of sweeps near γ = 1.
+    """
+    # The rounding error of a backup, in units of the largest value, is at most a few times the machine's precision.
+    rounding = 16 * jnp.finfo(values.dtype).eps
+
+    def unfinished(state: _Improved) -> Array:
+        # Each comparison is false for values that are not finite, which end the iteration.
+        large = state.error > planning.tolerance
+        more_than_rounding = state.error > rounding * jnp.max(jnp.abs(state.values))
+        falling = state.error < state.error_before / 2
+        return large & (more_than_rounding | falling) & (state.rounds < MOST_ROUNDS)
+
+    def another(state: _Improved) -> _Improved:
+        backup, q = bellman(dynamics, planning, reward, state.values)
+        change = backup - state.values
+        soft_greedy = jax.nn.softmax(planning.sharpness * (q - jnp.max(q, axis=0)), axis=0)
+        better = state.values + onward(dynamics, planning, soft_greedy).ahead(change)
+        return _Improved(state.rounds + 1, jnp.max(jnp.abs(change)), state.error, better)
+
+    unknown = jnp.full((), jnp.inf, values.dtype)
+    start = _Improved(jnp.full((), 0), unknown, unknown, values)
+    values = jax.lax.while_loop(unfinished, another, start).values
+    return Solution(reward, values, bellman(dynamics, planning, reward, values)[1])
+
+
+def log_policy(q: Array) -> Array:
+    """log π(a|s) with π ∝ exp Q, the policy of teacher and learner.
+
+    Args:
+        q: Q (A, S).
+
+    Returns:
+        The logarithms (A, S).
+    """
+    return jax.nn.log_softmax(q, axis=0)
+
+
+class Onward(NamedTuple):
+    """Discounted sums over the future (``ahead``) and the past (``back``), of a vector or of rows.
+
+    Attributes:
+        ahead: ``ahead(v)`` returns (I − γP_π)⁻¹v.
+        back: ``back(v)`` returns v(I − γP_π)⁻¹.
+    """
+
+    ahead: Operator
+    back: Operator
+
+
+def onward(dynamics: Dynamics, planning: Planning, policy: Array) -> Onward:
+    """The operators (I − γP_π)⁻¹ of a policy (A, S).
+
+    Args:
+        dynamics: the transitions.
+        planning: how to plan.
+        policy: probabilities of the actions (A, S).
+
+    Returns:
+        The two operators.
+    """
+    return solver(dynamics, planning.discount * policy, planning.discount * dynamics.survival, planning.tolerance)
+
+
+def solver(dynamics: Dynamics, weights: Array, rate: float, tolerance: float) -> Onward:
+    """Solvers with I − P_w for actions weighted by ``weights`` and ‖P_w‖ ≤ ``rate``, by :func:`cheapest_way`."""
+    terms = _terms(rate, tolerance)
+
+    def solve(v: Array, back: bool) -> Array:
+        way = cheapest_way(dynamics, rate, tolerance, v.size // dynamics.states)
+        if way == "walk" and dynamics.walk:
+            return _series(dynamics.walk(weights)[back], v, terms)
+        if way == "eliminate" and dynamics.eliminate:
+            return dynamics.eliminate(weights)[back](v)
+        table = following(dynamics, weights)
+        return geometric_solve(table if back else table.T, v, rate, tolerance)
+
+    return Onward(functools.partial(solve, back=False), functools.partial(solve, back=True))
+
+
+def cheapest_way(dynamics: Dynamics, rate: float, tolerance: float, rows: int) -> str:
+    """The cheapest way to solve for ``rows`` right-hand sides: ``walk`` (the series), ``eliminate``, or ``table``.
+
+    On a CPU, the way with the least work; the two numbers are the costs of a multiplication in a walk and in an
+    elimination, relative to a matrix product (docs/performance.md). On a GPU every round costs a launch: it uses a
+    table for everything that is small or slow to converge, except for a single vector.
+    """
+    terms = _terms(rate, tolerance)
+    if not on_cpu():
+        short = rows == 1 and terms <= MOST_UNROLLED
+        return "walk" if dynamics.walk and (short or dynamics.states > MOST_ON_TABLE) else "table"
+    doublings, remaining = _cheapest(rate, tolerance, dynamics.states, rows)
+    size = dynamics.columns
+    work = {"table": dynamics.states * (doublings * (dynamics.states + rows) + (remaining - 1) * rows)}
+    if dynamics.walk:
+        work["walk"] = 6 * dynamics.degree * terms * rows
+    if dynamics.eliminate:
+        work["eliminate"] = 16 * (size**2 + 2 * size * rows)
+    return min(work, key=lambda way: work[way])
+
+
+def geometric_solve(matrix: Array, right: Array, rate: float, tolerance: float) -> Array:
+    """b(I − A)⁻¹ = b + bA + bA² + … for ‖A‖ ≤ rate < 1, using only matrix products; b is one row or several.
+
+    It does a few doublings, b ← b + bA and A ← A², then sums the remaining terms one by one.
+    """
+    product = functools.partial(jnp.matmul, precision=HIGHEST)
+    doublings, terms = _cheapest(rate, tolerance, len(matrix), right.size // len(matrix))
+    for _ in range(doublings):
+        right = right + product(right, matrix)
+        matrix = product(matrix, matrix)
+    return _series(lambda solution: product(solution, matrix), right, terms)
+
+
+def _series(apply: Operator, right: Array, terms: int) -> Array:
+    """The first ``terms`` of b + Ab + A²b + … = b + A(b + A(b + …)); long sums use a loop, on a CPU from 7 terms on."""
+    unroll = terms <= (6 if on_cpu() else MOST_UNROLLED)
+    return jax.lax.fori_loop(1, terms, lambda _, x: right + apply(x), right, unroll=unroll)
+
+
+def _terms(rate: float, tolerance: float) -> int:
+    """The number of terms n after which the rest of the series, rateⁿ/(1 − rate), is below twice the tolerance."""
+    if not rate:
+        return 1
+    within = tolerance * min(1.0, 2 * (1 - rate))
+    return math.ceil(max(1.0, math.log(within) / math.log(rate)))
+
+
+def _cheapest(rate: float, tolerance: float, states: int, rows: int) -> tuple[int, int]:
+    """The numbers of doublings and terms that reach the tolerance with the least work (on a GPU, the fewest calls)."""
+    needed = _terms(rate, tolerance)
+    per_call = 0 if on_cpu() else 1000
+
+    def work(doublings: int) -> int:
+        terms = math.ceil(needed / 2**doublings)
+        return doublings * (states + rows + 2 * per_call) + (terms - 1) * (rows + per_call)
+
+    best = min(range(math.ceil(math.log2(needed)) + 1), key=work)
+    return best, math.ceil(needed / 2**best)
+
+
+def expected_return(
+    dynamics: Dynamics, planning: Planning, q: Array, reward: Array, starts: tuple[int, ...] = ()
+) -> Array:
+    """The exact return until death or a goal of the policy that is greedy in Q: a linear solve.
+
+    It is not discounted if every step can end in death; otherwise the sum could be infinite, and γ
+    discounts it. So the greedy policy of the true reward, which discounts, need not have the
+    highest return.
+
+    Args:
+        dynamics: the transitions.
+        planning: how to plan.
+        q: Q of the plan (A, S).
+        reward: reward of every state (S,).
+        starts: the states to start from, all equally likely; () for all but the goals.
+
+    Returns:
+        The return, a scalar.
+    """
+    greedy = (jnp.arange(q.shape[0])[:, None] == jnp.argmax(q, axis=0)).astype(reward.dtype)
+    first = jnp.sum(greedy * dynamics.expect(reward), axis=0)
+    discount = 1.0 if dynamics.survival < 1 else planning.discount
+    onward = solver(dynamics, discount * greedy, discount * dynamics.survival, 1e-9)
+    returns = onward.ahead(first)
+    if not starts and dynamics.goals:
+        starts = tuple(np.flatnonzero(~dynamics.ended()).tolist())
+    return jnp.mean(returns[np.array(starts)] if starts else returns)

@@ -1,0 +1,296 @@
+"""The learner's model: how it stores examples, its outputs, and the gradients of its losses."""
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital import gradients
+from ital.errors import InputError
+from ital.gradients import HIGHEST, Gradients
+from ital.losses import Loss
+from ital.tools import registry
+from ital.tools.pickling import reduced
+from ital.tools.short import short
+from ital.tools.types import Array, Params, PRNGKeyArray
+
+
+class Init(NamedTuple):
+    """Where learning starts: weights ``uniform`` in [−scale, scale] or ``normal`` with deviation ``scale``; bias 0.
+
+    With ``OWN``, the model draws its own start.
+
+    Attributes:
+        kind: "uniform", "normal" or "own".
+        scale: a number, traced inside compiled programs.
+    """
+
+    kind: str
+    scale: Any  # a number, traced inside compiled programs
+
+    @classmethod
+    def parse(cls, text: "str | Init") -> "Init":
+        """Parse ``uniform``, ``uniform:2`` or ``normal:0.1``.
+
+        Args:
+            text: the text; an ``Init`` is returned unchanged.
+
+        Returns:
+            The start.
+
+        Raises:
+            InputError: if the text has another form.
+        """
+        if isinstance(text, Init):
+            return text
+        if not isinstance(text, str):
+            raise InputError(f"start {text!r} must be uniform, uniform:SCALE or normal:SCALE (e.g. normal:0.1)")
+        kind, _, scale = text.partition(":")
+        init = cls(kind, registry.number(scale or 1.0))
+        if init.kind not in ("uniform", "normal") or not 0 <= init.scale < float("inf"):
+            raise InputError(f"start {text!r} must be uniform, uniform:SCALE or normal:SCALE (e.g. normal:0.1)")
+        return init
+
+    def __str__(self) -> str:
+        scale = repr(float(self.scale)).removesuffix(".0")  # the shortest text that reads back as the same number
+        return self.kind if self in (("uniform", 1.0), OWN) else f"{self.kind}:{scale}"
+
+    def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
+        """Draw weights of the given shape.
+
+        Args:
+            key: a random key.
+            shape: shape of the weights.
+
+        Returns:
+            The weights.
+
+        Raises:
+            InputError: if the kind is ``OWN``, which this model does not support.
+        """
+        if self.kind == OWN.kind:
+            raise InputError("this model has no start of its own: choose uniform or normal:SCALE")
+        if self.kind == "uniform":
+            return jax.random.uniform(key, shape, minval=-self.scale, maxval=self.scale)
+        return self.scale * jax.random.normal(key, shape)
+
+
+OWN = Init("own", 1.0)
+
+
+class Model(NamedTuple):
+    """A learner's model as pure functions.
+
+    Attributes:
+        name: name of the model.
+        rows: ``rows(x)`` prepares the pool's raw features once; rows stay the leading axis of each leaf.
+        start: ``start(key, init, rows, outputs)`` draws ν⁰ for K outputs.
+        outputs: ``outputs(ν, rows)`` returns the answers α (B × K).
+        gradients: ``gradients(ν, rows, y)`` returns losses and the three gradient operations at ν.
+        init: the start, unless a task or a run sets another; ``OWN``: the model draws it.
+    """
+
+    name: str
+    rows: Callable[[np.ndarray], Any]
+    start: Callable[[PRNGKeyArray, Init, Any, int], Params]
+    outputs: Callable[[Params, Any], Array]
+    gradients: Callable[[Params, Any, Array], Gradients]
+    init: Init = Init("uniform", 1.0)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
+
+    def __repr__(self) -> str:
+        return short("Model", self.name)
+
+
+class LinearRows(NamedTuple):
+    """Rows of a linear view: features with a trailing 1 (the bias is the last column of ν), and ‖x̃‖².
+
+    Rows of a kernel model have no trailing 1.
+
+    Attributes:
+        x: the rows (N, d).
+        squared_norms: ‖x̃‖² (N,).
+    """
+
+    x: Any  # (N, d)
+    squared_norms: Any  # (N,)
+
+
+def linear_rows(x: np.ndarray) -> LinearRows:
+    """Append the constant 1 and compute the squared norms.
+
+    Args:
+        x: features (N, d − 1).
+
+    Returns:
+        The rows of a linear view.
+    """
+    rows = _aligned((len(x), x.shape[1] + 1), x.dtype)
+    rows[:, :-1], rows[:, -1] = x, 1
+    return LinearRows(rows, np.einsum("nd,nd->n", rows, rows, dtype=np.promote_types(x.dtype, np.float32)))
+
+
+def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """An empty array aligned to 64 bytes: on a CPU, JAX uses it without a copy."""
+    size = math.prod(shape) * dtype.itemsize
+    room = np.empty(size + 64, np.uint8)
+    first = -room.ctypes.data % 64
+    return room[first : first + size].view(dtype).reshape(shape)
+
+
+@functools.cache  # one object per setting, so that equal tasks share one compiled program
+def linear(loss: Loss, l2: float = 0.0) -> Model:
+    """α = νx̃ with parameters K × (d+1); optional (λ/2)‖weights without bias‖² with λ = ``l2``.
+
+    Args:
+        loss: the loss of the outputs.
+        l2: the factor λ of the penalty.
+
+    Returns:
+        The model; the same object for the same arguments.
+    """
+
+    def start(key: PRNGKeyArray, init: Init, rows: LinearRows, outputs: int) -> Array:
+        return jnp.pad(init.draw(key, (outputs, rows.x.shape[1] - 1)), ((0, 0), (0, 1)))
+
+    def outputs(params: Array, rows: LinearRows) -> Array:
+        return jnp.matmul(rows.x, params.T, precision=HIGHEST)
+
+    def gradients_at(params: Array, rows: LinearRows, y: Array) -> Gradients:
+        alpha = outputs(params, rows)
+        g = gradients.factored(loss.value(alpha, y), loss.derivative(alpha, y), rows.x, rows.squared_norms)
+        return gradients.with_l2(g, l2, params.at[:, -1].set(0.0)) if l2 else g
+
+    return Model("linear", linear_rows, start, outputs, gradients_at)
+
+
+Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # k(x, x′) of all pairs of rows: (N, d), (M, d) → (N, M)
+SMALLEST = 1e-10  # directions of smaller eigenvalues, relative to the largest, are rounding errors
+
+
+def gaussian_kernel(width: float) -> Kernel:
+    """The Gaussian kernel k(x, x′) = exp(−‖x − x′‖² / 2σ²).
+
+    Args:
+        width: σ.
+
+    Returns:
+        The kernel.
+
+    Raises:
+        InputError: if σ is not positive.
+    """
+    if not (math.isfinite(width) and width > 0):
+        raise InputError(f"the width of a Gaussian kernel must be positive, not {width!r}")
+
+    def k(x: np.ndarray, other: np.ndarray) -> np.ndarray:
+        squares = np.sum(x**2, axis=1)[:, None] + np.sum(other**2, axis=1) - 2 * x @ other.T
+        return np.exp(-np.maximum(squares, 0) / (2 * width**2))
+
+    return k
+
+
+def linear_kernel(x: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The linear kernel k(x, x′) = ⟨x, x′⟩ + 1, whose functions are those of the linear model.
+
+    Args:
+        x: rows (N, d).
+        other: rows (M, d).
+
+    Returns:
+        The kernel of all pairs (N, M).
+    """
+    return x @ other.T + 1
+
+
+def kernel(loss: Loss, k: Kernel, centres: np.ndarray) -> Model:
+    """A function f = Σᵢ aᵢ k(xᵢ, ·) of a reproducing kernel Hilbert space, taught by functional gradients.
+
+    A step is f ← f − η l′(f(x), y) k(x, ·). With K = k(centres, centres) = UΛUᵀ, the features
+
+        φ(x) = Λ^(−1/2) Uᵀ k(centres, x)
+
+    satisfy ⟨φ(x), φ(x′)⟩ = k(x, x′) on the centres. So f = ⟨ν, φ(·)⟩ is a linear model without bias, the norm of ν is
+    that of f, and the plain loop takes the functional step: ‖g‖² = l′² k(x, x), a = UΛ^(−1/2)ν. Elsewhere φ is the
+    projection of k(x, ·) on the functions above. Build the model once: each call compiles a new program.
+
+    Args:
+        loss: the loss of the outputs.
+        k: the kernel: ``k(x, other)`` returns the values of all pairs of rows, in float64.
+        centres: the rows xᵢ (N, d), usually the pool.
+
+    Returns:
+        The model. It starts at f = 0.
+    """
+    centres = np.asarray(centres, np.float64)
+    eigenvalues, directions = np.linalg.eigh(k(centres, centres))
+    kept = eigenvalues > SMALLEST * eigenvalues[-1]
+    whitening = directions[:, kept] / np.sqrt(eigenvalues[kept])
+
+    def rows(x: np.ndarray) -> LinearRows:
+        features = (k(np.asarray(x, np.float64), centres) @ whitening).astype(x.dtype)
+        return LinearRows(features, np.einsum("nd,nd->n", features, features))
+
+    def start(key: PRNGKeyArray, init: Init, rows: LinearRows, outputs: int) -> Array:
+        return init.draw(key, (outputs, rows.x.shape[1]))
+
+    return linear(loss)._replace(name="kernel", rows=rows, start=start, init=Init("uniform", 0.0))
+
+
+def differentiable(
+    name: str,
+    start: Callable[[PRNGKeyArray], Params],
+    apply: Callable[[Params, Array], Array],
+    loss: Loss,
+) -> Model:
+    """Any differentiable model, with gradients by autodiff.
+
+    The model draws its own start and accepts no other ``init``. Build it once: each call compiles a new program.
+
+    Args:
+        name: name of the model.
+        start: ``start(key)`` draws the parameters, any pytree.
+        apply: ``apply(params, x)`` returns the outputs (K,) of one example.
+        loss: the loss of the outputs.
+
+    Returns:
+        The model.
+    """
+
+    def example_loss(params: Params, x: Array, y: Array) -> Array:
+        return loss.value(apply(params, x)[None], y[None])[0]
+
+    def own_start(key: PRNGKeyArray, init: Init, rows: Any, outputs: int) -> Params:
+        if init.kind != OWN.kind:
+            raise InputError(f"model {name!r} draws its own start: leave out init ({init.kind})")
+        return start(key)
+
+    return Model(
+        name,
+        rows=lambda x: x,
+        start=own_start,
+        outputs=jax.vmap(apply, in_axes=(None, 0)),
+        gradients=lambda params, x, y: gradients.autodiff(example_loss, params, x, y),
+        init=OWN,
+    )
+
+
+__all__ = [
+    "OWN",
+    "Init",
+    "Kernel",
+    "LinearRows",
+    "Model",
+    "differentiable",
+    "gaussian_kernel",
+    "kernel",
+    "linear",
+    "linear_kernel",
+    "linear_rows",
+]

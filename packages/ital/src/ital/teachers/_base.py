@@ -1,0 +1,205 @@
+"""The types of a teacher, and what a teacher may see."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+
+from ital.gradients import Gradients
+from ital.models import Model
+from ital.teachers.protocols import AskFn, ChooseFn, FirstMemoryFn, PrepareFn, ResolveFn, SeveralFn
+from ital.tools.pickling import reduced
+from ital.tools.platform import on_cpu
+from ital.tools.short import short
+from ital.tools.types import Array, Bool, Int, Params, PerExample, PRNGKeyArray, Scalar
+
+
+class Answers(NamedTuple):
+    """The learner's answers to the questions of a teacher.
+
+    Attributes:
+        examples: the rows asked about, as the teacher sees them.
+        outputs: the learner's outputs on them; 0 if nothing was asked.
+        given: whether the teacher asked in this step.
+    """
+
+    examples: Any
+    outputs: Array
+    given: Bool[Array, ""]
+
+
+class TeacherView(NamedTuple):
+    """Everything that a teacher sees of one step. Of the learner it sees only the feedback.
+
+    Attributes:
+        volumes: the imitated teaching volumes of the mini-batch (B,), computed from the rest of this view; None for a
+            teacher without feedback.
+        feedback: the learner's report on the mini-batch; None for a teacher without feedback.
+        examples: the teacher's view of the mini-batch.
+        target: the teacher's target ω*.
+        lr: the step size η.
+        step: number of the step, from 0.
+        steps: number of steps of the run.
+        answers: the learner's answers, if the teacher asks questions.
+        model: a learner's model in the teacher's own view, if the task offers "simulation".
+        first: index of the first copy of each example in the mini-batch (B,).
+    """
+
+    volumes: Any
+    feedback: Any
+    examples: Any
+    target: Params
+    lr: Scalar
+    step: Int[Array, ""]
+    steps: Int[Array, ""]
+    answers: Answers | None = None
+    model: Model | None = None
+    first: Any = None
+
+
+class LearnerView(NamedTuple):
+    """What the omniscient teacher sees in addition.
+
+    Attributes:
+        volumes: the exact teaching volumes of the mini-batch (B,).
+        params: the learner's parameters ν.
+        target: the learner's target ν*.
+        gradients: ``gradients(ν, h)`` returns the losses and gradients of any ν on the mini-batch that comes h steps
+            later, 0 ≤ h < ``ahead``.
+        labels: the labels of the mini-batch that would bring the learner to the target's answer in one naive step, as
+            far as labels can, if the task offers "ideal labels".
+    """
+
+    volumes: PerExample
+    params: Params
+    target: Params
+    gradients: Callable[[Params, int], Gradients]
+    labels: Any = None
+
+
+class Choice(NamedTuple):
+    """What a teacher shows.
+
+    Attributes:
+        index: an index of the mini-batch, or several distinct ones in order (k,).
+        label: the label shown in place of the true one, or one per index; None for the true one.
+    """
+
+    index: Any
+    label: Any = None
+
+
+class Query(NamedTuple):
+    """What a teacher asks: the learner's outputs on rows of the teacher's choosing.
+
+    Attributes:
+        rows: the rows, as the task draws them (for a pool: indices of rows).
+        asked: whether to ask in this step; if not, the rows do not matter.
+        answers: how many answers that takes.
+    """
+
+    rows: Any
+    asked: Any
+    answers: int
+
+
+def the_key(key: PRNGKeyArray, batch_size: int) -> PRNGKeyArray:
+    """The random key itself, for a teacher that draws from it."""
+    return key
+
+
+def as_given(settings: Any, beta: float | str) -> Any:
+    """The settings as they are."""
+    return settings
+
+
+class Teacher(NamedTuple):
+    """A teacher. Unless it is omniscient, it knows the learner only through its feedback or its answers.
+
+    Teachers with the same code that differ only in numbers share a program.
+
+    Attributes:
+        name: its name.
+        choose: ``choose(key, view, settings)`` returns an index of the mini-batch, or a :class:`Choice`. An omniscient
+            teacher gets a :class:`LearnerView` after the view. A teacher with memory gets the memory last, and returns
+            ``(choice, memory, signals)``.
+        settings: its numbers, a pytree, traced by the compiled program.
+        sign: the sign of a β that fits the teacher.
+        resolve: ``resolve(settings, beta)`` fills in open settings, given the task's β.
+        prepare: ``prepare(key, B)``, if given, draws what ``choose`` gets in place of the key, for many steps at
+            once.
+        version: changes whenever the same key would give another choice.
+        omniscient: whether it also sees the learner's parameters.
+        init: ``init(key, side, settings)``, if given, returns the memory before the first step, a pytree of arrays.
+        ask: ``ask(key, side, view, settings, memory)``, if given, returns the :class:`Query` of a step.
+        ahead: number of mini-batches that it sees, the present one included.
+        feedback: whether it sees the learner's feedback.
+        several: ``several(k)``, if given, returns the ``choose`` that chooses k examples in order.
+        needs: what a task must offer, e.g. "simulation": see :class:`ital.tasks.Task`.
+    """
+
+    name: str
+    choose: ChooseFn
+    settings: Any = ()
+    sign: float = 1.0
+    resolve: ResolveFn = as_given
+    prepare: PrepareFn = the_key
+    version: int = 1
+    omniscient: bool = False
+    init: FirstMemoryFn | None = None
+    ask: AskFn | None = None
+    ahead: int = 1
+    feedback: bool = True
+    several: SeveralFn | None = None
+    needs: tuple[str, ...] = ()
+
+    def code(self, choices: int = 1) -> "Teacher":
+        """The teacher without its name and numbers: teachers with equal code share a program.
+
+        Args:
+            choices: number k of examples to choose in a step.
+
+        Returns:
+            A teacher that chooses k examples.
+        """
+        choose = self.several(choices) if choices > 1 and self.several else self.choose
+        return self._replace(
+            name="", choose=choose, settings=(), sign=1.0, resolve=as_given, version=1, several=None, needs=()
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self)
+
+    def __repr__(self) -> str:
+        return short("Teacher", self.name, numbers=self.settings)
+
+
+Signals = Mapping[str, Array]  # numbers that a teacher records, averaged between measurements
+
+
+def first_largest(values: PerExample) -> Int[Array, ""]:
+    """The same as ``jnp.argmax``, also for NaN. XLA's argmax is slow on a CPU, but a single kernel on a GPU.
+
+    Args:
+        values: the values (B,).
+
+    Returns:
+        The index of the largest; ties go to the lowest index.
+    """
+    if not on_cpu():
+        return jnp.argmax(values)
+    largest = (values == jnp.max(values)) | jnp.isnan(values)
+    return jnp.min(jnp.where(largest, jnp.arange(len(values)), len(values)))
+
+
+def largest(values: PerExample, count: int) -> Int[Array, " k"]:
+    """The indices of the ``count`` largest values, the largest first; ties go to the lowest index.
+
+    Args:
+        values: the values (B,).
+        count: number of indices.
+
+    Returns:
+        The indices (k,).
+    """
+    return jnp.argsort(-values, stable=True)[:count]

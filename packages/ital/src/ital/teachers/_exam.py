@@ -1,0 +1,80 @@
+"""The exam teacher: sees no feedback, and estimates the learner from exams (Liu et al. 2018)."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital.errors import InputError
+from ital.teachers._base import Answers, Choice, Query, Signals, Teacher, TeacherView, first_largest
+from ital.teachers._imitation import init
+from ital.teachers._simulated import exact_volumes, gradients_at, naive_step
+from ital.teachers.protocols import AskFn
+from ital.tools.types import Array, Int, PRNGKeyArray
+
+RIDGE = 1e-3
+
+
+def fitted(answers: Answers, estimate: Array) -> Array:
+    """The v nearest to the answers: the minimum of Σᵢ‖v xᵢ − αᵢ‖² + λ‖v − v_before‖².
+
+    The penalty pulls toward the estimate before the exam, so that a short exam keeps what longer ones have shown.
+    """
+    x = answers.examples.x.x
+    missed = answers.outputs - x @ estimate.T
+    gram = x.T @ x + RIDGE * jnp.eye(x.shape[1], dtype=x.dtype)
+    return estimate + jax.scipy.linalg.solve(gram, x.T @ missed, assume_a="pos").T
+
+
+def choose(key: Any, view: TeacherView, settings: Any, memory: Array) -> tuple[Choice, Array, Signals]:
+    """Fit v to the answers, if there was an exam; choose by the exact volume at v, and simulate the naive step."""
+    answers = view.answers
+    assert answers is not None
+    estimate = jax.lax.cond(answers.given, fitted, lambda answers, before: before, answers, memory)
+    there = gradients_at(view, estimate)
+    chosen = first_largest(exact_volumes(view, estimate, there))
+    return Choice(chosen), naive_step(view, estimate, there, chosen), {}
+
+
+@functools.cache  # one object per pair of numbers: teachers that share it share a program
+def asking(every: int, number: int) -> AskFn:
+    """The function that asks ``number`` random rows every ``every`` steps; all rows, if there are no more.
+
+    It draws one row from each of ``number`` equal parts of the pool: distinct rows, without sorting the pool.
+    """
+
+    def ask(key: PRNGKeyArray, side: Any, view: TeacherView, settings: Any, memory: Any) -> Query:
+        total = len(side.examples.labels)
+        count = min(number, total)
+        bounds = np.arange(count + 1) * total // count
+        rows: Int[Array, " n"] = jax.random.randint(key, (count,), bounds[:-1], bounds[1:])
+        return Query(rows, view.step % every == 0, count)
+
+    return ask
+
+
+def exam(text: str = "20:120") -> Teacher:
+    """Sees no feedback; every m steps (20) it asks about n rows (120), e.g. exam:20:120.
+
+    Args:
+        text: "m:n", the steps between exams and the number of rows asked about.
+
+    Returns:
+        The teacher.
+
+    Raises:
+        InputError: if the text has another form.
+    """
+    every, _, number = str(text).partition(":")
+    if not (every.isdecimal() and number.isdecimal() and int(every) and int(number)):
+        raise InputError(f"an exam teacher is written exam:m:n (every m steps, n rows), not exam:{text}")
+    return Teacher(
+        f"exam:{int(every)}:{int(number)}",
+        choose,
+        init=init,
+        ask=asking(int(every), int(number)),
+        feedback=False,
+        needs=("simulation", "questions"),
+    )

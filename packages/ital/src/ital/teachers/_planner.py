@@ -1,0 +1,78 @@
+"""The planner: looks several mini-batches ahead and searches for the best sequence of examples."""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ital import volume
+from ital.errors import InputError
+from ital.gradients import add_scaled
+from ital.teachers._base import LearnerView, Teacher, TeacherView, first_largest, largest
+from ital.teachers.protocols import ChooseFn
+from ital.tools.checks import shown
+from ital.tools.types import Array, Int, Params, PerExample, Scalar
+
+WIDTH = 16  # plans kept at each depth
+MOST = 100  # mini-batches that a planner sees: each is compiled
+
+
+def volumes_at(learner: LearnerView, lr: Scalar, depth: int, params: Params) -> PerExample:
+    """The exact teaching volumes of the mini-batch that comes ``depth`` steps later."""
+    there = learner.gradients(params, depth)
+    return volume.exact(lr, there.squared_norms, there.inner(add_scaled(params, -1.0, learner.target)))
+
+
+def stepped(learner: LearnerView, lr: Scalar, depth: int, params: Params, chosen: Array) -> Params:
+    """The parameters after a naive step on an example of that mini-batch."""
+    there = learner.gradients(params, depth)
+    shown = (jnp.arange(len(there.losses)) == chosen).astype(there.losses.dtype)
+    return add_scaled(params, -lr, there.weighted_sum(shown))
+
+
+@functools.cache  # one object per horizon: teachers that share it share a program
+def planning(horizon: int) -> ChooseFn:
+    """The first example of the best plan of ``horizon`` naive steps, found by beam search.
+
+    A plan is worth the sum of its exact volumes: ‖ν−ν*‖² before it less ‖ν−ν*‖² after it. Place 0 of the beam holds the
+    greedy plan at every depth, so the best plan is never worse than greed on the same mini-batches.
+    """
+
+    def choose(noise: Any, view: TeacherView, learner: LearnerView, settings: Any) -> Int[Array, ""]:
+        volumes_of = functools.partial(volumes_at, learner, view.lr)
+        step = functools.partial(stepped, learner, view.lr)
+        firsts = largest(learner.volumes, WIDTH)
+        worth, chosen = learner.volumes[firsts], firsts
+        plans = jax.tree.map(lambda leaf: jnp.stack([leaf] * len(firsts)), learner.params)
+        for depth in range(1, horizon):
+            plans = jax.vmap(functools.partial(step, depth - 1))(plans, chosen)
+            volumes = jax.vmap(functools.partial(volumes_of, depth))(plans)
+            totals = (worth[:, None] + volumes).ravel()
+            kept = jnp.concatenate([first_largest(volumes[0])[None], largest(totals, WIDTH - 1)])
+            parents, chosen = kept // volumes.shape[1], kept % volumes.shape[1]
+            plans = jax.tree.map(functools.partial(jnp.take, indices=parents, axis=0), plans)
+            firsts, worth = firsts[parents], totals[kept]
+        return firsts[first_largest(worth)]
+
+    return choose
+
+
+def planner(horizon: int | str = 3) -> Teacher:
+    """Sees the next H mini-batches (3) and plans the best H examples for a naive learner, e.g. planner:5.
+
+    Args:
+        horizon: H, the number of mini-batches; 1 is the omniscient teacher.
+
+    Returns:
+        The teacher.
+
+    Raises:
+        InputError: if H is not a whole number from 1 to 100.
+    """
+    if not str(horizon).isdecimal() or int(horizon) < 1:
+        raise InputError(f"a planner is written planner:H with a whole number H of at least 1, not planner:{horizon}")
+    number = int(horizon)
+    if number > MOST:
+        raise InputError(f"a planner sees at most {MOST} mini-batches ahead, not {shown(number)}")
+    return Teacher(f"planner:{number}", planning(number), omniscient=True, ahead=number)

@@ -1,0 +1,123 @@
+"""What awareness amounts to at the start of a run: how sharp q is, and how long the awareness step is."""
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital import rationality
+from ital.gradients import add_scaled, squared_norm
+from ital.learners import Learner, awareness_step, imagine, imagined_choice, in_view
+from ital.tasks import Task, World, copies
+from ital.teachers import Teacher
+from ital.teaching._lanes import open_sessions
+from ital.teaching._parts import check_parts, parts
+from ital.teaching._program import AUTO, LaneNumbers, Numbers, Program, key_of
+from ital.teaching._run import make_run, takes_run
+from ital.teaching._start import first_memory
+from ital.teaching._step import draw, first_lesson
+from ital.tools.platform import keep_programs, traced_for
+from ital.tools.types import Array, Params, PRNGKeyArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@takes_run("steps", "eval_every")
+def awareness(
+    task: Task | str,
+    teacher: Teacher | str = "cooperative",
+    learner: Learner | str | Sequence[Learner | str] = "ital",
+    **settings: Any,
+) -> "pd.DataFrame":
+    """What awareness amounts to at the start of a run, measured on 64 mini-batches per seed.
+
+    If q, the choice that the learner imagines, is even over the mini-batch, or the awareness step much shorter than the
+    naive one, an aware learner does what the naive one does, and a comparison of both compares noise.
+
+    Args:
+        task: the task.
+        teacher: the teacher.
+        learner: one learner or several; those without awareness have no row.
+        **settings: single numbers, as in :class:`ital.teaching.Run`.
+
+    Returns:
+        One row per aware learner, means over the seeds: its ``beta``, ``sharpness`` (the mean probability of the most
+        probable example under q), ``even`` (the sharpness of an even q), and ``step`` (the length of the awareness step
+        over that of the naive one).
+
+    Raises:
+        InputError: if the parts or the numbers are not valid.
+
+    Example:
+        >>> ital.teaching.awareness("regression", seeds=3)
+    """
+    import pandas as pd
+
+    keep_programs()
+    task, teacher, learners = parts(task, teacher, learner)
+    run = make_run(settings, steps=1)
+    run.check(task, learners)
+    check_parts(task, teacher, learners, run.choices)
+    rows = []
+    for session in open_sessions(task, teacher, learners, run):
+        if not all(hasattr(each.settings, "literal") for each in session.learners):
+            continue
+        found = _at_start(session.program, session.numbers, session.starts)
+        sharpness, even, step = (np.asarray(each).mean(axis=0) for each in found)
+        for lane, each in enumerate(session.learners):
+            beta = float(np.mean(each.settings.beta))
+            if beta != 0:
+                rows.append((each.label, beta, float(sharpness[lane]), float(even[lane]), float(step[lane])))
+    return pd.DataFrame(rows, columns=["method", "beta", "sharpness", "even", "step"])
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _at_start(program: Program, numbers: Numbers, starts: Params) -> tuple[Array, Array, Array]:
+    """Sharpness of q, that of an even q, and the relative length of the awareness step, each (seed, lane)."""
+
+    def of_lane(world: World, seed: Array, start: Params, lane: LaneNumbers) -> tuple[Array, Array, Array]:
+        memory = first_memory(program, world, seed, lane.teacher)
+        settings = lane.learner
+
+        def of_batch(key: PRNGKeyArray) -> tuple[Array, Array, Array]:
+            drawn = draw(program, world, key)
+            lesson = first_lesson(program, world, drawn, numbers.last_step, start, lane, memory)
+            imagined = imagine(lesson, start, settings.literal, "imitated")
+            q = imagined_choice(settings.beta, imagined.volumes, in_view(lesson, settings.view), lesson.chosen)
+            after = awareness_step(settings.beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients)
+            naive = squared_norm(add_scaled(imagined.naive, -1.0, start))
+            aware = squared_norm(add_scaled(after, -1.0, imagined.naive))
+            same = copies(drawn.batch, program.batch_size)
+            even = in_view(lesson, settings.view) / settings.view
+            sharpest, flattest = (jnp.max(jnp.sum(jnp.where(same, each, 0.0), axis=-1)) for each in (q, even))
+            return sharpest, flattest, jnp.sqrt(aware / naive)
+
+        keys = jax.random.split(jax.random.fold_in(key_of(seed), AUTO), rationality.BATCHES)
+        return jax.tree.map(functools.partial(jnp.mean, axis=0), jax.vmap(of_batch)(keys))
+
+    def of_seed(world: World, seed: Array, start: Params, lanes: LaneNumbers) -> tuple[Array, Array, Array]:
+        return jax.vmap(functools.partial(of_lane, world, seed, start))(lanes)
+
+    axes = numbers.world_axes(program), 0, 0, 0
+    with traced_for(program.platform):
+        return jax.vmap(of_seed, in_axes=axes)(numbers.worlds, numbers.seeds, starts, numbers.lanes)
+
+
+def awareness_in_words(found: "pd.DataFrame") -> list[str]:
+    """A line for each aware learner.
+
+    Args:
+        found: what :func:`awareness` returned.
+
+    Returns:
+        The lines.
+    """
+    return [
+        f"{row['method']}: β = {row['beta']:.3g}; q gives its likeliest example {row['sharpness']:.0%} (even: "
+        f"{row['even']:.0%}); the awareness step is {row['step']:.2g} times as long as the naive one (at the start)"
+        for row in found.to_dict("records")
+    ]

@@ -1,0 +1,250 @@
+"""Live teachers: a person, a notebook or another program chooses, and the learner takes one step after each choice.
+
+A live session has one lane, whose teacher reads its choice from the lane's numbers. Its steps are those of the compiled
+block: with the choices of the cooperative teacher, it gives the same parameters as :func:`ital.teach`.
+"""
+
+import functools
+import math
+import operator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from ital.errors import InputError
+from ital.learners import Learner
+from ital.results import FINITE, PATH, SIGNAL
+from ital.tasks import Task, World
+from ital.teachers import Teacher, TeacherView
+from ital.teaching._choose import view_of
+from ital.teaching._lanes import open_sessions, version_of
+from ital.teaching._live_files import plain, read_session, write_session
+from ital.teaching._parts import check_parts, parts
+from ital.teaching._program import STEPS, Carry, Lane, LaneNumbers, Moment, Numbers, Program, key_of, spread
+from ital.teaching._recording import Recording
+from ital.teaching._run import Run, make_run, takes_run
+from ital.teaching._step import draw, meet
+from ital.tools.platform import keep_programs, traced_for
+from ital.tools.types import Array, Params
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+NOBODY = -1.0  # in place of an index: no choice has been made yet
+
+
+def _given(key: Any, view: TeacherView, index: Array) -> Array:
+    """The index in the lane's numbers; before the first choice (for β = "auto"), the cooperative teacher's index."""
+    return jnp.where(index < 0, jnp.argmax(view.volumes), index.astype(int))
+
+
+LIVE = Teacher("live", _given, settings=NOBODY)
+
+
+class Live:
+    """A learner that waits for the teacher's next choice. Made by :func:`ital.session` and :func:`ital.load_session`.
+
+    Args:
+        task: the task.
+        learner: the learner.
+        run: the numbers of the run, with one seed.
+    """
+
+    def __init__(self, task: Task, learner: Learner, run: Run) -> None:
+        keep_programs()
+        run.check(task, [learner])
+        check_parts(task, LIVE, [learner], run.choices)
+        self.task, self.learner, self.run = task, learner, run
+        self.choices: list[int] = []
+        self._view: TeacherView | None = None
+        # No exam: it takes seconds, too long for an interactive session.
+        (self._session,) = open_sessions(task._replace(exam=None), LIVE, [learner], run)
+        self._numbers = self._session.numbers
+        self._recording = Recording([self._session])
+        self._recording.blocks[0].append(self._session.at_start)
+
+    def __repr__(self) -> str:
+        return f"<live session: {self.task.name}, {self.learner.name}, step={self.step}, steps={self.steps}>"
+
+    @property
+    def step(self) -> int:
+        """The number of steps taken so far."""
+        return len(self.choices)
+
+    @property
+    def steps(self) -> int:
+        """The number of steps after which the session ends."""
+        return self.run.steps
+
+    @property
+    def view(self) -> TeacherView:
+        """Everything that a machine teacher would see of the next step; raises InputError at the end of the session."""
+        self._refuse_after_end()
+        if self._view is None:
+            self._view = jax.tree.map(np.asarray, _look(self._session.program, self._numbers, self._session.carry))
+        return self._view
+
+    @property
+    def candidates(self) -> Any:
+        """The mini-batch as the teacher sees it: rows and labels, or states and actions, along the first axis."""
+        return self.view.examples
+
+    @property
+    def volumes(self) -> np.ndarray:
+        """The imitated teaching volume of every candidate: what the cooperative teacher maximises."""
+        return np.asarray(self.view.volumes)
+
+    @property
+    def params(self) -> Params:
+        """The learner's parameters."""
+        return jax.tree.map(lambda leaf: leaf[0, 0].copy(), self._session.state.lanes.params)
+
+    @property
+    def metrics(self) -> dict[str, float]:
+        """The metrics after the latest choice, or at the start."""
+        rows = self._recording.blocks[0][-1].rows.items()
+        return {name.removeprefix(SIGNAL): float(row[-1, 0, 0]) for name, row in rows if name not in (FINITE, PATH)}
+
+    @property
+    def curves(self) -> "xr.Dataset":
+        """All metrics so far, with the dimensions of :func:`ital.teach`: (learner, seed, step)."""
+        curves = self._recording.curves(self.run.seed_list, [self.learner.name])
+        curves.attrs |= {"task": self.task.name, "teacher": LIVE.name, "lr": self.run.lr, "steps": self.step}
+        return curves
+
+    def choose(self, index: Any) -> dict[str, float]:
+        """Show the learner one candidate, and let it take its step.
+
+        Args:
+            index: index of the candidate in the mini-batch, from 0.
+
+        Returns:
+            The metrics after the step, by name.
+
+        Raises:
+            InputError: if there is no such candidate, or the session is at its end.
+        """
+        self._refuse_after_end()
+        size = self.run.batch_size
+        try:
+            place = operator.index(index)
+        except TypeError:
+            raise InputError(f"a choice is one whole number from 0 to {size - 1}, not {index!r}") from None
+        if not 0 <= place < size:
+            raise InputError(f"choice {place} is not in the mini-batch: choose from 0 to {size - 1}")
+        chosen = self._session.layout.spread(spread(place, (1, 1)))
+        self._session.numbers = self._numbers._replace(lanes=self._numbers.lanes._replace(teacher=chosen))
+        self._recording.blocks[0].append(self._session.advance(1))
+        self.choices.append(place)
+        self._view = None
+        return self.metrics
+
+    def save(self, file: Path | str) -> Path:
+        """Write the session to a small JSON file: its settings, every choice, and the resulting metrics.
+
+        Args:
+            file: the file; an existing one is replaced.
+
+        Returns:
+            The file.
+
+        Raises:
+            InputError: if a number of the run cannot be written.
+            OSError: if the file cannot be written.
+        """
+        return write_session(Path(file), {**self.identity, "choices": self.choices, "metrics": self.metrics})
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What identifies this session: its parts, their versions, and all numbers."""
+        lanes, start = self._numbers.lanes, self.run.start_on(self.task)
+        named = {"form": self.run.forms(1)[0].name, "optimizer": self.run.optimizer_name}
+        return {
+            "task": self.task.name,
+            "task_settings": dict(self.task.settings),
+            "data_version": self.task.data_version,
+            "learner": self.learner.name,
+            "version": version_of(LIVE, self.learner),
+            "run": asdict(self.run) | {"init": self.run.init and str(start)} | named,
+            "numbers": [np.ravel(leaf).tolist() for leaf in jax.tree.leaves((lanes.lr, lanes.form, lanes.learner))],
+        }
+
+    def _refuse_after_end(self) -> None:
+        if self.step >= self.steps:
+            raise InputError(f"the session has ended after {self.steps} steps: open a session with more steps")
+
+
+@takes_run("seeds", "eval_every", "devices")
+def session(task: Task | str, learner: Learner | str = "ital", *, seed: int = 0, **settings: Any) -> Live:
+    """Open a live session, in which you or your program choose each example that the learner sees.
+
+    Args:
+        task: the task, or its registered name.
+        learner: the learner, or its registered name.
+        seed: the seed of the world, the start and the mini-batches, as in :func:`ital.teach`.
+        **settings: the numbers of the run, such as ``steps=2000`` or ``lr=1e-3``: see :class:`ital.teaching.Run`.
+
+    Returns:
+        The session, before its first step.
+
+    Raises:
+        InputError: if the parts or the numbers are not valid; the message says why.
+
+    Example:
+        >>> live = ital.session("regression", "ital", seed=0)
+        >>> live.choose(int(live.volumes.argmax()))["distance"]
+    """
+    made, _, learners = parts(task, LIVE, learner)
+    if len(learners) != 1:
+        raise InputError(f"a live session has one learner, not {len(learners)}")
+    return Live(made, learners[0], make_run(settings, seeds=[seed], eval_every=1, devices=1))
+
+
+def load_session(file: Path | str, task: Task | None = None, learner: Learner | None = None) -> Live:
+    """Resume a saved session: open it and repeat its steps, which gives the same parameters bit for bit.
+
+    Args:
+        file: a file that ``save`` wrote.
+        task: the task, unless it is a registered one with its default settings.
+        learner: the learner, likewise.
+
+    Returns:
+        The session after its latest choice.
+
+    Raises:
+        InputError: if the file is missing or damaged, or is of another task, learner or version.
+    """
+    stored = read_session(Path(file))
+    made, _, learners = parts(task or stored["task"], LIVE, learner or stored["learner"])
+    live = Live(made, learners[0], Run(**stored["run"]))
+    for name, value in plain(live.identity).items():
+        if value != stored.get(name):
+            part = "learner" if name in ("learner", "numbers") else "task"
+            raise InputError(f"{file}: the {name.replace('_', ' ')} differ: pass the saved {part} to load_session")
+    for index in stored["choices"]:
+        live.choose(index)
+    for name, value in live.metrics.items():
+        if not np.isclose(value, stored["metrics"].get(name, math.nan), rtol=1e-3, atol=1e-6, equal_nan=True):
+            raise InputError(f"{file}: its choices now lead elsewhere ({name} {value:g}): use the same task")
+    return live
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _look(program: Program, numbers: Numbers, carry: Carry) -> TeacherView:
+    """What the teacher sees of the next step, in a session with one lane and one seed."""
+
+    def of_seed(world: World, seed: Array, per_lane: LaneNumbers, lanes: Lane) -> TeacherView:
+        drawn = draw(program, world, jax.random.fold_in(jax.random.fold_in(key_of(seed), STEPS), carry.step))
+        per_lane, lane = jax.tree.map(lambda leaf: leaf[0], (per_lane, lanes))
+        scene = meet(program, world, drawn, lane.params, lane.previous)
+        seen = view_of(program, world, drawn, scene, Moment(carry.step, numbers.last_step), per_lane.lr)
+        return seen._replace(model=None)  # code, not data
+
+    axes = (numbers.world_axes(program), 0, 0, 0)
+    with traced_for(program.platform):
+        seen = jax.vmap(of_seed, in_axes=axes)(numbers.worlds, numbers.seeds, numbers.lanes, carry.lanes)
+    return jax.tree.map(lambda leaf: leaf[0], seen)

@@ -1,0 +1,101 @@
+"""Before the first step: ν⁰, the memories of teacher and learners, the references, and ``beta="auto"``."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from ital import rationality
+from ital.learners import Lesson
+from ital.models import Init
+from ital.tasks import World, copies
+from ital.teaching._program import AUTO, START, TEACHER, Lane, LaneNumbers, Numbers, Program, key_of
+from ital.teaching._step import draw, first_lesson, first_previous
+from ital.tools.platform import traced_for
+from ital.tools.types import Array, Params, PRNGKeyArray
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def start(program: Program, kind: str, scale: Array, numbers: Numbers) -> Params:
+    """ν⁰ of every seed."""
+
+    def seed(world: World, seed: Array) -> Params:
+        return program.rules.start(jax.random.fold_in(key_of(seed), START), Init(kind, scale), world)
+
+    with traced_for(program.platform):
+        return jax.vmap(seed, in_axes=(numbers.world_axes(program), 0))(numbers.worlds, numbers.seeds)
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any]:
+    """All lanes before the first step (one ν⁰ per seed, one memory per lane), and the references."""
+
+    def seed(world: World, seed: Array, start: Params, learner: Any, teacher: Any) -> tuple[Lane, Any]:
+        previous = first_previous(program.rules, start, world)
+
+        def lane(learner: Any, teacher: Any) -> Lane:
+            memory = _strong(program.rule.init(start, learner))
+            asked = () if program.teacher.ask is None else jnp.zeros((), int)
+            return Lane(start, memory, previous, first_memory(program, world, seed, teacher), asked)
+
+        lanes = jax.vmap(lane, axis_size=numbers.lanes.lr.shape[1])(learner, teacher)
+        return lanes, program.rules.references(start, world.truth)
+
+    axes = numbers.world_axes(program), 0, 0, 0, 0
+    with traced_for(program.platform):
+        per_seed = numbers.seeds, starts, numbers.lanes.learner, numbers.lanes.teacher
+        return jax.vmap(seed, in_axes=axes)(numbers.worlds, *per_seed)
+
+
+def first_memory(program: Program, world: World, seed: Array, settings: Any) -> Any:
+    """The teacher's memory before the first step; () for a teacher without one."""
+    if program.teacher.init is None:
+        return ()
+    return _strong(program.teacher.init(jax.random.fold_in(key_of(seed), TEACHER), world.teacher, settings))
+
+
+def _strong(memory: Any) -> Any:
+    """Steps return strong types: a memory that started with weak types would make the block compile twice."""
+    return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), memory)
+
+
+def at_start(
+    program: Program, imagine: Callable[[Lesson, Params], Array], numbers: Numbers, starts: Params
+) -> tuple[Array, Array]:
+    """The volumes that a learner imagines at ν⁰ on 64 mini-batches per seed, after the teacher's real choices.
+
+    Args:
+        program: the code.
+        imagine: ``imagine(lesson, params)`` returns the volumes (B,).
+        numbers: numbers of one lane per seed.
+        starts: ν⁰ of every seed.
+
+    Returns:
+        The volumes (seed, n, B), and which examples of a mini-batch are copies of one another (seed, n, B, B).
+    """
+
+    def of_seed(world: World, seed: Array, start: Params, lane: LaneNumbers) -> tuple[Array, Array]:
+        memory = first_memory(program, world, seed, lane.teacher)
+
+        def of_batch(key: PRNGKeyArray) -> tuple[Array, Array]:
+            drawn = draw(program, world, key)
+            volumes = imagine(first_lesson(program, world, drawn, numbers.last_step, start, lane, memory), start)
+            return volumes, copies(drawn.batch, program.batch_size)
+
+        return jax.vmap(of_batch)(jax.random.split(jax.random.fold_in(key_of(seed), AUTO), rationality.BATCHES))
+
+    axes = numbers.world_axes(program), 0, 0, 0
+    with traced_for(program.platform):
+        return jax.vmap(of_seed, in_axes=axes)(numbers.worlds, numbers.seeds, starts, numbers.lanes)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2))
+def auto_beta_per_seed(
+    program: Program, imagine: Callable[[Lesson, Params], Array], kind: str, scale: Array, sign: Array, numbers: Numbers
+) -> Array:
+    """The value of ``beta="auto"`` for every seed, from the volumes that the learner imagines at ν⁰."""
+    volumes, same = at_start(program, imagine, numbers, start(program, kind, scale, numbers))
+    auto_beta = functools.partial(rationality.auto_beta, most=program.rules.most_awareness)
+    return jax.vmap(auto_beta, in_axes=(0, None, 0, 0))(numbers.lanes.lr, sign, volumes, same)

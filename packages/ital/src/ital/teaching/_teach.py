@@ -1,0 +1,313 @@
+"""Teach learners on seeds, and return their curves."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from ital.errors import AwarenessWarning, DivergenceWarning, InputError
+from ital.learners import Learner
+from ital.results import behind_note, compare, divergence_note, summarise
+from ital.tasks import Task
+from ital.teachers import Teacher
+from ital.teaching._footprint import check_footprint
+from ital.teaching._kept import read_run, write_run
+from ital.teaching._lanes import open_sessions
+from ital.teaching._parts import check_parts, parts
+from ital.teaching._recording import Recording
+from ital.teaching._run import make_run, takes_run
+from ital.tools import registry
+from ital.tools.checks import path_of
+from ital.tools.platform import keep_programs
+from ital.tools.progress import show_progress
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Result:
+    """The result of :func:`ital.teach`.
+
+    Attributes:
+        curves: a Dataset with dimensions (learner, seed, step).
+        task: the task.
+        parameters: method → its final parameters, with a leading axis of seeds.
+        memories: method → the final memory of its teacher, likewise; ``()`` for a teacher without one.
+    """
+
+    curves: "xr.Dataset"
+    task: Task
+    parameters: Mapping[str, Any]
+    memories: Mapping[str, Any] = field(default_factory=dict)
+
+    def plot(
+        self,
+        metrics: Sequence[str] | None = None,
+        *,
+        methods: Sequence[str] | None = None,
+        ax: Any = None,
+        figsize: tuple[float, float] | None = None,
+    ) -> "Figure":
+        """Draw a matplotlib figure: one panel per metric, mean over seeds with a band of ±1 standard error.
+
+        A notebook shows it at the end of a cell.
+
+        Args:
+            metrics: names of the metrics; None for the task's panels.
+            methods: names of the methods; None for all.
+            ax: your own axes to draw on, one for each metric; a single one takes the first metric.
+            figsize: width and height of a new figure in inches.
+
+        Returns:
+            The figure.
+
+        Raises:
+            InputError: if a metric was not recorded, a method was not taught, or there are too few axes.
+        """
+        from ital.figures import plot_curves
+
+        return plot_curves(self.curves, self.task, metrics, methods=methods, ax=ax, figsize=figsize)
+
+    def predict(self, x: Any, learner: str | None = None, seed: int | None = None) -> np.ndarray:
+        """Answers of a taught learner on rows of your own: labels, or targets in their own units.
+
+        ``result.task.encoding`` holds the units of the columns, the fitted targets and a linear learner's coefficients.
+
+        Args:
+            x: rows (n, d) of the learner's view, in the units of the data that the task was made from.
+            learner: name of the method; None if there is only one.
+            seed: the seed; None for the first.
+
+        Returns:
+            The answers (n,), or (n, K) for K > 1 targets.
+
+        Raises:
+            InputError: if the task was not made by :func:`ital.tasks.from_arrays` or
+                :func:`ital.tasks.from_table`, the rows do not fit, or there is no such learner or seed.
+
+        Example:
+            >>> result.predict(x_new, learner="ital")
+        """
+        encoding = self.task.encoding
+        if encoding is None:
+            raise InputError(
+                f"task {self.task.name!r} was not made here by from_arrays or from_table, so the units of its data "
+                "are not known: make the task and teach again"
+            )
+        params = jax.tree.map(lambda leaf: leaf[self._seed(seed)], self.parameters[self._learner(learner)])
+        return np.asarray(encoding.predict(params, x))
+
+    def _learner(self, learner: str | None) -> str:
+        """The name of a method whose final parameters are known."""
+        if not self.parameters:
+            raise InputError("files do not hold the final parameters: teach again to predict")
+        names = list(self.parameters)
+        if learner is None:
+            if len(names) > 1:
+                raise InputError(f"several learners were taught: choose learner= from {', '.join(names)}")
+            return names[0]
+        if learner not in names:
+            raise InputError(registry.nearest("method", str(learner), names))
+        return learner
+
+    def _seed(self, seed: int | None) -> int:
+        """The position of a seed."""
+        seeds = [int(each) for each in self.curves["seed"].values]
+        if seed is None:
+            return 0
+        if seed not in seeds:
+            raise InputError(f"seed {seed!r} was not taught: choose from {', '.join(map(str, seeds))}")
+        return seeds.index(seed)
+
+    def save(self, folder: Path | str, *, overwrite: bool = False) -> list[Path]:
+        """Write what ``ital run`` writes: ``curves.nc``, ``summary.csv`` and the figures. :func:`ital.load` reads it.
+
+        The final parameters are not written.
+
+        Args:
+            folder: the folder to write to; it is created if needed.
+            overwrite: replace an existing run.
+
+        Returns:
+            The files.
+
+        Raises:
+            InputError: if the folder has no name, holds a run already, or cannot be created.
+        """
+        return write_run(self.curves, self.task, path_of(folder, "folder"), overwrite)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        final = jax.tree.map(np.asarray, (dict(self.parameters), dict(self.memories)))
+        return Result, (self.curves, self.task, *final)
+
+    def _repr_html_(self) -> str:
+        from ital.figures import card
+
+        return card(self.curves, self.task)
+
+    def __repr__(self) -> str:
+        attributes, methods = self.curves.attrs, ", ".join(map(str, self.curves["learner"].values))
+        size = f"{self.curves.sizes['seed']} seeds, {int(self.curves['step'].values[-1])} steps"
+        return f"Result({self.task.name!r}, {attributes.get('teacher', '')!r} teacher: {methods}; {size})"
+
+    def summary(self) -> "pd.DataFrame":
+        """Mean and standard error over seeds per method and metric, at five steps of the run.
+
+        Returns:
+            One row per method, metric and step.
+        """
+        return summarise(self.curves)
+
+    def compare(
+        self, against: str | None = None, metrics: Sequence[str] | str | None = None, *, step: int | None = None
+    ) -> "pd.DataFrame":
+        """Compare every method with one of them, on the same seeds: paired differences, their intervals, and tests.
+
+        :func:`ital.results.latex` writes the table for a paper.
+
+        Args:
+            against: name of the method to compare with; None for ``imt``, or the first.
+            metrics: names of the metrics; None for all.
+            step: the step at which to compare; None for the last measured one.
+
+        Returns:
+            One row per metric and other method: the mean ``difference``, its 95 % interval from ``low`` to ``high``,
+            the p-value of the paired test, the same after Holm's adjustment (``p_holm``), and the probability that a
+            seed of the method is better than a seed of the other (``improvement``).
+
+        Raises:
+            InputError: if a method was not taught, or a metric not recorded at that step.
+
+        Example:
+            >>> result.compare(against="imt", metrics=["distance"])
+        """
+        better_high = [name for name, metric in self.task.metrics.items() if metric.higher_is_better]
+        return compare(self.curves, against, metrics, step=step, higher_is_better=better_high)
+
+    def awareness(self) -> "pd.DataFrame":
+        """What awareness amounted to at the start: how sharp the learner's q was, and how long its awareness step.
+
+        It makes the parts again by their names, and measures 64 mini-batches per seed.
+
+        Returns:
+            One row per aware learner: see :func:`ital.teaching.awareness`.
+
+        Raises:
+            InputError: if the teacher or a learner is not registered: call :func:`ital.teaching.awareness` with them.
+        """
+        from ital.teaching._awareness import awareness
+
+        taught = self.curves.attrs
+        names = [str(name) for name in self.curves["learner"].values]
+        betas = self.curves["beta"].values
+        found = "auto" if (betas != betas[:, :1]).any() else None
+        used = betas[np.isfinite(betas) & (betas != 0)]
+        return awareness(
+            self.task,
+            str(taught["teacher"]),
+            names,
+            seeds=[int(seed) for seed in self.curves["seed"].values],
+            beta=found or (float(used[0]) if len(used) else None),
+            lr=float(taught["lr"]),
+            batch_size=int(taught["batch_size"]),
+            init=str(taught["init"]) if self.task.init.kind != "own" else None,
+        )
+
+
+def load(folder: Path | str) -> Result:
+    """Read a run that ``ital run`` or :meth:`ital.Result.save` wrote.
+
+    A registered task is rebuilt. Results of other tasks can be drawn and summarised, but not taught again.
+
+    Args:
+        folder: the folder with ``curves.nc``, e.g. ``results/regression/cooperative``, or that file.
+
+    Returns:
+        The result, without the final parameters, which files do not contain.
+
+    Raises:
+        InputError: if there is no run, or its file is damaged.
+
+    Example:
+        >>> ital.load("results/regression/cooperative").plot()
+    """
+    return Result(*read_run(path_of(folder, "folder")), {})
+
+
+@takes_run()
+def teach(
+    task: Task | str,
+    teacher: Teacher | str = "cooperative",
+    learner: Learner | str | Sequence[Learner | str] = "ital",
+    *,
+    progress: bool = False,
+    **settings: Any,
+) -> Result:
+    """Teach one or several learners, each on every seed, and return their learning curves.
+
+    Args:
+        task: the task, e.g. ``ital.tasks.regression()``. Tasks, teachers and learners may be given by registered name.
+        teacher: the teacher, which chooses the examples, e.g. ``ital.teachers.cooperative()``.
+        learner: one learner, e.g. ``ital.learners.teacher_aware()``, or several, which share mini-batches and starts.
+        progress: show a progress bar.
+        **settings: the numbers of the run, such as ``steps=2000``, ``seeds=20`` or ``lr=1e-3``: see
+            :class:`ital.teaching.Run`.
+
+    Returns:
+        The curves, the task, and the learners' final parameters.
+
+    Raises:
+        InputError: if the parts or the numbers are not valid; the message says why.
+
+    Warns:
+        DivergenceWarning: if the parameters of a learner become infinite or NaN on some seed.
+        AwarenessWarning: if ``beta="auto"`` leaves an aware learner behind ``imt``.
+
+    Example:
+        >>> result = ital.teach("regression", "cooperative", ["imt", "ital"], steps=200, seeds=5)
+        >>> result.plot().savefig("curves.png")
+    """
+    keep_programs()
+    task, teacher, learners = parts(task, teacher, learner)
+    run = make_run(settings)
+    run.check(task, learners)
+    check_parts(task, teacher, learners, run.choices)
+    check_footprint(task, run, len(learners), run.seed_list)
+    sessions = open_sessions(task, teacher, learners, run)
+    recording = Recording(sessions)
+    with show_progress(f"{task.name}, {teacher.name} teacher", recording.total, progress) as show:
+        for i, session in enumerate(sessions):
+            for block in session.blocks(lambda share: show(recording.done_with(share))):
+                recording.blocks[i].append(block)
+                show(recording.done)
+    curves = recording.curves(run.seed_list, [learner.name for learner in learners])
+    curves.attrs |= {
+        "task": task.name,
+        "teacher": teacher.name,
+        "lr": run.lr,
+        "init": str(run.start_on(task)),
+        "steps": run.steps,
+        "batch_size": run.batch_size,
+        "step_form": run.forms(len(learners))[0].name,
+    } | ({} if run.optimizer is None else {"optimizer": run.optimizer_name})
+    notes = [divergence_note(curves, learner.name) for learner in learners]
+    if any(notes):
+        warnings.warn(" ".join(filter(None, notes)), DivergenceWarning, stacklevel=2)
+    if "auto" in (run.beta, task.beta if run.beta is None else None):
+        behind = behind_note(curves, [name for name, metric in task.metrics.items() if metric.higher_is_better])
+        if behind is not None:
+            warnings.warn(behind, AwarenessWarning, stacklevel=2)
+    states = {
+        learner.name: jax.tree.map(lambda leaf, lane=lane: leaf[:, lane].copy(), session.state.lanes)
+        for session in sessions
+        for lane, learner in enumerate(session.learners)
+    }
+    final = {name: lane.params for name, lane in states.items()}
+    return Result(curves, task, final, {name: lane.teacher for name, lane in states.items()})

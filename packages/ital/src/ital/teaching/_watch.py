@@ -1,0 +1,113 @@
+"""Watch learners: record their parameters over time, on one seed."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import jax
+import numpy as np
+
+from ital.errors import InputError
+from ital.figures import Watched
+from ital.learners import Learner
+from ital.tasks import Task
+from ital.teachers import Teacher
+from ital.teaching._footprint import check_footprint
+from ital.teaching._lanes import open_sessions
+from ital.teaching._parts import check_parts, parts
+from ital.teaching._run import Run, make_run, takes_run
+from ital.teaching._session import Session
+from ital.tools.checks import require_whole
+from ital.tools.platform import keep_programs
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+
+@takes_run("seeds", "eval_every")
+def watch(
+    task: Task | str,
+    teacher: Teacher | str = "cooperative",
+    learner: Learner | str | Sequence[Learner | str] = ("imt", "ital"),
+    *,
+    seed: int = 0,
+    frames: int = 40,
+    show: Callable[[float], None] = lambda done: None,
+    run: Run | None = None,
+    **settings: Any,
+) -> Watched:
+    """Teach like :func:`ital.teach`, on one seed, and keep the parameters over time.
+
+    Args:
+        task: the task.
+        teacher: the teacher.
+        learner: one learner or several.
+        seed: the seed.
+        frames: approximate number of times that the parameters are kept.
+        show: called from time to time with the share that is done, from 0 to 1.
+        run: all other numbers of the run; or give them as
+        **settings: single numbers, as in :class:`ital.teaching.Run`.
+
+    Returns:
+        The learners' parameters over time, to draw or animate.
+
+    Raises:
+        InputError: if the parts or the numbers are not valid.
+
+    Example:
+        >>> ital.watch("irl-dense", steps=200).animate("learning.gif")
+    """
+    keep_programs()
+    task, teacher, watched = parts(task, teacher, learner)
+    run = make_run(settings, seeds=[seed], eval_every=None) if run is None else run
+    require_whole(frames=frames)
+    if frames < 1:
+        raise InputError(f"frames must be at least 1, not {frames}")
+    replace(run, seeds=[seed]).check(task, watched)
+    check_parts(task, teacher, watched, run.choices)
+    every = max(1, -(-run.steps // frames))
+    run = replace(run, seeds=[seed], eval_every=every, diagnostics=False)
+    check_footprint(task, run, len(watched), run.seed_list)
+    sessions = open_sessions(task, teacher, watched, run)
+    params: dict[str, Any] = {}
+    for number, session in enumerate(sessions):
+        snapshots, steps = [_params(session)], [0]
+        while session.step < session.steps:
+            while session.step < min(steps[-1] + every, run.steps):
+                session.advance((steps[-1] + every - session.step) // session.stride)
+            snapshots.append(_params(session))
+            steps.append(session.step)
+            show((number + session.step / session.steps) / len(sessions))
+        for lane, taught in enumerate(session.learners):
+            of_lane = [jax.tree.map(lambda leaf, lane=lane: leaf[lane], snapshot) for snapshot in snapshots]
+            params[taught.name] = jax.tree.map(lambda *leaves: np.stack(leaves), *of_lane)
+    target = task.world(seed).truth.target
+    labels = {taught.name: taught.label for taught in watched}
+    return Watched(task, teacher.name, seed, np.asarray(steps), {name: params[name] for name in labels}, target, labels)
+
+
+def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | None:
+    """The parameters over time that a stored run kept of its first seed.
+
+    Args:
+        curves: curves of the run.
+        task: its task.
+        methods: names of the methods.
+
+    Returns:
+        The parameters over time, or None if the run kept none for these methods.
+    """
+    seed = int(curves["seed"].values[0])
+    if "path" not in curves or int(curves["path"].attrs["seed"]) != seed:
+        return None
+    path = curves["path"].sel({"learner": list(methods)})
+    if np.isnan(path.values).all(axis=(1, 2)).any():
+        return None
+    labels = {name: str(curves["label"].sel({"learner": name}).values) for name in methods}
+    params = {name: path.sel({"learner": name}).values for name in methods}
+    target = task.world(seed).truth.target
+    return Watched(task, curves.attrs["teacher"], seed, curves["frame"].values, params, target, labels)
+
+
+def _params(session: Session) -> Any:
+    return jax.tree.map(lambda leaf: np.asarray(leaf[0]), session.carry.lanes.params)

@@ -1,0 +1,377 @@
+"""The paper's guarantees: Theorem 1 (local improvement) on one step, and its corollary's premises on a task."""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from ital import volume
+from ital.errors import InputError
+from ital.gradients import Gradients, add_scaled, squared_norm
+from ital.models import LinearRows
+from ital.tasks import Task, World, copies
+from ital.tools import randomness
+from ital.tools.types import Array, Bool, Float, Int, Params, PerExample, PRNGKeyArray, Scalar
+
+MOST_ERROR = 0.1  # in units of ‖ν⁰−ν*‖²: with a larger error, the corollary promises little
+MOST_VIOLATIONS = 0.01  # a share of samples
+
+
+class LocalImprovement(NamedTuple):
+    """Theorem 1 on one step. If both conditions hold, the aware step is an improvement for a large enough β.
+
+    Attributes:
+        chosen_is_best: whether the chosen example has the largest imagined volume.
+        advantage: ⟨ν̂−ν*, g_c−g_ĉ⟩, with ĉ the runner-up.
+        conditions: whether both conditions hold.
+        improved: whether the aware step ends closer to the target than the naive one.
+    """
+
+    chosen_is_best: Bool[Array, ""]
+    advantage: Float[Array, ""]
+    conditions: Bool[Array, ""]
+    improved: Bool[Array, ""]
+
+
+def local_improvement(
+    lr: Scalar,
+    chosen: Int[Array, ""],
+    here: Gradients,
+    there: Gradients,
+    naive: Params,
+    aware: Params,
+    target: Params,
+) -> LocalImprovement:
+    """Evaluate conditions and outcome of Theorem 1 on one step.
+
+    Conditions: c maximises TV̂(ν̂), and ⟨ν̂−ν*, g_c−g_ĉ⟩ > 0 with ĉ the runner-up. Outcome: ‖ν′−ν*‖ < ‖ν̂−ν*‖.
+
+    Args:
+        lr: the step size η.
+        chosen: the index c of the chosen example.
+        here: losses and gradients at ν.
+        there: losses and gradients at ν̂.
+        naive: ν̂, the parameters after a naive step.
+        aware: ν′, the parameters after the step that was taken.
+        target: the learner's target ν*.
+
+    Returns:
+        What holds on this step.
+    """
+    volumes = volume.imitated(lr, here.squared_norms, here.losses, there.losses)
+    is_chosen = jnp.arange(volumes.shape[0]) == chosen
+    others = jnp.where(is_chosen, -jnp.inf, volumes)
+    chosen_is_best = volumes[chosen] >= jnp.max(others)
+    progress = there.inner(add_scaled(naive, -1.0, target))
+    advantage = progress[chosen] - progress[jnp.argmax(others)]
+    improved = squared_norm(add_scaled(aware, -1.0, target)) < squared_norm(add_scaled(naive, -1.0, target))
+    return LocalImprovement(chosen_is_best, advantage, chosen_is_best & (advantage > 0), improved)
+
+
+def after_best_lesson(distance_squared: Scalar, volumes: PerExample) -> Float[Array, ""]:
+    """‖ν−ν*‖² − max_D TV̂_{ν*}(·|ν), the squared distance left after the best lesson of the mini-batch, eq. (111).
+
+    Args:
+        distance_squared: ‖ν−ν*‖².
+        volumes: imitated teaching volumes of the mini-batch (B,).
+
+    Returns:
+        The remaining squared distance, a scalar.
+    """
+    return distance_squared - jnp.max(volumes)
+
+
+def monotonicity_violations(distances_squared: Float[Array, " n"], remaining: Float[Array, " n"]) -> Float[Array, ""]:
+    """The share of pairs that ‖ν−ν*‖² and ‖ν−ν*‖² − max TV̂ order differently (the corollary's condition).
+
+    Args:
+        distances_squared: ‖ν−ν*‖² of n parameters (n,).
+        remaining: ‖ν−ν*‖² − max TV̂ of the same parameters (n,).
+
+    Returns:
+        The share, a scalar in [0, 1].
+    """
+    closer = distances_squared[:, None] < distances_squared[None, :]
+    violated = closer & (remaining[:, None] > remaining[None, :])
+    return jnp.sum(violated) / jnp.maximum(jnp.sum(closer), 1)
+
+
+def teaching_monotonicity(
+    task: Task, seed: int = 0, *, lr: float = 1e-3, batch_size: int = 20, samples: int = 200, batches: int = 20
+) -> float:
+    """The share of sampled pairs (ν₁, ν₂) that violate teaching monotonicity on a task, in the learner's own view.
+
+    Samples lie between starts of the task and ν*; both of a pair are judged on the same mini-batch.
+
+    Args:
+        task: the task.
+        seed: the seed whose world is used.
+        lr: the step size η.
+        batch_size: examples in a mini-batch.
+        samples: number of parameters sampled.
+        batches: number of mini-batches.
+
+    Returns:
+        The share, in [0, 1].
+
+    Raises:
+        InputError: if the task does not know the learner's target.
+    """
+    world = _world_with_target(task, seed, "teaching monotonicity")
+    start_key, scale_key, batch_key = _keys(seed)
+
+    @jax.jit
+    def violations(world: World) -> Array:
+        params, _ = _on_the_way(task, world, start_key, scale_key, samples)
+        distances = jax.vmap(lambda p: squared_norm(add_scaled(p, -1.0, world.truth.target)))(params)
+
+        def on_batch(key: PRNGKeyArray) -> Array:
+            examples = task.rules.show(world.learner, task.rules.draw(key, world, batch_size))
+            at_target = _gradients(task, world, examples, world.truth.target).losses
+
+            def remaining(p: Params, distance: Array) -> Array:
+                here = _gradients(task, world, examples, p)
+                return after_best_lesson(distance, volume.imitated(lr, here.squared_norms, here.losses, at_target))
+
+            return monotonicity_violations(distances, jax.vmap(remaining)(params, distances))
+
+        return jnp.mean(jax.lax.map(on_batch, jax.random.split(batch_key, batches)))
+
+    return float(violations(world))
+
+
+def teaching_risk(task: Task, seed: int = 0) -> float:
+    """How much of the target the learner's view cannot express: 0 if and only if the learner can represent it.
+
+    On a pool, the smallest error of the teacher's answers in the learner's view, relative to these answers
+    (:func:`ital.views.pool_risk`). In IRL, max ⟨w*, v⟩ over v in the kernel of the learner's view, ‖v‖ ≤ 1
+    (:func:`ital.views.kernel_risk`).
+
+    Args:
+        task: the task.
+        seed: the seed whose world is used.
+
+    Returns:
+        The risk; in float32, rounding alone makes about 10⁻⁷.
+
+    Raises:
+        InputError: if the task does not compare two linear views.
+    """
+    if task.rules.risk is None:
+        raise InputError(f"teaching risk needs a learner that is linear in its view, which task {task.name!r} has not")
+    return task.rules.risk(task.world(seed))
+
+
+class Premises(NamedTuple):
+    """The corollary's premises besides monotonicity, estimated from samples on a task.
+
+    Attributes:
+        loss_slope: L of the loss, the largest rate at which l changes with the example.
+        norm_slope: L of the squared gradient norms.
+        radius: δ, the largest distance of an example from the nearest one in a mini-batch.
+        error: the resulting ε, T(η²L_g + 4ηL_l)δ, in units of ‖ν⁰−ν*‖².
+        missed: the quantity that ε bounds, T(max_D TV̂ − max_Dᵗ TV̂), in the same units.
+        convexity_violations: share of examples with l(ν) − l(ν*) above ⟨ν−ν*, g⟩ by at least a hundredth of its mean;
+            the proof needs a convex loss.
+    """
+
+    loss_slope: float
+    norm_slope: float
+    radius: float
+    error: float
+    missed: float
+    convexity_violations: float
+
+
+def lipschitz(values: PerExample, apart: Float[Array, "B B"]) -> Float[Array, ""]:
+    """The smallest Lipschitz constant of the sample: the largest |fᵢ−fⱼ| / ‖xᵢ−xⱼ‖ over distinct pairs.
+
+    Args:
+        values: f of every example (B,).
+        apart: the distances ‖xᵢ−xⱼ‖ (B, B).
+
+    Returns:
+        The constant, a scalar.
+    """
+    known = apart > 0
+    return jnp.max(jnp.where(known, jnp.abs(values[:, None] - values) / jnp.where(known, apart, 1.0), 0.0))
+
+
+def covering_radius(apart: Float[Array, "n B"]) -> Float[Array, ""]:
+    """The density of a mini-batch: the largest distance of n examples from the nearest one in the mini-batch.
+
+    Args:
+        apart: the distances of n examples from those of the mini-batch (n, B).
+
+    Returns:
+        The radius δ, a scalar.
+    """
+    return jnp.max(jnp.min(apart, axis=1))
+
+
+def error_allowed(steps: int, lr: Scalar, loss_slope: Scalar, norm_slope: Scalar, radius: Scalar) -> Scalar:
+    """The corollary's ε, from δ = ε/(TL(η²+4η)), with a separate L for each of the two functions, as in the proof.
+
+    Args:
+        steps: number of steps T.
+        lr: the step size η.
+        loss_slope: L of the loss.
+        norm_slope: L of the squared gradient norms.
+        radius: δ of the mini-batch.
+
+    Returns:
+        T(η²L_g + 4ηL_l)δ.
+    """
+    return steps * (lr**2 * norm_slope + 4 * lr * loss_slope) * radius
+
+
+def corollary_premises(
+    task: Task,
+    seed: int = 0,
+    *,
+    lr: float = 1e-3,
+    batch_size: int = 20,
+    steps: int = 2000,
+    samples: int = 20,
+    pools: int = 4,
+    examples: int = 200,
+) -> Premises:
+    """Estimate the corollary's premises on a task, in the learner's own view, between its starts and ν*.
+
+    Every pool is a sample of examples; the first of them are the mini-batch. So slopes, radius and error are lower
+    bounds: larger pools can only raise them. Rows of a pool are points; examples of other tasks are treated as one-hot,
+    √2 apart unless they are equal.
+
+    Args:
+        task: the task.
+        seed: the seed whose world is used.
+        lr: the step size η.
+        batch_size: examples in a mini-batch.
+        steps: number of steps T of a run.
+        samples: number of parameters sampled.
+        pools: number of pools sampled.
+        examples: number of examples in each.
+
+    Returns:
+        The estimates.
+
+    Raises:
+        InputError: if the task does not know the learner's target.
+    """
+    world = _world_with_target(task, seed, "the corollary")
+    start_key, scale_key, pool_key = _keys(seed)
+
+    @jax.jit
+    def estimates(world: World) -> tuple[Array, ...]:
+        target = world.truth.target
+        params, start_squared = _on_the_way(task, world, start_key, scale_key, samples)
+        with_target = jax.tree.map(lambda leaf, last: jnp.concatenate([leaf, last[None]]), params, target)
+
+        def on_pool(key: PRNGKeyArray) -> tuple[Array, ...]:
+            drawn = task.rules.draw(key, world, examples)
+            shown = task.rules.show(world.learner, drawn)
+            apart = _apart(shown, drawn, examples)
+
+            def at(p: Params) -> tuple[Array, Array, Array]:
+                here = _gradients(task, world, shown, p)
+                return here.losses, here.squared_norms, here.inner(add_scaled(p, -1.0, target))
+
+            losses, squared_norms, progress = jax.vmap(at)(with_target)
+            judge = functools.partial(_judged, lr, batch_size, apart, losses[-1])
+            radius = covering_radius(apart[:, :batch_size])
+            return radius, *jax.vmap(judge)(losses[:-1], squared_norms[:-1], progress[:-1])
+
+        radii, loss_slopes, norm_slopes, missed, convexity = jax.lax.map(on_pool, jax.random.split(pool_key, pools))
+        measured = jnp.max(loss_slopes), jnp.max(norm_slopes), jnp.mean(radii)
+        error = error_allowed(steps, lr, *measured) / start_squared
+        return *measured, error, steps * jnp.mean(missed) / start_squared, jnp.mean(convexity)
+
+    return Premises(*map(float, estimates(world)))
+
+
+def failing(premises: Premises, monotonicity: float) -> list[str]:
+    """The premises of the corollary that do not hold on a task.
+
+    Args:
+        premises: the estimates.
+        monotonicity: share of pairs that violate teaching monotonicity.
+
+    Returns:
+        Their names; none if all may hold.
+    """
+    fails = {
+        "density": premises.error > MOST_ERROR,
+        "monotonicity": monotonicity > MOST_VIOLATIONS,
+        "convexity": premises.convexity_violations > MOST_VIOLATIONS,
+    }
+    return [name for name, failed in fails.items() if failed]
+
+
+def _world_with_target(task: Task, seed: int, what: str) -> World:
+    world = jax.tree.map(jnp.asarray, task.world(seed))
+    if world.truth.target is None:
+        raise InputError(f"{what} needs the learner's target, which task {task.name!r} does not have")
+    return world
+
+
+def _keys(seed: int) -> Array:
+    """Keys for the starts, for the position of each sample between start and target, and for the examples."""
+    return jax.random.split(jax.random.fold_in(randomness.key(0), seed), 3)
+
+
+def _on_the_way(
+    task: Task, world: World, start_key: PRNGKeyArray, scale_key: PRNGKeyArray, samples: int
+) -> tuple[Params, Array]:
+    """Parameters between starts of the task and ν*, and the mean ‖ν⁰−ν*‖² of the starts."""
+    target = world.truth.target
+    starts = jax.vmap(lambda key: task.rules.start(key, task.init, world))(jax.random.split(start_key, samples))
+    gaps = jax.vmap(lambda start: add_scaled(start, -1.0, target))(starts)
+    shares = jax.random.uniform(scale_key, (samples,))
+    params = jax.vmap(lambda gap, share: add_scaled(target, share, gap))(gaps, shares)
+    return params, jnp.mean(jax.vmap(squared_norm)(gaps))
+
+
+def _gradients(task: Task, world: World, examples: Any, params: Params) -> Gradients:
+    """The learner's losses and gradients at any parameters."""
+    previous = task.rules.first_previous(params, world) if task.rules.first_previous else None
+    return task.rules.gradients(params, examples, task.rules.feedback(params, examples, previous))
+
+
+def _judged(
+    lr: float, batch_size: int, apart: Array, at_target: Array, losses: Array, squared_norms: Array, progress: Array
+) -> tuple[Array, ...]:
+    """At one ν: both slopes, how far the best of the mini-batch falls short, and where the loss is not convex."""
+    volumes = volume.imitated(lr, squared_norms, losses, at_target)
+    gains = losses - at_target
+    noticed = 0.01 * jnp.mean(jnp.abs(progress))  # less does not affect the proof, and may be rounding
+    return (
+        lipschitz(losses, apart),
+        lipschitz(squared_norms, apart),
+        jnp.max(volumes) - jnp.max(volumes[:batch_size]),
+        jnp.mean(gains > progress + noticed),
+    )
+
+
+def _apart(shown: Any, drawn: Any, size: int) -> Array:
+    """Distances between examples (B, B)."""
+    rows = getattr(shown, "x", None)
+    if isinstance(rows, LinearRows):
+        return jnp.linalg.norm(rows.x[:, None] - rows.x, axis=-1)
+    return jnp.sqrt(2.0) * (1.0 - copies(drawn, size))
+
+
+__all__ = [
+    "LocalImprovement",
+    "Premises",
+    "after_best_lesson",
+    "corollary_premises",
+    "covering_radius",
+    "error_allowed",
+    "failing",
+    "lipschitz",
+    "local_improvement",
+    "monotonicity_violations",
+    "teaching_monotonicity",
+    "teaching_risk",
+]

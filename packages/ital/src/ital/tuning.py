@@ -1,0 +1,402 @@
+"""Evaluate a sweep over η and β: each method at its best setting, the winner, and where awareness helps.
+
+Everything is read from the Dataset of a sweep, dimensions (method, lr, beta, seed, step). A setting is judged by the
+mean over seeds of one metric, which the Dataset names (see :func:`judged_by`); without a name by the distance:
+``distance_centred`` if it was recorded, else ``distance``. Settings that nobody ran are gaps; they are never best.
+"""
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ital.errors import InputError
+from ital.learners import CONTROLS
+from ital.results import mean_and_error
+from ital.tasks import Task
+from ital.tools import registry
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+STEPS = (500, 1000)
+SHARE = 0.1
+
+# attributes of a sweep that say what its settings are judged by
+METRIC = "judged_by"
+MORE_IS_BETTER = "more_is_better"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A method at one point of the grid, and what it reached on each seed at a step.
+
+    Attributes:
+        method: name of the method.
+        label: its name in a legend.
+        lr: the step size η.
+        beta: β, or None if the method has none.
+        edge: which of "η" and "β" lie at the end of their range; a wider range might contain a better value.
+        values: the metric on each seed.
+        share: its mean as a share of the mean at the start.
+    """
+
+    method: str
+    label: str
+    lr: float
+    beta: float | None
+    edge: tuple[str, ...]
+    values: "xr.DataArray"
+    share: float  # of the mean at the start
+
+    @property
+    def mean(self) -> float:
+        """Mean over seeds; infinitely bad if a seed diverged."""
+        return float(self.values.mean())
+
+    @property
+    def error(self) -> float:
+        """Its standard error."""
+        return float(mean_and_error(self.values.values)[1])
+
+    def __str__(self) -> str:
+        return f"{self.label} (η = {self.lr:g}" + (")" if self.beta is None else f", β = {self.beta:g})")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """One step of a sweep: every method at its own best setting, and the best naive and aware methods.
+
+    Attributes:
+        step: the step.
+        best: the best setting of every method, from best to worst.
+        naive: the best of the naive methods, if there is one.
+        aware: the best of the aware methods, if there is one.
+        more_is_better: whether more of the metric is better.
+    """
+
+    step: int
+    best: tuple[Setting, ...]
+    naive: Setting | None
+    aware: Setting | None
+    more_is_better: bool = False
+
+    @property
+    def closer(self) -> tuple[int, int] | None:
+        """On how many of the shared seeds the winner is better than the second best; None without a second."""
+        if len(self.best) < 2:
+            return None
+        first, second = (setting.values for setting in self.best[:2])
+        seeds = np.intersect1d(first["seed"], second["seed"])
+        lead = first.sel(seed=seeds) - second.sel(seed=seeds)
+        better = lead > 0 if self.more_is_better else lead < 0
+        return int(better.sum()), len(seeds)
+
+
+def metric_of(grid: "xr.Dataset") -> str:
+    """The metric by which settings are judged.
+
+    Args:
+        grid: the grid of a sweep.
+
+    Returns:
+        Name of the metric.
+    """
+    if METRIC in grid.attrs:
+        return str(grid.attrs[METRIC])
+    return "distance_centred" if "distance_centred" in grid else "distance"
+
+
+def more_is_better(grid: "xr.Dataset") -> bool:
+    """Whether more of the metric is better.
+
+    Args:
+        grid: the grid of a sweep.
+
+    Returns:
+        False for distances and losses.
+    """
+    return bool(grid.attrs.get(MORE_IS_BETTER, False))
+
+
+def judged_by(grid: "xr.Dataset", task: Task, metric: str) -> "xr.Dataset":
+    """The same sweep, judged by another metric.
+
+    Args:
+        grid: the grid of a sweep.
+        task: its task, which knows whether more of the metric is better.
+        metric: a metric that was recorded.
+
+    Returns:
+        The grid with other attributes.
+
+    Raises:
+        InputError: if the metric was not recorded.
+    """
+    recorded = [name for name in task.metrics if name in grid]
+    if metric not in recorded:
+        raise InputError(registry.nearest("metric", metric, recorded))
+    return grid.assign_attrs({METRIC: metric, MORE_IS_BETTER: int(task.metrics[metric].higher_is_better)})
+
+
+def without_beta(grid: "xr.Dataset") -> list[str]:
+    """Methods that have no β; the file repeats their values along it.
+
+    Args:
+        grid: the grid of a sweep.
+
+    Returns:
+        Names of the methods.
+    """
+    return json.loads(grid.attrs.get("without_beta", "[]"))
+
+
+def naive_methods(grid: "xr.Dataset") -> list[str]:
+    """Methods that do not reason about the teacher: Batch, SGD, IMT, and others without a β.
+
+    Args:
+        grid: the grid of a sweep.
+
+    Returns:
+        Names of the methods.
+    """
+    return [str(name) for name in grid["learner"].values if name in without_beta(grid)]
+
+
+def aware_methods(grid: "xr.Dataset") -> list[str]:
+    """Methods with a β, without the controls, which only take steps as long as an aware one.
+
+    Args:
+        grid: the grid of a sweep.
+
+    Returns:
+        Names of the methods.
+    """
+    return [str(name) for name in grid["learner"].values if name not in (*without_beta(grid), *CONTROLS)]
+
+
+def judged_steps(grid: "xr.Dataset") -> list[int]:
+    """Steps 500 and 1000 (or the nearest measured) if the sweep reaches them, and the last step.
+
+    Args:
+        grid: the grid of a sweep.
+
+    Returns:
+        The steps, in order.
+    """
+    steps = grid["step"].values
+    nearest = [int(steps[np.abs(steps - step).argmin()]) for step in STEPS if step <= steps[-1]]
+    return sorted({*nearest, int(steps[-1])})
+
+
+def values(grid: "xr.Dataset", step: int) -> "xr.DataArray":
+    """What each setting reached at a step: infinitely bad where the lane had diverged by then, NaN where none was run.
+
+    Args:
+        grid: the grid of a sweep.
+        step: a measured step.
+
+    Returns:
+        Values of the metric (method, lr, beta, seed).
+    """
+    worst = -np.inf if more_is_better(grid) else np.inf
+    found = grid[metric_of(grid)].sel({"step": step})
+    diverged = (grid["diverged_at"] >= 0) & (grid["diverged_at"] <= step)
+    return found.where(np.isfinite(found) & ~diverged, worst).where(grid["computed"] == 1)
+
+
+def mean_values(grid: "xr.Dataset", step: int) -> "xr.DataArray":
+    """Means over seeds, infinitely bad where one diverged and NaN where none was run.
+
+    Args:
+        grid: the grid of a sweep.
+        step: a measured step.
+
+    Returns:
+        Means (method, lr, beta).
+    """
+    return values(grid, step).mean("seed")
+
+
+def costs(grid: "xr.Dataset", step: int) -> "xr.DataArray":
+    """The same means with the sign at which less is better.
+
+    Args:
+        grid: the grid of a sweep.
+        step: a measured step.
+
+    Returns:
+        Means or their negatives (method, lr, beta).
+    """
+    means = mean_values(grid, step)
+    return -means if more_is_better(grid) else means
+
+
+def diverged(grid: "xr.Dataset", step: int) -> "xr.DataArray":
+    """Whether a seed diverged, or the mean is worse than at the start.
+
+    Args:
+        grid: the grid of a sweep.
+        step: a measured step.
+
+    Returns:
+        Booleans (method, lr, beta).
+    """
+    return costs(grid, step) > costs(grid, 0)
+
+
+def ran(grid: "xr.Dataset") -> "xr.DataArray":
+    """Whether a setting was run, on any seed.
+
+    Args:
+        grid: the grid of a sweep.
+
+    Returns:
+        Booleans (method, lr, beta).
+    """
+    return (grid["computed"] == 1).any("seed")
+
+
+def steps_to(grid: "xr.Dataset", share: float = SHARE) -> "xr.DataArray":
+    """The first measured step at which most of the way is behind a learner, as a median over seeds.
+
+    A distance or a loss must fall to a share of its start. Where more is better, the same share may be missing of the
+    way from the start to the best mean of the last step.
+
+    Args:
+        grid: the grid of a sweep.
+        share: the share of the way that may be left.
+
+    Returns:
+        Steps (method, lr, beta): infinite if half of the seeds never get there, NaN if no seed was run.
+    """
+    found = grid[metric_of(grid)].transpose("learner", "lr", "beta", "seed", "step")
+    start = found.isel(step=0)
+    if more_is_better(grid):
+        means = mean_values(grid, int(grid["step"].values[-1]))
+        goal = means.where(np.isfinite(means)).max()
+        reached = found >= goal - share * (goal - start)
+    else:
+        reached = found <= share * start
+    first = grid["step"].isel(step=reached.argmax("step")).where(reached.any("step"), np.inf)
+    computed = grid["computed"] == 1
+    was_run = ran(grid)  # a setting that was run on no seed has no median
+    by_seed = first.drop_vars("step").where(computed).where(was_run, np.inf)
+    return by_seed.quantile(0.5, "seed", method="higher").where(was_run)
+
+
+def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
+    """The setting of a method with the best mean at a step.
+
+    Args:
+        grid: the grid of a sweep.
+        method: name of the method.
+        step: a measured step.
+
+    Returns:
+        The setting.
+    """
+    own = costs(grid, step).sel({"learner": method}).transpose("lr", "beta")
+    i, j = np.unravel_index(np.argmin(np.where(np.isnan(own), np.inf, own)), own.shape)  # gaps are never best
+    lr, beta = (float(grid[axis].values[index]) for axis, index in (("lr", i), ("beta", j)))
+    has_beta = method not in without_beta(grid)
+    was_run = ran(grid).sel({"learner": method}).transpose("lr", "beta").values
+    tried_lrs = grid["lr"].values[was_run[:, j]]
+    tried_betas = grid["beta"].values[was_run[i]]
+    edge = []
+    if lr in tried_lrs[[0, -1]]:
+        edge.append("η")
+    # β = 0 is not the end of a range: awareness ends there
+    if has_beta and beta != 0 and beta in tried_betas[[0, -1]]:
+        edge.append("β")
+    cell = {"learner": method, "lr": lr, "beta": beta}
+    lanes = values(grid, step).sel(cell).dropna("seed")
+    return Setting(
+        method=method,
+        label=str(grid["label"].sel({"learner": method}).values),
+        lr=lr,
+        beta=beta if has_beta else None,
+        edge=tuple(edge),
+        values=lanes,
+        share=float(lanes.mean() / values(grid, 0).sel(cell).mean()),
+    )
+
+
+def pays(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
+    """Where an aware method is better than every naive method at its own best η.
+
+    Args:
+        grid: the grid of a sweep.
+        method: name of an aware method.
+        step: a measured step.
+
+    Returns:
+        Booleans (lr, beta), or None without a naive method.
+    """
+    naive = naive_methods(grid)
+    if not naive:
+        return None
+    found = costs(grid, step)
+    return found.sel({"learner": method}) < found.sel({"learner": naive}).min()
+
+
+def pays_at_same_lr(grid: "xr.Dataset", method: str, step: int) -> "xr.DataArray | None":
+    """Where an aware method is better than IMT with the same η.
+
+    Args:
+        grid: the grid of a sweep.
+        method: name of an aware method.
+        step: a measured step.
+
+    Returns:
+        Booleans (lr, beta), or None without IMT.
+    """
+    if "imt" not in grid["learner"].values:
+        return None
+    found = costs(grid, step)
+    return found.sel({"learner": method}) < found.sel({"learner": "imt"}).drop_vars("learner")
+
+
+def judge(grid: "xr.Dataset", step: int) -> Verdict:
+    """Every method at its own best setting at a step.
+
+    Args:
+        grid: the grid of a sweep.
+        step: a measured step.
+
+    Returns:
+        The verdict.
+    """
+    settings = [best(grid, str(name), step) for name in grid["learner"].values]
+    ranked = sorted(settings, key=lambda setting: setting.mean, reverse=more_is_better(grid))
+
+    def first_of(methods: list[str]) -> Setting | None:
+        return next((setting for setting in ranked if setting.method in methods), None)
+
+    return Verdict(
+        step, tuple(ranked), first_of(naive_methods(grid)), first_of(aware_methods(grid)), more_is_better(grid)
+    )
+
+
+__all__ = [
+    "Setting",
+    "Verdict",
+    "aware_methods",
+    "best",
+    "costs",
+    "diverged",
+    "judge",
+    "judged_by",
+    "judged_steps",
+    "mean_values",
+    "metric_of",
+    "more_is_better",
+    "naive_methods",
+    "pays",
+    "pays_at_same_lr",
+    "ran",
+    "steps_to",
+    "values",
+    "without_beta",
+]

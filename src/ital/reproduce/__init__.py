@@ -1,5 +1,0 @@
-"""The paper in one command: every figure and table, and a verdict on every claim."""
-
-from ital.reproduce._work import reproduce
-
-__all__ = ["reproduce"]
