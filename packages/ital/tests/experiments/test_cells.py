@@ -7,7 +7,7 @@ import pytest
 import xarray as xr
 from tests.worlds import small_classes
 
-from ital import experiments, tasks, teaching
+from ital import experiments, tasks, teaching, tuning
 from ital.errors import InputError
 from ital.experiments import Settings, _cells, _complete, _store
 from ital.experiments._cells import Chunks, Point
@@ -136,11 +136,16 @@ def test_a_damaged_cell_is_computed_again_and_a_whole_one_is_not(tmp_path, monke
     same(_store.load_curves(cell.path(tmp_path)), before)
 
 
+def collect_often(monkeypatch):
+    """Collect every cell as soon as it is finished."""
+    monkeypatch.setattr(_complete, "SECONDS_BETWEEN_COLLECTIONS", -1e9)
+    monkeypatch.setattr(_complete, "COLLECTING", 1e9)
+
+
 def test_the_collected_arrays_do_not_depend_on_when_they_are_collected(tmp_path, monkeypatch):
     options = {"seeds_per_cell": 2}
     whole = experiments.run(Settings(**QUICK), tmp_path / "whole", draw=False, **options).curves
-    monkeypatch.setattr(_complete, "SECONDS_BETWEEN_COLLECTIONS", -1e9)
-    monkeypatch.setattr(_complete, "COLLECTING", 1e9)
+    collect_often(monkeypatch)
     often = experiments.run(Settings(**QUICK), tmp_path / "often", draw=False, **options).curves
     same(often, whole)
     assert whole.attrs["seeds_per_cell"] == 2
@@ -160,6 +165,16 @@ def test_cells_of_points_make_the_same_grid(tmp_path):
     for metric in ("distance", "loss"):
         np.testing.assert_allclose(cut.grid[metric], whole.grid[metric], rtol=2e-4)
     assert cut.grid.attrs["points_per_cell"] == 4
+
+
+def test_a_sweep_is_collected_while_methods_without_beta_are_missing(tmp_path, monkeypatch):
+    settings = Settings(**{**QUICK, "seeds": 2, "methods": ("batch", "imt", "ital")})
+    whole = experiments.sweep(settings, LRS, BETAS, tmp_path / "whole", points_per_cell=2).grid
+    collect_often(monkeypatch)
+    often = experiments.sweep(settings, LRS, BETAS, tmp_path / "often", points_per_cell=2).grid
+    same(often, whole)
+    assert tuning.without_beta(often) == ["batch", "imt"]
+    assert tuning.without_beta(often.sel(learner=["imt", "ital"])) == ["imt"]
 
 
 def test_cells_left_by_a_kill_are_collected_not_computed(tmp_path):

@@ -345,6 +345,46 @@ def test_a_contended_folder_has_one_owner_at_a_time(tmp_path):
     assert max(most) == 1
 
 
+# Whoever owns the lock makes a file that must not be there yet, and removes it again.
+CONTENDERS = """
+import os, sys
+from pathlib import Path
+from ital.errors import InputError
+from ital.experiments import _store
+
+folder, processes, rounds = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+
+def contend():
+    owned = 0
+    while owned < rounds:
+        try:
+            with _store.owned(folder):
+                (folder / "holder").touch(exist_ok=False)
+                os.sched_yield()
+                (folder / "holder").unlink()
+                owned += 1
+        except InputError:  # another one owns it
+            os.sched_yield()
+
+children = []
+for _ in range(processes):
+    child = os.fork()
+    if child == 0:
+        contend()
+        os._exit(0)
+    children.append(child)
+print(sum(os.waitpid(child, 0)[1] == 0 for child in children))
+"""
+
+
+@pytest.mark.slow
+def test_twenty_processes_own_a_folder_one_at_a_time(tmp_path):
+    contenders = [sys.executable, "-W", "ignore", "-c", CONTENDERS, str(tmp_path), "20", "200"]  # they do not compute
+    done = subprocess.run(contenders, check=False, capture_output=True, text=True, timeout=600)
+    assert done.stdout == "20\n", done.stderr  # each owned it 200 times, and met nobody
+    assert done.stderr == ""
+
+
 def test_writers_of_one_file_do_not_meet(tmp_path):
     _files.write(tmp_path / "file", b"one", mark=".a")
     _files.write(tmp_path / "file", b"other", mark=".b")
