@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.browsers import chromium
-from tests.worlds import numbers_pool
 
 import ital
+from tests.browsers import chromium
+from tests.worlds import numbers_pool
 
 DOCS = Path(__file__).parents[1] / "docs"
 STEPS, SIZE, LR, BETA = 10, 6, 0.05, 20.0

@@ -1,11 +1,11 @@
 """Every figure of the package, small and large, from made-up numbers; and the texts that overlap or are cut."""
 
 import numpy as np
-from tests.newcomer import made_up
 
 import ital
 from ital import figures, learners, tasks
 from ital.figures import charts
+from tests.newcomer import made_up
 
 LONG = "A task of one's own with a title that is rather long for a figure of a single panel, and then some"
 TEN = (*learners.PAPER, "imt-matched", "a-method-with-a-long-name-of-its-own")

@@ -8,14 +8,14 @@ import types
 import numpy as np
 import pytest
 import xarray as xr
-from tests.newcomer import made_up
-from tests.worlds import small_classes
 
 import ital
 from ital import experiments, figures, learners, models, steps, tasks, teachers
 from ital.errors import InputError
 from ital.teaching import described
 from ital.tools.progress import show_progress, show_whole
+from tests.newcomer import made_up
+from tests.worlds import small_classes
 
 PNG = b"\x89PNG"
 ADDRESS = re.compile(r"0x[0-9a-f]{6}|<function|<lambda|array\(")

@@ -17,13 +17,13 @@ import jax.numpy as jnp
 import matplotlib as mpl
 import matplotlib.figure
 import numpy as np
-from tests.worlds import numbers_pool, small_classes
 
 import ital
 from ital import learners, losses, tasks, teachers, teaching
 from ital.cli import main
 from ital.experiments import _store
 from ital.teaching import Recording
+from tests.worlds import numbers_pool, small_classes
 
 SEEDS = 5  # four devices compute eight: three are repeats, and are cut off
 METHODS = ("imt", "ital")

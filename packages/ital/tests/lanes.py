@@ -10,10 +10,10 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from tests.test_mdp import dense
 
 from ital import learners, teachers, teaching
 from ital.mdp import grid
+from tests.test_mdp import dense
 
 PAPER = [learners.make(name) for name in learners.PAPER]
 

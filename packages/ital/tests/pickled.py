@@ -9,10 +9,10 @@ import pickle
 
 import numpy as np
 import optax
-from tests.newcomer.wrong_parts import network, pool
 
 import ital
 from ital import learners, tasks, teachers
+from tests.newcomer.wrong_parts import network, pool
 
 X = np.random.default_rng(0).normal(size=(60, 4))
 ARGUMENTS = {"exam": "exam:5:10", "boltzmann": "boltzmann:3", "switching": "switching:5", "synthesis": "synthesis:0.5"}

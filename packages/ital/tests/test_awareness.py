@@ -3,11 +3,11 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.typed import ital as type_in
 
 import ital
 from ital import teaching
 from ital.errors import InputError
+from tests.typed import ital as type_in
 
 FEW = {"seeds": 2, "batch_size": 4}
 

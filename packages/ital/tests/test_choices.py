@@ -4,15 +4,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.learners.test_two_step import lesson_on
-from tests.test_gradients import problem
-from tests.worlds import numbers_pool, small_classes, small_numbers
 
 import ital
 from ital import learners, losses, tasks, teachers
 from ital.errors import InputError
 from ital.learners import _two_step
 from ital.teachers import Choice, Query, Teacher
+from tests.learners.test_two_step import lesson_on
+from tests.test_gradients import problem
+from tests.worlds import numbers_pool, small_classes, small_numbers
 
 RUN = {"steps": 12, "seeds": 2, "batch_size": 5, "eval_every": 1, "lr": 0.05}
 

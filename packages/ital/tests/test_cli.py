@@ -11,11 +11,11 @@ from pathlib import Path
 import jax
 import pytest
 import xarray as xr
+
+from ital import __version__, tasks
 from tests.features import data
 from tests.typed import ital
 from tests.worlds import small_classes
-
-from ital import __version__, tasks
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 ROOT = Path(__file__).parents[1]

@@ -8,15 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests import keys, registered
-from tests.features import data
-from tests.worlds import small_numbers
 
 import ital
 from ital import learners, tasks, teachers, teaching
 from ital.teachers import Teacher
 from ital.teaching import _block, _start
 from ital.tools.plugins import Part
+from tests import keys, registered
+from tests.features import data
+from tests.worlds import small_numbers
 
 SMALL = registered.small_tasks()
 

@@ -7,9 +7,9 @@ import sys
 
 import numpy as np
 import pytest
-from tests.worlds import small_classes
 
 from ital import errors, teach
+from tests.worlds import small_classes
 
 
 @pytest.fixture(scope="module")

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from tests.golden import tasks
 
 TOLERANCES = {"regression": 2e-5, "gaussian": 2e-5, "irl-dense": 3e-4}  # in IRL a tie may fall the other way

@@ -9,9 +9,9 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from tests.typed import ital
 
 from ital.tools import plugins
+from tests.typed import ital
 
 ROOT = Path(__file__).parents[1]
 CODE = '''

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.worlds import small_classes
 
 import ital
 from ital import learners, losses, rationality, tasks, teachers
+from tests.worlds import small_classes
 
 
 def batches(seed, n=64, size=6, copies=True):

@@ -3,10 +3,10 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-from tests.reproduce.made_up import QUESTIONS, experiment
 
 from ital import results
 from ital.results import SIGNAL
+from tests.reproduce.made_up import QUESTIONS, experiment
 
 
 def exams(rng, seeds, questions, repeats):

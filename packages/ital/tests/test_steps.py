@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.learners.test_two_step import lesson_on
-from tests.test_gradients import problem
 
 import ital
 from ital import learners, losses, steps, tasks, teachers
 from ital.errors import DivergenceWarning, InputError
 from ital.teaching import _block, open_sessions
+from tests.learners.test_two_step import lesson_on
+from tests.test_gradients import problem
 
 SMALL = tasks.regression(dim=5, points=60)
 FAMILY = ("ital", "ital-2", "ital-full", "ital-safe", "ital-adaptive", "imt-matched", "batch-matched")

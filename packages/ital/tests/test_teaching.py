@@ -5,13 +5,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.lanes import PAPER, MapLane, PoolLane
-from tests.worlds import numbers_pool, small_classes, small_numbers
 
 import ital
 from ital import learners, losses, models, tasks, teachers, teaching
 from ital.models import Init
 from ital.teaching import _block, _program, _start, _step
+from tests.lanes import PAPER, MapLane, PoolLane
+from tests.worlds import numbers_pool, small_classes, small_numbers
 
 GOLDEN = Path(__file__).parent / "golden" / "curves.json"
 

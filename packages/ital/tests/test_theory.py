@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from tests.test_gradients import LOSSES, problem
-from tests.worlds import small_classes, small_numbers
 
 from ital import losses, models, tasks, theory, volume
 from ital.gradients import squared_norm
 from ital.learners import _two_step
+from tests.test_gradients import LOSSES, problem
+from tests.worlds import small_classes, small_numbers
 
 SEEDS = st.integers(0, 2**31)
 NUMBERS = st.floats(0, 10, allow_subnormal=False)  # XLA takes subnormal numbers for zero

@@ -5,11 +5,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 import xarray as xr
-from tests.reproduce.made_up import sweep
-from tests.reproduce.plain import edges
 
 from ital import figures, tasks, tuning
 from ital.results import long_form
+from tests.reproduce.made_up import sweep
+from tests.reproduce.plain import edges
 
 LRS, BETAS, STEPS = [0.01, 0.1, 1.0], [0.0, 10.0, 100.0], [0, 500, 1000, 1500]
 

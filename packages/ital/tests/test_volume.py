@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.test_gradients import LOSSES, SHAPES, problem
 
 from ital import models, volume
 from ital.gradients import squared_norm
+from tests.test_gradients import LOSSES, SHAPES, problem
 
 SEEDS, RATES = st.integers(0, 2**31), st.floats(1e-4, 2.0)
 

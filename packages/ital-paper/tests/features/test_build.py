@@ -4,10 +4,10 @@ from unittest import mock
 import equinox as eqx
 import numpy as np
 import pytest
-from tests.features import data
 
 from ital_paper import features
 from ital_paper.features import _build, _extractors, _get, _training
+from tests.features import data
 
 EPOCHS = 12
 # This many steps take longer than an optimised compilation.

@@ -3,9 +3,9 @@ import pickle
 
 import numpy as np
 import pytest
-from tests.features import data
 
 from ital_paper.features import _formats
+from tests.features import data
 
 
 @pytest.mark.parametrize("zipped", [False, True])

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
-from tests.features import data
 
 from ital_paper import features
 from ital_paper.features import _build, _formats, _pixels
+from tests.features import data
 
 
 @pytest.fixture

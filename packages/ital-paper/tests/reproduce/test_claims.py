@@ -3,12 +3,12 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
-from tests.reproduce.made_up import both_starts, experiment, theory
 
 from ital_paper.claims import catalogue, judging
 from ital_paper.claims.judging import FAILS, HOLDS, IN_PART, NEEDS_PEOPLE, NO_DATA
 from ital_paper.experiments.data import Data, Evidence
 from ital_paper.experiments.plan import STARTS, Condition
+from tests.reproduce.made_up import both_starts, experiment, theory
 
 ADVERSARIAL = {"teacher": "adversarial"}
 RANDOM = {"teacher": "random"}

@@ -11,14 +11,14 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from tests.reproduce.made_up import BETAS, LRS, UNEVEN, experiment, sweep, theory, various
-from tests.reproduce.plain import kept, last, main, reached, t_test, table, wins
 
 from ital.statistics import number, p_equals, share, signed
 from ital_paper.claims import catalogue
 from ital_paper.claims.judging import STUDY, Check, Finding, adjusted, judge
 from ital_paper.experiments.data import Data
 from ital_paper.experiments.plan import STARTS, Condition
+from tests.reproduce.made_up import BETAS, LRS, UNEVEN, experiment, sweep, theory, various
+from tests.reproduce.plain import kept, last, main, reached, t_test, table, wins
 
 
 def check(evidence, holds, numbers, value=np.nan, p=np.nan, *, tested=False, where=None):

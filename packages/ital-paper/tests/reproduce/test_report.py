@@ -2,7 +2,6 @@ import json
 import re
 
 import pytest
-from tests.reproduce.made_up import both_starts, experiment, theory
 
 from ital.errors import InputError
 from ital.report import claims, figures_in, html, paragraph
@@ -12,6 +11,7 @@ from ital_paper.experiments.plan import FULL, QUICK, STARTS
 from ital_paper.report import page as _report
 from ital_paper.report import sections
 from ital_paper.report.sections import Context, Section, _theory
+from tests.reproduce.made_up import both_starts, experiment, theory
 
 
 def context(data=None, scale=QUICK, out=None):

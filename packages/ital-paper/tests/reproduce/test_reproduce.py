@@ -2,7 +2,6 @@ import re
 from dataclasses import replace
 
 import pytest
-from tests.features.data import write_views
 
 import ital
 from ital import learners, tasks
@@ -16,6 +15,7 @@ from ital_paper.experiments.plan import FULL, QUICK, STARTS, Condition
 from ital_paper.report import page as _report
 from ital_paper.report.sections import Context, _beyond, _target_loss
 from ital_paper.reproduce import _work, reproduce
+from tests.features.data import write_views
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 SMALL = QUICK._replace(seeds=2, steps=20, theory=("regression",), theory_steps=40, theory_seeds=2, sweep_seeds=1)

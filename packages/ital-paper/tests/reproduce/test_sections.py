@@ -5,8 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from scipy import stats
-from tests.reproduce.made_up import QUESTIONS, experiment, sweep, theory, various
-from tests.reproduce.plain import edges, kept, last, main, reached, t_test, table, wins
 
 from ital import theory as theorem
 from ital.figures import charts
@@ -32,6 +30,8 @@ from ital_paper.report.sections import (
     _theory,
     _tuned,
 )
+from tests.reproduce.made_up import QUESTIONS, experiment, sweep, theory, various
+from tests.reproduce.plain import edges, kept, last, main, reached, t_test, table, wins
 
 COOPERATIVE, ADVERSARIAL, RANDOM = various(), various("adversarial", imt=1.1), various("random", ital=0.9)
 

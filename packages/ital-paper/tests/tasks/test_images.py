@@ -2,13 +2,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.features import data
 
 import ital
 from ital import tasks
 from ital.experiments import Settings
 from ital.tasks._pool import is_among
 from ital_paper import features
+from tests.features import data
 
 SHIPPED = ("mnist-20", "mnist-30", "cifar10-6", "cifar10-12", "tiny-imagenet-lite0", "tiny-imagenet-lite2")
 

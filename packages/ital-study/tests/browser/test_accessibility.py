@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from playwright.sync_api import expect
+
 from tests.browser.conftest import PASSWORD, Api, Person
 
 PALETTES = ("safe", "paper")

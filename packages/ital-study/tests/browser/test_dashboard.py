@@ -2,9 +2,9 @@ import contextlib
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import PASSWORD, Api, Person, log_in, serving, study_app, study_config
 
 from ital_study.server import _app
+from tests.browser.conftest import PASSWORD, Api, Person, log_in, serving, study_app, study_config
 
 
 @pytest.fixture(scope="module")

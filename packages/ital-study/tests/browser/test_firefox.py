@@ -7,10 +7,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.browser.conftest import ROOT, serving, study_app, study_config
 
 from ital_study.store import open_store
 from ital_study.store.export import export_study
+from tests.browser.conftest import ROOT, serving, study_app, study_config
 
 MODULES = ROOT / "build" / "node" / "node_modules"
 

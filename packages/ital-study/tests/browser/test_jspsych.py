@@ -7,10 +7,10 @@ from playwright.sync_api import expect
 from starlette.applications import Starlette
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
-from tests.browser.conftest import PACKAGE, ROOT, serving, study_config
 
 import ital_study as study
 from ital_study.server import create_learner_app
+from tests.browser.conftest import PACKAGE, ROOT, serving, study_config
 
 MODULES = ROOT / "build" / "node" / "node_modules"
 OWN = [study.Arrow(2, 1), study.Arrow(12, 0), study.Arrow(12, 3), study.Arrow(20, 0)]  # as in example.html

@@ -5,6 +5,7 @@ import re
 
 import pytest
 from playwright.sync_api import expect
+
 from tests.browser.conftest import Api, Person, log_in, serving, study_app
 from tests.browser.test_accessibility import Checker
 from tests.browser.tour import everything, pseudo_study, tour

@@ -4,11 +4,11 @@ import contextlib
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import Api, Person, log_in, serving, study_app, study_config
-from tests.browser.test_accessibility import Checker
 
 from ital_study.config.panel import Panel
 from ital_study.config.sections import Completion, EarlyEnd
+from tests.browser.conftest import Api, Person, log_in, serving, study_app, study_config
+from tests.browser.test_accessibility import Checker
 
 BACK = "https://panel.test/back?cc={code}&who={PROLIFIC_PID}"
 

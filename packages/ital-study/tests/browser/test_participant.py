@@ -4,6 +4,8 @@ import re
 import numpy as np
 import pytest
 from playwright.sync_api import expect
+
+import ital_study as study
 from tests.browser.conftest import (
     Api,
     Person,
@@ -16,8 +18,6 @@ from tests.browser.conftest import (
     study_config,
 )
 from tests.questions import unasked
-
-import ital_study as study
 
 
 def number_of(browser, address):

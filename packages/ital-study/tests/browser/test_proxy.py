@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
+
 from tests.browser.conftest import HURRY, PACKAGE, PASSWORD, Person, study_config
 from tests.server.people import cheap_hash
 

@@ -5,12 +5,12 @@ import re
 
 import pytest
 from playwright.sync_api import expect
-from tests.browser.conftest import Api, Person, overview, serving, study_app, study_config
-from tests.browser.test_accessibility import Checker
-from tests.browser.test_dashboard import enter, tile
 
 from ital_study.config.quality import AttentionCheck
 from ital_study.robots.attention import right_choice
+from tests.browser.conftest import Api, Person, overview, serving, study_app, study_config
+from tests.browser.test_accessibility import Checker
+from tests.browser.test_dashboard import enter, tile
 
 
 @pytest.fixture(scope="module")

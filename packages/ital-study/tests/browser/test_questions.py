@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 from playwright.sync_api import expect
+
 from tests.browser.conftest import Api, Person, log_in, serving, study_app
 from tests.questions import ANSWERS, asking
 

@@ -3,12 +3,11 @@
 import dataclasses
 import re
 
-from tests.questions import asking
-
 import ital_study as study
 from ital_study.config.languages import PSEUDO, pseudo_text
 from ital_study.config.quality import AttentionCheck
 from ital_study.config.toml import toml_text
+from tests.questions import asking
 
 TEXTS = ("title", "text", "question", "options", "debriefing", "scale")  # keys whose values people read
 

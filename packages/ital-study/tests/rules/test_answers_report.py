@@ -2,7 +2,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from tests.questions import asking
 
 from ital.report import html
 from ital_study.analysis import answers_report
@@ -10,6 +9,7 @@ from ital_study.analysis.measures import LABELS, robots
 from ital_study.config import questions
 from ital_study.data import answers as _answers
 from ital_study.data import codebooks, table
+from tests.questions import asking
 
 NAMES = [(learner, LABELS[learner]) for learner in robots(asking())]
 

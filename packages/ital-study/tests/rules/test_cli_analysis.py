@@ -2,13 +2,13 @@ import httpx
 import pandas as pd
 import pytest
 import typer
-from tests.rules.fake_server import FakeServer
 
 import ital_study as study
 from ital.errors import InputError
 from ital_study.cli import analysis
 from ital_study.data import table
 from ital_study.simulation import participants
+from tests.rules.fake_server import FakeServer
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -4,11 +4,10 @@ import re
 import textwrap
 from pathlib import Path
 
-from tests import questions
-
 import ital_study as study
 from ital_study.config import panel, quality, sections
 from ital_study.config import questions as _questions
+from tests import questions
 
 DOCS = Path(__file__).parents[4] / "docs"
 PAGE = (DOCS / "study.md").read_text(encoding="utf-8")

@@ -2,12 +2,12 @@ import asyncio
 
 import httpx
 import pytest
-from tests.rules.fake_server import FakeServer
 
 import ital_study as study
 from ital.errors import InputError
 from ital_study.simulation import arms
 from ital_study.simulation import participants as _participants
+from tests.rules.fake_server import FakeServer
 
 URL = "http://study.test"
 

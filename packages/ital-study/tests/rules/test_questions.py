@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 import pytest
-from tests import questions
-from tests.questions import ANSWERS, asking
 
 import ital_study as study
 from ital.errors import InputError
 from ital_study.config import questions as _questions
 from ital_study.data import answers as _answers
 from ital_study.server._flow import asked, asked_next, rounds, stage_after
+from tests import questions
+from tests.questions import ANSWERS, asking
 
 
 def page(name, config=None):

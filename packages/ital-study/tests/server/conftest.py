@@ -8,10 +8,10 @@ import httpx
 import pytest
 import sqlalchemy as sa
 import uvicorn
-from tests.server import people, postgres
 
 from ital_study.cli.serve import listen
 from ital_study.store import open_store
+from tests.server import people, postgres
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import httpx
 import sqlalchemy as sa
-from tests.server.people import PASSWORD, SECRET, SIMULATION_KEY, cheap_hash
 
 from ital_study import StudyRules
 from ital_study.cli.serve import listen
@@ -22,6 +21,7 @@ from ital_study.store import open_store
 from ital_study.store.tables import participants as participants_table
 from ital_study.store.tables import steps as steps_table
 from ital_study.store.verification import verify
+from tests.server.people import PASSWORD, SECRET, SIMULATION_KEY, cheap_hash
 
 
 class Survived(NamedTuple):

@@ -6,13 +6,13 @@ import json
 
 import sqlalchemy as sa
 from argon2 import PasswordHasher
-from tests.questions import ANSWERS, unasked
 
 import ital_study as study
 from ital_study.config import load
 from ital_study.config.texts import PLACEHOLDER
 from ital_study.server import ServerSettings
 from ital_study.store import open_store, operations, tables
+from tests.questions import ANSWERS, unasked
 
 PASSWORD = "a password for tests"
 SIMULATION_KEY = "a simulation key for tests"

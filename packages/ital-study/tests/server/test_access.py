@@ -9,7 +9,6 @@ import pytest
 import sqlalchemy as sa
 from argon2 import Type, extract_parameters
 from itsdangerous import URLSafeTimedSerializer
-from tests.server.people import PASSWORD, SECRET, SIMULATION_KEY, Person, Refusal, Researcher, tiny
 
 from ital_study import server
 from ital_study.server import _security
@@ -17,6 +16,7 @@ from ital_study.server._security import Keys, RateLimit, is_own_origin
 from ital_study.server._settings import hash_password
 from ital_study.store import open_store, operations
 from ital_study.store.tables import ALL
+from tests.server.people import PASSWORD, SECRET, SIMULATION_KEY, Person, Refusal, Researcher, tiny
 
 POSTS = {
     "language": {"language": "en"},

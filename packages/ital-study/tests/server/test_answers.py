@@ -4,15 +4,15 @@ import asyncio
 import json
 
 import pytest
-from tests.questions import ANSWERS, asking
-from tests.server.people import SIMULATION_KEY, Person, Refusal, Researcher, forge, tiny
-from tests.server.test_flow import rows
 
 from ital_study.simulation import arms
 from ital_study.simulation import participants as _participants
 from ital_study.store import open_store, operations
 from ital_study.store.tables import events, participants, steps
 from ital_study.store.verification import verify
+from tests.questions import ANSWERS, asking
+from tests.server.people import SIMULATION_KEY, Person, Refusal, Researcher, forge, tiny
+from tests.server.test_flow import rows
 
 
 @pytest.fixture

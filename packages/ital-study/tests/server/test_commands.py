@@ -9,16 +9,16 @@ import sys
 import pytest
 import sqlalchemy as sa
 import typer
-from tests.server.conftest import running
-from tests.server.people import SECRET, Person, cheap_hash, tiny
-from tests.server.test_access import everything
-from tests.server.test_deletions import files_of_at_most
-from tests.typed import ital
 
 from ital.errors import InputError
 from ital_study.cli import commands
 from ital_study.cli import serve as _cli_server
 from ital_study.store import open_store
+from tests.server.conftest import running
+from tests.server.people import SECRET, Person, cheap_hash, tiny
+from tests.server.test_access import everything
+from tests.server.test_deletions import files_of_at_most
+from tests.typed import ital
 
 
 @pytest.fixture(autouse=True)

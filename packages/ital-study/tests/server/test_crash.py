@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
-from tests.questions import asking
-from tests.server import crash, postgres
-from tests.server.people import tiny
 
 from ital_study.store import open_store
 from ital_study.store.answers_table import answers_table
+from tests.questions import asking
+from tests.server import crash, postgres
+from tests.server.people import tiny
 
 
 def test_a_few_kills(url, tmp_path):

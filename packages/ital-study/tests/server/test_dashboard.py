@@ -8,14 +8,14 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from tests.server.conftest import serve
-from tests.server.people import Person, Refusal, tiny
-from tests.server.test_flow import rows
 
 from ital_study import StudyRules
 from ital_study.data import table as _table
 from ital_study.store import operations
 from ital_study.store.tables import steps
+from tests.server.conftest import serve
+from tests.server.people import Person, Refusal, tiny
+from tests.server.test_flow import rows
 
 
 def a_crowd(url):

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from tests.server import faults
-from tests.server.test_store import add, move, step
 
 from ital.errors import InputError
 from ital_study.store import NotStored, backups, open_store, operations, read_tombstones
 from ital_study.store.records import Event
 from ital_study.store.tables import events, participants, tombstones
+from tests.server import faults
+from tests.server.test_store import add, move, step
 
 EARLIER, VICTIM, OTHERS = 1, 2, {3, 4}
 

@@ -16,10 +16,10 @@ from pathlib import Path
 import httpx
 import pytest
 import yaml
-from tests.server.people import Person, cheap_hash, tiny
 
 from ital_study.cli import folder as _folder
 from ital_study.cli.serve import listen
+from tests.server.people import Person, cheap_hash, tiny
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 UNITS = ("ital-study.service", "ital-study-backup.service", "ital-study-backup.timer")

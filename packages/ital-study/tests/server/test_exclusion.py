@@ -6,9 +6,6 @@ import functools
 import json
 
 import pytest
-from tests.server.conftest import serve
-from tests.server.people import SIMULATION_KEY, Person, Refusal, Researcher, tiny
-from tests.server.test_access import POSTS, everything
 from typer.testing import CliRunner
 
 from ital.cli import app
@@ -25,6 +22,9 @@ from ital_study.store import exclusions, open_store, operations
 from ital_study.store.export import export_study, import_study
 from ital_study.store.step_rows import rules_of
 from ital_study.store.tables import participants
+from tests.server.conftest import serve
+from tests.server.people import SIMULATION_KEY, Person, Refusal, Researcher, tiny
+from tests.server.test_access import POSTS, everything
 
 
 def two_who_finished(url):

@@ -9,10 +9,6 @@ import time
 import pandas as pd
 import pytest
 import sqlalchemy as sa
-from tests.server import postgres
-from tests.server.conftest import serve
-from tests.server.people import Person, Researcher, tiny
-from tests.server.test_access import everything
 
 from ital.errors import InputError
 from ital_study.analysis import measures
@@ -21,6 +17,10 @@ from ital_study.data import table as _table
 from ital_study.store import backups, export, open_store, operations
 from ital_study.store.tables import steps
 from ital_study.store.verification import verify
+from tests.server import postgres
+from tests.server.conftest import serve
+from tests.server.people import Person, Researcher, tiny
+from tests.server.test_access import everything
 
 
 def small_study(url):

@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+
+from ital_study.server import look_up
+from ital_study.store import exclusions, open_store, operations
+from ital_study.store.tables import events
 from tests.server.conftest import serve
 from tests.server.people import SECRET, Person, Researcher, settings, tiny
 from tests.server.test_access import everything
 from tests.server.test_flow import rows
 from tests.server.test_panel import ENDS, ends
 from tests.typed import ital
-
-from ital_study.server import look_up
-from ital_study.store import exclusions, open_store, operations
-from ital_study.store.tables import events
 
 CONFIG = tiny(completion=dataclasses.replace(ENDS, per_person=True))
 

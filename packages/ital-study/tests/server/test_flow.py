@@ -5,13 +5,13 @@ import json
 import numpy as np
 import pytest
 import sqlalchemy as sa
-from tests.server.people import SIMULATION_KEY, Person, Refusal, tiny
 
 from ital_study import StudyRules
 from ital_study.server._markdown import blocks
 from ital_study.store import open_store
 from ital_study.store.tables import events, participants, steps
 from ital_study.store.verification import verify
+from tests.server.people import SIMULATION_KEY, Person, Refusal, tiny
 
 
 def rows(url, table):

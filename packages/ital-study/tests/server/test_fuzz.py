@@ -8,11 +8,6 @@ import pytest
 import sqlalchemy as sa
 from hypothesis import HealthCheck, Phase
 from hypothesis import strategies as st
-from tests.questions import ANSWERS, asking
-from tests.server.conftest import serve
-from tests.server.people import SECRET, Person, Researcher, forge
-from tests.server.test_access import PAGE_EVENTS
-from tests.typed import ital
 
 from ital_study.analysis import measures
 from ital_study.cli.analysis import read_source
@@ -20,6 +15,11 @@ from ital_study.report import page
 from ital_study.server import _app_state
 from ital_study.store import export, open_store, rows, verification
 from ital_study.store.tables import participants, steps
+from tests.questions import ANSWERS, asking
+from tests.server.conftest import serve
+from tests.server.people import SECRET, Person, Researcher, forge
+from tests.server.test_access import PAGE_EVENTS
+from tests.typed import ital
 
 KINDS = sorted({kind for kind, _ in PAGE_EVENTS})
 OF_SERVER = ["joined", "consent", "check", "order", "answers", "attention", "comments", "left", "all_steps_stored"]

@@ -14,13 +14,13 @@ from datetime import datetime
 import httpx
 import pytest
 import sqlalchemy as sa
-from tests.server import people
-from tests.server.conftest import running
-from tests.server.people import Person, tiny
 
 from ital_study.server import _app, create_app
 from ital_study.store import NotStored, open_store, operations
 from ital_study.store._condition import StorageCondition, cause_of
+from tests.server import people
+from tests.server.conftest import running
+from tests.server.people import Person, tiny
 
 
 @pytest.fixture(autouse=True)

@@ -15,10 +15,10 @@ from schemathesis.checks import (
     response_schema_conformance,
     status_code_conformance,
 )
-from tests.server.conftest import running
-from tests.server.people import Person, Researcher, tiny
 
 from ital_study.server import _security, create_play_app
+from tests.server.conftest import running
+from tests.server.people import Person, Researcher, tiny
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 

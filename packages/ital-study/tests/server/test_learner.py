@@ -9,16 +9,16 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from tests.server.conftest import running
-from tests.server.people import tiny
-from tests.server.test_interface import explore
-from tests.typed import ital
 
 import ital_study as study
 from ital.errors import InputError
 from ital_study.cli import learner as _cli_learner
 from ital_study.cli import serve
 from ital_study.server import _security, create_learner_app
+from tests.server.conftest import running
+from tests.server.people import tiny
+from tests.server.test_interface import explore
+from tests.typed import ital
 
 LAB = "https://lab.example.org"
 

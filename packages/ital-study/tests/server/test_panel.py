@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from tests.server.people import SIMULATION_KEY, Person, Refusal, Researcher, tiny
-from tests.server.test_access import everything
 
 import ital_study as study
 from ital.errors import InputError
@@ -18,6 +16,8 @@ from ital_study.config.texts import TranslatedQuestion, Translation
 from ital_study.server import _app_state
 from ital_study.store import admission, backups, open_store, operations, read_tombstones
 from ital_study.store.tables import participants
+from tests.server.people import SIMULATION_KEY, Person, Refusal, Researcher, tiny
+from tests.server.test_access import everything
 
 TEMPLATES = ("", " ", "{{%PROLIFIC_PID%}}", "%SURVEY_CODE%", "${e://Field/ID}", "[ID]", "<id>", "two words")
 SHORT = study.load_config("short").to_toml()

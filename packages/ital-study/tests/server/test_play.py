@@ -1,9 +1,9 @@
 import numpy as np
-from tests.server.people import tiny
 
 import ital_study as study
 from ital_study.server._play import scene
 from ital_study.simulation import arms
+from tests.server.people import tiny
 
 
 def test_the_third_robot_is_the_matched_step_control():

@@ -1,11 +1,11 @@
 """The study under a path such as /teach/ of a host with other pages."""
 
 import pytest
-from tests.server.people import Person, Researcher, settings, tiny
 
 from ital.errors import InputError
 from ital_study.server import from_environment
 from ital_study.server._pages import FOLDER
+from tests.server.people import Person, Researcher, settings, tiny
 
 ORIGIN = "https://lab.example.org/teach"
 

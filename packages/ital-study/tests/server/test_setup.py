@@ -9,9 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.server.conftest import running
-from tests.server.people import Person, cheap_hash, ready, tiny
-from tests.typed import ital
 
 import ital_study as study
 from ital_study.cli import doctor, serve
@@ -19,6 +16,9 @@ from ital_study.cli import folder as _folder
 from ital_study.config.configuration import SHIPPED
 from ital_study.config.template import configuration
 from ital_study.config.texts import PLACEHOLDER
+from tests.server.conftest import running
+from tests.server.people import Person, cheap_hash, ready, tiny
+from tests.typed import ital
 
 SHORT = ready(study.load_config("short"))
 

@@ -9,7 +9,6 @@ import pytest
 import sqlalchemy as sa
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from tests.server.people import settings, tiny
 
 from ital.errors import InputError
 from ital_study.server._study import LiveStudy
@@ -17,6 +16,7 @@ from ital_study.store import NotStored, _engine, admission, open_store, operatio
 from ital_study.store.operations import Closed, Moved
 from ital_study.store.records import Event, StoredStep
 from ital_study.store.tables import ALL, audit, configurations, metadata, participants, steps, tombstones
+from tests.server.people import settings, tiny
 
 
 def add(store, config=None, **changes):

@@ -6,9 +6,6 @@ import math
 
 import pandas as pd
 import pytest
-from tests.questions import asking
-from tests.server.conftest import serve
-from tests.server.people import Person, Researcher, forge, tiny
 
 from ital_study.analysis import measures
 from ital_study.cli.analysis import read_source
@@ -16,6 +13,9 @@ from ital_study.data import codebooks
 from ital_study.data import table as _table
 from ital_study.report import page
 from ital_study.store import export, open_store
+from tests.questions import asking
+from tests.server.conftest import serve
+from tests.server.people import Person, Researcher, forge, tiny
 
 SCREEN = {"kind": "screen", "data": {"width": 1280, "height": 720, "pointer": "fine"}}
 

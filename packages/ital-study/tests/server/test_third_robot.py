@@ -4,7 +4,6 @@ import io
 
 import numpy as np
 import pytest
-from tests.server.people import Person, Researcher, tiny
 
 from ital_study import Arrow, StudyRules
 from ital_study.analysis.measures import analyze
@@ -12,6 +11,7 @@ from ital_study.config import orders
 from ital_study.data import table as _table
 from ital_study.store import open_store, operations
 from ital_study.store.verification import problems_of, verify
+from tests.server.people import Person, Researcher, tiny
 
 STEPS = 14
 

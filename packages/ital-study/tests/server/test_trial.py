@@ -3,9 +3,9 @@
 import dataclasses
 
 import pytest
-from tests.server.people import Person, Refusal, Researcher, tiny
 
 from ital_study.store import open_store
+from tests.server.people import Person, Refusal, Researcher, tiny
 
 BANNER = "Trial – the study is only being tried out."
 

@@ -7,11 +7,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.worlds import small_classes, small_numbers
 
 from ital import figures
 from ital.bench import _limits, scaling
 from ital.cli import main
+from tests.worlds import small_classes, small_numbers
 
 MANY = 300_000  # rows: enough that variations of tens of MB between runs do not matter
 memory = functools.cache(scaling.memory)  # each is a process with its own compilation

@@ -5,9 +5,8 @@ import signal
 import time
 from pathlib import Path
 
-from tests.worlds import small_classes
-
 from ital import tasks
+from tests.worlds import small_classes
 
 LOG = "ITAL_TEST_WORLDS"  # names a file: a line for every world that a worker makes
 

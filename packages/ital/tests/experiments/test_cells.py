@@ -5,7 +5,6 @@ import jax
 import numpy as np
 import pytest
 import xarray as xr
-from tests.worlds import small_classes
 
 from ital import experiments, tasks, teaching, tuning
 from ital.errors import InputError
@@ -15,6 +14,7 @@ from ital.experiments._run import Curves
 from ital.experiments._sweep import Grid
 from ital.teaching import _footprint
 from ital.tools import memory
+from tests.worlds import small_classes
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

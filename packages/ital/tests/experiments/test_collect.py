@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import xarray as xr
-from tests.reproduce.made_up import UNEVEN, experiment, sweep
-from tests.worlds import small_classes
 
 from ital import experiments, learners, tasks, teachers, teaching
 from ital.experiments import Settings, _collect, _resume
 from ital.experiments._run import Curves
 from ital.experiments._sweep import Grid
 from ital.teaching import Recording, seen
+from tests.reproduce.made_up import UNEVEN, experiment, sweep
+from tests.worlds import small_classes
 
 RUN = teaching.Run(seeds=[0], steps=20, lr=0.01)
 QUICK = {"task": "small", "methods": ("imt", "ital"), "seeds": 1, "steps": 20, "lr": 0.01}

@@ -15,12 +15,12 @@ from unittest import mock
 import numpy as np
 import pytest
 import xarray as xr
-from tests.experiments import parts
-from tests.typed import ital
 
 from ital import experiments, tasks
 from ital.errors import InputError
 from ital.experiments import Incomplete, Settings, _attempts, _engines
+from tests.experiments import parts
+from tests.typed import ital
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -2,14 +2,14 @@
 
 import numpy as np
 import pytest
-from tests.reproduce.made_up import experiment
-from tests.typed import ital
-from tests.worlds import small_classes
 
 from ital import experiments, figures, tasks, teach
 from ital.errors import InputError
 from ital.experiments import Settings
 from ital.learners import teacher_aware
+from tests.reproduce.made_up import experiment
+from tests.typed import ital
+from tests.worlds import small_classes
 
 RUN = {"steps": 20, "seeds": 2, "lr": 0.01}
 

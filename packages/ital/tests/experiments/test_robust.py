@@ -15,8 +15,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
-from tests.typed import ital
-from tests.worlds import small_classes
 
 from ital import experiments, tasks
 from ital.cli import main
@@ -24,6 +22,8 @@ from ital.errors import InputError
 from ital.experiments import Settings, _resume, _store
 from ital.teaching import Session
 from ital.tools import files as _files
+from tests.typed import ital
+from tests.worlds import small_classes
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

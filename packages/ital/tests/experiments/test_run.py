@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import xarray as xr
 from rich.console import Console
-from tests.worlds import small_classes
 
 from ital import experiments, learners, tasks, teachers, teaching
 from ital.experiments import Settings, _resume, _run, _store
 from ital.statistics import number
+from tests.worlds import small_classes
 
 LOOP = teaching._program.VERSION
 

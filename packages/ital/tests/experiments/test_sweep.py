@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import xarray as xr
 from rich.console import Console
-from tests.experiments.test_run import Stop, stop_after
-from tests.worlds import classes_pool, small_classes
 
 import ital
 from ital import experiments, learners, tasks, teaching
 from ital.errors import InputError
 from ital.experiments import Settings, _resume, _store, _sweep
+from tests.experiments.test_run import Stop, stop_after
+from tests.worlds import classes_pool, small_classes
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from rich.console import Console
 from scipy import stats
-from tests.reproduce.made_up import QUESTIONS, experiment, sweep
-from tests.reproduce.plain import edges, last, t_test
 
 from ital import experiments, figures, results, tasks
 from ital.statistics import decimals, number, p_value, signed
+from tests.reproduce.made_up import QUESTIONS, experiment, sweep
+from tests.reproduce.plain import edges, last, t_test
 
 SEEDS = [4, 9, 2, 7, 5, 11]
 

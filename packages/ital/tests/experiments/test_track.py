@@ -3,11 +3,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.worlds import small_classes
 
 from ital import experiments, tasks
 from ital.cli import main
 from ital.experiments import Settings, _track
+from tests.worlds import small_classes
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 

@@ -1,11 +1,11 @@
 import matplotlib.image
 import numpy as np
 import pytest
-from tests.worlds import small_classes
 
 import ital
 from ital import figures, learners
 from ital.figures import _curves
+from tests.worlds import small_classes
 
 
 @pytest.fixture(scope="module")

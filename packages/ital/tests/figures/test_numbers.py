@@ -5,11 +5,11 @@ import re
 
 import numpy as np
 import pytest
-from tests.reproduce.made_up import QUESTIONS, experiment, sweep
 
 from ital import figures
 from ital.figures import _card, _scaling, charts
 from ital.statistics import number
+from tests.reproduce.made_up import QUESTIONS, experiment, sweep
 
 STEPS = np.array([0, 90, 200, 310, 500, 640, 900, 1000])
 

@@ -1,8 +1,8 @@
 import pytest
-from tests.reproduce.made_up import experiment
 
 from ital import figures, tasks
 from ital.errors import InputError
+from tests.reproduce.made_up import experiment
 
 
 def runs():

@@ -3,6 +3,7 @@
 import json
 
 import jax
+
 from tests.test_teaching import GOLDEN, golden_curves
 
 CASES = (

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.learners.test_two_step import lesson_on, log_likelihood_step
-from tests.test_gradients import brute_force, problem
 
 import ital
 from ital import losses
 from ital.errors import InputError
 from ital.learners import Literal, Situation, _adaptive, adaptive, imagine
+from tests.learners.test_two_step import lesson_on, log_likelihood_step
+from tests.test_gradients import brute_force, problem
 
 SETTINGS = _adaptive.AdaptiveNumbers(1.0, 0.02, 0.001, 0.5)
 

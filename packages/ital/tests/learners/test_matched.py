@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.learners.test_two_step import BETAS, SEEDS, lesson_on, log_likelihood_step, step
-from tests.test_gradients import LOSSES, problem
-from tests.worlds import small_numbers
 
 import ital
 from ital import learners, losses
 from ital.learners import Literal, Situation
 from ital.learners._two_step import AwareNumbers
 from ital.teaching import situation
+from tests.learners.test_two_step import BETAS, SEEDS, lesson_on, log_likelihood_step, step
+from tests.test_gradients import LOSSES, problem
+from tests.worlds import small_numbers
 
 CONTROLS = {"imt-matched": Literal(chosen=1.0), "batch-matched": Literal(mean=1.0)}
 VOLUMES = pytest.mark.parametrize("volume", ["imitated", "exact"])

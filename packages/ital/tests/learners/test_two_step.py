@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.test_gradients import LOSSES, SHAPES, problem
 
 from ital import learners, models
 from ital.learners import Lesson, _two_step
 from ital.learners._two_step import AwareNumbers, Literal
+from tests.test_gradients import LOSSES, SHAPES, problem
 
 SEEDS = st.integers(0, 2**31)
 BETAS = st.floats(-200.0, 200.0)

@@ -3,10 +3,10 @@
 import json
 
 import numpy as np
-from tests.newcomer.wrong_parts import of_pool, pool, task, teach, told
 
 import ital
 from ital.experiments import Settings, run, sweep
+from tests.newcomer.wrong_parts import of_pool, pool, task, teach, told
 
 NAN = float("nan")
 

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.newcomer import bad_inputs
 
 from ital.cli import main
+from tests.newcomer import bad_inputs
 
 GRID = ["--lr", "0.1", "--beta", "1"]
 COMMANDS = [

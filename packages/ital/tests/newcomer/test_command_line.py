@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.console import Console
-from tests.typed import ital as type_in
 
 import ital
 from ital import learners
 from ital.errors import InputError
 from ital.tools import progress as _progress
 from ital_paper import equation
+from tests.typed import ital as type_in
 
 ROOT = Path(__file__).parents[2]
 

@@ -12,8 +12,6 @@ from types import SimpleNamespace
 import jax.numpy as jnp
 import pytest
 from rich.console import Console
-from tests.newcomer import made_up, wrong_parts
-from tests.newcomer.wrong_parts import SMALL, network, of_pool, pool, task
 
 import ital
 from ital import experiments, results
@@ -24,6 +22,8 @@ from ital.statistics import number
 from ital.teachers import Teacher
 from ital.tools import checks
 from ital.tools import memory as _memory
+from tests.newcomer import made_up, wrong_parts
+from tests.newcomer.wrong_parts import SMALL, network, of_pool, pool, task
 
 
 def one_line(error):

@@ -13,12 +13,12 @@ from sklearn import datasets
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from tests.typed import ital as type_in
 
 import ital
 from ital.errors import InputError
 from ital.models import linear
 from ital.tasks import from_arrays, from_table
+from tests.typed import ital as type_in
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 RUN = {"steps": 20, "seeds": 2, "lr": 0.01}

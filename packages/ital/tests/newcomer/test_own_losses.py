@@ -9,12 +9,12 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import balanced_accuracy_score, f1_score
-from tests.newcomer.wrong_parts import network, pool
 
 import ital
 from ital.errors import InputError
 from ital.losses import custom
 from ital.tasks import from_arrays, from_pool
+from tests.newcomer.wrong_parts import network, pool
 
 RNG = np.random.default_rng(0)
 X, Z = RNG.normal(size=(60, 4)), RNG.normal(size=(60, 3))

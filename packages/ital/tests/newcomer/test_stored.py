@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
-from tests.newcomer import made_up
 
 import ital
 from ital import cli, experiments, results
 from ital.errors import InputError
 from ital.tools.curve_files import save_curves
+from tests.newcomer import made_up
 
 
 @pytest.fixture

@@ -9,12 +9,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
-from tests.learners.test_two_step import lesson_on, step
-from tests.test_gradients import problem
 
 from ital import errors, losses, models, select, teachers, volume
 from ital.learners import _two_step
 from ital.select import jax as select_jax
+from tests.learners.test_two_step import lesson_on, step
+from tests.test_gradients import problem
 
 torch = pytest.importorskip("torch")
 LIBRARIES = {"numpy": np.asarray, "jax": jnp.asarray, "torch": torch.tensor}

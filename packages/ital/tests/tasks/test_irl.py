@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 from scipy.special import log_softmax, logsumexp
-from tests.test_mdp import dense, random_transitions
 
 import ital
 from ital import mdp, tasks
@@ -18,6 +17,7 @@ from ital.figures._pictures import draw_params
 from ital.mdp import Planning, grid, tabular
 from ital.tasks import Demonstrations, _irl_rules
 from ital.tasks._irl_map import read_map
+from tests.test_mdp import dense, random_transitions
 
 SEEDS = st.integers(0, 2**31)
 

@@ -3,10 +3,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.features import data
 
 import ital
 from ital import gradients, learners, losses, models, tasks
+from tests.features import data
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.worlds import classes_pool, numbers_pool, small_classes, small_numbers
 
 import ital
 from ital import losses, tasks
@@ -12,6 +11,7 @@ from ital.models import Init
 from ital.tasks import Pool
 from ital.tasks._base import stack_worlds
 from ital.tasks._pool import _mean_over_rows, is_argmax
+from tests.worlds import classes_pool, numbers_pool, small_classes, small_numbers
 
 
 @pytest.mark.usefixtures("x64")

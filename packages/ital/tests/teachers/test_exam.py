@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.worlds import small_numbers
 
 import ital
 from ital import teachers
@@ -12,6 +11,7 @@ from ital.errors import InputError
 from ital.models import LinearRows
 from ital.tasks._pool import TeacherRows
 from ital.teachers._exam import RIDGE, fitted
+from tests.worlds import small_numbers
 
 RUN = {"steps": 60, "seeds": 3, "batch_size": 5, "lr": 0.05, "eval_every": 20}
 

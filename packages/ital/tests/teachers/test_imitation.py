@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from tests.worlds import classes_pool, small_numbers
 
 import ital
 from ital import learners, teachers
 from ital.errors import InputError
+from tests.worlds import classes_pool, small_numbers
 
 RUN = {"steps": 60, "seeds": 3, "batch_size": 5, "lr": 0.05, "eval_every": 60}
 

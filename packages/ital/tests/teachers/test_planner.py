@@ -7,12 +7,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.worlds import small_classes
 
 import ital
 from ital import losses, models, teachers
 from ital.errors import InputError
 from ital.teachers import LearnerView, TeacherView, _planner
+from tests.worlds import small_classes
 
 LR = 0.3
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.stats import ortho_group
-from tests.worlds import small_numbers
 
 import ital
 from ital import losses, tasks, teachers
 from ital.errors import InputError
+from tests.worlds import small_numbers
 
 DIM = 50
 

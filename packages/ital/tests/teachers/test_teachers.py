@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare, ortho_group
-from tests.worlds import classes_pool
 
 from ital import losses, tasks, teachers
 from ital.errors import InputError
 from ital.teachers import LearnerView, TeacherView
+from tests.worlds import classes_pool
 
 VOLUMES = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=8)
 
