@@ -42,6 +42,15 @@ def test_texts_that_a_spreadsheet_takes_for_formulas_get_an_apostrophe():
     assert [cell["label"] for cell in csv.DictReader(io.StringIO(raw, newline=""))] == texts
 
 
+@pytest.mark.parametrize("raw", [False, True])
+def test_carriage_returns_do_not_end_a_row(raw):
+    texts = ["a\rb", "\r=1", "=1\r", "a\r\nb"]
+    rows = [dict.fromkeys(codebooks.ANSWERS, "") | {"participant": 1, "label": text} for text in texts]
+    table = _table.frame([row | {"value": 1.0, "seconds": np.nan} for row in rows], codebooks.ANSWERS, "table")
+    read = _table.read_csv(io.StringIO(_table.csv_text(table, raw=raw)), codebooks.ANSWERS)
+    assert read["label"].tolist() == ["a\nb", "\n=1", "=1\n", "a\nb"]
+
+
 def test_csv_in_blocks_is_csv(few):
     blocks = _table.csv_text(few.head(40)) + _table.csv_text(few.tail(50), header=False)
     assert blocks == _table.csv_text(few)

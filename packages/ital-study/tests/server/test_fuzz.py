@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ital_study.analysis import measures
 from ital_study.cli.analysis import read_source
-from ital_study.report import page
+from ital_study.report import page as _report
 from ital_study.server import _app_state
 from ital_study.store import export, open_store, rows, verification
 from ital_study.store.tables import participants, steps
@@ -57,6 +57,17 @@ CHANGES = st.fixed_dictionaries(
         "instead": st.none() | told(OBJECTS) | NOT_JSON,
     }
 )
+# Pages of answers that an older server could have taken: real ones with one answer changed.
+PAGES = st.sampled_from([(page, item) for page, given in ANSWERS.items() for item in given]).flatmap(
+    lambda place: st.fixed_dictionaries(
+        {
+            "page": st.just(place[0]),
+            "place": st.sampled_from(["start", "1-1", "1", "end"]) | TEXTS,
+            "answers": (TEXTS | PLAIN | DEEP).map(lambda value: ANSWERS[place[0]] | {place[1]: value}),
+        },
+        optional={"map": st.sampled_from(["A", "B"]), "robot": st.sampled_from([1, 2, ""]), "seconds": PLAIN},
+    )
+)
 
 
 def examples(count):
@@ -75,10 +86,12 @@ class Browsers:
 
     def __init__(self, client):
         self.client, self.random, self.person, self.statuses = client, random.Random(0), None, {}
+        self.people = []
 
     def somebody(self):
         if self.person is None or self.person.state["stage"] in ("finished", "left") or self.random.random() < 0.01:
             self.person = Person(self.client, asking()).join().begin()
+            self.people.append(self.person)
         elif self.random.random() < 0.05:
             self.person.through(1)  # so that every page of questions comes
         return self.person
@@ -126,7 +139,7 @@ class Browsers:
 
 
 def forged(count):
-    """Rows that an older server could have stored: kind, source, data."""
+    """Rows that an older server could have stored: kind, source, data; every fourth is a page of answers."""
     found = []
     data = told(OBJECTS) | told(DEEP) | NOT_JSON.filter(lambda text: "\x00" not in text)
     kinds = st.sampled_from(KINDS + OF_SERVER) | st.text("abcdefgh_", min_size=1, max_size=32)
@@ -136,7 +149,13 @@ def forged(count):
     def one(kind, source, text):
         found.append((kind, source, text))
 
+    @examples(count // 4)
+    @hypothesis.given(told(PAGES))
+    def page(text):
+        found.append(("answers", "server", text))
+
     one()
+    page()
     return found
 
 
@@ -160,9 +179,13 @@ def store_forged(url, count):
         store.write(forge_times)
 
 
-def look(url):
-    """Everything that the dashboard shows and offers; return its warnings."""
+def look(url, people):
+    """Everything that the dashboard shows and offers; return its warnings. People come back, and go on."""
     with serve(url, asking()) as client:
+        for one in people:
+            one.client, before = client, one.state
+            assert one.look() == before
+        next(one for one in people if one.state["stage"] in ("questions", "warm_up", "teach")).through(1)
         researcher = Researcher(client, asking()).log_in()
         for mode in ("live", "simulated"):
             for file in (*export.TABLES, "events.jsonl", "codebook.md", "steps.parquet"):
@@ -191,7 +214,7 @@ def check(url, folder, capsys, monkeypatch, *, requests, forgeries):
         count = sum(verification.unreadable(store, "live").values())
     assert count > forgeries / 2
     note = f"{count} stored rows are not what a page sends"
-    assert look(url)[-1].startswith(note)
+    assert look(url, browsers.people[-20:])[-1].startswith(note)
     commands = {
         "export": ("export", url, "--out", folder / "out"),
         "verify": ("verify", "--database", url),
@@ -204,8 +227,8 @@ def check(url, folder, capsys, monkeypatch, *, requests, forgeries):
         assert status in ((0, 1) if command == "verify" else (0,)), (command, err)
         assert note in " ".join((out + err).split()) or command in ("find", "import"), (command, out, err)
     analysis = measures.analyze(read_source(url, None)[0])
-    assert any(said.startswith(note) for said in page.notes(analysis))
-    assert page.sections(analysis)
+    assert any(said.startswith(note) for said in _report.notes(analysis))
+    assert _report.sections(analysis)
     log = (folder / "out" / "events.jsonl").read_text().splitlines()
     assert all(isinstance(json.loads(line, parse_constant=pytest.fail), dict) for line in log)
     with open_store(str(folder / "again.db")) as store:

@@ -12,7 +12,7 @@ from ital_study.cli.analysis import read_source
 from ital_study.data import codebooks
 from ital_study.data import table as _table
 from ital_study.report import page
-from ital_study.store import export, open_store
+from ital_study.store import export, open_store, tables
 from tests.questions import asking
 from tests.server.conftest import serve
 from tests.server.people import Person, Researcher, forge, tiny
@@ -107,6 +107,26 @@ def test_an_unanswered_multiple_choice_is_no_choice_against_every_option(url, fi
     assert options["value"].isna().all()
     assert set(options["label"]) == {""}
     assert len(options) == 3 * len(asking().maps)
+
+
+def test_answers_of_older_versions_are_read_as_they_would_be_stored_now(url, tmp_path):
+    """They may have held halves of characters, carriage returns, and empty lists."""
+    texts = {"end": r"\udc00 half", "2": r"two\rlines\u0000", "start": r"\t=1+1"}
+    with serve(url, asking()) as client:
+        Person(client, asking()).join().begin()
+    forge(
+        url,
+        *((1, "answers", "server", f'{{"page": "last", "place": "{place}", "answers": {{"plan": "{text}"}}}}')
+          for place, text in texts.items()),
+        (1, "answers", "server", '{"page": "map", "place": "1", "map": "A", "answers": {"hard": []}}'),
+    )  # fmt: skip
+    with open_store(url) as store:
+        store.write(lambda c: c.execute(tables.participants.update().values(answered=4)))
+        export.export_study(store, tmp_path / "out", "live")
+    for table in (read(url, "answers.csv", codebooks.ANSWERS), _table.read_study(tmp_path / "out").answers):
+        plans = table[table["item"] == "plan"].set_index("place")["label"]
+        assert plans.to_dict() == {"end": "half", "2": "twolines", "start": "=1+1"}
+        assert table[table["page"] == "map"]["value"].isna().tolist() == [True] * 3
 
 
 def _who_leaves_out_what_is_optional(url):

@@ -159,7 +159,7 @@ _FORMULA = re.compile(r"'*[=+\-@\t]")
 
 
 def csv_text(table: "pd.DataFrame", *, header: bool = True, raw: bool = False) -> str:
-    """Rows as CSV with every digit of every number.
+    """Rows as CSV with every digit of every number. Lines within a text end with a line feed.
 
     Args:
         table: The rows.
@@ -170,14 +170,16 @@ def csv_text(table: "pd.DataFrame", *, header: bool = True, raw: bool = False) -
     Returns:
         The text.
     """
-    if not raw:
-        texts = table.select_dtypes(object)
-        table = table.assign(**{str(column): texts[column].map(_without_formula) for column in texts})
+    texts = table.select_dtypes(object)
+    table = table.assign(**{str(column): texts[column].map(lambda text: _cell(text, raw)) for column in texts})
     return table.to_csv(index=False, header=header, lineterminator="\n")
 
 
-def _without_formula(text: Any) -> Any:
-    return f"'{text}" if isinstance(text, str) and _FORMULA.match(text) else text
+def _cell(text: Any, raw: bool) -> Any:
+    if not isinstance(text, str):
+        return text
+    text = text.replace("\r\n", "\n").replace("\r", "\n")  # the writer does not quote a carriage return
+    return text if raw or not _FORMULA.match(text) else f"'{text}"
 
 
 def _as_written(text: str) -> str:

@@ -61,11 +61,11 @@ def _rows(
     config = config_of(participant.config)
     for event in operations.events_of(connection, participant.number, "answers"):
         data = event.data
-        page = answered_page(config, participant.language, data) if event.source == "server" else None
-        if page is None:
+        answered = answered_page(config, participant.language, data) if event.source == "server" else None
+        if answered is None:
             continue
-        kinds = {item.id: item.kind for item in page.items}
-        for cell in cells_of(page, data["answers"]):
+        kinds = {item.id: item.kind for item in answered.page.items}
+        for cell in cells_of(*answered):
             yield {
                 "participant": participant.number,
                 **{column: getattr(participant, column) for column in ("mode", "teacher", "language")},

@@ -6,7 +6,7 @@ stored rows again: they skip what does not fit, and :func:`count_unreadable` cou
 
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NoReturn
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn
 
 import sqlalchemy as sa
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
@@ -224,7 +224,19 @@ def _not_json(constant: str) -> NoReturn:
     raise ValueError(constant)  # NaN and infinities, which JSON does not have
 
 
-def answered_page(config: Config, language: str, data: Mapping[str, Any]) -> Questionnaire | None:
+class AnsweredPage(NamedTuple):
+    """A page of questions and the answers to it.
+
+    Attributes:
+        page: The page as it was shown.
+        answers: The answers as this version would have stored them.
+    """
+
+    page: Questionnaire
+    answers: dict[str, Any]
+
+
+def answered_page(config: Config, language: str, data: Mapping[str, Any]) -> AnsweredPage | None:
     """Find the page of questions that somebody answered.
 
     Args:
@@ -233,7 +245,7 @@ def answered_page(config: Config, language: str, data: Mapping[str, Any]) -> Que
         data: The data of the event.
 
     Returns:
-        The page as it was shown; None if there is no such page, or the answers do not fit it.
+        The page with its answers; None if there is no such page, or the answers do not fit it.
     """
     pages = {page.id: page for page in config.texts(language).questionnaires}
     maps = [on.name for on in config.maps]
@@ -242,10 +254,9 @@ def answered_page(config: Config, language: str, data: Mapping[str, Any]) -> Que
         return None
     shown = questions.at_place(page, 1 + maps.index(on) if on else "", data.get("robot", ""))
     try:
-        read_answers(shown, data["answers"])
+        return AnsweredPage(shown, read_answers(shown, data["answers"]))
     except InputError:
         return None
-    return shown
 
 
 def count_unreadable(connection: sa.Connection, config: Config, participant: Participant) -> int:
