@@ -1,10 +1,13 @@
 import json
 import re
+from types import SimpleNamespace
 
 import pytest
 
 from ital.errors import InputError
+from ital.figures import charts
 from ital.report import claims, figures_in, html, paragraph
+from ital.statistics import number
 from ital_paper.claims import catalogue
 from ital_paper.experiments.data import Data
 from ital_paper.experiments.plan import FULL, QUICK, STARTS
@@ -52,6 +55,74 @@ def test_every_figure_of_a_quick_run_says_so_and_of_a_full_one_does_not(tmp_path
         assert bool(one["warning"]) == scale.quick
 
 
+def test_the_report_explains_its_words_before_it_uses_them(made):
+    ((block,),) = [part["blocks"] for part in made["sections"] if part["id"] == "words"]
+    words = dict(block["pairs"])
+    assert {"Batch", "IMT", "ITAL M", "β", "Start", "Holds"} <= set(words)
+    assert "p < 0.05" in words["Holds"]
+    assert "p < 0.05" in next(part["blocks"][0]["words"] for part in made["sections"] if part["id"] == "claims")
+
+
+@pytest.fixture
+def study(monkeypatch):
+    """A study of which only the number of participants is looked at."""
+    panel = charts.panel("", [charts.line("ITAL", "#08306b", [0, 1], [1.0, 0.5])])
+    for module in (sections._main, sections._study):
+        monkeypatch.setattr(module, "bars", lambda *args, **options: panel)
+    monkeypatch.setattr(sections._study, "curves", lambda *args: panel)
+    monkeypatch.setattr(sections._study, "table", lambda study: paragraph(""))
+    return SimpleNamespace(participants=6, maps=[panel], references={"a": 1.0}, control={}, tests=[], random={})
+
+
+def test_figures_of_another_size_say_their_own_numbers(tmp_path, study):
+    data = Data([experiment()], {(start, "regression"): theory() for start in STARTS}, study)
+    made = report(tmp_path, data=data)
+    noted = {
+        figure["name"]: figure["note"]
+        for part in made["sections"]
+        for figure in figures_in(part["blocks"])
+        if part["id"] in ("study", "theory") or figure["name"] == "study-bars"
+    }
+    assert {name: note for name, note in noted.items() if name.startswith("study")} == dict.fromkeys(
+        ["study-bars", "study-maps", "study-outcomes", "study-curves", "study-control"],
+        "quick run: 6 participants per arm",
+    )
+    assert json.dumps(made).count("mean over 6 participants per arm") == 3
+    assert noted["theorem"] == noted["sharpness"] == "quick run: 3 seeds, 200 steps"
+
+
+@pytest.mark.parametrize("left", [1.5e5, 0.9])
+def test_a_learner_that_ends_farther_away_than_it_started_gets_a_comment(tmp_path, left):
+    beyond = experiment({"imt": 0.8, "ital-full": left, "ital-adaptive": 0.5}, teacher="random")
+    beyond.curves["trust"] = 0.1 * beyond.curves["distance"]
+    made = report(tmp_path, data=Data([], beyond=[beyond]))
+    (blocks,) = [part["blocks"] for part in made["sections"] if part["id"] == "beyond"]
+    said = [block["words"] for block in blocks if block["kind"] == "paragraph" and "100 %" in block["words"]]
+    assert bool(said) == (left > 1)
+    times = float(beyond.left("ital-full").mean())
+    where = f"ITAL-FULL on regression with the random teacher: {number(times)} times the initial distance"
+    assert all(where in words for words in said)
+
+
+def test_every_line_and_point_of_a_figure_is_in_its_legend(tmp_path):
+    data = both_starts()
+    beyond = experiment({"imt": 0.8, "ital-adaptive": 0.1}, teacher="random")
+    beyond.curves["trust"] = 0.1 * beyond.curves["distance"]
+    data.beyond[beyond.condition] = beyond
+    made = report(tmp_path, data=data)
+    for part in made["sections"]:
+        for figure in figures_in(part["blocks"]):
+            marks = [mark for panel in figure["panels"] for mark in panel["marks"]]
+            drawn = html([figure], "salt")
+            legend = drawn[drawn.find('class="legend"') :]
+            for mark in marks:
+                if mark["kind"] in ("line", "points", "bars"):
+                    assert mark["label"], (figure["name"], mark["kind"])
+                    assert f"{mark['label']}</li>" in legend
+                if mark["kind"] == "rule" and not mark["soft"]:
+                    assert f"{mark['words']}</li>" in legend, figure["name"]
+
+
 def test_names_within_a_page_are_unique(page):
     names = re.findall(r' id="([^"]+)"', page)
     assert len(names) == len(set(names))
@@ -79,7 +150,7 @@ def test_a_call_that_computed_says_how_long_it_took(tmp_path, made):
 
 
 def test_claims_follow_the_main_figure_with_both_starts_their_number_and_p(made):
-    assert [one["id"] for one in made["sections"][:2]] == ["main-figure", "claims"]
+    assert [one["id"] for one in made["sections"][:3]] == ["words", "main-figure", "claims"]
     row = next(row for row in _report.claims(made) if row["claim"].startswith("ITAL beats IMT"))
     assert [(one["start"], one["held"], one["of"]) for one in row["tallies"]] == [
         (f"{start} start", 1, 1) for start in STARTS

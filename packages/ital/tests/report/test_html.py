@@ -17,6 +17,7 @@ def test_every_block_is_plain_data_and_shown_as_text():
         report.heading("<b>words"),
         report.bullets(["<b>words"]),
         report.commands([("<b>words", "<b>words")]),
+        report.terms([("<b>words", "<b>words")]),
         report.table(["<b>words", "n"], [["<b>words", 1.5]], caption="<b>words", numbers_from=1, best=[(0, 1)]),
         *report.figure("line", "<b>words", [LINE], "<b>words", note="<b>words"),
         *report.folded("<b>words", [report.paragraph("<b>words")]),
@@ -24,8 +25,22 @@ def test_every_block_is_plain_data_and_shown_as_text():
     assert json.loads(json.dumps(blocks)) == blocks
     page = report.html(blocks, "salt")
     assert "<b>words" not in page
-    assert page.count("&lt;b&gt;words") == 13
+    assert page.count("&lt;b&gt;words") == 15
     assert '<td class="number best">1.5</td>' in page
+
+
+def test_the_lines_that_a_panel_is_measured_by_are_in_the_legend():
+    panel = charts.panel("", [*LINE["marks"], charts.rule("y", 0.5, "floor"), charts.rule("x", 1.0, soft=True)])
+    legend = report.html(report.figure("line", "", [panel, panel], ""), "").partition('class="legend"')[2]
+    assert legend.count("ITAL</li>") == legend.count("floor</li>") == 1
+    assert legend.count("<li>") == 2
+
+
+def test_a_table_that_goes_on_has_a_shadow_which_its_cells_do_not_hide():
+    rules = dict(re.findall(r"(?m)^([^{}@/\n]+?) \{([^{}]*)\}", report.style()))
+    assert {"local", "scroll"} <= set(rules[".scroll"].replace(",", " ").replace(";", " ").split())
+    assert "background" not in rules[".ital-report th"]
+    assert "background" not in rules[".ital-report th, .ital-report td"]
 
 
 def test_nothing_makes_no_block():

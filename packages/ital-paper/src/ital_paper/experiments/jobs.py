@@ -146,7 +146,7 @@ def do(job: Job, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
     elif job.kind == "sweep":
         sweep(job.condition, scale, out, say)
     else:
-        study.simulate(out, scale.participants, scale.note)
+        study.simulate(out, scale.participants, scale.study_note)
 
 
 def run_one(condition: Condition, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
@@ -166,7 +166,7 @@ def sweep(condition: Condition, scale: Scale, out: Path, say: Callable[[str], No
     betas = [multiple * float(tasks.make(condition.task).beta) for multiple in plan.RATIONALITIES]
     tuned = experiments.sweep(settings, plan.STEP_SIZES, betas, condition.folder(out), progress=True, say=say)
     figure = tuned.plot()
-    stamp(figure, f"quick run: {scale.sweep_seeds} seeds, {scale.steps} steps" if scale.quick else "")
+    stamp(figure, scale.sweep_note)
     figures.save(figure, tuned.files[0].with_name("sweep"))
 
 

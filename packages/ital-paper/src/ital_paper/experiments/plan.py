@@ -81,8 +81,27 @@ class Scale(NamedTuple):
 
     @property
     def note(self) -> str:
-        """The label of every figure of a quick run."""
-        return f"quick run: {self.seeds} seeds, {self.steps} steps" if self.quick else ""
+        """The label of a figure of a quick run's experiments."""
+        return self.noted(self.seeds, self.steps)
+
+    @property
+    def sweep_note(self) -> str:
+        """The label of a figure of a quick run's sweeps."""
+        return self.noted(self.sweep_seeds, self.steps)
+
+    @property
+    def theory_note(self) -> str:
+        """The label of a figure of a quick run's theory."""
+        return self.noted(self.theory_seeds, self.theory_steps)
+
+    @property
+    def study_note(self) -> str:
+        """The label of a figure of a quick run's study."""
+        return f"quick run: {self.participants} participants per arm" if self.quick else ""
+
+    def noted(self, seeds: int, steps: int) -> str:
+        """A label with numbers of its own, empty in a full run."""
+        return f"quick run: {seeds} seeds, {steps} steps" if self.quick else ""
 
 
 FULL = Scale(

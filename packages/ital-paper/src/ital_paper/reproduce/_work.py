@@ -157,7 +157,7 @@ def collect(scale: Scale, out: Path) -> Data:
         if (panel := _jobs.theory_of(start, task, scale, out, compute=False)) is not None
     }
     kept = (out / "study" / "reproduce.json").exists()
-    study = _study.simulate(out, scale.participants, scale.note) if kept else None
+    study = _study.simulate(out, scale.participants, scale.study_note) if kept else None
     tuned = {
         condition: grid
         for condition in plan.sweep_conditions(plan.PAPER, scale)

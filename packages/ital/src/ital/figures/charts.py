@@ -181,6 +181,14 @@ def legend(panels: Iterable[Panel]) -> list[Mark]:
     return list(marks.values())
 
 
+def reference_lines(panels: Iterable[Panel]) -> list[Mark]:
+    """One rule for every text at the end of a rule."""
+    rules: dict[str, Mark] = {}
+    for mark in (mark for shown in panels for mark in shown["marks"] if mark["kind"] == "rule" and mark["words"]):
+        rules.setdefault(mark["words"], mark)
+    return list(rules.values())
+
+
 # ---- drawing ----
 
 

@@ -14,6 +14,7 @@ from ital.report._blocks import (
     picture,
     section,
     table,
+    terms,
 )
 from ital.report._html import html, page, style
 from ital.report._pdf import pdf
@@ -36,4 +37,5 @@ __all__ = [
     "section",
     "style",
     "table",
+    "terms",
 ]

@@ -85,6 +85,19 @@ def commands(pairs: Iterable[tuple[str, str]]) -> Block:
     return {"kind": "commands", "pairs": [list(pair) for pair in pairs]}
 
 
+def terms(pairs: Iterable[tuple[str, str]]) -> Block:
+    """Make a list of terms, each with its meaning.
+
+    Args:
+        pairs: the terms with their meanings.
+
+    Returns:
+        The block.
+
+    """
+    return {"kind": "terms", "pairs": [list(pair) for pair in pairs]}
+
+
 def table(
     heads: Sequence[str],
     rows: Iterable[Sequence[Any]],

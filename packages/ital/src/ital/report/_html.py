@@ -19,6 +19,10 @@ CLASSES = {
     "not judged": "open",
 }
 GLYPHS = {"s": "■", "D": "◆", "d": "♦", "v": "▼"}  # markers of matplotlib as letters
+RULE_KEY = (
+    '<svg class="key" viewBox="0 0 26 8" aria-hidden="true"><line x1="0" y1="4" x2="26" y2="4" '
+    f'style="stroke:{in_page(charts.SOFT)};stroke-width:1.3;stroke-dasharray:5 3"/></svg>'
+)
 LONG = 12  # panels: a figure with more may be cut between pages
 OPEN_BEFORE_PRINT = (
     "<script>addEventListener('beforeprint',()=>document.querySelectorAll('details').forEach(d=>d.open=true))</script>"
@@ -119,6 +123,11 @@ def _commands(block: Block, salt: str) -> str:
     return f'<dl class="commands">{rows}</dl>'
 
 
+def _terms(block: Block, salt: str) -> str:
+    rows = "".join(f"<dt>{text(term)}</dt><dd>{text(meaning)}</dd>" for term, meaning in block["pairs"])
+    return f'<dl class="terms">{rows}</dl>'
+
+
 def _folded(block: Block, salt: str) -> str:
     inside = html(block["blocks"], salt)
     state = " open" if block["open"] else ""
@@ -154,6 +163,7 @@ def _figure(block: Block, salt: str) -> str:
     width = max(panel["size"][0] for panel in panels)
     tiles = "".join(tile(panel, f"{block['name']}-{i}") for i, panel in enumerate(panels))
     keys = "".join(f"<li>{key(mark)}{text(mark['label'])}</li>" for mark in charts.legend(panels))
+    keys += "".join(f"<li>{RULE_KEY}{text(mark['words'])}</li>" for mark in charts.reference_lines(panels))
     note = f' <span class="note">{text(block["note"])}</span>' if block["note"] else ""
     columns = min(block["columns"], len(panels))
     sizes = f"--columns:{columns};--narrow:{62 * width:.0f}px;--wide:{116 * width:.0f}px"
@@ -284,6 +294,7 @@ SHOWN: dict[str, Callable[[Block, str], str]] = {
     "heading": _heading,
     "bullets": _bullets,
     "commands": _commands,
+    "terms": _terms,
     "folded": _folded,
     "table": _table,
     "figure": _figure,

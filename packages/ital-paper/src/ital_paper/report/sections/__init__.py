@@ -26,6 +26,7 @@ from ital_paper.report.sections import (
     _tasks,
     _theory,
     _tuned,
+    _words,
 )
 from ital_paper.report.sections._context import Context
 
@@ -45,6 +46,7 @@ class Section(NamedTuple):
 
 
 SECTIONS = (
+    Section("The words of this report", "words", _words.build),
     Section("The main figure", "main-figure", _main.build),
     Section("What holds", "claims", _claims.build),
     Section("Awareness, or the longer step?", "controls", _controls.build),

@@ -18,6 +18,13 @@ LEAD = (
     "helps for half of the run and then becomes an adversary."
 )
 
+FARTHER = (
+    "More than 100 % means that a learner ends farther from the target than it started. It takes long steps where the "
+    "teacher's choices mislead it or say nothing, and its errors grow from step to step. The farthest is {label} on "
+    "{task} with the {teacher} teacher: {times}. Such a number says that the method fails there; its size says nothing "
+    "more."
+)
+
 
 def build(context: Context) -> list[report.Block]:
     """The best method with every teacher, trust over time, and the network."""
@@ -27,7 +34,7 @@ def build(context: Context) -> list[report.Block]:
     note = context.scale.note
     content: list[report.Block] = []
     if linear:
-        content += [report.paragraph(LEAD), _left(linear)]
+        content += [report.paragraph(LEAD), _left(linear), *_farther_than_the_start(linear)]
         caption = (
             "Trust of ITAL adaptive: 1 if the teacher helps, 0 if its choices say nothing, −1 if it harms. One line "
             "per teacher; mean over seeds, bands ± 1 standard error."
@@ -64,10 +71,26 @@ def _left(experiments: list[Evidence]) -> report.Block:
     return report.table(heads, rows, caption=caption, numbers_from=2, best=best)
 
 
+def _farther_than_the_start(experiments: list[Evidence]) -> list[report.Block]:
+    """A comment on learners that end farther from the target than they started, if there are any."""
+    ends = [
+        (float(evidence.left(method).mean()), evidence.label(method), evidence)
+        for evidence in experiments
+        for method in evidence.methods
+    ]
+    left, label, evidence = max(ends, key=lambda end: end[0])
+    if left <= 1:
+        return []
+    condition = evidence.condition
+    times = f"{number(left)} times the initial distance" if np.isfinite(left) else "a value that is not finite"
+    words = FARTHER.format(label=label, task=condition.task, teacher=condition.teacher, times=times)
+    return [report.paragraph(words)]
+
+
 def _trust(experiments: list[Evidence]) -> charts.Panel:
     """Trust over time, one line per teacher."""
     shades = colours([evidence.condition.teacher for evidence in experiments])
-    marks = [charts.rule("y", 0.0)]
+    marks = [charts.rule("y", 0.0, "no trust")]
     for evidence in experiments:
         steps, values = evidence.curve(ADAPTIVE, "trust")
         teacher, (mean, error) = evidence.condition.teacher, mean_and_error(values)

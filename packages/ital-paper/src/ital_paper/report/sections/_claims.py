@@ -1,6 +1,7 @@
 """The summary: one row per claim of the paper, with its checks inside."""
 
 from ital import report
+from ital_paper.claims.judging import LEVEL
 from ital_paper.report.sections._context import Context
 
 
@@ -9,7 +10,8 @@ def build(context: Context) -> list[report.Block]:
     how = (
         "A claim holds if it holds everywhere it applies and from both starts: uniform, as in the paper's "
         "Algorithm 1, and normal:0.1 (deviation 0.1 around zero), as in the authors' later code. A claim that depends "
-        "on the task or on the start holds in part. Tests are paired over seeds; p-values are adjusted within a claim "
-        "(Holm). Open a row to see its rule and every number behind it."
+        "on the task or on the start holds in part. Where a rule compares two methods, the difference must also be "
+        f"significant: p < {LEVEL} by a test that is paired over seeds, adjusted for all tests of the claim (Holm). "
+        "Open a row to see its rule and every number behind it."
     )
     return [report.paragraph(how), report.claims(finding.row() for finding in context.findings)]

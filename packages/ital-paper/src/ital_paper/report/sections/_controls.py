@@ -68,7 +68,7 @@ def who_leads(experiments: list[Evidence]) -> str:
 def panel(experiments: list[Evidence], title: str) -> charts.Panel:
     """One line per task, one point per method."""
     coloured, rows = colours(METHODS), len(experiments)
-    marks = [charts.rule("x", 1.0), *(charts.rule("y", i + 0.5, soft=True) for i in range(rows - 1))]
+    marks = [charts.rule("x", 1.0, "start"), *(charts.rule("y", i + 0.5, soft=True) for i in range(rows - 1))]
     for j, method in enumerate(METHODS):
         # Experiments may have different numbers of seeds.
         ends = [mean_and_error(evidence.left(method)) for evidence in experiments]

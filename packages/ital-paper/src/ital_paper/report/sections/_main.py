@@ -34,8 +34,10 @@ def build(context: Context) -> list[report.Block]:
     if data.study is not None:
         about = (
             "SIMULATED teachers: no person took part. Left: decrease of the distance to the true rewards; "
-            f"right: expected reward. Mean ± SE over participants. {STARS}"
+            f"right: expected reward. Mean ± SE over {data.study.participants} participants per arm. {STARS}"
         )
         shown = [bars(data.study, outcome, size=WIDE) for outcome in ("distance_last", "reward")]
-        content += report.figure("study-bars", "The study's arms, simulated", shown, about, columns=2, note=note)
+        content += report.figure(
+            "study-bars", "The study's arms, simulated", shown, about, columns=2, note=context.scale.study_note
+        )
     return content

@@ -21,7 +21,7 @@ STARS = (
 
 def build(context: Context) -> list[report.Block]:
     """Everything that the paper shows of its study, with programs instead of people."""
-    study, note = context.data.study, context.scale.note
+    study, note = context.data.study, context.scale.study_note
     if study is None:
         return []
     lead = f"SIMULATED: {study.participants} programs per arm chose the arrows. No person took part."
@@ -30,7 +30,7 @@ def build(context: Context) -> list[report.Block]:
             f" Over all maps the distance falls by {number(study.control['mean_first'])} for machine-taught ITAL and "
             f"by {number(study.control['mean_second'])} for the control, whose steps are equally long."
         )
-    said = "Simulated teachers; mean over participants, ± 1 SE."
+    said = f"Simulated teachers; mean over {study.participants} participants per arm, ± 1 SE."
     return [
         report.paragraph(lead),
         *report.folded("What is taught, and what participants see", [

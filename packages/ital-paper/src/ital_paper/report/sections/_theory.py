@@ -38,7 +38,7 @@ COROLLARY = (
 
 def build(context: Context) -> list[report.Block]:
     """Figures and tables of the theory, by task and start."""
-    data, note = context.data, context.scale.note
+    data, note = context.data, context.scale.theory_note
     if not data.theory:
         return []
     return [

@@ -32,7 +32,7 @@ def build(context: Context) -> list[report.Block]:
         title = f"{condition.task}, {condition.start} start: step sizes and β, {seeds} seeds"
         shown = report.figure(
             f"sweep-{condition.task}-{figures.name(condition.start)}", title, sweep_panels(grid), CAPTION, columns=2,
-            note=context.scale.note.replace(f"{context.scale.seeds} seeds", f"{seeds} seeds"),
+            note=context.scale.noted(seeds, context.scale.steps),
         )  # fmt: skip
         maps += report.folded(title, shown) if maps else shown
     if not rows:
