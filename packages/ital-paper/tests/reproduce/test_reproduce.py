@@ -47,7 +47,7 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
 
     results = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")}
     assert len(results) == 7  # six experiments and a sweep
-    monkeypatch.setattr(jobs._theory, "panel", None)  # existing results are not computed again
+    monkeypatch.setattr(jobs.theory, "panel", None)  # existing results are not computed again
     made = []
     monkeypatch.setattr(
         _work._report, "publish", lambda report, out, files=True: made.append(report["sections"]) or out

@@ -7,12 +7,13 @@ import ital
 from ital import experiments, tasks
 from ital.errors import InputError
 from ital_paper import equation, features
+from ital_paper import tasks as paper_tasks
 from ital_paper.tasks._simplification import EXAM_SEED
 
 
 @pytest.fixture(scope="module")
 def small():
-    return tasks.simplification(40, equations=2)
+    return paper_tasks.simplification(40, equations=2)
 
 
 def test_labels_are_the_values_of_the_target(small):
@@ -27,7 +28,7 @@ def test_labels_are_the_values_of_the_target(small):
 
 
 def test_the_teacher_assumes_the_loss_of_its_own_target_unless_told():
-    own = tasks.simplification(50, equations=2).world(0).teacher
+    own = paper_tasks.simplification(50, equations=2).world(0).teacher
     values = np.asarray(own.examples.x.x[:50]) @ np.asarray(own.target).T
     gap = values - np.asarray(own.examples.labels[:50])
     np.testing.assert_allclose(own.examples.target_losses[:50], 0.5 * gap[:, 0] ** 2, rtol=1e-4, atol=1e-5)
@@ -35,13 +36,13 @@ def test_the_teacher_assumes_the_loss_of_its_own_target_unless_told():
 
 
 def test_the_teacher_takes_the_loss_of_its_target_for_zero_if_told(small):
-    zero = tasks.simplification(40, equations=2, teacher_loss="zero")
+    zero = paper_tasks.simplification(40, equations=2, teacher_loss="zero")
     assert not np.any(zero.world(0).teacher.examples.target_losses)
-    noisy = tasks.simplification(40, equations=2, teacher_loss="zero", label_noise=0.5)
+    noisy = paper_tasks.simplification(40, equations=2, teacher_loss="zero", label_noise=0.5)
     assert not np.any(noisy.world(0).teacher.examples.target_losses)
     assert np.any(noisy.world(0).learner.labels != small.world(0).learner.labels)
     with pytest.raises(InputError, match="teacher_loss"):
-        tasks.simplification(40, teacher_loss="some")
+        paper_tasks.simplification(40, teacher_loss="some")
 
 
 def test_results_of_both_losses_are_told_apart(tmp_path):
@@ -115,7 +116,7 @@ def test_taught_values_approach_the_target(small):
 
 
 def test_an_interrupted_run_with_exams_ends_like_one_that_was_not(tmp_path, monkeypatch):
-    register = lambda **options: tasks.simplification(40, equations=1, **options)  # noqa: E731
+    register = lambda **options: paper_tasks.simplification(40, equations=1, **options)  # noqa: E731
     monkeypatch.setitem(tasks.REGISTRY, "equation-40", register)
     settings = experiments.Settings(task="equation-40", methods=("imt", "ital"), seeds=1, steps=30)
     whole = experiments.run(settings, tmp_path / "whole")
@@ -143,6 +144,6 @@ def test_an_interrupted_run_with_exams_ends_like_one_that_was_not(tmp_path, monk
 
 def test_features_that_lack_a_network_are_refused():
     with pytest.raises(InputError, match="no network"):
-        tasks.simplification(41)
+        paper_tasks.simplification(41)
     with pytest.raises(InputError, match="number of equations"):
-        tasks.simplification(40, equations=0)
+        paper_tasks.simplification(40, equations=0)

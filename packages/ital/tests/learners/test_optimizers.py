@@ -86,7 +86,7 @@ def test_adam_is_adam_in_numpy(method):
 
 def test_the_state_of_the_optimiser_is_memory_and_resumes(tmp_path):
     from ital.experiments import _store
-    from ital.results import Recording
+    from ital.teaching import Recording
 
     methods = (*PAIR, "forgetful:0.1")  # a learner that wraps another has the optimiser too
     made = [learners.make(name) for name in methods]

@@ -2,3 +2,21 @@
 
 Each is a module: ``from ital.tools.files import write``. None of them knows about teaching.
 """
+
+__all__ = [
+    "checks",
+    "curve_files",
+    "devices",
+    "files",
+    "interrupts",
+    "memory",
+    "pickling",
+    "platform",
+    "plugins",
+    "processes",
+    "progress",
+    "randomness",
+    "registry",
+    "short",
+    "types",
+]
