@@ -258,11 +258,11 @@ HASTY = """
 import matplotlib.figure
 from ital import tasks
 from ital.cli import main
-from ital.experiments import _resume
+from ital.experiments import _cells
 from tests.worlds import small_classes
 
 tasks.REGISTRY["small"] = lambda **options: small_classes(**options)._replace(name="small")
-_resume.SECONDS_BETWEEN_CHECKPOINTS = 0.0
+_cells.SECONDS_BETWEEN_CHECKPOINTS = 0.0
 matplotlib.figure.Figure.savefig = lambda figure, file, **options: file.write(b"figure")
 main()
 """

@@ -8,6 +8,7 @@ from ital import tasks
 from ital.experiments import Settings
 from ital.tasks._pool import is_among
 from ital_paper import features
+from ital_paper import tasks as paper_tasks
 from tests.features import data
 
 SHIPPED = ("mnist-20", "mnist-30", "cifar10-6", "cifar10-12", "tiny-imagenet-lite0", "tiny-imagenet-lite2")
@@ -75,7 +76,7 @@ def test_features_that_are_not_there_are_asked_for(tmp_path):
     data.write_features(tmp_path / "own")
     assert tasks.make("tiny-imagenet-13").world(0).learner.x.x.shape == (40, 4)
     with pytest.raises(ValueError, match="has no network '17'"):
-        tasks.tiny_imagenet_vgg(17)
+        paper_tasks.tiny_imagenet_vgg(17)
 
 
 def test_damaged_features_are_refused(tmp_path):

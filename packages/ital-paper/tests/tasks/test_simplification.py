@@ -120,7 +120,7 @@ def test_an_interrupted_run_with_exams_ends_like_one_that_was_not(tmp_path, monk
     monkeypatch.setitem(tasks.REGISTRY, "equation-40", register)
     settings = experiments.Settings(task="equation-40", methods=("imt", "ital"), seeds=1, steps=30)
     whole = experiments.run(settings, tmp_path / "whole")
-    monkeypatch.setattr("ital.experiments._resume.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr("ital.experiments._cells.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     exams = []
     from ital import teaching
 

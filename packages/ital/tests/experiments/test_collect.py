@@ -9,9 +9,8 @@ import pytest
 import xarray as xr
 
 from ital import experiments, learners, tasks, teachers, teaching
-from ital.experiments import Settings, _collect, _resume
-from ital.experiments._run import Curves
-from ital.experiments._sweep import Grid
+from ital.experiments import Settings, _cells, _collect
+from ital.experiments._experiment import Experiment
 from ital.teaching import Recording, seen
 from tests.reproduce.made_up import UNEVEN, experiment, sweep
 from tests.worlds import small_classes
@@ -54,7 +53,7 @@ def cells_of_run(curves, places):
 def test_a_run_is_put_together_from_cells_of_any_shape():
     whole = experiment(seeds=LABELS, steps=UNEVEN, rough=0.1).curves
     whole = whole.sel(learner=["imt", "ital", "ital-2"]).drop_vars("accuracy")
-    plan = Curves(Settings("regression", methods=("ital-2", "imt", "ital"), seeds=9, first_seed=3))
+    plan = Experiment(Settings("regression", methods=("ital-2", "imt", "ital"), seeds=9, first_seed=3))
     places = [(["imt"], [11, 4]), (["ital"], [4]), (["ital", "ital-2"], [7, 13]), (["ital-2"], [4, 11])]
     now, later = cells_of_run(whole, places[:2]), cells_of_run(whole, places[2:])
     old = _collect.assemble(plan, None, now)
@@ -74,7 +73,7 @@ def test_a_run_is_put_together_from_cells_of_any_shape():
                 assert np.isnan(lane["distance"]).all()
                 assert (int(lane["computed"]), int(lane["diverged_at"])) == (0, -1)
     # The last cell that has a lane counts, and the methods of an old result keep their order.
-    plan = Curves(Settings("regression", methods=("imt",), seeds=9, first_seed=3))
+    plan = Experiment(Settings("regression", methods=("imt",), seeds=9, first_seed=3))
     (again,) = cells_of_run(2 * whole, [(["imt"], [4])])
     newer = _collect.assemble(plan, old, [again])
     assert newer["learner"].values.tolist() == ["imt", "ital"]
@@ -94,10 +93,10 @@ def test_a_run_is_put_together_from_cells_of_any_shape():
 )
 def test_methods_keep_their_order_unless_all_are_named(stored, named, expected):
     whole = experiment(seeds=LABELS, steps=UNEVEN).curves
-    plan = Curves(Settings("regression", methods=tuple(named), seeds=9, first_seed=3))
+    plan = Experiment(Settings("regression", methods=tuple(named), seeds=9, first_seed=3))
     old = None
     for name in stored:  # one after the other, as they were typed
-        at_first = Curves(Settings("regression", methods=(name,), seeds=9, first_seed=3))
+        at_first = Experiment(Settings("regression", methods=(name,), seeds=9, first_seed=3))
         old = _collect.assemble(at_first, old, cells_of_run(whole, [([name], [4])]))
     found = _collect.assemble(plan, old, cells_of_run(whole, [([name], [11]) for name in reversed(named)]))
     assert found["learner"].values.tolist() == expected
@@ -106,7 +105,7 @@ def test_methods_keep_their_order_unless_all_are_named(stored, named, expected):
 def test_a_sweep_is_put_together_from_its_points():
     whole = sweep(seeds=5, whole=True).sel(learner=["batch", "ital", "ital-5"])
     lrs, betas = (tuple(whole[name].values.tolist()) for name in ("lr", "beta"))
-    plan = Grid(Settings("regression", methods=("batch", "ital", "ital-5"), seeds=9), lrs, betas)
+    plan = Experiment(Settings("regression", methods=("batch", "ital", "ital-5"), seeds=9), {"lr": lrs, "beta": betas})
     points = [("batch", lr, None) for lr in lrs]
     points += [(name, lr, beta) for name in ("ital", "ital-5") for lr in lrs for beta in betas]
     points = [points[i] for i in np.random.default_rng(1).permutation(len(points))]
@@ -150,7 +149,7 @@ def test_the_time_of_an_interrupted_run_is_that_of_both_parts(tmp_path, monkeypa
 
     def clock(begin, tick):
         times = itertools.count(begin, tick)
-        monkeypatch.setattr(_resume, "time", SimpleNamespace(monotonic=lambda: next(times)))
+        monkeypatch.setattr(_cells, "time", SimpleNamespace(monotonic=lambda: next(times)))
 
     def opened():
         return Recording(
@@ -160,21 +159,21 @@ def test_the_time_of_an_interrupted_run_is_that_of_both_parts(tmp_path, monkeypa
         )
 
     checkpoint, saved = tmp_path / "checkpoint", []
-    monkeypatch.setattr(_resume, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
-    save = _resume._store.save_checkpoint
+    monkeypatch.setattr(_cells, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    save = _cells._store.save_checkpoint
     monkeypatch.setattr(
-        _resume._store,
+        _cells._store,
         "save_checkpoint",
         lambda recording, took, path: (saved.append(took), save(recording, took, path)),
     )
     clock(100.0, 7.0)
-    whole = _resume.compute(opened(), checkpoint, lambda share: None, print)
+    whole = _cells.run_to_the_end(opened(), checkpoint, lambda share: None, print)
     assert saved
     assert whole == saved[-1] + 7.0
     assert saved[0] == 14.0  # at the beginning, before the first block, after it
     clock(90000.0, 5.0)
     said = []
-    again = _resume.compute(opened(), checkpoint, lambda share: None, said.append)
+    again = _cells.run_to_the_end(opened(), checkpoint, lambda share: None, said.append)
     assert said == ["resuming an interrupted run (100% done)"]
     assert again == saved[-1] + 10.0
 
@@ -185,7 +184,7 @@ def test_the_time_of_an_interrupted_run_is_that_of_both_parts(tmp_path, monkeypa
 def test_a_picture_shows_methods_on_one_seed():
     """What IMT learned on seed 11 is not shown beside what ITAL learned on seed 4."""
     whole = experiment(seeds=LABELS, rough=0.1).curves.sel(learner=["imt", "ital", "ital-2"]).drop_vars("accuracy")
-    plan = Curves(Settings("regression", methods=("imt", "ital", "ital-2"), seeds=9))
+    plan = Experiment(Settings("regression", methods=("imt", "ital", "ital-2"), seeds=9))
     paths = np.random.default_rng(2).normal(size=(4, 3, 2))  # of a part: frame, parameter
 
     def grown(old, methods, seed, number):

@@ -18,7 +18,7 @@ import xarray as xr
 
 from ital import experiments, tasks
 from ital.errors import InputError
-from ital.experiments import Incomplete, Settings, _attempts, _engines
+from ital.experiments import Incomplete, Settings, _cells, _cluster, _engines, _experiment
 from tests.experiments import parts
 from tests.typed import ital
 
@@ -309,6 +309,6 @@ def test_without_dask_the_extra_is_named(monkeypatch, capsys):
 
 def test_a_worker_must_see_the_folder(tmp_path):
     settings = Settings("small", seeds=1, **QUICK)
-    (cell,) = experiments._run.Curves(settings).cells(None, experiments._cells.Chunks(1, 2))
+    (cell,) = _cells.missing_cells(_experiment.Experiment(settings), None, _experiment.Chunks(1, 2))
     with pytest.raises(InputError, match="file system that all workers share"):
-        _attempts.attempt(cell, str(tmp_path), "token", None)
+        _cluster.attempt(cell, str(tmp_path), "token", None)

@@ -19,7 +19,8 @@ import xarray as xr
 from ital import experiments, tasks
 from ital.cli import main
 from ital.errors import InputError
-from ital.experiments import Settings, _resume, _store
+from ital.experiments import Settings, _cells, _store
+from ital.experiments._experiment import Chunks
 from ital.teaching import Session
 from ital.tools import files as _files
 from tests.typed import ital
@@ -83,7 +84,7 @@ def test_a_disk_that_fails_is_named_and_nothing_is_lost(tmp_path, monkeypatch, c
 
 @pytest.mark.parametrize("number", range(1, 14, 2))
 def test_wherever_the_disk_fails_the_same_command_resumes_to_the_same_arrays(tmp_path, monkeypatch, number):
-    monkeypatch.setattr(_resume, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+    monkeypatch.setattr(_cells, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     whole = run(tmp_path / "whole", seeds=2).curves
     with monkeypatch.context() as patch:
         disk = Disk(patch, number, errno.ENOSPC)
@@ -239,9 +240,9 @@ def test_damaged_results_and_cells_are_computed_again(tmp_path):
     cells = {}
     for seed in (1, 2):
         made = tmp_path / f"one-{seed}"
-        experiment = experiments._run.Curves(Settings(**{**QUICK, "first_seed": seed, "seeds": 1}))
+        experiment = experiments._experiment.Experiment(Settings(**{**QUICK, "first_seed": seed, "seeds": 1}))
         (made / "cells").mkdir(parents=True)
-        (cell,) = experiment.cells(None, experiments._cells.Chunks(1, 2))
+        (cell,) = _cells.missing_cells(experiment, None, Chunks(1, 2))
         experiments._cells.compute_cell(cell, made)
         cells[seed] = shutil.copy(cell.path(made), folder / "cells")
     Path(cells[1]).write_bytes(Path(cells[1]).read_bytes()[:-1])

@@ -10,7 +10,8 @@ import xarray as xr
 from rich.console import Console
 
 from ital import experiments, learners, tasks, teachers, teaching
-from ital.experiments import Settings, _resume, _run, _store
+from ital.experiments import Settings, _cells, _run, _store
+from ital.experiments._experiment import Experiment
 from ital.statistics import number
 from tests.worlds import small_classes
 
@@ -72,13 +73,13 @@ def test_summary_holds_five_steps_per_method_and_metric(tmp_path):
 def test_missing_lanes_are_added_and_nothing_is_computed_twice(tmp_path, monkeypatch):
     whole = run(tmp_path / "whole", methods=("imt", "ital"), seeds=4).curves
     asked = []
-    original = _run.Curves.open
+    original = Experiment.open
 
     def noted(curves, lanes, seeds):
         asked.append(([lane.method for lane in lanes], seeds))
         return original(curves, lanes, seeds)
 
-    monkeypatch.setattr(_run.Curves, "open", noted)
+    monkeypatch.setattr(Experiment, "open", noted)
     out = tmp_path / "grown"
     assert run(out, methods=("imt",), seeds=2).lanes_computed == 2
     assert run(out, methods=("ital",), seeds=2, first_seed=1).lanes_computed == 2
@@ -197,7 +198,7 @@ def stop_after(monkeypatch, blocks, error):
 def test_an_interrupted_run_resumes_to_the_same_arrays(tmp_path, monkeypatch, blocks, error):
     whole = run(tmp_path / "whole").curves
     with monkeypatch.context() as patch:
-        patch.setattr(_resume, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+        patch.setattr(_cells, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
         stop_after(patch, blocks, error)
         with pytest.raises(error):
             run(tmp_path / "cut")

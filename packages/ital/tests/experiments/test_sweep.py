@@ -10,7 +10,8 @@ from rich.console import Console
 import ital
 from ital import experiments, learners, tasks, teaching
 from ital.errors import InputError
-from ital.experiments import Settings, _resume, _store, _sweep
+from ital.experiments import Settings, _cells, _experiment, _store
+from ital.experiments._experiment import Experiment
 from tests.experiments.test_run import Stop, stop_after
 from tests.worlds import classes_pool, small_classes
 
@@ -199,7 +200,7 @@ def test_the_order_in_which_a_grid_is_typed_does_not_matter(tmp_path):
 def test_an_interrupted_sweep_resumes_to_the_same_arrays(tmp_path, monkeypatch):
     whole = sweep(tmp_path / "whole").grid
     with monkeypatch.context() as patch:
-        patch.setattr(_resume, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+        patch.setattr(_cells, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
         stop_after(patch, 1, Stop)
         with pytest.raises(Stop):
             sweep(tmp_path / "cut")
@@ -213,11 +214,11 @@ def test_an_interrupted_sweep_resumes_to_the_same_arrays(tmp_path, monkeypatch):
 def test_a_large_sweep_takes_its_seeds_in_blocks_and_keeps_each(tmp_path, monkeypatch):
     whole = sweep(tmp_path / "whole", seeds=4).grid
     parameters = 3 * 5
-    monkeypatch.setattr(_sweep.Grid, "numbers_at_once", 2 * 9 * parameters)
+    monkeypatch.setattr(_experiment, "SWEEP", _experiment.SWEEP._replace(numbers_at_once=2 * 9 * parameters))
     asked = []
-    original = _sweep.Grid.open
+    original = Experiment.open
     monkeypatch.setattr(
-        _sweep.Grid, "open", lambda grid, lanes, seeds: asked.append(seeds) or original(grid, lanes, seeds)
+        Experiment, "open", lambda grid, lanes, seeds: asked.append(seeds) or original(grid, lanes, seeds)
     )
     with monkeypatch.context() as patch:
         stop_after(patch, 3, Stop)  # two measurements each: in the second block

@@ -5,7 +5,7 @@ import pytest
 
 from ital import learners, losses, tasks, teachers
 from ital.experiments import Settings
-from ital.experiments._sweep import Grid
+from ital.experiments._experiment import Experiment
 from ital.teaching import Run, open_sessions
 
 LR = 0.1
@@ -74,7 +74,7 @@ def test_other_shares_are_refused(share):
 
 def test_a_sweep_knows_which_of_them_has_a_beta():
     settings = Settings("regression", methods=("forgetful:0.1", "ital-forgetful:0.1"), steps=10, seeds=1)
-    lanes = Grid(settings, (0.1,), (0.0, 1.0)).lanes
+    lanes = Experiment(settings, {"lr": (0.1,), "beta": (0.0, 1.0)}).lanes
     assert [(lane.method, lane.beta) for lane in lanes] == [
         ("forgetful:0.1", None), ("ital-forgetful:0.1", 0.0), ("ital-forgetful:0.1", 1.0)
     ]  # fmt: skip

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ital.experiments import _store
-from ital.experiments._cells import Chunks, Experiment, Point, finished, forget, lanes_of
-from ital.experiments._resume import versions
+from ital.experiments._cells import finished, forget, lanes_of, versions
+from ital.experiments._experiment import GAPS, Chunks, Experiment, Point
 
 if TYPE_CHECKING:
     import xarray as xr
-
-GAPS = {"computed": 0, "diverged_at": -1, "version": ""}  # where nothing was computed; other variables: NaN
 
 
 @dataclass
@@ -46,9 +44,9 @@ class Collector:
                 "seconds": seconds,
             }
             self.result = merged.assign_attrs(attributes)
-            for outdated in self.folder.glob(self.experiment.drawn) if self.experiment.drawn else ():
+            for outdated in self.folder.glob(self.experiment.kind.drawn) if self.experiment.kind.drawn else ():
                 outdated.unlink()
-            _store.save_curves(self.result, self.folder / self.experiment.file)
+            _store.save_curves(self.result, self.folder / self.experiment.kind.file)
         forget(self.folder, {*names, *(file.stem for file in by_file)})
 
 

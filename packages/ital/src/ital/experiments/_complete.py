@@ -3,17 +3,17 @@
 import contextlib
 import errno
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ital.errors import Incomplete, InputError
 from ital.experiments import _store
-from ital.experiments._attempts import clear
-from ital.experiments._cells import CELLS, Cell, Chunks, Experiment
+from ital.experiments._cells import CELLS, Cell, missing_cells
+from ital.experiments._cluster import clear
 from ital.experiments._collect import Collector
 from ital.experiments._engines import Engine, Failure, RunCells, in_process
-from ital.experiments._resume import count, stored
+from ital.experiments._experiment import Chunks, Experiment
 from ital.tasks import describe_data
 from ital.tools.files import check_writable
 from ital.tools.progress import show_progress
@@ -55,19 +55,19 @@ def completed(
     """Compute the missing parts of a result in ``out``; its folder stays locked until the context ends."""
     chunks.check()
     folder = out / experiment.folder
-    file = folder / experiment.file
+    file = folder / experiment.kind.file
     check_writable(folder / CELLS)
     if file.is_dir():
         raise InputError(f"{file} is a folder, but the result is a file of this name: move it, or choose another --out")
     if not overwrite:
-        stored(experiment.identity, file)  # raises for other settings before the folder is touched
+        _store.stored(experiment.identity, file)  # raises for other settings before the folder is touched
     spread = engine is not None and chunks == Chunks()
     if experiment.settings.data is not None:
         say(describe_data(experiment.plan.task))
     sizes = experiment.sizes(Chunks(seeds=1) if spread else chunks)
     with engine or in_process() as run_cells, _store.owned(folder):
         clear(folder)  # left by a run that was killed
-        earlier = None if overwrite else stored(experiment.identity, file, say)
+        earlier = None if overwrite else _store.stored(experiment.identity, file, say)
         old = experiment.outdated(earlier)
         if old:
             say(f"{', '.join(old)}: computed by an earlier version of the teacher; name them to compute them again")
@@ -78,7 +78,7 @@ def completed(
         failures: list[Failure] = []
         for _ in range(ROUNDS + 1):
             failed = {failure.cell.name for failure in failures}
-            missing = experiment.cells(collector.result, sizes)
+            missing = missing_cells(experiment, collector.result, sizes)
             cells = [cell for cell in missing if cell.name not in failed]
             if not cells:
                 break
@@ -123,5 +123,10 @@ def _title(experiment: Experiment, cells: Sequence[Cell]) -> str:
     plan = experiment.plan
     lanes = {lane for cell in cells for lane in cell.lanes}
     seeds = {seed for cell in cells for seed in cell.seeds}
-    size = f"{count(lanes, experiment.noun)} × {count(seeds, 'seed')}"
+    size = f"{count(lanes, experiment.kind.noun)} × {count(seeds, 'seed')}"
     return f"{plan.task.name}, {plan.teacher.name} teacher: {size}"
+
+
+def count(things: Collection[object], name: str) -> str:
+    """A number of things with its noun: ``1 seed``, ``3 seeds``."""
+    return f"{len(things)} {name}" + ("" if len(things) == 1 else "s")

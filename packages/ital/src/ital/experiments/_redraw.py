@@ -7,8 +7,9 @@ from rich.console import Console
 
 from ital import figures
 from ital.errors import InputError
-from ital.experiments._compare import print_differences
-from ital.experiments._sweep import Grid, load_sweep
+from ital.experiments._experiment import RUN, SWEEP
+from ital.experiments._sweep import load_sweep
+from ital.experiments._table import print_differences
 from ital.results import compare_runs, metrics_of
 from ital.teaching import Result, load
 
@@ -44,7 +45,7 @@ def redraw(
         InputError: if a folder holds no result, or not the metrics and methods asked for.
     """
     places = [Path(folder) for folder in folders]
-    sweeps = [load_sweep(place) for place in places if (place / Grid.file).is_file()]
+    sweeps = [load_sweep(place) for place in places if (place / SWEEP.file).is_file()]
     loaded = {place: load(place) for place in places if not _only_sweep(place)}
     chosen = {place: _chosen(run, methods) for place, run in loaded.items()}
     runs = dict(zip(_names(loaded), chosen.values(), strict=True))
@@ -70,7 +71,7 @@ def redraw(
 
 
 def _only_sweep(place: Path) -> bool:
-    return (place / Grid.file).is_file() and not (place / "curves.nc").is_file()
+    return (place / SWEEP.file).is_file() and not (place / RUN.file).is_file()
 
 
 def _chosen(run: Result, methods: Sequence[str] | None) -> Result:

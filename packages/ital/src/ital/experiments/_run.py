@@ -1,19 +1,18 @@
 """Run one experiment, from settings to files."""
 
-import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ital.experiments import _track
-from ital.experiments._cells import Chunks, Experiment, Point
 from ital.experiments._complete import completed
 from ital.experiments._engines import Engine
+from ital.experiments._experiment import RUN, Chunks, Experiment
 from ital.experiments._settings import Plan, Settings
 from ital.figures import picture_of
 from ital.tasks import Task
-from ital.teaching import Recording, open_sessions, seen, watch, write_summary, write_table
+from ital.teaching import seen, watch, write_summary, write_table
 from ital.tools.progress import show_progress
 
 if TYPE_CHECKING:
@@ -83,7 +82,7 @@ def run(
         >>> settings = ital.experiments.Settings(task="regression", methods=("imt", "ital"), steps=200, seeds=5)
         >>> outcome = ital.experiments.run(settings, "results")
     """
-    experiment = Curves(settings)
+    experiment = Experiment(settings)
     plan = experiment.plan
     if animate:
         picture_of(plan.task)  # raises InputError if the task has none
@@ -91,7 +90,7 @@ def run(
     store = None if mlflow is None else _track.open_store(mlflow)
     with completed(experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
         curves = done.result
-        files = [folder / experiment.file, *write_summary(curves, plan.task, folder, draw)]
+        files = [folder / RUN.file, *write_summary(curves, plan.task, folder, draw)]
         files += write_table(curves, folder / "curves.csv", csv)
         if draw and plan.task.picture is not None:
             files += _write_pictures(plan, curves, folder, animate, progress)
@@ -100,32 +99,6 @@ def run(
             _track.track(store, experiment, curves, files)
     done.check(outcome)
     return outcome
-
-
-@dataclass(frozen=True)
-class Curves(Experiment):
-    """A run: every method on every seed, with the values of the settings."""
-
-    verb = "run"
-    file = "curves.nc"
-    drawn = "pictures.*"
-    noun = "method"
-    numbers_at_once = 2**26
-
-    def make_plan(self) -> Plan:
-        """The plan of the settings."""
-        return self.settings.plan()
-
-    def make_lanes(self) -> list[Point]:
-        """One lane per method."""
-        return [Point(name) for name in self.plan.methods]
-
-    def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
-        """Sessions for some methods on some seeds."""
-        plan, methods = self.plan, self.names(lanes)
-        learners = [learner for learner in plan.learners if learner.name in methods]
-        run = dataclasses.replace(plan.run, seeds=list(seeds))
-        return Recording(open_sessions(plan.task, plan.teacher, learners, run))
 
 
 def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: bool, progress: bool) -> list[Path]:

@@ -5,17 +5,21 @@ import hashlib
 import io
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING, Any
 
 import jax
 import numpy as np
 
 from ital.errors import InputError
+from ital.experiments._settings import DEFAULTS
 from ital.teaching import Block, Recording
 from ital.tools.curve_files import Damaged, load_curves, save_curves
 from ital.tools.files import write
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 __all__ = ["Damaged", "load_curves", "save_curves"]  # re-exported for other modules of the package
 
@@ -25,6 +29,26 @@ LOCK = ".lock"  # the file that a run locks while it writes to its folder
 def own_mark() -> str:
     """A suffix that distinguishes temporary files of this process from those of others."""
     return f".{socket.gethostname()}-{os.getpid()}"
+
+
+def stored(identity: Mapping[str, Any], file: Path, say: Callable[[str], None] | None = None) -> "xr.Dataset | None":
+    """The stored result, or None; raises InputError for other settings; renames a damaged file and reports it."""
+    try:
+        curves = load_curves(file)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {error.strerror or error}") from None
+    except Damaged as damage:
+        if say is not None:
+            say(f"{damage}: computing it again (the old file is now {put_aside(file).name})")
+        return None
+    for name, expected in {**DEFAULTS, **identity}.items():
+        found = curves.attrs.get(name, DEFAULTS.get(name))
+        if found != expected:
+            difference = f"{name} = {found}, not {expected}"
+            raise InputError(f"{file} was made with {difference}: choose another --out, or replace it with --overwrite")
+    return curves
 
 
 def put_aside(file: Path) -> Path:

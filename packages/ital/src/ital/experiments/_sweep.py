@@ -1,28 +1,20 @@
 """Sweeps: a grid of step sizes and rationalities, all lanes of one compiled program."""
 
 import dataclasses
-import json
-import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import jax
-import numpy as np
+from typing import TYPE_CHECKING
 
 from ital import tuning
 from ital.errors import InputError
 from ital.experiments import _store, _track
-from ital.experiments._cells import Chunks, Experiment, Point
-from ital.experiments._collect import GAPS
 from ital.experiments._complete import completed
 from ital.experiments._engines import Engine
-from ital.experiments._settings import Plan, Settings
-from ital.learners import Learner
+from ital.experiments._experiment import SWEEP, Chunks, Experiment, axis_of
+from ital.experiments._settings import Settings
 from ital.tasks import Task
-from ital.teaching import Recording, open_sessions, situation, task_of, write_table
-from ital.tools import registry
+from ital.teaching import task_of, write_table
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -134,7 +126,8 @@ def sweep(
         >>> settings = ital.experiments.Settings(task="regression", methods=("imt", "ital"), steps=200, seeds=5)
         >>> sweep = ital.experiments.sweep(settings, lr=[1e-3, 1e-2], beta=[1e3, 1e4])
     """
-    experiment = Grid(settings, _axis("lr", lr), _axis("beta", beta), metric)
+    axes = {"lr": axis_of("lr", lr), "beta": axis_of("beta", beta)}
+    experiment = Experiment(settings, axes, metric)
     plan = experiment.plan
     folder, chunks = Path(out) / experiment.folder, Chunks(seeds_per_cell, points_per_cell)
     store = None if mlflow is None else _track.open_store(mlflow)
@@ -145,10 +138,10 @@ def sweep(
         if metric is not None and metric != tuning.metric_of(grid):
             # nothing was missing: only what the settings are judged by is new
             grid = tuning.judged_by(grid, plan.task, metric)
-            _store.save_curves(grid, folder / experiment.file)
+            _store.save_curves(grid, folder / SWEEP.file)
         maps = figures.save(figures.plot_sweep(grid, plan.task), folder / "sweep")
         table = write_table(grid, folder / "sweep.csv", csv)
-        outcome = Sweep(grid, plan.task, [folder / experiment.file, *maps, *table], done.computed)
+        outcome = Sweep(grid, plan.task, [folder / SWEEP.file, *maps, *table], done.computed)
         if store is not None:
             _track.track(store, experiment, grid, outcome.files)
     done.check(outcome)
@@ -167,128 +160,11 @@ def load_sweep(folder: Path | str) -> Sweep:
     Raises:
         InputError: if there is no sweep, or its file is damaged.
     """
-    file = Path(folder) / Grid.file
+    file = Path(folder) / SWEEP.file
     if not file.is_file():
-        raise InputError(f"{folder} holds no sweep: expected a folder with {Grid.file}, as ital sweep writes it")
+        raise InputError(f"{folder} holds no sweep: expected a folder with {SWEEP.file}, as ital sweep writes it")
     try:
         grid = _store.load_curves(file)
     except _store.Damaged as damage:
         raise InputError(f"{damage}: run ital sweep again") from None
     return Sweep(grid, task_of(grid.attrs), [file], 0)
-
-
-def _axis(name: str, values: Sequence[float]) -> tuple[float, ...]:
-    """The values of an axis in order; raises InputError for values that do not form an axis."""
-    if not len(values):
-        raise InputError(f"a sweep needs at least one {name}")
-    for i, value in enumerate(values):
-        if not isinstance(value, int | float | np.number) or not math.isfinite(value):
-            raise InputError(f"every {name} of a sweep must be a finite number, not {value!r}")
-        if value in list(values)[:i]:
-            raise InputError(f"{name} {value:g} is given twice")
-    return tuple(sorted(map(float, values)))
-
-
-@dataclass(frozen=True)
-class Grid(Experiment):
-    """A sweep: every method with every η and β on every seed; a method without β has one lane per η."""
-
-    lr: tuple[float, ...]
-    beta: tuple[float, ...]
-    metric: str | None = None  # what settings are judged by
-
-    verb = "sweep"
-    file = "sweep.nc"
-    noun = "setting"
-    numbers_at_once = 2**25
-
-    @property
-    def axes(self) -> dict[str, list[float]]:
-        """η and β."""
-        return {"lr": list(self.lr), "beta": list(self.beta)}
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """The identity of a run without η and β: a sweep may grow along both."""
-        return {name: value for name, value in self.plan.identity.items() if name not in self.axes}
-
-    def grown(self, result: "xr.Dataset") -> "xr.Dataset":
-        """A stored sweep on all its values of η and β and all of this one, with gaps where nothing was computed."""
-        axes = {name: sorted({*result[name].values.tolist(), *values}) for name, values in self.axes.items()}
-        wider = result.reindex(axes, fill_value=GAPS)
-        for method in tuning.without_beta(result):
-            # what does not depend on β is repeated along it
-            lanes = result.sel(learner=method).isel(beta=0, drop=True).reindex(lr=axes["lr"], fill_value=GAPS)
-            for name, variable in lanes.data_vars.items():
-                wider[name].loc[{"learner": method}] = variable
-        return wider
-
-    def attributes(self, result: "xr.Dataset") -> dict[str, Any]:
-        """All values of η and β, the methods that have no β, and what settings are judged by."""
-        without_beta = {lane.method for lane in self.lanes if lane.beta is None}
-        judged = result if self.metric is None else tuning.judged_by(result, self.plan.task, self.metric)
-        return {
-            **judged.attrs,
-            **{name: json.dumps(result[name].values.tolist()) for name in self.axes},
-            "without_beta": json.dumps(sorted({*tuning.without_beta(result), *without_beta})),
-        }
-
-    def make_plan(self) -> Plan:
-        """The plan at the first η and β of the grid; raises InputError if any setting is not valid."""
-        plan = dataclasses.replace(self.settings, lr=self.lr[0], beta=self.beta[0]).plan()
-        for value in self.lr:
-            dataclasses.replace(plan.run, lr=value).check(plan.task, plan.learners)
-        return dataclasses.replace(plan, task=plan.task._replace(exam=None))
-
-    def make_lanes(self) -> list[Point]:
-        """Every method at every η and, if it has a β, at every β."""
-        touched = {learner.name: _has_beta(self.plan, learner) for learner in self.plan.learners}
-        return [
-            Point(name, step_size, beta)
-            for name in self.plan.methods
-            for step_size in self.lr
-            for beta in (self.beta if touched[name] else (None,))
-        ]
-
-    def names(self, lanes: Sequence[Point]) -> list[str]:
-        """Distinct names for the lanes of one method."""
-        return [str(number) for number in range(len(lanes))]
-
-    def open(self, lanes: Sequence[Point], seeds: Sequence[int]) -> Recording:
-        """Sessions for some settings on some seeds."""
-        plan = self.plan
-        by_name = {learner.name: learner for learner in plan.learners}
-        versions = [_version(plan, by_name[lane.method], 0.0 if lane.beta is None else lane.beta) for lane in lanes]
-        learners = [version._replace(name=name) for version, name in zip(versions, self.names(lanes), strict=True)]
-        lrs = [lane.lr for lane in lanes if lane.lr is not None]  # in a sweep, every lane has one
-        run = dataclasses.replace(plan.run, seeds=list(seeds), lr=lrs)
-        return Recording(open_sessions(plan.task, plan.teacher, learners, run))
-
-    def check_metrics(self, metrics: Iterable[str]) -> None:
-        """Raise InputError for a metric that the task does not measure."""
-        name = self.plan.task.name
-        recorded = set(metrics)
-        measured = [metric for metric in self.plan.task.metrics if metric in recorded]
-        if self.metric is None and "distance" not in measured:
-            raise InputError(
-                f"task {name!r} has no target, so a sweep cannot measure the distance to it: "
-                f"choose --metric {' or '.join(measured)}"
-            )
-        if self.metric is not None and self.metric not in measured:
-            raise InputError(registry.nearest("metric", self.metric, measured))
-
-
-def _version(plan: Plan, method: Learner, beta: float) -> Learner:
-    """A learner with a β and all open settings filled in."""
-
-    def no_auto(*arguments: Any) -> float:
-        raise InputError(f"method {method.name!r} finds its own β, but a sweep sets β: use ital run for this method")
-
-    context = situation(plan.task, plan.teacher, dataclasses.replace(plan.run, beta=beta), auto_beta=no_auto)
-    return method.resolve(method, context)._replace(resolve=lambda learner, situation: learner)
-
-
-def _has_beta(plan: Plan, method: Learner) -> bool:
-    """Whether a learner uses β."""
-    at_zero, at_one = (jax.tree.leaves(_version(plan, method, beta).settings) for beta in (0.0, 1.0))
-    return not all(map(np.array_equal, at_zero, at_one))

@@ -1,6 +1,7 @@
-"""The tables printed at the end of a run and of a sweep."""
+"""Tables on the terminal: of a run, of a sweep, and of comparisons."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from rich.console import Console
@@ -22,8 +23,11 @@ from ital.results import (
     metrics_of,
     questions_of,
 )
-from ital.statistics import number
+from ital.statistics import decimals, number, p_value, signed
 from ital.tasks import Metric
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
@@ -225,3 +229,33 @@ def _cell(mean: float, error: float, *, bold: bool, diverged: bool) -> Text:
 
 def _number(value: float) -> str:
     return number(value) if np.isfinite(value) else "–"
+
+
+def print_differences(title: str, comparison: "pd.DataFrame", console: Console | None = None) -> None:
+    """Print a comparison: mean difference, its 95 % interval, p after Holm, and P(improvement).
+
+    Args:
+        title: the title of the table.
+        comparison: what :func:`ital.results.compare` returned; if empty, nothing is printed.
+        console: where to print; None for standard output.
+    """
+    if comparison.empty:
+        return
+    shown = Table(title=title, title_justify="left")
+    for column in ("metric", "method", "minus"):
+        shown.add_column(column)
+    for column in ("difference", "95 % interval", "seeds", "p (Holm)", "P(improvement)"):
+        shown.add_column(column, justify="right")
+    for row in comparison.to_dict("records"):
+        interval = f"[{number(row['low'])}, {number(row['high'])}]" if np.isfinite(row["low"]) else "–"
+        shown.add_row(
+            row["metric"].replace("_", " "),
+            row["method"],
+            row["against"],
+            signed(row["difference"]),
+            interval,
+            str(row["n"]),
+            p_value(row["p_holm"]),
+            decimals(row["improvement"]),
+        )
+    (console or Console()).print(shown)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ital.errors import InputError
-from ital.experiments._cells import Experiment, Point
+from ital.experiments._experiment import Experiment, Point
 from ital.results import mean_and_error, metrics_of
 from ital.tools.checks import install
 

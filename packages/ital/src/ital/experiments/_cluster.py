@@ -1,0 +1,319 @@
+"""Cells on a Dask cluster: how they are sent, what a worker does, and the log that it leaves for the next one."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import errno
+import functools
+import logging
+import os
+import signal
+import socket
+import traceback
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from ital.errors import InputError
+from ital.experiments._cells import CELLS, Cell, compute_cell, read
+from ital.experiments._engines import ATTEMPTS, FATAL, Engine, Failure, Finished, RunCells, line_of, processes
+from ital.tools import interrupts
+from ital.tools import processes as _processes
+from ital.tools.checks import install
+from ital.tools.files import write
+from ital.tools.platform import check_platform, set_up_jax
+
+LARGE_SWEEP = 2**21  # lane steps from which a sweep uses all cores; smaller ones are over before workers start
+TOKEN = ".token"  # lets a worker verify that it sees the same folder
+
+
+@contextlib.contextmanager
+def cluster(
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    resource: str | None = None,
+    platform: str | None = None,
+) -> Iterator[RunCells]:
+    """Workers of a Dask cluster, for one experiment: local processes, or all workers of a scheduler.
+
+    A worker takes one cell at a time. A cell that raises, or whose worker dies, is tried up to three times.
+
+    Args:
+        workers: number of local processes to start; give this or ``scheduler``.
+        scheduler: address of a scheduler.
+        resource: use only workers that declare this resource; each cell takes one unit.
+        platform: "cpu" or "gpu", for the workers; None for JAX's default.
+
+    Yields:
+        An engine for :func:`run` and :func:`sweep`, while the context lasts.
+
+    Raises:
+        InputError: if not exactly one of ``workers`` and ``scheduler`` is given, Dask is missing, or no scheduler
+            answers.
+    """
+    if (workers is None) == (scheduler is None):
+        raise InputError("a cluster needs either a number of workers or the address of a scheduler, not both")
+    if workers is not None and workers < 1:
+        raise InputError(f"workers must be at least 1, not {workers}")
+    check_platform(platform)
+    try:
+        import distributed
+    except ImportError:
+        raise InputError(f"a cluster needs Dask: {install('ital[cluster]')}") from None
+    with contextlib.ExitStack() as stack:
+        for name in ("distributed", "tornado.application"):
+            stack.enter_context(_quiet(name))
+        # A scheduler must answer before anything is written; local processes start when there is work for them.
+        opened = _local(distributed, workers) if workers is not None else _connected(distributed, scheduler or "")
+        connect = functools.cache(lambda: stack.enter_context(opened))
+        if scheduler is not None:
+            connect()
+
+        def run_cells(
+            cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]
+        ) -> Finished:
+            send = _Sender(connect(), folder.resolve(), resource, platform)
+            try:
+                yield from _as_they_finish(distributed, send, cells, show, say)
+            finally:
+                clear(folder)
+
+        yield run_cells
+
+
+def engine_for(
+    *,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    resource: str | None = None,
+    platform: str | None = None,
+    seeds: int = 1,
+    lane_steps: int = 0,
+) -> Engine | None:
+    """The engine that fits a sweep: a cluster if one is named, local processes if the sweep is large.
+
+    Args:
+        workers: Number of Dask workers to start; 0: compute in this process; None: decide by the size of the sweep.
+        scheduler: Address of a Dask scheduler whose workers to use.
+        resource: Resource that a worker of the cluster must declare.
+        platform: ``cpu`` or ``gpu`` for the workers; None: JAX's choice.
+        seeds: Number of seeds, at most one process each.
+        lane_steps: Total number of steps of all lanes; from ``LARGE_SWEEP`` on, processes share the seeds.
+
+    Returns:
+        An engine for :func:`run` or :func:`sweep`, which checks its arguments when it is entered; None: this process.
+    """
+    if workers or scheduler is not None:
+        return cluster(workers=workers, scheduler=scheduler, resource=resource, platform=platform)
+    number = _processes.number_for(seeds) if workers is None and lane_steps >= LARGE_SWEEP else 0
+    return processes(number, platform) if number else None
+
+
+@contextlib.contextmanager
+def _quiet(name: str) -> Iterator[None]:
+    """Silence the log of a library in this context; important events are reported separately."""
+    logger = logging.getLogger(name)
+    level = logger.level
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+@contextlib.contextmanager
+def _connected(distributed: Any, address: str) -> Iterator[Any]:
+    try:
+        client = distributed.Client(address, timeout=10, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(f"no Dask scheduler answers at {address} ({line_of(error)})") from None
+    with client:
+        yield client
+
+
+@contextlib.contextmanager
+def _local(distributed: Any, workers: int) -> Iterator[Any]:
+    """A cluster of spawned local processes: forking after JAX is loaded would hang."""
+    import dask
+
+    # Deaths are counted for the cell being computed (see attempt), not for cells that were only queued there.
+    patience = {"distributed.scheduler.allowed-failures": 1_000_000, "distributed.scheduler.worker-saturation": 1.0}
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(dask.config.set(patience))
+        # Dask cannot close a cluster that is still starting: Ctrl-C waits until it is up.
+        with interrupts.deferred() as interrupted, interrupts.kept_from_children():
+            try:
+                local = distributed.LocalCluster(
+                    n_workers=workers,
+                    threads_per_worker=1,
+                    processes=True,
+                    dashboard_address=":0",
+                    preload=[*dask.config.get("distributed.worker.preload"), "ital.experiments._cluster"],
+                    silence_logs=logging.CRITICAL,
+                    env={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},  # they may share a GPU
+                )
+            except RuntimeError as error:
+                raise OSError(errno.ECHILD, f"could not be started ({line_of(error)})", "workers") from error
+            stack.enter_context(local)
+        if interrupted():
+            raise KeyboardInterrupt
+        stack.enter_context(_tended(local, workers))
+        yield stack.enter_context(distributed.Client(local, set_as_default=False))
+
+
+@contextlib.contextmanager
+def _tended(local: Any, workers: int) -> Iterator[None]:
+    """In this context, restart workers that died while starting; Dask itself restarts all others."""
+    from tornado.ioloop import PeriodicCallback
+
+    def tend() -> None:
+        for name, worker in list(local.workers.items()):
+            if worker.status.name in ("closed", "failed"):
+                del local.workers[name]
+        local.scale(workers)
+
+    every_second = PeriodicCallback(tend, 1000)
+    local.loop.add_callback(every_second.start)
+    try:
+        yield
+    finally:
+        local.loop.add_callback(every_second.stop)
+
+
+class _Sender:
+    """Sends cells to the workers; ``token`` identifies one call of the engine."""
+
+    def __init__(self, client: Any, folder: Path, resource: str | None, platform: str | None) -> None:
+        self.client, self.folder, self.platform = client, folder, platform
+        self.resources = None if resource is None else {resource: 1}
+        self.token = uuid.uuid4().hex[:8]
+        self.token_file = folder / CELLS / TOKEN
+        self.token_file.parent.mkdir(exist_ok=True)
+        write(self.token_file, self.token.encode())
+
+    def __call__(self, cell: Cell) -> Any:
+        key = f"ital-{cell.name}-{uuid.uuid4().hex[:8]}"  # unique, because the scheduler remembers past keys
+        arguments = (cell, str(self.folder), self.token, self.platform)
+        return self.client.submit(attempt, *arguments, key=key, pure=False, resources=self.resources)
+
+    def starts(self, cell: Cell) -> int:
+        return starts(cell, self.folder, self.token)
+
+
+def _as_they_finish(
+    distributed: Any, send: _Sender, cells: Sequence[Cell], show: Callable[..., None], say: Callable[[str], None]
+) -> Finished:
+    """Send all cells and yield each when it ends; resend those that fail."""
+    if not send.client.scheduler_info()["workers"]:
+        say("waiting for the first worker")
+    sent = {send(cell): cell for cell in cells}
+    number = done = 0
+    running = distributed.as_completed(list(sent), loop=send.client.loop, raise_errors=False)
+    for future in running:
+        cell = sent.pop(future)
+        failure = None
+        if future.status == "lost":
+            pass  # its worker ended after the cell did: the file exists, only its messages are lost
+        elif future.status == "finished":
+            for line in _result(future, send.client):
+                say(line)
+        elif future.status == "error":
+            error = future.exception()
+            if isinstance(error, FATAL):
+                raise error
+            starts = send.starts(cell)
+            if isinstance(error, GivenUp) or starts >= ATTEMPTS:
+                lines = traceback.format_exception(type(error), error, future.traceback())
+                failure = Failure(cell, starts, str(error) if isinstance(error, GivenUp) else "".join(lines))
+            else:
+                say(f"cell {cell} failed ({line_of(error)}), attempt {max(1, starts)} of {ATTEMPTS}")
+                again = send(cell)
+                sent[again] = cell
+                running.add(again)
+                continue
+        else:
+            raise _lost(send.client)
+        number, done = number + 1, done + cell.size
+        show(done, f", {number} of {len(cells)} cells")
+        yield cell, failure
+
+
+def _result(future: Any, client: Any) -> list[str]:
+    """The messages of a finished cell; the scheduler that passes them on may end at the same moment."""
+    try:
+        return future.result()
+    except (OSError, asyncio.CancelledError, concurrent.futures.CancelledError):
+        raise _lost(client) from None
+
+
+def _lost(client: Any) -> OSError:
+    reason = "the scheduler is gone; finished work is kept, and the same command resumes it"
+    return ConnectionError(errno.ECONNRESET, reason, client.scheduler.address if client.scheduler else "cluster")
+
+
+# What runs in a worker.
+
+
+def dask_setup(worker: Any) -> None:
+    """Leave Ctrl-C to the command that started the worker, and import what the first cell needs."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    import ital.experiments  # noqa: F401
+
+
+class GivenUp(Exception):
+    """Too many workers died while computing a cell."""
+
+
+def attempt(cell: Cell, folder: str, token: str, platform: str | None) -> list[str]:
+    """Compute a cell in a worker; return lines to print.
+
+    Every attempt is logged before it starts, because a worker that dies leaves no other trace.
+    """
+    _set_up(platform)
+    place = Path(folder)
+    _check_shared(place, token)
+    lines: list[str] = []
+    if read(cell.path(place), lines.append) is not None:
+        return lines
+    begun = starts(cell, place, token)
+    if begun >= ATTEMPTS:
+        raise GivenUp(f"{begun} workers died while computing this cell (killed, or out of memory?)")
+    with _log(cell, place).open("a") as log:
+        log.write(f"{token} {socket.gethostname()} {os.getpid()}\n")
+    compute_cell(cell, place, say=lines.append)
+    return lines
+
+
+def clear(folder: Path) -> None:
+    """Remove what a cluster leaves beside the cells: token, logs, partial files."""
+    for pattern in (".*", "*.log"):
+        for file in (folder / CELLS).glob(pattern):
+            file.unlink(missing_ok=True)
+
+
+def _log(cell: Cell, folder: Path) -> Path:
+    return folder / CELLS / f"{cell.name}.log"
+
+
+def starts(cell: Cell, folder: Path, token: str) -> int:
+    """The number of times a cell was started since it was first sent."""
+    try:
+        return sum(line.startswith(token) for line in _log(cell, folder).read_text().splitlines())
+    except FileNotFoundError:
+        return 0
+
+
+_set_up = functools.cache(set_up_jax)
+
+
+def _check_shared(folder: Path, token: str) -> None:
+    """Raise InputError if this worker does not see the sender's folder."""
+    try:
+        token_there = (folder / CELLS / TOKEN).read_text()
+    except OSError:
+        token_there = ""
+    if token_there != token:
+        host = socket.gethostname()
+        raise InputError(f"worker {host} does not see {folder}: --out must be on a file system that all workers share")
