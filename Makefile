@@ -3,6 +3,9 @@
 # make test  sets up .venv and runs linters, type checker and tests: for every change
 PYTHON ?= python3
 VENV := .venv
+LIBRARY := packages/ital
+STUDY := packages/ital-study
+PAPER := packages/ital-paper
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -16,8 +19,8 @@ DOCS_CHECK := $(QUICKLY) $(BIN)/sphinx-build -q -W --keep-going -b dummy docs do
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal --durations 30 --programs 30
 
 # Tests of the mathematics and of the loop.
-CORE := packages/ital/tests/test_volume.py packages/ital/tests/test_gradients.py packages/ital/tests/test_losses.py packages/ital/tests/test_rationality.py packages/ital/tests/test_random.py \
-  packages/ital/tests/test_teaching.py packages/ital/tests/test_public.py tests/teachers packages/ital/tests/learners/test_two_step.py tests/test_mutants.py::test_lists_fit_the_sources
+CORE := $(addprefix $(LIBRARY)/tests/,test_volume.py test_gradients.py test_losses.py test_rationality.py test_random.py \
+  test_teaching.py test_public.py teachers learners/test_two_step.py) tests/test_mutants.py::test_lists_fit_the_sources
 
 .PHONY: run check test test-all test-ital test-study test-paper test-alone mutants tools lint types docs docs-check figures bench lowest pythons release wheel clean
 
