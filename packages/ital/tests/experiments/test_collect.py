@@ -13,7 +13,7 @@ from ital.experiments import Settings, _collect, _resume
 from ital.experiments._run import Curves
 from ital.experiments._sweep import Grid
 from ital.teaching import Recording, seen
-from tests.reproduce.made_up import UNEVEN, experiment, sweep
+from tests.experiments.made_up import UNEVEN, experiment, sweep
 from tests.worlds import small_classes
 
 RUN = teaching.Run(seeds=[0], steps=20, lr=0.01)
