@@ -50,10 +50,12 @@ test-study: $(VENV)/.installed-dev tools
 test-paper: $(VENV)/.installed-dev
 	$(PYTEST) $(PAPER)/tests
 
-# The library where nothing else is installed, so that no import of another package creeps in.
+# The library where nothing else is installed, so that no use of another package creeps in. With FEW=1, as CI does it,
+# all files of tests are imported but only the tests marked alone run; then a user's commands are tried.
 ALONE := build/alone
 test-alone: $(ALONE)/.installed
-	env -u PYTHONPATH $(ALONE)/bin/python -m pytest -n 3 --dist worksteal -q $(LIBRARY)/tests
+	env -u PYTHONPATH $(ALONE)/bin/python -m pytest -n 3 --dist worksteal -q -o pythonpath=". $(LIBRARY)" $(if $(FEW),-m alone) $(LIBRARY)/tests
+	env -u PYTHONPATH $(ALONE)/bin/python tools/smoke.py --alone
 
 $(ALONE)/.installed: $(LIBRARY)/pyproject.toml constraints.txt
 	rm -rf $(ALONE) && $(PYTHON) -m venv $(ALONE)
