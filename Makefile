@@ -3,6 +3,9 @@
 # make test  sets up .venv and runs linters, type checker and tests: for every change
 PYTHON ?= python3
 VENV := .venv
+LIBRARY := packages/ital
+STUDY := packages/ital-study
+PAPER := packages/ital-paper
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
@@ -16,8 +19,8 @@ DOCS_CHECK := $(QUICKLY) $(BIN)/sphinx-build -q -W --keep-going -b dummy docs do
 PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal --durations 30 --programs 30
 
 # Tests of the mathematics and of the loop.
-CORE := packages/ital/tests/test_volume.py packages/ital/tests/test_gradients.py packages/ital/tests/test_losses.py packages/ital/tests/test_rationality.py packages/ital/tests/test_random.py \
-  packages/ital/tests/test_teaching.py packages/ital/tests/test_public.py tests/teachers packages/ital/tests/learners/test_two_step.py tests/test_mutants.py::test_lists_fit_the_sources
+CORE := $(addprefix $(LIBRARY)/tests/,test_volume.py test_gradients.py test_losses.py test_rationality.py test_random.py \
+  test_teaching.py test_public.py teachers learners/test_two_step.py) tests/test_mutants.py::test_lists_fit_the_sources
 
 .PHONY: run check test test-all test-ital test-study test-paper test-alone mutants tools lint types docs docs-check figures bench lowest pythons release wheel clean
 
@@ -47,10 +50,12 @@ test-study: $(VENV)/.installed-dev tools
 test-paper: $(VENV)/.installed-dev
 	$(PYTEST) $(PAPER)/tests
 
-# The library where nothing else is installed, so that no import of another package creeps in.
+# The library where nothing else is installed, so that no use of another package creeps in. With FEW=1, as CI does it,
+# all files of tests are imported but only the tests marked alone run; then a user's commands are tried.
 ALONE := build/alone
 test-alone: $(ALONE)/.installed
-	env -u PYTHONPATH $(ALONE)/bin/python -m pytest -n 3 --dist worksteal -q $(LIBRARY)/tests
+	env -u PYTHONPATH $(ALONE)/bin/python -m pytest -n 3 --dist worksteal -q -o pythonpath=". $(LIBRARY)" $(if $(FEW),-m alone) $(LIBRARY)/tests
+	env -u PYTHONPATH $(ALONE)/bin/python tools/smoke.py --alone
 
 $(ALONE)/.installed: $(LIBRARY)/pyproject.toml constraints.txt
 	rm -rf $(ALONE) && $(PYTHON) -m venv $(ALONE)

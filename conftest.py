@@ -82,12 +82,17 @@ def _compiled_with(plain, donated, level, emitters):
 
 
 @pytest.fixture
-def optimised(monkeypatch):
-    """The teaching loop compiled as for users, for tests that compare every digit."""
+def programs():
+    """The programs that ``optimised`` compiles: a module, a name in it, the argument whose memory is reused."""
     from ital.teaching import _block
-    from ital_paper.experiments import theory
 
-    for module, name, donated in ((_block, "run_block", 2), (theory, "_promised", None)):
+    return [(_block, "run_block", 2)]
+
+
+@pytest.fixture
+def optimised(monkeypatch, programs):
+    """The teaching loop compiled as for users, for tests that compare every digit."""
+    for module, name, donated in programs:
         monkeypatch.setattr(module, name, _compiled_with(getattr(module, name).__wrapped__, donated, 3, True))
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import ital
 from ital import learners, tasks, teachers
+from tests import plugged
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -73,3 +74,15 @@ def test_the_reference_documents_every_public_function_and_class(registries):
     documented = {id(getattr(importlib.import_module(module), name)) for module, name in (*written, *made)}
     missing = [name for name, part in exported() if id(part) not in documented]
     assert not missing, f"docs/api.md lacks {', '.join(missing)}"
+
+
+def test_the_documentation_lists_parts_and_commands_of_other_packages(tmp_path):
+    pytest.importorskip("sphinx", reason="needs the extra docs")
+    shown = "r.parts('teachers'), r.constructors('tasks'), r.commands()"
+    code = f"import sys; sys.path.append({str(DOCS)!r}); import registries as r; print({shown})"
+    plugged.install(tmp_path)
+    done = plugged.python(tmp_path, "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert "('contrary', 'Chooses what helps least, and is called contrary.')" in done.stdout
+    assert "'made_up.tiny'" in done.stdout
+    assert "('ital greet', 'Made-up commands.')" in done.stdout

@@ -82,3 +82,35 @@ def test_imports_are_not_hidden_in_strings():
 def test_a_class_has_a_name_of_its_own():
     names = [node.name for _, tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef)]
     assert [name for name, count in collections.Counter(names).items() if count > 1] == []
+
+
+def test_a_file_of_tests_has_a_name_of_its_own():
+    """The test folders are one namespace: of two files with one name, one would be run twice and the other never."""
+    folders = [*PACKAGES_FOLDER.glob("*/tests"), PACKAGES_FOLDER.parent / "tests"]
+    names = [file.relative_to(folder) for folder in folders for file in folder.rglob("*.py")]
+    assert [name for name, count in collections.Counter(names).items() if count > 1] == []
+
+
+def imported(file):
+    """Every module that a file imports, wherever in it, and the names it takes from them."""
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+
+
+def test_the_librarys_tests_need_the_library_alone():
+    """``make test-alone`` runs them where nothing else is installed; this sees imports inside of tests as well."""
+    folder = PACKAGES_FOLDER / "ital" / "tests"
+    own = {
+        file.relative_to(folder.parent).with_suffix("").as_posix().replace("/", ".") for file in folder.rglob("*.py")
+    }
+    foreign = [
+        (file.name, name)
+        for file in folder.rglob("*.py")
+        for name in imported(file)
+        if name.startswith(("ital_", "docs", "tools."))
+        or (name.startswith("tests.") and not own & {name, name.rpartition(".")[0]})
+    ]
+    assert foreign == []

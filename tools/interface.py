@@ -1,9 +1,9 @@
 """Takes the report's picture of the study's page: python tools/interface.py [--config FILE] [--out FILE].
 
 The tool serves a study from an empty database and opens it in Chromium, at the first step of the first map, with an
-arrow picked. OUT.svg (default: the picture that comes with ital) is the page itself, its elements and styles as text,
-so that the repository holds no binary file. OUT.png is a screenshot. The tool needs the extras ``study`` and ``dev``,
-and Chromium.
+arrow picked. OUT.svg (default: the picture that comes with ital-study) is the page itself, its elements and styles as
+text, so that the repository holds no binary file. OUT.png is a screenshot. The tool needs the extra ``dev`` of
+ital-study, and Chromium.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import ital_study as study
 from ital.errors import InputError
 from ital_study import Config
 
-SHIPPED = Path(__file__).parents[1] / "src" / "ital" / "study" / "pages" / "interface.svg"
+SHIPPED = Path(__file__).parents[1] / "packages/ital-study/src/ital_study/pages/interface.svg"
 WIDE, HIGH = 1280, 720  # the size that the page is designed for
 PICKED = 4  # the arrow, in reading order
 SNAPSHOT = (Path(__file__).parent / "snapshot.js").read_text("utf-8")

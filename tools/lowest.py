@@ -1,17 +1,23 @@
-"""Prints the lowest version of every dependency that pyproject.toml allows, as constraints for pip."""
+"""Prints the lowest version of every dependency that the packages allow, as constraints for pip."""
 
 import re
 import tomllib
 from pathlib import Path
 
-PROJECT = Path(__file__).parents[1] / "pyproject.toml"
+PROJECTS = sorted((Path(__file__).parents[1] / "packages").glob("*/pyproject.toml"))
 
 
 def lowest(requirements: list[str]) -> list[str]:
-    """Return ``name==version`` for each ``name>=version``."""
+    """Return ``name==version`` for each ``name>=version``; our own packages, at one fixed version, are left out."""
     found = [re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\w.]+)", requirement) for requirement in requirements]
     return [f"{match[1]}=={match[2]}" for match in found if match]
 
 
+def dependencies() -> list[str]:
+    """Return what all packages need; once what several need."""
+    projects = [tomllib.loads(project.read_text())["project"] for project in PROJECTS]
+    return sorted({requirement for project in projects for requirement in project["dependencies"]})
+
+
 if __name__ == "__main__":
-    print("\n".join(lowest(tomllib.loads(PROJECT.read_text())["project"]["dependencies"])))
+    print("\n".join(lowest(dependencies())))

@@ -115,7 +115,8 @@ class Session:
 
 def _state(root: Path) -> str:
     """A digest of all sources and tests."""
-    files = sorted([*root.glob("src/**/*.py"), *root.glob("tests/**/*.py")])
+    folders = [*trees.sources_of(root), *trees.tests_of(root)]
+    files = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
     return digest(b"".join(path.read_bytes() for path in files))
 
 
@@ -142,7 +143,7 @@ def table(rows: Sequence[tuple[Mutant, Verdict]]) -> list[str]:
     counts: dict[tuple[str, str], Counter[str]] = {}
     for mutant, verdict in rows:
         group = sampling.group_of(mutant.file)
-        for place in (sampling.package_of(mutant.file), ""):
+        for place in (trees.package_of(mutant.file), ""):
             counts.setdefault((group, place), Counter())[verdict.outcome] += 1
     counts["all", ""] = Counter(verdict.outcome for _, verdict in rows)
     outcomes = (running.KILLED, running.HANGS, running.SURVIVED)

@@ -18,11 +18,12 @@ from typing import NamedTuple
 import coverage
 from tools.mutants import record_tests, trees
 
-SKIPPED = "tests/study/browser"  # each takes many seconds; the server's own tests run the same pages
+SKIPPED = "packages/ital-study/tests/browser"  # each takes many seconds; the server's own tests run the same pages
 
 RC = """\
 [run]
-source = {source}
+source =
+    {sources}
 data_file = {data}
 parallel = true
 core = ctrace
@@ -57,7 +58,7 @@ def digest(text: bytes) -> str:
 
 def files_of_tests(root: Path) -> dict[str, str]:
     """Every file of tests, by its path from the root, with its digest."""
-    found = sorted(root.glob("tests/**/test_*.py"))
+    found = [path for folder in trees.tests_of(root) for path in sorted(folder.rglob("test_*.py"))]
     names = {path.relative_to(root).as_posix(): path for path in found}
     return {name: digest(path.read_bytes()) for name, path in names.items() if not name.startswith(SKIPPED)}
 
@@ -157,11 +158,14 @@ class Map:
         taken = [int(path.name.partition("-")[2]) for path in self.folder.glob("layer-*")]
         layer = self.folder / f"layer-{max(taken, default=0) + 1}"
         (layer / "data").mkdir(parents=True)
-        source = trees.source_of(tree)
         rc = layer / "coveragerc"
         data = layer / "data" / "part"
-        rc.write_text(RC.format(source=source, data=data, name=record_tests.NAME), "utf-8")
-        shutil.copytree(source, layer / "sources" / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+        sources = trees.sources_of(tree)
+        for source in sources:
+            kept = layer / "sources" / source.relative_to(tree)
+            shutil.copytree(source, kept, ignore=shutil.ignore_patterns("__pycache__"))
+        measured = "\n    ".join(map(str, sources))
+        rc.write_text(RC.format(sources=measured, data=data, name=record_tests.NAME), "utf-8")
         variables = {
             **trees.environment(self.root, tree),
             "COVERAGE_PROCESS_START": str(rc),

@@ -1,6 +1,6 @@
 """Lists of errors beside the tests: those that once survived, and those judged to be no error at all.
 
-Both are TOML: a table per reason with snippets of files in ``src``, ``"file" = [["before", "after"], …]``. A snippet
+Both are TOML: a table per reason with snippets of files, ``"file" = [["before", "after"], …]``. A snippet
 occurs once in its file, so an entry that no longer fits the source is found (``stale``).
 """
 
@@ -43,7 +43,7 @@ def stale(root: Path, entries: list[Entry]) -> list[str]:
     """What is wrong with the entries that no longer fit the source."""
     wrong = []
     for entry in entries:
-        path = root / "src" / entry.file
+        path = root / entry.file
         text = path.read_text("utf-8") if path.exists() else ""
         if entry.broken(text) in {None, text}:
             count = text.count(entry.before)

@@ -66,7 +66,7 @@ TELLING = {"warn", "debug", "info", "warning", "say", "show", "TypeVar", "NewTyp
 # Calls whose arguments are never mistaken for each other.
 PLAIN = {"suppress", "isinstance", "issubclass", "getattr", "hasattr", "setattr", "Path", "Column"}
 # Places where numbers and options are a matter of taste.
-LOOKS = ("figures/", "report/", "reproduce/sections/", "study/_figures.py")
+LOOKS = ("figures/", "report/")
 OF_TASTE = {"number", "smaller_number", "dropped_keyword"}
 NOT_CODE = (cst.Annotation, cst.Decorator, cst.Import, cst.ImportFrom, cst.Assert, cst.Raise, cst.BaseString)
 

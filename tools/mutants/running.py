@@ -19,7 +19,7 @@ KILLED, SURVIVED, HANGS = "killed", "survived", "timeout"
 
 
 class Mutant(NamedTuple):
-    """A broken source file: its path in ``src``, the line, the kind of error, and both texts."""
+    """A broken source file: its path from the root, the line, the kind of error, and both texts."""
 
     file: str
     line: int
@@ -47,10 +47,12 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 def mirrors(test: str, file: str) -> bool:
     """Whether a file of tests belongs to the package or module of a source file."""
-    part = PurePosixPath(file).parts[1].removesuffix(".py").lstrip("_")
+    distribution = file.partition("src/")[0]
+    part = trees.package_of(file).rpartition("/")[2].removesuffix(".py").lstrip("_")
     stem = PurePosixPath(file).stem.lstrip("_")
     place = PurePosixPath(test)
-    return part in place.parts or place.stem in {f"test_{part}", f"test_{stem}"}
+    named = part in place.parts or place.stem in {f"test_{part}", f"test_{stem}"}
+    return named and test.startswith(distribution)
 
 
 def tests_for(covered: Map, file: str, line: int, text: str, budget: float) -> list[Test]:
@@ -78,7 +80,7 @@ def _cost(test: Test, file: str) -> float:
 
 def try_out(mutant: Mutant, tests: Sequence[Test], root: Path, tree: Path) -> Verdict:
     """Break a tree's file, run the tests up to the first that fails, and mend it again."""
-    file = trees.source_of(tree).parent / mutant.file
+    file = tree / mutant.file
     _write(file, mutant.broken)
     try:
         return _verdict([test.name for test in tests], sum(test.seconds for test in tests), root, tree)

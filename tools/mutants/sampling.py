@@ -13,34 +13,29 @@ from tools.mutants.running import Mutant
 # Where an error could change a published number, the study, what is beside the numbers; the rest is the library.
 GROUPS = {
     "published": (
-        *("reproduce", "experiments", "figures", "report"),
-        *("results.py", "statistics.py", "tuning.py", "theory.py"),
+        "ital_paper/",
+        *("ital/experiments", "ital/figures", "ital/report"),
+        *("ital/results.py", "ital/statistics.py", "ital/tuning.py", "ital/theory.py"),
     ),
-    "study": ("study",),
-    "tools": ("cli", "bench"),
+    "study": ("ital_study/",),
+    "tools": ("ital/cli", "ital/bench"),
 }
 LEFT_OUT = ("/__main__.py", "/_version.py", "/migrations/")
 
 
-def package_of(file: str) -> str:
-    """The package or module of a source file."""
-    return file.split("/")[1]
-
-
 def group_of(file: str) -> str:
     """The group of packages that a source file belongs to."""
-    package = package_of(file)
-    return next((group for group, members in GROUPS.items() if package in members), "library")
+    package = trees.package_of(file)
+    return next((group for group, members in GROUPS.items() if package.startswith(members)), "library")
 
 
 def all_mutations(root: Path, cache: Path, only: str = "") -> list[Mutation]:
     """Every mutation of the sources whose path contains ``only``; kept for files that stay the same."""
     cache.mkdir(parents=True, exist_ok=True)
-    source = trees.source_of(root)
     kept = digest(Path(mutations.__file__).read_bytes())
     found = []
-    for path in sorted(source.rglob("*.py")):
-        file = path.relative_to(source.parent).as_posix()
+    for path in [path for source in trees.sources_of(root) for path in sorted(source.rglob("*.py"))]:
+        file = path.relative_to(root).as_posix()
         if only not in file or any(part in f"/{file}" for part in LEFT_OUT):
             continue
         text = path.read_text("utf-8")
@@ -56,7 +51,7 @@ def shares(found: list[Mutation], n: int) -> dict[str, int]:
     """Divide n among the packages in proportion to their mutations, by largest remainders."""
     counts: dict[str, int] = {}
     for mutation in found:
-        package = package_of(mutation.file)
+        package = trees.package_of(mutation.file)
         counts[package] = counts.get(package, 0) + 1
     exact = {package: n * count / len(found) for package, count in counts.items()}
     whole = {package: int(share) for package, share in exact.items()}
@@ -76,7 +71,7 @@ def sample(root: Path, cache: Path, n: int, seed: int, only: str = "") -> list[M
     entries = lists.read(root, lists.EQUIVALENT)
     chosen = []
     for package, share in sorted(shares(found, n).items()):
-        own = [mutation for mutation in ranked if package_of(mutation.file) == package]
+        own = [mutation for mutation in ranked if trees.package_of(mutation.file) == package]
         chosen += itertools.islice(_mutants(root, own, entries), share)
     return chosen
 
@@ -86,7 +81,7 @@ def _mutants(root: Path, ranked: list[Mutation], entries: list[lists.Entry]) -> 
     for mutation in ranked:
         if (mutation.file, mutation.line) in lines:
             continue
-        text = (root / "src" / mutation.file).read_text("utf-8")
+        text = (root / mutation.file).read_text("utf-8")
         broken = mutations.broken_text(mutation, text)
         equivalent = {entry.broken(text) for entry in entries if entry.file == mutation.file}
         if broken in equivalent or not mutations.changes_the_program(text, broken):
@@ -99,7 +94,7 @@ def known(root: Path, only: str = "") -> list[Mutant]:
     """The errors that once survived."""
     found = []
     for entry in lists.read(root, lists.KNOWN):
-        text = (root / "src" / entry.file).read_text("utf-8")
+        text = (root / entry.file).read_text("utf-8")
         broken = entry.broken(text)
         if broken is not None and only in entry.file:
             line = text[: text.index(entry.before)].count("\n") + 1

@@ -9,9 +9,19 @@ HERE = Path(__file__).resolve().parent
 LEFT_OUT = {".git", ".hypothesis", "build", "dist", "results"}  # at the top; caches and environments too
 
 
-def source_of(root: Path) -> Path:
-    """The package's folder in ``src``."""
-    return next(path.parent for path in sorted(root.glob("src/*/__init__.py")))
+def sources_of(root: Path) -> list[Path]:
+    """The ``src`` folder of every package."""
+    return sorted(root.glob("packages/*/src"))
+
+
+def tests_of(root: Path) -> list[Path]:
+    """The folders of tests: of every package, and of the whole."""
+    return [*sorted(root.glob("packages/*/tests")), *root.glob("tests")]
+
+
+def package_of(file: str) -> str:
+    """The package or module that a source file belongs to, e.g. ``ital/teaching``."""
+    return "/".join(file.partition("/src/")[2].split("/")[:2])
 
 
 def copy_tree(root: Path, tree: Path) -> Path:
@@ -33,10 +43,10 @@ def copy_tree(root: Path, tree: Path) -> Path:
 
 
 def environment(root: Path, tree: Path) -> dict[str, str]:
-    """The environment in which a tree's own package is imported; compiled programs are shared by all trees."""
+    """The environment in which a tree's own packages are imported; compiled programs are shared by all trees."""
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(tree / "src"), str(HERE)]),
+        "PYTHONPATH": os.pathsep.join(map(str, [*sources_of(tree), HERE])),
         "JAX_COMPILATION_CACHE_DIR": str(root / "build" / "xla"),
     }
 

@@ -1,4 +1,7 @@
-"""The parts that the contract tests cover: all registered ones, including those of installed packages."""
+"""The parts that the contract tests cover: all registered ones, including those of installed packages.
+
+The tasks of ital-paper are left out: its own tests cover them.
+"""
 
 import functools
 import itertools
@@ -6,6 +9,7 @@ import itertools
 import numpy as np
 
 from ital import learners, tasks, teachers
+from ital.tools import plugins
 
 SMALL = {
     "regression": lambda: tasks.regression(dim=5, points=40),
@@ -25,13 +29,15 @@ AT_HOME = [
 ]
 
 
-def small_tasks():
-    """A quick version of every registered task, by name: one from above, else the task as it is registered.
+def is_the_papers(task):
+    """Whether a registered task comes from ital-paper."""
+    return isinstance(task, plugins.Part) and plugins.is_sibling(task.entry)
 
-    Image and equation tasks become small through small feature files.
-    """
-    small = {name: functools.partial(tasks.make, name) for name in tasks.REGISTRY} | SMALL
-    return small | {name: functools.partial(small[name], equations=1) for name in small if name.startswith("equation-")}
+
+def small_tasks():
+    """A quick version of every registered task, by name: one from above, else the task as it is registered."""
+    others = [name for name, task in tasks.REGISTRY.items() if not is_the_papers(task)]
+    return {name: functools.partial(tasks.make, name) for name in others} | SMALL
 
 
 def every_combination():
@@ -39,8 +45,12 @@ def every_combination():
     return list(itertools.product(small_tasks(), teachers.REGISTRY, learners.REGISTRY))
 
 
+def in_parallel(*registries):
+    """Every name of every registry at least once."""
+    longest = max(map(len, registries))
+    return [tuple([*registry][i % len(registry)] for registry in registries) for i in range(longest)]
+
+
 def sampled_combinations():
     """Every task, teacher and method at least once: iterates over the three registries in parallel."""
-    registries = [list(registry) for registry in (small_tasks(), teachers.REGISTRY, learners.REGISTRY)]
-    longest = max(map(len, registries))
-    return [tuple(names[i % len(names)] for names in registries) for i in range(longest)] + AT_HOME
+    return in_parallel(small_tasks(), teachers.REGISTRY, learners.REGISTRY) + AT_HOME

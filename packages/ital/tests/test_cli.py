@@ -13,8 +13,7 @@ import pytest
 import xarray as xr
 
 from ital import __version__, tasks
-from tests.features import data
-from tests.typed import ital
+from tests.typed import check_refused, ital
 from tests.worlds import small_classes
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -32,6 +31,7 @@ def test_version(capsys):
     assert ital(capsys, "--version") == (0, f"ital {__version__}\n", "")
 
 
+@pytest.mark.alone
 def test_list_names_every_part_on_a_line(capsys):
     status, out, _ = ital(capsys, "list")
     assert status == 0
@@ -39,20 +39,18 @@ def test_list_names_every_part_on_a_line(capsys):
         assert re.search(rf"^  {name} +\S", out, re.MULTILINE)
 
 
+@pytest.mark.alone
 def test_list_describes_a_task_with_its_teaching_risk(capsys):
     status, out, _ = ital(capsys, "list", "regression")
     assert status == 0
     assert re.search(r"^  β +5000$", out, re.MULTILINE)
     assert float(re.search(r"^  teaching risk +(\S+) ", out, re.MULTILINE)[1]) < 1e-6  # rotated views
-    status, out, _ = ital(capsys, "list", "mnist-mlp")
-    assert status == 0
-    assert "teaching risk" not in out  # the learner is not linear
     assert ital(capsys, "list", "regresion")[0] == 2
 
 
 @pytest.mark.parametrize(
     "command",
-    [[], ["run"], ["sweep"], ["list"], ["bench"], ["features", "build"], ["features", "check"], ["data", "get"]],
+    [[], ["run"], ["sweep"], ["list"], ["bench"]],
 )
 def test_help_shows_an_example(capsys, command):
     status, out, _ = ital(capsys, *command, "--help")
@@ -113,6 +111,7 @@ def test_a_map_is_taught_drawn_and_animated(capsys, tmp_path):
     assert "was made with map = " in err
 
 
+@pytest.mark.alone
 def test_sweep_prints_the_best_settings_the_winner_and_the_files(capsys, tmp_path):
     arguments = ["sweep", "small", "--lr", "0.01,0.1", "--beta", "0,300", "--methods", "imt,ital", "--seeds", "2",
                  "--steps", "20"]  # fmt: skip
@@ -127,42 +126,6 @@ def test_sweep_prints_the_best_settings_the_winner_and_the_files(capsys, tmp_pat
     assert (tmp_path / "results/small/cooperative/sweep.png").exists()
     status, out, _ = ital(capsys, *arguments)
     assert "nothing was computed" in out
-
-
-def test_shipped_features_are_checked(capsys, monkeypatch, tmp_path):
-    monkeypatch.setenv("ITAL_FEATURES", str(tmp_path))
-    checked = [
-        ital(capsys, "features", "check", name) for name in ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet")
-    ]
-    assert [status for status, _, _ in checked] == [0, 0, 0, 0], checked
-    out = "".join(out for _, out, _ in checked)
-    assert out.count("on all test rows") == 5  # one of each file, and the top-5 of Tiny ImageNet
-    assert "Tiny ImageNet is drawn from ImageNet" in out
-
-
-def test_features_are_built_from_the_command_line(capsys, tmp_path):
-    folder = data.write_mnist(tmp_path / "data", train=130)
-    status, out, err = ital(capsys, "features", "build", "mnist", "--data", str(folder), "--out", "own.npz")
-    assert status == 0, err
-    assert "130 of 130 training rows, 60 test rows" in out
-    assert (tmp_path / "own.npz").exists()
-
-
-def test_equations_are_simplified(capsys):
-    written = "-1/2x^2y + 1/3xy = -1/5y^3 + 1/3x^2y"
-    assert ital(capsys, "simplify", written) == (0, "-25x^2y + 10xy + 6y^3 = 0\n", "")
-    assert ital(capsys, "simplify", "x + x = 2") == (0, "x - 1 = 0\n", "")
-    assert ital(capsys, "simplify", written, "--with", "learned") == (0, "-25x^2y + 10xy + 6y^3 = 0\n", "")
-    _, out, _ = ital(capsys, "simplify", written, "--steps", "--latex")
-    assert [line.split("  ")[0] for line in out.splitlines()] == [
-        "",
-        "scale",
-        "scale",
-        "merge",
-        "cancel denominators",
-        "move",
-    ]
-    assert r"\frac{1}{3}xy" in out
 
 
 def test_divergence_is_in_the_table(capsys):
@@ -222,35 +185,15 @@ def test_divergence_is_in_the_table(capsys):
         (["run", "irl-dense", "--map", "file"], "takes no --map"),
         (["run", "irl-dense", "--label-noise", "0.1"], "no labels"),
         (["run", "regression", "--teacher-loss", "zero"], "has no choice of teacher_loss"),
-        (["run", "equation-40", "--teacher-loss", "some"], "'own' or 'zero'"),
         (["run", "regression", "--equations", "9"], "has no exam in equations"),
-        (["run", "equation-40", "--equations", "0"], "number of equations"),
         (["run", "--data", "t.csv", "--label", "y", "--equations", "9"], "for the equation tasks, not for a table"),
-        (["reproduce", "equation-40", "--equations", "0"], "number of equations"),
-        (["features", "build", "equation", "--positives", "some"], "consecutive or any"),
         (["run", "small", "--animate"], "no picture"),
-        (["run", "tiny-imagenet-13"], "ital features build tiny-imagenet-vgg"),
-        (["features", "build", "mnist", "--data", "nowhere"], "is not a folder"),
-        (["features", "build", "mnist", "--data", "."], "has no train-images"),
-        (["features", "build", "svhn", "--data", "."], "choose from mnist"),
-        (["features", "check", "file"], "not a whole feature file"),
-        (["features", "check", "nowhere"], "no feature file"),
-        (["data", "get", "svhn"], "choose from mnist, cifar10"),
-        (["simplify", "2a = 1"], "only x, y and z are known"),
-        (["simplify", "x"], "one '='"),
-        (["simplify", "x = 1", "--wat"], "--wat"),
-        (["simplify", "x = 1", "--with", "luck"], "rules or learned"),
     ],
 )
 def test_bad_input_gets_one_line_and_status_2(capsys, tmp_path, arguments, message):
     (tmp_path / "file").write_text("")
-    status, out, err = ital(capsys, *arguments)
-    assert status == 2
-    assert out == ""
-    assert err.count("\n") == 1
-    assert message in err
-    assert "Traceback" not in err
-    assert sorted(set(os.listdir(tmp_path)) - {"cache"}) == ["file"]
+    (tmp_path / "cache").mkdir(exist_ok=True)
+    check_refused(capsys, tmp_path, arguments, message)
 
 
 # The command with a small task, a checkpoint after every block, so that a short run has some, and without figures.

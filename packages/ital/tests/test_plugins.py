@@ -1,133 +1,27 @@
 """Commands and parts of other packages: a made-up package on the path declares entry points."""
 
 import json
-import os
 import re
-import subprocess
 import sys
-from pathlib import Path
-from unittest import mock
 
 import pytest
 
 from ital.tools import plugins
+from tests import plugged
 from tests.typed import ital
-
-ROOT = Path(__file__).parents[1]
-CODE = '''
-import typer
-
-app = typer.Typer()
-
-
-@app.command()
-def hello(name: str):
-    """Greet."""
-    print(f"hello {name}")
-
-
-@app.command()
-def bye():
-    """Leave."""
-
-
-only = typer.Typer()
-
-
-@only.command()
-def alone(loud: bool = False):
-    """The one command of an app."""
-    print("ALONE" if loud else "alone")
-
-
-def add(a: int, b: int = 1):
-    """Add two numbers."""
-    print(a + b)
-
-
-number = 5
-
-
-def contrary(rationality="-1e9"):
-    """Chooses what helps least, and is called contrary."""
-    from ital import teachers
-
-    return teachers.boltzmann(float(rationality))._replace(name="contrary")
-
-
-def timid():
-    """ITAL with a small β."""
-    from ital import learners
-
-    return learners.teacher_aware(3.0)
-
-
-def tiny(points=30):
-    """A small regression."""
-    from ital import tasks
-
-    return tasks.regression(dim=3, points=points)._replace(name="tiny")
-
-
-def remarks(context):
-    """A section of the report."""
-    return [{"kind": "paragraph", "words": "remarked elsewhere"}]
-
-
-def section():
-    from ital_paper.report.sections import Section
-
-    return Section("Remarks", "remarks", remarks)
-
-
-def __getattr__(name):
-    if name == "declared":
-        return section()
-    raise AttributeError(name)
-'''
-ENTRIES = """[ital.commands]
-greet = made_up:app
-add = made_up:add
-alone = made_up:only
-lost = made_up:nothing
-gone = made_up_elsewhere:app
-number = made_up:number
-run = made_up:add
-
-[ital.teachers]
-contrary = made_up:contrary
-cooperative = made_up:contrary
-lost = made_up:nothing
-
-[ital.learners]
-timid = made_up:timid
-
-[ital.tasks]
-tiny = made_up:tiny
-
-[ital.sections]
-remarks = made_up:declared
-lost = made_up:nothing
-
-[other.group]
-add = made_up:add
-"""
 
 
 @pytest.fixture(autouse=True)
 def made_up(tmp_path, monkeypatch):
-    folder = tmp_path / "made_up-1.0.dist-info"
-    folder.mkdir()
-    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: made-up\nVersion: 1.0\nSummary: Made-up commands.\n")
-    (folder / "entry_points.txt").write_text(ENTRIES)
-    (tmp_path / "made_up.py").write_text(CODE)
+    described = plugged.install(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
-    yield folder
+    yield described
     sys.modules.pop("made_up", None)
 
 
 def test_entries_are_found_by_group_and_name(tmp_path, monkeypatch):
-    assert list(plugins.entries("ital.commands")) == ["add", "alone", "gone", "greet", "lost", "number", "run"]
+    others = [name for name, entry in plugins.entries("ital.commands").items() if not plugins.is_sibling(entry)]
+    assert others == ["add", "alone", "gone", "greet", "lost", "number", "run"]
     assert plugins.entries("ital.nothing") == {}
     first = tmp_path / "first" / "other-1.0.dist-info"
     first.mkdir(parents=True)
@@ -198,7 +92,6 @@ WITH_PARTS = """
 import json, sys
 from ital import learners, tasks, teachers, teach
 from ital.cli import main
-from ital_paper.report.sections import SECTIONS, all_sections
 
 early = "made_up" in sys.modules
 curves = teach("tiny", "contrary", ["imt", "timid"], steps=20, seeds=2).curves
@@ -208,7 +101,6 @@ print(json.dumps({
     "argument": teachers.make("contrary:-5").name,
     "methods": curves["learner"].values.tolist(),
     "beta": float(curves["beta"].sel({"learner": "timid"})[0]),
-    "sections": [[one.title, one.build(None)[0]["words"]] for one in all_sections()[len(SECTIONS):]],
 }))
 try:
     main(["list"])
@@ -218,17 +110,11 @@ main("run tiny --teacher lost --steps 10".split())
 """
 
 
-def with_package(tmp_path, *arguments):
-    """Python in a separate process, with the made-up package and the tests on its path."""
-    path = os.pathsep.join([str(tmp_path), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-    environment = {**os.environ, "PYTHONPATH": path}
-    command = [sys.executable, *arguments]
-    return subprocess.run(command, env=environment, cwd=tmp_path, text=True, capture_output=True, check=False)
-
-
-def test_contract_tests_run_over_parts_of_other_packages(tmp_path):
+def test_contract_tests_run_over_parts_of_other_packages(tmp_path, made_up):
+    whole = plugged.ENTRIES.replace("lost = made_up:nothing\n", "")
+    (made_up / "entry_points.txt").write_text(whole)
     options = ["-n", "0", "-q", "--collect-only", "-m", "slow or not slow", "-p", "no:cacheprovider"]
-    done = with_package(tmp_path, "-m", "pytest", *options, str(ROOT / "tests" / "test_contracts.py"))
+    done = plugged.python(tmp_path, "-m", "pytest", *options, str(plugged.ROOT / "tests" / "test_contracts.py"))
     assert done.returncode == 0, done.stdout + done.stderr
     sampled = re.findall(r"test_parts_work_together\[(.+)\]", done.stdout)
     for name in ("tiny", "contrary", "timid"):
@@ -238,19 +124,9 @@ def test_contract_tests_run_over_parts_of_other_packages(tmp_path):
     assert "test_teachers_choose_an_index_under_jit_and_vmap[contrary]" in done.stdout
 
 
-def test_the_documentation_lists_parts_and_commands_of_other_packages(tmp_path):
-    pytest.importorskip("sphinx", reason="needs the extra docs")
-    code = "from docs import registries as r; print(r.parts('teachers'), r.constructors('tasks'), r.commands())"
-    done = with_package(tmp_path, "-c", code)
-    assert done.returncode == 0, done.stderr
-    assert "('contrary', 'Chooses what helps least, and is called contrary.')" in done.stdout
-    assert "'made_up.tiny'" in done.stdout
-    assert "('ital greet', 'Made-up commands.')" in done.stdout
-
-
 def test_parts_of_other_packages_are_parts(tmp_path):
-    """A teacher, a learner, a task and a section from one installed package, without a change in ital."""
-    done = with_package(tmp_path, "-c", WITH_PARTS)
+    """A teacher, a learner and a task from one installed package, without a change in ital."""
+    done = plugged.python(tmp_path, "-c", WITH_PARTS)
     assert done.returncode == 2, done.stderr
     found, _, listed = done.stdout.partition("\n")
     broken = "'lost' from another package (made_up:nothing) is broken: AttributeError: "
@@ -260,9 +136,7 @@ def test_parts_of_other_packages_are_parts(tmp_path):
         "argument": "contrary",
         "methods": ["imt", "timid"],
         "beta": 3.0,
-        "sections": [["lost", mock.ANY], ["Remarks", "remarked elsewhere"]],
     }
-    assert json.loads(found)["sections"][0][1].startswith(broken)
     assert "contrary             Chooses what helps least, and is called contrary.\n" in listed
     assert "tiny                 A small regression.\n" in listed
     assert f"lost                 {broken}" in listed

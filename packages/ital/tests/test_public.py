@@ -7,6 +7,7 @@ import pytest
 
 import ital
 
+pytestmark = pytest.mark.alone
 MODULES = [name for name in ital.__all__ if name not in (*ital._FROM, "__version__")]
 
 
@@ -38,12 +39,3 @@ def test_import_and_help_load_nothing_heavy():
         "import sys, ital, ital.cli; print([m for m in ('jax', 'xarray', 'matplotlib', 'sklearn') if m in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
-
-
-def test_the_rules_of_equations_load_neither_jax_nor_tasks():
-    code = (
-        "import sys; from ital_paper.cli.simplify import simplify; simplify('x + x = 1', steps=True);"
-        "print([m for m in ('jax', 'ital.tasks', 'ital_paper.features') if m in sys.modules])"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert out.splitlines()[-1] == "[]"

@@ -6,7 +6,7 @@ import pytest
 
 from ital import results
 from ital.results import SIGNAL
-from tests.reproduce.made_up import QUESTIONS, experiment
+from tests.experiments.made_up import QUESTIONS, experiment
 
 
 def exams(rng, seeds, questions, repeats):

@@ -8,8 +8,8 @@ import xarray as xr
 
 from ital import figures, tasks, tuning
 from ital.results import long_form
-from tests.reproduce.made_up import sweep
-from tests.reproduce.plain import edges
+from tests.experiments.made_up import sweep
+from tests.experiments.plain import edges
 
 LRS, BETAS, STEPS = [0.01, 0.1, 1.0], [0.0, 10.0, 100.0], [0, 500, 1000, 1500]
 

@@ -17,8 +17,9 @@ from ital_paper.claims import catalogue
 from ital_paper.claims.judging import STUDY, Check, Finding, adjusted, judge
 from ital_paper.experiments.data import Data
 from ital_paper.experiments.plan import STARTS, Condition
-from tests.reproduce.made_up import BETAS, LRS, UNEVEN, experiment, sweep, theory, various
-from tests.reproduce.plain import kept, last, main, reached, t_test, table, wins
+from tests.experiments.made_up import BETAS, LRS, UNEVEN, sweep
+from tests.experiments.plain import kept, last, main, reached, t_test, table, wins
+from tests.reproduce.made_up import experiment, theory, various
 
 
 def check(evidence, holds, numbers, value=np.nan, p=np.nan, *, tested=False, where=None):

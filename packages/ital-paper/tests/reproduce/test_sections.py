@@ -30,8 +30,9 @@ from ital_paper.report.sections import (
     _theory,
     _tuned,
 )
-from tests.reproduce.made_up import QUESTIONS, experiment, sweep, theory, various
-from tests.reproduce.plain import edges, kept, last, main, reached, t_test, table, wins
+from tests.experiments.made_up import QUESTIONS, sweep
+from tests.experiments.plain import edges, kept, last, main, reached, t_test, table, wins
+from tests.reproduce.made_up import experiment, theory, various
 
 COOPERATIVE, ADVERSARIAL, RANDOM = various(), various("adversarial", imt=1.1), various("random", ital=0.9)
 

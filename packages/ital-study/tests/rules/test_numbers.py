@@ -25,7 +25,7 @@ from ital_study.fit.recovery import _correlations, _parameters
 from ital_study.fit.scores import NAMES
 from ital_study.report import figures, fit_report, page
 from ital_study.simulation.arms import MATCHED
-from tests.reproduce.plain import t_test
+from tests.experiments.plain import t_test
 
 PEOPLE = {"human": [3, 5, 8, 9, 12, 14], "machine": [3, 5, 8, 9, 12], "random": [5, 8, 12, 14]}
 ROBOTS = ("aware", "naive", MATCHED)

@@ -12,7 +12,7 @@ from ital import experiments, learners, tasks, teachers, teaching
 from ital.experiments import Settings, _cells, _collect
 from ital.experiments._experiment import Experiment
 from ital.teaching import Recording, seen
-from tests.reproduce.made_up import UNEVEN, experiment, sweep
+from tests.experiments.made_up import UNEVEN, experiment, sweep
 from tests.worlds import small_classes
 
 RUN = teaching.Run(seeds=[0], steps=20, lr=0.01)

@@ -7,7 +7,7 @@ from ital import experiments, figures, tasks, teach
 from ital.errors import InputError
 from ital.experiments import Settings
 from ital.learners import teacher_aware
-from tests.reproduce.made_up import experiment
+from tests.experiments.made_up import experiment
 from tests.typed import ital
 from tests.worlds import small_classes
 

@@ -13,8 +13,8 @@ from scipy import stats
 
 from ital import experiments, figures, results, tasks
 from ital.statistics import decimals, number, p_value, signed
-from tests.reproduce.made_up import QUESTIONS, experiment, sweep
-from tests.reproduce.plain import edges, last, t_test
+from tests.experiments.made_up import QUESTIONS, experiment, sweep
+from tests.experiments.plain import edges, last, t_test
 
 SEEDS = [4, 9, 2, 7, 5, 11]
 

@@ -9,7 +9,7 @@ import pytest
 from ital import figures
 from ital.figures import _card, _scaling, charts
 from ital.statistics import number
-from tests.reproduce.made_up import QUESTIONS, experiment, sweep
+from tests.experiments.made_up import QUESTIONS, experiment, sweep
 
 STEPS = np.array([0, 90, 200, 310, 500, 640, 900, 1000])
 

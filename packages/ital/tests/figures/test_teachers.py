@@ -2,7 +2,7 @@ import pytest
 
 from ital import figures, tasks
 from ital.errors import InputError
-from tests.reproduce.made_up import experiment
+from tests.experiments.made_up import experiment
 
 
 def runs():

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ital.cli import main
 from tests.newcomer import bad_inputs
+from tests.typed import check_endless, check_refused
 
 GRID = ["--lr", "0.1", "--beta", "1"]
 COMMANDS = [
@@ -50,15 +50,7 @@ COMMANDS = [
     (["sweep", "regression", *GRID, "--methods", "imt,,ital"], "has an empty item"),
     (["sweep", "regression", *GRID, "--seeds", "1000000000000"], "of memory, but"),
     (["sweep", "regression", *GRID, "--points-per-cell", "0"], "at least 1"),
-    (["reproduce", "regresion"], "did you mean 'regression'"),
-    (["reproduce", "--out", ""], "--out has no value"),
-    (["reproduce", "--workers=-1"], "workers must be 0"),
     (["bench", "--out", "x"], "--out needs --scaling"),
-    (["study", "simulate", "--participants", "1", "--out", ""], "--out has no value"),
-    (["study", "simulate", "--participants", "1", "--teacher", "machine,,random", "--out", "x"], "machine,,random"),
-    (["study", "simulate", "--participants", "0", "--out", "x"], "--participants"),
-    (["features", "build", "mnist", "--out", "file/x.npz"], "not a folder"),
-    (["data", "get", "mnist", "--out", "file/x"], "not a folder"),
 ]
 
 
@@ -66,54 +58,21 @@ COMMANDS = [
 def test_bad_commands_are_refused_in_one_line(words, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    printed = capsys.readouterr()
-    assert ended.value.code == 2
-    assert (printed.out, printed.err.count("\n")) == ("", 1)
-    assert message in printed.err
-    assert os.listdir(tmp_path) == ["file"]
+    check_refused(capsys, tmp_path, words, message)
 
 
 READERS = [
     ["run", "irl", "--map", "FILE"],
     ["run", "--data", "FILE.csv", "--label", "y"],
     ["run", "--data", "FILE.parquet", "--label", "y"],
-    ["study", "simulate", "--participants", "1", "--out", "x", "--config", "FILE"],
-    ["study", "analyze", "study", "--picture", "FILE.png"],
-    ["features", "check", "FILE"],
 ]
 
 
 @pytest.mark.parametrize("kind", ["device", "folder"])
 @pytest.mark.parametrize("words", READERS, ids=" ".join)
-def test_what_has_no_end_is_not_read(words, kind, tmp_path, monkeypatch, capsys, study):
-    """``/dev/zero`` would fill the memory; ``/dev/null``, which is empty, is refused for the same reason."""
+def test_what_has_no_end_is_not_read(words, kind, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "study").symlink_to(study)
-    for ending in ("", ".csv", ".parquet", ".png"):
-        place = tmp_path / f"FILE{ending}"
-        if kind == "folder":
-            place.mkdir()
-        else:
-            place.symlink_to(os.devnull)
-    before = sorted(os.listdir(tmp_path))
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    printed = capsys.readouterr()
-    assert ended.value.code == 2
-    assert (printed.out, printed.err.count("\n")) == ("", 1)
-    assert ("Is a directory" if kind == "folder" else "it is not a regular file") in printed.err
-    assert sorted(os.listdir(tmp_path)) == before
-
-
-@pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    """The folder of a study with one simulated participant."""
-    folder = tmp_path_factory.mktemp("study") / "one"
-    with pytest.raises(SystemExit):
-        main(["study", "simulate", "--participants", "1", "--config", "short", "--out", str(folder)])
-    return folder
+    check_endless(capsys, tmp_path, words, kind)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,6 @@ import ital
 from ital import learners
 from ital.errors import InputError
 from ital.tools import progress as _progress
-from ital_paper import equation
 from tests.typed import ital as type_in
 
 ROOT = Path(__file__).parents[2]
@@ -42,43 +41,6 @@ def test_a_view_is_at_most_the_mini_batch(capsys, tmp_path):
     code, _, err = type_in(capsys, "run", "regression", "--methods", "ital-21", "--steps", "5", "--out", str(tmp_path))
     assert code == 2
     assert err.splitlines()[-1].startswith("ital: method 'ital-21' sees 21 examples, but the batch size is 20")
-
-
-@pytest.mark.parametrize(
-    ("typed", "exact"),
-    [
-        ("0.5x + 1.25 = 2", "1/2x + 5/4 = 2"),
-        (".5x = 0.0", "1/2x = 0"),
-        ("0.1/0.2x = 3.", "1/2x = 3"),
-        ("-0.125x^2y = 0", "-1/8x^2y = 0"),
-        ("2/4x = 1", "2/4x = 1"),
-    ],
-)
-def test_decimals_are_exact_fractions(typed, exact):
-    assert equation.parse(typed) == equation.parse(exact)
-
-
-@pytest.mark.parametrize(
-    ("typed", "fault"),
-    [
-        ("x^-2 = 1", "negative powers are not supported"),
-        ("x**{-1} = 1", "negative powers are not supported"),
-        ("x^y = 1", "powers are whole numbers"),
-        ("sin(x) = 1", "functions are not supported"),
-        ("2sqrt(x) = 1", "functions are not supported"),
-        ("√x = 1", "functions are not supported"),
-        ("2(x + 1) = 3", "brackets are not supported: multiply them out"),
-        ("1/x = 2", "only numbers can be divided"),
-        ("1/0.0x = 2", "a denominator cannot be 0"),
-        ("0.0x = 2", "a coefficient cannot be 0"),
-        ("1.2.3x = 2", "expected + or -"),
-    ],
-)
-def test_what_is_not_taken_is_said_in_a_line(capsys, typed, fault):
-    code, _, err = type_in(capsys, "simplify", typed)
-    assert code == 2
-    assert len(err.splitlines()) == 1
-    assert fault in err
 
 
 def test_the_progress_line_fits_a_narrow_terminal(monkeypatch):

@@ -2,6 +2,7 @@
 
 import pytest
 from matplotlib.figure import Figure
+
 from tests.newcomer.gallery import FIGURES, faults
 
 

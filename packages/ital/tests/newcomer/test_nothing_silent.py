@@ -24,6 +24,7 @@ from ital.tools import checks
 from ital.tools import memory as _memory
 from tests.newcomer import made_up, wrong_parts
 from tests.newcomer.wrong_parts import SMALL, network, of_pool, pool, task
+from tests.typed import check_unwritable
 
 
 def one_line(error):
@@ -191,8 +192,6 @@ def test_worlds_of_many_seeds_are_estimated_before_they_are_drawn(monkeypatch):
 WRITERS = [
     ["run", "regression", "--seeds", "1", "--steps", "10"],
     ["sweep", "regression", "--lr", "0.1", "--beta", "0"],
-    ["reproduce", "--quick"],
-    ["study", "simulate", "--participants", "1"],
     ["bench", "--scaling"],
 ]
 
@@ -200,13 +199,7 @@ WRITERS = [
 @pytest.mark.parametrize("words", WRITERS, ids=lambda words: words[0])
 @pytest.mark.parametrize("place", ["file", "file/folder"])
 def test_a_place_that_cannot_be_written_to_is_noticed_at_once(words, place, tmp_path, capsys):
-    (tmp_path / "file").touch()
-    with pytest.raises(SystemExit) as ended:
-        main([*words, "--out", str(tmp_path / place)])
-    lines = capsys.readouterr().err.splitlines()
-    assert ended.value.code == 2
-    assert len(lines) == 1
-    assert "not a folder" in lines[0] or "not an empty folder" in lines[0]
+    check_unwritable(capsys, tmp_path, words, place)
 
 
 def test_an_automatic_beta_that_leaves_awareness_behind_is_named():
