@@ -1,6 +1,7 @@
 import functools
 import gc
 import os
+from importlib.metadata import version
 from pathlib import Path
 
 # Workers, servers and commands that tests start share one cache, so each program is compiled once.
@@ -10,7 +11,10 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")  # the 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("PJRT_NPROC", "1")
 # Compilation takes most of the tests' time, and most programs run only briefly; see ``optimised`` and ``fast``.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false")
+FUSION_EMITTERS = "xla_cpu_use_fusion_emitters"
+HAS_EMITTERS = tuple(map(int, version("jax").split(".")[:2])) < (0, 11)  # JAX 0.11 dropped the option
+QUICK = "--xla_backend_optimization_level=0" + (f" --{FUSION_EMITTERS}=false" if HAS_EMITTERS else "")
+os.environ.setdefault("XLA_FLAGS", QUICK)
 
 import matplotlib as mpl
 import matplotlib.figure
@@ -19,7 +23,19 @@ from hypothesis import Phase, settings
 from jaxtyping import install_import_hook
 
 # Every call in a test checks the shapes in the annotations.
-SHAPED = ("gradients", "learners", "losses", "mdp", "models", "rationality", "steps", "tasks", "teachers", "theory")
+SHAPED = (
+    "gradients",
+    "learners",
+    "lessons",
+    "losses",
+    "mdp",
+    "models",
+    "rationality",
+    "steps",
+    "tasks",
+    "teachers",
+    "theory",
+)
 install_import_hook([f"ital.{name}" for name in (*SHAPED, "beliefs", "volume", "teaching")], "beartype.beartype")
 # Tracing makes many long-lived objects: scanning them repeatedly would take a tenth of the time.
 gc.set_threshold(100_000, 50, 100)
@@ -77,7 +93,9 @@ def x64():
 
 @functools.cache
 def _compiled_with(plain, donated, level, emitters):
-    options = {"xla_backend_optimization_level": level, "xla_cpu_use_fusion_emitters": emitters}
+    options = {"xla_backend_optimization_level": level}
+    if HAS_EMITTERS:
+        options[FUSION_EMITTERS] = emitters
     return jax.jit(plain, static_argnums=0, donate_argnums=donated, compiler_options=options)
 
 
