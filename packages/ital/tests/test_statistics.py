@@ -99,6 +99,15 @@ def test_spread_ratio_finds_a_larger_spread_and_no_other():
     assert statistics.spread_ratio(rng.normal(5, 1, 200), narrow)[1] > 0.01
 
 
+def test_the_spread_of_two_pairs_is_not_compared():
+    first, second = np.array([1.0, 4.0, 2.0]), np.array([3.0, 2.0, 2.5])
+    assert np.isnan(statistics.spread_ratio(first[:2], second[:2])).all()
+    ratio, p = statistics.spread_ratio(first, second)
+    assert ratio == pytest.approx(np.std(first) / np.std(second))
+    r = np.corrcoef(first + second, first - second)[0, 1]
+    assert p == pytest.approx(2 * stats.t.sf(abs(r) / np.sqrt(1 - r**2), df=1))
+
+
 def test_steps_to_reach_a_share_of_the_start():
     steps = np.array([0, 10, 20, 30])
     curves = np.array([[10, 6, 4, 0.9], [8, 4, 3, 2], [1, 2, 3, 4]])

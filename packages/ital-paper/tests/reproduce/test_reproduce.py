@@ -170,6 +170,37 @@ def test_all_tasks_both_starts_and_teachers_are_planned():
         assert len(settings.methods) == expected
 
 
+def test_experiments_of_every_kind_differ_from_the_papers_only_where_they_say():
+    """The paper's table of settings again: η is the paper's, except where a network is taught."""
+    for scale in (FULL, QUICK):
+        for start, task in (("uniform", "regression"), ("normal:0.1", "equation-40"), ("uniform", plan.NEURAL)):
+            condition = Condition(start, task, "cooperative")
+            paper = plan.settings(condition, scale)
+            assert (paper.lr, paper.init) == (0.001, None if start == "uniform" else start)
+            assert paper.eval_every == (200 if task == "equation-40" and scale.quick else None)
+            beyond = {"lr": 0.05 if task == plan.NEURAL else 0.001, "methods": plan.BEYOND}
+            if scale.quick and task != plan.NEURAL:
+                beyond["methods"] = tuple(name for name in plan.BEYOND if name not in learners.CONTROLS)
+            assert plan.beyond_settings(condition, scale) == replace(paper, **beyond)
+            assert plan.matrix_settings(condition, scale) == replace(paper, methods=tuple(ital.figures.ASSUMED))
+            ends = {"methods": ("imt", "ital"), "teacher_loss": "zero", "eval_every": scale.steps}
+            assert plan.zero_loss_settings(condition, scale) == replace(paper, **ends)
+
+
+def test_the_panel_of_the_theory_is_of_the_scale_and_start_that_it_says(monkeypatch, tmp_path):
+    asked = []
+    monkeypatch.setattr(jobs._theory, "panel", lambda *where, **size: asked.append((where, size)) or {"is": "made"})
+    scale = SMALL._replace(theory_seeds=3)
+    for _ in range(2):  # the second is read
+        for start in STARTS:
+            assert jobs.theory_of(start, "regression", scale, tmp_path, compute=True) == {"is": "made"}
+    size = {"seeds": 3, "steps": 40}
+    assert asked == [(("regression", None), size), (("regression", "normal:0.1"), size)]
+    assert jobs.theory_of("uniform", "gaussian", scale, tmp_path, compute=False) is None
+    for other in (scale._replace(theory_seeds=2), scale._replace(theory_steps=41)):
+        assert jobs.theory_of("uniform", "regression", other, tmp_path, compute=False) is None
+
+
 def test_unknown_tasks_and_those_without_their_files_are_refused(tmp_path):
     with pytest.raises(InputError, match="did you mean 'regression'"):
         reproduce(["regresion"], out=tmp_path)
