@@ -48,7 +48,8 @@ def test_the_overview(crowd, researcher):
     first, second = told["participants"][:2]
     assert (first["done"], first["total"], first["usable"], first["stage"]) == (14, 14, True, "finished")
     assert (second["done"], second["open"], second["usable"]) == (5, True, False)
-    assert sorted((row["usable"], row["open"]) for row in told["orders"]) == [(0, 1), (1, 0)]
+    by_order = {row["order"]: (row["usable"], row["open"]) for row in told["orders"]}
+    assert by_order == {first["order"]: (1, 0), second["order"]: (0, 1)}
     assert told["firsts"]["A"] == {"naive": 1, "aware": 1}
     assert {row["stage"]: row["n"] for row in told["dropouts"]} == {"left": 1, "declined": 1, "failed_check": 1}
     assert told["paused"] is False
