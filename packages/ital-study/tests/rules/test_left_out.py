@@ -31,15 +31,19 @@ def people(live, config, **columns):
 
 
 @pytest.fixture(scope="module")
-def filtered(live, config):
+def told(live, config):
     """Participant 2 failed a check, and was excluded too; participant 5 was excluded."""
-    told = people(
+    return people(
         live,
         config,
         flag_attention=[False, True, False, False, False, False],
         excluded_by_rule=["", "attention", "", "", "", ""],
         excluded=["", "on the phone", "", "", "came twice", ""],
     )
+
+
+@pytest.fixture(scope="module")
+def filtered(live, config, told):
     return analyze(StudyData(config, live, participants=told))
 
 
@@ -58,6 +62,13 @@ def test_both_analyses_have_their_people(filtered, live, config):
     machine = filtered.outcomes[filtered.outcomes["teacher"] == "machine"]
     assert sorted(machine["participant"].unique()) == [1, 3, 4, 6]  # simulated in the places of those who stay
     assert filtered.agreement["human", "aware"] == pytest.approx(0.55, abs=0.06)
+
+
+def test_models_are_fitted_to_those_who_stay(live, config, told):
+    found = fit(StudyData(config, live[live["map"] == "A"], participants=told))
+    assert found.participants == {"human": 4}
+    assert sorted(found.people["participant"].unique()) == [1, 3, 4, 6]
+    assert found.notes == ["2 people are left out: see Data quality."]
 
 
 def test_reasons_and_when_they_were_decided(filtered):

@@ -1,5 +1,6 @@
 """The store: append-only, all or nothing, erased when asked."""
 
+import itertools
 import json
 import threading
 import uuid
@@ -12,7 +13,7 @@ from alembic.migration import MigrationContext
 
 from ital.errors import InputError
 from ital_study.server._study import LiveStudy
-from ital_study.store import NotStored, _engine, admission, open_store, operations, read_tombstones
+from ital_study.store import NotStored, _engine, admission, export, open_store, operations, read_tombstones
 from ital_study.store.operations import Closed, Moved
 from ital_study.store.records import Event, StoredStep
 from ital_study.store.tables import ALL, audit, configurations, metadata, participants, steps, tombstones
@@ -48,6 +49,21 @@ def test_migrations_give_the_tables_that_the_code_knows(store):
     with store.reading() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         assert _engine.current_revision(connection) == _engine.known_revisions()[0]
+
+
+def test_configurations_are_those_that_people_saw_or_the_newest(store, monkeypatch):
+    clock = itertools.count(1_000_000)
+    monkeypatch.setattr(operations, "now", lambda: next(clock))
+    first, second, third = (tiny(title=title) for title in ("First", "Second", "Third"))
+    for config in (first, second):
+        store.write(lambda connection, config=config: operations.add_configuration(connection, config))
+    with store.reading() as connection:
+        assert export.configs_of(connection, "live") == [second]
+    for config in (first, third):
+        add(store, config)
+    with store.reading() as connection:
+        assert export.configs_of(connection, "live") == [third, first]
+        assert export.configs_of(connection, "pilot") == [third]
 
 
 def test_a_database_belongs_to_its_first_key(store):
