@@ -52,6 +52,15 @@ def test_a_linear_kernel_gives_the_curves_of_the_linear_learner():
         np.testing.assert_allclose(first[metric], second[metric], rtol=1e-9, atol=1e-12)
 
 
+@pytest.mark.parametrize("unit", [0.01, 1.0, 1000.0])
+def test_rounding_errors_are_no_features_in_any_unit(unit):
+    x = unit * np.random.default_rng(2).normal(size=(12, 3))
+    model = models.kernel(losses.squared, models.linear_kernel, x)
+    features = model.rows(x).x
+    assert features.shape == (12, 4)  # three columns and the constant
+    np.testing.assert_allclose(features @ features.T, x @ x.T + 1, rtol=1e-7, atol=1e-7 * unit**2)
+
+
 def test_the_target_is_the_picture_and_pictures_show_functions():
     task = tasks.kernel(size=6)
     values, policy = task.picture.grid(task.world(0).truth.target)
