@@ -19,7 +19,10 @@ SMALL = registered.small_tasks()
 
 def simple(name):
     """Whether a teacher looks at the volumes of the mini-batch alone."""
-    teacher = teachers.make(name)
+    try:
+        teacher = teachers.make(name)
+    except ital.errors.InputError:  # a broken part of another package: its own test fails, and the others are collected
+        return True
     return not teacher.needs and teacher.ahead == 1
 
 
