@@ -134,6 +134,7 @@ def test_maps_show_numbers_divergence_and_what_pays(tmp_path):
     figure = figures.plot_sweep(grid, tasks.regression())
     titles = [axis.get_title() for axis in figure.axes]
     assert [title.partition(":")[0] for title in titles] == ["Naive", "ITAL", "Naive", "ITAL"]
+    assert [(axis.get_xlabel(), axis.get_ylabel()) for axis in figure.axes] == [("η", ""), ("η", "β")] * 2
     above, below = figure.axes[1], figure.axes[3]
     texts = {tuple(map(int, text.get_position())): text.get_text() for text in above.texts}
     assert texts[2, 2] == "×"  # x is η, y is β

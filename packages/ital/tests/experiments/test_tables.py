@@ -243,6 +243,16 @@ def test_the_table_and_the_words_of_a_sweep(swept):
             )
 
 
+def test_the_best_setting_of_a_step_is_in_bold(swept):
+    console = Console(file=io.StringIO(), width=400, force_terminal=True, color_system="standard")
+    experiments.print_sweep(swept, console)
+    rows = [line.split("│")[1:-1] for line in console.file.getvalue().splitlines() if line.startswith("│")]
+    bold = [[cell.strip().startswith("\x1b[1m") for cell in row] for row in rows]
+    first = [row[0].strip() != "" for row in rows]  # the step is said once
+    assert sum(first) == 3
+    assert [row[1] for row in bold] == [row[4] for row in bold] == first
+
+
 # ---- matrices ----
 
 
