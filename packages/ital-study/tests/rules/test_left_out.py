@@ -122,6 +122,7 @@ def test_if_everybody_is_excluded_the_headline_says_so(live, config, tmp_path):
     page = (tmp_path / "report.html").read_text()
     assert page.index(headline) < page.index("<h1>")
     assert "all of them" in page
+    assert "leave out everybody who finished (6)" in page
     assert "paper claims" not in page
     assert list(pd.read_csv(tmp_path / "tests.csv")["teacher"]) == []
     assert set(pd.read_csv(tmp_path / "tests_full.csv")["n"]) == {6}
