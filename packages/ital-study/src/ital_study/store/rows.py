@@ -151,11 +151,11 @@ class Answered(_Stored):
     """The answers to a page of questions."""
 
     page: str
-    place: str
+    place: Round
     answers: dict[str, Any]
     map: str = ""
-    robot: int | Literal[""] = ""
-    learner: str = ""
+    robot: Count | Literal[""] = ""
+    learner: Annotated[str, Field(pattern=r"^[a-z]{0,16}$")] = ""
     seconds: Seconds | None = None
 
 
