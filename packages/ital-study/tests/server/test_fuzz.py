@@ -182,6 +182,7 @@ def store_forged(url, count):
 def look(url, people):
     """Everything that the dashboard shows and offers; return its warnings. People come back, and go on."""
     with serve(url, asking()) as client:
+        client.timeout = 600  # the machine may be busy, and thousands of rows are read before the first one is sent
         for one in people:
             one.client, before = client, one.state
             assert one.look() == before
