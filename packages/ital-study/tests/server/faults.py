@@ -1,12 +1,14 @@
 """A file layer that fails: a process that is killed, or a disk that is full, at any step of its writing.
 
 ``LAYER`` stands between a process and its system: it counts what the process writes to files (writes, syncs, renames,
-truncations and removals) and lets one of them fail. A killed write and the first one on a full disk write one half.
+truncations and removals) and sends to PostgreSQL, and lets one of them fail. A killed write and the first one on a full
+disk write one half.
 """
 
 import contextlib
 import importlib
 import json
+import logging
 import os
 import shutil
 import signal
@@ -21,11 +23,12 @@ LAYER = r"""
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
-enum { COUNT, KILL, FULL };
+enum { COUNT, KILL, FULL, COUNT_FILES };
 static int kind = COUNT;
 static long steps = -1, at = 0;  /* -1: everything passes and nothing is counted */
 
@@ -61,9 +64,13 @@ int ftruncate64(int fd, off64_t n) { step(); return REAL(ftruncate64)(fd, n); }
 int ftruncate(int fd, off_t n) { step(); return REAL(ftruncate)(fd, n); }
 int rename(const char *from, const char *to) { step(); return REAL(rename)(from, to); }
 int unlink(const char *file) { step(); return REAL(unlink)(file); }
+ssize_t send(int fd, const void *from, size_t n, int flags) {
+    if (kind < FULL) step();  /* a full disk here does not keep the database's server from anything */
+    return REAL(send)(fd, from, n, flags);
+}
 """
 COMPILER = shutil.which("cc")
-KINDS = {"count": 0, "kill": 1, "full": 2}
+KINDS = {"count": 0, "kill": 1, "full": 2, "count files": 3}
 
 
 class Outcome(NamedTuple):
@@ -93,7 +100,8 @@ class FaultyProcess:
 
     def run(self, command, url, kind="count", at=0, **given):
         """One command over the layer, which fails at its step number ``at``."""
-        told = {"command": command, "url": url, "kind": kind, "at": at, "given": given}
+        folder = os.environ.get("ITAL_STUDY_FOLDER", "")
+        told = {"command": command, "url": url, "kind": kind, "at": at, "given": given, "folder": folder}
         self._process.stdin.write(json.dumps(told) + "\n")
         self._process.stdin.flush()
         return Outcome(**json.loads(self._process.stdout.readline()))
@@ -141,6 +149,7 @@ COMMANDS = {"delete": delete, "exclude": exclude, "restore": restore}
 def _child(told, report):
     import ctypes
 
+    os.environ["ITAL_STUDY_FOLDER"] = told["folder"]
     layer = ctypes.CDLL(None)
     layer.fault_arm(KINDS[told["kind"]], ctypes.c_long(told["at"]))
     said = ""
@@ -171,8 +180,9 @@ def _run(told):
 
 def main():
     """Read commands from standard input, one JSON object per line, and answer each with its outcome."""
-    for name in ("alembic.command", "ital_study.store.backups", "ital_study.store.exclusions"):
+    for name in ("alembic.command", "psycopg", "ital_study.store.backups", "ital_study.store.exclusions"):
         importlib.import_module(name)  # once, before the children
+    logging.disable()  # of a server, for its log
     with contextlib.suppress(KeyboardInterrupt):
         for line in sys.stdin:
             print(json.dumps(_run(json.loads(line))._asdict()), flush=True)

@@ -6,6 +6,7 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 import uuid
 from pathlib import Path
 
@@ -78,6 +79,13 @@ class Cluster:
         with self._connect("postgres") as connection:
             connection.execute(f"DROP DATABASE {name}")
             connection.execute(f"CREATE DATABASE {name} TEMPLATE {source}")
+
+    def wait_until_left(self, name):
+        """Wait until nobody is connected to a database: what a killed process had sent is done or undone then."""
+        others = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s"
+        with self._connect("postgres") as connection:
+            while connection.execute(others, [name]).fetchone()[0]:
+                time.sleep(0.01)
 
     def _address(self, name):
         return f"postgresql://ital@/{name}?host={self.folder}"
