@@ -18,6 +18,7 @@ from ital import control, figures, learners, mdp, tasks, teachers
 from ital.figures import charts
 from ital.tasks import Task
 from ital.teachers import Teacher
+from ital_paper import tasks as paper
 
 CAVE = np.array([[0, 0, 0, 0, 1], [0, -1, -1, 0, 0], [0, -1, 2, -1, 0], [0, 0, -1, -1, 0], [0.5, 0, 0, 0, 0]])
 IMAGES = Path(__file__).parents[1] / "images"
@@ -26,9 +27,9 @@ MEASURED = Path(__file__).parents[2] / "benchmarks" / "results"
 FIGURES: dict[str, tuple[Task, Teacher]] = {
     "regression": (tasks.regression(), teachers.cooperative()),
     "gaussian": (tasks.gaussian(), teachers.cooperative()),
-    "mnist-20": (tasks.mnist(20), teachers.cooperative()),
-    "tiny-imagenet-lite0": (tasks.tiny_imagenet("lite0"), teachers.cooperative()),
-    "equation-40": (tasks.simplification(40), teachers.cooperative()),
+    "mnist-20": (paper.mnist(20), teachers.cooperative()),
+    "tiny-imagenet-lite0": (paper.tiny_imagenet("lite0"), teachers.cooperative()),
+    "equation-40": (paper.simplification(40), teachers.cooperative()),
     "regression-adversarial": (tasks.regression(), teachers.adversarial()),
 }
 
