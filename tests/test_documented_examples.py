@@ -16,7 +16,7 @@ PAGES = (
     *(f"explanation/{page}" for page in (*FIELD, "irl", "method")),
     "paper/equations",
 )
-FILES = ("README.md", "CONTRIBUTING.md", *(f"docs/{page}.md" for page in PAGES))
+FILES = ("README.md", "packages/ital/README.md", *(f"docs/{page}.md" for page in PAGES))
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
