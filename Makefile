@@ -91,7 +91,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
-	$(BIN)/proselint --config .proselintrc.json check README.md CONTRIBUTING.md docs/*.md docs/tutorial/*.md
+	$(BIN)/proselint --config .proselintrc.json check README.md CONTRIBUTING.md docs/*.md docs/*/*.md
 
 types: $(VENV)/.installed-dev
 	$(TYPES)
@@ -103,7 +103,7 @@ docs: $(VENV)/.installed-dev
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 
 figures: $(VENV)/.installed-dev
-	$(BIN)/python docs/make_figures.py
+	$(BIN)/python docs/build_scripts/make_figures.py
 
 bench: $(VENV)/.installed
 	$(BIN)/ital bench

@@ -1,9 +1,9 @@
-"""The measurements behind docs/beyond.md, stored as text in benchmarks/results/: which methods gain, and where.
+"""The measurements behind docs/paper/beyond.md, stored as text in benchmarks/results/: which methods gain, and where.
 
 python benchmarks/beyond.py adaptive [TASK …]   one cell per task and teacher: ital-adaptive, naive, best fixed β
 python benchmarks/beyond.py full                ital-full and its controls with steps of equal length
 python benchmarks/beyond.py table [TASK …]      ital-full on all tasks, each method at its own best η or length
-python benchmarks/beyond.py page                tables and figures of docs/beyond.md from stored results
+python benchmarks/beyond.py page                tables and figures of docs/paper/beyond.md from stored results
 """
 
 import argparse
@@ -312,21 +312,21 @@ def draw_table(rows: dict[str, Any], file: Path) -> None:
 
 
 def page() -> None:
-    """Write the tables into docs/beyond.md, and draw trust over time and the gains."""
+    """Write the tables into docs/paper/beyond.md, and draw trust over time and the gains."""
     import matplotlib
 
     matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
     docs = Path(__file__).parents[1] / "docs"
-    text = (docs / "beyond.md").read_text("utf-8")
+    text = (docs / "paper" / "beyond.md").read_text("utf-8")
     for name, make in (("adaptive", adaptive_rows), ("full", full_rows), ("full-table", table_rows)):
         begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
         before, _, rest = text.partition(begin)
         after = rest.partition(end)[2]
         table_ = "\n".join(make(json.loads((RESULTS / f"{name}.json").read_text())))
         text = f"{before}{begin}\n{table_}\n\n{end}{after}"
-    (docs / "beyond.md").write_text(text, "utf-8")
+    (docs / "paper" / "beyond.md").write_text(text, "utf-8")
     cells = json.loads((RESULTS / "adaptive.json").read_text())
     shown = [task for task in TASKS if f"{task} {TEACHERS[-1]}" in cells]
     figure, axes = plt.subplots(

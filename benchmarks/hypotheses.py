@@ -1,4 +1,4 @@
-"""The measurements behind docs/field-hypotheses.md: naive and aware pairs in worlds of finitely many hypotheses.
+"""Measure naive and aware pairs in worlds of finitely many hypotheses, for docs/explanation/field-hypotheses.md.
 
 python benchmarks/hypotheses.py rates    growth of the log-odds, measured and predicted
 python benchmarks/hypotheses.py draw     the figure of docs/images

@@ -12,7 +12,7 @@ from latex2mathml.converter import convert
 
 from ital import __version__
 
-sys.path.append(str(Path(__file__).parent))  # for layers.py, registries.py and stored_run.py
+sys.path.append(str(Path(__file__).parent / "build_scripts"))  # for the extensions layers, registries, stored_run
 
 project = "ital"
 author = "The ital developers"

@@ -10,8 +10,13 @@ from ital import learners, tasks, teachers
 
 ROOT = Path(__file__).parents[1]
 FIELD = ("field-control", "field-hypotheses", "field-irl", "field-kernel", "field-learners")
-PAGES = ("equations", "extending", *FIELD, "irl", "method", "quickstart")
-FILES = ("README.md", "CONTRIBUTING.md", *(f"docs/{page}.md" for page in PAGES))
+PAGES = (
+    "how-to/quickstart",
+    "how-to/extending",
+    *(f"explanation/{page}" for page in (*FIELD, "irl", "method")),
+    "paper/equations",
+)
+FILES = ("README.md", "packages/ital/README.md", *(f"docs/{page}.md" for page in PAGES))
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 

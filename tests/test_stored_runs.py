@@ -13,12 +13,12 @@ from ital_paper.report import page as _report
 from ital_paper.report import sections
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/findings.md")
+PAGES = ("README.md", "docs/paper/findings.md")
 
 
 @pytest.fixture
 def store_run():
-    spec = importlib.util.spec_from_file_location("store_run", ROOT / "docs" / "store_run.py")
+    spec = importlib.util.spec_from_file_location("store_run", ROOT / "docs" / "build_scripts" / "store_run.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -29,7 +29,7 @@ def copy(store_run, tmp_path, monkeypatch):
     """The script, which writes to a folder of the test."""
     monkeypatch.setattr(store_run, "DOCS", tmp_path / "docs")
     monkeypatch.setattr(store_run, "README", tmp_path / "README.md")
-    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "paper").mkdir(parents=True)
     for page in PAGES:
         (tmp_path / page).write_text((ROOT / page).read_text("utf-8"), "utf-8")
     return store_run
@@ -39,11 +39,11 @@ def test_the_pages_have_the_numbers_of_the_full_run(store_run):
     report = _report.load(ROOT / "docs" / "runs" / "full.json")
     for page, table in zip(PAGES, (store_run.short_table(report), _report.markdown(report)), strict=True):
         text = (ROOT / page).read_text("utf-8")
-        assert store_run.in_place(text, table, page) == text, "run: python docs/store_run.py FOLDER full"
+        assert store_run.in_place(text, table, page) == text, "run: python docs/build_scripts/store_run.py FOLDER full"
 
 
 def test_the_readme_counts_the_adaptive_learners_table_rightly():
-    page = (ROOT / "docs" / "beyond.md").read_text("utf-8")
+    page = (ROOT / "docs" / "paper" / "beyond.md").read_text("utf-8")
     table = page.partition("<!-- adaptive: begin -->")[2].partition("<!-- adaptive: end -->")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()[2:]]
     within = [float(row[3]) * 1.15 >= float(row[5]) for row in rows if row[1] in ("cooperative", "adversarial")]
@@ -85,7 +85,7 @@ def test_a_new_full_run_changes_the_pages(copy, tmp_path):
         assert (tmp_path / page).read_text("utf-8") == (ROOT / page).read_text("utf-8")
     copy.main(str(tmp_path), "full")
     assert "| 1 of 99 |" in (tmp_path / "README.md").read_text("utf-8")
-    assert f"| {first['claim']} | does not hold |" in (tmp_path / "docs" / "findings.md").read_text("utf-8")
+    assert f"| {first['claim']} | does not hold |" in (tmp_path / "docs" / "paper" / "findings.md").read_text("utf-8")
     assert _report.load(tmp_path / "docs" / "runs" / "full.json") == report
 
 

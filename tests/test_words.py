@@ -1,4 +1,4 @@
-"""The words of docs/writing.md, in everything a person reads: pages, docstrings, comments and messages."""
+"""The words of docs/reference/writing.md, in everything a person reads: pages, docstrings, comments and messages."""
 
 import io
 import re
@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-PAGES += sorted((ROOT / "docs" / "tutorial").glob("*.md"))
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 SOURCES = sorted((ROOT / "src" / "ital").rglob("*.py"))
 # The teacher and the learner are "it"; interrupted work resumes; a number is named, not counted by "so many".
 UNWANTED = re.compile(r"\b(he|she|his|hers|him|himself|herself|so many|goes? on|went on)\b", re.IGNORECASE)

@@ -15,7 +15,7 @@ def decrease(steps, teacher, learner, name):
 
 
 def test_known_values(steps):
-    """Of 20 simulated participants on map A: see study.md."""
+    """Of 20 simulated participants on map A: see docs/study/index.md."""
     assert 5.5 < decrease(steps, "machine", "aware", "A").mean() < 6.9
     assert 0.7 < decrease(steps, "machine", "aware", "A").std() < 1.5
     assert 0.2 < decrease(steps, "machine", "naive", "A").mean() < 0.3

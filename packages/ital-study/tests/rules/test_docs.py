@@ -9,9 +9,9 @@ from ital_study.config import panel, quality, sections
 from ital_study.config import questions as _questions
 from tests import questions
 
-DOCS = Path(__file__).parents[4] / "docs"
-PAGE = (DOCS / "study.md").read_text(encoding="utf-8")
-PANELS = (DOCS / "study-panels.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[4] / "docs" / "study"
+PAGE = (DOCS / "index.md").read_text(encoding="utf-8")
+PANELS = (DOCS / "panels.md").read_text(encoding="utf-8")
 
 
 def test_the_python_blocks_of_the_page_run():
@@ -65,7 +65,7 @@ def test_defaults_on_the_page_are_the_defaults():
 
 
 def test_every_threshold_of_data_quality_is_on_its_page():
-    page = (Path(__file__).parents[4] / "docs" / "study-quality.md").read_text(encoding="utf-8")
+    page = (DOCS / "quality.md").read_text(encoding="utf-8")
     for field in dataclasses.fields(quality.Quality):
         shown = json.dumps(field.default)
         assert f"`{field.name} = {shown}`" in page, field.name

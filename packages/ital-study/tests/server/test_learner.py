@@ -289,7 +289,7 @@ def test_it_has_no_route_of_the_study_and_sets_no_cookie(learner):
 
 
 def test_the_program_of_the_documentation_runs(learner, capsys):
-    page = (Path(__file__).parents[4] / "docs" / "study-frontends.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "study" / "frontends.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     exec(block.replace("http://127.0.0.1:8010", str(learner.base_url).rstrip("/")), {})
     assert len(capsys.readouterr().out.splitlines()) == 3

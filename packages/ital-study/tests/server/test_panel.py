@@ -428,7 +428,7 @@ def hoard(store, config, fill):
 
 
 def bound(config):
-    """Bytes by which one participant lets the database grow at most, as docs/deployment.md says."""
+    """Bytes by which one participant lets the database grow at most, as docs/study/deployment.md says."""
     return 100_000 + 300 * admission.most_events(config) + 1500 * config.total_steps
 
 

@@ -203,7 +203,7 @@ def test_doctor_names_what_is_left_and_fails(capsys):
 
 
 def test_four_lines_to_edit(capsys):
-    """As in docs/study.md."""
+    """As in docs/study/index.md."""
     ital(capsys, "study", "init", "new", "--origin", "https://lab.example.org/teach")
     file = Path("new", "study.toml")
     lines = file.read_text(encoding="utf-8").splitlines()

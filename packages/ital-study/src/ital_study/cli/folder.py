@@ -12,7 +12,7 @@ from ital_study.config.template import configuration
 CONFIG, DATABASE, PASSWORD, SETTINGS, BACKUPS = "study.toml", "study.db", "password", "server.env", "backups"
 
 _SETTINGS = """\
-# Settings of the server, one NAME=VALUE per line; docs/deployment.md explains them.
+# Settings of the server, one NAME=VALUE per line; docs/study/deployment.md explains them.
 # `ital study serve`, systemd and compose read this file; the environment has precedence.
 
 # The address that participants see, with the path under which your proxy offers the study:

@@ -42,7 +42,7 @@ LATER = (
 
 @dataclass(frozen=True)
 class Config:
-    """A study. Made by :func:`load_config`; ``docs/study.md`` explains every key.
+    """A study. Made by :func:`load_config`; ``docs/study/index.md`` explains every key.
 
     Attributes:
         name: Short name, fit for files.

@@ -1,6 +1,6 @@
 """Flags of data quality: pure functions of the step table, the page's events and the thresholds.
 
-``docs/study-quality.md`` says what each flag can tell and what it cannot.
+``docs/study/quality.md`` says what each flag can tell and what it cannot.
 """
 
 import json

@@ -327,7 +327,7 @@ def unreadable_note(counts: Mapping[int, int]) -> list[str]:
 
 
 def has_parquet() -> bool:
-    """Whether Parquet can be written here: it needs pyarrow, which comes with the extra ``study``."""
+    """Whether Parquet can be written here: it needs pyarrow, which comes with the extra ``server``."""
     return importlib.util.find_spec("pyarrow") is not None
 
 

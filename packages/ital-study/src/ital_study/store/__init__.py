@@ -1,4 +1,4 @@
-"""The study's store: participants, steps and events in SQLite or PostgreSQL. Needs the extra ``study``.
+"""The study's store: participants, steps and events in SQLite or PostgreSQL. Needs the extra ``server``.
 
 :mod:`~ital_study.store.operations` works on the :mod:`~ital_study.store.tables`. :mod:`~ital_study.store.export` and
 :mod:`~ital_study.store.backups` write files; :mod:`~ital_study.store.verification` replays every choice.

@@ -278,8 +278,8 @@ def cheapest_way(dynamics: Dynamics, rate: float, tolerance: float, rows: int) -
     """The cheapest way to solve for ``rows`` right-hand sides: ``walk`` (the series), ``eliminate``, or ``table``.
 
     On a CPU, the way with the least work; the two numbers are the costs of a multiplication in a walk and in an
-    elimination, relative to a matrix product (docs/performance.md). On a GPU every round costs a launch: it uses a
-    table for everything that is small or slow to converge, except for a single vector.
+    elimination, relative to a matrix product (docs/reference/performance.md). On a GPU every round costs a launch: it
+    uses a table for everything that is small or slow to converge, except for a single vector.
     """
     terms = _terms(rate, tolerance)
     if not on_cpu():

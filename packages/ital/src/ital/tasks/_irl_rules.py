@@ -100,7 +100,7 @@ def report(dynamics: Dynamics, planning: Planning, solution: Solution, shown: De
     """The losses of demonstrations and their gradients, by implicit differentiation of the fixed point.
 
     With c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under μ = softmax(kQ), the gradient of −log π(a|s)
-    with respect to the rewards is −(I − γP_μᵀ)⁻¹c (derived in docs/irl.md).
+    with respect to the rewards is −(I − γP_μᵀ)⁻¹c (derived in docs/explanation/irl.md).
     """
     log_pi = mdp.log_policy(solution.q)
     soft_greedy = jax.nn.softmax(planning.sharpness * solution.q, axis=0)
