@@ -163,6 +163,12 @@ def test_wrong_parts_are_told_in_one_line(said, case):
     assert "\n" not in said[case]
 
 
+@pytest.mark.parametrize("name", ["method", "methods", "learners"])
+def test_methods_are_given_to_teach_as_learner(name):
+    with pytest.raises(TypeError, match=f"unknown setting '{name}': give methods as learner="):
+        ital.teach(task(), **{name: "imt"})
+
+
 def test_more_seeds_than_memory_are_refused_before_they_are_listed():
     with pytest.raises(InputError) as error:
         ital.teach(task(), learner="imt", steps=10, seeds=10**12)

@@ -190,6 +190,8 @@ def test_answers_come_in_the_units_of_the_targets():
 def test_the_fitted_target_and_the_scaler_are_at_hand():
     way = made(10 * X + 3, y=Y, x_test=X, y_test=Y, l2=1e-6).encoding
     np.testing.assert_allclose(way.learner_units.centre, (10 * X + 3).mean(axis=0))
+    columns = f"{X.shape[1]} columns for the teacher, {X.shape[1]} for the learner"
+    assert repr(way) == f"Encoding({len(X)} rows with targets; {columns})"
     ordinary = Ridge(alpha=1e-9).fit(10 * X + 3, Y)
     np.testing.assert_allclose(way.coefficients(way.learner_target)[0, :-1], ordinary.coef_, rtol=1e-4)
     np.testing.assert_allclose(way.coefficients(way.learner_target)[0, -1], ordinary.intercept_, rtol=1e-4)

@@ -143,6 +143,8 @@ def matrix(
 ) -> None:
     """Cross real teachers with what learners assume about them: nothing, a helper, an adversary, or finding out.
 
+    The question is that of Milli and Dragan (2019), whose order of the pairs is checked in the last line.
+
     Writes a table and a figure of real against assumed teachers to OUT/TASK/matrix.*, and the runs to
     OUT/TASK/TEACHER/. Finished runs are skipped, interrupted ones resume.
     """

@@ -34,6 +34,12 @@ class Encoding(NamedTuple):
     learner_target: np.ndarray | None
     model: Model
 
+    def __repr__(self) -> str:
+        """One line: the rows, what they are labelled with, and the columns of each view."""
+        columns = f"{len(self.teacher_units.centre)} columns for the teacher, {len(self.learner_units.centre)}"
+        kind = f"{len(self.labels.classes)} classes" if self.labels.classes else "targets"
+        return f"Encoding({len(self.labels.values)} rows with {kind}; {columns} for the learner)"
+
     def outputs(self, params: Any, x: Any) -> np.ndarray:
         """The outputs of a learner on rows: scores of the classes, or targets in their own units.
 

@@ -55,7 +55,7 @@ def gaussian(classes: int = 10, dim: int = 30, *, per_class: int = 90, label_noi
         raise InputError(f"gaussian needs classes >= 3, dim >= 1, per_class >= 1, not {classes}, {dim}, {per_class}")
     rotation, rows = 4 * dim**2, 4 * classes * per_class * dim  # numbers, as in regression
     what = f"gaussian with {classes} classes of {per_class} points with {dim} features"
-    check_memory(what, 8 * (rotation + rows), "take fewer")
+    check_memory(what, 8 * (rotation + rows), "take fewer classes, points or features")
     return from_pool(
         "gaussian",
         lambda seed: draw(seed, classes, dim, per_class),

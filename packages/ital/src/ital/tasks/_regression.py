@@ -62,7 +62,9 @@ def regression(dim: int = 100, *, points: int = 600, label_noise: float = 0.0) -
     if dim < 1 or points < 2:
         raise InputError(f"regression needs dim >= 1 and points >= 2, not dim={dim}, points={points}")
     rotation, rows = 4 * dim**2, 3 * points * dim  # numbers: the random rotation with its factors, both views
-    check_memory(f"regression with {dim} features and {points} points", 8 * (rotation + rows), "take fewer")
+    check_memory(
+        f"regression with {dim} features and {points} points", 8 * (rotation + rows), "take fewer features or points"
+    )
     return from_pool(
         "regression",
         lambda seed: draw(seed, dim, points),

@@ -76,7 +76,7 @@ class Run:
         """All seeds; raises InputError if ``seeds`` is neither a number nor a list of seeds."""
         seeds = self.seeds
         if is_whole(seeds):
-            check_memory(f"{seeds} seeds", SEED_BYTES * max(0, int(seeds)), "take fewer")  # type: ignore[arg-type]
+            check_memory(f"{seeds} seeds", SEED_BYTES * max(0, int(seeds)), "take fewer seeds")  # type: ignore[arg-type]
             return list(range(int(seeds)))  # type: ignore[arg-type]
         listed = list(seeds) if isinstance(seeds, Iterable) else [seeds]
         if not all(map(is_whole, listed)):
@@ -218,5 +218,7 @@ def make_run(settings: dict[str, Any], **fixed: Any) -> Run:
     names = [field.name for field in fields(Run) if field.name not in fixed]
     for name in settings:
         if name not in names:
+            if name in ("method", "methods", "learners"):  # as in Settings and on the command line
+                raise TypeError(f"unknown setting {name!r}: give methods as learner=, a name or a list of names")
             raise TypeError(registry.nearest("setting", name, names))
     return Run(**settings, **fixed)

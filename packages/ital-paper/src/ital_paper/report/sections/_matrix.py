@@ -6,7 +6,8 @@ from ital_paper.report.sections._context import Context
 
 LEAD = (
     "A learner may be wrong about its teacher. Each row is a real teacher; each column is a learner that assumes "
-    "nothing (IMT), a helper or an adversary (ITAL with β of that sign), or that finds out (ITAL adaptive)."
+    "nothing (IMT), a helper or an adversary (ITAL with β of that sign), or that finds out (ITAL adaptive). Milli and "
+    "Dragan (2019) ask this question of robots that learn from people, and predict an order of the pairs."
 )
 
 
