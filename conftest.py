@@ -16,7 +16,7 @@ HAS_EMITTERS = tuple(map(int, version("jax").split(".")[:2])) < (0, 11)  # JAX 0
 QUICK = "--xla_backend_optimization_level=0" + (f" --{FUSION_EMITTERS}=false" if HAS_EMITTERS else "")
 os.environ.setdefault("XLA_FLAGS", QUICK)
 
-import matplotlib as mpl
+import matplotlib as mpl  # noqa: E402
 import matplotlib.figure
 import pytest
 from hypothesis import Phase, settings
