@@ -16,7 +16,7 @@ HAS_EMITTERS = tuple(map(int, version("jax").split(".")[:2])) < (0, 11)  # JAX 0
 QUICK = "--xla_backend_optimization_level=0" + (f" --{FUSION_EMITTERS}=false" if HAS_EMITTERS else "")
 os.environ.setdefault("XLA_FLAGS", QUICK)
 
-import matplotlib as mpl  # noqa: E402
+import matplotlib as mpl
 import matplotlib.figure
 import pytest
 from hypothesis import Phase, settings
@@ -40,7 +40,7 @@ install_import_hook([f"ital.{name}" for name in (*SHAPED, "beliefs", "volume", "
 # Tracing makes many long-lived objects: scanning them repeatedly would take a tenth of the time.
 gc.set_threshold(100_000, 50, 100)
 
-import jax  # noqa: E402
+import jax
 
 jax.monitoring.register_event_duration_secs_listener(
     lambda event, seconds, **_: _compiled.append(seconds) if event.endswith("backend_compile_duration") else None

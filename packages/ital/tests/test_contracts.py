@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from ital import learners, tasks, teachers
+from ital.errors import InputError
 from ital.teachers import Teacher
 from ital.tools.plugins import Part
 from tests import registered
@@ -21,7 +22,7 @@ def simple(name):
     """Whether a teacher looks at the volumes of the mini-batch alone."""
     try:
         teacher = teachers.make(name)
-    except ital.errors.InputError:  # a broken part of another package: its own test fails, and the others are collected
+    except InputError:  # a broken part of another package: its own test fails, and the others are collected
         return True
     return not teacher.needs and teacher.ahead == 1
 

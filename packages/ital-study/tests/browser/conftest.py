@@ -14,13 +14,13 @@ pytest.importorskip("fastapi", reason="the study's server is not installed: pip 
 pytest.importorskip("uvicorn", reason="the study's server is not installed: pip install 'ital[study]'")
 playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright for Python is not installed")
 
-import uvicorn  # noqa: E402
+import uvicorn
 
-import ital_study as study  # noqa: E402
-from ital_study.server import ServerSettings, create_app, create_play_app  # noqa: E402
-from tests.browsers import chromium  # noqa: E402
-from tests.questions import unasked  # noqa: E402
-from tests.server.people import cheap_hash, ready  # noqa: E402
+import ital_study as study
+from ital_study.server import ServerSettings, create_app, create_play_app
+from tests.browsers import chromium
+from tests.questions import unasked
+from tests.server.people import cheap_hash, ready
 
 playwright_api.expect.set_options(timeout=20_000)  # the machine may be busy
 
