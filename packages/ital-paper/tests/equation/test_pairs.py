@@ -26,6 +26,11 @@ def test_trajectories_do_not_depend_on_workers():
     assert other.texts != alone[0].texts
 
 
+def test_chunks_that_are_not_computed_ahead_are_those_of_the_seed():
+    """Four chunks per worker are begun at once; the others follow one by one."""
+    assert list(_pairs.in_parallel(pow, 3, range(2, 15), workers=2)) == [3**chunk for chunk in range(2, 15)]
+
+
 def test_pairs_are_what_was_decided():
     pairs = eq.some_pairs(0, 0, count=40)
     rng = np.random.default_rng([0, 0])

@@ -253,7 +253,12 @@ def test_one_view_is_shared():
     [
         ((scipy.sparse.csr_matrix(X),), {"y": CLASSES}, r"^x_teacher is sparse.*toarray"),
         ((X, CLASSES), {}, r"^y is missing: .*from_arrays\(x, y=y\)"),
-        ((X[:, 0],), {"y": CLASSES}, r"^x_teacher must be a table .* not shape \(60,\)"),
+        ((X[:, 0],), {"y": CLASSES}, r"^x_teacher must be a table .* not shape \(60,\)$"),
+        (
+            (np.ones((60, 2, 3)),),
+            {"y": CLASSES},
+            r"not shape \(60, 2, 3\): use x_teacher.reshape\(len\(x_teacher\), -1\)$",
+        ),
         ((X, Z[:50], CLASSES), {}, "^x_learner has 50 rows, but y has 60 labels"),
         ((pd.DataFrame({"a": X[:, 0], "city": ["Rome"] * 60}),), {"y": CLASSES}, "^x_teacher: column 'city' holds"),
         ((np.where(X > 2, np.nan, X),), {"y": CLASSES}, "^x_teacher: column . has missing"),
