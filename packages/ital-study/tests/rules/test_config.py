@@ -157,6 +157,8 @@ REFUSED = [
     ("[0.0, 0.0, -2.0, -2.0, 10.0]", "[0.0, 0.0, -2.0, 10.0]", "maps[1].rewards must be a square of numbers"),
     ("[0.0, 0.0, -2.0, -2.0, 10.0]", "[0.0, 0.0, -2.0, -2.0, inf]", "maps[1].rewards must be numbers from -100 to 100"),
     ("answer = 2", "answer = 3", "check[3].answer must be a whole number from 0 to 2, not 3"),
+    ('"Show it every arrow once"', '" "', "check[1].options must be a list of at least two answers, each a text"),
+    ('"Show it every arrow once"', "7", "check[1].options must be a list of at least two answers, each a text"),
     ('picture = "arrow"', 'picture = "photo"', "instructions[3].picture must be one of world, maps, arrow"),
     ("death = 0.02", "death = 0.9", "world.slip and death must be probabilities"),
     ("[completion]", '[completion]\nredirect = "javascript:alert(1)"', "completion.redirect must be an address"),
