@@ -189,7 +189,7 @@ def test_experiments_of_every_kind_differ_from_the_papers_only_where_they_say():
 
 def test_the_panel_of_the_theory_is_of_the_scale_and_start_that_it_says(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(jobs._theory, "panel", lambda *where, **size: asked.append((where, size)) or {"is": "made"})
+    monkeypatch.setattr(jobs.theory, "panel", lambda *where, **size: asked.append((where, size)) or {"is": "made"})
     scale = SMALL._replace(theory_seeds=3)
     for _ in range(2):  # the second is read
         for start in STARTS:

@@ -5,6 +5,7 @@ import pytest
 import ital
 from ital import learners, models, tasks
 from ital_paper import features
+from ital_paper import tasks as paper_tasks
 from tests.features import data
 from tests.typed import ital as type_in
 
@@ -71,7 +72,7 @@ def test_pictures_of_other_rows_are_refused(tmp_path):
 @pytest.mark.usefixtures("small_features")
 def test_a_network_that_is_not_there_is_refused():
     with pytest.raises(ValueError, match="has no network '21'"):
-        tasks.mnist_mlp(teacher=21)
+        paper_tasks.mnist_mlp(teacher=21)
 
 
 def test_its_learner_has_no_teaching_risk(capsys):

@@ -76,7 +76,7 @@ def test_memory_cuts_what_has_no_size_into_few_blocks_of_about_one_size(monkeypa
 def test_large_worlds_are_cut_too(monkeypatch):
     world = curves().weight[1]
     assert world >= 40 * (5 + 6)  # the rows of both views
-    monkeypatch.setattr(_cells, "WORLDS_AT_ONCE", 2 * world)
+    monkeypatch.setattr(_experiment, "WORLDS_AT_ONCE", 2 * world)
     assert curves().sizes(Chunks()).seeds == 2
 
 
@@ -256,7 +256,7 @@ def test_cells_of_another_version_are_left_alone(tmp_path, monkeypatch):
     folder = tmp_path / experiment.folder
     folder.mkdir(parents=True)
     with monkeypatch.context() as patch:
-        patch.setattr(_cells, "__version__", "0.0.1")
+        patch.setattr(_experiment, "__version__", "0.0.1")
         (old,) = missing_cells(curves(), None, Chunks(5, 2))
         _cells.compute_cell(old, folder)
     assert json.loads(old.made_by)["ital_version"] == "0.0.1"

@@ -172,12 +172,12 @@ def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_resumes(tmp_path, 
     [asyncio.CancelledError(), concurrent.futures.CancelledError("gone"), OSError("timed out")],
 )
 def test_a_scheduler_that_ends_while_it_passes_on_a_result_is_lost_too(error):
-    distributed, send = mock.MagicMock(), mock.MagicMock(spec=_engines._Sender, client=mock.MagicMock())
+    distributed, send = mock.MagicMock(), mock.MagicMock(spec=_cluster._Sender, client=mock.MagicMock())
     send.client.scheduler.address = "tcp://there"
     send.return_value.configure_mock(status="finished", **{"result.side_effect": error})
     distributed.as_completed.side_effect = lambda futures, **_: iter(futures)
     with pytest.raises(ConnectionError, match="the scheduler is gone") as lost:
-        list(_engines._as_they_finish(distributed, send, [mock.Mock(spec=_engines.Cell)], print, print))
+        list(_cluster._as_they_finish(distributed, send, [mock.Mock(spec=_engines.Cell)], print, print))
     assert lost.value.filename == "tcp://there"
 
 
@@ -269,9 +269,9 @@ def test_a_sweep_shows_what_is_left_of_it(tmp_path, monkeypatch):
 
 
 def test_a_large_sweep_is_shared_by_processes_unless_told_otherwise(monkeypatch):
-    monkeypatch.setattr(_engines, "processes", lambda number, platform: ("processes", number, platform))
-    monkeypatch.setattr(_engines, "cluster", lambda **options: ("cluster", options["workers"], options["scheduler"]))
-    monkeypatch.setattr(_engines._processes, "number_for", lambda seeds: min(seeds, 4))
+    monkeypatch.setattr(_cluster, "processes", lambda number, platform: ("processes", number, platform))
+    monkeypatch.setattr(_cluster, "cluster", lambda **options: ("cluster", options["workers"], options["scheduler"]))
+    monkeypatch.setattr(_cluster._processes, "number_for", lambda seeds: min(seeds, 4))
     large = {"seeds": 20, "lane_steps": experiments.LARGE_SWEEP}
     assert experiments.engine_for(**large, platform="cpu") == ("processes", 4, "cpu")
     assert experiments.engine_for(**large, workers=0) is None

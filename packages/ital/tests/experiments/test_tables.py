@@ -32,7 +32,7 @@ def uneven():
     dead = (curves["diverged_at"] >= 0) & (curves["step"] >= curves["diverged_at"])
     alive = ~dead & (curves["computed"] == 1)
     curves = curves.map(lambda own: own.where(alive) if "step" in own.dims else own, keep_attrs=True)
-    return type(made)(made.condition, made.task, curves)
+    return made._replace(curves=curves)
 
 
 def ends(evidence, method, metric):

@@ -111,12 +111,13 @@ def test_a_model_written_by_hand_that_ignores_its_start_is_refused():
 
 @pytest.mark.parametrize("checkout", [True, False])
 def test_a_hint_for_an_extra_fits_how_ital_was_installed(checkout, tmp_path, monkeypatch):
-    module = tmp_path / "src" / "ital" / "checks.py"
-    monkeypatch.setattr(checks, "__file__", str(module))
+    monkeypatch.setattr(checks, "PACKAGES", tmp_path / "packages")
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "packages" / "ital").mkdir(parents=True)
     if checkout:
-        (tmp_path / "pyproject.toml").touch()
-    assert checks.install("torch") == ("pip install -e '.[torch]'" if checkout else "pip install 'ital[torch]'")
+        (tmp_path / "packages" / "ital" / "pyproject.toml").touch()
+    expected = "pip install -e 'packages/ital[torch]'" if checkout else "pip install 'ital[torch]'"
+    assert checks.install("ital[torch]") == expected
 
 
 def teach_with(update, memory=()):

@@ -78,7 +78,7 @@ def _gaps(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.
     stored = [] if old is None else old["learner"].values.tolist()
     methods = _in_order(stored, label_of, experiment.lanes)
     seeds = sorted({int(seed) for part in parts for seed in part["seed"].values})
-    axes = experiment.axes if old is None else {name: old[name].values for name in experiment.axes}
+    axes = {name: list(values) if old is None else old[name].values for name, values in experiment.axes.items()}
     coords: dict[str, Any] = {
         "learner": methods,
         "label": ("learner", [label_of[name] for name in methods]),

@@ -66,7 +66,7 @@ class Chunks(NamedTuple):
                 raise InputError(f"{name} per cell must be at least 1, not {size}")
 
 
-class Kind(NamedTuple):
+class ResultKind(NamedTuple):
     """What distinguishes the files and words of runs from those of sweeps.
 
     Attributes:
@@ -84,8 +84,8 @@ class Kind(NamedTuple):
     numbers_at_once: int
 
 
-RUN = Kind("run", "curves.nc", "pictures.*", "method", 2**26)
-SWEEP = Kind("sweep", "sweep.nc", "", "setting", 2**25)
+RUN = ResultKind("run", "curves.nc", "pictures.*", "method", 2**26)
+SWEEP = ResultKind("sweep", "sweep.nc", "", "setting", 2**25)
 
 
 @dataclass(frozen=True)
@@ -99,14 +99,14 @@ class Experiment:
     """
 
     settings: Settings
-    axes: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+    axes: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict, hash=False)
     metric: str | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.settings, self.axes, self.metric)
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> ResultKind:
         """Whether this is a run or a sweep."""
         return SWEEP if self.axes else RUN
 
