@@ -66,8 +66,11 @@ def test_errors_stand_beside_their_question_and_a_reload_loses_nothing(browser, 
     expect(age).to_have_accessible_description("Please type a whole number from 18 to 120.")
     expect(page.locator("#problem-gender")).to_be_empty()
     age.fill("17")
+    page.set_viewport_size({"width": 1280, "height": 260})  # the button and the question are never both in view
     press(page, "Continue")
     expect(page.locator("#problem-age")).not_to_be_empty()
+    expect(page.locator("#problem-age")).to_be_in_viewport(ratio=1)
+    page.set_viewport_size({"width": 1280, "height": 720})
     age.fill("34")
     expect(page.locator("#problem-age")).to_be_empty()
     page.get_by_label("Man", exact=True).check()
