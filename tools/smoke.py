@@ -22,7 +22,7 @@ LIBRARY = (
 OTHERS = (
     ("run", "mnist-20", "--seeds", "1", "--steps", "5"),
     ("simplify", "0.5x + 1 = 2"),
-    ("study", "simulate", "--participants", "1"),
+    ("study", "simulate", "--participants", "1", "--config", "short", "--out", "people"),
 )
 # Who has what: the name of the package in the only line of the error.
 ABSENT = {

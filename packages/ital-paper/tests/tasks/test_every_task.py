@@ -8,7 +8,7 @@ import pytest
 from ital import learners, tasks, teachers
 from ital.cli import describe
 from ital.tools import plugins
-from tests import pickled, registered
+from tests import plugged, registered
 from tests.contract import check_float64, check_keys, check_together, kinds_of_world
 from tests.features import data
 
@@ -65,5 +65,8 @@ def test_no_two_draws_of_it_share_a_random_key(task):
     check_keys(SMALL[task](), teachers.make("mixture"), learners.make("imt"))
 
 
-def test_it_survives_pickling():
-    assert pickled.tasks_are_restored(("equation-40", "mnist-20")) == []
+def test_it_survives_pickling(tmp_path):
+    """In a process of its own: what the tests' checks of types wrap cannot be pickled."""
+    code = "from tests import pickled; print(pickled.tasks_are_restored(('equation-40', 'mnist-20')))"
+    done = plugged.python(tmp_path, "-c", code)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr

@@ -34,7 +34,7 @@ class Source(NamedTuple):
     rows: int
 
 
-class Kind(NamedTuple):
+class FeatureKind(NamedTuple):
     """A feature file that can be built: its networks (the learner's first), and how to load, make and train them.
 
     ``load(folder)`` reads the data; ``source(data, network, working, show)`` returns a network's training data;
@@ -114,25 +114,25 @@ _TINY = {
 }
 _MLP = {"epochs": 60, "batch": 256, "rate": 3e-3, "optimiser": "adam", "weight_decay": 0.01}
 
-KINDS: dict[str, Kind] = {
-    "mnist": Kind(
+KINDS: dict[str, FeatureKind] = {
+    "mnist": FeatureKind(
         ("24", "20", "30"), _formats.mnist, _images, functools.partial(_cnn, "mnist_cnn"),
         {"epochs": 3, "batch": 128, "rate": 2e-3, "optimiser": "adam", "weight_decay": 1e-4},
         {"data": "MNIST, handwritten digits: the official 60,000 training and 10,000 test images."},
     ),
-    "cifar10": Kind(
+    "cifar10": FeatureKind(
         ("9", "6", "12"), _formats.cifar10, _images, functools.partial(_cnn, "cifar_cnn"),
         {"epochs": 40, "batch": 128, "rate": 0.1, "optimiser": "sgd", "weight_decay": 5e-4, "augment": True},
         {"data": "CIFAR-10: the official 50,000 training and 10,000 test images."},
     ),
-    "tiny-imagenet": Kind(
+    "tiny-imagenet": FeatureKind(
         ("lite1", "lite0", "lite2"), _formats.tiny_imagenet,
         functools.partial(_extracted, _extractors.efficientnet_lite, _extractors.LITE_SIZES.__getitem__),
         functools.partial(_mlp, 1280), _MLP,
         {**_TINY, "extractors": "EfficientNet-Lite with ImageNet weights, pictures of 224, 240 and 260 pixels."},
         top=(1, 5), beta=1000.0,
     ),
-    "tiny-imagenet-vgg": Kind(
+    "tiny-imagenet-vgg": FeatureKind(
         ("16", "13", "19"), _formats.tiny_imagenet,
         functools.partial(_extracted, _extractors.vgg, lambda network: 224), functools.partial(_mlp, 4096), _MLP,
         {**_TINY, "extractors": "VGG with batch norm and ImageNet weights, pictures resized to 224 pixels."},
