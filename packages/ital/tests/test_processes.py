@@ -127,7 +127,7 @@ def test_the_file_cache_counts_as_free(monkeypatch, no_limits):
 
 WAITING = """
 import os, signal, sys, time
-from ital import memory, processes
+from ital.tools import processes
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # in the background of a script it may be ignored
 

@@ -56,6 +56,7 @@ def completed(
     chunks.check()
     folder = out / experiment.folder
     file = folder / experiment.kind.file
+    check_writable(folder)
     check_writable(folder / CELLS)
     if file.is_dir():
         raise InputError(f"{file} is a folder, but the result is a file of this name: move it, or choose another --out")
