@@ -99,3 +99,11 @@ def test_the_reference_documents_every_tool():
     page = (DOCS / "reference" / "api.md").read_text("utf-8")
     documented = re.findall(r"^\.\. automodule:: ital\.tools\.(\w+)$", page, re.MULTILINE)
     assert documented == sorted(module.name for module in pkgutil.iter_modules(tools.__path__))
+
+
+def test_the_walks_name_files_that_exist():
+    page = (DOCS / "reference" / "architecture.md").read_text("utf-8")
+    sources = [f"/{file.relative_to(DOCS.parent)}" for file in (DOCS.parent / "packages").glob("*/src/**/*.*")]
+    named = set(re.findall(r"`([\w/]+\.(?:py|js))`", page)) - {"docs/build_scripts/walks.py"}
+    assert len(named) > 80
+    assert not [name for name in named if not any(file.endswith(f"/{name}") for file in sources)]
