@@ -20,7 +20,7 @@ PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal --durations 30 --program
 
 # Tests of the mathematics and of the loop.
 CORE := $(addprefix $(LIBRARY)/tests/,test_volume.py test_gradients.py test_losses.py test_rationality.py test_random.py \
-  test_teaching.py test_public.py teachers learners/test_two_step.py) tests/test_mutants.py::test_lists_fit_the_sources
+  test_teaching.py test_public.py teachers learners/test_two_step.py) tests/test_mutants.py::test_the_list_fits_the_sources
 
 .PHONY: run check test test-all test-ital test-study test-paper test-alone mutants tools lint types docs docs-check figures bench lowest pythons release wheel clean
 
@@ -65,11 +65,11 @@ $(ALONE)/.installed: $(LIBRARY)/pyproject.toml constraints.txt
 test-all: lint types docs-check tools
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow"
 
-# Small errors, one at a time in N sampled places: which does no test notice? KNOWN=1 tries those that once survived.
+# Small errors, one at a time in N sampled places: which does no test notice?
 N ?= 200
 SEED ?= 0
 mutants: $(VENV)/.installed-dev
-	$(BIN)/python -m tools.mutants --number $(N) --seed $(SEED) $(if $(KNOWN),--known)
+	$(BIN)/python -m tools.mutants --number $(N) --seed $(SEED)
 
 # What the tests of the study need beside Python: two browsers, PostgreSQL, nginx, axe-core, jsPsych, puppeteer-core. Where one cannot be had, its tests are skipped and say so.
 tools:

@@ -12,8 +12,13 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("PJRT_NPROC", "1")
 # Compilation takes most of the tests' time, and most programs run only briefly; see ``optimised`` and ``fast``.
 FUSION_EMITTERS = "xla_cpu_use_fusion_emitters"
-HAS_EMITTERS = tuple(map(int, version("jax").split(".")[:2])) < (0, 11)  # JAX 0.11 dropped the option
-QUICK = "--xla_backend_optimization_level=0" + (f" --{FUSION_EMITTERS}=false" if HAS_EMITTERS else "")
+HAS_EMITTERS = tuple(map(int, version("jax").split(".")[:2])) < (
+    0,
+    11,
+)  # JAX 0.11 dropped the option
+QUICK = "--xla_backend_optimization_level=0" + (
+    f" --{FUSION_EMITTERS}=false" if HAS_EMITTERS else ""
+)
 os.environ.setdefault("XLA_FLAGS", QUICK)
 
 import matplotlib as mpl
@@ -36,24 +41,32 @@ SHAPED = (
     "teachers",
     "theory",
 )
-install_import_hook([f"ital.{name}" for name in (*SHAPED, "beliefs", "volume", "teaching")], "beartype.beartype")
+install_import_hook(
+    [f"ital.{name}" for name in (*SHAPED, "beliefs", "volume", "teaching")], "beartype.beartype"
+)
 # Tracing makes many long-lived objects: scanning them repeatedly would take a tenth of the time.
 gc.set_threshold(100_000, 50, 100)
 
 import jax
 
 jax.monitoring.register_event_duration_secs_listener(
-    lambda event, seconds, **_: _compiled.append(seconds) if event.endswith("backend_compile_duration") else None
+    lambda event, seconds, **_: (
+        _compiled.append(seconds) if event.endswith("backend_compile_duration") else None
+    )
 )
 mpl.use("Agg")
 settings.register_profile("ital", deadline=None, derandomize=True, max_examples=30)
 # One counterexample is enough for a mutant (tools/mutants).
-settings.register_profile("mutants", settings.get_profile("ital"), phases=[Phase.explicit, Phase.generate])
+settings.register_profile(
+    "mutants", settings.get_profile("ital"), phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ital"))
 
 
 def pytest_addoption(parser):
-    parser.addoption("--programs", type=int, default=0, metavar="N", help="List the N tests that compile most.")
+    parser.addoption(
+        "--programs", type=int, default=0, metavar="N", help="List the N tests that compile most."
+    )
 
 
 _compiled = []  # seconds of each compilation since the test began
@@ -73,7 +86,11 @@ def pytest_runtest_makereport(item):
 
 def pytest_terminal_summary(terminalreporter, config):
     number = config.getoption("--programs")
-    last = {r.nodeid: dict(r.user_properties)["compiled"] for r in terminalreporter.getreports("") if r.user_properties}
+    last = {
+        r.nodeid: dict(r.user_properties)["compiled"]
+        for r in terminalreporter.getreports("")
+        if r.user_properties
+    }
     if not number or not last:
         return
     terminalreporter.section("programs compiled")
@@ -111,7 +128,9 @@ def programs():
 def optimised(monkeypatch, programs):
     """The teaching loop compiled as for users, for tests that compare every digit."""
     for module, name, donated in programs:
-        monkeypatch.setattr(module, name, _compiled_with(getattr(module, name).__wrapped__, donated, 3, True))
+        monkeypatch.setattr(
+            module, name, _compiled_with(getattr(module, name).__wrapped__, donated, 3, True)
+        )
 
 
 @pytest.fixture
@@ -119,7 +138,9 @@ def fast(monkeypatch):
     """The teaching loop as fast as for users, compiled in half the time, for tests that teach many steps."""
     from ital.teaching import _block
 
-    monkeypatch.setattr(_block, "run_block", _compiled_with(_block.run_block.__wrapped__, 2, 1, False))
+    monkeypatch.setattr(
+        _block, "run_block", _compiled_with(_block.run_block.__wrapped__, 2, 1, False)
+    )
 
 
 @pytest.fixture
@@ -133,7 +154,11 @@ def undrawn(request, monkeypatch):
     drawn = mpl.figure.Figure.savefig
 
     def savefig(figure, file, format, **options):
-        return drawn(figure, file, format=format, **options) if format == "svg" else file.write(b"%PDF")
+        return (
+            drawn(figure, file, format=format, **options)
+            if format == "svg"
+            else file.write(b"%PDF")
+        )
 
     monkeypatch.setattr(mpl.figure.Figure, "savefig", savefig)
 

@@ -47,7 +47,12 @@ TABLE = {  # the label noises of every task: rewards have no labels
 
 
 def taught(
-    task: Task, teacher: str, several: Sequence[Learner], seeds: Sequence[int], length: int, **options: Any
+    task: Task,
+    teacher: str,
+    several: Sequence[Learner],
+    seeds: Sequence[int],
+    length: int,
+    **options: Any,
 ) -> tuple[Any, str]:
     """Learning curves, and the metric that judges them."""
     run = Run(seeds=seeds, **{"eval_every": 50, "steps": length, **options})
@@ -74,7 +79,9 @@ def adaptive(names: Sequence[str]) -> None:
         task = tasks.make(name)
         fixed = {sign * m: sign * m * task.beta for m in MULTIPLES for sign in (1, -1)}
         several = [learners.imt(), learners.make("ital-adaptive")]
-        several += [learners.teacher_aware(beta)._replace(name=f"{m:g}") for m, beta in fixed.items()]
+        several += [
+            learners.teacher_aware(beta)._replace(name=f"{m:g}") for m, beta in fixed.items()
+        ]
         for teacher in TEACHERS:
             curves, metric = taught(task, teacher, several, TEST, 2000)
             last = curves[metric].isel(step=-1).transpose("learner", "seed").values.astype(float)
@@ -83,7 +90,9 @@ def adaptive(names: Sequence[str]) -> None:
                 for method, row in zip(curves["learner"].values, last, strict=True)
             }
             means = {method: float(row.mean()) for method, row in ends.items()}
-            best = min((method for method in means if method != "ital-adaptive"), key=means.__getitem__)
+            best = min(
+                (method for method in means if method != "ital-adaptive"), key=means.__getitem__
+            )
             mine = means["ital-adaptive"]
             trust = curves["trust"].sel({"learner": "ital-adaptive"}).mean("seed").values
             cells[f"{name} {teacher}"] = {
@@ -114,16 +123,27 @@ def full() -> None:
         "ital-full": learners.full,
     }
 
-    def measure(settings: Sequence[tuple[str, float, float]], seeds: Sequence[int]) -> tuple[np.ndarray, list[int]]:
-        several = [make[kind](beta)._replace(name=str(i)) for i, (kind, _, beta) in enumerate(settings)]
+    def measure(
+        settings: Sequence[tuple[str, float, float]], seeds: Sequence[int]
+    ) -> tuple[np.ndarray, list[int]]:
+        several = [
+            make[kind](beta)._replace(name=str(i)) for i, (kind, _, beta) in enumerate(settings)
+        ]
         forms = [steps.length(f"{length}:decay") for _, length, _ in settings]
         curves, metric = taught(task, "cooperative", several, seeds, 1000, form=forms)
-        return curves[metric].transpose("learner", "seed", "step").values, curves["step"].values.tolist()
+        return curves[metric].transpose("learner", "seed", "step").values, curves[
+            "step"
+        ].values.tolist()
 
     values, measured = measure(wanted, TUNING)
     at = [measured.index(step) for step in JUDGED]
-    score = np.log(values.mean(axis=1)[:, at]).mean(axis=1)  # one number: the mean log distance at the judged steps
-    frozen = [min((i for i, w in enumerate(wanted) if w[0] == kind), key=lambda i: score[i]) for kind in make]
+    score = np.log(values.mean(axis=1)[:, at]).mean(
+        axis=1
+    )  # one number: the mean log distance at the judged steps
+    frozen = [
+        min((i for i, w in enumerate(wanted) if w[0] == kind), key=lambda i: score[i])
+        for kind in make
+    ]
     chosen = [wanted[i] for i in frozen]
     values, measured = measure(chosen, TEST)
     at = [measured.index(step) for step in (*JUDGED, 1000)]
@@ -153,7 +173,10 @@ class Candidate(NamedTuple):
 
 def candidates(task: Task, form: str) -> list[Candidate]:
     """All candidates: each method at many η, or at η = 10⁻³ with steps of many lengths; aware methods at many β."""
-    betas = [m * task.beta for m in ((1e-4, 1e-3, 1e-2, 0.1, 1.0) if form == "rate" else (0.01, 0.1, 0.3, 1.0, 3.0))]
+    betas = [
+        m * task.beta
+        for m in ((1e-4, 1e-3, 1e-2, 0.1, 1.0) if form == "rate" else (0.01, 0.1, 0.3, 1.0, 3.0))
+    ]
     kinds = {
         "batch": [learners.batch()],
         "imt": [learners.imt()],
@@ -197,11 +220,19 @@ def table(names: Sequence[str]) -> None:
                         best[one.kind] = i
                 frozen = [tried[i] for i in best.values()]
                 values, _ = ends(task, frozen, TEST[:10])
-                row = {one.kind: {**one.told, "seeds": list(values[i])} for i, one in enumerate(frozen)}
+                row = {
+                    one.kind: {**one.told, "seeds": list(values[i])} for i, one in enumerate(frozen)
+                }
                 rows[f"{name} {noise:g} {form}"] = {"metric": metric, "methods": row}
-                rows = dict(sorted(rows.items(), key=lambda one: list(TABLE).index(one[0].split()[0])))
+                rows = dict(
+                    sorted(rows.items(), key=lambda one: list(TABLE).index(one[0].split()[0]))
+                )
                 print(
-                    name, noise, form, {one.kind: f"{values[i].mean():.4g}" for i, one in enumerate(frozen)}, flush=True
+                    name,
+                    noise,
+                    form,
+                    {one.kind: f"{values[i].mean():.4g}" for i, one in enumerate(frozen)},
+                    flush=True,
                 )
                 store("full-table.json", rows)
 
@@ -215,7 +246,9 @@ def adaptive_rows(cells: dict[str, Any]) -> list[str]:
     for name, cell in cells.items():
         task, teacher = name.split()
         of_naive, of_best = cell["adaptive"] / cell["naive"], cell["adaptive"] / cell["best_fixed"]
-        met = of_naive <= 1.02 and (teacher not in ("cooperative", "adversarial") or of_best <= 1.15)
+        met = of_naive <= 1.02 and (
+            teacher not in ("cooperative", "adversarial") or of_best <= 1.15
+        )
         at = f"{cell['best_multiple']:g} × task's"
         numbers = f"{cell['naive']:.3g} | {cell['best_fixed']:.3g} | {at} | {cell['adaptive']:.3g}"
         rows.append(
@@ -274,7 +307,13 @@ def table_rows(rows: dict[str, Any]) -> list[str]:
         methods = row["methods"]
         means = {kind: float(np.mean(one["seeds"])) for kind, one in methods.items()}
         naive, p = wins(methods)
-        verdict = "no difference" if not p < 0.01 else "**closer**" if means["ital-full"] < means[naive] else "further"
+        verdict = (
+            "no difference"
+            if not p < 0.01
+            else "**closer**"
+            if means["ital-full"] < means[naive]
+            else "further"
+        )
         numbers = " | ".join(f"{means[kind]:.3g}" for kind in ("batch", "imt", "ital", "ital-full"))
         shown = "own η" if form == "rate" else "one length"
         told.append(
@@ -289,20 +328,38 @@ def draw_table(rows: dict[str, Any], file: Path) -> None:
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 5.4), sharey=True, layout="constrained")
     titles = {"rate": "Each at its own best η", "length": "Steps of one length, its own best L"}
-    styles = {"batch": ("Batch", "0.6", "s"), "imt": ("IMT", "C1", "D"), "ital": ("ITAL", "C0", "o")}
+    styles = {
+        "batch": ("Batch", "0.6", "s"),
+        "imt": ("IMT", "C1", "D"),
+        "ital": ("ITAL", "C0", "o"),
+    }
     styles["ital-full"] = ("ital-full", "C3", "*")
     for axis, form in zip(axes, titles, strict=True):
         names = [name for name in rows if name.endswith(f" {form}")]
-        labels = [name.split()[0] + (" + noise" if name.split()[1] != "0" else "") for name in names]
+        labels = [
+            name.split()[0] + (" + noise" if name.split()[1] != "0" else "") for name in names
+        ]
         for kind, (label, colour, marker) in styles.items():
             shares = []
             for name in names:
                 row = rows[name]["methods"]
-                shares.append(min(FARTHEST, np.mean(row[kind]["seeds"]) / np.mean(row[wins(row)[0]]["seeds"])))
+                shares.append(
+                    min(FARTHEST, np.mean(row[kind]["seeds"]) / np.mean(row[wins(row)[0]]["seeds"]))
+                )
             size = 70 if marker == "*" else 26
-            axis.scatter(shares, range(len(names)), s=size, color=colour, marker=marker, label=label, zorder=3)
+            axis.scatter(
+                shares,
+                range(len(names)),
+                s=size,
+                color=colour,
+                marker=marker,
+                label=label,
+                zorder=3,
+            )
         axis.axvline(1, color="0.7", linewidth=0.8, zorder=0)
-        axis.set(xscale="log", title=titles[form], xlabel="Distance / that of the better naive method")
+        axis.set(
+            xscale="log", title=titles[form], xlabel="Distance / that of the better naive method"
+        )
         axis.set_yticks(range(len(names)), labels)
         axis.grid(axis="y", color="0.93", zorder=0)
     axes[0].invert_yaxis()
@@ -320,7 +377,11 @@ def page() -> None:
 
     docs = Path(__file__).parents[1] / "docs"
     text = (docs / "paper" / "beyond.md").read_text("utf-8")
-    for name, make in (("adaptive", adaptive_rows), ("full", full_rows), ("full-table", table_rows)):
+    for name, make in (
+        ("adaptive", adaptive_rows),
+        ("full", full_rows),
+        ("full-table", table_rows),
+    ):
         begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
         before, _, rest = text.partition(begin)
         after = rest.partition(end)[2]
@@ -330,7 +391,12 @@ def page() -> None:
     cells = json.loads((RESULTS / "adaptive.json").read_text())
     shown = [task for task in TASKS if f"{task} {TEACHERS[-1]}" in cells]
     figure, axes = plt.subplots(
-        1, len(shown), figsize=(3 * len(shown), 2.6), sharey=True, layout="constrained", squeeze=False
+        1,
+        len(shown),
+        figsize=(3 * len(shown), 2.6),
+        sharey=True,
+        layout="constrained",
+        squeeze=False,
     )
     for axis, task in zip(axes[0], shown, strict=True):
         for teacher in TEACHERS:
@@ -342,15 +408,21 @@ def page() -> None:
     axes[0][-1].legend(frameon=False, fontsize=7)
     with matplotlib.rc_context({"svg.hashsalt": "trust"}):
         figure.savefig(docs / "images" / "trust.svg", metadata={"Date": None})
-        draw_table(json.loads((RESULTS / "full-table.json").read_text()), docs / "images" / "full.svg")
+        draw_table(
+            json.loads((RESULTS / "full-table.json").read_text()), docs / "images" / "full.svg"
+        )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("what", choices=("adaptive", "full", "table", "page"))
     parser.add_argument("tasks", nargs="*")
     chosen = parser.parse_args()
     several = {"adaptive": adaptive, "table": table}
     sys.exit(
-        several[chosen.what](chosen.tasks) if chosen.what in several else {"full": full, "page": page}[chosen.what]()
+        several[chosen.what](chosen.tasks)
+        if chosen.what in several
+        else {"full": full, "page": page}[chosen.what]()
     )

@@ -51,7 +51,9 @@ def curves(task: str, teacher: str, out: Path, methods: tuple[str, ...] = METHOD
 def end(run, method: str) -> str:
     """Mean ± standard error of the distance at the last step."""
     metric = "distance_centred" if "distance_centred" in metrics_of(run) else "distance"
-    mean, error = mean_and_error(computed(run, method)[metric].transpose("seed", "step").values[:, -1])
+    mean, error = mean_and_error(
+        computed(run, method)[metric].transpose("seed", "step").values[:, -1]
+    )
     return f"{number(float(mean))} ± {number(float(error), 2)}"
 
 
@@ -59,21 +61,33 @@ def run_all(out: Path) -> None:
     """One table per method: a row per teacher, a column per task."""
     runs = {(task, teacher): curves(task, teacher, out) for task in TASKS for teacher in TEACHERS}
     for method in METHODS:
-        print(f"\n| {learners.make(method).label} with | {' | '.join(TASKS)} |\n|---|{'---|' * len(TASKS)}")
+        print(
+            f"\n| {learners.make(method).label} with | {' | '.join(TASKS)} |\n|---|{'---|' * len(TASKS)}"
+        )
         for teacher in TEACHERS:
-            ends = [end(run, method) if (run := runs[task, teacher]) is not None else "–" for task in TASKS]
+            ends = [
+                end(run, method) if (run := runs[task, teacher]) is not None else "–"
+                for task in TASKS
+            ]
             print(f"| {teacher} | {' | '.join(ends)} |")
 
 
 def learners_too(out: Path) -> None:
     """A column per task: learners that forget, then learners whose steps Adam takes."""
     adam = {"optimizer": "adam:0.01"}
-    for methods, options, folder in ((LEARNERS, {}, out / "forgetful"), (OPTIMIZED, adam, out / "adam")):
+    for methods, options, folder in (
+        (LEARNERS, {}, out / "forgetful"),
+        (OPTIMIZED, adam, out / "adam"),
+    ):
         runs = {
-            task: experiments.run(Settings(task=task, methods=methods, **options), folder, draw=False).curves
+            task: experiments.run(
+                Settings(task=task, methods=methods, **options), folder, draw=False
+            ).curves
             for task in TASKS
         }
-        print(f"\n| {options.get('optimizer', 'plain steps')} | {' | '.join(TASKS)} |\n|---|{'---|' * len(TASKS)}")
+        print(
+            f"\n| {options.get('optimizer', 'plain steps')} | {' | '.join(TASKS)} |\n|---|{'---|' * len(TASKS)}"
+        )
         for method in methods:
             print(f"| `{method}` | {' | '.join(end(run, method) for run in runs.values())} |")
 
@@ -90,10 +104,14 @@ def greed(out: Path) -> None:
     """The omniscient teacher and the planner, on every pool task."""
     print("\n| task | omniscient | planner:3 | planner closer on |\n|---|---|---|---|")
     for task in POOLS:
-        greedy, planned = (curves(task, teacher, out, ("imt",)) for teacher in ("omniscient", "planner:3"))
+        greedy, planned = (
+            curves(task, teacher, out, ("imt",)) for teacher in ("omniscient", "planner:3")
+        )
         metric = "distance_centred" if "distance_centred" in metrics_of(greedy) else "distance"
         closer = planned[metric].values[0, :, -1] < greedy[metric].values[0, :, -1]
-        print(f"| {task} | {end(greedy, 'imt')} | {end(planned, 'imt')} | {closer.sum()} of {len(closer)} |")
+        print(
+            f"| {task} | {end(greedy, 'imt')} | {end(planned, 'imt')} | {closer.sum()} of {len(closer)} |"
+        )
 
 
 def matrix(out: Path) -> None:
@@ -103,7 +121,10 @@ def matrix(out: Path) -> None:
         result = experiments.matrix(Settings(task=task), out, draw=False, progress=True, say=print)
         experiments.print_matrix(result)
         panels.append(figures.matrix_panel(result.runs, result.task, result.task.title))
-    save(charts.chart(panels, "Who believes what", columns=2, foot=figures.MATRIX_NOTE), "field-matrix")
+    save(
+        charts.chart(panels, "Who believes what", columns=2, foot=figures.MATRIX_NOTE),
+        "field-matrix",
+    )
 
 
 def draw(out: Path) -> None:
@@ -115,9 +136,16 @@ def draw(out: Path) -> None:
         run = curves("regression", teacher, out)
         lanes = computed(run, "imt")
         mean, error = mean_and_error(lanes["distance"].transpose("seed", "step").values)
-        marks.append(charts.line(teacher, colour, np.asarray(lanes["answers"].values[0]), mean, error))
-    panel = charts.panel("IMT", marks, x="Answers asked for", y="Distance to the target", zero=True, size=(4.2, 2.8))
-    save(charts.chart([panel], "What an answer is worth: linear regression", columns=1), "field-exams")
+        marks.append(
+            charts.line(teacher, colour, np.asarray(lanes["answers"].values[0]), mean, error)
+        )
+    panel = charts.panel(
+        "IMT", marks, x="Answers asked for", y="Distance to the target", zero=True, size=(4.2, 2.8)
+    )
+    save(
+        charts.chart([panel], "What an answer is worth: linear regression", columns=1),
+        "field-exams",
+    )
 
 
 def save(figure, name: str) -> None:

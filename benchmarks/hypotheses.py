@@ -18,12 +18,17 @@ from ital import beliefs, figures, learners, tasks
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 WORLDS = {
     "Rectangles": tasks.hypotheses(),
-    "Random 20 × 100": tasks.from_likelihoods(np.random.default_rng(0).dirichlet(np.ones(20), size=100).T),
+    "Random 20 × 100": tasks.from_likelihoods(
+        np.random.default_rng(0).dirichlet(np.ones(20), size=100).T
+    ),
 }
 PAIRS = {
     "sampling": (learners.bayes(), beliefs.literal),
     "scbi": (learners.scbi(), beliefs.scbi),
-    "pedagogical:2": (learners.pedagogical(2.0), functools.partial(beliefs.pedagogical, alpha=2.0, rounds=1)),
+    "pedagogical:2": (
+        learners.pedagogical(2.0),
+        functools.partial(beliefs.pedagogical, alpha=2.0, rounds=1),
+    ),
 }
 TEACHERS = ("sampling", "scbi", "adversarial", "random")
 
@@ -33,19 +38,29 @@ def rates(seeds: int = 20) -> None:
 
     The standard error is that of measured − predicted: each seed has another target, hence another rate.
     """
-    print("| world | teacher, learner | predicted | 2000 steps | 20,000 steps |\n|---|---|---|---|---|")
+    print(
+        "| world | teacher, learner | predicted | 2000 steps | 20,000 steps |\n|---|---|---|---|---|"
+    )
     for world, task in WORLDS.items():
         log_m = jnp.asarray(task.world(0).learner.log_m)
         targets = [int(task.world(seed).truth.test) for seed in range(seeds)]
         for teacher, (learner, drawn_from) in PAIRS.items():
-            predicted = np.array([beliefs.limiting_rate(drawn_from, log_m, target) for target in targets])
+            predicted = np.array(
+                [beliefs.limiting_rate(drawn_from, log_m, target) for target in targets]
+            )
             measured = []
             for steps in (2000, 20_000):
-                run = ital.teach(task, teacher, learner, steps=steps, seeds=seeds, eval_every=steps // 10).curves
+                run = ital.teach(
+                    task, teacher, learner, steps=steps, seeds=seeds, eval_every=steps // 10
+                ).curves
                 late = run["log_odds"].squeeze("learner").transpose("step", "seed")[5:]
                 slopes = np.polyfit(late["step"], late, 1)[0]
-                measured.append(f"{slopes.mean():.3f} ± {(slopes - predicted).std(ddof=1) / seeds**0.5:.3f}")
-            print(f"| {world} | {teacher}, {learner.name} | {predicted.mean():.3f} | {' | '.join(measured)} |")
+                measured.append(
+                    f"{slopes.mean():.3f} ± {(slopes - predicted).std(ddof=1) / seeds**0.5:.3f}"
+                )
+            print(
+                f"| {world} | {teacher}, {learner.name} | {predicted.mean():.3f} | {' | '.join(measured)} |"
+            )
 
 
 def draw() -> None:
@@ -54,11 +69,15 @@ def draw() -> None:
     for world, task in WORLDS.items():
         for teacher in TEACHERS:
             curves = ital.teach(task, teacher, ["bayes", "scbi"], steps=60, seeds=100).curves
-            panel = figures.curve_panel(curves, task, "belief", f"{world}, {teacher}", size=(3.2, 2.3))
+            panel = figures.curve_panel(
+                curves, task, "belief", f"{world}, {teacher}", size=(3.2, 2.3)
+            )
             panels.append(panel | {"y_range": [0, 1]})
             ends = curves["belief"].isel(step=-1).mean("seed").to_series().round(3).to_dict()
             print(f"{world}, {teacher} teacher, step 60: {ends}")
-    figure = figures.charts.chart(panels, "A naive and an aware learner, by teacher: 100 seeds", columns=len(TEACHERS))
+    figure = figures.charts.chart(
+        panels, "A naive and an aware learner, by teacher: 100 seeds", columns=len(TEACHERS)
+    )
     with matplotlib.rc_context({"svg.hashsalt": "field-hypotheses"}):
         figure.savefig(IMAGES / "field-hypotheses.svg", metadata={"Date": None})
 

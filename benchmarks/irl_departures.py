@@ -66,11 +66,15 @@ VARIANTS = {
 
 def main(seeds):
     """Teach every variant."""
-    print("| variant | naive: distance | aware: distance | naive: policy | aware: policy | aware closer |")
+    print(
+        "| variant | naive: distance | aware: distance | naive: policy | aware: policy | aware closer |"
+    )
     print("|---|---|---|---|---|---|")
     for name, make in VARIANTS.items():
         task, options = make()
-        curves = ital.teach(task, learner=["imt", "ital"], steps=STEPS, seeds=seeds, eval_every=STEPS, **options).curves
+        curves = ital.teach(
+            task, learner=["imt", "ital"], steps=STEPS, seeds=seeds, eval_every=STEPS, **options
+        ).curves
         distance = curves["distance_centred"]
         ratio = (distance.isel(step=-1) / distance.isel(step=0)).transpose("learner", "seed").values
         policy = curves["policy_tv"].isel(step=-1).transpose("learner", "seed").values.mean(axis=1)

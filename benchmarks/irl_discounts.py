@@ -125,7 +125,9 @@ def main(out, seeds, steps):
             numbers = taught(cells, discount, seeds, steps)
             with out.open("a", newline="", encoding="utf-8") as file:
                 csv.writer(file).writerow([name, discount, *numbers])
-            print(f"{name}, discount {discount}: {numbers[0]} of {numbers[2]} values wrong,", end=" ")
+            print(
+                f"{name}, discount {discount}: {numbers[0]} of {numbers[2]} values wrong,", end=" "
+            )
             print(f"{numbers[1]} of {len(METHODS) * seeds} lanes diverged", flush=True)
     with out.open(encoding="utf-8") as file:
         wrong = sum(int(row["wrong"]) for row in csv.DictReader(file))

@@ -28,7 +28,10 @@ def main() -> None:
     options = parser.parse_args()
     print("| n | ms per step |\n|---|---|")
     for size in options.sizes:
-        print(f"| {size} | {1e3 * seconds_per_step(size, options.steps, options.repeats):.2f} |", flush=True)
+        print(
+            f"| {size} | {1e3 * seconds_per_step(size, options.steps, options.repeats):.2f} |",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -32,7 +32,9 @@ def wide_classes(seed):
     rng = np.random.default_rng(seed)
     centres, labels = rng.uniform(-1, 1, (10, 30)), np.repeat(np.arange(10), 90)
     x, test_x = (centres[labels] + np.sqrt(0.5) * rng.standard_normal((900, 30)) for _ in range(2))
-    fit = LogisticRegression(fit_intercept=False, max_iter=10_000, tol=1e-6).fit(np.c_[x, np.ones(900)], labels)
+    fit = LogisticRegression(fit_intercept=False, max_iter=10_000, tol=1e-6).fit(
+        np.c_[x, np.ones(900)], labels
+    )
     teacher_x, teacher_target = rotated(x, fit.coef_, rng)
     return Pool(x, teacher_x, labels, teacher_target, fit.coef_, test_x, labels)
 
@@ -40,7 +42,9 @@ def wide_classes(seed):
 def main(seeds):
     """Teach every variant."""
     regression, gaussian = ital.tasks.regression(), ital.tasks.gaussian()
-    wide = ital.tasks.from_pool("gaussian-wide", wide_classes, ital.losses.cross_entropy, beta=gaussian.beta)
+    wide = ital.tasks.from_pool(
+        "gaussian-wide", wide_classes, ital.losses.cross_entropy, beta=gaussian.beta
+    )
     variants = {
         "regression, as shipped": (regression, {}),
         "regression, β = 2000": (regression, {"beta": 2000.0}),
@@ -49,15 +53,25 @@ def main(seeds):
         "gaussian, variance 0.5": (wide, {}),
         "gaussian, rows without replacement": (without_replacement(gaussian), {}),
     }
-    print("| variant | naive | aware | aware closer | accuracy: naive, aware |\n|---|---|---|---|---|")
+    print(
+        "| variant | naive | aware | aware closer | accuracy: naive, aware |\n|---|---|---|---|---|"
+    )
     for name, (task, options) in variants.items():
-        curves = ital.teach(task, learner=["imt", "ital"], steps=STEPS, seeds=seeds, eval_every=STEPS, **options).curves
+        curves = ital.teach(
+            task, learner=["imt", "ital"], steps=STEPS, seeds=seeds, eval_every=STEPS, **options
+        ).curves
         metric = "distance_centred" if "distance_centred" in curves else "distance"
         values = curves[metric].transpose("step", "learner", "seed").values
         shares = values[-1].mean(axis=1) / values[0].mean(axis=1)
         closer = int(np.sum(values[-1][1] < values[-1][0]))
-        right = [""] if "accuracy" not in curves else curves["accuracy"].isel(step=-1).mean("seed").values.round(3)
-        print(f"| {name} | {shares[0]:.3g} | {shares[1]:.3g} | {closer} of {seeds} | {', '.join(map(str, right))} |")
+        right = (
+            [""]
+            if "accuracy" not in curves
+            else curves["accuracy"].isel(step=-1).mean("seed").values.round(3)
+        )
+        print(
+            f"| {name} | {shares[0]:.3g} | {shares[1]:.3g} | {closer} of {seeds} | {', '.join(map(str, right))} |"
+        )
 
 
 if __name__ == "__main__":

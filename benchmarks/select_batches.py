@@ -37,7 +37,11 @@ STEPS, EVERY, LARGE, SMALL = 600, 25, 320, 32
 RATES = (0.01, 0.03, 0.1)
 TUNING, SEEDS = 99, (0, 1, 2)
 CONDITIONS = ("clean", "noise-20", "noise-40", "noise-60", "imbalance")
-TRUSTED = {"weak": 250, "middle": 1000, "good": 4000}  # clean rows that the reference was trained on
+TRUSTED = {
+    "weak": 250,
+    "middle": 1000,
+    "good": 4000,
+}  # clean rows that the reference was trained on
 PLAIN = ("uniform", "all", "loss", "gradient")
 KNOWING = ("rho", "volume", "aware")
 THRIFTY = ("2", "4", "8", "half")
@@ -59,8 +63,17 @@ class Network(torch.nn.Module):
         super().__init__()
         first, second, hidden = (round(share * width) for width in (16, 32, 64))
         conv, pool, relu = torch.nn.Conv2d, torch.nn.MaxPool2d(2), torch.nn.ReLU()
-        body = (conv(1, first, 3, padding=1), relu, pool, conv(first, second, 3, padding=1), relu, pool)
-        self.body = torch.nn.Sequential(*body, torch.nn.Flatten(), torch.nn.Linear(second * 9, hidden), relu)
+        body = (
+            conv(1, first, 3, padding=1),
+            relu,
+            pool,
+            conv(first, second, 3, padding=1),
+            relu,
+            pool,
+        )
+        self.body = torch.nn.Sequential(
+            *body, torch.nn.Flatten(), torch.nn.Linear(second * 9, hidden), relu
+        )
         self.head = torch.nn.Linear(hidden, 10)
 
     def forward(self, x):
@@ -74,7 +87,9 @@ def data():
     file = features.load(features.find("mnist-pixels"))
     pixels = torch.tensor(np.asarray(file.views["pixels"], np.float32)).reshape(-1, 1, 14, 14)
     test = torch.tensor(np.asarray(file.test_views["pixels"], np.float32)).reshape(-1, 1, 14, 14)
-    labels, test_labels = (torch.tensor(np.asarray(each, np.int64)) for each in (file.labels, file.test_labels))
+    labels, test_labels = (
+        torch.tensor(np.asarray(each, np.int64)) for each in (file.labels, file.test_labels)
+    )
     scale = float(pixels.max())
     return pixels / scale, labels, test / scale, test_labels
 
@@ -110,7 +125,9 @@ def reference_losses(quality, condition, seed):
     right = []
     for learned, judged in (halves, halves[::-1]):
         model = trained(learned, given, seed)
-        losses[judged] = cross_entropy(outputs_of(model, x[judged]), given[judged], reduction="none")
+        losses[judged] = cross_entropy(
+            outputs_of(model, x[judged]), given[judged], reduction="none"
+        )
         right.append(accuracy(model, *test))
     return losses, float(np.mean(right))
 
@@ -173,7 +190,9 @@ def one(job, device="cpu", steps=STEPS):
     model = Network().to(device)
     scorer = Network(0.5).to(device) if thrift == "half" else model
     trained_here = [model] if scorer is model else [model, scorer]
-    optimizers = [torch.optim.SGD(network.parameters(), lr, momentum=0.9) for network in trained_here]
+    optimizers = [
+        torch.optim.SGD(network.parameters(), lr, momentum=0.9) for network in trained_here
+    ]
     curve, wrong, seconds = [], 0.0, 0.0
     k = SMALL // 2 if scoring == "aware" else SMALL
     waiting = []  # examples chosen from the last scored batch, for the next steps
@@ -183,13 +202,17 @@ def one(job, device="cpu", steps=STEPS):
         if waiting:
             drawn = waiting.pop(0)
         else:
-            drawn = torch.tensor(rows[rng.integers(len(rows), size=SMALL if scoring == "uniform" else LARGE)])
+            drawn = torch.tensor(
+                rows[rng.integers(len(rows), size=SMALL if scoring == "uniform" else LARGE)]
+            )
             if scoring not in ("uniform", "all"):
                 reference = None if known is None else known[drawn]
                 scores, then = scores_of(scoring, scorer, x[drawn], given[drawn], reference, lr)
                 places = select.choose(scores, k * every)
                 if scoring == "aware":
-                    others = torch.tensor(np.setdiff1d(rng.permutation(LARGE)[: 2 * k], places.numpy())[:k])
+                    others = torch.tensor(
+                        np.setdiff1d(rng.permutation(LARGE)[: 2 * k], places.numpy())[:k]
+                    )
                     places = torch.cat([places, others])
                     then = then[places]
                 drawn, *waiting = drawn[places.cpu()].split(k if every > 1 else len(places))
@@ -240,7 +263,13 @@ def run(file, workers):
                 print(f"{i} of {len(missing)}: {row['rule']}, {row['condition']}", file=sys.stderr)
 
         work([job for condition in CONDITIONS for job in jobs(condition, (TUNING,))])
-        work([job for condition in CONDITIONS for job in jobs(condition, SEEDS, tuned(done.values()))])
+        work(
+            [
+                job
+                for condition in CONDITIONS
+                for job in jobs(condition, SEEDS, tuned(done.values()))
+            ]
+        )
 
 
 def key(row):
@@ -276,7 +305,10 @@ def table(file):
         curves = np.array([row["curve"] for row in here])
         goal = np.mean([row["curve"] for row in of[condition, "uniform"]], axis=0).max()
         reached = np.flatnonzero(curves.mean(axis=0) >= goal)
-        mean = {name: np.mean([np.nan if row[name] is None else row[name] for row in here]) for name in MEANS}
+        mean = {
+            name: np.mean([np.nan if row[name] is None else row[name] for row in here])
+            for name in MEANS
+        }
         lines.append({
             "condition": condition,
             "rule": rule,
@@ -309,17 +341,31 @@ def figure(file, picture):
         "aware:middle": "volume, aware",
     }
     rows = [row for row in read(file).values() if row["seed"] != TUNING]
-    panels, axes = plt.subplots(1, len(CONDITIONS), figsize=(15, 3.4), sharey=True, layout="constrained")
+    panels, axes = plt.subplots(
+        1, len(CONDITIONS), figsize=(15, 3.4), sharey=True, layout="constrained"
+    )
     for axis, condition in zip(axes, CONDITIONS, strict=True):
         for rule, label in shown.items():
-            curves = [row["curve"] for row in rows if (row["rule"], row["condition"]) == (rule, condition)]
-            axis.plot(np.arange(1, STEPS // EVERY + 1) * EVERY, np.mean(curves, axis=0), label=label)
+            curves = [
+                row["curve"] for row in rows if (row["rule"], row["condition"]) == (rule, condition)
+            ]
+            axis.plot(
+                np.arange(1, STEPS // EVERY + 1) * EVERY, np.mean(curves, axis=0), label=label
+            )
         axis.set(
-            title=condition.replace("noise-", "wrong labels, % ") if "-" in condition else condition, xlabel="step"
+            title=condition.replace("noise-", "wrong labels, % ")
+            if "-" in condition
+            else condition,
+            xlabel="step",
         )
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("test accuracy")
-    panels.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=len(shown), frameon=False)
+    panels.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower center",
+        ncols=len(shown),
+        frameon=False,
+    )
     panels.savefig(picture, metadata={"Date": None})
 
 
@@ -334,19 +380,27 @@ def speed(device):
         "volume:middle",
     ):
         one((rule, "noise-40", 0, 0.03, 0.0), device, steps=25)  # warms up
-        times = [one((rule, "noise-40", seed, 0.03, 0.0), device, steps=300)["ms"] for seed in SEEDS]
+        times = [
+            one((rule, "noise-40", seed, 0.03, 0.0), device, steps=300)["ms"] for seed in SEEDS
+        ]
         print(f"{rule}: {np.median(times):.2f} ms")
 
 
 def main() -> None:
     """Run, or print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, required=True, help="file of finished runs; a second call resumes")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="file of finished runs; a second call resumes"
+    )
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--figure", type=Path, help="draw the accuracies of finished runs into this file")
+    parser.add_argument(
+        "--figure", type=Path, help="draw the accuracies of finished runs into this file"
+    )
     parser.add_argument("--speed", action="store_true", help="only measure the time of a step")
     parser.add_argument("--device", default="cpu", help="where --speed measures: cpu or cuda")
-    parser.add_argument("--table", action="store_true", help="print the table of finished runs as CSV")
+    parser.add_argument(
+        "--table", action="store_true", help="print the table of finished runs as CSV"
+    )
     options = parser.parse_args()
     if options.speed:
         speed(options.device)

@@ -46,8 +46,12 @@ def main():
         pairs.append(len(cover.demonstrations))
         unit = weights / np.linalg.norm(weights)
         violated += bool(np.any(cover.constraints @ unit < -VIOLATED))
-        print(f"world {number}: {pairs[-1]} pairs, {len(cover.constraints)} half-spaces", flush=True)
-    print(f"mean: {np.mean(pairs):.2f} pairs; the true reward is excluded in {violated} of {WORLDS}")
+        print(
+            f"world {number}: {pairs[-1]} pairs, {len(cover.constraints)} half-spaces", flush=True
+        )
+    print(
+        f"mean: {np.mean(pairs):.2f} pairs; the true reward is excluded in {violated} of {WORLDS}"
+    )
 
 
 if __name__ == "__main__":

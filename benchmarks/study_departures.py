@@ -25,9 +25,13 @@ def any_cell(game, count, key, cumulative, first, used):
     """Draw candidates as if the step before had used no cells."""
 
     def draw(step):
-        return draw_arrows(game, count, key, cumulative, step, np.zeros(game.dynamics.states, bool))[1]
+        return draw_arrows(
+            game, count, key, cumulative, step, np.zeros(game.dynamics.states, bool)
+        )[1]
 
-    drawn = jax.vmap(lambda step: jax.tree.map(lambda leaf: leaf[0], draw(step)))(first + np.arange(world.DRAWN))
+    drawn = jax.vmap(lambda step: jax.tree.map(lambda leaf: leaf[0], draw(step)))(
+        first + np.arange(world.DRAWN)
+    )
     return used, drawn
 
 
@@ -39,7 +43,9 @@ def own_arrows(game, count, key, *rest):
 def imitated_volumes(lesson, belief, target):
     """The score of a cooperative teacher, equation (imit-teacher)."""
     here = lesson.here
-    return volume.imitated(lesson.lr, here.squared_norms, here.losses, lesson.gradients(target).losses)
+    return volume.imitated(
+        lesson.lr, here.squared_norms, here.losses, lesson.gradients(target).losses
+    )
 
 
 CONFIG = study.load_config()
@@ -66,10 +72,14 @@ def main(participants):
             ran = arms.run(dataclasses.replace(CONFIG, **changes), participants, teachers)
         for i, (teacher, learner) in enumerate(ran.arms):
             fell = [
-                (ran.measures[m][:, :, i, 0] - ran.measures[m][:, :, i, -1]).mean() for m in ("distance", "policy_tv")
+                (ran.measures[m][:, :, i, 0] - ran.measures[m][:, :, i, -1]).mean()
+                for m in ("distance", "policy_tv")
             ]
             reward = ran.measures["reward"][:, :, i, -1].mean()
-            print(f"| {name} | {teacher} {learner} | {fell[0]:.2f} | {fell[1]:.3f} | {reward:.0f} |", flush=True)
+            print(
+                f"| {name} | {teacher} {learner} | {fell[0]:.2f} | {fell[1]:.3f} | {reward:.0f} |",
+                flush=True,
+            )
     scatter(participants, teachers)
 
 
@@ -88,7 +98,10 @@ def scatter(participants, teachers):
     for i, teacher in enumerate(teachers):
         for name, other in (("the same arrows", naive), ("arrows of its own", apart)):
             paired = (aware - other)[:, i]
-            print(f"| {teacher.name} | {name} | {paired.mean():.3f} | {paired.std(ddof=1):.3f} |", flush=True)
+            print(
+                f"| {teacher.name} | {name} | {paired.mean():.3f} | {paired.std(ddof=1):.3f} |",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

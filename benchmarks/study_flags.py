@@ -14,7 +14,11 @@ import ital_study as study
 from ital_study.data import flags
 
 KINDS = ("machine", "boltzmann:30", "boltzmann:10", "boltzmann:3", "boltzmann:1", "random")
-LAZY = ("always the first of the list", "always the first from the top left", "always the nearest to the last")
+LAZY = (
+    "always the first of the list",
+    "always the first from the top left",
+    "always the nearest to the last",
+)
 
 
 def lazy_choice(rule, cells, last, size):
@@ -52,16 +56,23 @@ def main():
     steps = steps.assign(place=steps["map"].map(places)).sort_values(
         ["teacher", "participant", "place", "robot", "step"]
     )
-    people = {kind: [rows for _, rows in steps[steps["teacher"] == kind].groupby("participant")] for kind in KINDS}
+    people = {
+        kind: [rows for _, rows in steps[steps["teacher"] == kind].groupby("participant")]
+        for kind in KINDS
+    }
     for rule in LAZY:
         for share in (1.0, 0.5):
             people[f"{rule}, {share:.0%} of steps"] = [
-                by_rule(rows, rule, share, config.size, i) for i, rows in enumerate(people["random"])
+                by_rule(rows, rule, share, config.size, i)
+                for i, rows in enumerate(people["random"])
             ]
     table = []
     for kind, everyone in people.items():
         numbers = [flags.numbers_of(rows, (), config) for rows in everyone]
-        up = [flags.flags_of(each, len(rows), config.quality) for each, rows in zip(numbers, everyone, strict=True)]
+        up = [
+            flags.flags_of(each, len(rows), config.quality)
+            for each, rows in zip(numbers, everyone, strict=True)
+        ]
         shares = np.array([each["same_place_share"] for each in numbers])
         runs = np.array([each["same_place_run"] for each in numbers])
         table.append(

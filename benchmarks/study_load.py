@@ -30,11 +30,17 @@ from ital_study.store.verification import verify
 
 def main():
     """Read the options, run, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--participants", type=int, default=200)
-    parser.add_argument("--think", type=float, default=2.0, help="mean of the exponential think time, seconds")
+    parser.add_argument(
+        "--think", type=float, default=2.0, help="mean of the exponential think time, seconds"
+    )
     parser.add_argument("--minutes", type=float, default=5.0)
-    parser.add_argument("--ramp", type=float, default=10.0, help="seconds over which participants arrive")
+    parser.add_argument(
+        "--ramp", type=float, default=10.0, help="seconds over which participants arrive"
+    )
     parser.add_argument("--teacher", default="random", help="machine, random or boltzmann")
     parser.add_argument("--config", default="paper")
     parser.add_argument("--database", default=None)
@@ -56,9 +62,22 @@ def measure(options, folder):
     key = secrets.token_hex(16)
     probe, address = listen("127.0.0.1", 0)
     probe.close()
-    environment = {**os.environ, "ITAL_STUDY_PASSWORD": secrets.token_hex(16), "ITAL_STUDY_SIMULATION_KEY": key}
+    environment = {
+        **os.environ,
+        "ITAL_STUDY_PASSWORD": secrets.token_hex(16),
+        "ITAL_STUDY_SIMULATION_KEY": key,
+    }
     environment["ITAL_STUDY_FOLDER"] = str(folder)
-    command = [sys.executable, "-m", "ital", "study", "serve", "--trial", "--config", options.config]
+    command = [
+        sys.executable,
+        "-m",
+        "ital",
+        "study",
+        "serve",
+        "--trial",
+        "--config",
+        options.config,
+    ]
     command += ["--database", url, "--port", address.rpartition(":")[2]]
     server = subprocess.Popen(command, env=environment)
     try:
@@ -97,7 +116,9 @@ def balance(url, config):
             from ital_study.store.operations import taken_orders
 
             taken = taken_orders(connection, "simulated", config.hash, since=0)
-    times = Counter({order: taken[order] for order in orders.orders(len(config.maps), config.learners)}).values()
+    times = Counter(
+        {order: taken[order] for order in orders.orders(len(config.maps), config.learners)}
+    ).values()
     firsts = orders.firsts(taken, len(config.maps), config.learners)
     return {
         "orders_differ_by": max(times) - min(times),

@@ -18,7 +18,9 @@ STEPS, WIDTHS, SEEDS = 400, (32, 256), (1, 10)
 
 def in_torch(width: int) -> Callable[[Loss], Model]:
     """The network in PyTorch."""
-    network = torch.nn.Sequential(torch.nn.Linear(64, width), torch.nn.Tanh(), torch.nn.Linear(width, 10))
+    network = torch.nn.Sequential(
+        torch.nn.Linear(64, width), torch.nn.Tanh(), torch.nn.Linear(width, 10)
+    )
     return lambda loss: ital.torch.model(network, loss)
 
 
@@ -30,20 +32,30 @@ def in_jax(width: int) -> Callable[[Loss], Model]:
 
     _, structure = eqx.partition(new(jax.random.key(0)), eqx.is_array)
     return lambda loss: models.differentiable(
-        "mlp", lambda key: eqx.filter(new(key), eqx.is_array), lambda p, x: eqx.combine(p, structure)(x), loss
+        "mlp",
+        lambda key: eqx.filter(new(key), eqx.is_array),
+        lambda p, x: eqx.combine(p, structure)(x),
+        loss,
     )
 
 
 def main() -> None:
     """Print the table."""
     x, y = load_digits(return_X_y=True)
-    print("| hidden units | seeds | PyTorch, lane steps/s | Equinox, lane steps/s |\n|---|---|---|---|")
+    print(
+        "| hidden units | seeds | PyTorch, lane steps/s | Equinox, lane steps/s |\n|---|---|---|---|"
+    )
     for width in WIDTHS:
         for seeds in SEEDS:
             speeds = []
             for make in (in_torch, in_jax):
                 task = ital.tasks.from_arrays(x, y=y, model=make(width), beta=1.0, quiet=True)
-                options = {"learner": ["imt", "ital"], "seeds": seeds, "lr": 0.05, "eval_every": 100}
+                options = {
+                    "learner": ["imt", "ital"],
+                    "seeds": seeds,
+                    "lr": 0.05,
+                    "eval_every": 100,
+                }
                 ital.teach(task, steps=100, **options)  # compiles
                 begun = time.perf_counter()
                 ital.teach(task, steps=STEPS, **options)

@@ -15,7 +15,10 @@ def main() -> None:
         made += len(some.starts)
         states += len(some.texts)
     seconds = time.perf_counter() - began
-    print(f"{made} trajectories, {states / made:.2f} states each, in {seconds:.1f} s with {workers} workers:", end=" ")
+    print(
+        f"{made} trajectories, {states / made:.2f} states each, in {seconds:.1f} s with {workers} workers:",
+        end=" ",
+    )
     print(f"{made / seconds:.0f} a second")
 
 

@@ -12,7 +12,9 @@ from latex2mathml.converter import convert
 
 from ital import __version__
 
-sys.path.append(str(Path(__file__).parent / "build_scripts"))  # for the extensions layers, registries, stored_run
+sys.path.append(
+    str(Path(__file__).parent / "build_scripts")
+)  # for the extensions layers, registries, stored_run
 
 project = "ital"
 author = "The ital developers"
@@ -38,10 +40,14 @@ nb_execution_mode = "cache"
 nb_execution_cache_path = str(Path(__file__).parent / "_build" / "executed")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 120
-os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for !ital
+os.environ["PATH"] = os.pathsep.join(
+    [str(Path(sys.executable).parent), os.environ["PATH"]]
+)  # for !ital
 logging.getLogger("traitlets").setLevel(logging.WARNING)
 
-napoleon_use_ivar = True  # fields without a link target of their own: many classes have an lr or a beta
+napoleon_use_ivar = (
+    True  # fields without a link target of their own: many classes have an lr or a beta
+)
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
@@ -59,7 +65,9 @@ def escape_bars(app, what, name, obj, options, lines):
     """Docstrings write |β| and TV̂(·|ν) in plain text, where reStructuredText would see a substitution."""
     for i, line in enumerate(lines):
         parts = re.split(r"(``.+?``)", line)
-        lines[i] = "".join(part if part.startswith("``") else part.replace("|", r"\|") for part in parts)
+        lines[i] = "".join(
+            part if part.startswith("``") else part.replace("|", r"\|") for part in parts
+        )
 
 
 def plain_types(app, what, name, obj, options, signature, returns):
@@ -68,7 +76,9 @@ def plain_types(app, what, name, obj, options, signature, returns):
     def plain(text):
         text = re.sub(r"~?\b(?:[A-Za-z_]\w*\.)+(\w+)(?=[\[\], )]|$)", r"\1", text)
         text = re.sub(r"<function \S*<lambda>>", "...", text).replace("mappingproxy({})", "{}")
-        return text.replace("Key[Array, ''] | UInt32[Array, '2'] | UInt32[Array, '4']", "PRNGKeyArray")
+        return text.replace(
+            "Key[Array, ''] | UInt32[Array, '2'] | UInt32[Array, '4']", "PRNGKeyArray"
+        )
 
     return signature and plain(signature), returns and plain(returns)
 

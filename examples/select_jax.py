@@ -40,7 +40,9 @@ def outputs(params, x):
 
 def losses(params, batch):
     """One loss per example."""
-    return optax.losses.softmax_cross_entropy_with_integer_labels(outputs(params, batch[0]), batch[1])
+    return optax.losses.softmax_cross_entropy_with_integer_labels(
+        outputs(params, batch[0]), batch[1]
+    )
 
 
 @jax.jit

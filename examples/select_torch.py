@@ -52,10 +52,14 @@ def accuracy(model):
     return (model(x[test]).argmax(1) == y[test]).float().mean().item()
 
 
-reference = train(network(), DataLoader(TensorDataset(x[trusted], y[trusted]), 32, shuffle=True), 200)
+reference = train(
+    network(), DataLoader(TensorDataset(x[trusted], y[trusted]), 32, shuffle=True), 200
+)
 data = TensorDataset(x[rest], noisy[rest])
 print(f"reference, trained on {len(trusted)} trusted rows: {accuracy(reference):.3f}")
-print(f"uniform batches of 32: {accuracy(train(network(), DataLoader(data, 32, shuffle=True))):.3f}")
+print(
+    f"uniform batches of 32: {accuracy(train(network(), DataLoader(data, 32, shuffle=True))):.3f}"
+)
 model = network()
 loader = TeachingLoader(DataLoader(data, 320, shuffle=True), model, reference, k=32)
 print(f"32 of 320 by teaching volume: {accuracy(train(model, loader)):.3f}")

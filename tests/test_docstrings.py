@@ -11,8 +11,17 @@ from tests.test_house import TREES
 
 def listed(tree):
     """The names in a module's ``__all__``."""
-    assigned = [node for node in tree.body if isinstance(node, ast.Assign) and isinstance(node.value, ast.List)]
-    return [name.value for node in assigned if node.targets[0].id == "__all__" for name in node.value.elts]
+    assigned = [
+        node
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.List)
+    ]
+    return [
+        name.value
+        for node in assigned
+        if node.targets[0].id == "__all__"
+        for name in node.value.elts
+    ]
 
 
 def definition(module, name):
@@ -20,7 +29,9 @@ def definition(module, name):
     for node in TREES[module][1].body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
             return f"{module}.{name}", node
-        elsewhere = isinstance(node, ast.ImportFrom) and node.module in TREES and node.module != module
+        elsewhere = (
+            isinstance(node, ast.ImportFrom) and node.module in TREES and node.module != module
+        )
         if elsewhere and any(alias.name == name for alias in node.names):
             return definition(node.module, name)
     return None
@@ -29,7 +40,10 @@ def definition(module, name):
 def parameters(function):
     """What a function takes, as its documentation should name it."""
     arguments = function.args
-    names = [argument.arg for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    names = [
+        argument.arg
+        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+    ]
     names += [f"*{arguments.vararg.arg}"] if arguments.vararg else []
     names += [f"**{arguments.kwarg.arg}"] if arguments.kwarg else []
     return [name for name in names if name not in ("self", "cls")]
@@ -46,7 +60,9 @@ def public():
             yield name, node
             for method in node.body if isinstance(node, ast.ClassDef) else ():
                 is_method = isinstance(method, ast.FunctionDef) and not method.name.startswith("_")
-                if is_method and not any("property" in d or d.endswith(".setter") for d in decorators(method)):
+                if is_method and not any(
+                    "property" in d or d.endswith(".setter") for d in decorators(method)
+                ):
                     yield f"{name}.{method.name}", method
 
 
@@ -68,13 +84,19 @@ def missing(node):
     """What the documentation of a function or class leaves out."""
     text = ast.get_docstring(node) or ""
     if isinstance(node, ast.ClassDef):
-        fields = [n.target.id for n in node.body if isinstance(n, ast.AnnAssign) and "ClassVar" not in ast.dump(n)]
+        fields = [
+            n.target.id
+            for n in node.body
+            if isinstance(n, ast.AnnAssign) and "ClassVar" not in ast.dump(n)
+        ]
         makers = [n for n in node.body if isinstance(n, ast.FunctionDef) and n.name == "__init__"]
         given = [name for maker in makers for name in parameters(maker)]
         return sorted({*fields, *given} - described(text, "Attributes", "Args"))
     left_out = sorted(set(parameters(node)) - described(text, "Args"))
     silent = node.returns is None or ast.unparse(node.returns) == "None"
-    if not silent and not any(f"{section}:" in text.splitlines() for section in ("Returns", "Yields")):
+    if not silent and not any(
+        f"{section}:" in text.splitlines() for section in ("Returns", "Yields")
+    ):
         left_out.append("Returns")
     return left_out
 
@@ -88,13 +110,17 @@ def test_public_things_are_documented(name):
 
 
 def test_a_gap_would_be_seen():
-    function = ast.parse('def f(a, *b, c=1) -> int:\n    """One line.\n\n    Args:\n        a: a number.\n    """')
+    function = ast.parse(
+        'def f(a, *b, c=1) -> int:\n    """One line.\n\n    Args:\n        a: a number.\n    """'
+    )
     assert missing(function.body[0]) == ["*b", "c", "Returns"]
     record = ast.parse('class A(NamedTuple):\n    """One line."""\n\n    x: int')
     assert missing(record.body[0]) == ["x"]
 
 
 def test_public_things_are_found():
-    assert {"ital.teaching._teach.teach", "ital.teaching._teach.Result.plot", "ital.tasks._pool_data.Pool"} <= set(
-        PUBLIC
-    )
+    assert {
+        "ital.teaching._teach.teach",
+        "ital.teaching._teach.Result.plot",
+        "ital.tasks._pool_data.Pool",
+    } <= set(PUBLIC)

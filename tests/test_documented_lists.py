@@ -28,7 +28,9 @@ def registries():
     del sys.modules["registries"]
 
 
-@pytest.mark.parametrize(("kind", "module"), [("tasks", tasks), ("teachers", teachers), ("methods", learners)])
+@pytest.mark.parametrize(
+    ("kind", "module"), [("tasks", tasks), ("teachers", teachers), ("methods", learners)]
+)
 def test_every_registered_part_is_listed_and_documented(registries, monkeypatch, kind, module):
     def newcomer():
         """A part that nobody has written down."""
@@ -51,13 +53,22 @@ def test_commands_and_options_are_those_of_the_command_line(registries):
     options = {name: (default, meaning) for name, default, meaning in registries.options("run")}
     assert options["[TASK]"][0] == "–"
     assert options["--seeds"] == ("20", "Number of seeds.")
-    assert options["--methods"] == ("the task's own, or the eight of the paper", "Learners, comma-separated.")
+    assert options["--methods"] == (
+        "the task's own, or the eight of the paper",
+        "Learners, comma-separated.",
+    )
     assert options["--animate"][0] == "off"
     assert registries.options("reproduce")[0][0] == "[TASK…]"
 
 
 def test_every_command_with_options_has_its_table(registries):
-    shown = set(re.findall(r"^```\{options\} (.+)$", (DOCS / "reference" / "cli.md").read_text("utf-8"), re.MULTILINE))
+    shown = set(
+        re.findall(
+            r"^```\{options\} (.+)$",
+            (DOCS / "reference" / "cli.md").read_text("utf-8"),
+            re.MULTILINE,
+        )
+    )
     own = {name for name, command in registries.all_commands().items() if command.params}
     assert shown == own
 
@@ -76,9 +87,17 @@ def exported():
 
 def test_the_reference_documents_every_public_function_and_class(registries):
     page = (DOCS / "reference" / "api.md").read_text("utf-8")
-    written = re.findall(r"^\.\. auto(?:function|class|exception):: (ital\S*)\.(\w+)$", page, re.MULTILINE)
-    made = (function.rpartition(".")[::2] for kind in registries.KINDS for function in registries.constructors(kind))
-    documented = {id(getattr(importlib.import_module(module), name)) for module, name in (*written, *made)}
+    written = re.findall(
+        r"^\.\. auto(?:function|class|exception):: (ital\S*)\.(\w+)$", page, re.MULTILINE
+    )
+    made = (
+        function.rpartition(".")[::2]
+        for kind in registries.KINDS
+        for function in registries.constructors(kind)
+    )
+    documented = {
+        id(getattr(importlib.import_module(module), name)) for module, name in (*written, *made)
+    }
     missing = [name for name, part in exported() if id(part) not in documented]
     assert not missing, f"docs/reference/api.md lacks {', '.join(missing)}"
 
@@ -103,7 +122,10 @@ def test_the_reference_documents_every_tool():
 
 def test_the_walks_name_files_that_exist():
     page = (DOCS / "reference" / "architecture.md").read_text("utf-8")
-    sources = [f"/{file.relative_to(DOCS.parent)}" for file in (DOCS.parent / "packages").glob("*/src/**/*.*")]
+    sources = [
+        f"/{file.relative_to(DOCS.parent)}"
+        for file in (DOCS.parent / "packages").glob("*/src/**/*.*")
+    ]
     named = set(re.findall(r"`([\w/]+\.(?:py|js))`", page)) - {"docs/build_scripts/walks.py"}
     assert len(named) > 80
     assert not [name for name in named if not any(file.endswith(f"/{name}") for file in sources)]

@@ -45,10 +45,20 @@ def foreign_and_private(module):
         for i in range(2, len(parts)):
             holder = ".".join(parts[:i])
             inside = own == holder or own.startswith(f"{holder}.")
-            if holder in PACKAGES and parts[i].startswith("_") and not parts[i].startswith("__") and not inside:
+            if (
+                holder in PACKAGES
+                and parts[i].startswith("_")
+                and not parts[i].startswith("__")
+                and not inside
+            ):
                 yield name
         holder = ".".join(parts[:-1])
-        if parts[-1].startswith("_") and holder in TREES and holder not in PACKAGES and parts[-1] != "__version__":
+        if (
+            parts[-1].startswith("_")
+            and holder in TREES
+            and holder not in PACKAGES
+            and parts[-1] != "__version__"
+        ):
             yield name
 
 
@@ -60,10 +70,16 @@ def test_nobody_goes_through_the_walls(module):
 def test_a_hole_would_be_seen():
     TREES["ital.made_up"] = (
         PACKAGES_FOLDER / "made_up.py",
-        ast.parse("from ital.tasks._irl import irl\nfrom ital.tasks import _irl, irl\nfrom ital.volume import _a"),
+        ast.parse(
+            "from ital.tasks._irl import irl\nfrom ital.tasks import _irl, irl\nfrom ital.volume import _a"
+        ),
     )
     try:
-        assert list(foreign_and_private("ital.made_up")) == ["ital.tasks._irl.irl", "ital.tasks._irl", "ital.volume._a"]
+        assert list(foreign_and_private("ital.made_up")) == [
+            "ital.tasks._irl.irl",
+            "ital.tasks._irl",
+            "ital.volume._a",
+        ]
     finally:
         del TREES["ital.made_up"]
 
@@ -73,14 +89,21 @@ def test_imports_are_not_hidden_in_strings():
         (module, node.value)
         for module, (_, tree) in TREES.items()
         for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith(OURS)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and node.value.startswith(OURS)
         if "._" in node.value and package_of(module) != package_of(node.value)
     ]
     assert not private
 
 
 def test_a_class_has_a_name_of_its_own():
-    names = [node.name for _, tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef)]
+    names = [
+        node.name
+        for _, tree in TREES.values()
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+    ]
     assert [name for name, count in collections.Counter(names).items() if count > 1] == []
 
 
@@ -104,7 +127,8 @@ def test_the_librarys_tests_need_the_library_alone():
     """``make test-alone`` runs them where nothing else is installed; this sees imports inside of tests as well."""
     folder = PACKAGES_FOLDER / "ital" / "tests"
     own = {
-        file.relative_to(folder.parent).with_suffix("").as_posix().replace("/", ".") for file in folder.rglob("*.py")
+        file.relative_to(folder.parent).with_suffix("").as_posix().replace("/", ".")
+        for file in folder.rglob("*.py")
     }
     foreign = [
         (file.name, name)

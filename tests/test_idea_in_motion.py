@@ -53,12 +53,19 @@ def opened(browser, front_page):
 
         def opened(width=1280, **options):
             size = {"width": width, "height": 800}
-            context = stack.enter_context(contextlib.closing(browser.new_context(viewport=size, **options)))
+            context = stack.enter_context(
+                contextlib.closing(browser.new_context(viewport=size, **options))
+            )
             page = context.new_page()
             page.set_default_timeout(15_000)
             page.on("pageerror", lambda error: troubles.append(str(error)))
-            page.on("console", lambda line: troubles.append(line.text) if line.type == "error" else None)
-            page.on("request", lambda sent: None if sent.url.startswith("file:") else troubles.append(sent.url))
+            page.on(
+                "console", lambda line: troubles.append(line.text) if line.type == "error" else None
+            )
+            page.on(
+                "request",
+                lambda sent: None if sent.url.startswith("file:") else troubles.append(sent.url),
+            )
             page.goto(front_page)
             return page
 
@@ -111,7 +118,9 @@ def test_the_figure_takes_the_steps_of_the_library(opened):
     page = opened()
     target = numbers_pool(0, dim=2, outputs=1).learner_target[0]
     task = plane()
-    taught = ital.teach(task, learner=list(LEARNERS), seeds=1, eval_every=1, **RUN).curves["distance"]
+    taught = ital.teach(task, learner=list(LEARNERS), seeds=1, eval_every=1, **RUN).curves[
+        "distance"
+    ]
     lessons = {}
     for name, view in LEARNERS.items():
         start, batches, expected = walked(task, name)
@@ -121,11 +130,15 @@ def test_the_figure_takes_the_steps_of_the_library(opened):
         who = "naive" if name == "imt" else "aware"
         for step, wanted in zip(steps, expected, strict=True):
             assert step["chosen"][who] == wanted["chosen"]
-            np.testing.assert_allclose(step["scores"][who], wanted["volumes"], rtol=1e-6, atol=1e-12)
+            np.testing.assert_allclose(
+                step["scores"][who], wanted["volumes"], rtol=1e-6, atol=1e-12
+            )
             np.testing.assert_allclose(step[who], wanted["params"], rtol=1e-6)
         distances = [np.linalg.norm(np.subtract(step[who], target)) for step in steps]
         np.testing.assert_allclose(distances, taught.sel(learner=name).values[0, 1:], rtol=1e-6)
-    assert len(set(lessons.values())) == 1, "all learners start at one place and get the same mini-batches"
+    assert len(set(lessons.values())) == 1, (
+        "all learners start at one place and get the same mini-batches"
+    )
     ends = [taught.sel(learner=name).values[0, -1] for name in LEARNERS]
     assert len(set(np.round(ends, 6))) == len(LEARNERS), "the learners do differ"
 
@@ -146,7 +159,10 @@ def test_the_keyboard_does_everything(opened):
     page = opened()
     status = page.locator("#idea-status")
     assert status.get_attribute("aria-live") == "polite"
-    assert re.search(r"Both learners are at \(.+\), .+ from the target\. The teacher will show", status.inner_text())
+    assert re.search(
+        r"Both learners are at \(.+\), .+ from the target\. The teacher will show",
+        status.inner_text(),
+    )
     start = distances(page)
     assert start[0] == start[1]
 
@@ -193,12 +209,21 @@ def test_play_and_pause(opened):
     page.get_by_text("Step 1.").wait_for()
     page.keyboard.press("Enter")
     assert play.inner_text() == "Play"
-    assert page.locator(".idea-glide").first.evaluate("mark => getComputedStyle(mark).transitionDuration") == "0s"
+    assert (
+        page.locator(".idea-glide").first.evaluate(
+            "mark => getComputedStyle(mark).transitionDuration"
+        )
+        == "0s"
+    )
 
 
 def test_controls_and_picture_have_names(opened):
     page = opened()
-    for role, names in {"button": ("Step", "Play", "Restart"), "slider": ("β", "M, "), "img": ("The plane",)}.items():
+    for role, names in {
+        "button": ("Step", "Play", "Restart"),
+        "slider": ("β", "M, "),
+        "img": ("The plane",),
+    }.items():
         for name in names:
             assert page.get_by_role(role, name=name).count() == 1
 

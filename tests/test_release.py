@@ -6,7 +6,9 @@ import ital
 
 
 def test_the_packages_agree_on_the_version():
-    assert {version for said in release.versions().values() for version in said} == {ital.__version__}
+    assert {version for said in release.versions().values() for version in said} == {
+        ital.__version__
+    }
 
 
 def test_the_packages_agree_on_lowest_versions():

@@ -23,7 +23,9 @@ def ital(tmp_path_factory):
     def run(*arguments):
         # Without site, Python looks nowhere else.
         command = [sys.executable, "-S", "-m", "ital", *arguments]
-        done = subprocess.run(command, env=environment, cwd=dependencies, text=True, capture_output=True, check=False)
+        done = subprocess.run(
+            command, env=environment, cwd=dependencies, text=True, capture_output=True, check=False
+        )
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -18,7 +18,9 @@ PAGES = ("README.md", "docs/paper/findings.md")
 
 @pytest.fixture
 def store_run():
-    spec = importlib.util.spec_from_file_location("store_run", ROOT / "docs" / "build_scripts" / "store_run.py")
+    spec = importlib.util.spec_from_file_location(
+        "store_run", ROOT / "docs" / "build_scripts" / "store_run.py"
+    )
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -37,20 +39,36 @@ def copy(store_run, tmp_path, monkeypatch):
 
 def test_the_pages_have_the_numbers_of_the_full_run(store_run):
     report = _report.load(ROOT / "docs" / "runs" / "full.json")
-    for page, table in zip(PAGES, (store_run.short_table(report), _report.markdown(report)), strict=True):
+    for page, table in zip(
+        PAGES, (store_run.short_table(report), _report.markdown(report)), strict=True
+    ):
         text = (ROOT / page).read_text("utf-8")
-        assert store_run.in_place(text, table, page) == text, "run: python docs/build_scripts/store_run.py FOLDER full"
+        assert store_run.in_place(text, table, page) == text, (
+            "run: python docs/build_scripts/store_run.py FOLDER full"
+        )
 
 
 def test_the_readme_counts_the_adaptive_learners_table_rightly():
     page = (ROOT / "docs" / "paper" / "beyond.md").read_text("utf-8")
     table = page.partition("<!-- adaptive: begin -->")[2].partition("<!-- adaptive: end -->")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.strip().splitlines()[2:]]
-    within = [float(row[3]) * 1.15 >= float(row[5]) for row in rows if row[1] in ("cooperative", "adversarial")]
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in table.strip().splitlines()[2:]
+    ]
+    within = [
+        float(row[3]) * 1.15 >= float(row[5])
+        for row in rows
+        if row[1] in ("cooperative", "adversarial")
+    ]
     assert all(float(row[5]) <= float(row[2]) for row in rows)
     readme = re.sub(r"\s+", " ", (ROOT / "README.md").read_text("utf-8"))
-    assert f"never worse than the naive learner in the {len(rows)} pairs of task and teacher" in readme
-    assert f"15 % further from the target than the best fixed β in {sum(within)} of {len(within)} pairs" in readme
+    assert (
+        f"never worse than the naive learner in the {len(rows)} pairs of task and teacher" in readme
+    )
+    assert (
+        f"15 % further from the target than the best fixed β in {sum(within)} of {len(within)} pairs"
+        in readme
+    )
 
 
 def test_the_readme_fits_two_screens():
@@ -64,7 +82,9 @@ def test_a_stored_run_is_whole_and_of_modest_size(store_run, name):
     report = _report.load(file)
     # Tasks of users are in their own reports; a quick run has no matrix of real and assumed teachers.
     left_out = ("others", "matrix") if report["quick"] else ("others",)
-    assert [one["id"] for one in report["sections"]] == [one.id for one in sections.SECTIONS if one.id not in left_out]
+    assert [one["id"] for one in report["sections"]] == [
+        one.id for one in sections.SECTIONS if one.id not in left_out
+    ]
     figures = figures_in(block for one in report["sections"] for block in one["blocks"])
     assert {figure["note"] == "" for figure in figures} == {not report["quick"]}
 
@@ -85,13 +105,17 @@ def test_a_new_full_run_changes_the_pages(copy, tmp_path):
         assert (tmp_path / page).read_text("utf-8") == (ROOT / page).read_text("utf-8")
     copy.main(str(tmp_path), "full")
     assert "| 1 of 99 |" in (tmp_path / "README.md").read_text("utf-8")
-    assert f"| {first['claim']} | does not hold |" in (tmp_path / "docs" / "paper" / "findings.md").read_text("utf-8")
+    assert f"| {first['claim']} | does not hold |" in (
+        tmp_path / "docs" / "paper" / "findings.md"
+    ).read_text("utf-8")
     assert _report.load(tmp_path / "docs" / "runs" / "full.json") == report
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_nothing_is_stored_where_a_page_has_no_place_for_it(copy, tmp_path, page):
-    (tmp_path / "report.json").write_text((ROOT / "docs" / "runs" / "full.json").read_text("utf-8"), "utf-8")
+    (tmp_path / "report.json").write_text(
+        (ROOT / "docs" / "runs" / "full.json").read_text("utf-8"), "utf-8"
+    )
     (tmp_path / page).write_text("# ital\n", "utf-8")
     with pytest.raises(InputError, match=f"{page} has lost its lines"):
         copy.main(str(tmp_path), "full")

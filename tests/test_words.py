@@ -11,14 +11,19 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("**/*.md"))]
 SOURCES = sorted((ROOT / "src" / "ital").rglob("*.py"))
 # The teacher and the learner are "it"; interrupted work resumes; a number is named, not counted by "so many".
-UNWANTED = re.compile(r"\b(he|she|his|hers|him|himself|herself|so many|goes? on|went on)\b", re.IGNORECASE)
+UNWANTED = re.compile(
+    r"\b(he|she|his|hers|him|himself|herself|so many|goes? on|went on)\b", re.IGNORECASE
+)
 EXAMPLES = {"writing.md", "changelog.md"}  # pages that quote what we do not write
 
 
 def texts(source):
     """Strings and comments of a Python file, with their lines."""
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type in (tokenize.STRING, tokenize.COMMENT) or tokenize.tok_name[token.type] == "FSTRING_MIDDLE":
+        if (
+            token.type in (tokenize.STRING, tokenize.COMMENT)
+            or tokenize.tok_name[token.type] == "FSTRING_MIDDLE"
+        ):
             yield token.start[0], token.string
 
 

@@ -37,7 +37,11 @@ def serving(config: Config, folder: Path) -> Iterator[str]:
 
     from ital_study.server import ServerSettings, create_app
 
-    app = create_app(config, str(folder / "study.db"), ServerSettings(PasswordHasher().hash("nobody's"), b"s" * 32))
+    app = create_app(
+        config,
+        str(folder / "study.db"),
+        ServerSettings(PasswordHasher().hash("nobody's"), b"s" * 32),
+    )
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
         server = uvicorn.Server(uvicorn.Config(app, ws="none", log_level="error"))
@@ -105,7 +109,11 @@ def take(config: Config, out: Path) -> None:
     """Take the picture of a study."""
     # One practice step is enough; the picture shows neither the practice nor questions.
     config = dataclasses.replace(config, warm_up_steps=1, questionnaires=())
-    with tempfile.TemporaryDirectory() as folder, serving(config, Path(folder)) as address, browser() as chromium:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(config, Path(folder)) as address,
+        browser() as chromium,
+    ):
         page = chromium.new_page(viewport={"width": WIDE, "height": HIGH})
         page.emulate_media(reduced_motion="reduce")
         go_to_first_step(page, address, config)
@@ -118,8 +126,12 @@ def take(config: Config, out: Path) -> None:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--config", help="the study: a TOML file, or short (default: the paper's study)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--config", help="the study: a TOML file, or short (default: the paper's study)"
+    )
     parser.add_argument("--out", type=Path, default=SHIPPED, help="an .svg or a .png file")
     options = parser.parse_args()
     try:

@@ -9,7 +9,9 @@ PROJECTS = sorted((Path(__file__).parents[1] / "packages").glob("*/pyproject.tom
 
 def lowest(requirements: list[str]) -> list[str]:
     """Return ``name==version`` for each ``name>=version``; our own packages, at one fixed version, are left out."""
-    found = [re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\w.]+)", requirement) for requirement in requirements]
+    found = [
+        re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\w.]+)", requirement) for requirement in requirements
+    ]
     return [f"{match[1]}=={match[2]}" for match in found if match]
 
 

@@ -29,8 +29,13 @@ def versions() -> dict[Path, set[str]]:
     said = {VERSION_FILE: set(re.findall(r'__version__ = "(.+)"', VERSION_FILE.read_text()))}
     for package in PACKAGES[1:]:
         project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
-        needed = [requirement for requirement in project["dependencies"] if requirement.startswith("ital")]
-        said[package / "pyproject.toml"] = {project["version"], *(one.partition("==")[2] for one in needed)}
+        needed = [
+            requirement for requirement in project["dependencies"] if requirement.startswith("ital")
+        ]
+        said[package / "pyproject.toml"] = {
+            project["version"],
+            *(one.partition("==")[2] for one in needed),
+        }
     return said
 
 
@@ -41,9 +46,13 @@ def fault(version: str) -> str:
     other = [str(file.relative_to(ROOT)) for file, said in versions().items() if said != {version}]
     if other:
         return f"not all versions in {', '.join(other)} are {version}: write it there, and commit"
-    if not re.search(rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", CHANGELOG.read_text(), re.MULTILINE):
+    if not re.search(
+        rf"^## {re.escape(version)} \(\d{{4}}-\d\d-\d\d\)$", CHANGELOG.read_text(), re.MULTILINE
+    ):
         return f"CHANGELOG.md has no heading '## {version} (YYYY-MM-DD)': write what has changed, and the date"
-    if subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, check=True).stdout:
+    if subprocess.run(
+        ["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, check=True
+    ).stdout:
         return "the working tree is not clean: commit first"
     return ""
 
@@ -60,13 +69,24 @@ def main(version: str) -> int:
         run(sys.executable, "-m", "twine", "check", "--strict", *sorted(built.iterdir()))
         venv.create(Path(folder) / "env", with_pip=True)
         python = Path(folder) / "env/bin/python"
-        run(python, "-m", "pip", "install", "--quiet", "-c", "constraints.txt", *sorted(built.glob("*.whl")))
+        run(
+            python,
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "-c",
+            "constraints.txt",
+            *sorted(built.glob("*.whl")),
+        )
         run(python, "tools/smoke.py")
         dist = ROOT / "dist"
         dist.mkdir(exist_ok=True)
         for file in built.iterdir():
             shutil.copy(file, dist)
-    print(f"dist/ holds {version}. To publish: git tag v{version}, push the tag, twine upload dist/*{version}*")
+    print(
+        f"dist/ holds {version}. To publish: git tag v{version}, push the tag, twine upload dist/*{version}*"
+    )
     return 0
 
 

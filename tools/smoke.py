@@ -17,7 +17,18 @@ LIBRARY = (
     ("run", "regression", "--methods", "imt,ital", "--seeds", "2", "--steps", "20"),
     ("run", "irl-dense", "--methods", "imt", "--seeds", "1", "--steps", "3"),
     ("plot", "results/regression/cooperative"),
-    ("sweep", "regression", "--lr", "0.001,0.01", "--beta", "0,100", "--seeds", "1", "--steps", "10"),
+    (
+        "sweep",
+        "regression",
+        "--lr",
+        "0.001,0.01",
+        "--beta",
+        "0,100",
+        "--seeds",
+        "1",
+        "--steps",
+        "10",
+    ),
 )
 OTHERS = (
     ("run", "mnist-20", "--seeds", "1", "--steps", "5"),
@@ -44,7 +55,9 @@ print(ital.__file__)
 def tried(folder: str, *command: str) -> subprocess.CompletedProcess[str]:
     """Run a command in a folder."""
     environment = {**os.environ, "JAX_PLATFORMS": "cpu"}
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def named(done: subprocess.CompletedProcess[str], package: str) -> bool:
@@ -58,15 +71,22 @@ def main(alone: bool) -> int:
     commands = LIBRARY if alone else LIBRARY + OTHERS
     absent = ABSENT if alone else {}
     with tempfile.TemporaryDirectory() as folder:
-        for command in [*([ital, *arguments] for arguments in commands), [sys.executable, "-I", "-c", SCRIPT]]:
+        for command in [
+            *([ital, *arguments] for arguments in commands),
+            [sys.executable, "-I", "-c", SCRIPT],
+        ]:
             done = tried(folder, *command)
             if done.returncode:
-                print(f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+                print(
+                    f"{' '.join(command)} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
+                )
                 return 1
         for arguments, package in absent.items():
             said = tried(folder, ital, *arguments)
             if not named(said, package):
-                print(f"ital {' '.join(arguments)} does not say that {package} is missing:\n{said.stdout}{said.stderr}")
+                print(
+                    f"ital {' '.join(arguments)} does not say that {package} is missing:\n{said.stdout}{said.stderr}"
+                )
                 return 1
     worked = f"{len(commands)} commands and the script work"
     missed = f", {len(absent)} name the package they need" if alone else ""
@@ -75,6 +95,8 @@ def main(alone: bool) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--alone", action="store_true", help="only ital is installed")
     sys.exit(main(parser.parse_args().alone))

@@ -33,11 +33,15 @@ def served(folder: str) -> tuple[Any, Any, str]:
 
     whole = config_of(filled(load_config("short").as_dict()))
     config = dataclasses.replace(whole, questionnaires=(), translations={}, attention=())
-    app = create_app(config, f"{folder}/study.db", ServerSettings(PasswordHasher().hash("nobody's"), b"s" * 32))
+    app = create_app(
+        config, f"{folder}/study.db", ServerSettings(PasswordHasher().hash("nobody's"), b"s" * 32)
+    )
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(app, log_config=None, port=port, ws="none", log_level="error"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, log_config=None, port=port, ws="none", log_level="error")
+    )
     threading.Thread(target=server.run, daemon=True).start()
     while not server.started:
         time.sleep(0.05)
@@ -62,9 +66,16 @@ def scripts(coverage: dict[str, Any]) -> list[tuple[str, str]]:
     """The page's scripts in which a function ran, with one of the functions."""
     ran = []
     for script in coverage["result"]:
-        inside = [one for one in script["functions"] if one["functionName"] and one["ranges"][0]["count"]]
+        inside = [
+            one for one in script["functions"] if one["functionName"] and one["ranges"][0]["count"]
+        ]
         if "/static/" in script["url"] and inside:
-            ran.append((PAGE + script["url"].rpartition("/")[2].partition("?")[0], inside[0]["functionName"]))
+            ran.append(
+                (
+                    PAGE + script["url"].rpartition("/")[2].partition("?")[0],
+                    inside[0]["functionName"],
+                )
+            )
     return sorted(set(ran))
 
 
@@ -102,5 +113,7 @@ def choose(page: Any) -> None:
     with page.expect_response(lambda answer: answer.url.endswith("/api/steps")):
         page.locator("[role=option]").first.click()
         page.locator(".confirm").click()
-    page.wait_for_function("document.querySelectorAll('[role=option]:not([aria-disabled=true])').length > 0")
+    page.wait_for_function(
+        "document.querySelectorAll('[role=option]:not([aria-disabled=true])').length > 0"
+    )
     time.sleep(3)  # what the page still sends

@@ -37,7 +37,10 @@ def frames() -> list[Frame]:
     (distributions,) = (one["layers"] for one in settings["contracts"] if "containers" not in one)
     order = [*distributions, *(name for name in contracts if name not in distributions)]
     return [
-        Frame(name, [[part.strip() for part in layer.split("|")] for layer in contracts[name]["layers"]])
+        Frame(
+            name,
+            [[part.strip() for part in layer.split("|")] for layer in contracts[name]["layers"]],
+        )
         for name in order
     ]
 
@@ -53,7 +56,9 @@ def words(module: str) -> str:
 def paragraph(module: str) -> nodes.paragraph:
     """The same as a paragraph, in which code stays code."""
     parts = words(module).split("``")
-    return nodes.paragraph("", "", *(nodes.literal(text=p) if i % 2 else nodes.Text(p) for i, p in enumerate(parts)))
+    return nodes.paragraph(
+        "", "", *(nodes.literal(text=p) if i % 2 else nodes.Text(p) for i, p in enumerate(parts))
+    )
 
 
 def box(x: float, y: float, width: float, height: float, opacity: float) -> str:
@@ -96,7 +101,9 @@ def picture(every: list[Frame]) -> str:
     parts.append(f'<path d="{middle}" fill="none" stroke="currentColor"/>')
     y = top
     for frame in every[2:]:
-        parts.append(f'<path d="M{WIDTH / 2} {y + 5}v{ARROW - 12}m-5 -6l5 6l5 -6" fill="none" stroke="currentColor"/>')
+        parts.append(
+            f'<path d="M{WIDTH / 2} {y + 5}v{ARROW - 12}m-5 -6l5 6l5 -6" fill="none" stroke="currentColor"/>'
+        )
         y += ARROW
         parts.append(drawn(frame, 0, y, WIDTH, frame.height))
         y += frame.height
@@ -115,7 +122,11 @@ class Layers(Directive):
         made: list[nodes.Node] = [nodes.raw("", picture(every), format="html")]
         for frame in every:
             first = paragraph(frame.package)
-            made.append(nodes.paragraph("", "", nodes.strong(text=frame.package), nodes.Text(": "), *first.children))
+            made.append(
+                nodes.paragraph(
+                    "", "", nodes.strong(text=frame.package), nodes.Text(": "), *first.children
+                )
+            )
             listed = nodes.definition_list()
             for name in (name for row in frame.rows for name in row):
                 term = nodes.term("", "", nodes.literal(text=name))

@@ -20,7 +20,9 @@ from ital.tasks import Task
 from ital.teachers import Teacher
 from ital_paper import tasks as paper
 
-CAVE = np.array([[0, 0, 0, 0, 1], [0, -1, -1, 0, 0], [0, -1, 2, -1, 0], [0, 0, -1, -1, 0], [0.5, 0, 0, 0, 0]])
+CAVE = np.array(
+    [[0, 0, 0, 0, 1], [0, -1, -1, 0, 0], [0, -1, 2, -1, 0], [0, 0, -1, -1, 0], [0.5, 0, 0, 0, 0]]
+)
 IMAGES = Path(__file__).parents[1] / "images"
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "results"
 
@@ -60,7 +62,10 @@ def draw_control() -> None:
         for name, (course, colour) in courses.items()
     ]
     ends = (("start", control.START, "s"), ("target", control.TARGET, "*"))
-    marks += [charts.points(name, "#111111", [x], [y], marker=marker, size=8) for name, (x, y), marker in ends]
+    marks += [
+        charts.points(name, "#111111", [x], [y], marker=marker, size=8)
+        for name, (x, y), marker in ends
+    ]
     plane = charts.panel("", marks, x="w₁", y="w₂", size=(4.6, 3.6))
     save(charts.chart([plane], "Three ways to teach in the plane, η = 0.01"), "control")
 
@@ -72,7 +77,10 @@ def draw_cover() -> None:
     weights = rng.normal(size=kinds)
     cover = mdp.set_cover(mdp.grid(size, slip=0.02), weights, features, discount=0.9, length=4)
     at_random = rng.permutation(len(cover.candidates))[: len(cover.demonstrations)]
-    shown = {"by set cover": cover.demonstrations, "at random": [cover.candidates[i] for i in at_random]}
+    shown = {
+        "by set cover": cover.demonstrations,
+        "at random": [cover.candidates[i] for i in at_random],
+    }
     rewards = (features @ weights).reshape(size, size)
     policy = np.eye(4)[:, cover.policy].reshape(4, size, size)
     panels = []
@@ -82,7 +90,9 @@ def draw_cover() -> None:
         paths = [np.divmod(one[:, 0], size)[::-1] for one in demonstrations]
         marks = [charts.rewards(rewards, policy, float(np.abs(rewards).max()))]
         marks += [charts.line("", "#009e73", *path, width=2.5) for path in paths]
-        marks += [charts.points("", "#009e73", *(place[:1] for place in path), size=8) for path in paths]
+        marks += [
+            charts.points("", "#009e73", *(place[:1] for place in path), size=8) for path in paths
+        ]
         title = f"{len(demonstrations)} {name}: {100 * right:.0f} % of rewards"
         panels.append(charts.panel(title, marks, size=(4.0, 4.0)))
     foot = (
@@ -115,7 +125,12 @@ def draw_kernel(steps: tuple[int, ...] = (200, 500, 1000, 2000)) -> None:
     save(figure, "kernel")
 
 
-QUICK = {"scaling": draw_scaling, "control": draw_control, "cover": draw_cover, "kernel": draw_kernel}
+QUICK = {
+    "scaling": draw_scaling,
+    "control": draw_control,
+    "cover": draw_cover,
+    "kernel": draw_kernel,
+}
 
 
 def main() -> None:

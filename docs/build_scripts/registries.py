@@ -29,7 +29,9 @@ from ital.tools.plugins import Part
 from ital.tools.registry import describe
 
 KINDS = {"tasks": tasks, "teachers": teachers, "methods": learners}
-DEFAULT = re.compile(r" \(default: ([^()]*)\)")  # of an option whose own default is None, in its help
+DEFAULT = re.compile(
+    r" \(default: ([^()]*)\)"
+)  # of an option whose own default is None, in its help
 OPTION = re.compile(r"(--[a-z][a-z-]*)")
 
 Row = Sequence[str]
@@ -79,7 +81,9 @@ def commands() -> list[Row]:
     """What is typed, arguments included, and the first paragraph of the help of every command."""
     rows = []
     for name, command in all_commands().items():
-        arguments = [argument(each) for each in command.params if each.param_type_name == "argument"]
+        arguments = [
+            argument(each) for each in command.params if each.param_type_name == "argument"
+        ]
         rows.append((" ".join(["ital", name, *arguments]), first_paragraph(command.help or "")))
     return rows
 
@@ -89,7 +93,11 @@ def options(name: str) -> list[Row]:
     rows = []
     for parameter in all_commands()[name].params:
         is_argument = parameter.param_type_name == "argument"
-        typed = argument(parameter) if is_argument else ", ".join([*parameter.opts, *parameter.secondary_opts])
+        typed = (
+            argument(parameter)
+            if is_argument
+            else ", ".join([*parameter.opts, *parameter.secondary_opts])
+        )
         default = DEFAULT.search(parameter.help or "")
         meaning = DEFAULT.sub("", parameter.help or "")
         rows.append((typed, default[1] if default else shown(parameter.default), meaning))
@@ -125,7 +133,9 @@ def table(head: Row, rows: Sequence[Row], code: int) -> nodes.table:
                 pieces = [text] if i < code else OPTION.split(text)
                 is_code = i < code and isinstance(part, nodes.tbody)
                 content = [
-                    nodes.literal(text=piece) if is_code or OPTION.fullmatch(piece) else nodes.Text(piece)
+                    nodes.literal(text=piece)
+                    if is_code or OPTION.fullmatch(piece)
+                    else nodes.Text(piece)
                     for piece in pieces
                 ]
                 row += nodes.entry("", nodes.paragraph("", "", *content))

@@ -33,7 +33,9 @@ def in_place(text: str, table: str, name: str) -> str:
     before, _, rest = text.partition(BEGIN)
     _, _, after = rest.partition(END)
     if END not in rest:
-        raise InputError(f"{name} has lost its lines {BEGIN.strip()} and {END.strip()}: put them back")
+        raise InputError(
+            f"{name} has lost its lines {BEGIN.strip()} and {END.strip()}: put them back"
+        )
     return f"{before}{BEGIN}\n{table}\n{END}{after}"
 
 
@@ -42,7 +44,9 @@ def short_table(report: dict[str, Any]) -> str:
     claims = {row["claim"]: row for row in _report.claims(report)}
     missing = [claim for claim in QUESTIONS if claim not in claims]
     if missing:
-        raise InputError(f"the report has no claim {missing[0]!r}: change QUESTIONS in docs/build_scripts/store_run.py")
+        raise InputError(
+            f"the report has no claim {missing[0]!r}: change QUESTIONS in docs/build_scripts/store_run.py"
+        )
     lines = ["| | uniform start | normal:0.1 start | median |", "|---|---|---|---|"]
     for claim, question in QUESTIONS.items():
         row = claims[claim]
@@ -61,13 +65,17 @@ def main(folder: str, name: str) -> None:
     report = _report.load(Path(folder) / "report.json")
     content = _report.dump(report)
     if len(content.encode()) > LARGEST:
-        raise InputError(f"{folder}/report.json is larger than {LARGEST} bytes: too large for the repository")
+        raise InputError(
+            f"{folder}/report.json is larger than {LARGEST} bytes: too large for the repository"
+        )
     pages = {}
     if name == "full":
         findings = DOCS / "paper" / "findings.md"
         pages = {
             README: in_place(README.read_text("utf-8"), short_table(report), "README.md"),
-            findings: in_place(findings.read_text("utf-8"), _report.markdown(report), "docs/paper/findings.md"),
+            findings: in_place(
+                findings.read_text("utf-8"), _report.markdown(report), "docs/paper/findings.md"
+            ),
         }
     (DOCS / "runs").mkdir(exist_ok=True)
     (DOCS / "runs" / f"{name}.json").write_text(content, "utf-8")

@@ -42,14 +42,21 @@ class StoredRun(SphinxDirective):
         if "scale" in self.options:
             kind = "a quick run" if report["quick"] else "the full run"
             return [
-                nodes.paragraph("", f"These are the results of {kind}: {report['scale']}, ital {report['version']}.")
+                nodes.paragraph(
+                    "",
+                    f"These are the results of {kind}: {report['scale']}, ital {report['version']}.",
+                )
             ]
         shown = []
         for section in (one for one in report["sections"] if one["id"] in wanted):
             blocks = section["blocks"]
             if "figures" in self.options:
                 every = reports.figures_in(blocks)
-                blocks = every if self.options["figures"] == "all" else [one for one in every if one in blocks]
+                blocks = (
+                    every
+                    if self.options["figures"] == "all"
+                    else [one for one in every if one in blocks]
+                )
             shown.append(reports.html(blocks, f"{name}-{section['id']}"))
         missing = set(wanted) - {one["id"] for one in report["sections"]}
         if missing:
@@ -65,14 +72,20 @@ def write_report(app: Sphinx, failure: Exception | None) -> None:
         (folder / "full.html").write_text(_report.page(load(RUNS / "full.json")), "utf-8")
 
 
-def add_style(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+def add_style(
+    app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: nodes.document | None
+) -> None:
     """The style of the blocks, only on pages that have some."""
-    if doctree is not None and any('class="ital-report"' in node.astext() for node in doctree.findall(nodes.raw)):
+    if doctree is not None and any(
+        'class="ital-report"' in node.astext() for node in doctree.findall(nodes.raw)
+    ):
         scheme = "".join(
             f'body[data-theme="{theme}"] .ital-report{{color-scheme:{scheme}}}'
             for theme, scheme in (("auto", "light dark"), ("light", "light"), ("dark", "dark"))
         )
-        context["metatags"] = context.get("metatags", "") + f"<style>{reports.style()}{scheme}</style>"
+        context["metatags"] = (
+            context.get("metatags", "") + f"<style>{reports.style()}{scheme}</style>"
+        )
 
 
 def setup(app: Sphinx) -> dict[str, Any]:

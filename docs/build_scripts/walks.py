@@ -40,7 +40,9 @@ class Trace:
         code = frame.f_code
         if code.co_filename in self.files or not code.co_filename.startswith(str(PACKAGES)):
             return
-        if code.co_flags & 0x2 and not _importing(frame):  # a function; the body of a class or module has no locals
+        if code.co_flags & 0x2 and not _importing(
+            frame
+        ):  # a function; the body of a class or module has no locals
             self.files[code.co_filename] = code.co_qualname
 
     def stop(self) -> list[tuple[str, str]]:
@@ -54,7 +56,9 @@ class Trace:
 def _importing(frame: FrameType | None) -> bool:
     """Whether a call happens while a module is imported, such as that of a decorator."""
     while frame is not None:
-        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(str(PACKAGES)):
+        if frame.f_code.co_name == "<module>" and frame.f_code.co_filename.startswith(
+            str(PACKAGES)
+        ):
             return True
         frame = frame.f_back
     return False
@@ -64,7 +68,9 @@ def command(*arguments: str) -> list[tuple[str, str]]:
     """Runs ``ital`` with some arguments in an empty folder."""
     from ital.cli import main
 
-    os.environ["ITAL_CACHE"] = "0"  # a compiled program from the cache is used without tracing its Python
+    os.environ["ITAL_CACHE"] = (
+        "0"  # a compiled program from the cache is used without tracing its Python
+    )
     trace = Trace()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -97,7 +103,11 @@ def click() -> list[tuple[str, str]]:
     return clicks.walk(Trace)
 
 
-WALKS: dict[str, Callable[[], list[tuple[str, str]]]] = {"run": run, "click": click, "reproduce": reproduce}
+WALKS: dict[str, Callable[[], list[tuple[str, str]]]] = {
+    "run": run,
+    "click": click,
+    "reproduce": reproduce,
+}
 
 
 def main(name: str) -> None:

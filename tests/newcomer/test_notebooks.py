@@ -69,7 +69,10 @@ def test_a_result_is_a_table_and_a_picture(result):
 @pytest.mark.parametrize(
     "part",
     [
-        *(teachers.make(name) for name in ("cooperative", "omniscient", "boltzmann:2", "switching", "mixture")),
+        *(
+            teachers.make(name)
+            for name in ("cooperative", "omniscient", "boltzmann:2", "switching", "mixture")
+        ),
         *(learners.make(name) for name in (*learners.PAPER, "ital-adaptive", "ital-safe")),
         learners.imt().rule,
         made_up.TASK,
@@ -79,7 +82,15 @@ def test_a_result_is_a_table_and_a_picture(result):
         tasks.irl(np.diag([1.0, -2.0])).picture,
         ital.Run(steps=5),
         ital.Result(made_up.curves(), made_up.TASK, {"ital": np.zeros((4, 1, 5))}),
-        ital.Watched(made_up.TASK, "random", 0, np.arange(3), {"imt": np.zeros((3, 5))}, np.zeros(5), {"imt": "IMT"}),
+        ital.Watched(
+            made_up.TASK,
+            "random",
+            0,
+            np.arange(3),
+            {"imt": np.zeros((3, 5))},
+            np.zeros(5),
+            {"imt": "IMT"},
+        ),
         experiments.Outcome(made_up.curves(), made_up.TASK, [], 3),
         experiments.Sweep(made_up.grid(), made_up.TASK, [], 3),
         experiments.Settings(task="regression"),
@@ -98,7 +109,12 @@ def test_names_are_short(part):
 
 def test_a_saved_result_is_read_again(result, tmp_path):
     files = result.save(tmp_path / "kept")
-    assert sorted(file.name for file in files) == ["curves.nc", "curves.pdf", "curves.png", "summary.csv"]
+    assert sorted(file.name for file in files) == [
+        "curves.nc",
+        "curves.pdf",
+        "curves.png",
+        "summary.csv",
+    ]
     again = ital.load(tmp_path / "kept")
     xr.testing.assert_allclose(again.curves, result.curves)
     assert again.curves.attrs == result.curves.attrs
@@ -115,13 +131,17 @@ def test_a_task_of_ones_own_can_be_drawn_after_reading(tmp_path):
     kept = ital.Result(made_up.curves(metrics=("distance", "accuracy")), task, {})
     kept.save(tmp_path)
     again = ital.load(tmp_path / "curves.nc")
-    assert [axis.get_ylabel() for axis in again.plot().axes] == [axis.get_ylabel() for axis in kept.plot().axes]
+    assert [axis.get_ylabel() for axis in again.plot().axes] == [
+        axis.get_ylabel() for axis in kept.plot().axes
+    ]
     with pytest.raises(InputError, match="was read from a file"):
         again.task.world(0)
 
 
 def test_the_files_of_the_runner_are_read(tmp_path):
-    settings = experiments.Settings(task="regression", methods=("imt",), steps=10, seeds=2, label_noise=0.25)
+    settings = experiments.Settings(
+        task="regression", methods=("imt",), steps=10, seeds=2, label_noise=0.25
+    )
     outcome = experiments.run(settings, tmp_path, draw=False)
     again = ital.load(tmp_path / "regression" / "cooperative")
     xr.testing.assert_allclose(again.curves, outcome.curves)
@@ -172,7 +192,9 @@ def kernel(monkeypatch):
 
     shell = types.SimpleNamespace(kernel=object())
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))
-    monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(display=display, HTML=str))
+    monkeypatch.setitem(
+        sys.modules, "IPython.display", types.SimpleNamespace(display=display, HTML=str)
+    )
     return bars
 
 

@@ -1,6 +1,6 @@
 """Breaks the sources in small ways, one at a time, and lists the errors that no test notices.
 
-python -m tools.mutants [--number N] [--seed S] [--known] [--only PATH] [--workers N]
+python -m tools.mutants [--number N] [--seed S] [--only PATH] [--workers N]
 
 A seeded sample of the errors that can be made (``mutations.py``), in proportion to each package; each is tried in a
 copy of the tree with the tests that run its line (``covering.py``). Everything is kept in ``build/mutants``: the same
@@ -72,7 +72,9 @@ class Session:
         def one(mutant: Mutant) -> tuple[Mutant, Verdict, float]:
             tree = free.get()
             began = time.perf_counter()
-            tests = running.tests_for(self.covered, mutant.file, mutant.line, mutant.text, self.budget)
+            tests = running.tests_for(
+                self.covered, mutant.file, mutant.line, mutant.text, self.budget
+            )
             try:
                 verdict = running.try_out(mutant, tests, self.root, tree)
             finally:
@@ -180,14 +182,25 @@ def report(rows: Sequence[tuple[Mutant, Verdict]]) -> list[str]:
 
 def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The options of the command line."""
-    parser = argparse.ArgumentParser(prog="mutants", description="Lists errors that no test notices.")
+    parser = argparse.ArgumentParser(
+        prog="mutants", description="Lists errors that no test notices."
+    )
     parser.add_argument("--number", type=int, default=200, metavar="N", help="mutants to draw")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="another sample")
-    parser.add_argument("--known", action="store_true", help=f"try those of {lists.KNOWN} instead")
-    parser.add_argument("--only", metavar="PATH", default="", help="in files whose path contains this")
+    parser.add_argument(
+        "--only", metavar="PATH", default="", help="in files whose path contains this"
+    )
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="copies of the tree")
-    parser.add_argument("--budget", type=float, default=running.BUDGET, metavar="SECONDS", help="of tests per mutant")
-    parser.add_argument("--fail-under", type=float, default=0, metavar="PERCENT", help="exit status 1 if fewer die")
+    parser.add_argument(
+        "--budget",
+        type=float,
+        default=running.BUDGET,
+        metavar="SECONDS",
+        help="of tests per mutant",
+    )
+    parser.add_argument(
+        "--fail-under", type=float, default=0, metavar="PERCENT", help="exit status 1 if fewer die"
+    )
     parser.add_argument("--list", action="store_true", help="show the mutants and run nothing")
     parser.add_argument("--root", type=Path, default=ROOT, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
@@ -198,15 +211,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parsed(arguments)
     root = options.root.resolve()
     folder = root / "build" / "mutants"
-    entries = [*lists.read(root, lists.EQUIVALENT), *lists.read(root, lists.KNOWN)]
-    wrong = lists.stale(root, entries)
+    wrong = lists.stale(root, lists.read(root, lists.EQUIVALENT))
     if wrong:
         print("\n".join(wrong), file=sys.stderr)
         return 2
-    if options.known:
-        mutants = sampling.known(root, options.only)
-    else:
-        mutants = sampling.sample(root, folder / "mutations", options.number, options.seed, options.only)
+    mutants = sampling.sample(
+        root, folder / "mutations", options.number, options.seed, options.only
+    )
     if options.list:
         for mutant in mutants:
             print("\n".join([headline(mutant), *difference(mutant)]))

@@ -60,7 +60,11 @@ def files_of_tests(root: Path) -> dict[str, str]:
     """Every file of tests, by its path from the root, with its digest."""
     found = [path for folder in trees.tests_of(root) for path in sorted(folder.rglob("test_*.py"))]
     names = {path.relative_to(root).as_posix(): path for path in found}
-    return {name: digest(path.read_bytes()) for name, path in names.items() if not name.startswith(SKIPPED)}
+    return {
+        name: digest(path.read_bytes())
+        for name, path in names.items()
+        if not name.startswith(SKIPPED)
+    }
 
 
 class Layer:
@@ -131,7 +135,9 @@ class Map:
         self._read()
 
     def _read(self) -> None:
-        found = sorted(self.folder.glob("layer-*"), key=lambda path: int(path.name.partition("-")[2]))
+        found = sorted(
+            self.folder.glob("layer-*"), key=lambda path: int(path.name.partition("-")[2])
+        )
         self.layers = [Layer(path) for path in found if (path / "files.json").exists()]
         self.now = files_of_tests(self.root)
         newest = {}
@@ -141,7 +147,9 @@ class Map:
                 if layer.digests.get(file) == self.now.get(file, ""):
                     newest[record["test"]] = (number, record)
         self.tests = {
-            name: Test(name, record["seconds"], number) for name, (number, record) in newest.items() if record["passed"]
+            name: Test(name, record["seconds"], number)
+            for name, (number, record) in newest.items()
+            if record["passed"]
         }
 
     def missing(self) -> list[str]:
@@ -174,7 +182,9 @@ class Map:
         shared = ("-n", str(workers), "--dist", "loadfile") if workers > 1 else ()
         command = trees.pytest_command("-p", "record_tests", *shared, *files)
         with subprocess.Popen(command, cwd=tree, env=variables) as process:
-            with contextlib.suppress(KeyboardInterrupt):  # pytest hears it too, and saves what it has
+            with contextlib.suppress(
+                KeyboardInterrupt
+            ):  # pytest hears it too, and saves what it has
                 process.wait()
             status = process.wait()
         ended = {record["file"] for record in _records(layer / "tests.jsonl") if "file" in record}
@@ -192,7 +202,9 @@ class Map:
     def recorded(self, file: str, line: int, text: str) -> set[Test]:
         """The tests that ran a line of a source file; for line 0, those that ran any of its lines."""
         names = {
-            (name, number) for number, layer in enumerate(self.layers) for name in layer.tests_of(file, line, text)
+            (name, number)
+            for number, layer in enumerate(self.layers)
+            for name in layer.tests_of(file, line, text)
         }
         known = (self.tests.get(name) for name, number in names if name)
         return {test for test in known if test is not None and (test.name, test.layer) in names}

@@ -1,6 +1,6 @@
-"""Lists of errors beside the tests: those that once survived, and those judged to be no error at all.
+"""The list of errors beside the tests that were judged to be no error at all.
 
-Both are TOML: a table per reason with snippets of files, ``"file" = [["before", "after"], …]``. A snippet
+It is TOML: a table per reason with snippets of files, ``"file" = [["before", "after"], …]``. A snippet
 occurs once in its file, so an entry that no longer fits the source is found (``stale``).
 """
 
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 EQUIVALENT = "tests/mutants-equivalent.toml"
-KNOWN = "tests/mutants-known.toml"
 
 
 class Entry(NamedTuple):

@@ -60,15 +60,43 @@ TWINS = {
 }
 TWIN_OF = {**{second: first for first, second in TWINS.items() if second != "list"}, **TWINS}
 # Arguments that only words, looks, or the program's checks of itself depend on.
-IDLE_ARGUMENTS = {"strict", "help", "metavar", "rich_help_panel", "encoding", "stacklevel", "title", "label"}
+IDLE_ARGUMENTS = {
+    "strict",
+    "help",
+    "metavar",
+    "rich_help_panel",
+    "encoding",
+    "stacklevel",
+    "title",
+    "label",
+}
 # Calls that only tell.
-TELLING = {"warn", "debug", "info", "warning", "say", "show", "TypeVar", "NewType", "cast", "String"}
+TELLING = {
+    "warn",
+    "debug",
+    "info",
+    "warning",
+    "say",
+    "show",
+    "TypeVar",
+    "NewType",
+    "cast",
+    "String",
+}
 # Calls whose arguments are never mistaken for each other.
 PLAIN = {"suppress", "isinstance", "issubclass", "getattr", "hasattr", "setattr", "Path", "Column"}
 # Places where numbers and options are a matter of taste.
 LOOKS = ("figures/", "report/")
 OF_TASTE = {"number", "smaller_number", "dropped_keyword"}
-NOT_CODE = (cst.Annotation, cst.Decorator, cst.Import, cst.ImportFrom, cst.Assert, cst.Raise, cst.BaseString)
+NOT_CODE = (
+    cst.Annotation,
+    cst.Decorator,
+    cst.Import,
+    cst.ImportFrom,
+    cst.Assert,
+    cst.Raise,
+    cst.BaseString,
+)
 
 
 def smaller_number(node: cst.Integer) -> Iterator[cst.BaseExpression]:
@@ -119,7 +147,10 @@ def swapped_arguments(node: cst.Call) -> Iterator[cst.Call]:
     for i, (first, second) in enumerate(zip(node.args, node.args[1:], strict=False)):
         plain = all(one.keyword is None and one.star == "" for one in (first, second))
         if plain and all(isinstance(one.value, simple) for one in (first, second)):
-            swapped = [first.with_changes(value=second.value), second.with_changes(value=first.value)]
+            swapped = [
+                first.with_changes(value=second.value),
+                second.with_changes(value=first.value),
+            ]
             yield node.with_changes(args=[*node.args[:i], *swapped, *node.args[i + 2 :]])
 
 
@@ -151,7 +182,9 @@ def _updates(statement: cst.CSTNode) -> bool:
     """Whether a statement computes a variable from its own value."""
     if isinstance(statement, cst.AugAssign):
         return True
-    if not isinstance(statement, cst.Assign) or not isinstance(statement.targets[0].target, cst.Name):
+    if not isinstance(statement, cst.Assign) or not isinstance(
+        statement.targets[0].target, cst.Name
+    ):
         return False
     name = statement.targets[0].target.value
     names = _Names()
@@ -229,10 +262,14 @@ def _mentions(node: cst.CSTNode, names: set[str]) -> bool:
 
 def _is_declaration(statement: cst.CSTNode) -> bool:
     """Whether a statement lists public names or gives a union of types a name."""
-    if not isinstance(statement, cst.Assign) or not isinstance(statement.targets[0].target, cst.Name):
+    if not isinstance(statement, cst.Assign) or not isinstance(
+        statement.targets[0].target, cst.Name
+    ):
         return False
     name = statement.targets[0].target.value
-    union = isinstance(statement.value, cst.BinaryOperation) and isinstance(statement.value.operator, cst.BitOr)
+    union = isinstance(statement.value, cst.BinaryOperation) and isinstance(
+        statement.value.operator, cst.BitOr
+    )
     return name == "__all__" or (union and name[0].isupper())
 
 

@@ -13,7 +13,9 @@ from typing import NamedTuple
 from tools.mutants import trees
 from tools.mutants.covering import Map, Test
 
-BUDGET = 60.0  # seconds of tests per mutant, as recorded; a mutant that they do not notice has survived
+BUDGET = (
+    60.0  # seconds of tests per mutant, as recorded; a mutant that they do not notice has survived
+)
 MIRROR = 5  # tests of the mutated package count as this many times quicker
 KILLED, SURVIVED, HANGS = "killed", "survived", "timeout"
 
@@ -83,7 +85,9 @@ def try_out(mutant: Mutant, tests: Sequence[Test], root: Path, tree: Path) -> Ve
     file = tree / mutant.file
     _write(file, mutant.broken)
     try:
-        return _verdict([test.name for test in tests], sum(test.seconds for test in tests), root, tree)
+        return _verdict(
+            [test.name for test in tests], sum(test.seconds for test in tests), root, tree
+        )
     finally:
         _write(file, mutant.text)
 
@@ -120,7 +124,9 @@ def patience(seconds: float) -> float:
 _alive: set[subprocess.Popen] = set()
 
 
-def run(tests: Iterable[str], root: Path, tree: Path, seconds: float, *options: str) -> tuple[int | None, str]:
+def run(
+    tests: Iterable[str], root: Path, tree: Path, seconds: float, *options: str
+) -> tuple[int | None, str]:
     """Run tests in a tree; return pytest's exit status (None if it hangs) and what it said."""
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as said:
         process = subprocess.Popen(

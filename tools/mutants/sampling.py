@@ -26,7 +26,9 @@ LEFT_OUT = ("/__main__.py", "/_version.py", "/migrations/")
 def group_of(file: str) -> str:
     """The group of packages that a source file belongs to."""
     package = trees.package_of(file)
-    return next((group for group, members in GROUPS.items() if package.startswith(members)), "library")
+    return next(
+        (group for group, members in GROUPS.items() if package.startswith(members)), "library"
+    )
 
 
 def all_mutations(root: Path, cache: Path, only: str = "") -> list[Mutation]:
@@ -34,7 +36,9 @@ def all_mutations(root: Path, cache: Path, only: str = "") -> list[Mutation]:
     cache.mkdir(parents=True, exist_ok=True)
     kept = digest(Path(mutations.__file__).read_bytes())
     found = []
-    for path in [path for source in trees.sources_of(root) for path in sorted(source.rglob("*.py"))]:
+    for path in [
+        path for source in trees.sources_of(root) for path in sorted(source.rglob("*.py"))
+    ]:
         file = path.relative_to(root).as_posix()
         if only not in file or any(part in f"/{file}" for part in LEFT_OUT):
             continue
@@ -88,15 +92,3 @@ def _mutants(root: Path, ranked: list[Mutation], entries: list[lists.Entry]) -> 
             continue
         lines.add((mutation.file, mutation.line))
         yield Mutant(mutation.file, mutation.line, mutation.kind, text, broken)
-
-
-def known(root: Path, only: str = "") -> list[Mutant]:
-    """The errors that once survived."""
-    found = []
-    for entry in lists.read(root, lists.KNOWN):
-        text = (root / entry.file).read_text("utf-8")
-        broken = entry.broken(text)
-        if broken is not None and only in entry.file:
-            line = text[: text.index(entry.before)].count("\n") + 1
-            found.append(Mutant(entry.file, line, "known", text, broken))
-    return found

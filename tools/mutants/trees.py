@@ -6,7 +6,13 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-LEFT_OUT = {".git", ".hypothesis", "build", "dist", "results"}  # at the top; caches and environments too
+LEFT_OUT = {
+    ".git",
+    ".hypothesis",
+    "build",
+    "dist",
+    "results",
+}  # at the top; caches and environments too
 
 
 def sources_of(root: Path) -> list[Path]:

@@ -25,7 +25,8 @@ def test_help_shows_an_example(capsys, command):
 def test_shipped_features_are_checked(capsys, monkeypatch, tmp_path):
     monkeypatch.setenv("ITAL_FEATURES", str(tmp_path))
     checked = [
-        ital(capsys, "features", "check", name) for name in ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet")
+        ital(capsys, "features", "check", name)
+        for name in ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet")
     ]
     assert [status for status, _, _ in checked] == [0, 0, 0, 0], checked
     out = "".join(out for _, out, _ in checked)
@@ -35,7 +36,9 @@ def test_shipped_features_are_checked(capsys, monkeypatch, tmp_path):
 
 def test_features_are_built_from_the_command_line(capsys, tmp_path):
     folder = data.write_mnist(tmp_path / "data", train=130)
-    status, out, err = ital(capsys, "features", "build", "mnist", "--data", str(folder), "--out", "own.npz")
+    status, out, err = ital(
+        capsys, "features", "build", "mnist", "--data", str(folder), "--out", "own.npz"
+    )
     assert status == 0, err
     assert "130 of 130 training rows, 60 test rows" in out
     assert (tmp_path / "own.npz").exists()
@@ -45,7 +48,11 @@ def test_equations_are_simplified(capsys):
     written = "-1/2x^2y + 1/3xy = -1/5y^3 + 1/3x^2y"
     assert ital(capsys, "simplify", written) == (0, "-25x^2y + 10xy + 6y^3 = 0\n", "")
     assert ital(capsys, "simplify", "x + x = 2") == (0, "x - 1 = 0\n", "")
-    assert ital(capsys, "simplify", written, "--with", "learned") == (0, "-25x^2y + 10xy + 6y^3 = 0\n", "")
+    assert ital(capsys, "simplify", written, "--with", "learned") == (
+        0,
+        "-25x^2y + 10xy + 6y^3 = 0\n",
+        "",
+    )
     _, out, _ = ital(capsys, "simplify", written, "--steps", "--latex")
     assert [line.split("  ")[0] for line in out.splitlines()] == [
         "",
@@ -140,5 +147,7 @@ def test_the_rules_of_equations_load_neither_jax_nor_tasks():
         "import sys; from ital_paper.cli.simplify import simplify; simplify('x + x = 1', steps=True);"
         "print([m for m in ('jax', 'ital.tasks', 'ital_paper.features') if m in sys.modules])"
     )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    out = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert out.splitlines()[-1] == "[]"

@@ -30,14 +30,22 @@ EXPECTED = {
 IRL = {
     ("irl-dense", "cooperative"): {"imt": (12.5, 0.2), "ital": (5.8, 0.4), "ital-2": (8.1, 0.4)},
     ("irl-dense", "adversarial"): {"imt": (12.9, 0.5), "ital": (3.1, 0.3)},
-    ("irl-sparse", "cooperative"): {"imt": (8.75, 0.36), "ital": (0.92, 0.12), "ital-2": (2.74, 0.33)},
+    ("irl-sparse", "cooperative"): {
+        "imt": (8.75, 0.36),
+        "ital": (0.92, 0.12),
+        "ital-2": (2.74, 0.33),
+    },
     ("irl-sparse", "adversarial"): {"imt": (9.3, 0.36), "ital": (1.1, 0.15)},
 }
 
 
 def final_over_start(task, init, teacher):
     methods = [name for name in learners.PAPER if name != "sgd"]
-    distance = ital.teach(task, teacher, methods, seeds=20, init=init, eval_every=2000).curves["distance"].mean("seed")
+    distance = (
+        ital.teach(task, teacher, methods, seeds=20, init=init, eval_every=2000)
+        .curves["distance"]
+        .mean("seed")
+    )
     return (distance.isel(step=-1) / distance.isel(step=0)).to_series().to_dict()
 
 
@@ -60,7 +68,9 @@ def test_final_distances(task, init, teacher):
 )
 def test_final_distances_of_irl(task, teacher):
     expected = IRL[task, teacher]
-    curves = ital.teach(task, teacher, list(expected), seeds=10, eval_every=2000).curves.mean("seed")
+    curves = ital.teach(task, teacher, list(expected), seeds=10, eval_every=2000).curves.mean(
+        "seed"
+    )
     end = curves.isel(step=-1)
     for name, (value, off) in expected.items():
         assert float(end["distance"].sel({"learner": name})) == pytest.approx(value, abs=off), name
@@ -73,7 +83,9 @@ def test_final_distances_of_irl(task, teacher):
 
 
 def test_aware_learners_gain_nothing_from_a_random_teacher_in_irl():
-    distance = ital.teach("irl-dense", "random", ["imt", "ital"], seeds=10, eval_every=2000).curves["distance"]
+    distance = ital.teach("irl-dense", "random", ["imt", "ital"], seeds=10, eval_every=2000).curves[
+        "distance"
+    ]
     gain = 1 - distance.isel(step=-1) / distance.isel(step=0)
     assert abs(float(gain.sel({"learner": "ital"}).mean())) < 0.02
     assert float(gain.sel({"learner": "ital"}).std()) > float(gain.sel({"learner": "imt"}).std())

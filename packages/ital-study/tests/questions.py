@@ -122,7 +122,9 @@ def bare():
 
 def german(config):
     """The other texts of a study, for questions in German."""
-    pages = '[[translations.de.instructions]]\ntitle = "Seite"\ntext = "Text"\n' * len(config.instructions)
+    pages = '[[translations.de.instructions]]\ntitle = "Seite"\ntext = "Text"\n' * len(
+        config.instructions
+    )
     checks = "".join(
         f'[[translations.de.check]]\nquestion = "Frage"\noptions = {[str(i) for i in range(len(asked.options))]}\n'
         for asked in config.check
@@ -141,5 +143,8 @@ def asking(**changes):
 
 def unasked(config):
     """The study without questions, in any language."""
-    quiet = {name: dataclasses.replace(each, questionnaires=()) for name, each in config.translations.items()}
+    quiet = {
+        name: dataclasses.replace(each, questionnaires=())
+        for name, each in config.translations.items()
+    }
     return dataclasses.replace(config, questionnaires=(), translations=quiet)

@@ -16,7 +16,13 @@ from tests import keys
 
 def run(make, teacher, method, **options):
     return ital.teach(
-        make(), teachers.make(teacher), learners.make(method), steps=12, seeds=2, eval_every=5, **options
+        make(),
+        teachers.make(teacher),
+        learners.make(method),
+        steps=12,
+        seeds=2,
+        eval_every=5,
+        **options,
     ).curves
 
 
@@ -77,8 +83,12 @@ def kinds_of_world(make):
 def check_keys(task, teacher, learner):
     """Before the first step, in the steps and for ``beta="auto"``; what is drawn from is not divided either."""
     seeds = [0, 1]
-    (session,) = teaching.open_sessions(task, teacher, [learner], teaching.Run(steps=12, seeds=seeds))
-    uses = keys.keys_of(functools.partial(everything_random, task, session.program), session.numbers)
+    (session,) = teaching.open_sessions(
+        task, teacher, [learner], teaching.Run(steps=12, seeds=seeds)
+    )
+    uses = keys.keys_of(
+        functools.partial(everything_random, task, session.program), session.numbers
+    )
     draws = [given for primitive, given in uses if primitive == keys.DRAW]
     assert min(map(len, draws)) >= len(seeds)
     drawn_from = list(itertools.chain(*draws))
@@ -91,10 +101,14 @@ def everything_random(task, program, numbers):
     """All draws at the start and of the first two steps of a run, and of its automatic β."""
     starts = _start.start(program, task.init.kind, jnp.asarray(task.init.scale), numbers)
     lanes, _ = _start.begin(program, numbers, starts)
-    looks_ahead = program.teacher.ahead > 1  # in its first step it sees the mini-batch of the second
+    looks_ahead = (
+        program.teacher.ahead > 1
+    )  # in its first step it sees the mini-batch of the second
     for step in jnp.arange(1 if looks_ahead else 2):
         _block._step_all(program, numbers, step, _block._draw_all(program, numbers, step), lanes)
-    remembers = program.teacher.init is not None  # an automatic β is found with the same first memory
+    remembers = (
+        program.teacher.init is not None
+    )  # an automatic β is found with the same first memory
     if "gradients" in task.offers and not (looks_ahead or remembers):
         one_lane = numbers._replace(lanes=jax.tree.map(lambda leaf: leaf[:, 0], numbers.lanes))
         _start.at_start(program, learners.imagined_volumes("imitated"), one_lane, starts)

@@ -39,16 +39,22 @@ def sessions(devices, seeds=SEEDS):
 def one_and_four(task, steps=40, lr=0.01, **options):
     """The difference between curves on one device and on four, and the shapes of what four return."""
     curves = [
-        ital.teach(task, learner=list(METHODS), seeds=SEEDS, steps=steps, lr=lr, devices=devices, **options)
+        ital.teach(
+            task, learner=list(METHODS), seeds=SEEDS, steps=steps, lr=lr, devices=devices, **options
+        )
         for devices in (1, "all")
     ]
     one, four = (c.curves for c in curves)
     return {
         "seeds": four.sizes["seed"],
         "parameters": [len(p) for p in curves[1].parameters.values()],
-        "apart": max(float(abs(one[m] - four[m]).max()) for m in one.data_vars if "step" in one[m].dims),
+        "apart": max(
+            float(abs(one[m] - four[m]).max()) for m in one.data_vars if "step" in one[m].dims
+        ),
         "beta apart": float(abs(one["beta"] - four["beta"]).max()),
-        "constants": all(np.shape(v) == (SEEDS,) for m in four.data_vars for v in four[m].attrs.values()),
+        "constants": all(
+            np.shape(v) == (SEEDS,) for m in four.data_vars for v in four[m].attrs.values()
+        ),
     }
 
 
@@ -57,7 +63,9 @@ def own_worlds():
 
 
 def shared_pool():
-    return one_and_four(tasks.from_pool("shared", numbers_pool(0), losses.squared, beta=100.0), beta="auto")
+    return one_and_four(
+        tasks.from_pool("shared", numbers_pool(0), losses.squared, beta=100.0), beta="auto"
+    )
 
 
 def iterated():
@@ -67,7 +75,9 @@ def iterated():
 
 def shards():
     (session,) = sessions(4, seeds=8)
-    lowered = teaching._block.run_block.lower(session.program, session.numbers, session.carry, jnp.asarray(1))
+    lowered = teaching._block.run_block.lower(
+        session.program, session.numbers, session.carry, jnp.asarray(1)
+    )
     session.advance(2)
     params = session.carry.lanes.params
     text = lowered.compile().as_text()
@@ -75,7 +85,11 @@ def shards():
         "devices": len({shard.device for shard in params.addressable_shards}),
         "shard": params.addressable_shards[0].data.shape[0],
         "rows": session.advance(1).rows["distance"].shape,
-        "words": [word for word in ("all-reduce", "all-gather", "collective-permute", "all-to-all") if word in text],
+        "words": [
+            word
+            for word in ("all-reduce", "all-gather", "collective-permute", "all-to-all")
+            if word in text
+        ],
     }
 
 

@@ -25,7 +25,9 @@ def _walk(closed, inputs, uses):
     """Add the uses of keys to ``uses``; return the outputs. Each value is a function that computes it."""
     jaxpr = closed.jaxpr
     values = dict(zip(jaxpr.invars, inputs, strict=True))
-    values |= {variable: functools.partial(np.asarray, const) for variable, const in _constants(closed)}
+    values |= {
+        variable: functools.partial(np.asarray, const) for variable, const in _constants(closed)
+    }
 
     def value(variable):
         return (lambda: variable.val) if isinstance(variable, core.Literal) else values[variable]
@@ -38,7 +40,9 @@ def _walk(closed, inputs, uses):
         if name == "jit":
             results = _walk(equation.params["jaxpr"], given, uses)
         else:
-            assert not any(one.primitive.name in USES for one in _inside(equation)), f"{name} hides uses of keys"
+            assert not any(one.primitive.name in USES for one in _inside(equation)), (
+                f"{name} hides uses of keys"
+            )
             results = _results(equation, given)
         values |= dict(zip(equation.outvars, results, strict=True))
     return [value(variable) for variable in jaxpr.outvars]

@@ -30,14 +30,23 @@ class NumpyLane:
     ``volume(nu, example)``, the cooperative teacher's.
     """
 
-    def __init__(self, task, teacher, seed, lr=0.01, beta=None, batch_size=20, choices=1, methods=PAPER):
-        self.world, self.lr, self.batch_size, self.choices = task.world(seed), lr, batch_size, choices
+    def __init__(
+        self, task, teacher, seed, lr=0.01, beta=None, batch_size=20, choices=1, methods=PAPER
+    ):
+        self.world, self.lr, self.batch_size, self.choices = (
+            task.world(seed),
+            lr,
+            batch_size,
+            choices,
+        )
         made = teachers.make(teacher)
         self.beta = made.sign * task.beta if beta is None else beta
         self.exact = made.omniscient
         name, *numbers = teacher.split(":")
         self.make_player = functools.partial(PLAYERS[name], self, *numbers)
-        run = teaching.Run(seeds=[seed, seed + 1], lr=lr, batch_size=batch_size, choices=choices, init=task.init)
+        run = teaching.Run(
+            seeds=[seed, seed + 1], lr=lr, batch_size=batch_size, choices=choices, init=task.init
+        )
         (session,) = teaching.open_sessions(task, made, methods, run)
         self.start = np.asarray(session.starts[0], float)
         key = jax.random.fold_in(teaching.key_of(seed), 1)
@@ -57,7 +66,10 @@ class NumpyLane:
             self.step(t)
             distances.append(self.distance())
         records = self.player.records
-        signals = {name: np.array([record[name] for record in records]) for name in (records[0] if records else ())}
+        signals = {
+            name: np.array([record[name] for record in records])
+            for name in (records[0] if records else ())
+        }
         return Walk(np.array(distances), self.nu, self.player.estimate, signals)
 
     def distance(self):
@@ -69,7 +81,10 @@ class NumpyLane:
             gains = [np.sum((self.nu - guess) * g) for g in gradients]
         else:
             gains = [self.loss(self.nu, e) - self.loss(guess, e) for e in examples]
-        return [-(self.lr**2) * np.sum(g**2) + 2 * self.lr * gain for g, gain in zip(gradients, gains, strict=True)]
+        return [
+            -(self.lr**2) * np.sum(g**2) + 2 * self.lr * gain
+            for g, gain in zip(gradients, gains, strict=True)
+        ]
 
     def step(self, t):
         drawn, lr, nu = self.draw(t), self.lr, self.nu
@@ -107,7 +122,9 @@ class NumpyLane:
         others = [i for i in range(len(examples)) if i != chosen]
         runner_up = max(others, key=lambda i: imagined[i])
         ahead = self.gradient(guess, examples[chosen]) - self.gradient(guess, examples[runner_up])
-        conditions = imagined[chosen] >= imagined[runner_up] and np.sum((guess - target) * ahead) > 0
+        conditions = (
+            imagined[chosen] >= imagined[runner_up] and np.sum((guess - target) * ahead) > 0
+        )
         return conditions, np.linalg.norm(self.nu - target) < np.linalg.norm(guess - target)
 
 
@@ -135,11 +152,17 @@ class PoolLane(NumpyLane):
     def examples(self, batch):
         learner, teacher, rows = self.world.learner, self.world.teacher.examples, np.asarray(batch)
         self.classes = np.issubdtype(learner.labels.dtype, np.integer)
-        labels = np.eye(len(self.world.teacher.target))[learner.labels[rows]] if self.classes else learner.labels[rows]
+        labels = (
+            np.eye(len(self.world.teacher.target))[learner.labels[rows]]
+            if self.classes
+            else learner.labels[rows]
+        )
         return list(zip(learner.x.x[rows], teacher.x.x[rows], labels, strict=True))
 
     def value(self, alpha, y):
-        return -np.sum(y * np.log(softmax(alpha))) if self.classes else 0.5 * np.sum((alpha - y) ** 2)
+        return (
+            -np.sum(y * np.log(softmax(alpha))) if self.classes else 0.5 * np.sum((alpha - y) ** 2)
+        )
 
     def slope(self, alpha, y):
         return softmax(alpha) - y if self.classes else alpha - y
@@ -174,7 +197,9 @@ class MapLane(NumpyLane):
         values = np.zeros(9)
         for _ in range(60):
             q = self.transitions @ (np.asarray(reward) + self.discount * values)
-            values = np.log(np.exp(self.sharpness * (q - q.max(0))).sum(0)) / self.sharpness + q.max(0)
+            values = np.log(
+                np.exp(self.sharpness * (q - q.max(0))).sum(0)
+            ) / self.sharpness + q.max(0)
         own = np.apply_along_axis(softmax, 0, self.sharpness * q)
         onward = np.einsum("as,asn->sn", own, self.transitions)
         return q, np.linalg.inv(np.eye(9) - self.discount * onward.T)
@@ -256,7 +281,11 @@ class Switching(Player):
         self.change = int(step)
 
     def choose(self, t, drawn, examples):
-        return super().choose(t, drawn, examples) if t < self.change else self.largest(drawn.noise.gumbel)
+        return (
+            super().choose(t, drawn, examples)
+            if t < self.change
+            else self.largest(drawn.noise.gumbel)
+        )
 
 
 class Omniscient(Player):
@@ -283,7 +312,9 @@ class Planner(Omniscient):
     def choose(self, t, drawn, examples):
         coming = [self.lane.examples(self.lane.draw(t + h).batch) for h in self.later]
         plans = itertools.product(enumerate(examples), *map(enumerate, coming))
-        best = max(plans, key=lambda plan: self.progress(self.lane.nu, [example for _, example in plan]))
+        best = max(
+            plans, key=lambda plan: self.progress(self.lane.nu, [example for _, example in plan])
+        )
         return [best[0][0]]
 
 
@@ -305,7 +336,9 @@ class Synthesis(Player):
         index = int(jax.random.randint(drawn.noise, (), 0, len(examples)))
         x, z, y = examples[index]
         alpha = lane.nu @ x
-        wanted = (alpha - lane.world.truth.target @ x) / (lane.lr * x @ x)  # the slope at α that moves it there
+        wanted = (alpha - lane.world.truth.target @ x) / (
+            lane.lr * x @ x
+        )  # the slope at α that moves it there
         if lane.classes:
             label = nearest_distribution(softmax(alpha) - wanted)
         else:

@@ -15,7 +15,12 @@ from ital import learners, tasks, teachers
 from tests.newcomer.wrong_parts import network, pool
 
 X = np.random.default_rng(0).normal(size=(60, 4))
-ARGUMENTS = {"exam": "exam:5:10", "boltzmann": "boltzmann:3", "switching": "switching:5", "synthesis": "synthesis:0.5"}
+ARGUMENTS = {
+    "exam": "exam:5:10",
+    "boltzmann": "boltzmann:3",
+    "switching": "switching:5",
+    "synthesis": "synthesis:0.5",
+}
 TASKS = ("gaussian", "irl-dense", "hypotheses", "kernel")
 SHORT = {"steps": 20, "seeds": 2, "lr": 0.01}
 
@@ -53,7 +58,11 @@ def tasks_are_restored(names=TASKS):
 
 
 def losses_stay_the_same_objects():
-    return [loss.name for loss in (ital.losses.squared, ital.losses.cross_entropy) if again(loss) is not loss]
+    return [
+        loss.name
+        for loss in (ital.losses.squared, ital.losses.cross_entropy)
+        if again(loss) is not loss
+    ]
 
 
 def a_spawned_process_teaches_the_same():
@@ -63,7 +72,9 @@ def a_spawned_process_teaches_the_same():
     with multiprocessing.get_context("spawn").Pool(1) as workers:
         (there,) = workers.map(taught, [parts])
     here = taught(parts)
-    same = here.curves.equals(there.curves) and np.array_equal(here.predict(X, "ital"), there.predict(X, "ital"))
+    same = here.curves.equals(there.curves) and np.array_equal(
+        here.predict(X, "ital"), there.predict(X, "ital")
+    )
     return [] if same else ["curves or answers"]
 
 
@@ -71,7 +82,11 @@ def a_result_keeps_its_task():
     mine = tasks.from_pool("mine", pool(), ital.losses.squared, beta=1.0)
     result = again(taught((mine, "cooperative", "imt")))
     more = taught((result.task, "cooperative", "imt"))
-    return [] if more.curves.equals(result.curves) and result.task.metrics == mine.metrics else ["the task"]
+    return (
+        []
+        if more.curves.equals(result.curves) and result.task.metrics == mine.metrics
+        else ["the task"]
+    )
 
 
 CHECKS = (

@@ -102,4 +102,6 @@ def python(folder, *arguments):
     path = os.pathsep.join([str(folder), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     environment = {**os.environ, "PYTHONPATH": path}
     command = [sys.executable, *arguments]
-    return subprocess.run(command, env=environment, cwd=folder, text=True, capture_output=True, check=False)
+    return subprocess.run(
+        command, env=environment, cwd=folder, text=True, capture_output=True, check=False
+    )

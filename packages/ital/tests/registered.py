@@ -48,7 +48,9 @@ def every_combination():
 def in_parallel(*registries):
     """Every name of every registry at least once."""
     longest = max(map(len, registries))
-    return [tuple([*registry][i % len(registry)] for registry in registries) for i in range(longest)]
+    return [
+        tuple([*registry][i % len(registry)] for registry in registries) for i in range(longest)
+    ]
 
 
 def sampled_combinations():

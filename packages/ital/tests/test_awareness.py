@@ -26,15 +26,22 @@ def test_without_rationality_q_is_even_and_the_awareness_step_nearly_nothing(tas
 
 def test_the_numbers_are_those_of_the_first_steps_of_live_sessions(task):
     """Sharpness grows with β; the step is 2βη of the difference between the chosen and the imagined gradient."""
-    rows = [teaching.awareness(task, beta=beta, lr=0.01, **FEW).iloc[0] for beta in (1.0, 100.0, 1e4)]
+    rows = [
+        teaching.awareness(task, beta=beta, lr=0.01, **FEW).iloc[0] for beta in (1.0, 100.0, 1e4)
+    ]
     assert np.all(np.diff([row["sharpness"] for row in rows]) > 0)
-    assert rows[1]["step"] == pytest.approx(100 * rows[0]["step"], rel=0.2)  # q is even there: the step is linear in β
+    assert rows[1]["step"] == pytest.approx(
+        100 * rows[0]["step"], rel=0.2
+    )  # q is even there: the step is linear in β
 
 
 def test_a_result_tells_the_same_of_its_run():
     result = ital.teach("regression", learner=["imt", "ital"], steps=10, lr=0.01, beta=50.0, **FEW)
     expected = teaching.awareness("regression", learner="ital", lr=0.01, beta=50.0, **FEW)
-    assert jnp.allclose(result.awareness().iloc[0, 1:].astype(float).values, expected.iloc[0, 1:].astype(float).values)
+    assert jnp.allclose(
+        result.awareness().iloc[0, 1:].astype(float).values,
+        expected.iloc[0, 1:].astype(float).values,
+    )
 
 
 def test_the_command_line_prints_it(capsys, tmp_path, undrawn):
@@ -49,6 +56,8 @@ def test_the_command_line_prints_it(capsys, tmp_path, undrawn):
 
 
 def test_an_own_teacher_has_to_be_given():
-    curves = ital.teach("regression", learner=["ital"], steps=10, **FEW).curves.assign_attrs(teacher="mine")
+    curves = ital.teach("regression", learner=["ital"], steps=10, **FEW).curves.assign_attrs(
+        teacher="mine"
+    )
     with pytest.raises(InputError, match="unknown teacher 'mine'"):
         ital.Result(curves, ital.tasks.regression(), {}).awareness()

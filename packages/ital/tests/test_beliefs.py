@@ -37,7 +37,9 @@ def reasoned(alpha, rounds):
     """Shafto's equations, one number at a time."""
     teacher = M.copy()
     for _ in range(rounds):
-        learner = np.array([[p * prior for p, prior in zip(row, THETA, strict=True)] for row in teacher])
+        learner = np.array(
+            [[p * prior for p, prior in zip(row, THETA, strict=True)] for row in teacher]
+        )
         learner = np.array([row / sum(row) for row in learner])
         teacher = np.array([column**alpha / sum(column**alpha) for column in learner.T]).T
     return teacher
@@ -45,11 +47,15 @@ def reasoned(alpha, rounds):
 
 @pytest.mark.parametrize(("alpha", "rounds"), [(1.0, 1), (1.7, 3), (-1.0, 1)])
 def test_pedagogical_is_shaftos_recursion(alpha, rounds):
-    np.testing.assert_allclose(in_logs(beliefs.pedagogical, alpha, rounds), reasoned(alpha, rounds), rtol=1e-10)
+    np.testing.assert_allclose(
+        in_logs(beliefs.pedagogical, alpha, rounds), reasoned(alpha, rounds), rtol=1e-10
+    )
 
 
 def test_many_rounds_with_alpha_1_are_scbi():
-    np.testing.assert_allclose(in_logs(beliefs.pedagogical, 1.0, 2000), in_logs(beliefs.scbi), rtol=1e-10)
+    np.testing.assert_allclose(
+        in_logs(beliefs.pedagogical, 1.0, 2000), in_logs(beliefs.scbi), rtol=1e-10
+    )
 
 
 def test_other_alphas_forget_the_matrix_or_end_in_a_code():
@@ -62,4 +68,6 @@ def test_other_alphas_forget_the_matrix_or_end_in_a_code():
 def test_literal_and_posterior_are_bayes_rule():
     np.testing.assert_array_equal(in_logs(beliefs.literal), np.exp(np.log(M)))
     by_hand = THETA * M[2] / (THETA * M[2]).sum()
-    np.testing.assert_allclose(np.exp(beliefs.posterior(jnp.log(THETA), jnp.log(M[2]))), by_hand, rtol=1e-12)
+    np.testing.assert_allclose(
+        np.exp(beliefs.posterior(jnp.log(THETA), jnp.log(M[2]))), by_hand, rtol=1e-12
+    )

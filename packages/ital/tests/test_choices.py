@@ -26,7 +26,9 @@ def final(task, teacher, learner="imt", **options):
 @pytest.mark.usefixtures("x64")
 def test_the_aware_step_climbs_the_plackett_luce_likelihood(chosen, view):
     params, _, rows, y, _ = problem(losses.cross_entropy, 0)
-    lesson = lesson_on(losses.cross_entropy, params, rows, y, 0.1, 0)._replace(chosen=jnp.asarray(chosen))
+    lesson = lesson_on(losses.cross_entropy, params, rows, y, 0.1, 0)._replace(
+        chosen=jnp.asarray(chosen)
+    )
     beta, lr, norms, here = 30.0, 0.1, lesson.here.squared_norms, lesson.here.losses
     others = [int(i) for i in jnp.argsort(lesson.order) if int(i) not in chosen]
     seen = [*chosen, *others[: view - len(chosen)]]
@@ -34,19 +36,29 @@ def test_the_aware_step_climbs_the_plackett_luce_likelihood(chosen, view):
     def log_likelihood(target):
         values = losses.cross_entropy.value(rows.x @ target.T, y)
         scores = beta * (-(lr**2) * norms + 2 * lr * (here - values))
-        left = [jnp.asarray([i for i in seen if i not in chosen[:place]]) for place in range(len(chosen))]
-        return sum(scores[c] - jax.nn.logsumexp(scores[among]) for c, among in zip(chosen, left, strict=True))
+        left = [
+            jnp.asarray([i for i in seen if i not in chosen[:place]])
+            for place in range(len(chosen))
+        ]
+        return sum(
+            scores[c] - jax.nn.logsumexp(scores[among])
+            for c, among in zip(chosen, left, strict=True)
+        )
 
     mean = lesson.here.weighted_sum(jnp.zeros(5).at[jnp.asarray(chosen)].set(1 / len(chosen)))
     naive = params - lr * mean
     numbers = _two_step.AwareNumbers(_two_step.Literal(chosen=1.0), beta, 0.0, view)
     after = _two_step.rule("imitated").update(lesson, numbers, params, ()).params
-    np.testing.assert_allclose(after, naive + lr * jax.grad(log_likelihood)(naive), rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(
+        after, naive + lr * jax.grad(log_likelihood)(naive), rtol=1e-9, atol=1e-11
+    )
 
 
 def test_choosing_all_examples_is_learning_from_the_whole_mini_batch():
     everything = final(small_numbers(), "adversarial", choices=5)
-    np.testing.assert_allclose(everything, final(small_numbers(), "cooperative", "batch"), rtol=2e-5)
+    np.testing.assert_allclose(
+        everything, final(small_numbers(), "cooperative", "batch"), rtol=2e-5
+    )
 
 
 def test_the_largest_volumes_are_shown_in_order():
@@ -69,13 +81,17 @@ def in_turn(start):
     def choose(key, view, settings, memory):
         return memory, (memory + 1) % 5, {"shown": memory.astype(float)}
 
-    return Teacher("in-turn", choose, settings=start, init=lambda key, side, settings: settings.astype(int))
+    return Teacher(
+        "in-turn", choose, settings=start, init=lambda key, side, settings: settings.astype(int)
+    )
 
 
 def test_a_teacher_remembers_and_its_memory_is_traced():
     task = small_numbers()
     curves = ital.teach(task, in_turn(3.0), ["imt", "ital"], **RUN).curves
-    np.testing.assert_array_equal(curves["shown"].values[..., 1:], np.broadcast_to((np.arange(12) + 3) % 5, (2, 2, 12)))
+    np.testing.assert_array_equal(
+        curves["shown"].values[..., 1:], np.broadcast_to((np.arange(12) + 3) % 5, (2, 2, 12))
+    )
 
 
 @pytest.mark.parametrize(
@@ -87,7 +103,9 @@ def test_a_teacher_remembers_and_its_memory_is_traced():
 )
 def test_a_memory_of_another_form_is_refused(returned, message):
     forgetful = Teacher(
-        "mine", lambda key, view, settings, memory: returned(memory), init=lambda key, side, settings: jnp.zeros(2)
+        "mine",
+        lambda key, view, settings, memory: returned(memory),
+        init=lambda key, side, settings: jnp.zeros(2),
     )
     with pytest.raises(InputError, match=message):
         final(small_numbers(), forgetful)
@@ -102,11 +120,16 @@ def test_a_shown_label_replaces_the_true_one():
 
 
 def test_a_shown_class_replaces_the_true_one():
-    one_hot = Teacher("same", lambda key, view, settings: Choice(0, jax.nn.one_hot(view.examples.labels[0], 3)))
+    one_hot = Teacher(
+        "same", lambda key, view, settings: Choice(0, jax.nn.one_hot(view.examples.labels[0], 3))
+    )
     first = Teacher("first", lambda key, view, settings: 0)
     for method in ("imt", "ital"):
         np.testing.assert_allclose(
-            final(small_classes(), one_hot, method), final(small_classes(), first, method), rtol=2e-5, atol=1e-6
+            final(small_classes(), one_hot, method),
+            final(small_classes(), first, method),
+            rtol=2e-5,
+            atol=1e-6,
         )
 
 
@@ -122,7 +145,9 @@ def examiner(every):
     def ask(key, side, view, settings, memory):
         return Query(jnp.arange(4), view.step % settings == 0, 4)
 
-    return Teacher("examiner", choose, every, init=lambda *_: (), ask=ask, feedback=False, needs=("questions",))
+    return Teacher(
+        "examiner", choose, every, init=lambda *_: (), ask=ask, feedback=False, needs=("questions",)
+    )
 
 
 def test_answers_are_the_learners_outputs_and_are_counted():
@@ -139,15 +164,24 @@ def test_answers_are_the_learners_outputs_and_are_counted():
 
 def test_a_teacher_that_looks_ahead_sees_the_next_mini_batches():
     def choose(key, view, learner, settings, memory):
-        here, coming = learner.gradients(learner.params, 0).losses, learner.gradients(learner.params, 2).losses
+        here, coming = (
+            learner.gradients(learner.params, 0).losses,
+            learner.gradients(learner.params, 2).losses,
+        )
         # A learner that never moves: the losses seen two steps ago are those of the present mini-batch.
         gap = jnp.where(view.step < 2, 0.0, jnp.max(jnp.abs(here - memory[0])))
         return 0, (memory[1], coming), {"gap": gap, "moved": jnp.max(jnp.abs(here - memory[1]))}
 
     far = Teacher(
-        "far", choose, omniscient=True, ahead=3, init=lambda key, side, settings: (jnp.zeros(5), jnp.zeros(5))
+        "far",
+        choose,
+        omniscient=True,
+        ahead=3,
+        init=lambda key, side, settings: (jnp.zeros(5), jnp.zeros(5)),
     )
-    still = learners.Learner("still", "Still", learners.Rule(lambda *_: (), lambda _, __, params, ___: keep(params)))
+    still = learners.Learner(
+        "still", "Still", learners.Rule(lambda *_: (), lambda _, __, params, ___: keep(params))
+    )
     curves = ital.teach(small_numbers(), far, still, **RUN).curves
     assert (curves["gap"].values[..., 1:] == 0).all()
     assert (curves["moved"].values[..., 2:] > 0.01).all()
@@ -158,5 +192,7 @@ def keep(params):
 
 
 def test_parts_that_a_task_does_not_support_are_refused_in_a_line():
-    with pytest.raises(InputError, match="teacher 'examiner' makes no sense on task 'irl': it needs questions"):
+    with pytest.raises(
+        InputError, match="teacher 'examiner' makes no sense on task 'irl': it needs questions"
+    ):
         ital.teach(tasks.irl(np.eye(3)), examiner(3), "imt", **RUN)

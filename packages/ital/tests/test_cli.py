@@ -22,7 +22,9 @@ ROOT = Path(__file__).parents[1]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch, tmp_path):
-    monkeypatch.setitem(tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small"))
+    monkeypatch.setitem(
+        tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small")
+    )
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
 
@@ -44,7 +46,9 @@ def test_list_describes_a_task_with_its_teaching_risk(capsys):
     status, out, _ = ital(capsys, "list", "regression")
     assert status == 0
     assert re.search(r"^  β +5000$", out, re.MULTILINE)
-    assert float(re.search(r"^  teaching risk +(\S+) ", out, re.MULTILINE)[1]) < 1e-6  # rotated views
+    assert (
+        float(re.search(r"^  teaching risk +(\S+) ", out, re.MULTILINE)[1]) < 1e-6
+    )  # rotated views
     assert ital(capsys, "list", "regresion")[0] == 2
 
 
@@ -61,7 +65,17 @@ def test_help_shows_an_example(capsys, command):
 @pytest.mark.drawn
 def test_run_prints_a_table_and_the_files(capsys, tmp_path):
     status, out, err = ital(
-        capsys, "run", "small", "--methods", "imt,ital", "--seeds", "2", "--steps", "20", "--lr", "0.01"
+        capsys,
+        "run",
+        "small",
+        "--methods",
+        "imt,ital",
+        "--seeds",
+        "2",
+        "--steps",
+        "20",
+        "--lr",
+        "0.01",
     )
     assert status == 0, err
     assert "ITAL" in out
@@ -69,7 +83,17 @@ def test_run_prints_a_table_and_the_files(capsys, tmp_path):
     assert "results/small/cooperative/curves.nc" in out
     assert (tmp_path / "results/small/cooperative/curves.png").exists()
     status, out, _ = ital(
-        capsys, "run", "small", "--methods", "imt,ital", "--seeds", "2", "--steps", "20", "--lr", "0.01"
+        capsys,
+        "run",
+        "small",
+        "--methods",
+        "imt,ital",
+        "--seeds",
+        "2",
+        "--steps",
+        "20",
+        "--lr",
+        "0.01",
     )
     assert "nothing was computed" in out
 
@@ -93,7 +117,15 @@ def test_a_map_is_taught_drawn_and_animated(capsys, tmp_path):
     status, out, err = ital(capsys, *arguments)
     assert status == 0, err
     folder = tmp_path / "results/irl/cooperative"
-    names = {"curves.nc", "curves.pdf", "curves.png", "pictures.gif", "pictures.pdf", "pictures.png", "summary.csv"}
+    names = {
+        "curves.nc",
+        "curves.pdf",
+        "curves.png",
+        "pictures.gif",
+        "pictures.pdf",
+        "pictures.png",
+        "summary.csv",
+    }
     assert set(os.listdir(folder)) == names
     for name in names:
         assert f"results/irl/cooperative/{name}" in out
@@ -130,10 +162,23 @@ def test_sweep_prints_the_best_settings_the_winner_and_the_files(capsys, tmp_pat
 
 def test_divergence_is_in_the_table(capsys):
     status, out, _ = ital(
-        capsys, "run", "small", "--methods", "imt,ital", "--seeds", "2", "--steps", "40", "--lr", "1e30"
+        capsys,
+        "run",
+        "small",
+        "--methods",
+        "imt,ital",
+        "--seeds",
+        "2",
+        "--steps",
+        "40",
+        "--lr",
+        "1e30",
     )
     assert status == 0
-    assert re.search(r"IMT diverged: values are not finite from step 10 on \(2 of 2 seeds\)", " ".join(out.split()))
+    assert re.search(
+        r"IMT diverged: values are not finite from step 10 on \(2 of 2 seeds\)",
+        " ".join(out.split()),
+    )
 
 
 @pytest.mark.parametrize(
@@ -161,12 +206,18 @@ def test_divergence_is_in_the_table(capsys):
         (["run", "small", "--out", "file"], "file"),
         (["run"], "argument"),
         (["sweep", "small", "--lr", "0.1"], "--beta"),
-        (["sweep", "small", "--lr", "0.1,fast", "--beta", "0"], "finite numbers separated by commas"),
+        (
+            ["sweep", "small", "--lr", "0.1,fast", "--beta", "0"],
+            "finite numbers separated by commas",
+        ),
         (["sweep", "small", "--lr", "0.1", "--beta", "auto"], "finite numbers separated by commas"),
         (["sweep", "small", "--lr", "0.1,-1", "--beta", "0"], "positive and finite"),
         (["sweep", "small", "--lr", "0.1,0.1", "--beta", "0"], "given twice"),
         (["sweep", "small", "--lr", "0.1", "--beta", ","], "has an empty item"),
-        (["sweep", "small", "--lr", "0.1", "--beta=-5", "--methods", "itall"], "did you mean 'ital'"),
+        (
+            ["sweep", "small", "--lr", "0.1", "--beta=-5", "--methods", "itall"],
+            "did you mean 'ital'",
+        ),
         (["run", "small", "--what"], "--what"),
         (["dance"], "dance"),
         (["run", "small", "--devices", "1000"], "devices = 1000, but JAX finds"),
@@ -186,7 +237,10 @@ def test_divergence_is_in_the_table(capsys):
         (["run", "irl-dense", "--label-noise", "0.1"], "no labels"),
         (["run", "regression", "--teacher-loss", "zero"], "has no choice of teacher_loss"),
         (["run", "regression", "--equations", "9"], "has no exam in equations"),
-        (["run", "--data", "t.csv", "--label", "y", "--equations", "9"], "for the equation tasks, not for a table"),
+        (
+            ["run", "--data", "t.csv", "--label", "y", "--equations", "9"],
+            "for the equation tasks, not for a table",
+        ),
         (["run", "small", "--animate"], "no picture"),
     ],
 )
@@ -213,7 +267,11 @@ main()
 
 def command(*arguments, cwd):
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
-    environment = {**os.environ, "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir, "PYTHONPATH": path}
+    environment = {
+        **os.environ,
+        "JAX_COMPILATION_CACHE_DIR": jax.config.jax_compilation_cache_dir,
+        "PYTHONPATH": path,
+    }
     return subprocess.Popen(
         [sys.executable, "-c", HASTY, *arguments], cwd=cwd, env=environment, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -222,13 +280,30 @@ def command(*arguments, cwd):
 
 def checkpoints(folder):
     """The checkpoints of a run, and when they were written."""
-    return {(file, file.stat().st_mtime_ns) for file in folder.rglob(".checkpoint-*") if file.suffix != ".part"}
+    return {
+        (file, file.stat().st_mtime_ns)
+        for file in folder.rglob(".checkpoint-*")
+        if file.suffix != ".part"
+    }
 
 
 def test_interrupting_and_killing_lose_nothing(capsys, tmp_path):
     """Ctrl-C and kill −9 while it teaches; the same command then ends with the same arrays."""
-    run = ["run", "small", "--methods", "imt,ital", "--seeds", "6", "--steps", "4000", "--eval-every", "100"]
-    status, _, err = ital(capsys, *run, "--out", "whole")  # here: the commands load the programs that it compiles
+    run = [
+        "run",
+        "small",
+        "--methods",
+        "imt,ital",
+        "--seeds",
+        "6",
+        "--steps",
+        "4000",
+        "--eval-every",
+        "100",
+    ]
+    status, _, err = ital(
+        capsys, *run, "--out", "whole"
+    )  # here: the commands load the programs that it compiles
     assert status == 0, err
     expected = xr.load_dataset(tmp_path / "whole/small/cooperative/curves.nc")
     for stop in (signal.SIGKILL, signal.SIGINT):
@@ -260,7 +335,9 @@ def test_bench_reports_json(capsys, monkeypatch):
         lambda rows: {
             "small": _cases.Case(
                 small_classes(),
-                functools.partial(_cases._numpy_loop.steps_per_second, _cases._numpy_loop.cross_entropy),
+                functools.partial(
+                    _cases._numpy_loop.steps_per_second, _cases._numpy_loop.cross_entropy
+                ),
             )
         },
     )
@@ -268,7 +345,9 @@ def test_bench_reports_json(capsys, monkeypatch):
     assert status == 0, err
     report = json.loads(out)
     row = report["cases"]["small"]
-    assert row["ital_over_numpy"] == pytest.approx(row["ital_steps_per_second"] / row["numpy_steps_per_second"])
+    assert row["ital_over_numpy"] == pytest.approx(
+        row["ital_steps_per_second"] / row["numpy_steps_per_second"]
+    )
     floor = row["floor_steps_per_second"]
     assert row["ital_over_floor_time"] == pytest.approx(floor / row["ital_steps_per_second"])
     assert row["ital_steps_per_second"] == pytest.approx(16 * 40 / row["ital_seconds"])

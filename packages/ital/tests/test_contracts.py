@@ -22,7 +22,9 @@ def simple(name):
     """Whether a teacher looks at the volumes of the mini-batch alone."""
     try:
         teacher = teachers.make(name)
-    except InputError:  # a broken part of another package: its own test fails, and the others are collected
+    except (
+        InputError
+    ):  # a broken part of another package: its own test fails, and the others are collected
         return True
     return not teacher.needs and teacher.ahead == 1
 
@@ -49,7 +51,10 @@ def test_all_parts_work_together(task, teacher, method):
     [
         "kernel",
         # test_teaching.py walks the loop of their kinds to nine digits.
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("regression", "gaussian", "irl-dense")),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("regression", "gaussian", "irl-dense")
+        ),
     ],
 )
 @pytest.mark.usefixtures("x64")
@@ -67,12 +72,18 @@ def test_worlds_are_of_float64(task):
 
 def home_of(teacher):
     """A small task that offers what the teacher needs, and a learner for it."""
-    return next(((task, learner) for task, one, learner in registered.AT_HOME if one == teacher), ("regression", "imt"))
+    return next(
+        ((task, learner) for task, one, learner in registered.AT_HOME if one == teacher),
+        ("regression", "imt"),
+    )
 
 
 def at_home(task):
     """A teacher that draws random numbers, and a learner, for any task."""
-    return next(((teacher, learner) for one, teacher, learner in registered.AT_HOME if one == task), ("mixture", "imt"))
+    return next(
+        ((teacher, learner) for one, teacher, learner in registered.AT_HOME if one == task),
+        ("mixture", "imt"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -91,7 +102,9 @@ def test_no_two_draws_share_a_random_key_where_a_teacher_draws_its_memory():
         return jax.random.randint(key, (), 0, 20), memory, {}
 
     check_keys(
-        small_numbers(), Teacher("restless", choose, init=lambda key, *_: jax.random.normal(key)), learners.imt()
+        small_numbers(),
+        Teacher("restless", choose, init=lambda key, *_: jax.random.normal(key)),
+        learners.imt(),
     )
 
 
@@ -104,9 +117,13 @@ def test_teachers_choose_an_index_under_jit_and_vmap(name):
 
     def choose(key, volumes):
         noise = teacher.prepare(key, 5)
-        view = teachers.TeacherView(volumes, volumes[:, None], None, None, 0.1, jnp.asarray(0), jnp.asarray(10))
+        view = teachers.TeacherView(
+            volumes, volumes[:, None], None, None, 0.1, jnp.asarray(0), jnp.asarray(10)
+        )
         if teacher.omniscient:
-            return teacher.choose(noise, view, teachers.LearnerView(volumes, None, None, None), settings)
+            return teacher.choose(
+                noise, view, teachers.LearnerView(volumes, None, None, None), settings
+            )
         return teacher.choose(noise, view, settings)
 
     keys = jax.random.split(jax.random.key(0), 7)
@@ -116,12 +133,28 @@ def test_teachers_choose_an_index_under_jit_and_vmap(name):
 
 
 def test_only_the_omniscient_teacher_is_handed_anything_of_the_learner():
-    seen = {"volumes", "feedback", "examples", "target", "lr", "step", "steps", "answers", "model", "first"}
+    seen = {
+        "volumes",
+        "feedback",
+        "examples",
+        "target",
+        "lr",
+        "step",
+        "steps",
+        "answers",
+        "model",
+        "first",
+    }
     assert set(teachers.TeacherView._fields) == seen
     for name in teachers.REGISTRY:
         teacher = teachers.make(name)
         _, *others = inspect.signature(teacher.choose).parameters
-        expected = ["view", *["learner"] * teacher.omniscient, "settings", *["memory"] * (teacher.init is not None)]
+        expected = [
+            "view",
+            *["learner"] * teacher.omniscient,
+            "settings",
+            *["memory"] * (teacher.init is not None),
+        ]
         assert len(others) == len(expected)
         if not isinstance(teachers.REGISTRY[name], Part):
             assert others == expected

@@ -18,19 +18,29 @@ def path():
 
 def velocities(w, radii=21, angles=1440):
     """(y − wᵀx)x over a grid of the unit disc, with y = ±1 and in between."""
-    r, angle, y = np.meshgrid(np.linspace(0, 1, radii), np.linspace(0, 2 * np.pi, angles), [-1.0, 0.0, 1.0])
+    r, angle, y = np.meshgrid(
+        np.linspace(0, 1, radii), np.linspace(0, 2 * np.pi, angles), [-1.0, 0.0, 1.0]
+    )
     x = np.stack([r * np.cos(angle), r * np.sin(angle)], axis=-1)
     return ((y - x @ w)[..., None] * x).reshape(-1, 2)
 
 
 @pytest.mark.parametrize(
     ("teach", "published"),
-    [(control.greedy, (219, 220)), (control.straight, (172, 173)), (control.optimal, (148, 149, 150, 151))],
+    [
+        (control.greedy, (219, 220)),
+        (control.straight, (172, 173)),
+        (control.optimal, (148, 149, 150, 151)),
+    ],
 )
 def test_published_step_counts(teach, published):
     course = teach()
     assert course.steps in published
-    assert np.linalg.norm(course.path[-1] - control.TARGET) <= 1e-3 < np.linalg.norm(course.path[-2] - control.TARGET)
+    assert (
+        np.linalg.norm(course.path[-1] - control.TARGET)
+        <= 1e-3
+        < np.linalg.norm(course.path[-2] - control.TARGET)
+    )
     assert np.linalg.norm(course.x, axis=1).max() <= 1 + 1e-9
     assert np.abs(course.y).max() <= 1
     w = np.array(control.START)

@@ -23,7 +23,9 @@ def on_four_devices():
         "PYTHONPATH": os.pathsep.join([root, os.path.join(root, "src")]),
     }
     command = [sys.executable, "-m", "tests.four_devices"]
-    done = subprocess.run(command, env=environment, text=True, capture_output=True, timeout=300, check=False)
+    done = subprocess.run(
+        command, env=environment, text=True, capture_output=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
 

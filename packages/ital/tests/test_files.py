@@ -45,9 +45,13 @@ def test_what_is_read_in_parts_may_be_larger_than_the_memory(tmp_path, monkeypat
     assert files.check_readable(tmp_path / "file", "the file") == tmp_path / "file"
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs the system's folder of processes")
+@pytest.mark.skipif(
+    not os.path.isdir("/proc/self"), reason="needs the system's folder of processes"
+)
 def test_a_folder_that_takes_no_files_is_refused_before_work_begins(tmp_path):
-    with pytest.raises(InputError, match=r"^cannot write to /proc/x: /proc .*; choose another folder$"):
+    with pytest.raises(
+        InputError, match=r"^cannot write to /proc/x: /proc .*; choose another folder$"
+    ):
         files.check_writable("/proc/x")
     with pytest.raises(InputError, match="the name of the folder is empty"):
         files.check_writable("")

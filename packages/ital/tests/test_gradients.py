@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from ital import gradients, losses, models
 
 SEEDS = st.integers(0, 2**31)
-LOSSES = pytest.mark.parametrize("loss", [losses.squared, losses.cross_entropy], ids=lambda loss: loss.name)
+LOSSES = pytest.mark.parametrize(
+    "loss", [losses.squared, losses.cross_entropy], ids=lambda loss: loss.name
+)
 
 
 SHAPES = pytest.mark.parametrize("shape", [(3, 4, 5), (1, 1, 1), (2, 1, 2)], ids=str)
@@ -21,7 +23,13 @@ def problem(loss, seed, shape=(3, 4, 5)):
     rows_of_x = models.linear_rows(rng.normal(size=(rows, dim)))
     y = rng.integers(0, outputs, rows) if loss.classes else rng.normal(size=(rows, outputs))
     params, direction = jnp.asarray(rng.normal(size=(2, outputs, dim + 1)))
-    return params, direction, jax.tree.map(jnp.asarray, rows_of_x), jnp.asarray(y), jnp.asarray(rng.normal(size=rows))
+    return (
+        params,
+        direction,
+        jax.tree.map(jnp.asarray, rows_of_x),
+        jnp.asarray(y),
+        jnp.asarray(rng.normal(size=rows)),
+    )
 
 
 def brute_force(loss, params, x, y, l2=0.0):
@@ -45,9 +53,15 @@ def test_factored_operations_equal_materialised_gradients(loss, shape, l2, seed)
     values, g = brute_force(loss, params, rows.x, y, l2)
     ours = models.linear(loss, l2).gradients(params, rows, y)
     np.testing.assert_allclose(ours.losses, values, rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(ours.squared_norms, jnp.sum(g**2, axis=(1, 2)), rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(ours.inner(direction), jnp.einsum("bkd,kd->b", g, direction), rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(ours.weighted_sum(weights), jnp.einsum("b,bkd->kd", weights, g), rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(
+        ours.squared_norms, jnp.sum(g**2, axis=(1, 2)), rtol=1e-9, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        ours.inner(direction), jnp.einsum("bkd,kd->b", g, direction), rtol=1e-9, atol=1e-10
+    )
+    np.testing.assert_allclose(
+        ours.weighted_sum(weights), jnp.einsum("b,bkd->kd", weights, g), rtol=1e-9, atol=1e-10
+    )
 
 
 @LOSSES
@@ -62,10 +76,17 @@ def test_autodiff_operations_equal_factored_ones(loss, shape, seed):
     ours = model.gradients(params, rows.x, y)
     np.testing.assert_allclose(ours.losses, factored.losses, rtol=1e-10)
     np.testing.assert_allclose(ours.squared_norms, factored.squared_norms, rtol=1e-9)
-    np.testing.assert_allclose(ours.inner(direction), factored.inner(direction), rtol=1e-9, atol=1e-10)
-    np.testing.assert_allclose(ours.weighted_sum(weights), factored.weighted_sum(weights), rtol=1e-9, atol=1e-10)
     np.testing.assert_allclose(
-        model.outputs(params, rows.x), models.linear(loss).outputs(params, rows), rtol=1e-10, atol=1e-12
+        ours.inner(direction), factored.inner(direction), rtol=1e-9, atol=1e-10
+    )
+    np.testing.assert_allclose(
+        ours.weighted_sum(weights), factored.weighted_sum(weights), rtol=1e-9, atol=1e-10
+    )
+    np.testing.assert_allclose(
+        model.outputs(params, rows.x),
+        models.linear(loss).outputs(params, rows),
+        rtol=1e-10,
+        atol=1e-12,
     )
 
 
@@ -82,7 +103,9 @@ def test_autodiff_takes_any_pytree_of_parameters():
     g = jax.vmap(jax.grad(loss), in_axes=(None, 0, 0))(params, x, y)
     norms = sum(jnp.sum(leaf.reshape(4, -1) ** 2, axis=1) for leaf in jax.tree.leaves(g))
     np.testing.assert_allclose(ours.squared_norms, norms, rtol=1e-10)
-    products = jax.tree.leaves(jax.tree.map(lambda a, b: jnp.sum((a * b).reshape(4, -1), axis=1), g, params))
+    products = jax.tree.leaves(
+        jax.tree.map(lambda a, b: jnp.sum((a * b).reshape(4, -1), axis=1), g, params)
+    )
     inner = sum(products)
     np.testing.assert_allclose(ours.inner(params), inner, rtol=1e-10)
     total = ours.weighted_sum(jnp.ones(4))

@@ -30,7 +30,10 @@ def test_derivative_is_that_of_the_value(loss, seed):
 @pytest.mark.usefixtures("x64")
 def test_cross_entropy_is_minus_the_log_probability_of_the_label(seed):
     alpha, y = alpha_and_labels(losses.cross_entropy, seed)
-    by_hand = [-np.log(np.exp(a[k]) / np.exp(a).sum()) for a, k in zip(np.asarray(alpha), np.asarray(y), strict=True)]
+    by_hand = [
+        -np.log(np.exp(a[k]) / np.exp(a).sum())
+        for a, k in zip(np.asarray(alpha), np.asarray(y), strict=True)
+    ]
     np.testing.assert_allclose(losses.cross_entropy.value(alpha, y), by_hand, rtol=1e-10)
 
 

@@ -30,7 +30,9 @@ def test_grid_moves_as_the_paper_says(size):
         for column in range(size):
             for action in range(4):
                 for way, (down, right) in enumerate(steps):
-                    to = np.clip(row + down, 0, size - 1) * size + np.clip(column + right, 0, size - 1)
+                    to = np.clip(row + down, 0, size - 1) * size + np.clip(
+                        column + right, 0, size - 1
+                    )
                     expected[action, row * size + column, to] += 0.80 if way == action else 0.06
     np.testing.assert_allclose(p, expected, atol=1e-12)
     np.testing.assert_allclose(p.sum(axis=-1), 0.98)
@@ -115,9 +117,14 @@ def random_transitions(rng, actions, states, death=0.05):
 def test_leaving_a_state_is_the_transpose_of_expecting(seed):
     rng = np.random.default_rng(seed)
     for dynamics in (grid(3), tabular(random_transitions(rng, 3, 5))):
-        u, policy = rng.normal(size=dynamics.states), rng.normal(size=(dynamics.actions, dynamics.states))
+        u, policy = (
+            rng.normal(size=dynamics.states),
+            rng.normal(size=(dynamics.actions, dynamics.states)),
+        )
         expected = jnp.sum(dynamics.expect(jnp.asarray(u)) * policy, axis=0)
-        np.testing.assert_allclose(mdp.following(dynamics, jnp.asarray(policy)) @ u, expected, atol=1e-12)
+        np.testing.assert_allclose(
+            mdp.following(dynamics, jnp.asarray(policy)) @ u, expected, atol=1e-12
+        )
 
 
 @given(seed=SEEDS, size=st.sampled_from([1, 2, 3, 5]))
@@ -125,7 +132,10 @@ def test_leaving_a_state_is_the_transpose_of_expecting(seed):
 @pytest.mark.usefixtures("x64")
 def test_walking_from_neighbour_to_neighbour_is_the_table_of_a_policy(seed, size):
     rng = np.random.default_rng(seed)
-    v, weights = jnp.asarray(rng.normal(size=size * size)), jnp.asarray(rng.normal(size=(4, size * size)))
+    v, weights = (
+        jnp.asarray(rng.normal(size=size * size)),
+        jnp.asarray(rng.normal(size=(4, size * size))),
+    )
     ahead, back = grid(size).walk(weights)
     table = mdp.following(grid(size), weights)
     np.testing.assert_allclose(ahead(v), table @ v, atol=1e-12)
@@ -148,7 +158,9 @@ def test_all_that_follows_is_a_solve_on_every_device(monkeypatch, backend, disco
         np.testing.assert_allclose(onward.back(several), several @ inverse, atol=1e-6)
 
 
-@pytest.mark.parametrize(("size", "slip", "death"), [(1, 0.06, 0.02), (2, 0.0, 0.1), (6, 0.2, 0.01)])
+@pytest.mark.parametrize(
+    ("size", "slip", "death"), [(1, 0.06, 0.02), (2, 0.0, 0.1), (6, 0.2, 0.01)]
+)
 @pytest.mark.usefixtures("x64")
 def test_elimination_is_a_dense_solve(size, slip, death):
     dynamics, rng = grid(size, slip, death), np.random.default_rng(0)
@@ -157,13 +169,22 @@ def test_elimination_is_a_dense_solve(size, slip, death):
     for discount in (0.5, 0.99, 1.0):
         matrix = np.eye(size * size) - discount * mdp.following(dynamics, policy)
         ahead, back = dynamics.eliminate(discount * policy)
-        np.testing.assert_allclose(ahead(several[0]), jnp.linalg.solve(matrix, several[0]), rtol=1e-6)
-        np.testing.assert_allclose(back(several), jnp.linalg.solve(matrix.T, several.T).T, rtol=1e-6)
+        np.testing.assert_allclose(
+            ahead(several[0]), jnp.linalg.solve(matrix, several[0]), rtol=1e-6
+        )
+        np.testing.assert_allclose(
+            back(several), jnp.linalg.solve(matrix.T, several.T).T, rtol=1e-6
+        )
 
 
 @pytest.mark.parametrize(
     ("size", "discount", "rows", "way"),
-    [(8, 0.5, 20, "eliminate"), (8, 0.5, 1, "walk"), (8, 0.99, 1, "eliminate"), (60, 0.5, 20, "walk")],
+    [
+        (8, 0.5, 20, "eliminate"),
+        (8, 0.5, 1, "walk"),
+        (8, 0.99, 1, "eliminate"),
+        (60, 0.5, 20, "walk"),
+    ],
 )
 def test_the_way_to_solve_follows_from_the_numbers(monkeypatch, size, discount, rows, way):
     assert _planning.cheapest_way(grid(size), 0.98 * discount, 1e-6, rows) == way
@@ -181,7 +202,9 @@ def test_a_large_sparse_table_is_the_table():
     chosen = np.einsum("as,ast->st", policy, p)
     ahead, back = dynamics.walk(jnp.asarray(policy))
     np.testing.assert_allclose(dynamics.expect(v), p @ v, atol=1e-12)
-    np.testing.assert_allclose(dynamics.leave(jnp.asarray(17), jnp.asarray(policy[:, 17])), chosen[17], atol=1e-12)
+    np.testing.assert_allclose(
+        dynamics.leave(jnp.asarray(17), jnp.asarray(policy[:, 17])), chosen[17], atol=1e-12
+    )
     np.testing.assert_allclose(ahead(several), several @ chosen.T, atol=1e-12)
     np.testing.assert_allclose(back(several), several @ chosen, atol=1e-12)
 
@@ -199,7 +222,9 @@ def test_a_backup_is_its_formula():
 @pytest.mark.usefixtures("x64")
 def test_a_table_of_the_grid_is_the_grid():
     reward = jnp.asarray(np.random.default_rng(0).uniform(-2, 2, 16))
-    planned = [mdp.plan(dynamics, Planning(), reward) for dynamics in (grid(4), tabular(dense(grid(4))))]
+    planned = [
+        mdp.plan(dynamics, Planning(), reward) for dynamics in (grid(4), tabular(dense(grid(4))))
+    ]
     np.testing.assert_allclose(planned[0].q, planned[1].q, atol=1e-12)
 
 
@@ -236,13 +261,20 @@ def soft_policy_iteration(p, discount, sharpness, reward):
         q = p @ (reward + discount * values)
         greedy = softmax(sharpness * q, axis=0)
         change = logsumexp(sharpness * q, axis=0) / sharpness - values
-        values = values + np.linalg.solve(np.eye(len(reward)) - discount * np.einsum("as,ast->st", greedy, p), change)
+        values = values + np.linalg.solve(
+            np.eye(len(reward)) - discount * np.einsum("as,ast->st", greedy, p), change
+        )
     return p @ (reward + discount * values)
 
 
 @pytest.mark.parametrize(
     ("discount", "sharpness", "death", "scale"),
-    [(0.5, 1000.0, 0.02, 300.0), (0.9, 220.0, 0.02, 2.0), (0.99, 1000.0, 0.02, 300.0), (0.999, 220.0, 0.0, 2.0)],
+    [
+        (0.5, 1000.0, 0.02, 300.0),
+        (0.9, 220.0, 0.02, 2.0),
+        (0.99, 1000.0, 0.02, 300.0),
+        (0.999, 220.0, 0.0, 2.0),
+    ],
 )
 def test_planning_comes_as_close_as_the_precision_allows(discount, sharpness, death, scale):
     """Differences between actions are right to a few dozen roundings of the values."""
@@ -274,7 +306,9 @@ def test_a_table_without_death_is_planned_at_every_discount_below_one():
         ours = np.asarray(mdp.plan(tabular(p), Planning(discount), jnp.asarray(reward)).q)
         exact = soft_policy_iteration(p, discount, 220.0, reward)
         rounding = np.finfo(np.float32).eps * np.abs(exact).max()
-        np.testing.assert_allclose(ours - ours.max(axis=0), exact - exact.max(axis=0), atol=32 * rounding)
+        np.testing.assert_allclose(
+            ours - ours.max(axis=0), exact - exact.max(axis=0), atol=32 * rounding
+        )
 
 
 @given(seed=SEEDS, rate=st.sampled_from([0.3, 0.49, 0.9, 0.98]), rows=st.sampled_from([0, 1, 20]))
@@ -322,7 +356,9 @@ def test_expected_return_is_that_of_rollouts():
     solved = np.linalg.solve(np.eye(16) - chosen, chosen @ reward).mean()
     assert exact == pytest.approx(solved, abs=1e-4)
     rollouts = 200_000
-    cumulative = np.concatenate([chosen, 1 - chosen.sum(axis=1, keepdims=True)], axis=1).cumsum(axis=1)
+    cumulative = np.concatenate([chosen, 1 - chosen.sum(axis=1, keepdims=True)], axis=1).cumsum(
+        axis=1
+    )
     state, total, alive = rng.integers(0, 16, rollouts), np.zeros(rollouts), np.arange(rollouts)
     while len(alive):
         to = (rng.random(len(alive))[:, None] > cumulative[state[alive]]).sum(axis=1)
@@ -335,7 +371,9 @@ def test_expected_return_is_that_of_rollouts():
 @pytest.mark.usefixtures("x64")
 def test_where_nobody_dies_the_return_is_discounted():
     p = np.array([[[0.0, 1.0], [1.0, 0.0]]])
-    ours = mdp.expected_return(tabular(p), Planning(discount=0.5), jnp.zeros((1, 2)), jnp.asarray([1.0, 3.0]))
+    ours = mdp.expected_return(
+        tabular(p), Planning(discount=0.5), jnp.zeros((1, 2)), jnp.asarray([1.0, 3.0])
+    )
     assert float(ours) == pytest.approx(((3 + 0.5 * 1) / 0.75 + (1 + 0.5 * 3) / 0.75) / 2, abs=1e-5)
 
 
@@ -372,7 +410,11 @@ def test_tables_that_are_no_transitions_are_refused(transitions, message):
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"size": 0}, "one cell"), ({"size": 3, "slip": 0.4}, "at most 1"), ({"size": 3, "death": -0.1}, "at most 1")],
+    [
+        ({"size": 0}, "one cell"),
+        ({"size": 3, "slip": 0.4}, "at most 1"),
+        ({"size": 3, "death": -0.1}, "at most 1"),
+    ],
 )
 def test_grids_that_are_none_are_refused(options, message):
     with pytest.raises(ValueError, match=message):

@@ -19,7 +19,9 @@ def sines(seed):
     return ital.tasks.Pool(x[:40], x[:40], y[:40], target, target, x[40:], y[40:])
 
 
-hardest = Teacher("hardest", lambda key, view, settings: jnp.argmax(jnp.abs(view.feedback - view.examples.labels)))
+hardest = Teacher(
+    "hardest", lambda key, view, settings: jnp.argmax(jnp.abs(view.feedback - view.examples.labels))
+)
 
 
 def momentum(rate):
@@ -47,13 +49,21 @@ def test_a_neural_network_as_the_learners_model():
     _, static = eqx.partition(network, eqx.is_array)
     model = ital.models.differentiable(
         "mlp",
-        start=lambda key: eqx.filter(eqx.nn.MLP(3, 1, width_size=8, depth=1, key=key), eqx.is_array),
+        start=lambda key: eqx.filter(
+            eqx.nn.MLP(3, 1, width_size=8, depth=1, key=key), eqx.is_array
+        ),
         apply=lambda params, x: eqx.combine(params, static)(x),
         loss=ital.losses.squared,
     )
     pool = sines(0)._replace(learner_target=None)
     task = ital.tasks.from_pool("neural", pool, ital.losses.squared, beta=100.0, model=model)
-    run = ital.teach(task, learner=[ital.learners.imt(), ital.learners.teacher_aware()], steps=300, seeds=3, lr=0.02)
+    run = ital.teach(
+        task,
+        learner=[ital.learners.imt(), ital.learners.teacher_aware()],
+        steps=300,
+        seeds=3,
+        lr=0.02,
+    )
     loss = run.curves["loss"].mean("seed")
     assert (loss.isel(step=-1) < 0.5 * loss.isel(step=0)).all()
     assert jax.tree.leaves(run.parameters["ital"])[0].shape[0] == 3

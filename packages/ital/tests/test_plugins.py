@@ -20,7 +20,11 @@ def made_up(tmp_path, monkeypatch):
 
 
 def test_entries_are_found_by_group_and_name(tmp_path, monkeypatch):
-    others = [name for name, entry in plugins.entries("ital.commands").items() if not plugins.is_sibling(entry)]
+    others = [
+        name
+        for name, entry in plugins.entries("ital.commands").items()
+        if not plugins.is_sibling(entry)
+    ]
     assert others == ["add", "alone", "gone", "greet", "lost", "number", "run"]
     assert plugins.entries("ital.nothing") == {}
     first = tmp_path / "first" / "other-1.0.dist-info"
@@ -75,7 +79,9 @@ def test_a_broken_command_is_named_in_one_line_and_stops_no_other(capsys, name, 
 
 
 def test_own_commands_keep_their_names_and_look_for_no_others(capsys, monkeypatch):
-    monkeypatch.setattr(plugins, "entries", lambda group: pytest.fail("own commands need no entry points"))
+    monkeypatch.setattr(
+        plugins, "entries", lambda group: pytest.fail("own commands need no entry points")
+    )
     status, out, _ = ital(capsys, "run", "--help")
     assert status == 0
     assert "--label-noise" in out
@@ -113,8 +119,19 @@ main("run tiny --teacher lost --steps 10".split())
 def test_contract_tests_run_over_parts_of_other_packages(tmp_path, made_up):
     whole = plugged.ENTRIES.replace("lost = made_up:nothing\n", "")
     (made_up / "entry_points.txt").write_text(whole)
-    options = ["-n", "0", "-q", "--collect-only", "-m", "slow or not slow", "-p", "no:cacheprovider"]
-    done = plugged.python(tmp_path, "-m", "pytest", *options, str(plugged.ROOT / "tests" / "test_contracts.py"))
+    options = [
+        "-n",
+        "0",
+        "-q",
+        "--collect-only",
+        "-m",
+        "slow or not slow",
+        "-p",
+        "no:cacheprovider",
+    ]
+    done = plugged.python(
+        tmp_path, "-m", "pytest", *options, str(plugged.ROOT / "tests" / "test_contracts.py")
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     sampled = re.findall(r"test_parts_work_together\[(.+)\]", done.stdout)
     for name in ("tiny", "contrary", "timid"):

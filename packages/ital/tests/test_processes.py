@@ -49,7 +49,9 @@ def test_workers_are_bounded_by_parts_cores_and_memory(monkeypatch):
 @pytest.fixture
 def no_limits(monkeypatch, tmp_path):
     """A process without limits, in no control group."""
-    monkeypatch.setattr(resource, "getrlimit", lambda limit: (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda limit: (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    )
     monkeypatch.setattr(memory, "PROCESS", tmp_path / "proc")
     monkeypatch.setattr(memory, "GROUPS", tmp_path / "cgroup")
 
@@ -59,21 +61,32 @@ def write(file, text):
     file.write_text(text)
 
 
-@pytest.mark.parametrize(("limit", "left"), [("RLIMIT_AS", 2**30 - 300 * 1024), ("RLIMIT_DATA", 2**30 - 20 * 1024)])
+@pytest.mark.parametrize(
+    ("limit", "left"), [("RLIMIT_AS", 2**30 - 300 * 1024), ("RLIMIT_DATA", 2**30 - 20 * 1024)]
+)
 def test_limits_of_the_process_count(monkeypatch, no_limits, limit, left):
     write(memory.PROCESS / "status", "Name:\tpython\nVmSize:\t 300 kB\nVmData:\t 20 kB\n")
     bounds = {getattr(resource, limit): (2**30, 2**31)}
-    monkeypatch.setattr(resource, "getrlimit", lambda limit: bounds.get(limit, (resource.RLIM_INFINITY,) * 2))
+    monkeypatch.setattr(
+        resource, "getrlimit", lambda limit: bounds.get(limit, (resource.RLIM_INFINITY,) * 2)
+    )
     monkeypatch.setattr(memory, "shared_memory", lambda: 2**40)
     assert memory.free_memory() == left
     write(memory.PROCESS / "status", f"VmSize: {2**21} kB\nVmData: {2**21} kB\n")
     assert memory.free_memory() == 0
-    with pytest.raises(InputError, match="100 seeds need at least 1 MiB of memory, but 0 MiB are free: take fewer"):
+    with pytest.raises(
+        InputError, match="100 seeds need at least 1 MiB of memory, but 0 MiB are free: take fewer"
+    ):
         memory.check_memory("100 seeds", 2**20, "take fewer")
 
 
 VERSIONS = {
-    1: ("9:name=systemd:/\n4:cpu,memory:/job/step\n0::/\n", "memory", "limit_in_bytes", "usage_in_bytes"),
+    1: (
+        "9:name=systemd:/\n4:cpu,memory:/job/step\n0::/\n",
+        "memory",
+        "limit_in_bytes",
+        "usage_in_bytes",
+    ),
     2: ("0::/job/step\n", ".", "max", "current"),
 }
 
@@ -109,7 +122,9 @@ def test_too_few_addresses_for_jax_are_refused_in_a_line(monkeypatch, capsys, tm
     with pytest.raises(SystemExit, match="2"):
         main(["run", "regression", "--out", str(tmp_path / "out")])
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("ital: this process may reserve 4.0 GiB of memory (ulimit -v), but JAX and its compiler")
+    assert line.startswith(
+        "ital: this process may reserve 4.0 GiB of memory (ulimit -v), but JAX and its compiler"
+    )
     assert not [*tmp_path.iterdir()]
     monkeypatch.setattr(resource, "getrlimit", lambda limit: (bound + 1, resource.RLIM_INFINITY))
     memory.check_addresses()
@@ -160,7 +175,9 @@ def test_workers_end_with_their_parent_and_with_each_other(tmp_path, whom, how, 
     script.write_text(WAITING)
     command = [sys.executable, str(script), str(tmp_path / "kept-")]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as run:
         begun = [run.stdout.readline().split() for _ in range(2)]
         assert sorted(part for part, _ in begun) == ["a", "b"]
         children = Path(f"/proc/{run.pid}/task/{run.pid}/children")

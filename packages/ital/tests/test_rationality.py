@@ -47,7 +47,11 @@ def test_auto_beta_is_capped():
 def test_auto_beta_is_one_per_seed_and_shared_by_all_views():
     aware = [learners.teacher_aware("auto"), learners.teacher_aware("auto", view=2), learners.imt()]
     for teacher in (teachers.cooperative(), teachers.adversarial(), teachers.omniscient()):
-        beta = ital.teach(small_classes(), teacher, aware, seeds=3, steps=5, lr=0.3).curves["beta"].values
+        beta = (
+            ital.teach(small_classes(), teacher, aware, seeds=3, steps=5, lr=0.3)
+            .curves["beta"]
+            .values
+        )
         assert (beta[0] == beta[1]).all()
         assert len(set(beta[0])) == 3
         assert (np.sign(beta[0]) == teacher.sign).all()
@@ -55,8 +59,12 @@ def test_auto_beta_is_one_per_seed_and_shared_by_all_views():
 
 
 def test_auto_beta_for_regression_is_near_the_papers_text():
-    curves = ital.teach(ital.tasks.regression(), learner=learners.teacher_aware("auto"), seeds=5, steps=1).curves
-    assert 1100 < curves["beta"].values.mean() < 1700  # the paper's text says 2000 where q's sharpness is 0.91
+    curves = ital.teach(
+        ital.tasks.regression(), learner=learners.teacher_aware("auto"), seeds=5, steps=1
+    ).curves
+    assert (
+        1100 < curves["beta"].values.mean() < 1700
+    )  # the paper's text says 2000 where q's sharpness is 0.91
 
 
 def test_the_automatic_beta_takes_back_at_most_a_tenth_of_a_networks_step():

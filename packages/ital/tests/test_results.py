@@ -11,7 +11,10 @@ from tests.experiments.made_up import QUESTIONS, experiment
 
 def exams(rng, seeds, questions, repeats):
     """Shares of right answers (repeat, seed): able learners pass easy questions, the same in all of one exam."""
-    ability, difficulty = rng.normal(0, 0.5, (repeats, seeds, 1)), rng.normal(0, 1.5, (repeats, 1, questions))
+    ability, difficulty = (
+        rng.normal(0, 0.5, (repeats, seeds, 1)),
+        rng.normal(0, 1.5, (repeats, 1, questions)),
+    )
     passes = rng.random((repeats, seeds, questions)) < 1 / (1 + np.exp(-1 - ability - difficulty))
     return passes.mean(axis=2)
 
@@ -22,7 +25,9 @@ def test_the_error_of_an_exam_contains_the_choice_of_questions():
     _, error = results.mean_and_error(shares.T, 30)
     actual = mean.std()  # other seeds and other questions each time
     assert np.sqrt(np.mean(fixed**2)) < 0.7 * actual
-    assert actual < np.sqrt(np.mean(error**2)) < 2 * actual  # an upper bound, because answers are random here
+    assert (
+        actual < np.sqrt(np.mean(error**2)) < 2 * actual
+    )  # an upper bound, because answers are random here
 
 
 def test_where_all_seeds_fail_in_the_same_questions_it_is_the_binomial_error():
@@ -49,7 +54,10 @@ def test_a_signal_is_averaged_over_the_steps_since_the_last_row():
         "step": ends,
         "loss": rng.normal(size=(9, 2, 3)),
         f"{SIGNAL}kept": np.stack(
-            [np.full((2, 3), np.nan), *(each[a:b].mean(axis=0) for a, b in itertools.pairwise(ends))]
+            [
+                np.full((2, 3), np.nan),
+                *(each[a:b].mean(axis=0) for a, b in itertools.pairwise(ends)),
+            ]
         ),
     }
     thin = results.thinned(rows, 20)
@@ -67,13 +75,17 @@ def test_a_signal_is_averaged_over_the_steps_since_the_last_row():
 @pytest.fixture(scope="module")
 def gaps():
     """A run in which methods lack seeds, a seed diverges and the accuracy is not measured at the last step."""
-    curves = experiment(seeds=[4, 9, 2, 7, 5], steps=np.array([0, 90, 200, 310, 500, 640, 900, 1000]), rough=0.1).curves
+    curves = experiment(
+        seeds=[4, 9, 2, 7, 5], steps=np.array([0, 90, 200, 310, 500, 640, 900, 1000]), rough=0.1
+    ).curves
     curves["computed"].loc[{"learner": "imt", "seed": [9, 5]}] = 0
     curves["computed"].loc[{"learner": "sgd", "seed": [4]}] = 0
     curves["diverged_at"].loc[{"learner": "ital", "seed": [2, 7]}] = [640, 310]
     curves["diverged_at"].loc[{"learner": "imt", "seed": 5}] = 90  # of a lane that was not run
     dead = (curves["diverged_at"] >= 0) & (curves["step"] >= curves["diverged_at"])
-    return curves.map(lambda own: own.where(~dead & (curves["computed"] == 1)) if "step" in own.dims else own)
+    return curves.map(
+        lambda own: own.where(~dead & (curves["computed"] == 1)) if "step" in own.dims else own
+    )
 
 
 def plain(curves):

@@ -59,7 +59,9 @@ def test_every_uncovered_half_space_is_redundant_and_no_covered_one_is(cover):
     assert len(cover.demonstrations) <= len(cover.constraints) < len(cover.normals)
 
 
-def test_rewards_that_agree_with_the_cover_have_its_policy_and_with_random_demonstrations_some_do_not(world, cover):
+def test_rewards_that_agree_with_the_cover_have_its_policy_and_with_random_demonstrations_some_do_not(
+    world, cover
+):
     transitions, _, features = world
     rng = np.random.default_rng(1)
     chosen = rng.choice(len(cover.candidates), len(cover.demonstrations), replace=False)

@@ -24,7 +24,10 @@ def test_bootstrap_interval_is_that_of_scipy():
 
 def test_bootstrap_covers_the_mean_about_as_often_as_it_says():
     rng = np.random.default_rng(3)
-    samples = [statistics.bootstrap(rng.normal(0, 1, 25), lambda v: v.mean(-1), resamples=400) for _ in range(300)]
+    samples = [
+        statistics.bootstrap(rng.normal(0, 1, 25), lambda v: v.mean(-1), resamples=400)
+        for _ in range(300)
+    ]
     covered = np.mean([low <= 0 <= high for low, high in samples])
     assert 0.88 < covered < 0.98
 
@@ -42,7 +45,9 @@ def test_a_paired_test_is_scipys():
     assert (result.n, result.test) == (15, "paired t-test")
     np.testing.assert_allclose([result.t, result.p], [expected.statistic, expected.pvalue])
     np.testing.assert_allclose([result.low, result.high], expected.confidence_interval(0.95))
-    np.testing.assert_allclose([result.difference, result.sd], [(first - second).mean(), (first - second).std(ddof=1)])
+    np.testing.assert_allclose(
+        [result.difference, result.sd], [(first - second).mean(), (first - second).std(ddof=1)]
+    )
     assert result.d == pytest.approx(result.t / np.sqrt(15))
     assert statistics.wilcoxon(first, second) == pytest.approx(stats.wilcoxon(first, second).pvalue)
 
@@ -61,7 +66,9 @@ def test_differences_that_do_not_vary_are_the_limit_of_those_that_hardly_do():
 
 
 def test_a_single_pair_is_not_tested():
-    assert np.isnan([statistics.paired(np.ones(1), np.zeros(1)).p, statistics.wilcoxon(np.ones(1), np.zeros(1))]).all()
+    assert np.isnan(
+        [statistics.paired(np.ones(1), np.zeros(1)).p, statistics.wilcoxon(np.ones(1), np.zeros(1))]
+    ).all()
 
 
 def test_paired_with_a_diverged_seed_counts_signs():
@@ -112,11 +119,15 @@ def test_steps_to_reach_a_share_of_the_start():
     steps = np.array([0, 10, 20, 30])
     curves = np.array([[10, 6, 4, 0.9], [8, 4, 3, 2], [1, 2, 3, 4]])
     np.testing.assert_array_equal(statistics.steps_to_reach(steps, curves, 0.5), [20, 10, np.nan])
-    np.testing.assert_array_equal(statistics.steps_to_reach(steps, curves, 0.1), [30, np.nan, np.nan])
+    np.testing.assert_array_equal(
+        statistics.steps_to_reach(steps, curves, 0.1), [30, np.nan, np.nan]
+    )
 
 
 def test_holm_is_the_step_down_rule():
-    families = np.array([[0.01, 0.04, 0.03, np.nan], [0.01, 0.04, 0.03, 0.005], [0.5, np.nan, 0.6, np.nan]])
+    families = np.array(
+        [[0.01, 0.04, 0.03, np.nan], [0.01, 0.04, 0.03, 0.005], [0.5, np.nan, 0.6, np.nan]]
+    )
     by_hand = [[0.03, 0.06, 0.06, np.nan], [0.03, 0.06, 0.06, 0.02], [1, np.nan, 1, np.nan]]
     np.testing.assert_allclose(statistics.holm(families), by_hand)
     np.testing.assert_allclose(statistics.holm(families[0]), by_hand[0])
@@ -126,7 +137,13 @@ def test_holm_is_the_step_down_rule():
 def test_p_values_as_they_are_printed():
     assert [statistics.p_value(p) for p in (0.0002, 0.0314, np.nan)] == ["< 0.001", "0.031", "–"]
     assert [statistics.p_equals(p) for p in (0.0002, 0.0314, np.nan)] == ["< 0.001", "= 0.031", "–"]
-    assert [statistics.stars(p) for p in (0.0005, 0.005, 0.04, 0.05, np.nan)] == ["***", "**", "*", "", ""]
+    assert [statistics.stars(p) for p in (0.0005, 0.005, 0.04, 0.05, np.nan)] == [
+        "***",
+        "**",
+        "*",
+        "",
+        "",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +174,12 @@ def test_shares():
 
 
 def test_what_is_stored_is_short_and_finite():
-    assert statistics.rounded([1.23456, 1234567.0, np.nan, np.inf], 3) == [1.23, 1230000.0, None, None]
+    assert statistics.rounded([1.23456, 1234567.0, np.nan, np.inf], 3) == [
+        1.23,
+        1230000.0,
+        None,
+        None,
+    ]
 
 
 def test_decimals_are_as_many_as_asked_for():

@@ -17,7 +17,13 @@ GOLDEN = Path(__file__).parent / "golden" / "curves.json"
 
 
 def sessions(task, teacher="cooperative", methods=PAPER, seeds=(0, 1), **options):
-    defaults = {"steps": 40, "lr": 0.01, "batch_size": 20, "init": Init("uniform", 1.0), "eval_every": 10}
+    defaults = {
+        "steps": 40,
+        "lr": 0.01,
+        "batch_size": 20,
+        "init": Init("uniform", 1.0),
+        "eval_every": 10,
+    }
     run = teaching.Run(seeds=seeds, **{**defaults, **options})
     return teaching.open_sessions(task, teachers.make(teacher), methods, run)
 
@@ -53,10 +59,14 @@ def walk_along(lane, run):
     for method in run.curves["learner"].values.tolist():
         walked[method] = lane.walk(method, steps[-1])
         curve = run.curves["distance"].sel({"learner": method, "seed": 3})
-        np.testing.assert_allclose(curve, walked[method].distances[steps], rtol=1e-9, err_msg=method)
+        np.testing.assert_allclose(
+            curve, walked[method].distances[steps], rtol=1e-9, err_msg=method
+        )
         place = run.curves["seed"].values.tolist().index(3)
         found = run.parameters[method][place]
-        np.testing.assert_allclose(found, walked[method].params, rtol=1e-8, atol=1e-10, err_msg=method)
+        np.testing.assert_allclose(
+            found, walked[method].params, rtol=1e-8, atol=1e-10, err_msg=method
+        )
     return walked
 
 
@@ -87,13 +97,19 @@ def test_the_loop_is_algorithm_1_with_every_teacher(make, teacher, options):
     walked = walk_along(PoolLane(task, teacher, seed=3, methods=methods, **options), run)
     for method, walk in walked.items():
         if walk.memory is not None:
-            np.testing.assert_allclose(run.memories[method][1], walk.memory, rtol=1e-8, atol=1e-10, err_msg=method)
+            np.testing.assert_allclose(
+                run.memories[method][1], walk.memory, rtol=1e-8, atol=1e-10, err_msg=method
+            )
         for name, by_step in walk.signals.items():
             found = run.curves[name].sel({"learner": method, "seed": 3}).values[1:]
-            np.testing.assert_allclose(found, by_step.reshape(3, 3).mean(axis=1), rtol=1e-9, err_msg=f"{method} {name}")
+            np.testing.assert_allclose(
+                found, by_step.reshape(3, 3).mean(axis=1), rtol=1e-9, err_msg=f"{method} {name}"
+            )
 
 
-WITH_GRADIENTS = [name for name in teachers.REGISTRY if "likelihoods" not in teachers.make(name).needs]
+WITH_GRADIENTS = [
+    name for name in teachers.REGISTRY if "likelihoods" not in teachers.make(name).needs
+]
 
 
 @pytest.mark.parametrize("teacher", WITH_GRADIENTS)
@@ -101,7 +117,9 @@ def test_no_rationality_equals_the_naive_learner_bit_for_bit(teacher):
     zero = learners.teacher_aware(0.0)
     partial = learners.teacher_aware(0.0, view=5)
     # In all teachers but the omniscient one these are numbers: two programs, with and without noise.
-    curves = distances(small_classes(), teacher=teachers.make(teacher), learner=[learners.imt(), zero, partial])
+    curves = distances(
+        small_classes(), teacher=teachers.make(teacher), learner=[learners.imt(), zero, partial]
+    )
     assert (curves[0] == curves[1]).all()
     assert (curves[0] == curves[2]).all()
 
@@ -125,7 +143,10 @@ def test_changing_numbers_never_recompiles():
     task = small_classes()
 
     def run(**options):
-        methods = [learners.imt(), learners.teacher_aware(options.pop("own", None), view=options.pop("view", None))]
+        methods = [
+            learners.imt(),
+            learners.teacher_aware(options.pop("own", None), view=options.pop("view", None)),
+        ]
         ital.teach(task, learner=methods, **{"steps": 20, "seeds": 5, "batch_size": 19, **options})
 
     def compiled():
@@ -146,7 +167,9 @@ def test_changing_numbers_never_recompiles():
     ):  # fmt: skip
         run(**change)
         assert compiled() == after, change
-    ital.teach(small_classes(), learner=[learners.imt(), learners.sgd()], steps=20, seeds=3, batch_size=19)
+    ital.teach(
+        small_classes(), learner=[learners.imt(), learners.sgd()], steps=20, seeds=3, batch_size=19
+    )
     assert compiled() == after, "an equal task with other methods is the same program"
 
 
@@ -183,7 +206,10 @@ def test_a_lane_does_not_depend_on_its_neighbours(teacher):
     task = small_classes()
     all_lanes = distances(task, teacher=teacher, learner=PAPER, seeds=[0, 1, 2, 3, 4])
     few = distances(task, teacher=teacher, learner=[learners.make("ital-5")], seeds=[3])
-    both = all_lanes.sel({"learner": "ital-5", "seed": 3}), few.sel({"learner": "ital-5", "seed": 3})
+    both = (
+        all_lanes.sel({"learner": "ital-5", "seed": 3}),
+        few.sel({"learner": "ital-5", "seed": 3}),
+    )
     np.testing.assert_allclose(*both, rtol=1e-11)
 
 
@@ -224,7 +250,9 @@ def test_random_numbers_of_start_steps_and_auto_are_streams_of_their_own():
 def test_learners_are_told_what_fits_teacher_and_task():
     def told(teacher, beta=None):
         task = small_classes(beta_decay=0.05)
-        return teaching.situation(task, teachers.make(teacher), teaching.Run(beta=beta), lambda volumes: None)[:4]
+        return teaching.situation(
+            task, teachers.make(teacher), teaching.Run(beta=beta), lambda volumes: None
+        )[:4]
 
     assert told("cooperative") == (300.0, 0.05, 20, "imitated")
     assert told("adversarial") == (-300.0, 0.05, 20, "imitated")
@@ -251,7 +279,10 @@ def test_examples_are_copies_only_where_all_that_was_drawn_is_equal():
     [
         (np.array([4, 2, 4, 4, 2]), [0, 1, 0, 0, 1]),
         ((np.array([1, 1, 1]), {"action": np.array([0, 2, 0])}), [0, 1, 0]),
-        (np.array([[0.5, 1.0], [0.5, 2.0], [0.5, 1.0], [np.nan, 1.0], [np.nan, 1.0]]), [0, 1, 0, 3, 4]),
+        (
+            np.array([[0.5, 1.0], [0.5, 2.0], [0.5, 1.0], [np.nan, 1.0], [np.nan, 1.0]]),
+            [0, 1, 0, 3, 4],
+        ),
         ((np.zeros(4), np.float32(3.0)), [0, 1, 2, 3]),  # a number for all tells nothing of each
         ((), [0, 1, 2]),
     ],
@@ -283,17 +314,25 @@ def test_the_first_of_several_copies_is_chosen_however_volumes_are_rounded(teach
 
     told = learners.Learner("told", "Told", learners.Rule(lambda params, settings: (), update))
     task = plain._replace(rules=rules)
-    chosen = ital.teach(task, teacher, told, steps=20, seeds=1, eval_every=1).curves["chosen"].values[0, 0, 1:]
+    chosen = (
+        ital.teach(task, teacher, told, steps=20, seeds=1, eval_every=1)
+        .curves["chosen"]
+        .values[0, 0, 1:]
+    )
     (session,) = sessions(task, teacher, [told], seeds=[0])
     key, world = jax.random.fold_in(teaching.key_of(0), 1), jax.tree.map(jnp.asarray, task.world(0))
-    first = jax.jit(jax.vmap(lambda t: teaching.draw(session.program, world, jax.random.fold_in(key, t)).first))
+    first = jax.jit(
+        jax.vmap(lambda t: teaching.draw(session.program, world, jax.random.fold_in(key, t)).first)
+    )
     steps, index = np.arange(20), chosen.astype(int)
     assert (first(steps)[steps, index] == index).all()
 
 
 def test_a_live_teacher_sees_equal_volumes_of_copies():
     task = small_numbers()
-    rules = task.rules._replace(volumes=lambda *given: task.rules.volumes(*given) + 1e-4 * jnp.arange(20.0))
+    rules = task.rules._replace(
+        volumes=lambda *given: task.rules.volumes(*given) + 1e-4 * jnp.arange(20.0)
+    )
     live = ital.session(task._replace(rules=rules), "imt", steps=3)
     rows = live.candidates.x.x
     same = (rows[:, None] == rows).all(axis=-1)
@@ -303,14 +342,21 @@ def test_a_live_teacher_sees_equal_volumes_of_copies():
 
 
 def test_long_intervals_run_in_short_blocks_with_the_same_numbers():
-    options = {"seeds": 2, "steps": 450, "learner": [learners.teacher_aware(1000.0)], "diagnostics": True}
+    options = {
+        "seeds": 2,
+        "steps": 450,
+        "learner": [learners.teacher_aware(1000.0)],
+        "diagnostics": True,
+    }
     often = ital.teach(small_numbers(), eval_every=10, **options).curves
     seldom = ital.teach(small_numbers(), eval_every=200, **options).curves
     assert seldom["step"].values.tolist() == [0, 200, 400, 450]
     np.testing.assert_array_equal(seldom["loss"], often["loss"].sel(step=[0, 200, 400, 450]))
     shares = often["theorem_conditions"].values[..., 1:]
     expected = [shares[..., :20].mean(-1), shares[..., 20:40].mean(-1), shares[..., 40:].mean(-1)]
-    np.testing.assert_allclose(seldom["theorem_conditions"].values[..., 1:], np.stack(expected, -1), rtol=1e-5)
+    np.testing.assert_allclose(
+        seldom["theorem_conditions"].values[..., 1:], np.stack(expected, -1), rtol=1e-5
+    )
     (session,) = sessions(small_numbers(), steps=10**6, eval_every=10**6)
     assert session.stride == 100
 
@@ -336,7 +382,9 @@ def test_a_teacher_must_choose_an_index(nonsense):
 
 @pytest.mark.parametrize("name", ["distance", "step", "beta"])
 def test_signals_cannot_take_the_name_of_something_else(name):
-    rule = learners.Rule(lambda p, s: (), lambda lesson, s, p, m: learners.Update(p, m, {name: lesson.lr}))
+    rule = learners.Rule(
+        lambda p, s: (), lambda lesson, s, p, m: learners.Update(p, m, {name: lesson.lr})
+    )
     with pytest.raises(ValueError, match="taken"):
         ital.teach(small_classes(), learner=learners.Learner("odd", "Odd", rule), seeds=1, steps=2)
 
@@ -351,7 +399,9 @@ def test_updates_must_keep_the_shape():
 def test_diagnostics_are_the_shares_of_steps_on_which_theorem_1_holds():
     aware = learners.teacher_aware(3000.0)  # large enough to overshoot at times
     options = {"steps": 24, "lr": 0.01, "eval_every": 8, "diagnostics": True}
-    curves = ital.teach(small_numbers(), learner=[learners.imt(), aware], seeds=[3, 4], **options).curves
+    curves = ital.teach(
+        small_numbers(), learner=[learners.imt(), aware], seeds=[3, 4], **options
+    ).curves
     names = ["theorem_conditions", "theorem_improved"]
     assert np.isnan(curves[names].isel(step=0).to_array()).all()
     assert (curves["theorem_improved"].sel({"learner": "imt"}).values[..., 1:] == 0).all()
@@ -368,16 +418,24 @@ def test_diagnostics_are_the_shares_of_steps_on_which_theorem_1_holds():
 
 def test_beta_is_recorded_for_every_lane():
     run = ital.teach(
-        small_classes(), teachers.adversarial(), [learners.imt(), learners.teacher_aware()], seeds=2, steps=5
+        small_classes(),
+        teachers.adversarial(),
+        [learners.imt(), learners.teacher_aware()],
+        seeds=2,
+        steps=5,
     )
     assert run.curves["beta"].values.tolist() == [[0.0, 0.0], [-300.0, -300.0]]
-    run = ital.teach(small_classes(), teachers.adversarial(), learners.teacher_aware("auto"), seeds=2, steps=5)
+    run = ital.teach(
+        small_classes(), teachers.adversarial(), learners.teacher_aware("auto"), seeds=2, steps=5
+    )
     assert (run.curves["beta"].values < 0).all()
 
 
 def test_divergence_stays_in_the_curves():
     with pytest.warns(ital.errors.DivergenceWarning):
-        curves = ital.teach(small_numbers(), learner=learners.batch(), lr=1e9, steps=100, seeds=2).curves
+        curves = ital.teach(
+            small_numbers(), learner=learners.batch(), lr=1e9, steps=100, seeds=2
+        ).curves
     assert np.isfinite(curves["distance"].values[..., 0]).all()
     assert not np.isfinite(curves["distance"].values[..., -1]).any()
     assert ital.results.divergence(curves, "batch") == (10, 2)
@@ -401,7 +459,9 @@ def test_one_number_that_is_not_finite_is_divergence():
     rule = learners.Rule(lambda params, settings: (), update)
     methods = [learners.Learner(f"until-{step}", "Until", rule, float(step)) for step in (3, 99)]
     with pytest.warns(ital.errors.DivergenceWarning):
-        curves = ital.teach(task, learner=methods, steps=6, seeds=2, batch_size=5, eval_every=2).curves
+        curves = ital.teach(
+            task, learner=methods, steps=6, seeds=2, batch_size=5, eval_every=2
+        ).curves
     assert curves["diverged_at"].values.tolist() == [[4, 4], [-1, -1]]
 
 
@@ -419,7 +479,10 @@ def golden_curves(case):
     make = {"small-classes": small_classes, "small-numbers": small_numbers}[task]
     options = {"steps": 60, "seeds": [0, 1], "lr": 0.01, "eval_every": 20}
     run = ital.teach(make(), teachers.make(teacher), PAPER, **options)
-    return {method: run.curves["distance"].sel({"learner": method}).values.tolist() for method in learners.PAPER}
+    return {
+        method: run.curves["distance"].sel({"learner": method}).values.tolist()
+        for method in learners.PAPER
+    }
 
 
 @pytest.mark.parametrize(
@@ -452,8 +515,14 @@ def test_bad_settings_are_refused(options, message):
     [
         ({"task": ital.tasks.regression}, "expected a task such as .*call it"),
         ({"task": 7}, "expected a task such as"),
-        ({"task": "regression", "teacher": ital.teachers.cooperative}, "expected a teacher such as .*call it"),
-        ({"task": "regression", "learner": ital.learners.imt}, "expected a learner such as .*call it"),
+        (
+            {"task": "regression", "teacher": ital.teachers.cooperative},
+            "expected a teacher such as .*call it",
+        ),
+        (
+            {"task": "regression", "learner": ital.learners.imt},
+            "expected a learner such as .*call it",
+        ),
         ({"task": "regression", "learner": ["imt", 3]}, "expected a learner such as .*not 3"),
     ],
 )
@@ -462,4 +531,6 @@ def test_what_is_no_part_is_refused(parts, message):
     from ital import teaching
 
     with pytest.raises(ValueError, match=message):
-        getattr(teaching.parts, "__wrapped__", teaching.parts)(**{"teacher": "random", "learner": "imt", **parts})
+        getattr(teaching.parts, "__wrapped__", teaching.parts)(
+            **{"teacher": "random", "learner": "imt", **parts}
+        )

@@ -25,7 +25,9 @@ def naive_step(loss, rows, y, params, chosen, lr):
 def aware_move(beta, lr, chosen, here, there):
     """1 − q_c and the awareness step ν′ − ν̂ alone, free of the rounding of ν̂."""
     q = _two_step.imagined_choice(
-        beta, volume.imitated(lr, here.squared_norms, here.losses, there.losses), jnp.ones(len(here.losses), bool)
+        beta,
+        volume.imitated(lr, here.squared_norms, here.losses, there.losses),
+        jnp.ones(len(here.losses), bool),
     )
     zero = jnp.zeros_like(there.weighted_sum(q))
     return 1 - float(q[chosen]), _two_step.awareness_step(beta, lr, chosen, q, zero, there)
@@ -45,10 +47,15 @@ def test_theorem_1_large_beta_improves_where_its_conditions_hold(loss, seed):
     assume(bool(held.conditions))
     # The theorem is about the limit β → ∞. Float64 reaches it only if the runner-up is well ahead of the third and
     # the angle between its direction and the target is not a right angle.
-    best, second, third = -np.sort(-np.asarray(volume.imitated(lr, here.squared_norms, here.losses, there.losses)))[:3]
+    best, second, third = -np.sort(
+        -np.asarray(volume.imitated(lr, here.squared_norms, here.losses, there.losses))
+    )[:3]
     assume(second - third > 0.3 * (best - second))
     gap = naive - target
-    assume(float(held.advantage) > 0.05 * float(jnp.sqrt(squared_norm(gap) * jnp.max(there.squared_norms))))
+    assume(
+        float(held.advantage)
+        > 0.05 * float(jnp.sqrt(squared_norm(gap) * jnp.max(there.squared_norms)))
+    )
 
     beta = 1.0 / (best - second)
     improved = []
@@ -85,7 +92,10 @@ def test_theorem_1_a_failing_second_condition_can_make_the_step_worse():
 @pytest.mark.usefixtures("x64")
 def test_local_improvement_is_its_definition(loss, seed):
     params, target, rows, y, _ = problem(loss, seed)
-    lr, chosen = (0.05, 1.5)[seed % 2], seed % len(y)  # after a long step another example may be the best
+    lr, chosen = (
+        (0.05, 1.5)[seed % 2],
+        seed % len(y),
+    )  # after a long step another example may be the best
     here, naive, there = naive_step(loss, rows, y, params, jnp.asarray(chosen), lr)
     aware = naive + 0.01 * params
     held = theory.local_improvement(lr, jnp.asarray(chosen), here, there, naive, aware, target)
@@ -143,7 +153,9 @@ def on_a_line(points):
     x = np.asarray(points, float)[:, None]
     pool = tasks.Pool(x, x, 2 * x, target, target, x, 2 * x)
     task = tasks.from_pool("line", pool, losses.squared, beta=1.0)
-    return task._replace(rules=task.rules._replace(start=lambda key, init, world: jnp.asarray([[5.0, 0.0]])))
+    return task._replace(
+        rules=task.rules._replace(start=lambda key, init, world: jnp.asarray([[5.0, 0.0]]))
+    )
 
 
 @pytest.mark.usefixtures("x64")
@@ -158,11 +170,15 @@ def test_premises_have_a_closed_form_on_a_line():
     pairs = [(i, j) for i in range(4) for j in range(i)]
     norms = (a * x) ** 2 * (x**2 + 1)
     assert found.loss_slope == pytest.approx(a**2 * (4 + 2) / 2)
-    assert found.norm_slope == pytest.approx(max(abs(norms[i] - norms[j]) / (x[i] - x[j]) for i, j in pairs))
+    assert found.norm_slope == pytest.approx(
+        max(abs(norms[i] - norms[j]) / (x[i] - x[j]) for i, j in pairs)
+    )
     assert (found.radius, found.error, found.missed) == (0, 0, 0)  # the mini-batch is the pool
     assert found.convexity_violations == 0
     assert theory.failing(found, 0.0) == []
-    few = theory.corollary_premises(on_a_line(x), lr=lr, steps=steps, batch_size=1, samples=400, pools=1, examples=200)
+    few = theory.corollary_premises(
+        on_a_line(x), lr=lr, steps=steps, batch_size=1, samples=400, pools=1, examples=200
+    )
     assert few.radius in (4, 3, 2)  # from x = 0 or 4, 1, 2 to the far end
     allowed = steps * (lr**2 * found.norm_slope + 4 * lr * found.loss_slope) * few.radius
     assert few.error == pytest.approx(allowed / 9)
@@ -171,7 +187,9 @@ def test_premises_have_a_closed_form_on_a_line():
 
 
 def test_premises_of_irl_take_examples_one_hot_and_find_that_its_loss_is_not_convex():
-    found = theory.corollary_premises(tasks.irl_dense(size=3), samples=8, pools=1, examples=60, batch_size=5)
+    found = theory.corollary_premises(
+        tasks.irl_dense(size=3), samples=8, pools=1, examples=60, batch_size=5
+    )
     assert found.radius == pytest.approx(np.sqrt(2))
     assert found.convexity_violations > 0.01
     assert "convexity" in theory.failing(found, 0.0)
@@ -185,9 +203,14 @@ def sampled(task, seed, samples):
     world = jax.tree.map(jnp.asarray, task.world(seed))
     target = np.asarray(world.truth.target)
     start_key, scale_key, example_key = theory._keys(seed)
-    starts = [task.rules.start(key, task.init, world) for key in jax.random.split(start_key, samples)]
+    starts = [
+        task.rules.start(key, task.init, world) for key in jax.random.split(start_key, samples)
+    ]
     shares = jax.random.uniform(scale_key, (samples,))
-    points = [target + float(share) * (np.asarray(start) - target) for start, share in zip(starts, shares, strict=True)]
+    points = [
+        target + float(share) * (np.asarray(start) - target)
+        for start, share in zip(starts, shares, strict=True)
+    ]
     first = np.mean([np.sum((np.asarray(start) - target) ** 2) for start in starts])
     return world, target, points, first, example_key
 
@@ -243,11 +266,22 @@ def test_premises_are_those_of_a_second_look():
             volumes = -(lr**2) * norms + 2 * lr * (losses - at_target)
             missed.append(volumes.max() - volumes[:4].max())
             progress = (gradients * (params - target)).sum(axis=(1, 2))
-            convexity.append(np.mean(losses - at_target > progress + 0.01 * np.abs(progress).mean()))
-    found = theory.corollary_premises(task, 2, lr=lr, batch_size=4, steps=steps, samples=4, pools=3, examples=9)
+            convexity.append(
+                np.mean(losses - at_target > progress + 0.01 * np.abs(progress).mean())
+            )
+    found = theory.corollary_premises(
+        task, 2, lr=lr, batch_size=4, steps=steps, samples=4, pools=3, examples=9
+    )
     radius = np.mean(radii)
     error = steps * (lr**2 * max(norm_slopes) + 4 * lr * max(slopes)) * radius / first
-    expected = (max(slopes), max(norm_slopes), radius, error, steps * np.mean(missed) / first, np.mean(convexity))
+    expected = (
+        max(slopes),
+        max(norm_slopes),
+        radius,
+        error,
+        steps * np.mean(missed) / first,
+        np.mean(convexity),
+    )
     assert tuple(found) == pytest.approx(expected)
     assert len(set(missed)) > 2
 

@@ -43,7 +43,11 @@ ITAL = np.array([[5.0, 4.0, 3.0], [3.0, 0.5, 2.5], [8.0, 8.0, 8.0]])
 def test_every_method_is_judged_at_its_own_best_setting():
     grid = made_up(batch=row(4, 2, 1), imt=row(5, 3, 8), ital=ITAL)
     verdict = tuning.judge(grid, 1500)
-    assert [str(setting) for setting in verdict.best] == ["ITAL (η = 0.1, β = 10)", "BATCH (η = 1)", "IMT (η = 0.1)"]
+    assert [str(setting) for setting in verdict.best] == [
+        "ITAL (η = 0.1, β = 10)",
+        "BATCH (η = 1)",
+        "IMT (η = 0.1)",
+    ]
     assert verdict.best[0].mean == pytest.approx(0.5)
     assert verdict.best[0].share == pytest.approx(0.05)
     assert (verdict.naive.method, verdict.aware.method) == ("batch", "ital")
@@ -61,16 +65,26 @@ def test_an_end_of_the_range_is_named_but_not_where_awareness_ends():
     assert tuning.best(made_up(ital=[[9, 9, 9], [9, 1, 9], [9, 9, 9]]), "ital", 1500).edge == ()
     assert tuning.best(made_up(ital=[[9, 9, 9], [9, 9, 1], [9, 9, 9]]), "ital", 1500).edge == ("β",)
     assert tuning.best(made_up(ital=[[9, 9, 9], [9, 9, 9], [9, 1, 9]]), "ital", 1500).edge == ("η",)
-    assert tuning.best(made_up(ital=[[9, 9, 1], [9, 9, 9], [9, 9, 9]]), "ital", 1500).edge == ("η", "β")
+    assert tuning.best(made_up(ital=[[9, 9, 1], [9, 9, 9], [9, 9, 9]]), "ital", 1500).edge == (
+        "η",
+        "β",
+    )
     assert tuning.best(made_up(ital=[[9, 9, 9], [1, 9, 9], [9, 9, 9]]), "ital", 1500).edge == ()
-    assert tuning.best(made_up(imt=row(9, 1, 9)), "imt", 1500).edge == ()  # repeated along β, so first there
+    assert (
+        tuning.best(made_up(imt=row(9, 1, 9)), "imt", 1500).edge == ()
+    )  # repeated along β, so first there
 
 
 def test_where_awareness_pays():
     grid = made_up(batch=row(4, 2, 1), imt=row(5, 3, 8), ital=ITAL)
     assert np.argwhere(tuning.pays(grid, "ital", 1500).values).tolist() == [[1, 1]]
     at_same_lr = tuning.pays_at_same_lr(grid, "ital", 1500)
-    assert np.argwhere(at_same_lr.transpose("lr", "beta").values).tolist() == [[0, 1], [0, 2], [1, 1], [1, 2]]
+    assert np.argwhere(at_same_lr.transpose("lr", "beta").values).tolist() == [
+        [0, 1],
+        [0, 2],
+        [1, 1],
+        [1, 2],
+    ]
     assert tuning.pays(made_up(ital=ITAL), "ital", 1500) is None
     assert tuning.pays_at_same_lr(made_up(ital=ITAL), "ital", 1500) is None
 
@@ -91,7 +105,9 @@ def test_a_diverged_seed_spoils_a_setting_from_then_on():
     assert np.isinf(tuning.mean_values(grid, 1500).values[0, 1, 1])
     assert np.argwhere(tuning.diverged(grid, 1500).values).tolist() == [[0, 1, 1]]
     assert not tuning.diverged(grid, 500).any()
-    assert tuning.diverged(made_up(ital=row(5, 11, 5)), 1500).values[0, 1].all()  # farther than at the start
+    assert (
+        tuning.diverged(made_up(ital=row(5, 11, 5)), 1500).values[0, 1].all()
+    )  # farther than at the start
 
 
 def test_seeds_that_were_not_run_do_not_count():
@@ -134,7 +150,10 @@ def test_maps_show_numbers_divergence_and_what_pays(tmp_path):
     figure = figures.plot_sweep(grid, tasks.regression())
     titles = [axis.get_title() for axis in figure.axes]
     assert [title.partition(":")[0] for title in titles] == ["Naive", "ITAL", "Naive", "ITAL"]
-    assert [(axis.get_xlabel(), axis.get_ylabel()) for axis in figure.axes] == [("η", ""), ("η", "β")] * 2
+    assert [(axis.get_xlabel(), axis.get_ylabel()) for axis in figure.axes] == [
+        ("η", ""),
+        ("η", "β"),
+    ] * 2
     above, below = figure.axes[1], figure.axes[3]
     texts = {tuple(map(int, text.get_position())): text.get_text() for text in above.texts}
     assert texts[2, 2] == "×"  # x is η, y is β
@@ -155,8 +174,13 @@ def test_maps_of_one_setting_and_of_nothing_but_divergence():
 
     grid = made_up(ital=ITAL).isel(lr=[0], beta=[0])
     one = figures.plot_sweep(grid, tasks.regression())
-    assert texts(one) == [["5.0"], ["–"]]  # it ends at 5, and never comes down to a tenth of the start
-    assert [patch.get_xy() for patch in one.axes[0].patches] == [(-0.5, -0.5)]  # the only setting is the best
+    assert texts(one) == [
+        ["5.0"],
+        ["–"],
+    ]  # it ends at 5, and never comes down to a tenth of the start
+    assert [patch.get_xy() for patch in one.axes[0].patches] == [
+        (-0.5, -0.5)
+    ]  # the only setting is the best
     grid["diverged_at"][:] = 500
     none = figures.plot_sweep(grid, tasks.regression())
     assert texts(none) == [["×"], ["×"]]
@@ -167,7 +191,8 @@ def test_maps_of_one_setting_and_of_nothing_but_divergence():
 
 
 @pytest.fixture(
-    scope="module", params=[(0, 6, 1.0, "distance"), (3, 7, 0.0, "distance_centred"), (4, 5, 0.7, "accuracy")]
+    scope="module",
+    params=[(0, 6, 1.0, "distance"), (3, 7, 0.0, "distance_centred"), (4, 5, 0.7, "accuracy")],
 )
 def uneven(request):
     draw, seeds, lead, metric = request.param
@@ -257,9 +282,13 @@ def test_where_methods_diverge_and_how_soon_they_are_close_is_that_of_the_table(
                 continue
             steps = []
             for _, row in rows.loc[place].iterrows():
-                near = [step for step in rows.columns if row[step] <= goal + share * (row[first] - goal)]
+                near = [
+                    step for step in rows.columns if row[step] <= goal + share * (row[first] - goal)
+                ]
                 steps.append(near[0] if near else np.inf)
-            assert median == sorted(steps)[len(steps) // 2]  # of an even number, the later of the two in the middle
+            assert (
+                median == sorted(steps)[len(steps) // 2]
+            )  # of an even number, the later of the two in the middle
     assert np.isfinite(found).any()
     assert np.isinf(found).any()
 
@@ -294,12 +323,17 @@ def test_where_more_is_better_the_best_is_the_highest_everywhere():
     ]  # fmt: skip
     assert verdict.best[0].mean == pytest.approx(0.975)
     assert verdict.closer == (2, 2)
-    assert tuning.pays(judged, "ital", 1500).values.tolist() == tuning.pays(grid, "ital", 1500).values.tolist()
+    assert (
+        tuning.pays(judged, "ital", 1500).values.tolist()
+        == tuning.pays(grid, "ital", 1500).values.tolist()
+    )
     # nine tenths of the way from 0.5 to 0.975 are behind 0.9275: a distance of 1.45
     assert tuning.steps_to(judged).sel(learner="ital", lr=0.1, beta=10.0) == 1500
     assert np.isinf(tuning.steps_to(judged).sel(learner="imt", lr=0.1, beta=10.0))
     assert np.isnan(tuning.steps_to(judged).sel(learner="ital", lr=1.0, beta=100.0))
-    (cells,) = next(panel for panel in figures.sweep_panels(judged) if "ITAL: accuracy" in panel["title"])["marks"]
+    (cells,) = next(
+        panel for panel in figures.sweep_panels(judged) if "ITAL: accuracy" in panel["title"]
+    )["marks"]
     assert cells["framed"] == [[1, 1]]
     assert cells["texts"][2][2] == ""
     assert cells["limits"] == [0.6, 0.975]

@@ -36,7 +36,9 @@ def test_imitated_volume_never_exceeds_the_exact_one_for_a_convex_loss(loss, sha
     params, target, rows, y, _ = problem(loss, seed, shape)
     model = models.linear(loss)
     g = model.gradients(params, rows, y)
-    imitated = volume.imitated(lr, g.squared_norms, g.losses, model.gradients(target, rows, y).losses)
+    imitated = volume.imitated(
+        lr, g.squared_norms, g.losses, model.gradients(target, rows, y).losses
+    )
     exact = volume.exact(lr, g.squared_norms, g.inner(params - target))
     assert (np.asarray(imitated) <= np.asarray(exact) + 1e-9).all()
 
@@ -46,12 +48,16 @@ def test_imitated_volume_never_exceeds_the_exact_one_for_a_convex_loss(loss, sha
 @pytest.mark.usefixtures("x64")
 def test_imitated_volume_is_its_formula(loss, seed):
     params, target, rows, y, _ = problem(loss, seed)
-    g = jax.vmap(jax.grad(lambda p, x, y: loss.value((p @ x)[None], y[None])[0]), in_axes=(None, 0, 0))(
-        params, rows.x, y
-    )
+    g = jax.vmap(
+        jax.grad(lambda p, x, y: loss.value((p @ x)[None], y[None])[0]), in_axes=(None, 0, 0)
+    )(params, rows.x, y)
     by_hand = [
         -(0.1**2) * float(jnp.sum(g[i] ** 2))
-        + 0.2 * float(loss.value((params @ x)[None], y[i : i + 1])[0] - loss.value((target @ x)[None], y[i : i + 1])[0])
+        + 0.2
+        * float(
+            loss.value((params @ x)[None], y[i : i + 1])[0]
+            - loss.value((target @ x)[None], y[i : i + 1])[0]
+        )
         for i, x in enumerate(rows.x)
     ]
     model = models.linear(loss)

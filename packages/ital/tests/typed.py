@@ -37,7 +37,9 @@ def check_endless(capsys, folder, words, kind):
             place.mkdir()
         else:
             place.symlink_to(os.devnull)
-    check_refused(capsys, folder, words, "Is a directory" if kind == "folder" else "it is not a regular file")
+    check_refused(
+        capsys, folder, words, "Is a directory" if kind == "folder" else "it is not a regular file"
+    )
 
 
 def check_unwritable(capsys, folder, words, place):

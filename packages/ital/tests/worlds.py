@@ -9,9 +9,14 @@ def classes_pool(seed, *, rows=40, dim=4, classes=3, teacher_dim=5):
     """A random classification pool whose views differ in dimension."""
     rng = np.random.default_rng(seed)
     learner_x, teacher_x = rng.normal(size=(rows, dim)), rng.normal(size=(rows, teacher_dim))
-    target, teacher_target = rng.normal(size=(classes, dim + 1)), rng.normal(size=(classes, teacher_dim + 1))
+    target, teacher_target = (
+        rng.normal(size=(classes, dim + 1)),
+        rng.normal(size=(classes, teacher_dim + 1)),
+    )
     labels = rng.integers(0, classes, rows)
-    return tasks.Pool(learner_x, teacher_x, labels, teacher_target, target, learner_x[:10], labels[:10])
+    return tasks.Pool(
+        learner_x, teacher_x, labels, teacher_target, target, learner_x[:10], labels[:10]
+    )
 
 
 def numbers_pool(seed, *, rows=40, dim=4, outputs=2):
@@ -23,7 +28,9 @@ def numbers_pool(seed, *, rows=40, dim=4, outputs=2):
 
 
 def small_classes(**options):
-    return tasks.from_pool("small-classes", classes_pool, losses.cross_entropy, beta=300.0, **options)
+    return tasks.from_pool(
+        "small-classes", classes_pool, losses.cross_entropy, beta=300.0, **options
+    )
 
 
 def small_numbers(**options):

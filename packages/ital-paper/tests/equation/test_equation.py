@@ -23,7 +23,10 @@ FEW = st.builds(  # few monomials, so that terms meet
     Equation,
     *(
         st.lists(
-            st.builds(lambda t, m: t._replace(monomial=m), TERMS, st.sampled_from(eq.MONOMIALS[:3])), max_size=4
+            st.builds(
+                lambda t, m: t._replace(monomial=m), TERMS, st.sampled_from(eq.MONOMIALS[:3])
+            ),
+            max_size=4,
         ).map(tuple),
     )
     * 2,
@@ -112,7 +115,9 @@ def test_the_simplifier_ends_in_canonical_form_and_says_each_step(equation):
 def test_a_simplified_equation_has_no_common_factor(equation):
     for start in (
         equation,
-        Equation(tuple(t._replace(numerator=6 * t.numerator) for t in equation.left), equation.right),
+        Equation(
+            tuple(t._replace(numerator=6 * t.numerator) for t in equation.left), equation.right
+        ),
     ):
         end = eq.simplified(start)
         assert not end.left or math.gcd(*(term.numerator for term in end.left)) == 1
@@ -182,10 +187,16 @@ def by_brute_force(equation):
     everything = left + right
     if everything:
         common = np.gcd.reduce([abs(t.numerator) for t in everything])
-        add(*([Term(t.numerator // int(common), t.denominator, t.monomial) for t in side] for side in (left, right)))
+        add(
+            *(
+                [Term(t.numerator // int(common), t.denominator, t.monomial) for t in side]
+                for side in (left, right)
+            )
+        )
         multiple = int(np.lcm.reduce([t.denominator for t in everything]))
         scaled = [
-            [Term(t.numerator * multiple // t.denominator, 1, t.monomial) for t in side] for side in (left, right)
+            [Term(t.numerator * multiple // t.denominator, 1, t.monomial) for t in side]
+            for side in (left, right)
         ]
         add(*scaled)
     for i in range(len(left)):
@@ -199,10 +210,14 @@ def by_brute_force(equation):
     for i in range(len(everything)):
         for j in range(i + 1, len(everything)):
             a, b = everything[i], everything[j]
-            if a.monomial != b.monomial or not (a.denominator in (b.denominator, 1) or b.denominator == 1):
+            if a.monomial != b.monomial or not (
+                a.denominator in (b.denominator, 1) or b.denominator == 1
+            ):
                 continue
             crosses = i < len(left) <= j
-            value = Fraction(a.numerator, a.denominator) + (-1 if crosses else 1) * Fraction(b.numerator, b.denominator)
+            value = Fraction(a.numerator, a.denominator) + (-1 if crosses else 1) * Fraction(
+                b.numerator, b.denominator
+            )
             new = [Term(*fraction(value), a.monomial)] if value else []
             cells = [[t] for t in everything]
             cells[i], cells[j] = new, []
@@ -245,7 +260,13 @@ def test_random_equations_and_trajectories_are_as_measured():
     assert np.median(lengths) == 8
     assert np.percentile(lengths, 95) == 13
     assert repeated / count == pytest.approx(0.526, abs=4 * (0.25 / count) ** 0.5)
-    measured = {"move": 4.98, "cancel denominators": 1.0, "merge": 0.75, "scale": 0.53, "cancel common factors": 0.01}
+    measured = {
+        "move": 4.98,
+        "cancel denominators": 1.0,
+        "merge": 0.75,
+        "scale": 0.53,
+        "cancel common factors": 0.01,
+    }
     for operation, mean in measured.items():
         assert operations[operation] / count == pytest.approx(mean, abs=0.1), operation
     assert longest <= eq.LONGEST

@@ -12,7 +12,9 @@ TEXTS = ["+1/4x^1y^1z^1 -3/2x^1y^1z^1 = -14y^3 +1/5", "+1x^1 = 0"]
 @pytest.fixture(scope="module")
 def network():
     made = Network(7, jax.random.key(3))
-    return jax.tree.map(lambda leaf: leaf + 0.01 * jnp.arange(leaf.size).reshape(leaf.shape) / leaf.size, made)
+    return jax.tree.map(
+        lambda leaf: leaf + 0.01 * jnp.arange(leaf.size).reshape(leaf.shape) / leaf.size, made
+    )
 
 
 def by_hand(network, codes):
@@ -28,7 +30,9 @@ def by_hand(network, codes):
             x = np.array([x[i : i + 2].max(axis=0) for i in range(0, len(x), 2)])
     assert x.shape == (22, 32)
     dense = network.dense
-    return np.tanh(np.asarray(dense.weight, np.float64) @ x.reshape(-1) + np.asarray(dense.bias, np.float64))
+    return np.tanh(
+        np.asarray(dense.weight, np.float64) @ x.reshape(-1) + np.asarray(dense.bias, np.float64)
+    )
 
 
 def test_features_are_those_of_the_network_written_out(network):
@@ -36,13 +40,17 @@ def test_features_are_those_of_the_network_written_out(network):
     phi = features_of(network)(codes)
     for row, code in zip(phi, codes, strict=True):
         np.testing.assert_allclose(row, by_hand(network, code), atol=2e-5)
-    np.testing.assert_allclose(network.values(jnp.asarray(codes)), phi @ np.asarray(network.value), atol=1e-5)
+    np.testing.assert_allclose(
+        network.values(jnp.asarray(codes)), phi @ np.asarray(network.value), atol=1e-5
+    )
 
 
 def test_windows_make_the_features_of_the_whole_network(network, monkeypatch):
     equation = eq.parse("1/2x + 1/3y + z + 1/5 = x^2 + 1/4")
     near = eq.encode([eq.text(step.equation) for step in eq.successors(equation)])
-    odd = np.random.default_rng(0).integers(0, 20, (40, 173)).astype(np.uint8)  # up to the last character, and gaps
+    odd = (
+        np.random.default_rng(0).integers(0, 20, (40, 173)).astype(np.uint8)
+    )  # up to the last character, and gaps
     codes = np.concatenate([near, odd])
     features = features_of(network)
     phi = features(codes)
@@ -74,6 +82,10 @@ def test_features_do_not_depend_on_the_company(network):
 
 
 def test_a_network_is_its_weights(network):
-    again = from_weights(7, {f"a/{name}": array for name, array in to_weights(network).items()}, "a/")
+    again = from_weights(
+        7, {f"a/{name}": array for name, array in to_weights(network).items()}, "a/"
+    )
     assert jax.tree.structure(again) == jax.tree.structure(network)
-    np.testing.assert_array_equal(features_of(again)(eq.encode(TEXTS)), features_of(network)(eq.encode(TEXTS)))
+    np.testing.assert_array_equal(
+        features_of(again)(eq.encode(TEXTS)), features_of(network)(eq.encode(TEXTS))
+    )

@@ -28,7 +28,9 @@ def test_trajectories_do_not_depend_on_workers():
 
 def test_chunks_that_are_not_computed_ahead_are_those_of_the_seed():
     """Four chunks per worker are begun at once; the others follow one by one."""
-    assert list(_pairs.in_parallel(pow, 3, range(2, 15), workers=2)) == [3**chunk for chunk in range(2, 15)]
+    assert list(_pairs.in_parallel(pow, 3, range(2, 15), workers=2)) == [
+        3**chunk for chunk in range(2, 15)
+    ]
 
 
 def test_pairs_are_what_was_decided():
@@ -40,7 +42,11 @@ def test_pairs_are_what_was_decided():
     first = eq.trajectory(eq.random_equation(rng))
     expected = [(eq.text(b.equation), eq.text(a.equation)) for a, b in itertools.pairwise(first)]
     of_kind = {
-        kind: [(pairs.texts[h], pairs.texts[low]) for h, low, k in zip(*pairs[1:4], strict=True) if k == kind]
+        kind: [
+            (pairs.texts[h], pairs.texts[low])
+            for h, low, k in zip(*pairs[1:4], strict=True)
+            if k == kind
+        ]
         for kind in ("next", "later", "other")
     }
     positives = of_kind["next"]
@@ -58,7 +64,10 @@ def test_pairs_are_what_was_decided():
 def test_a_later_state_is_any_that_follows_in_the_trajectory():
     written = {}
     for chunk in range(30):  # one trajectory each: the first that a chunk draws
-        states = [eq.text(s.equation) for s in eq.trajectory(eq.random_equation(np.random.default_rng([0, chunk])))]
+        states = [
+            eq.text(s.equation)
+            for s in eq.trajectory(eq.random_equation(np.random.default_rng([0, chunk])))
+        ]
         pairs = eq.some_pairs(0, chunk, count=1)
         later = pairs.kinds == "later"
         low = [pairs.texts[i] for i in pairs.low[later]]

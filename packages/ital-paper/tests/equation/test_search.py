@@ -14,7 +14,11 @@ from ital_paper.equation.network import Network, features_of
 def counts(codes):
     """Features to follow by hand: lengths, numbers of fractions, and a number that depends on the whole text."""
     place = np.arange(1, codes.shape[1] + 1)
-    columns = [(codes > 0).sum(axis=1), (codes == 1 + " +-/".index("/")).sum(axis=1), (codes * place).sum(axis=1) % 97]
+    columns = [
+        (codes > 0).sum(axis=1),
+        (codes == 1 + " +-/".index("/")).sum(axis=1),
+        (codes * place).sum(axis=1) % 97,
+    ]
     return np.stack(columns, axis=1).astype(np.float32)
 
 
@@ -44,7 +48,9 @@ def test_search_goes_to_the_best_successor_until_none_is_better(equations):
         for w in WEIGHTS:
             path = [step.equation for step in eq.greedy(explorer, w, equation)]
             assert [equation, *path] == brute_force(equation, w)
-    assert all(not eq.greedy(explorer, WEIGHTS[3], equation) for equation in equations)  # equal values: stay
+    assert all(
+        not eq.greedy(explorer, WEIGHTS[3], equation) for equation in equations
+    )  # equal values: stay
 
 
 def test_searches_side_by_side_end_where_each_alone_does(equations):
@@ -62,7 +68,9 @@ def test_searches_with_a_network_end_where_each_alone_does(equations):
     alone = functools.cache(lambda code: np.asarray(look(jnp.frombuffer(code, jnp.uint8)[None])))
     weights = np.random.default_rng(0).normal(size=(5, 7)).astype(np.float32)
     (ends,) = eq.greedy_ends(eq.Explorer(features_of(network)), equations[:1], weights)
-    assert ends == [brute_force(equations[0], w, lambda codes: alone(codes.tobytes()))[-1] for w in weights]
+    assert ends == [
+        brute_force(equations[0], w, lambda codes: alone(codes.tobytes()))[-1] for w in weights
+    ]
     assert len(set(ends)) > 1
 
 
@@ -85,7 +93,10 @@ def test_every_text_is_looked_at_once_and_forgetting_changes_nothing(equations, 
 def test_a_search_ends_after_thirty_steps(monkeypatch):
     """A search of seven steps, cut at three: alone and with others it ends where it was after the third."""
     assert _search.MOST_STEPS == 30
-    later_is_better = lambda codes: (codes * np.arange(1, 174)).sum(axis=1, keepdims=True).astype(np.float32)  # noqa: E731
+
+    def later_is_better(codes):
+        return (codes * np.arange(1, 174)).sum(axis=1, keepdims=True).astype(np.float32)
+
     explorer, w = eq.Explorer(later_is_better), np.ones(1, np.float32)
     equation = eq.parse("1/2x + 1/3y + z + 1/5 = x^2 + 1/4")
     whole = eq.greedy(explorer, w, equation)

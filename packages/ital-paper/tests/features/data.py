@@ -8,14 +8,20 @@ import numpy as np
 
 
 def idx(array):
-    return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.tobytes()
+    return (
+        bytes([0, 0, 8, array.ndim])
+        + struct.pack(f">{array.ndim}I", *array.shape)
+        + array.tobytes()
+    )
 
 
 def digits(rng, count, side=8):
     """Images of ten patterns with noise: a network can tell them apart."""
     y = np.arange(count) % 10
     patterns = np.random.default_rng(7).integers(0, 200, (10, side, side))
-    return (patterns[y] + rng.integers(0, 56, (count, side, side))).astype(np.uint8), y.astype(np.uint8)
+    return (patterns[y] + rng.integers(0, 56, (count, side, side))).astype(np.uint8), y.astype(
+        np.uint8
+    )
 
 
 def write_mnist(folder, train=200, test=60, zipped=False):
@@ -62,9 +68,9 @@ def write_tiny_imagenet(folder, classes=3, each=8, test=9):
     val.mkdir(parents=True)
     lines = []
     for i in range(test):
-        Image.fromarray((rng.integers(0, 60, (16, 16, 3)) + 80 * (i % classes)).astype(np.uint8)).save(
-            val / f"v{i}.JPEG"
-        )
+        Image.fromarray(
+            (rng.integers(0, 60, (16, 16, 3)) + 80 * (i % classes)).astype(np.uint8)
+        ).save(val / f"v{i}.JPEG")
         lines.append(f"v{i}.JPEG\t{names[i % classes]}\t0\t0\t15\t15")
     (folder / "val" / "val_annotations.txt").write_text("\n".join(lines) + "\n")
     (folder / "wnids.txt").write_text("\n".join(names) + "\n")
@@ -96,7 +102,9 @@ def write_views(folder, name, rows=40, test=15, rng=None):
     rng = np.random.default_rng(0) if rng is None else rng
     networks, classes = KINDS[name]
     views = {net: rng.normal(size=(rows, d)).astype(np.float16) for net, d in networks.items()}
-    layers = {net: rng.normal(size=(classes, d + 1)).astype(np.float32) for net, d in networks.items()}
+    layers = {
+        net: rng.normal(size=(classes, d + 1)).astype(np.float32) for net, d in networks.items()
+    }
     learner = next(iter(networks))
     tested = rng.normal(size=(test, networks[learner])).astype(np.float16)
     card = {"name": name, "data": "made up", "learner": learner}
@@ -116,7 +124,14 @@ def write_pixels(folder, test=15, side=4):
     layer = rng.normal(size=(10, side * side + 1)).astype(np.float32)
     card = {"name": "mnist-pixels", "data": "made up", "learner": "pixels"}
     features.save(
-        features.Features(card, labels, {"pixels": view}, {"pixels": layer}, labels[:test], {"pixels": view[:test]}),
+        features.Features(
+            card,
+            labels,
+            {"pixels": view},
+            {"pixels": layer},
+            labels[:test],
+            {"pixels": view[:test]},
+        ),
         folder / "mnist-pixels.npz",
     )
 
@@ -131,12 +146,19 @@ def write_equation_features(folder, rows=40, test=15):
     states = [text for some in equation.generate_trajectories(30, seed=1) for text in some.texts]
     codes = equation.encode(list(dict.fromkeys(states))[: rows + test])
     networks = {str(d): Network(d, jax.random.key(d)) for d in (45, 40, 50)}
-    views = {name: features_of(network)(codes).astype(np.float16) for name, network in networks.items()}
-    layers = {name: np.append(np.asarray(net.value), np.float32(0))[None] for name, net in networks.items()}
+    views = {
+        name: features_of(network)(codes).astype(np.float16) for name, network in networks.items()
+    }
+    layers = {
+        name: np.append(np.asarray(net.value), np.float32(0))[None]
+        for name, net in networks.items()
+    }
     labels = views["45"].astype(np.float32) @ layers["45"][0, :-1]
     weights = {f"45/{leaf}": array for leaf, array in to_weights(networks["45"]).items()}
     card = {"name": "equation", "data": "made up", "learner": "45"}
     train = {name: view[:rows] for name, view in views.items()}
     tested = {"45": views["45"][rows:]}
     file = folder / "equation.npz"
-    features.save(features.Features(card, labels[:rows], train, layers, labels[rows:], tested, weights), file)
+    features.save(
+        features.Features(card, labels[:rows], train, layers, labels[rows:], tested, weights), file
+    )

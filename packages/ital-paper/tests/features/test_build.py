@@ -12,14 +12,21 @@ from tests.features import data
 EPOCHS = 12
 # This many steps take longer than an optimised compilation.
 WELL = {"xla_backend_optimization_level": 1}
-steps_of = eqx.filter_jit(_training._steps_of.__wrapped__, donate="all-except-first", compiler_options=WELL)
+steps_of = eqx.filter_jit(
+    _training._steps_of.__wrapped__, donate="all-except-first", compiler_options=WELL
+)
 
 
 def build(folder, out, **options):
     shown = []
     with mock.patch.object(_training, "_steps_of", steps_of):
         file = features.build(
-            "mnist", folder, out, epochs=EPOCHS, show=lambda done, text: shown.append((done, text)), **options
+            "mnist",
+            folder,
+            out,
+            epochs=EPOCHS,
+            show=lambda done, text: shown.append((done, text)),
+            **options,
         )
     return features.load(file), shown
 
@@ -98,7 +105,11 @@ def test_cifar10_networks_are_built(tmp_path, monkeypatch):
     kind = _build.KINDS["cifar10"]
     monkeypatch.setitem(_build.KINDS, "cifar10", kind._replace(networks=("6",)))
     file = features.build(
-        "cifar10", data.write_cifar10(tmp_path / "data", each=8), tmp_path / "c.npz", epochs=1, rows=30
+        "cifar10",
+        data.write_cifar10(tmp_path / "data", each=8),
+        tmp_path / "c.npz",
+        epochs=1,
+        rows=30,
     )
     loaded = features.load(file)
     assert {name: view.shape for name, view in loaded.views.items()} == {"6": (30, 32)}
@@ -145,15 +156,21 @@ def test_extracted_features_are_kept_and_found_again(tmp_path):
     kept = sorted(tmp_path.glob("kept.npy-*.npy"))
     assert len(kept) == 2
     kept[0].write_bytes(b"broken")
-    assert (_extractors.extract_all(lambda: mean_colours(""), files, 16, keep, part=5) == first).all()
+    assert (
+        _extractors.extract_all(lambda: mean_colours(""), files, 16, keep, part=5) == first
+    ).all()
     turned = _extractors.extract_all(lambda: mean_colours(""), files[::-1], 16, keep, part=5)
-    assert (turned == first[::-1]).all()  # other pictures, or in another order, are not mistaken for these
+    assert (
+        turned == first[::-1]
+    ).all()  # other pictures, or in another order, are not mistaken for these
 
 
 def test_features_beyond_half_precision_are_refused(tmp_path):
     files = sorted(data.write_tiny_imagenet(tmp_path / "data").rglob("val/images/*.JPEG"))
     with pytest.raises(ValueError, match="half precision"), np.errstate(over="ignore"):
-        _extractors.extract_all(lambda: lambda images: np.full((len(images), 3), 1e6), files, 16, tmp_path / "k")
+        _extractors.extract_all(
+            lambda: lambda images: np.full((len(images), 3), 1e6), files, 16, tmp_path / "k"
+        )
 
 
 def test_bad_seeds_and_places_are_refused_before_training(mnist, tmp_path):
@@ -182,7 +199,12 @@ def test_augmented_images_are_the_image_moved_and_flipped():
     for before, after in zip(x, moved, strict=True):
         for flip, image in enumerate((before, before[..., ::-1])):
             padded = np.pad(image, ((0, 0), (1, 1), (1, 1)))
-            places = [(r, c) for r in range(3) for c in range(3) if (padded[:, r : r + 6, c : c + 6] == after).all()]
+            places = [
+                (r, c)
+                for r in range(3)
+                for c in range(3)
+                if (padded[:, r : r + 6, c : c + 6] == after).all()
+            ]
             ways |= {(flip, *place) for place in places}
     assert len(ways) > 12  # of 18: flipped or not, moved in nine ways
 
@@ -204,7 +226,10 @@ def test_a_build_without_data_says_where_to_get_it(name, message, tmp_path, monk
 
 def openml(count, width, train, monkeypatch, title):
     rng = np.random.default_rng(0)
-    x, y = rng.integers(0, 256, (count, width)).astype(float), rng.integers(0, 10, count).astype(str)
+    x, y = (
+        rng.integers(0, 256, (count, width)).astype(float),
+        rng.integers(0, 10, count).astype(str),
+    )
     monkeypatch.setattr("sklearn.datasets.fetch_openml", lambda *a, **k: (x, y))
     monkeypatch.setitem(_get.OPENML, title, (title, 1, train))
     return x, y

@@ -11,7 +11,9 @@ from ital_paper.equation.network import Network, features_of
 from ital_paper.features import _equations
 from ital_paper.features._equations import EncodedPairs, EquationRecipe
 
-SMALL = EquationRecipe(trajectories=5, held_out=20, rows=30, test_rows=10, fresh=1, epochs=2, batch=64)
+SMALL = EquationRecipe(
+    trajectories=5, held_out=20, rows=30, test_rows=10, fresh=1, epochs=2, batch=64
+)
 loss_of = eqx.filter_jit(_equations.loss_of)
 
 
@@ -23,13 +25,23 @@ def pairs():
 def test_pairs_are_those_of_the_trajectories(pairs):
     made = eq.some_pairs(5, 0, 20)
     texts = eq.encode(made.texts)
-    for places, kind in ((pairs.consecutive, "next"), (pairs.later, "later"), (pairs.negatives, "other")):
-        np.testing.assert_array_equal(pairs.codes[places[:, 0]], texts[made.high[made.kinds == kind]])
-        np.testing.assert_array_equal(pairs.codes[places[:, 1]], texts[made.low[made.kinds == kind]])
+    for places, kind in (
+        (pairs.consecutive, "next"),
+        (pairs.later, "later"),
+        (pairs.negatives, "other"),
+    ):
+        np.testing.assert_array_equal(
+            pairs.codes[places[:, 0]], texts[made.high[made.kinds == kind]]
+        )
+        np.testing.assert_array_equal(
+            pairs.codes[places[:, 1]], texts[made.low[made.kinds == kind]]
+        )
     assert pairs.positives("consecutive") is pairs.consecutive
     assert pairs.positives("any") is pairs.later
     both = _equations.joined([pairs, pairs])
-    np.testing.assert_array_equal(both.codes[both.negatives], np.concatenate([pairs.codes[pairs.negatives]] * 2))
+    np.testing.assert_array_equal(
+        both.codes[both.negatives], np.concatenate([pairs.codes[pairs.negatives]] * 2)
+    )
 
 
 def test_more_negatives_where_asked_for():
@@ -53,7 +65,10 @@ def test_accuracy_counts_pairs_by_operation(pairs):
     values = features_of(network)(pairs.codes) @ np.asarray(network.value)
     is_move = pairs.negative_operations == "move"
     of_moves = values[pairs.negatives[is_move, 0]] > values[pairs.negatives[is_move, 1]]
-    assert report["negatives by operation"]["move"] == {"accuracy": of_moves.mean(), "pairs": is_move.sum()}
+    assert report["negatives by operation"]["move"] == {
+        "accuracy": of_moves.mean(),
+        "pairs": is_move.sum(),
+    }
     swapped = EncodedPairs(pairs.codes, *(places[:, ::-1] for places in pairs[1:4]), *pairs[4:])
     other_way = _equations.pair_accuracy(network, swapped)
     for kind in ("all", "any later"):
@@ -80,14 +95,18 @@ def test_build_resumes_where_it_was_interrupted(tmp_path, monkeypatch):
         _equations.build(tmp_path / "half.npz", recipe=SMALL, show=interrupt)
     before = len(told)
     half = features.load(
-        _equations.build(tmp_path / "half.npz", recipe=SMALL, show=lambda done, text: told.append(text))
+        _equations.build(
+            tmp_path / "half.npz", recipe=SMALL, show=lambda done, text: told.append(text)
+        )
     )
     assert not any(text.startswith("equation 5: step") for text in told[before:])
     assert half.version == whole.version
 
     assert {name: view.shape for name, view in whole.views.items()} == {"5": (30, 5), "4": (30, 4)}
     np.testing.assert_allclose(
-        whole.labels, whole.views["5"].astype(np.float32) @ whole.last_layers["5"][0, :-1], rtol=1e-6
+        whole.labels,
+        whole.views["5"].astype(np.float32) @ whole.last_layers["5"][0, :-1],
+        rtol=1e-6,
     )
     assert whole.test_views["5"].shape == (10, 5)
     lines = _equations.check(tmp_path / "whole.npz")
@@ -100,10 +119,14 @@ def test_build_resumes_where_it_was_interrupted(tmp_path, monkeypatch):
 
 def test_training_lowers_the_loss(pairs, tmp_path):
     def loss(network):
-        return float(loss_of(network, *map(jnp.asarray, (pairs.codes, pairs.later, pairs.negatives)), 0.0))
+        return float(
+            loss_of(network, *map(jnp.asarray, (pairs.codes, pairs.later, pairs.negatives)), 0.0)
+        )
 
     recipe = SMALL._replace(epochs=3, batch=128, rate=3e-3, positives="any")
-    trained = _equations.train(5, pairs, recipe, seed=0, checkpoint=tmp_path / "5.eqx", show=lambda done, text: None)
+    trained = _equations.train(
+        5, pairs, recipe, seed=0, checkpoint=tmp_path / "5.eqx", show=lambda done, text: None
+    )
     assert loss(trained) < 0.9 * loss(Network(5, jax.random.key(0)))
 
 
@@ -125,7 +148,12 @@ def test_the_shipped_networks_simplify_and_the_card_says_how_well():
     for name in ("45", "40", "50"):
         reached = loaded.card["reached"][name]
         assert reached["pairs"]["all"] > 0.9
-        assert set(reached["pairs"]["positives by operation"]) >= {"move", "merge", "scale", "cancel denominators"}
+        assert set(reached["pairs"]["positives by operation"]) >= {
+            "move",
+            "merge",
+            "scale",
+            "cancel denominators",
+        }
         assert reached["simplification"]["w*"] > 0.9
         assert reached["simplification"]["random w"] < 0.05
     assert len(loaded.labels) == 20_000

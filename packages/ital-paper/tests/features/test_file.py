@@ -8,7 +8,10 @@ from ital_paper.features import Features
 def small():
     rng = np.random.default_rng(0)
     views = {name: rng.normal(size=(12, d)).astype(np.float16) for name, d in (("a", 3), ("b", 2))}
-    layers = {name: rng.normal(size=(4, view.shape[1] + 1)).astype(np.float32) for name, view in views.items()}
+    layers = {
+        name: rng.normal(size=(4, view.shape[1] + 1)).astype(np.float32)
+        for name, view in views.items()
+    }
     card = {"name": "small", "data": "made up", "learner": "a"}
     labels = (np.arange(12) % 4).astype(np.uint8)
     return Features(card, labels, views, layers, labels[:5], {"a": views["a"][:5]})
@@ -29,7 +32,9 @@ def test_what_is_saved_is_loaded(tmp_path):
 def test_other_content_has_another_version(tmp_path):
     made = small()
     other = made._replace(labels=made.labels[::-1])
-    versions = {features.load(features.save(one, tmp_path / "f.npz")).version for one in (made, other)}
+    versions = {
+        features.load(features.save(one, tmp_path / "f.npz")).version for one in (made, other)
+    }
     assert len(versions) == 2
 
 
@@ -40,14 +45,18 @@ def test_damage_is_noticed(tmp_path):
         file.write_bytes(content)
         with pytest.raises(ValueError, match="not a whole feature file"):
             features.load(file)
-    for place in range(60, len(whole) - 60, 97):  # a byte changed anywhere is noticed, or changes nothing
+    for place in range(
+        60, len(whole) - 60, 97
+    ):  # a byte changed anywhere is noticed, or changes nothing
         file.write_bytes(whole[:place] + bytes([whole[place] ^ 255]) + whole[place + 1 :])
         try:
             loaded = features.load(file)
         except ValueError:
             continue
         assert (loaded.views["a"] == small().views["a"]).all()
-    with pytest.raises(ValueError, match=r"cannot read the feature file .*nowhere\.npz: No such file"):
+    with pytest.raises(
+        ValueError, match=r"cannot read the feature file .*nowhere\.npz: No such file"
+    ):
         features.load(tmp_path / "nowhere.npz")
 
 
@@ -89,9 +98,18 @@ def test_shipped_files_are_what_they_say(name, networks, least, top5, monkeypatc
         assert reached["test_top1"] >= least
         assert top5 is None or reached["test_top5"] >= top5
     learner = loaded.card["learner"]
-    now = features.accuracy(loaded.test_views[learner], loaded.last_layers[learner], loaded.test_labels)
-    assert now == pytest.approx(loaded.card["accuracy"][learner]["test_top1"], abs=1e-3)  # half precision
-    for network, view in loaded.views.items():  # the views are paired: each network knows the labels of the same rows
+    now = features.accuracy(
+        loaded.test_views[learner], loaded.last_layers[learner], loaded.test_labels
+    )
+    assert now == pytest.approx(
+        loaded.card["accuracy"][learner]["test_top1"], abs=1e-3
+    )  # half precision
+    for (
+        network,
+        view,
+    ) in (
+        loaded.views.items()
+    ):  # the views are paired: each network knows the labels of the same rows
         assert features.accuracy(view, loaded.last_layers[network], loaded.labels) > least
 
 

@@ -21,21 +21,28 @@ def test_mnist_is_read_from_idx_files(tmp_path, zipped):
 def test_cifar10_is_read_from_python_batches(tmp_path):
     images = _formats.cifar10(data.write_cifar10(tmp_path / "cifar-10-batches-py").parent)
     assert images.train_x.shape == (100, 32, 32, 3)
-    batch = pickle.loads((tmp_path / "cifar-10-batches-py/data_batch_2").read_bytes(), encoding="bytes")
-    assert (images.train_x[20, :, :, 1].ravel() == batch[b"data"][0, 1024:2048]).all()  # the green plane
+    batch = pickle.loads(
+        (tmp_path / "cifar-10-batches-py/data_batch_2").read_bytes(), encoding="bytes"
+    )
+    assert (
+        images.train_x[20, :, :, 1].ravel() == batch[b"data"][0, 1024:2048]
+    ).all()  # the green plane
     assert images.train_y[20:40].tolist() == batch[b"labels"]
 
 
 def test_tiny_imagenet_is_read_from_its_folders(tmp_path):
     photos = _formats.tiny_imagenet(data.write_tiny_imagenet(tmp_path))
     assert (len(photos.train), len(photos.test), photos.classes) == (24, 9, 3)
-    assert photos.train_y.tolist() == [0] * 8 + [1] * 8 + [2] * 8  # in the order of wnids.txt, not of the names
+    assert (
+        photos.train_y.tolist() == [0] * 8 + [1] * 8 + [2] * 8
+    )  # in the order of wnids.txt, not of the names
     assert photos.test_y.tolist() == [0, 1, 2] * 3
     grey = _formats.read_photo(photos.train[0], 32)
     assert grey.shape == (32, 32, 3)
     assert (grey[..., 0] == grey[..., 1]).all()
     assert (
-        _formats.read_photo(photos.train[1], 16, mirrored=True) == _formats.read_photo(photos.train[1], 16)[:, ::-1]
+        _formats.read_photo(photos.train[1], 16, mirrored=True)
+        == _formats.read_photo(photos.train[1], 16)[:, ::-1]
     ).all()
 
 
@@ -57,12 +64,25 @@ def cut(file, to):
         (lambda f: cut(f / "train-images-idx3-ubyte", 10), "are too few for its header"),
         (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(b""), "not an idx file"),
         (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(b"PNG something"), "not an idx file"),
-        (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(b"\x1f\x8b\x08broken"), "cannot read"),
-        (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(broken_deflate()), "cannot read"),
-        (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(data.idx(np.zeros(7, np.uint8))), "60 t10k images, but"),
-        (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(data.idx(np.full(60, 11, np.uint8))), "labels from 11"),
         (
-            lambda f: (f / "train-images-idx3-ubyte").write_bytes(data.idx(np.zeros((0, 8, 8), np.uint8))),
+            lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(b"\x1f\x8b\x08broken"),
+            "cannot read",
+        ),
+        (lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(broken_deflate()), "cannot read"),
+        (
+            lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(data.idx(np.zeros(7, np.uint8))),
+            "60 t10k images, but",
+        ),
+        (
+            lambda f: (f / "t10k-labels-idx1-ubyte").write_bytes(
+                data.idx(np.full(60, 11, np.uint8))
+            ),
+            "labels from 11",
+        ),
+        (
+            lambda f: (f / "train-images-idx3-ubyte").write_bytes(
+                data.idx(np.zeros((0, 8, 8), np.uint8))
+            ),
             "labels of shape",
         ),
     ],

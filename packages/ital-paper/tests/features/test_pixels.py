@@ -12,7 +12,9 @@ def only_shipped_features(monkeypatch, tmp_path):
 
 
 def test_pictures_are_halved_by_means():
-    picture = np.array([[[0, 1, 10, 10], [2, 4, 10, 10], [255, 255, 0, 0], [255, 255, 0, 1]]], np.uint8)
+    picture = np.array(
+        [[[0, 1, 10, 10], [2, 4, 10, 10], [255, 255, 0, 0], [255, 255, 0, 1]]], np.uint8
+    )
     assert _pixels.halved(picture).tolist() == [[2, 10, 255, 0]]
 
 
@@ -20,14 +22,23 @@ def test_rows_are_those_of_the_features_built_with_the_same_seed(tmp_path, monke
     """One network determines the rows; it is trained as long as in other tests, so that they share programs."""
     monkeypatch.setitem(_build.KINDS, "mnist", _build.KINDS["mnist"]._replace(networks=("24",)))
     folder = data.write_mnist(tmp_path / "data", train=300)
-    pixels = features.load(features.build("mnist-pixels", folder, tmp_path / "p.npz", rows=150, seed=3))
-    networks = features.load(features.build("mnist", folder, tmp_path / "m.npz", rows=150, seed=3, epochs=12))
+    pixels = features.load(
+        features.build("mnist-pixels", folder, tmp_path / "p.npz", rows=150, seed=3)
+    )
+    networks = features.load(
+        features.build("mnist", folder, tmp_path / "m.npz", rows=150, seed=3, epochs=12)
+    )
     assert (pixels.labels == networks.labels).all()
     kept = _build.kept_rows(300, 150, 3)
     images = _formats.mnist(folder)
     assert (pixels.views["pixels"] == _pixels.halved(images.train_x[kept, ..., 0])).all()
     assert pixels.views["pixels"].dtype == np.uint8
-    assert (pixels.card["rows"], pixels.card["of_rows"], pixels.card["test_rows"], pixels.card["side"]) == (
+    assert (
+        pixels.card["rows"],
+        pixels.card["of_rows"],
+        pixels.card["test_rows"],
+        pixels.card["side"],
+    ) == (
         150,
         300,
         60,
@@ -63,11 +74,15 @@ def test_shipped_pictures_are_paired_with_the_shipped_features():
     assert view.shape == (20_000, 196)
     assert pixels.test_views["pixels"].shape == (2000, 196)
     assert (pixels.labels == networks.labels).all()
-    now = features.accuracy(pixels.test_views["pixels"], pixels.last_layers["pixels"], pixels.test_labels)
+    now = features.accuracy(
+        pixels.test_views["pixels"], pixels.last_layers["pixels"], pixels.test_labels
+    )
     assert now == pytest.approx(pixels.card["accuracy"]["pixels"]["test_top1"], abs=1e-3)
 
     of_one = np.flatnonzero(pixels.labels == 8)
-    pictures, seen = (array[of_one].astype(np.float64) for array in (view / 255, networks.views["20"]))
+    pictures, seen = (
+        array[of_one].astype(np.float64) for array in (view / 255, networks.views["20"])
+    )
     pictures, seen = pictures - pictures.mean(axis=0), seen - seen.mean(axis=0)
 
     def unexplained(pictures):

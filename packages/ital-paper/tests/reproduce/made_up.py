@@ -23,7 +23,13 @@ def various(teacher="cooperative", *, rough=1.0, **shares):
     """
     first = PAPER | shares
     made = []
-    names = [("regression", 7), ("mnist-20", 9), ("mnist-30", 6), ("gaussian", 8), ("irl-sparse", 5)]
+    names = [
+        ("regression", 7),
+        ("mnist-20", 9),
+        ("mnist-30", 6),
+        ("gaussian", 8),
+        ("irl-sparse", 5),
+    ]
     for i, (start, (task, seeds)) in enumerate(itertools.product(STARTS, names)):
         lead = (len(names) * 2 - 1 - i) / (len(names) * 2 - 1)
         left = {method: 0.75 + lead * (share - 0.75) for method, share in first.items()}

@@ -21,7 +21,10 @@ def verdict(rule, data):
 
 def pair(left, other=None):
     """A smaller and a larger teacher network."""
-    parts = [both_starts(left, task="mnist-20"), both_starts(left if other is None else other, task="mnist-30")]
+    parts = [
+        both_starts(left, task="mnist-20"),
+        both_starts(left if other is None else other, task="mnist-30"),
+    ]
     return Data([one for part in parts for one in part.experiments.values()])
 
 
@@ -29,7 +32,14 @@ def study(difference, **others):
     """All measures with the same difference between robots, except those named; none in distances after one step."""
     differences = dict.fromkeys(("distance_last", "policy_tv_last", "reward"), difference) | others
     rows = [
-        {"outcome": outcome, "map": name, "mean_first": 6.0, "mean_second": 6.0 - own, "difference": own, "p": 1e-6}
+        {
+            "outcome": outcome,
+            "map": name,
+            "mean_first": 6.0,
+            "mean_second": 6.0 - own,
+            "difference": own,
+            "p": 1e-6,
+        }
         for outcome, own in (differences | {"distance_first": 0.0}).items()
         for name in "ABCDE"
     ]
@@ -78,11 +88,20 @@ CASES = {
     catalogue.imt_is_better: (both_starts(), both_starts({"imt": 0.85})),
     catalogue.ital_is_best: (both_starts(), both_starts({"ital": 0.9})),
     catalogue.ital_2_beats_imt: (both_starts(), both_starts({"ital-2": 0.95})),
-    catalogue.more_is_faster: (both_starts(), both_starts({"ital-2": 0.04, "ital-5": 0.08, "ital": 0.3})),
+    catalogue.more_is_faster: (
+        both_starts(),
+        both_starts({"ital-2": 0.04, "ital-5": 0.08, "ital": 0.3}),
+    ),
     catalogue.ital_converges: (both_starts(), both_starts({"ital": 0.7})),
     catalogue.both_networks: (pair({}), pair({}, {"ital": 0.9})),
-    catalogue.adversary: (both_starts({"imt": 0.98}, **ADVERSARIAL), both_starts({"imt": 0.5}, **ADVERSARIAL)),
-    catalogue.sparse: (both_starts(task="irl-sparse"), both_starts({"ital": 0.8}, task="irl-sparse")),
+    catalogue.adversary: (
+        both_starts({"imt": 0.98}, **ADVERSARIAL),
+        both_starts({"imt": 0.5}, **ADVERSARIAL),
+    ),
+    catalogue.sparse: (
+        both_starts(task="irl-sparse"),
+        both_starts({"ital": 0.8}, task="irl-sparse"),
+    ),
     catalogue.random_teacher: (
         both_starts({"ital": 0.8, "imt": 0.7}, spread={"ital": 0.3}, **RANDOM),
         both_starts({"ital": 0.3, "imt": 0.7}, **RANDOM),
@@ -109,7 +128,9 @@ def test_every_claim_is_among_the_cases_but_the_one_that_needs_people():
     assert [catalogue.judge(claim, both_starts()).verdict for claim in others] == [NEEDS_PEOPLE]
 
 
-@pytest.mark.parametrize("rule", [catalogue.ital_2_beats_imt, catalogue.ital_is_best, catalogue.never_behind])
+@pytest.mark.parametrize(
+    "rule", [catalogue.ital_2_beats_imt, catalogue.ital_is_best, catalogue.never_behind]
+)
 def test_a_claim_that_depends_on_the_start_holds_in_part(rule):
     worse = {"ital-2": 0.95, "ital": 0.9}
     assert verdict(rule, both_starts({}, worse)) == IN_PART
@@ -121,7 +142,10 @@ def test_a_modest_gain_must_be_the_smaller_one():
 
 def test_a_difference_that_is_noise_is_no_better_method():
     noise = {"ital-2": 0.5, "imt": 0.5}
-    assert verdict(catalogue.ital_2_beats_imt, both_starts(noise, spread={"ital-2": 0.3, "imt": 0.3})) == FAILS
+    assert (
+        verdict(catalogue.ital_2_beats_imt, both_starts(noise, spread={"ital-2": 0.3, "imt": 0.3}))
+        == FAILS
+    )
 
 
 def test_a_diverged_learner_is_never_the_better_one():
@@ -140,14 +164,19 @@ def test_the_claim_of_the_study_is_about_all_three_measures(measure):
     checks = catalogue.judge(claim, study(5.0, **{measure: -1.0})).checks
     assert len(checks) == 15
     short = {"distance_last": "distance", "policy_tv_last": "policy", "reward": "reward"}[measure]
-    assert [check.where for check in checks if not check.holds] == [f"map {name}, {short}" for name in "ABCDE"]
+    assert [check.where for check in checks if not check.holds] == [
+        f"map {name}, {short}" for name in "ABCDE"
+    ]
 
 
 def test_random_arms_of_the_study_count_for_the_random_teacher():
     rng = np.random.default_rng(0)
     gain, none = rng.normal(3, 0.1, 20), rng.normal(0, 1, 20)
     naive = rng.normal(0.1, 0.05, 20)
-    arms = {name: {"aware": aware.tolist(), "naive": naive.tolist()} for name, aware in (("A", gain), ("B", none))}
+    arms = {
+        name: {"aware": aware.tolist(), "naive": naive.tolist()}
+        for name, aware in (("A", gain), ("B", none))
+    }
     data = Data([], study=SimpleNamespace(tests=[], random=arms))
     claim = next(claim for claim in catalogue.CLAIMS if claim.check is catalogue.random_teacher)
     assert [check.holds for check in catalogue.judge(claim, data).checks] == [False, True]

@@ -81,9 +81,14 @@ def imt_is_better(evidence):
 def ital_is_best(evidence):
     for metric in (main(evidence), "loss", "accuracy"):
         sign = -1 if metric == "accuracy" else 1
-        means = {method: sign * last(evidence, method, metric).mean() for method in ("batch", "sgd", "imt")}
+        means = {
+            method: sign * last(evidence, method, metric).mean()
+            for method in ("batch", "sgd", "imt")
+        }
         best = min(means, key=means.get)
-        yield lead(evidence, "ital", best, metric, f"{evidence.condition.task} {metric.replace('_', ' ')}")
+        yield lead(
+            evidence, "ital", best, metric, f"{evidence.condition.task} {metric.replace('_', ' ')}"
+        )
 
 
 def ital_2_beats_imt(evidence):
@@ -92,10 +97,17 @@ def ital_2_beats_imt(evidence):
 
 def more_is_faster(evidence):
     views = {"ital-2": 2, "ital-5": 5, "ital-10": 10, "ital-15": 15, "ital": 20}
-    areas = pd.DataFrame({method: table(evidence, method).T.div(table(evidence, method)[0]).mean() for method in views})
+    areas = pd.DataFrame(
+        {
+            method: table(evidence, method).T.div(table(evidence, method)[0]).mean()
+            for method in views
+        }
+    )
     means = areas.mean()
     # Spearman's trend over M, of each seed; views are in logarithms, methods in ranks
-    trend = [np.corrcoef(np.log(list(views.values())), own.rank())[0, 1] for _, own in areas.iterrows()]
+    trend = [
+        np.corrcoef(np.log(list(views.values())), own.rank())[0, 1] for _, own in areas.iterrows()
+    ]
     test = t_test(np.array(trend))
     ordered = all(later <= earlier + 0.01 for earlier, later in itertools.pairwise(means))
     numbers = (
@@ -173,7 +185,10 @@ def same(found, expected):
     assert [one[:4] for one in found] == [one[:4] for one in expected]
     for name in ("value", "p"):
         np.testing.assert_allclose(
-            [getattr(one, name) for one in found], [getattr(one, name) for one in expected], rtol=1e-9, atol=1e-14
+            [getattr(one, name) for one in found],
+            [getattr(one, name) for one in expected],
+            rtol=1e-9,
+            atol=1e-14,
         )
     assert [one.tested for one in found] == [one.tested for one in expected]
 
@@ -217,7 +232,13 @@ def test_both_networks_of_a_family_count():
     shares = {"mnist-20": 0.1, "mnist-30": 0.5, "equation-40": 0.6, "equation-50": 0.2}
     experiments = [
         experiment(
-            {"ital": shares.get(task, 0.8)}, task=task, start=start, seeds=5 + i, steps=UNEVEN, rough=0.05, draw=i
+            {"ital": shares.get(task, 0.8)},
+            task=task,
+            start=start,
+            seeds=5 + i,
+            steps=UNEVEN,
+            rough=0.05,
+            draw=i,
         )
         for start in STARTS
         for i, task in enumerate((*larger, *smaller))
@@ -228,14 +249,20 @@ def test_both_networks_of_a_family_count():
     pairs = dict(zip(smaller, larger, strict=False))
     expected = [
         together(
-            *(lead(at[Condition(start, task, "cooperative")], "ital", "imt") for task in (small, pairs[small]))
+            *(
+                lead(at[Condition(start, task, "cooperative")], "ital", "imt")
+                for task in (small, pairs[small])
+            )
         )._replace(where=names[small])
         for small in names
         for start in STARTS
     ]
     same(found, expected)
     assert {one.holds for one in found} == {True, False}
-    assert found[0].value > lead(at[Condition(STARTS[0], "mnist-20", "cooperative")], "ital", "imt").value
+    assert (
+        found[0].value
+        > lead(at[Condition(STARTS[0], "mnist-20", "cooperative")], "ital", "imt").value
+    )
 
 
 def test_the_study_of_random_teachers_is_judged_robot_by_robot():
@@ -243,7 +270,10 @@ def test_the_study_of_random_teachers_is_judged_robot_by_robot():
     arms = {}
     for i, name in enumerate("ABCD"):
         naive = rng.normal(0.2, 0.3, 8 + i)
-        arms[name] = {"aware": (2 * naive + rng.normal(0.9 - 0.5 * i, 0.4, 8 + i)).tolist(), "naive": naive.tolist()}
+        arms[name] = {
+            "aware": (2 * naive + rng.normal(0.9 - 0.5 * i, 0.4, 8 + i)).tolist(),
+            "naive": naive.tolist(),
+        }
     found = list(catalogue.random_teacher(Data([], study=SimpleNamespace(random=arms))))
     expected = []
     for name, robots in arms.items():
@@ -284,9 +314,15 @@ def test_the_claim_of_the_study_reads_every_row():
 
 def test_the_theorem_is_judged_at_the_largest_beta():
     panels = {}
-    for i, (task, held) in enumerate({"regression": 1.0, "gaussian": 0.998, "mnist-20": 0.9992}.items()):
+    for i, (task, held) in enumerate(
+        {"regression": 1.0, "gaussian": 0.998, "mnist-20": 0.9992}.items()
+    ):
         one = theory(held=held)
-        one["guarantee"] |= {"held": 40 + i, "steps": 50 + i, "where_held": [0.99 - 0.01 * i, 0.3 + 0.1 * i, held]}
+        one["guarantee"] |= {
+            "held": 40 + i,
+            "steps": 50 + i,
+            "where_held": [0.99 - 0.01 * i, 0.3 + 0.1 * i, held],
+        }
         panels[STARTS[i % 2], task] = one
     panels[STARTS[0], "irl-dense"] = theory()
     panels[STARTS[0], "irl-dense"]["guarantee"] |= {"held": 0, "where_held": []}
@@ -339,19 +375,28 @@ def test_only_runs_of_the_papers_size_are_timed(options, judged):
 
 def test_tuned_methods_are_compared_on_their_seeds():
     """The tuned methods have the same seeds; test_tuning.py of ital compares how the best are found."""
-    places = (Condition(STARTS[0], "regression", "cooperative"), Condition(STARTS[1], "gaussian", "cooperative"))
+    places = (
+        Condition(STARTS[0], "regression", "cooperative"),
+        Condition(STARTS[1], "gaussian", "cooperative"),
+    )
     sweeps, expected = {}, []
     for place, ahead in zip(places, (1.0, 0.0), strict=True):
         grid = sweep(draw=int(ahead), lead=ahead, whole=True)
         last = grid["distance"].sel(step=grid["step"].max())
         seeds = {
-            method: [last.sel(learner=method, lr=lr, beta=beta).to_series() for lr in LRS for beta in BETAS]
+            method: [
+                last.sel(learner=method, lr=lr, beta=beta).to_series()
+                for lr in LRS
+                for beta in BETAS
+            ]
             for method in ("batch", "imt", "ital", "ital-5")
         }
         aware = min(seeds["ital"] + seeds["ital-5"], key=pd.Series.mean)
         naive = min(seeds["batch"] + seeds["imt"], key=pd.Series.mean)
         test = t_test(aware - naive)
-        expected.append((place.task, place.start, test.mean < 0, aware.mean() / naive.mean(), test.p, True))
+        expected.append(
+            (place.task, place.start, test.mean < 0, aware.mean() / naive.mean(), test.p, True)
+        )
         sweeps[place] = grid
     found = list(catalogue.awareness_when_tuned(Data([], sweeps=sweeps)))
     for one, other in zip(found, expected, strict=True):
@@ -361,8 +406,18 @@ def test_tuned_methods_are_compared_on_their_seeds():
 
 
 def test_every_claim_is_looked_at_twice():
-    alone = {"both_networks", "study_arms", "theorem", "monotonicity", "hours", "awareness_when_tuned", "_nobody"}
-    assert {claim.check.__name__ for claim in catalogue.CLAIMS} == {rule.__name__ for rule in CASES} | alone
+    alone = {
+        "both_networks",
+        "study_arms",
+        "theorem",
+        "monotonicity",
+        "hours",
+        "awareness_when_tuned",
+        "_nobody",
+    }
+    assert {claim.check.__name__ for claim in catalogue.CLAIMS} == {
+        rule.__name__ for rule in CASES
+    } | alone
 
 
 # ---- the verdict ----
@@ -385,7 +440,9 @@ def test_a_verdict_counts_what_holds_after_the_adjustment(name):
     data = Data(CASES[expected])
     before, finding = list(claim.check(data)), judge(claim, data)
     p = holm([one.p for one in before])
-    holds = [one.holds and (not one.tested or own < 0.05) for one, own in zip(before, p, strict=True)]
+    holds = [
+        one.holds and (not one.tested or own < 0.05) for one, own in zip(before, p, strict=True)
+    ]
     np.testing.assert_allclose([one.p for one in finding.checks], p)
     assert [one.holds for one in finding.checks] == holds
     if before[0].tested:
@@ -396,7 +453,9 @@ def test_a_verdict_counts_what_holds_after_the_adjustment(name):
     counted = [own for one, own, held in zip(before, p, holds, strict=True) if one.tested and held]
     assert finding.p == (pytest.approx(max(counted)) if counted else None)
     for start, tally in zip(STARTS, finding.tallies, strict=True):
-        own = [(one.where, held) for one, held in zip(before, holds, strict=True) if one.start == start]
+        own = [
+            (one.where, held) for one, held in zip(before, holds, strict=True) if one.start == start
+        ]
         failing = [where for where, held in own if not held]
         assert tally == (f"{start} start", len(own) - len(failing), len(own), failing)
     row = finding.row()
@@ -429,5 +488,12 @@ def test_a_summary_names_six_places_and_counts_the_rest():
 
 
 def test_only_tested_checks_need_a_small_p():
-    checks = [Check("", "", True, "", p=p, tested=tested) for p, tested in ((0.04, True), (0.2, False), (0.01, True))]
-    assert [(one.holds, one.p) for one in adjusted(checks)] == [(False, 0.08), (True, 0.2), (True, 0.03)]
+    checks = [
+        Check("", "", True, "", p=p, tested=tested)
+        for p, tested in ((0.04, True), (0.2, False), (0.01, True))
+    ]
+    assert [(one.holds, one.p) for one in adjusted(checks)] == [
+        (False, 0.08),
+        (True, 0.2),
+        (True, 0.03),
+    ]

@@ -38,5 +38,7 @@ def test_a_section_of_another_package_is_in_the_report_and_a_broken_one_is_named
     assert done.returncode == 0, done.stderr
     (name, broken), remarks = json.loads(done.stdout)
     assert name == "lost"
-    assert broken.startswith("'lost' from another package (made_up:nothing) is broken: AttributeError: ")
+    assert broken.startswith(
+        "'lost' from another package (made_up:nothing) is broken: AttributeError: "
+    )
     assert remarks == ["Remarks", "remarked elsewhere"]

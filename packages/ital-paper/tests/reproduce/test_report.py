@@ -60,7 +60,9 @@ def test_the_report_explains_its_words_before_it_uses_them(made):
     words = dict(block["pairs"])
     assert {"Batch", "IMT", "ITAL M", "β", "Start", "Holds"} <= set(words)
     assert "p < 0.05" in words["Holds"]
-    assert "p < 0.05" in next(part["blocks"][0]["words"] for part in made["sections"] if part["id"] == "claims")
+    assert "p < 0.05" in next(
+        part["blocks"][0]["words"] for part in made["sections"] if part["id"] == "claims"
+    )
 
 
 @pytest.fixture
@@ -71,7 +73,9 @@ def study(monkeypatch):
         monkeypatch.setattr(module, "bars", lambda *args, **options: panel)
     monkeypatch.setattr(sections._study, "curves", lambda *args: panel)
     monkeypatch.setattr(sections._study, "table", lambda study: paragraph(""))
-    return SimpleNamespace(participants=6, maps=[panel], references={"a": 1.0}, control={}, tests=[], random={})
+    return SimpleNamespace(
+        participants=6, maps=[panel], references={"a": 1.0}, control={}, tests=[], random={}
+    )
 
 
 def test_figures_of_another_size_say_their_own_numbers(tmp_path, study):
@@ -83,7 +87,9 @@ def test_figures_of_another_size_say_their_own_numbers(tmp_path, study):
         for figure in figures_in(part["blocks"])
         if part["id"] in ("study", "theory") or figure["name"] == "study-bars"
     }
-    assert {name: note for name, note in noted.items() if name.startswith("study")} == dict.fromkeys(
+    assert {
+        name: note for name, note in noted.items() if name.startswith("study")
+    } == dict.fromkeys(
         ["study-bars", "study-maps", "study-outcomes", "study-curves", "study-control"],
         "quick run: 6 participants per arm",
     )
@@ -97,7 +103,11 @@ def test_a_learner_that_ends_farther_away_than_it_started_gets_a_comment(tmp_pat
     beyond.curves["trust"] = 0.1 * beyond.curves["distance"]
     made = report(tmp_path, data=Data([], beyond=[beyond]))
     (blocks,) = [part["blocks"] for part in made["sections"] if part["id"] == "beyond"]
-    said = [block["words"] for block in blocks if block["kind"] == "paragraph" and "100 %" in block["words"]]
+    said = [
+        block["words"]
+        for block in blocks
+        if block["kind"] == "paragraph" and "100 %" in block["words"]
+    ]
     assert bool(said) == (left > 1)
     times = float(beyond.left("ital-full").mean())
     where = f"ITAL-FULL on regression with the random teacher: {number(times)} times the initial distance"
@@ -126,12 +136,16 @@ def test_every_line_and_point_of_a_figure_is_in_its_legend(tmp_path):
 def test_names_within_a_page_are_unique(page):
     names = re.findall(r' id="([^"]+)"', page)
     assert len(names) == len(set(names))
-    assert set(re.findall(r'href="#([^"]+)"', page)) | set(re.findall(r"url\(#([^)]+)\)", page)) <= set(names)
+    assert set(re.findall(r'href="#([^"]+)"', page)) | set(
+        re.findall(r"url\(#([^)]+)\)", page)
+    ) <= set(names)
 
 
 def test_signs_in_numbers_are_no_marks_of_the_page(page):
     assert "&lt; 0.001" in page
-    assert not re.findall(r"<(?![a-zA-Z/!]).{20}", re.sub(r"(?s)<(style|script)>.*?</\1>", "", page))
+    assert not re.findall(
+        r"<(?![a-zA-Z/!]).{20}", re.sub(r"(?s)<(style|script)>.*?</\1>", "", page)
+    )
 
 
 def test_a_section_is_one_line_in_a_list_and_an_empty_one_is_left_out(tmp_path, monkeypatch):
@@ -162,7 +176,11 @@ def test_claims_follow_the_main_figure_with_both_starts_their_number_and_p(made)
 
 
 def test_a_claim_that_was_checked_from_one_start_says_that_the_other_is_missing():
-    row = next(row for row in report_rows(Data([experiment()])) if row["claim"].startswith("ITAL beats IMT"))
+    row = next(
+        row
+        for row in report_rows(Data([experiment()]))
+        if row["claim"].startswith("ITAL beats IMT")
+    )
     assert row["tallies"][1] == {"start": "normal:0.1 start", "held": 0, "of": 0, "failing": []}
     assert "not run" in html([claims([row])], "claims")
 
@@ -174,7 +192,13 @@ def report_rows(data):
 def test_the_main_figures_take_vgg_where_it_is_there(tmp_path):
     lite, vgg = "tiny-imagenet-lite0", "tiny-imagenet-13"
     for tasks, shown in (((lite,), lite), ((lite, vgg), vgg), ((vgg, "tiny-imagenet-19"), vgg)):
-        data = Data([experiment(task=task, teacher=own) for task in tasks for own in ("cooperative", "adversarial")])
+        data = Data(
+            [
+                experiment(task=task, teacher=own)
+                for task in tasks
+                for own in ("cooperative", "adversarial")
+            ]
+        )
         made = report(tmp_path, data=data)
         figures = {
             figure["name"]: figure
@@ -186,22 +210,29 @@ def test_the_main_figures_take_vgg_where_it_is_there(tmp_path):
         assert main["panels"][0]["marks"][-1]["y"][0] == pytest.approx(curves[0], rel=1e-3)
         assert len(main["panels"]) == len(figures["adversarial"]["panels"]) == 1
         assert {f"{task}-cooperative-uniform" for task in tasks} <= set(figures)
-        assert {panel["title"] for panel in figures["adversarial-uniform"]["panels"]} - {""} == set(tasks)
+        assert {panel["title"] for panel in figures["adversarial-uniform"]["panels"]} - {""} == set(
+            tasks
+        )
         assert (f"{lite} replaces {vgg}" in json.dumps(made)) == (shown == lite)
-    (row,) = [row for row in _report.claims(made) if row["claim"].startswith("It works with a smaller")]
+    (row,) = [
+        row for row in _report.claims(made) if row["claim"].startswith("It works with a smaller")
+    ]
     assert [check[0] for check in row["checks"]] == ["Tiny ImageNet, VGG"]
 
 
 def test_a_matrix_has_a_row_per_teacher_and_a_verdict_on_best_responses(tmp_path):
     means = {"cooperative": (0.7, 0.1), "random": (0.8, 0.9), "exam:20:120": (0.7, 0.2)}
     rows = [
-        experiment({"imt": naive, "ital-helpful": aware}, teacher=teacher) for teacher, (naive, aware) in means.items()
+        experiment({"imt": naive, "ital-helpful": aware}, teacher=teacher)
+        for teacher, (naive, aware) in means.items()
     ]
     made = report(tmp_path, data=Data([], matrix=rows), scale=FULL)
     (blocks,) = [part["blocks"] for part in made["sections"] if part["id"] == "matrix"]
     (figure,) = figures_in(blocks)
     assert figure["panels"][0]["y_ticks"][1] == ["exam:20:120", "random", "cooperative"]
-    assert "Linear regression: The order that best responses predict holds" in json.dumps(blocks, ensure_ascii=False)
+    assert "Linear regression: The order that best responses predict holds" in json.dumps(
+        blocks, ensure_ascii=False
+    )
 
 
 def test_theory_has_a_panel_per_task_with_the_chosen_beta(tmp_path):
@@ -240,4 +271,6 @@ def test_a_short_table_has_the_numbers_of_the_report(made):
     assert lines[0].startswith("A quick run: 5 seeds, 400 steps.")
     assert len(lines) == 4 + len(catalogue.CLAIMS)
     (line,) = [line for line in lines if line.startswith("| ITAL beats IMT")]
-    assert line.startswith("| ITAL beats IMT even if it sees 2 examples | holds | 1 of 1 | 1 of 1 | final distance")
+    assert line.startswith(
+        "| ITAL beats IMT even if it sees 2 examples | holds | 1 of 1 | 1 of 1 | final distance"
+    )

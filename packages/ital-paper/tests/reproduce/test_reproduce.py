@@ -18,7 +18,9 @@ from ital_paper.reproduce import _work, reproduce
 from tests.features.data import write_views
 
 pytestmark = pytest.mark.usefixtures("undrawn")
-SMALL = QUICK._replace(seeds=2, steps=20, theory=("regression",), theory_steps=40, theory_seeds=2, sweep_seeds=1)
+SMALL = QUICK._replace(
+    seeds=2, steps=20, theory=("regression",), theory_steps=40, theory_seeds=2, sweep_seeds=1
+)
 
 
 @pytest.fixture
@@ -34,7 +36,13 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
     report = reproduce(["regression"], quick=True, out=tmp_path, say=said.append)
     assert report == tmp_path / "index.html"
     page = report.read_text()
-    for needed in ("does not hold", "needs people", "Batch matched", "Quick run: 2 seeds and 20 steps", "β"):
+    for needed in (
+        "does not hold",
+        "needs people",
+        "Batch matched",
+        "Quick run: 2 seeds and 20 steps",
+        "β",
+    ):
         assert needed in page
     assert "at the end of its range" in page
     assert page.count('<div class="tile" role="img"') >= 20
@@ -42,7 +50,9 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
     outside = re.sub(r"base64,[A-Za-z0-9+/=]+", "", page)
     assert not re.search(r"(src|href)=\"(?!data:|#)", outside)
     for condition in plan.conditions(["regression"], SMALL):
-        assert (condition.folder(tmp_path) / "regression" / condition.teacher / "curves.png").exists()
+        assert (
+            condition.folder(tmp_path) / "regression" / condition.teacher / "curves.png"
+        ).exists()
     assert (tmp_path / "figures" / "main.pdf").exists()
 
     results = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.nc")}
@@ -50,7 +60,9 @@ def test_a_report_that_stands_by_itself_and_is_not_computed_twice(small, tmp_pat
     monkeypatch.setattr(jobs.theory, "panel", None)  # existing results are not computed again
     made = []
     monkeypatch.setattr(
-        _work._report, "publish", lambda report, out, files=True: made.append(report["sections"]) or out
+        _work._report,
+        "publish",
+        lambda report, out, files=True: made.append(report["sections"]) or out,
     )
     reproduce(["regression"], quick=True, out=tmp_path)
     made = made[-1:]
@@ -76,9 +88,17 @@ def test_processes_share_the_tasks_and_the_report_fills_up(monkeypatch, tmp_path
 
     monkeypatch.setattr(_work._report, "publish", published)
     said = []
-    report = reproduce(["regression", "gaussian"], quick=True, out=tmp_path, workers=2, platform="cpu", say=said.append)
+    report = reproduce(
+        ["regression", "gaussian"],
+        quick=True,
+        out=tmp_path,
+        workers=2,
+        platform="cpu",
+        say=said.append,
+    )
     assert said[0] in [
-        f"first figure: {tmp_path / task / 'cooperative/curves.png'}" for task in ("regression", "gaussian")
+        f"first figure: {tmp_path / task / 'cooperative/curves.png'}"
+        for task in ("regression", "gaussian")
     ]
     assert "is updated" in said[1]
     assert len(pages) == 4
@@ -86,7 +106,9 @@ def test_processes_share_the_tasks_and_the_report_fills_up(monkeypatch, tmp_path
     assert not pages[-1].startswith("Still computing")
     assert "gaussian" in report.read_text()
     jobs.run_one(Condition("uniform", "gaussian", "adversarial"), scale, tmp_path / "here", print)
-    there, here = (load_curves(out / "gaussian/adversarial/curves.nc") for out in (tmp_path, tmp_path / "here"))
+    there, here = (
+        load_curves(out / "gaussian/adversarial/curves.nc") for out in (tmp_path, tmp_path / "here")
+    )
     assert (there["distance"] == here["distance"]).all()
 
 
@@ -100,18 +122,32 @@ def test_what_goes_beyond_the_paper_has_a_section(small, tmp_path, monkeypatch):
     _, table, trust = _beyond.build(Context(data, [], SMALL, tmp_path, 0.0))
     assert table["heads"] == ["Task", "Teacher", "IMT", "ITAL adaptive"]
     assert trust["name"] == "trust"
-    assert not _beyond.build(Context(_work.collect(SMALL, tmp_path / "empty"), [], SMALL, tmp_path, 0.0))
+    assert not _beyond.build(
+        Context(_work.collect(SMALL, tmp_path / "empty"), [], SMALL, tmp_path, 0.0)
+    )
 
 
 def test_equations_are_taught_with_both_losses_of_the_target_and_the_report_shows_both(tmp_path):
     scale = SMALL._replace(seeds=1, steps=200, equations=1)
     planned = jobs.planned(["regression", "equation-40"], scale, everything=False)
     cooperative, adversarial = (job.condition for job in planned if job.kind == "zero loss")
-    assert (cooperative.task, cooperative.teacher, adversarial.teacher) == ("equation-40", "cooperative", "adversarial")
+    assert (cooperative.task, cooperative.teacher, adversarial.teacher) == (
+        "equation-40",
+        "cooperative",
+        "adversarial",
+    )
     own = replace(plan.settings(cooperative, scale), methods=plan.BY_LOSS)
     zero = plan.zero_loss_settings(cooperative, scale)
-    assert (own.teacher_loss, zero.teacher_loss, own.equations, zero.methods) == (None, "zero", 1, ("imt", "ital"))
-    taught = [jobs.experiments.run(made, tmp_path / str(i), draw=False) for i, made in enumerate((own, zero))]
+    assert (own.teacher_loss, zero.teacher_loss, own.equations, zero.methods) == (
+        None,
+        "zero",
+        1,
+        ("imt", "ital"),
+    )
+    taught = [
+        jobs.experiments.run(made, tmp_path / str(i), draw=False)
+        for i, made in enumerate((own, zero))
+    ]
     evidence = [Evidence(cooperative, outcome.task, outcome.curves) for outcome in taught]
     data = Data(evidence[:1], zero_loss=evidence[1:])
     (table,) = _target_loss.build(Context(data, [], scale, tmp_path, 0.0), "equation-40")
@@ -120,7 +156,9 @@ def test_equations_are_taught_with_both_losses_of_the_target_and_the_report_show
     ends = [float(one.curves["distance"].sel(learner="ital").values[0, -1]) for one in evidence]
     assert [float(value) for value in table["rows"][1][2:4]] == pytest.approx(ends, rel=1e-2)
     assert ends[0] != ends[1]
-    assert not _target_loss.build(Context(Data(evidence[:1]), [], scale, tmp_path, 0.0), "equation-40")
+    assert not _target_loss.build(
+        Context(Data(evidence[:1]), [], scale, tmp_path, 0.0), "equation-40"
+    )
 
 
 def test_results_of_another_loss_or_exam_are_no_part_of_a_report(tmp_path):
@@ -153,7 +191,9 @@ def test_what_else_is_in_the_folder_is_in_the_report(small, tmp_path):
     data = _work.collect(SMALL, tmp_path)
     assert not data.experiments
     jobs.run_one(Condition("uniform", "regression", "adversarial"), SMALL, tmp_path, print)
-    assert list(_work.collect(SMALL, tmp_path).experiments) == [Condition("uniform", "regression", "adversarial")]
+    assert list(_work.collect(SMALL, tmp_path).experiments) == [
+        Condition("uniform", "regression", "adversarial")
+    ]
     assert not _work.collect(SMALL._replace(steps=21), tmp_path).experiments
     assert not _work.collect(SMALL._replace(seeds=3), tmp_path).experiments
 
@@ -173,27 +213,39 @@ def test_all_tasks_both_starts_and_teachers_are_planned():
 def test_experiments_of_every_kind_differ_from_the_papers_only_where_they_say():
     """The paper's table of settings again: η is the paper's, except where a network is taught."""
     for scale in (FULL, QUICK):
-        for start, task in (("uniform", "regression"), ("normal:0.1", "equation-40"), ("uniform", plan.NEURAL)):
+        for start, task in (
+            ("uniform", "regression"),
+            ("normal:0.1", "equation-40"),
+            ("uniform", plan.NEURAL),
+        ):
             condition = Condition(start, task, "cooperative")
             paper = plan.settings(condition, scale)
             assert (paper.lr, paper.init) == (0.001, None if start == "uniform" else start)
             assert paper.eval_every == (200 if task == "equation-40" and scale.quick else None)
             beyond = {"lr": 0.05 if task == plan.NEURAL else 0.001, "methods": plan.BEYOND}
             if scale.quick and task != plan.NEURAL:
-                beyond["methods"] = tuple(name for name in plan.BEYOND if name not in learners.CONTROLS)
+                beyond["methods"] = tuple(
+                    name for name in plan.BEYOND if name not in learners.CONTROLS
+                )
             assert plan.beyond_settings(condition, scale) == replace(paper, **beyond)
-            assert plan.matrix_settings(condition, scale) == replace(paper, methods=tuple(ital.figures.ASSUMED))
+            assert plan.matrix_settings(condition, scale) == replace(
+                paper, methods=tuple(ital.figures.ASSUMED)
+            )
             ends = {"methods": ("imt", "ital"), "teacher_loss": "zero", "eval_every": scale.steps}
             assert plan.zero_loss_settings(condition, scale) == replace(paper, **ends)
 
 
 def test_the_panel_of_the_theory_is_of_the_scale_and_start_that_it_says(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(jobs.theory, "panel", lambda *where, **size: asked.append((where, size)) or {"is": "made"})
+    monkeypatch.setattr(
+        jobs.theory, "panel", lambda *where, **size: asked.append((where, size)) or {"is": "made"}
+    )
     scale = SMALL._replace(theory_seeds=3)
     for _ in range(2):  # the second is read
         for start in STARTS:
-            assert jobs.theory_of(start, "regression", scale, tmp_path, compute=True) == {"is": "made"}
+            assert jobs.theory_of(start, "regression", scale, tmp_path, compute=True) == {
+                "is": "made"
+            }
     size = {"seeds": 3, "steps": 40}
     assert asked == [(("regression", None), size), (("regression", "normal:0.1"), size)]
     assert jobs.theory_of("uniform", "gaussian", scale, tmp_path, compute=False) is None
@@ -216,7 +268,9 @@ def figures_of(made, section):
 
 def test_vgg_is_in_the_report_once_its_features_are_built(tmp_path, monkeypatch):
     monkeypatch.setenv("ITAL_FEATURES", str(tmp_path))
-    monkeypatch.setattr(plan, "_task", plan._task.__wrapped__)  # which remembers the features of other tests
+    monkeypatch.setattr(
+        plan, "_task", plan._task.__wrapped__
+    )  # which remembers the features of other tests
     monkeypatch.setattr(learners, "PAPER", ("imt", "ital"))
     monkeypatch.setattr(learners, "CONTROLS", ())
     assert plan.chosen(()) == list(plan.TASKS)
@@ -238,8 +292,12 @@ def test_vgg_is_in_the_report_once_its_features_are_built(tmp_path, monkeypatch)
     assert not _work.collect(SMALL, out).experiments  # made with other features
 
 
-def test_tasks_that_are_not_the_papers_have_a_section_and_no_say_in_its_claims(tmp_path, monkeypatch):
-    monkeypatch.setitem(tasks.REGISTRY, "mine", lambda: tasks.regression(dim=3, points=30)._replace(name="mine"))
+def test_tasks_that_are_not_the_papers_have_a_section_and_no_say_in_its_claims(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setitem(
+        tasks.REGISTRY, "mine", lambda: tasks.regression(dim=3, points=30)._replace(name="mine")
+    )
     assert plan.chosen(["mine", "regression"]) == ["mine", "regression"]
     with pytest.raises(InputError, match="task 'irl' needs a map"):
         plan.chosen(["irl"])
@@ -248,12 +306,15 @@ def test_tasks_that_are_not_the_papers_have_a_section_and_no_say_in_its_claims(t
     table = ital.Result(result.curves, result.task._replace(name="table", title="A table"), {})
     table.save(tmp_path / "table" / "cooperative")
     (tmp_path / "file" / "random").mkdir(parents=True)
-    save_curves(result.curves, tmp_path / "file" / "random" / "curves.nc")  # as from ital run --data: no description
+    save_curves(
+        result.curves, tmp_path / "file" / "random" / "curves.nc"
+    )  # as from ital run --data: no description
     data = _work.collect(SMALL, tmp_path)
     made = _report.build(Context(data, catalogue.judge_all(data), SMALL, tmp_path, 0.0))
     shown = figures_of(made, "others")
     assert {name: figure["note"] for name, figure in shown.items()} == dict.fromkeys(
-        ("file-random-uniform", "mine-omniscient-uniform", "table-cooperative-uniform"), "3 seeds, 10 steps"
+        ("file-random-uniform", "mine-omniscient-uniform", "table-cooperative-uniform"),
+        "3 seeds, 10 steps",
     )
     assert all(figure["panels"] for figure in shown.values())
     assert not [check for row in _report.claims(made) for check in row["checks"]]

@@ -34,12 +34,18 @@ from tests.experiments.made_up import QUESTIONS, sweep
 from tests.experiments.plain import edges, kept, last, main, reached, t_test, table, wins
 from tests.reproduce.made_up import experiment, theory, various
 
-COOPERATIVE, ADVERSARIAL, RANDOM = various(), various("adversarial", imt=1.1), various("random", ital=0.9)
+COOPERATIVE, ADVERSARIAL, RANDOM = (
+    various(),
+    various("adversarial", imt=1.1),
+    various("random", ital=0.9),
+)
 
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory):
-    return Context(Data([*COOPERATIVE, *ADVERSARIAL, *RANDOM]), [], FULL, tmp_path_factory.mktemp("out"), None)
+    return Context(
+        Data([*COOPERATIVE, *ADVERSARIAL, *RANDOM]), [], FULL, tmp_path_factory.mktemp("out"), None
+    )
 
 
 def tables(blocks):
@@ -95,7 +101,10 @@ def test_the_table_of_an_experiment(i):
     assert shown["heads"][1] == main(evidence).replace("_", " ")
     end = evidence.curves["step"].values.max()
     start = number(table(evidence, "batch")[0].mean())
-    assert f"step {end}. {main(evidence).replace('_', ' ').capitalize()} at the start: {start}." in shown["caption"]
+    assert (
+        f"step {end}. {main(evidence).replace('_', ' ').capitalize()} at the start: {start}."
+        in shown["caption"]
+    )
 
 
 def test_every_experiment_has_its_table(context):
@@ -130,10 +139,18 @@ def test_the_controls(context):
     for i, (evidence, row) in enumerate(zip(COOPERATIVE, shown["rows"], strict=True)):
         left = shares(evidence, METHODS)
         ends = [number(last(evidence, method).mean()) for method in METHODS[2:]]
-        assert row == [evidence.condition.task, evidence.condition.start, *map(number, left.values()), *ends]
-        assert [cell[1] for cell in shown["best"] if cell[0] == i] == [2 + list(left).index(min(left, key=left.get))]
+        assert row == [
+            evidence.condition.task,
+            evidence.condition.start,
+            *map(number, left.values()),
+            *ends,
+        ]
+        assert [cell[1] for cell in shown["best"] if cell[0] == i] == [
+            2 + list(left).index(min(left, key=left.get))
+        ]
     ahead = {
-        name: sum(kept(one, name).mean() < kept(one, "ital").mean() for one in COOPERATIVE) for name in METHODS[3:]
+        name: sum(kept(one, name).mean() < kept(one, "ital").mean() for one in COOPERATIVE)
+        for name in METHODS[3:]
     }
     assert 0 < ahead["batch-matched"] < 10
     assert f"In {ahead['imt-matched']} of 10 settings IMT matched ends closer" in blocks[1]["words"]
@@ -144,7 +161,9 @@ def test_the_controls(context):
     for j, (mark, method) in enumerate(zip(points, METHODS, strict=True)):
         left = [kept(one, method) for one in own]
         np.testing.assert_allclose(mark["x"], [one.mean() for one in left])
-        np.testing.assert_allclose(mark["error"], [one.std(ddof=1) / np.sqrt(len(one)) for one in left])
+        np.testing.assert_allclose(
+            mark["error"], [one.std(ddof=1) / np.sqrt(len(one)) for one in left]
+        )
         np.testing.assert_allclose(mark["y"], np.arange(5) + 0.13 * (j - 2))
     ticks = [one.condition.task for one in own]
     assert panel["y_ticks"][1] == ticks
@@ -161,10 +180,16 @@ def test_a_control_that_is_never_ahead():
 
 def test_errors_and_shares_fit_on_a_logarithmic_axis():
     wide = experiment({"ital": 1e-7}, spread={"imt": 3.0}, seeds=3)
-    marks = {mark["label"]: mark for mark in _controls.panel([wide], "")["marks"] if mark["kind"] == "points"}
+    marks = {
+        mark["label"]: mark
+        for mark in _controls.panel([wide], "")["marks"]
+        if mark["kind"] == "points"
+    }
     assert marks["ITAL"]["x"][0] == 1e-5
     imt = kept(wide, "imt")
-    assert marks["IMT"]["error"][0] == pytest.approx(min(imt.std(ddof=1) / np.sqrt(3), 0.9 * imt.mean()))
+    assert marks["IMT"]["error"][0] == pytest.approx(
+        min(imt.std(ddof=1) / np.sqrt(3), 0.9 * imt.mean())
+    )
 
 
 def test_the_adversary_and_the_tasks(context):
@@ -186,7 +211,10 @@ def test_the_adversary_and_the_tasks(context):
         f"mean over 7 seeds, bands ± 1 SE. Left of the distance at the end: {left}."
         in figures["regression-cooperative-uniform"]["caption"]
     )
-    assert "includes the variation from its choice of questions" in figures["regression-cooperative-uniform"]["caption"]
+    assert (
+        "includes the variation from its choice of questions"
+        in figures["regression-cooperative-uniform"]["caption"]
+    )
 
 
 def test_a_dot_for_every_seed_of_a_random_teacher(context):
@@ -228,9 +256,13 @@ def test_beyond_the_paper():
         left = shares(evidence, evidence.methods)
         if i == 1:
             left["imt"] = np.inf
-        words = [f"{number(100 * one)} %" if np.isfinite(one) else "diverged" for one in left.values()]
+        words = [
+            f"{number(100 * one)} %" if np.isfinite(one) else "diverged" for one in left.values()
+        ]
         assert row == ["regression", evidence.condition.teacher, *words]
-        assert [cell[1] for cell in shown["best"] if cell[0] == i] == [2 + list(left).index(min(left, key=left.get))]
+        assert [cell[1] for cell in shown["best"] if cell[0] == i] == [
+            2 + list(left).index(min(left, key=left.get))
+        ]
     (figure,) = figures_in(blocks)
     (panel,) = figure["panels"]
     lines = [mark for mark in panel["marks"] if mark["kind"] == "line"]
@@ -239,7 +271,9 @@ def test_beyond_the_paper():
         values = table(evidence, "ital-adaptive", "trust")
         assert 0 not in values
         drawn = charts.stored(
-            charts.panel("", [charts.line("", "#000000", values.columns, values.mean(), values.sem())])
+            charts.panel(
+                "", [charts.line("", "#000000", values.columns, values.mean(), values.sem())]
+            )
         )
         assert line["y"] == drawn["marks"][0]["y"]
         assert line["error"] == drawn["marks"][0]["error"]
@@ -247,7 +281,10 @@ def test_beyond_the_paper():
 
 def test_what_the_main_figure_shows(context):
     figure = next(block for block in _main.build(context) if block.get("name") == "main")
-    assert [panel["title"] for panel in figure["panels"]] == ["The task regression", "The task gaussian"]
+    assert [panel["title"] for panel in figure["panels"]] == [
+        "The task regression",
+        "The task gaussian",
+    ]
     evidence = COOPERATIVE[3]
     panel = figure["panels"][1]
     steps = panel["steps"]
@@ -256,7 +293,9 @@ def test_what_the_main_figure_shows(context):
         assert steps == rows.columns.tolist()
         np.testing.assert_allclose(mark["y"], rows.mean(), rtol=1e-3)
         np.testing.assert_allclose(mark["error"], rows.sem(), rtol=5e-2)
-    assert panel["marks"][-1]["at"] == pytest.approx(np.mean(evidence.curves["distance"].attrs["floor"]), rel=1e-3)
+    assert panel["marks"][-1]["at"] == pytest.approx(
+        np.mean(evidence.curves["distance"].attrs["floor"]), rel=1e-3
+    )
     assert panel["x_range"] == [0, evidence.curves["step"].values.max()]
 
 
@@ -268,7 +307,11 @@ def test_settings_and_times(context):
     one, other = (evidence for evidence in COOPERATIVE if evidence.condition.task == "gaussian")
     shown, remarks = _settings.build(context)[:2]
     row = next(row for row in shown["rows"] if row[0] == "gaussian")
-    seconds = [evidence.curves.attrs["seconds"] for evidence in experiments if evidence.condition.task == "gaussian"]
+    seconds = [
+        evidence.curves.attrs["seconds"]
+        for evidence in experiments
+        if evidence.condition.task == "gaussian"
+    ]
     assert len(set(seconds)) == 2
     assert row == [
         "gaussian", "±5000", f"{one.curves.attrs['lr']:g}", "20", "2000", "8", "uniform, normal:0.1", "6",
@@ -283,7 +326,9 @@ def test_settings_and_times(context):
     assert shown[1]["lines"][-1].endswith("This call took 2.0 h in all.")
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(119.4, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2.0 h")])
+@pytest.mark.parametrize(
+    ("seconds", "words"), [(119.4, "119 s"), (120, "2 min"), (7199, "120 min"), (7200, "2.0 h")]
+)
 def test_durations_in_words(seconds, words):
     assert catalogue.duration(seconds) == words
 
@@ -298,7 +343,11 @@ def test_losses_of_the_target():
         [
             "cooperative",
             method.upper(),
-            *(spread(last(one, method, metric), asked) for metric, asked in questions.items() for one in (own, zero)),
+            *(
+                spread(last(one, method, metric), asked)
+                for metric, asked in questions.items()
+                for one in (own, zero)
+            ),
         ]
         for method in ("imt", "ital")
     ]
@@ -314,7 +363,9 @@ def test_tuned_settings_at_every_step():
         assert row[:3] == ["gaussian", STARTS[1], str(step)]
         at = grid["distance"].sel(step=step)
         gone = (grid["diverged_at"] >= 0) & (grid["diverged_at"] <= step)
-        means = at.where(~gone, np.inf).where(grid["computed"] == 1).mean("seed").to_series().dropna()
+        means = (
+            at.where(~gone, np.inf).where(grid["computed"] == 1).mean("seed").to_series().dropna()
+        )
         best = means.groupby("learner").min().sort_values()
         assert [words.split(" ")[0] for words in row[3:]] == [name.upper() for name in best.index]
         for words, (name, least) in zip(row[3:], best.items(), strict=True):
@@ -335,9 +386,15 @@ def panels():
     """The theory of three conditions, with different numbers in each."""
     made = {}
     rng = np.random.default_rng(8)
-    for i, place in enumerate([(STARTS[0], "regression"), (STARTS[1], "regression"), (STARTS[0], "irl-dense")]):
+    for i, place in enumerate(
+        [(STARTS[0], "regression"), (STARTS[1], "regression"), (STARTS[0], "irl-dense")]
+    ):
         one = theory(held=0.9 + 0.03 * i, violations=0.004 * (i + 1), error=0.05 + 0.04 * i)
-        one["guarantee"] |= {"steps": 200 + i, "held": 150 + 10 * i, "where_held": [1.0, 0.5 + 0.1 * i, 0.9 + 0.03 * i]}
+        one["guarantee"] |= {
+            "steps": 200 + i,
+            "held": 150 + 10 * i,
+            "where_held": [1.0, 0.5 + 0.1 * i, 0.9 + 0.03 * i],
+        }
         one["taught"] = {
             "beta": [50.0, 5000.0, 15000.0],
             "task_beta": 5000.0,
@@ -349,7 +406,11 @@ def panels():
             "task_beta": 5000.0 - i,
         }
         one["premises"] |= dict(
-            zip(("loss_slope", "norm_slope", "radius", "missed"), rng.uniform(1, 900, 4).tolist(), strict=True)
+            zip(
+                ("loss_slope", "norm_slope", "radius", "missed"),
+                rng.uniform(1, 900, 4).tolist(),
+                strict=True,
+            )
         )
         one["premises"]["convexity_violations"] = 0.006 * i
         one["teaching_risk"] = None if i == 2 else 0.2 + 0.1 * i
@@ -359,7 +420,9 @@ def panels():
 
 def test_theory_tables(panels):
     data = Data([], panels)
-    sampled, taught, corollary = (part(data)["rows"] for part in (_theory.sampled, _theory.taught, _theory.corollary))
+    sampled, taught, corollary = (
+        part(data)["rows"] for part in (_theory.sampled, _theory.taught, _theory.corollary)
+    )
     lines = iter(taught)
     for (start, task), panel in panels.items():
         held, sharp, premises = panel["guarantee"], panel["sharpness"], panel["premises"]
@@ -404,7 +467,9 @@ def test_theory_panels(panels):
         places = np.log10(own["beta"])
         right = int(np.searchsorted(places, np.log10(auto)).clip(1, 2))
         part = (np.log10(auto) - places[right - 1]) / (places[right] - places[right - 1])
-        height = own["sharpness"][right - 1] + part * (own["sharpness"][right] - own["sharpness"][right - 1])
+        height = own["sharpness"][right - 1] + part * (
+            own["sharpness"][right] - own["sharpness"][right - 1]
+        )
         assert dot["x"] == [pytest.approx(auto, rel=1e-4)]
         assert dot["y"] == [pytest.approx(height, rel=1e-3)]
 
@@ -436,17 +501,33 @@ def test_the_table_and_the_bars_of_the_study():
         for name in "ABC"
         for outcome in outcomes
     ]
-    study = SimpleNamespace(tests=tests, means=means, titles={name: f"Title of {name}" for name in outcomes})
+    study = SimpleNamespace(
+        tests=tests, means=means, titles={name: f"Title of {name}" for name in outcomes}
+    )
     rows = _study.table(study)["rows"]
     for row, test in zip(rows, tests[:9], strict=True):
         marks = f"{p_value(test['p_holm'])} {stars(test['p_holm'])}".strip()
-        shown = [number(test["mean_first"]), number(test["mean_second"]), signed(test["difference"])]
-        assert row == [f"Title of {test['outcome']}", test["map"], *shown, p_value(test["p"]), marks]
+        shown = [
+            number(test["mean_first"]),
+            number(test["mean_second"]),
+            signed(test["difference"]),
+        ]
+        assert row == [
+            f"Title of {test['outcome']}",
+            test["map"],
+            *shown,
+            p_value(test["p"]),
+            marks,
+        ]
     panel = _study.bars(study, "reward")
     marks = [mark for mark in panel["marks"] if mark["kind"] == "bars"]
     arms = [(teacher, robot) for teacher in ("machine", "random") for robot in ("aware", "naive")]
     for i, (mark, (teacher, robot)) in enumerate(zip(marks, arms, strict=True)):
-        own = [row for row in means if (row["teacher"], row["learner"], row["outcome"]) == (teacher, robot, "reward")]
+        own = [
+            row
+            for row in means
+            if (row["teacher"], row["learner"], row["outcome"]) == (teacher, robot, "reward")
+        ]
         assert mark["y"] == [row["mean"] for row in own]
         assert mark["error"] == [row["sem"] for row in own]
         np.testing.assert_allclose(mark["x"], np.arange(3) + 0.21 * (i - 1.5))

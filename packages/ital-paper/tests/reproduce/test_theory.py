@@ -9,7 +9,10 @@ from ital_paper.experiments import theory as _theory
 @pytest.fixture(scope="module")
 def panels():
     """The theory of both starts, in the sizes that the test of a whole report uses too."""
-    return {start: _theory.panel("regression", start, seeds=2, steps=40) for start in (None, "normal:0.1")}
+    return {
+        start: _theory.panel("regression", start, seeds=2, steps=40)
+        for start in (None, "normal:0.1")
+    }
 
 
 @pytest.mark.usefixtures("optimised")
@@ -36,10 +39,14 @@ def test_diagnostics_are_shares_of_steps(panels, start):
     assert found["beta"] == [50.0, 500.0, 5000.0, 15000.0]
     aware = [learners.teacher_aware(beta)._replace(name=f"{beta:g}") for beta in found["beta"]]
     options = {"seeds": 2, "steps": 40, "init": start, "eval_every": 40, "diagnostics": True}
-    whole = ital.teach("regression", "cooperative", aware, **options).curves.isel(step=-1).mean("seed")
+    whole = (
+        ital.teach("regression", "cooperative", aware, **options).curves.isel(step=-1).mean("seed")
+    )
     for name in ("conditions", "improved"):
         np.testing.assert_allclose(found[name], whole[f"theorem_{name}"], atol=1e-6)
-        np.testing.assert_allclose(np.array(found[name]) * 80, np.round(np.array(found[name]) * 80), atol=1e-4)
+        np.testing.assert_allclose(
+            np.array(found[name]) * 80, np.round(np.array(found[name]) * 80), atol=1e-4
+        )
     assert min(found["conditions"]) > 0.9  # 97 % over whole runs
     assert found["improved"][0] == 1.0  # a small β makes a small step in the right direction
 

@@ -14,7 +14,9 @@ from tests.features import data
 
 NAMES = plugins.SIBLINGS["ital-paper"]["ital.tasks"]
 SMALL = {
-    name: functools.partial(tasks.make, name, **({"equations": 1} if name.startswith("equation-") else {}))
+    name: functools.partial(
+        tasks.make, name, **({"equations": 1} if name.startswith("equation-") else {})
+    )
     for name in NAMES
 }
 
@@ -27,13 +29,17 @@ def small_features(tmp_path_factory):
 
 
 def test_these_are_all():
-    assert set(NAMES) == {name for name, task in tasks.REGISTRY.items() if registered.is_the_papers(task)}
+    assert set(NAMES) == {
+        name for name, task in tasks.REGISTRY.items() if registered.is_the_papers(task)
+    }
     assert all(describe(tasks.REGISTRY[name]).endswith(".") for name in NAMES)
 
 
 @pytest.mark.parametrize(
     ("task", "teacher", "method"),
-    registered.in_parallel(NAMES, [*teachers.REGISTRY][: len(NAMES)], [*learners.REGISTRY][: len(NAMES)]),
+    registered.in_parallel(
+        NAMES, [*teachers.REGISTRY][: len(NAMES)], [*learners.REGISTRY][: len(NAMES)]
+    ),
 )
 def test_it_works_with_other_parts(task, teacher, method):
     """With the first teachers and learners; the tests of ital cover all of them."""
@@ -67,6 +73,8 @@ def test_no_two_draws_of_it_share_a_random_key(task):
 
 def test_it_survives_pickling(tmp_path):
     """In a process of its own: what the tests' checks of types wrap cannot be pickled."""
-    code = "from tests import pickled; print(pickled.tasks_are_restored(('equation-40', 'mnist-20')))"
+    code = (
+        "from tests import pickled; print(pickled.tasks_are_restored(('equation-40', 'mnist-20')))"
+    )
     done = plugged.python(tmp_path, "-c", code)
     assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr

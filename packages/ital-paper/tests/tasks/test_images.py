@@ -11,7 +11,14 @@ from ital_paper import features
 from ital_paper import tasks as paper_tasks
 from tests.features import data
 
-SHIPPED = ("mnist-20", "mnist-30", "cifar10-6", "cifar10-12", "tiny-imagenet-lite0", "tiny-imagenet-lite2")
+SHIPPED = (
+    "mnist-20",
+    "mnist-30",
+    "cifar10-6",
+    "cifar10-12",
+    "tiny-imagenet-lite0",
+    "tiny-imagenet-lite2",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +32,10 @@ def test_views_are_paired_and_targets_are_the_last_layers(name):
     task = tasks.make(name)
     world = task.world(0)
     least = 0.6 if name.startswith("tiny") else 0.9
-    for side, target in ((world.learner, world.truth.target), (world.teacher.examples, world.teacher.target)):
+    for side, target in (
+        (world.learner, world.truth.target),
+        (world.teacher.examples, world.teacher.target),
+    ):
         outputs = side.x.x @ np.asarray(target).T
         assert np.mean(np.argmax(outputs, axis=1) == side.labels) > least
     assert (world.learner.labels == world.teacher.examples.labels).all()
@@ -59,7 +69,11 @@ def test_settings_of_the_paper():
 
 
 def test_aware_learners_end_closer_on_mnist():
-    distance = ital.teach("mnist-20", learner=["imt", "ital"], seeds=3, steps=500).curves["distance"].isel(step=-1)
+    distance = (
+        ital.teach("mnist-20", learner=["imt", "ital"], seeds=3, steps=500)
+        .curves["distance"]
+        .isel(step=-1)
+    )
     assert (distance.sel({"learner": "ital"}) < distance.sel({"learner": "imt"})).all()
 
 

@@ -39,7 +39,11 @@ def test_all_layers_learn_and_seeds_start_apart():
     assert "distance" not in run.curves
     assert float(loss[0, 0, 0]) != float(loss[0, 1, 0])
     start = [
-        task.rules.start(jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed), models.OWN, task.world(0))
+        task.rules.start(
+            jax.random.fold_in(jax.random.key(0, impl="threefry2x32"), seed),
+            models.OWN,
+            task.world(0),
+        )
         for seed in (0, 1)
     ]
     for layer, other in zip(*start, strict=True):
@@ -50,9 +54,15 @@ def test_all_layers_learn_and_seeds_start_apart():
 
 @pytest.mark.usefixtures("small_features")
 def test_an_aware_learner_with_beta_0_is_the_naive_one():
-    methods = [learners.imt(), learners.teacher_aware(0.0), learners.teacher_aware(30.0)._replace(name="aware")]
+    methods = [
+        learners.imt(),
+        learners.teacher_aware(0.0),
+        learners.teacher_aware(30.0)._replace(name="aware"),
+    ]
     run = ital.teach("mnist-mlp", learner=methods, seeds=2, steps=30, lr=0.1)
-    naive, without, aware = (jax.tree.leaves(run.parameters[name]) for name in ("imt", "ital", "aware"))
+    naive, without, aware = (
+        jax.tree.leaves(run.parameters[name]) for name in ("imt", "ital", "aware")
+    )
     assert all((a == b).all() for a, b in zip(naive, without, strict=True))
     assert not any(np.allclose(a, b) for a, b in zip(naive, aware, strict=True))
 
@@ -65,7 +75,9 @@ def test_pictures_of_other_rows_are_refused(tmp_path):
     with pytest.raises(ValueError, match="hold different rows: build both"):
         tasks.make("mnist-mlp")
     file.unlink()
-    with pytest.raises(ValueError, match="different rows"):  # the small features with the shipped pictures
+    with pytest.raises(
+        ValueError, match="different rows"
+    ):  # the small features with the shipped pictures
         tasks.make("mnist-mlp")
 
 
@@ -83,5 +95,7 @@ def test_its_learner_has_no_teaching_risk(capsys):
 
 @pytest.mark.usefixtures("small_features")
 def test_without_a_target_there_is_no_omniscient_teacher():
-    with pytest.raises(ValueError, match="needs the learner's target, which task 'mnist-mlp' does not have"):
+    with pytest.raises(
+        ValueError, match="needs the learner's target, which task 'mnist-mlp' does not have"
+    ):
         ital.teach("mnist-mlp", "omniscient", "imt", steps=12, seeds=2)

@@ -31,7 +31,9 @@ def test_the_teacher_assumes_the_loss_of_its_own_target_unless_told():
     own = paper_tasks.simplification(50, equations=2).world(0).teacher
     values = np.asarray(own.examples.x.x[:50]) @ np.asarray(own.target).T
     gap = values - np.asarray(own.examples.labels[:50])
-    np.testing.assert_allclose(own.examples.target_losses[:50], 0.5 * gap[:, 0] ** 2, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(
+        own.examples.target_losses[:50], 0.5 * gap[:, 0] ** 2, rtol=1e-4, atol=1e-5
+    )
     assert np.mean(own.examples.target_losses) > 0.01
 
 
@@ -46,14 +48,19 @@ def test_the_teacher_takes_the_loss_of_its_target_for_zero_if_told(small):
 
 
 def test_results_of_both_losses_are_told_apart(tmp_path):
-    settings = experiments.Settings(task="equation-40", methods=("imt",), seeds=1, steps=2, equations=1)
+    settings = experiments.Settings(
+        task="equation-40", methods=("imt",), seeds=1, steps=2, equations=1
+    )
     zero = dataclasses.replace(settings, teacher_loss="zero")
     experiments.run(zero, tmp_path, draw=False)
     with pytest.raises(InputError, match="teacher_loss = zero, not own"):
         experiments.run(settings, tmp_path, draw=False)
     with pytest.raises(InputError, match="equations = 1, not 2"):
         experiments.run(dataclasses.replace(zero, equations=2), tmp_path, draw=False)
-    assert settings.plan().identity == dataclasses.replace(settings, teacher_loss="own").plan().identity
+    assert (
+        settings.plan().identity
+        == dataclasses.replace(settings, teacher_loss="own").plan().identity
+    )
 
 
 def test_exams_are_taken_where_due_and_are_greedy_search(small):
@@ -68,13 +75,21 @@ def test_exams_are_taken_where_due_and_are_greedy_search(small):
     for method, params in taught.parameters.items():
         for seed in range(2):
             right = [
-                [one, *(step.equation for step in equation.greedy(explorer, params[seed, 0, :-1], one))][-1]
+                [
+                    one,
+                    *(
+                        step.equation
+                        for step in equation.greedy(explorer, params[seed, 0, :-1], one)
+                    ),
+                ][-1]
                 == equation.simplified(one)
                 for one in fresh
             ]
             assert accuracy.sel({"learner": method, "seed": seed}).values[-1] == np.mean(right)
     ends = equation.greedy_ends(explorer, fresh, target[None])
-    reference = np.mean([end == equation.simplified(one) for (end,), one in zip(ends, fresh, strict=True)])
+    reference = np.mean(
+        [end == equation.simplified(one) for (end,), one in zip(ends, fresh, strict=True)]
+    )
     np.testing.assert_array_equal(accuracy.attrs["reference"], [reference] * 2)
     assert ital.results.questions_of(taught.curves, "accuracy") == 2
     assert ital.results.questions_of(taught.curves, "distance") is None

@@ -13,7 +13,10 @@ LABELS = np.arange(60) % 5
 
 def made():
     means = {name: rng.normal(size=(5, 3)) for name in "abc"}
-    views = {name: (means[name][LABELS] + rng.normal(size=(60, 3)) / 2).astype(np.float16) for name in "abc"}
+    views = {
+        name: (means[name][LABELS] + rng.normal(size=(60, 3)) / 2).astype(np.float16)
+        for name in "abc"
+    }
     layers = {name: np.column_stack([means[name], np.ones(5)]).astype(np.float32) for name in "abc"}
     card = {"name": "views", "data": "drawn", "learner": "a", "teachers": ["b", "c"]}
     return Features(card, LABELS, views, layers, LABELS, {"a": views["a"]})

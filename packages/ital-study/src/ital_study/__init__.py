@@ -15,7 +15,14 @@ if TYPE_CHECKING:
     from ital_study.data.table import StudyData
     from ital_study.fit.people import fit
     from ital_study.fit.recovery import recover
-    from ital_study.report.figures import MAPS_CAPTION, bar_panel, curve_panel, draw, figure_rows, map_panels
+    from ital_study.report.figures import (
+        MAPS_CAPTION,
+        bar_panel,
+        curve_panel,
+        draw,
+        figure_rows,
+        map_panels,
+    )
     from ital_study.report.interface import interface
     from ital_study.robots.rules import Arrow, Mind, RobotPicture, StudyRules
     from ital_study.simulation.arms import simulate, teacher
@@ -53,7 +60,14 @@ _PLACES = {
     "data.table": ("StudyData",),
     "fit.people": ("fit",),
     "fit.recovery": ("recover",),
-    "report.figures": ("MAPS_CAPTION", "bar_panel", "curve_panel", "draw", "figure_rows", "map_panels"),
+    "report.figures": (
+        "MAPS_CAPTION",
+        "bar_panel",
+        "curve_panel",
+        "draw",
+        "figure_rows",
+        "map_panels",
+    ),
     "report.interface": ("interface",),
     "robots.rules": ("Arrow", "Mind", "RobotPicture", "StudyRules"),
     "simulation.arms": ("simulate", "teacher"),

@@ -10,9 +10,15 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("fastapi", reason="the study's server is not installed: pip install 'ital[study]'")
-pytest.importorskip("uvicorn", reason="the study's server is not installed: pip install 'ital[study]'")
-playwright_api = pytest.importorskip("playwright.sync_api", reason="playwright for Python is not installed")
+pytest.importorskip(
+    "fastapi", reason="the study's server is not installed: pip install 'ital[study]'"
+)
+pytest.importorskip(
+    "uvicorn", reason="the study's server is not installed: pip install 'ital[study]'"
+)
+playwright_api = pytest.importorskip(
+    "playwright.sync_api", reason="playwright for Python is not installed"
+)
 
 import uvicorn
 
@@ -37,7 +43,14 @@ def serving(app):
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     server = uvicorn.Server(
-        uvicorn.Config(app, log_config=None, port=port, ws="none", log_level="error", timeout_graceful_shutdown=2)
+        uvicorn.Config(
+            app,
+            log_config=None,
+            port=port,
+            ws="none",
+            log_level="error",
+            timeout_graceful_shutdown=2,
+        )
     )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
@@ -58,7 +71,9 @@ def study_config(**changes):
 
 
 def study_app(folder, config):
-    settings = ServerSettings(cheap_hash(PASSWORD), b"s" * 32, joins_per_minute=600, log_ins_per_minute=100)
+    settings = ServerSettings(
+        cheap_hash(PASSWORD), b"s" * 32, joins_per_minute=600, log_ins_per_minute=100
+    )
     return create_app(config, str(folder / "study.db"), settings)
 
 
@@ -253,7 +268,9 @@ class Person:
         before = self.page.locator(".round-head").inner_text()
         self.pick(nth)
         self.confirm()
-        self.page.wait_for_function("before => document.querySelector('.round-head')?.innerText !== before", arg=before)
+        self.page.wait_for_function(
+            "before => document.querySelector('.round-head')?.innerText !== before", arg=before
+        )
 
 
 @pytest.fixture
@@ -320,7 +337,9 @@ class Api:
 
     def check(self):
         answers = [question.answer for question in self.config.check]
-        return self.post("/api/check", {"answers": answers, "tries_left": self.state["check"]["tries_left"]})
+        return self.post(
+            "/api/check", {"answers": answers, "tries_left": self.state["check"]["tries_left"]}
+        )
 
     def step(self, choice=0):
         scene = self.state["scene"]
@@ -337,7 +356,13 @@ class Api:
 def axe():
     """The source of axe-core: from ITAL_AXE, or where npm put it."""
     named = os.environ.get("ITAL_AXE")
-    path = Path(named) if named else ROOT / "build" / "node" / "node_modules" / "axe-core" / "axe.min.js"
+    path = (
+        Path(named)
+        if named
+        else ROOT / "build" / "node" / "node_modules" / "axe-core" / "axe.min.js"
+    )
     if not path.is_file():
-        pytest.skip("axe-core is not there: npm install --prefix build/node axe-core, or set ITAL_AXE to axe.min.js")
+        pytest.skip(
+            "axe-core is not there: npm install --prefix build/node axe-core, or set ITAL_AXE to axe.min.js"
+        )
     return path.read_text(encoding="utf-8")

@@ -208,5 +208,7 @@ def test_the_default_palette_is_safe_for_the_colour_blind(colours, blindness):
     matrix = np.array(BLINDNESS[blindness])
     seen = {one["strength"]: matrix @ rgb(one["colour"]) for one in colours["safe"]}
     for strength in (0.3, 0.45, 0.7, 1.0):
-        gap = np.abs(np.cbrt(np.clip(seen[strength], 0, 1)) - np.cbrt(np.clip(seen[-strength], 0, 1))).max()
+        gap = np.abs(
+            np.cbrt(np.clip(seen[strength], 0, 1)) - np.cbrt(np.clip(seen[-strength], 0, 1))
+        ).max()
         assert gap > 0.1, (strength, gap)

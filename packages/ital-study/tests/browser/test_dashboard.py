@@ -173,7 +173,9 @@ def test_a_full_disk_is_shown_until_a_write_succeeds(page, tmp_path, config, mon
         enter(page, address)
         expect(page.locator("#storage")).to_be_hidden()
         app.state.ital.store.condition.failed(OSError(28, "No space left on device"))
-        expect(page.locator("#storage")).to_contain_text("Nothing can be stored: the disk is full, since ")
+        expect(page.locator("#storage")).to_contain_text(
+            "Nothing can be stored: the disk is full, since "
+        )
         app.state.ital.store.probe()
         expect(page.locator("#storage")).to_be_hidden()
 
@@ -190,10 +192,14 @@ def test_three_robots(page, browser, tmp_path):
                 api.check()
                 api.teach_all()
         enter(page, address)
-        expect(page.locator(".balance thead th")).to_have_text(["Map", "naive first", "aware first", "adaptive first"])
+        expect(page.locator(".balance thead th")).to_have_text(
+            ["Map", "naive first", "aware first", "adaptive first"]
+        )
         expect(page.locator(".balance .share.adaptive")).to_have_count(2)
         expect(page.locator(".line-key li")).to_have_text(["naive", "teacher-aware", "adaptive"])
         for kind in three.learners:
             expect(page.locator(f".curves .line.{kind}")).to_have_count(2)
-        expect(page.get_by_role("columnheader", name="Robot 1 (N naive, A aware, D adaptive)")).to_be_visible()
+        expect(
+            page.get_by_role("columnheader", name="Robot 1 (N naive, A aware, D adaptive)")
+        ).to_be_visible()
         expect(page.locator(".people tbody tr", has_text="14 / 14")).to_have_count(2)

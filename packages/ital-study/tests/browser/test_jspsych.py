@@ -13,16 +13,27 @@ from ital_study.server import create_learner_app
 from tests.browser.conftest import PACKAGE, ROOT, serving, study_config
 
 MODULES = ROOT / "build" / "node" / "node_modules"
-OWN = [study.Arrow(2, 1), study.Arrow(12, 0), study.Arrow(12, 3), study.Arrow(20, 0)]  # as in example.html
+OWN = [
+    study.Arrow(2, 1),
+    study.Arrow(12, 0),
+    study.Arrow(12, 3),
+    study.Arrow(20, 0),
+]  # as in example.html
 
 
 @pytest.fixture(scope="module")
 def lab():
     """A laboratory's own site, with the example."""
     if not (MODULES / "jspsych").is_dir():
-        pytest.skip("jspsych is not there: make tools, or npm install --prefix build/node jspsych@8")
+        pytest.skip(
+            "jspsych is not there: make tools, or npm install --prefix build/node jspsych@8"
+        )
     pages = StaticFiles(directory=PACKAGE / "frontends" / "jspsych")
-    with serving(Starlette(routes=[Mount("/node_modules", StaticFiles(directory=MODULES)), Mount("/", pages)])) as site:
+    with serving(
+        Starlette(
+            routes=[Mount("/node_modules", StaticFiles(directory=MODULES)), Mount("/", pages)]
+        )
+    ) as site:
         yield site
 
 
@@ -110,7 +121,10 @@ def test_the_keyboard_is_enough(example):
     expect(page.get_by_role("status")).to_contain_text("Your pick: row")
     page.keyboard.press("Enter")
     next_step(page, 1)
-    assert any((text or "").startswith("The robot’s belief changed most in row") for text in page.evaluate("said"))
+    assert any(
+        (text or "").startswith("The robot’s belief changed most in row")
+        for text in page.evaluate("said")
+    )
     (row,) = taught(page)
     in_order = sorted(range(10), key=lambda index: row["candidates"][index]["cell"])
     assert (row["choice"], row["changes"]) == (in_order[2], 2)
@@ -128,10 +142,14 @@ def test_its_words_are_the_same_in_every_language(example, learner):
     expect(form.get_by_role("radio").first).to_have_accessible_name(
         re.compile(r"Zeile \d, Spalte \d: Pfeil nach .*, der Roboter glaubt −?\d,\d$")
     )
-    expect(form.locator("caption")).to_have_text(["Wahre Karte", "Was der Roboter glaubt", "Was der Roboter tun würde"])
+    expect(form.locator("caption")).to_have_text(
+        ["Wahre Karte", "Was der Roboter glaubt", "Was der Roboter tun würde"]
+    )
     expect(form.get_by_role("button")).to_have_text("Los")
     text = (PACKAGE / "frontends" / "jspsych" / "plugin-ital-teach.js").read_text(encoding="utf-8")
-    english, german = re.findall(r"^    (?:en|de): \{$(.*?)^    \},$", text, re.DOTALL | re.MULTILINE)
+    english, german = re.findall(
+        r"^    (?:en|de): \{$(.*?)^    \},$", text, re.DOTALL | re.MULTILINE
+    )
     words = [re.findall(r"^      (\w+): (.*)$", block, re.MULTILINE) for block in (english, german)]
     assert [(key, set(re.findall(r"\{\w+\}", word))) for key, word in words[0]] == [
         (key, set(re.findall(r"\{\w+\}", word))) for key, word in words[1]
@@ -163,7 +181,9 @@ def test_it_waits_for_a_learner_that_does_not_answer(context, page, lab, learner
 
 
 def test_a_site_that_was_not_named_gets_nothing(context, page, lab):
-    with serving(create_learner_app(study_config(steps=3), ["https://elsewhere.example.org"])) as closed:
+    with serving(
+        create_learner_app(study_config(steps=3), ["https://elsewhere.example.org"])
+    ) as closed:
         page.goto(f"{lab}/example.html?learner={closed}")
         expect(page.get_by_role("status")).to_have_text("The robot does not answer. Trying again …")
         page.close()

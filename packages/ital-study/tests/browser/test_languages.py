@@ -37,9 +37,16 @@ class Reader(Checker):
         super().__init__(page, source, but=["html-lang-valid"])  # no language has this tag
 
     def __call__(self, where):
-        self.found += [f"{where}: {text}" for text in foreign(self.page.evaluate(SAID), [CODE_AT_THE_END])]
-        assert self.page.evaluate("[document.documentElement.lang, document.documentElement.dir]") == ["qps", "rtl"]
-        assert self.page.evaluate("document.documentElement.scrollWidth") <= self.page.viewport_size["width"], where
+        self.found += [
+            f"{where}: {text}" for text in foreign(self.page.evaluate(SAID), [CODE_AT_THE_END])
+        ]
+        assert self.page.evaluate(
+            "[document.documentElement.lang, document.documentElement.dir]"
+        ) == ["qps", "rtl"]
+        assert (
+            self.page.evaluate("document.documentElement.scrollWidth")
+            <= self.page.viewport_size["width"]
+        ), where
         super().__call__(where)
 
 
@@ -54,7 +61,9 @@ def test_no_text_is_hard_coded_and_every_page_runs_from_right_to_left(page, pseu
     look = Reader(page, axe)
     tour(page, pseudo_server, pseudo_study(), look, "pseudo")
     assert look.found == []
-    assert {"too little to see", "questions 0", "leave", "second try", "finished", "left"} <= set(look.checked)
+    assert {"too little to see", "questions 0", "leave", "second try", "finished", "left"} <= set(
+        look.checked
+    )
 
 
 def test_nor_on_the_pages_that_few_people_see(page, context, pseudo_server, axe):
@@ -69,7 +78,11 @@ def test_nor_on_the_pages_that_few_people_see(page, context, pseudo_server, axe)
     api.to_check()
     for tries in (2, 1):
         api.post(
-            "/api/check", {"answers": [(question.answer + 1) % 3 for question in config.check], "tries_left": tries}
+            "/api/check",
+            {
+                "answers": [(question.answer + 1) % 3 for question in config.check],
+                "tries_left": tries,
+            },
         )
     page.goto(f"{pseudo_server}/?id=fails")
     page.locator(".page p").first.wait_for()
@@ -93,7 +106,9 @@ def test_nor_on_the_pages_that_few_people_see(page, context, pseudo_server, axe)
     assert look.found == []
 
 
-def test_nor_on_the_pages_of_people_who_are_not_admitted(browser, context, page, pseudo_server, axe):
+def test_nor_on_the_pages_of_people_who_are_not_admitted(
+    browser, context, page, pseudo_server, axe
+):
     config, look = pseudo_study(), Reader(page, axe)
 
     def arrives(ids, stage):
@@ -118,10 +133,14 @@ def test_nor_on_the_pages_of_people_who_are_not_admitted(browser, context, page,
         api.to_check()
         shown = office.request.get(f"{pseudo_server}/api/admin/overview").json()["participants"]
         excluded = {"number": shown[-1]["number"], "reason": "test"}
-        assert office.request.post(f"{pseudo_server}/api/admin/exclude", data=excluded, headers=headers).ok
+        assert office.request.post(
+            f"{pseudo_server}/api/admin/exclude", data=excluded, headers=headers
+        ).ok
         arrives("id=out", "excluded")
         for paused in (True, False):
-            office.request.post(f"{pseudo_server}/api/admin/pause", data={"paused": paused}, headers=headers)
+            office.request.post(
+                f"{pseudo_server}/api/admin/pause", data={"paused": paused}, headers=headers
+            )
             if paused:
                 arrives("id=late", "closed")
     assert look.found == []
@@ -142,7 +161,9 @@ def test_the_language_can_be_changed_until_consent(page, server, config):
     page.goto(server + "/")
     choice = page.get_by_label("Language")
     choice.select_option("Deutsch")
-    expect(page.get_by_role("heading", level=1, name="Bringen Sie einem Roboter etwas bei")).to_be_visible()
+    expect(
+        page.get_by_role("heading", level=1, name="Bringen Sie einem Roboter etwas bei")
+    ).to_be_visible()
     expect(page.locator("#language")).to_be_focused()
     page.get_by_role("button", name="Los geht’s").click()
     expect(page.get_by_role("heading", level=1, name="Möchten Sie teilnehmen?")).to_be_visible()
@@ -237,10 +258,14 @@ def test_a_german_person_takes_part(page, server, config, axe):
     page.get_by_role("option").nth(2).click()
     expect(page.locator(".status")).to_contain_text("Ihre Wahl: Zeile")
     check("step")
-    size = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+    size = page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+    )
     assert size == [1280, 720]  # longer words fit as well
     with page.expect_request("**/api/steps"):
         person.press("Diesen Pfeil zeigen")
     expect(page.locator(".counter")).to_have_text("Schritt 2 von 2")
-    expect(page.locator("#live")).to_contain_text(re.compile(r"von −?\d,\d\d"))  # decimals as in German
+    expect(page.locator("#live")).to_contain_text(
+        re.compile(r"von −?\d,\d\d")
+    )  # decimals as in German
     assert check.found == []

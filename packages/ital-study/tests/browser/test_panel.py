@@ -38,11 +38,15 @@ def returns_to(page):
     return page.get_by_role("link", name="Return to Prolific")
 
 
-@pytest.mark.parametrize("query", ["?PROLIFIC_PID={{%PROLIFIC_PID%}}&SESSION_ID=x", "?PROLIFIC_PID=", ""])
+@pytest.mark.parametrize(
+    "query", ["?PROLIFIC_PID={{%PROLIFIC_PID%}}&SESSION_ID=x", "?PROLIFIC_PID=", ""]
+)
 def test_a_link_without_an_identity_says_what_to_do(visitor, page, query):
     page.goto(visitor.address + "/" + query)
     visitor.heading("This link is not complete")
-    expect(page.get_by_text("Please go back to Prolific and open the study from there")).to_be_visible()
+    expect(
+        page.get_by_text("Please go back to Prolific and open the study from there")
+    ).to_be_visible()
     expect(page.get_by_text("“PROLIFIC_PID” in the link is not filled in")).to_be_visible()
     expect(page.get_by_text("Nothing about you has been stored")).to_be_visible()
     assert page.context.cookies() == []
@@ -58,11 +62,15 @@ def test_the_end_has_a_code_and_a_button_back(browser, visitor, page):
     page.goto(visitor.address + "/?PROLIFIC_PID=a%2Bb%2Fc&SESSION_ID=s%26t&STUDY_ID=u")
     visitor.heading("You have finished the study")
     expect(page.locator("code.code")).to_have_text("DONE")
-    expect(returns_to(page)).to_have_attribute("href", "https://panel.test/back?cc=DONE&who=a%2Bb%2Fc&SESSION_ID=s%26t")
+    expect(returns_to(page)).to_have_attribute(
+        "href", "https://panel.test/back?cc=DONE&who=a%2Bb%2Fc&SESSION_ID=s%26t"
+    )
     page.goto(visitor.address + "/")  # without the link nobody knows where they came from
     visitor.heading("You have finished the study")
     expect(returns_to(page)).to_have_count(0)
-    expect(page.get_by_text("To return to Prolific, please open this study by your link")).to_be_visible()
+    expect(
+        page.get_by_text("To return to Prolific, please open this study by your link")
+    ).to_be_visible()
     with contextlib.closing(browser.new_context()) as context:
         stranger = Person(context.new_page(), visitor.address, visitor.config)
         stranger.page.goto(visitor.address + "/?PROLIFIC_PID=a%2Bb%2Fc")

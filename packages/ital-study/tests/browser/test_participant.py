@@ -72,7 +72,9 @@ def test_whole_study(browser, page, server, config, keys, pace):
             person.teach(nth=at + step)
     person.heading("Thank you! Anything you want to tell us?")
     passed.append(percent(page))
-    parts = len(config.instructions) + 1 + config.total_steps + 1  # pages, the check, steps, the end
+    parts = (
+        len(config.instructions) + 1 + config.total_steps + 1
+    )  # pages, the check, steps, the end
     done = [0, *(len(config.instructions) + n for n in (0, 1, 3, 5, 7, 9, 11))]
     assert passed == [100 * n // parts for n in done]
     assert passed[-1] < 100
@@ -82,11 +84,15 @@ def test_whole_study(browser, page, server, config, keys, pace):
     expect(page.get_by_text("All 10 steps are safely stored")).to_be_visible()
     expect(page.locator("code.code")).to_have_text(config.completion.code)
     expect(page.locator(".resume-again strong")).to_have_text(re.compile(r"(\w{4}-){2}\w{4}"))
-    expect(page.locator(".resume-again")).to_contain_text("if you want your data to be deleted later")
+    expect(page.locator(".resume-again")).to_contain_text(
+        "if you want your data to be deleted later"
+    )
     rows = rows_of(browser, server)
     assert len(rows) == len({(row["map"], row["learner"], row["step"]) for row in rows}) == 8
     assert all(row["shown_at"] <= row["chosen_at"] <= row["confirmed_at"] for row in rows)
-    assert all(0 < float(row["seconds_to_choice"]) <= float(row["seconds_to_confirm"]) for row in rows)
+    assert all(
+        0 < float(row["seconds_to_choice"]) <= float(row["seconds_to_confirm"]) for row in rows
+    )
     assert {row["choice_changes"] for row in rows} == {"0"}
     page.reload()
     person.heading("You have finished the study")
@@ -111,7 +117,9 @@ def test_three_robots_on_a_map(page, tmp_path):
             if at == 0:
                 expect(page.get_by_text("you teach 3 robots, 2 arrows each")).to_be_visible()
             if at == 2:
-                expect(page.get_by_text("it has seen nothing of what you showed the others")).to_be_visible()
+                expect(
+                    page.get_by_text("it has seen nothing of what you showed the others")
+                ).to_be_visible()
             person.press("Start")
         expect(page.locator("body")).not_to_contain_text("adaptive")
 
@@ -178,7 +186,8 @@ def test_a_change_too_small_to_see_is_named_and_shown_on_request(browser, page, 
         most = int(np.abs(after - before).argmax())
         place = f"row {most // 5 + 1}, column {most % 5 + 1}"
         said = re.fullmatch(
-            rf".* most at {place}: from (−?[\d.]+) to (−?[\d.]+)\.", page.locator(".change").inner_text()
+            rf".* most at {place}: from (−?[\d.]+) to (−?[\d.]+)\.",
+            page.locator(".change").inner_text(),
         )
         told = [float(number.replace("−", "-")) for number in said.groups()]
         assert told[0] != told[1]
@@ -193,7 +202,10 @@ def test_reload_back_and_double_click_in_the_middle(browser, person, page):
     person.to_teaching("restless")
     person.teach(1)
     posts = []
-    page.on("request", lambda request: posts.append(request.url) if request.url.endswith("/api/steps") else None)
+    page.on(
+        "request",
+        lambda request: posts.append(request.url) if request.url.endswith("/api/steps") else None,
+    )
     page.reload()
     person.at_step(2)
     person.pick(4)
@@ -254,7 +266,9 @@ def test_a_stale_tab_is_told(context, person, page):
     api = Api(context, person.address, person.config)
     api.join({"id": "stale"})
     arrows = api.state["scene"]["arrows"]
-    api.step(max(range(len(arrows)), key=lambda i: arrows[i]["cell"]))  # the last option of the page
+    api.step(
+        max(range(len(arrows)), key=lambda i: arrows[i]["cell"])
+    )  # the last option of the page
     person.pick(2)
     person.confirm()
     expect(page.locator("#notice")).to_contain_text("another tab")
@@ -390,7 +404,9 @@ def test_failed_check(browser, person, page):
     person.open("?id=does-not-read")
     person.consent()
     person.read()
-    page.set_viewport_size({"width": 1280, "height": 300})  # the button and the question are never both in view
+    page.set_viewport_size(
+        {"width": 1280, "height": 300}
+    )  # the button and the question are never both in view
     page.locator("input[name=question-0]").first.check()
     page.get_by_role("button", name="Send my answers").click()
     problem = page.get_by_text("Please answer question 2.")
@@ -516,7 +532,9 @@ def test_anonymous_visitor_starts_by_a_button(person, page):
 
 
 def test_a_phone_is_asked_for_a_larger_screen_and_fits_all_the_same(browser, server, config):
-    context = browser.new_context(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    context = browser.new_context(
+        viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True
+    )
     page = context.new_page()
     page.goto(server + "/?id=on-the-phone")
     expect(page.get_by_role("heading", name="This screen is a little small")).to_be_visible()
@@ -526,7 +544,9 @@ def test_a_phone_is_asked_for_a_larger_screen_and_fits_all_the_same(browser, ser
         page.get_by_role("button", name="I agree to take part").click()
         page.locator(".kicker").wait_for()
         page.set_viewport_size({"width": 844, "height": 600})  # turned: large now
-    screens = [event["data"] for event in sent.value.post_data_json["events"] if event["kind"] == "screen"]
+    screens = [
+        event["data"] for event in sent.value.post_data_json["events"] if event["kind"] == "screen"
+    ]
     facts = {"height": 844, "ratio": 1, "pointer": "coarse", "small_accepted": True}
     assert screens[0] == {"width": 390, **facts}
     assert [(one["width"], one["small_accepted"]) for one in screens[1:]] == [(844, False)]
@@ -539,7 +559,12 @@ def test_a_phone_is_asked_for_a_larger_screen_and_fits_all_the_same(browser, ser
     page.get_by_role("button", name="Start").tap()
     option = page.get_by_role("option").last
     option.tap()
-    for part in (option, page.locator(".confirm"), page.locator(".panel .map").nth(1), page.locator(".status")):
+    for part in (
+        option,
+        page.locator(".confirm"),
+        page.locator(".panel .map").nth(1),
+        page.locator(".status"),
+    ):
         expect(part).to_be_in_viewport(ratio=1)
     box = option.bounding_box()
     assert min(box["width"], box["height"]) >= 30
@@ -562,7 +587,9 @@ def test_a_study_may_take_any_screen(browser, tmp_path):
 
 
 def test_touch_on_a_tablet(browser, server, config):
-    context = browser.new_context(viewport={"width": 768, "height": 1024}, has_touch=True, is_mobile=True)
+    context = browser.new_context(
+        viewport={"width": 768, "height": 1024}, has_touch=True, is_mobile=True
+    )
     api = Api(context, server, config)
     api.join({"id": "tablet"})
     api.to_check()
@@ -605,11 +632,15 @@ def test_reduced_motion(browser, server, config):
 
 def test_teaching_fits_the_screen_without_scrolling(person, page):
     person.to_teaching("small-laptop")
-    width, height = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+    width, height = page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+    )
     assert (width, height) == (1280, 720)
     for part in (".legend", ".confirm", ".counter", "#progress-bar", "#leave"):
         expect(page.locator(part)).to_be_in_viewport(ratio=1)
-    tops = page.locator(".panel .map").evaluate_all("all => all.map(one => one.getBoundingClientRect().top)")
+    tops = page.locator(".panel .map").evaluate_all(
+        "all => all.map(one => one.getBoundingClientRect().top)"
+    )
     assert len(set(tops)) == 1  # side by side
 
 
@@ -631,7 +662,9 @@ def test_focus_and_choices_are_recorded(person, page):
     page.on(
         "request",
         lambda request: (
-            events.extend(request.post_data_json["events"]) if request.url.endswith("/api/events") else None
+            events.extend(request.post_data_json["events"])
+            if request.url.endswith("/api/events")
+            else None
         ),
     )
     person.to_teaching("looks-away")
@@ -648,7 +681,14 @@ def test_focus_and_choices_are_recorded(person, page):
             break
         page.wait_for_timeout(100)
     kinds = [event["kind"] for event in events]
-    assert kinds[:6] == ["screen", "shown", "focus_lost", "focus_regained", "chosen", "choice_changed"]
+    assert kinds[:6] == [
+        "screen",
+        "shown",
+        "focus_lost",
+        "focus_regained",
+        "chosen",
+        "choice_changed",
+    ]
     screen = {"width": 1280, "height": 720, "ratio": 1, "pointer": "fine", "small_accepted": False}
     assert events[0]["data"] == screen
     assert json.dumps(events).count('"round"') >= 4
@@ -661,7 +701,9 @@ def test_an_event_that_the_server_refuses_takes_no_other_with_it(person, page, c
     def take(route):
         sent = route.request.post_data_json["events"]
         if any(event["kind"] == "focus_lost" for event in sent):
-            route.fulfill(status=422, json={"error": "The request is not valid.", "code": "invalid"})
+            route.fulfill(
+                status=422, json={"error": "The request is not valid.", "code": "invalid"}
+            )
         else:
             stored.extend(sent)
             route.fulfill(json={"stored": len(sent)})
@@ -688,7 +730,9 @@ def test_an_event_that_the_server_refuses_takes_no_other_with_it(person, page, c
 def test_no_page_tells_the_kind_of_robot(person, page):
     """Before the debriefing, neither pages nor answers reveal the kind of a robot."""
     answers = []
-    page.on("response", lambda response: answers.append(response) if "/api/" in response.url else None)
+    page.on(
+        "response", lambda response: answers.append(response) if "/api/" in response.url else None
+    )
     person.to_teaching("curious")
     person.teach(0)
     person.teach(0)

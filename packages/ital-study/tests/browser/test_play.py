@@ -45,7 +45,9 @@ def test_keyboard_machine_and_restart(page, play_server):
 def test_it_fits_and_stores_nothing(page, context, play_server):
     page.goto(play_server)
     arrows(page).first.wait_for()
-    size = page.evaluate("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+    size = page.evaluate(
+        "[document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
+    )
     assert size == [1280, 720]
     assert context.cookies() == []
     assert page.evaluate("localStorage.length + sessionStorage.length") == 0

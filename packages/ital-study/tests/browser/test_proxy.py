@@ -33,7 +33,9 @@ def nginx():
     for place in (shutil.which("nginx"), "/usr/sbin/nginx"):
         if place and Path(place).exists() and shutil.which("openssl"):
             return place
-    pytest.skip("there is no nginx, or no openssl, on this machine (Debian: apt install nginx-light openssl)")
+    pytest.skip(
+        "there is no nginx, or no openssl, on this machine (Debian: apt install nginx-light openssl)"
+    )
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +69,17 @@ def proxy(nginx, folder, site):
         f"http {{ {places} access_log {folder}/access.log;\n{site}\n}}\n"
     )
     process = subprocess.Popen(
-        [nginx, "-e", folder / "error.log", "-p", folder, "-c", folder / "nginx.conf", "-g", "daemon off;"],
+        [
+            nginx,
+            "-e",
+            folder / "error.log",
+            "-p",
+            folder,
+            "-c",
+            folder / "nginx.conf",
+            "-g",
+            "daemon off;",
+        ],
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -149,7 +161,9 @@ def somebody(browser, taught):
     with contextlib.ExitStack() as stack:
 
         def open_browser():
-            opened = stack.enter_context(contextlib.closing(browser.new_context(ignore_https_errors=True)))
+            opened = stack.enter_context(
+                contextlib.closing(browser.new_context(ignore_https_errors=True))
+            )
             opened.set_default_timeout(15_000)
             opened.add_init_script(HURRY)
             opened.on("request", lambda request: outside.append(request.url))
@@ -201,7 +215,9 @@ def test_a_study_under_a_path_behind_nginx(somebody, taught, few_steps, tmp_path
     expect(researcher.get_by_role("heading", level=1)).to_be_visible()
     with researcher.expect_download() as download:
         researcher.get_by_role("link", name="Steps (CSV)").click()
-    rows = list(csv.DictReader(Path(download.value.path()).read_text(encoding="utf-8").splitlines()))
+    rows = list(
+        csv.DictReader(Path(download.value.path()).read_text(encoding="utf-8").splitlines())
+    )
     assert len(rows) == 4
     assert {row["mode"] for row in rows} == {"live"}
     for visitor, name in ((page, "ital_participant"), (researcher, "ital_researcher")):
@@ -236,7 +252,10 @@ def test_a_study_on_a_host_of_its_own_behind_nginx(nginx, certificate, server, t
         assert plain.getresponse().headers["location"] == "https://study.example.org/?id=one-person"
         secure = http.client.HTTPSConnection("127.0.0.1", https_port, context=unsigned)
         secure.request(
-            "POST", "/api/join", '{"ids": {"id": "one-person"}}', {**headers, "Content-Type": "application/json"}
+            "POST",
+            "/api/join",
+            '{"ids": {"id": "one-person"}}',
+            {**headers, "Content-Type": "application/json"},
         )
         answer = secure.getresponse()
         assert answer.status == 200
@@ -251,5 +270,7 @@ def test_caddy_reads_its_file():
     if shutil.which("caddy") is None:
         pytest.skip("there is no caddy on this machine (Debian: apt install caddy)")
     subprocess.run(
-        ["caddy", "adapt", "--adapter", "caddyfile", "--config", DEPLOY / "Caddyfile"], check=True, capture_output=True
+        ["caddy", "adapt", "--adapter", "caddyfile", "--config", DEPLOY / "Caddyfile"],
+        check=True,
+        capture_output=True,
     )

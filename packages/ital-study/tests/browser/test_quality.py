@@ -71,7 +71,9 @@ def test_the_attention_screen(page, address, checked, keys, tmp_path):
         page.get_by_role("button", name="Confirm this arrow").click()
     person.at_step(2)
     expect(asked).to_be_hidden()
-    expect(page.locator(".status")).to_have_text("Which arrow helps the robot most now? Pick one, in either map.")
+    expect(page.locator(".status")).to_have_text(
+        "Which arrow helps the robot most now? Pick one, in either map."
+    )
     assert page.locator(".panel").nth(1).locator("table").inner_text() == belief
     page.reload()  # the answer is stored: it is not asked again
     person.at_step(2)
@@ -85,9 +87,15 @@ def test_excluding_and_including(page, browser, address, checked, tmp_path):
         api.check()
         api.teach_all()
         api.post("/api/comments", {"text": ""})
-    number = next(row["number"] for row in overview(browser, address)["participants"] if row["stage"] == "finished")
+    number = next(
+        row["number"]
+        for row in overview(browser, address)["participants"]
+        if row["stage"] == "finished"
+    )
     enter(page, address)
-    row = page.locator(".people tbody tr").filter(has=page.get_by_role("rowheader", name=str(number), exact=True))
+    row = page.locator(".people tbody tr").filter(
+        has=page.get_by_role("rowheader", name=str(number), exact=True)
+    )
     before = int(tile(page, "usable").inner_text())
     page.get_by_role("button", name=f"Exclude participant {number}").click()
     go = page.get_by_role("dialog").get_by_role("button", name="Exclude")

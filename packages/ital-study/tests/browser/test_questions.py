@@ -27,14 +27,18 @@ class Asked(Api):
     """Moves a person up to a page of questions without the pages before."""
 
     def until(self, page, name, language="en"):
-        self.post("/api/join", {"ids": {"id": name}, "resume": None, "mode": "live", "language": language})
+        self.post(
+            "/api/join", {"ids": {"id": name}, "resume": None, "mode": "live", "language": language}
+        )
         self.to_check()
         self.check()
         while self.state.get("questions", {}).get("page") != page:
             if self.state["stage"] == "questions":
                 asked = self.state["questions"]
                 answers = {"answers": ANSWERS[asked["page"]]}
-                self.post("/api/answers", {"page": asked["page"], "place": asked["place"], **answers})
+                self.post(
+                    "/api/answers", {"page": asked["page"], "place": asked["place"], **answers}
+                )
             else:
                 self.step()
         return self
@@ -53,7 +57,9 @@ def press(page, name):
     page.get_by_role("button", name=name, exact=True).click()
 
 
-def test_errors_stand_beside_their_question_and_a_reload_loses_nothing(browser, page, server, config):
+def test_errors_stand_beside_their_question_and_a_reload_loses_nothing(
+    browser, page, server, config
+):
     Asked(page.context, server, config).until("you", "reloads")
     page.goto(f"{server}/?id=reloads&lang=en")
     expect(page.get_by_role("heading", level=1, name="About you")).to_be_visible()
@@ -66,7 +72,9 @@ def test_errors_stand_beside_their_question_and_a_reload_loses_nothing(browser, 
     expect(age).to_have_accessible_description("Please type a whole number from 18 to 120.")
     expect(page.locator("#problem-gender")).to_be_empty()
     age.fill("17")
-    page.set_viewport_size({"width": 1280, "height": 260})  # the button and the question are never both in view
+    page.set_viewport_size(
+        {"width": 1280, "height": 260}
+    )  # the button and the question are never both in view
     press(page, "Continue")
     expect(page.locator("#problem-age")).not_to_be_empty()
     expect(page.locator("#problem-age")).to_be_in_viewport(ratio=1)
@@ -106,7 +114,9 @@ def test_a_robot_with_the_keyboard_alone(browser, page, server, config):
     for _ in range(3):
         page.keyboard.press("ArrowRight")
     page.keyboard.press("Enter")  # sends the form, but a row is missing
-    expect(page.locator("#problem-understanding")).to_have_text("Please choose one point in every row.")
+    expect(page.locator("#problem-understanding")).to_have_text(
+        "Please choose one point in every row."
+    )
     assert page.evaluate("document.activeElement.name") == "understanding.learned"
     page.keyboard.press("Space")
     page.keyboard.press("ArrowRight")
@@ -124,7 +134,10 @@ def test_a_scale_is_a_table_where_there_is_room_and_stacked_elsewhere(page, serv
     row.wait_for()
     tops = "row => [...row.querySelectorAll('.point')].map((one) => Math.round(one.getBoundingClientRect().top))"
     assert len(set(row.evaluate(tops))) == 1
-    boxes = [one.bounding_box() for one in (*page.get_by_role("radiogroup").all(), page.locator("[type=submit]"))]
+    boxes = [
+        one.bounding_box()
+        for one in (*page.get_by_role("radiogroup").all(), page.locator("[type=submit]"))
+    ]
     assert boxes[0]["width"] > 600
     for above, below in pairwise(boxes):
         assert above["y"] + above["height"] <= below["y"]
@@ -167,7 +180,10 @@ def test_the_last_step_is_seen_then_questions_then_comments(page, server, config
     while api.state["progress"]["done"] < config.total_steps - 1:
         if api.state["stage"] == "questions":
             asked = api.state["questions"]
-            api.post("/api/answers", {k: asked[k] for k in ("page", "place")} | {"answers": ANSWERS[asked["page"]]})
+            api.post(
+                "/api/answers",
+                {k: asked[k] for k in ("page", "place")} | {"answers": ANSWERS[asked["page"]]},
+            )
         else:
             api.step()
     page.goto(f"{server}/?id=to-the-end&lang=en")

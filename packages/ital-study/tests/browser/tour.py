@@ -9,7 +9,14 @@ from ital_study.config.quality import AttentionCheck
 from ital_study.config.toml import toml_text
 from tests.questions import asking
 
-TEXTS = ("title", "text", "question", "options", "debriefing", "scale")  # keys whose values people read
+TEXTS = (
+    "title",
+    "text",
+    "question",
+    "options",
+    "debriefing",
+    "scale",
+)  # keys whose values people read
 
 
 def pseudo(value):
@@ -25,7 +32,10 @@ def _pseudo_texts(content):
         return [_pseudo_texts(item) for item in content]
     if not isinstance(content, dict):
         return content
-    return {key: pseudo(value) if key in TEXTS else _pseudo_texts(value) for key, value in content.items()}
+    return {
+        key: pseudo(value) if key in TEXTS else _pseudo_texts(value)
+        for key, value in content.items()
+    }
 
 
 def everything(palette="safe"):
@@ -47,7 +57,9 @@ def answer(page):
     for box in page.locator(".question").all():
         kind = box.get_attribute("data-kind")
         if kind in ("number", "text"):
-            box.locator("input, textarea").fill(box.locator("input, textarea").get_attribute("max") or "34")
+            box.locator("input, textarea").fill(
+                box.locator("input, textarea").get_attribute("max") or "34"
+            )
         else:
             for row in box.locator("[role=radiogroup]").all() or [box]:
                 row.locator("input").nth(1).check()
@@ -92,7 +104,9 @@ def _read(page, address, config, look, name):
     page.locator("dialog button.primary").click()
     for shift in (1, 0):
         for q, question in enumerate(config.check):
-            page.locator(f"input[name=question-{q}]").nth((question.answer + shift) % len(question.options)).check()
+            page.locator(f"input[name=question-{q}]").nth(
+                (question.answer + shift) % len(question.options)
+            ).check()
         page.locator(".check .primary").click()
         if shift:
             page.locator(".warning").wait_for()
@@ -114,7 +128,9 @@ def _teach(page, look):
                 look(f"questions {len(seen)}")
             seen.add(title)
             answer(page)
-            page.wait_for_function("title => document.querySelector('h1')?.innerText !== title", arg=title)
+            page.wait_for_function(
+                "title => document.querySelector('h1')?.innerText !== title", arg=title
+            )
         elif page.locator(".interlude").count():
             look("note before a round")
             page.locator(".interlude .primary").click()

@@ -19,7 +19,9 @@ def _fast():
     with pytest.MonkeyPatch.context() as patch:
         for module, name, static in ((lanes, "_step_lanes", (0, 1)), (_rules, "_measure_many", 0)):
             plain = getattr(module, name).__wrapped__
-            patch.setattr(module, name, jax.jit(plain, static_argnums=static, compiler_options=options))
+            patch.setattr(
+                module, name, jax.jit(plain, static_argnums=static, compiler_options=options)
+            )
         yield
 
 

@@ -17,7 +17,9 @@ class FakeServer:
         self.rng, self.trouble = random.Random(seed), trouble
         self.people, self.stored, self.requests = {}, [], 0
         self.plan = [("w", config.warm_up_map.name, config.warm_up_learner, config.warm_up_steps)]
-        for (i, one), (j, kind) in itertools.product(enumerate(config.maps, 1), enumerate(config.learners, 1)):
+        for (i, one), (j, kind) in itertools.product(
+            enumerate(config.maps, 1), enumerate(config.learners, 1)
+        ):
             self.plan.append((f"{i}-{j}", one.name, kind, config.steps))
 
     async def __call__(self, request):
@@ -37,7 +39,9 @@ class FakeServer:
         if path == "/api/join":
             assert body["mode"] == "simulated"
             if body["key"] != "sesame":
-                return httpx.Response(403, json={"error": "The key is not right.", "code": "forbidden"})
+                return httpx.Response(
+                    403, json={"error": "The key is not right.", "code": "forbidden"}
+                )
             name = body["ids"]["id"]
             new = {
                 "number": len(self.people) + 1,
@@ -48,7 +52,9 @@ class FakeServer:
             }
             self.people.setdefault(name, new)
             return httpx.Response(
-                200, json=self.state(name), headers={"set-cookie": f"ital_participant={name}; HttpOnly"}
+                200,
+                json=self.state(name),
+                headers={"set-cookie": f"ital_participant={name}; HttpOnly"},
             )
         name = request.headers.get("cookie", "").removeprefix("ital_participant=")
         if name not in self.people:
@@ -86,7 +92,9 @@ class FakeServer:
         return httpx.Response(200, json=self.state(name))
 
     def out_of_order(self, name):
-        return httpx.Response(409, json={"error": "Elsewhere.", "code": "out_of_order", "state": self.state(name)})
+        return httpx.Response(
+            409, json={"error": "Elsewhere.", "code": "out_of_order", "state": self.state(name)}
+        )
 
     def state(self, name):
         person = self.people[name]
@@ -102,7 +110,9 @@ class FakeServer:
             state["check"] = {"questions": self.config.public()["check"], "tries_left": 2}
         if state["stage"] in ("warm_up", "teach"):
             label, where, learner, _ = self.plan[person["round"]]
-            belief = self.rules.replay(person["number"], where, learner, person["choices"])[-1].belief
+            belief = self.rules.replay(person["number"], where, learner, person["choices"])[
+                -1
+            ].belief
             step = len(person["choices"])
             arrows = self.rules.candidates(person["number"], where)[step]
             state["scene"] = {

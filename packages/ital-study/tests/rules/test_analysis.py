@@ -16,7 +16,9 @@ from ital_study.simulation.arms import MATCHED
 @pytest.fixture(scope="module")
 def as_if_live(config, rules):
     """Rows as a server would store them for people. Made by a program, for these tests alone."""
-    table = _arms.simulate(config, [3, 5, 8], [_arms.teacher("boltzmann:10", default=1.0)], rules=rules)
+    table = _arms.simulate(
+        config, [3, 5, 8], [_arms.teacher("boltzmann:10", default=1.0)], rules=rules
+    )
     return table.assign(mode="live", teacher="human")
 
 
@@ -42,20 +44,29 @@ def test_outcomes_and_tests_by_hand(analysis, steps):
         own = rows[rows["learner"] == learner].sort_values(["participant", "step"])
         start = own["policy_gap_before"].to_numpy().reshape(20, 30)[:, 0]
         gap = own["policy_gap"].to_numpy().reshape(20, 30)
-        values[learner] = {"policy_gap_first": start - gap[:, 0], "policy_gap_last": start - gap[:, 29]}
+        values[learner] = {
+            "policy_gap_first": start - gap[:, 0],
+            "policy_gap_last": start - gap[:, 29],
+        }
         reward = own["reward"].to_numpy().reshape(20, 30)
         values[learner]["reward"] = reward[:, 29]
-        values[learner]["reward_gain"] = reward[:, 29] - own["reward_before"].to_numpy().reshape(20, 30)[:, 0]
+        values[learner]["reward_gain"] = (
+            reward[:, 29] - own["reward_before"].to_numpy().reshape(20, 30)[:, 0]
+        )
     tests = analysis.tests
     for outcome in ("policy_gap_first", "policy_gap_last", "reward", "reward_gain"):
-        here = tests[(tests["teacher"] == "machine") & (tests["map"] == "C") & (tests["second"] == "naive")]
+        here = tests[
+            (tests["teacher"] == "machine") & (tests["map"] == "C") & (tests["second"] == "naive")
+        ]
         row = here[here["outcome"] == outcome].iloc[0]
         expected = stats.ttest_rel(values["aware"][outcome], values["naive"][outcome])
         assert row["t"] == pytest.approx(expected.statistic)
         assert row["p"] == pytest.approx(expected.pvalue)
         assert row["mean_first"] == pytest.approx(values["aware"][outcome].mean())
     family = tests[
-        (tests["teacher"] == "random") & (tests["second"] == "naive") & (tests["outcome"] == "distance_last")
+        (tests["teacher"] == "random")
+        & (tests["second"] == "naive")
+        & (tests["outcome"] == "distance_last")
     ]
     maps = family[family["map"] != ALL_MAPS]
     assert len(maps) == 5
@@ -84,9 +95,15 @@ def test_aware_robots_of_two_teachers_are_compared_by_participant(analysis):
     rows = tests[(tests["second_teacher"] == "random") & (tests["teacher"] == "machine")]
     assert set(rows["second"]) == {"aware"}
     row = rows[(rows["outcome"] == "distance_last") & (rows["map"] == "D")].iloc[0]
-    own = analysis.outcomes[(analysis.outcomes["map"] == "D") & (analysis.outcomes["learner"] == "aware")]
-    one, other = (own[own["teacher"] == who].sort_values("participant") for who in ("machine", "random"))
-    assert row["t"] == pytest.approx(stats.ttest_rel(one["distance_last"], other["distance_last"]).statistic)
+    own = analysis.outcomes[
+        (analysis.outcomes["map"] == "D") & (analysis.outcomes["learner"] == "aware")
+    ]
+    one, other = (
+        own[own["teacher"] == who].sort_values("participant") for who in ("machine", "random")
+    )
+    assert row["t"] == pytest.approx(
+        stats.ttest_rel(one["distance_last"], other["distance_last"]).statistic
+    )
     assert analysis.agreement["machine", "aware"] == 1
     assert analysis.agreement["random", "naive"] == pytest.approx(0.1, abs=0.03)
     named = measures.contrasts(["random", "human", "machine"])
@@ -97,18 +114,28 @@ def test_aware_robots_of_two_teachers_are_compared_by_participant(analysis):
 
 def test_a_third_robot_is_compared_and_changes_no_other_number(of_three, analysis):
     arms = set(zip(of_three.summary["teacher"], of_three.summary["learner"], strict=True))
-    assert arms == {(t, one) for t in ("machine", "random") for one in ("aware", "adaptive", "naive", MATCHED)}
+    assert arms == {
+        (t, one) for t in ("machine", "random") for one in ("aware", "adaptive", "naive", MATCHED)
+    }
     tests = of_three.tests
     assert of_three.replay_error == 0
     values = {
         learner: rows.sort_values("participant")["distance_last"].to_numpy()
-        for (teacher, learner, name), rows in of_three.outcomes.groupby(["teacher", "learner", "map"])
+        for (teacher, learner, name), rows in of_three.outcomes.groupby(
+            ["teacher", "learner", "map"]
+        )
         if (teacher, name) == ("machine", "B")
     }
     for second in ("naive", "aware"):
-        rows = tests[(tests["first"] == "adaptive") & (tests["second"] == second) & (tests["teacher"] == "machine")]
+        rows = tests[
+            (tests["first"] == "adaptive")
+            & (tests["second"] == second)
+            & (tests["teacher"] == "machine")
+        ]
         rows = rows[rows["outcome"] == "distance_last"].set_index("map")
-        assert rows.loc["B", "t"] == pytest.approx(stats.ttest_rel(values["adaptive"], values[second]).statistic)
+        assert rows.loc["B", "t"] == pytest.approx(
+            stats.ttest_rel(values["adaptive"], values[second]).statistic
+        )
         maps = rows.loc[["A", "B"]]
         np.testing.assert_allclose(maps["p_holm"], statistics.holm(maps["p"].to_numpy()))
     # The families of the other comparisons are as they are without the third robot.
@@ -127,7 +154,9 @@ def test_curves_begin_before_the_first_step(analysis, steps):
         & (analysis.curves["map"] == "B")
     ]
     assert curve["step"].tolist() == list(range(31))
-    own = steps[(steps["teacher"] == "machine") & (steps["learner"] == "aware") & (steps["map"] == "B")]
+    own = steps[
+        (steps["teacher"] == "machine") & (steps["learner"] == "aware") & (steps["map"] == "B")
+    ]
     first = own[own["step"] == 1]["distance_before"]
     assert curve["distance"].iloc[0] == pytest.approx(first.mean())
     last = own[own["step"] == 30]["distance"]
@@ -143,7 +172,9 @@ def test_people_are_compared_with_machines_in_their_place(rules, as_if_live, fou
     arms = set(zip(found.summary["teacher"], found.summary["learner"], strict=True))
     assert arms == {(t, one) for t in teachers for one in ("aware", "naive", MATCHED)}
     # The machine arm is that of the same participants: their starts, their arrows.
-    mine = found.outcomes[(found.outcomes["teacher"] == "machine") & (found.outcomes["learner"] == "aware")]
+    mine = found.outcomes[
+        (found.outcomes["teacher"] == "machine") & (found.outcomes["learner"] == "aware")
+    ]
     known = analysis.outcomes[
         (analysis.outcomes["teacher"] == "machine")
         & (analysis.outcomes["learner"] == "aware")
@@ -155,7 +186,9 @@ def test_people_are_compared_with_machines_in_their_place(rules, as_if_live, fou
     )
     # Their control is shown what they chose for the aware robot.
     chosen = as_if_live[
-        (as_if_live["participant"] == 5) & (as_if_live["map"] == "A") & (as_if_live["learner"] == "aware")
+        (as_if_live["participant"] == 5)
+        & (as_if_live["map"] == "A")
+        & (as_if_live["learner"] == "aware")
     ]
     again = _arms.replay(rules, [_arms.Taught(5, "A", chosen["choice"].tolist())], MATCHED)
     control = found.outcomes[
@@ -173,7 +206,9 @@ def test_every_arm_of_a_teacher_has_the_same_participants(config, steps):
     found = analyze(StudyData(config, apart[apart["participant"] <= 4].reset_index(drop=True)))
     assert found.participants == {"machine": 2, "random": 2}
     assert (found.summary["n"] == 2).all()
-    assert (found.tests["second_teacher"] == found.tests["teacher"]).all()  # nobody had both teachers
+    assert (
+        found.tests["second_teacher"] == found.tests["teacher"]
+    ).all()  # nobody had both teachers
     assert (found.paths.groupby(["teacher", "learner"])["participant"].nunique() == 2).all()
 
 
@@ -183,12 +218,16 @@ def test_live_data_come_before_simulated_ones_and_are_never_mixed(config, as_if_
     assert found.participants == {"human": 3}
     assert "Rows of other modes (simulated) are left out." in found.notes
     assert analyze(StudyData(config, both), "simulated").participants == {"machine": 2, "random": 2}
-    with pytest.raises(InputError, match="no steps of mode pilot in this study: there are simulated, live"):
+    with pytest.raises(
+        InputError, match="no steps of mode pilot in this study: there are simulated, live"
+    ):
         analyze(StudyData(config, both), "pilot")
 
 
 def test_whoever_did_not_finish_is_left_out_and_counted(config, as_if_live):
-    cut = as_if_live[~((as_if_live["participant"] == 8) & (as_if_live["map"] == "E") & (as_if_live["step"] > 20))]
+    cut = as_if_live[
+        ~((as_if_live["participant"] == 8) & (as_if_live["map"] == "E") & (as_if_live["step"] > 20))
+    ]
     kept, notes = measures.complete(config, cut)
     assert set(kept["participant"]) == {3, 5}
     assert notes == ["1 of 3 participants did not finish or are not usable, and are left out."]

@@ -43,17 +43,26 @@ def answers(points):
         rows += rows_of(number, pages["last"], {"plan": "a secret thought"} if number == 1 else {})
         for on, (aware, naive) in zip("AE", person, strict=True):
             rows += rows_of(number, pages["map"], {"hard": [1]}, map=on)
-            for robot, (learner, point) in enumerate({"aware": aware, "naive": naive}.items(), start=1):
+            for robot, (learner, point) in enumerate(
+                {"aware": aware, "naive": naive}.items(), start=1
+            ):
                 judged = {"understanding": {"understood": int(point), "learned": 3}}
-                rows += rows_of(number, pages["robot"], judged, map=on, robot=str(robot), learner=learner)
-    return table.frame(pd.DataFrame(rows).reindex(columns=list(codebooks.ANSWERS)), codebooks.ANSWERS)
+                rows += rows_of(
+                    number, pages["robot"], judged, map=on, robot=str(robot), learner=learner
+                )
+    return table.frame(
+        pd.DataFrame(rows).reindex(columns=list(codebooks.ANSWERS)), codebooks.ANSWERS
+    )
 
 
 def test_distributions_and_paired_differences(answers, points):
     distributions, compared, _ = answers_report.blocks(asking(), answers, NAMES)
     told = {(row[0], row[1]): row[2:] for row in distributions["rows"]}
     assert told["How old are you?", ""] == ["6", "mean 23.5 ± 1.9 (SD), from 21 to 26"]
-    assert told["What is your gender?", ""] == ["6", "Woman: 3 (50 %), Man: 3 (50 %), Another: 0 (0 %)"]
+    assert told["What is your gender?", ""] == [
+        "6",
+        "Woman: 3 (50 %), Man: 3 (50 %), Another: 0 (0 %)",
+    ]
     assert told["What was hard on map …? The colours", ""] == ["12", "chosen in 100 %"]
     assert told["What was hard on map …? The robot", ""] == ["12", "chosen in 0 %"]
     assert told["How did you choose?", ""] == ["1", "texts"]
@@ -64,7 +73,10 @@ def test_distributions_and_paired_differences(answers, points):
     row = next(row for row in compared["rows"] if row[0] == understood)
     aware, naive = points.mean(axis=1).T
     low, high = stats.ttest_rel(aware, naive).confidence_interval()
-    shown = [f"{value:.2f}".replace("-", "−") for value in (aware.mean(), naive.mean(), (aware - naive).mean())]
+    shown = [
+        f"{value:.2f}".replace("-", "−")
+        for value in (aware.mean(), naive.mean(), (aware - naive).mean())
+    ]
     assert row[1:6] == ["ITAL − IMT", *shown[:2], "6", shown[2]]
     assert row[6] == f"{low:.2f} … {high:.2f}".replace("-", "−")
 

@@ -55,10 +55,15 @@ def test_simulate_then_analyze(tmp_path, capsys):
     assert f"report: {tmp_path / 'analysis' / 'report.html'}" in printed
     assert "Decrease of the distance after 8 steps: ITAL against IMT\n" in printed
     heads = [line.split() for line in printed.splitlines() if line.lstrip().startswith("teacher")]
-    assert heads == [["teacher", "map", "n", "ITAL", "IMT", "difference", "p", "p", "(Holm)", "d"]] * 3
+    assert (
+        heads == [["teacher", "map", "n", "ITAL", "IMT", "difference", "p", "p", "(Holm)", "d"]] * 3
+    )
     assert "mean over maps" in printed
     assert "Which teacher is each person?" in (tmp_path / "analysis" / "report.html").read_text()
-    assert set(pd.read_csv(tmp_path / "analysis" / "fit_people.csv")["teacher"]) == {"machine", "boltzmann:10"}
+    assert set(pd.read_csv(tmp_path / "analysis" / "fit_people.csv")["teacher"]) == {
+        "machine",
+        "boltzmann:10",
+    }
     tests = pd.read_csv(tmp_path / "analysis" / "tests.csv")
     assert set(tests["teacher"]) == {"machine", "boltzmann:10", "random"}
     with pytest.raises(InputError, match="exists and is not an empty folder"):
@@ -72,13 +77,18 @@ def test_simulate_with_the_third_robot_then_analyze(tmp_path, capsys):
     assert read.config.adaptive
     assert set(read.steps["learner"]) == {"naive", "aware", "adaptive"}
     assert set(read.steps["config"]) == {read.config.hash} != {study.load_config("short").hash}
-    assert "naive (IMT), aware (ITAL) or adaptive (ITAL adaptive)" in (out / "codebook.md").read_text()
+    assert (
+        "naive (IMT), aware (ITAL) or adaptive (ITAL adaptive)" in (out / "codebook.md").read_text()
+    )
     capsys.readouterr()
     run("analyze", out)
     assert "finds out by itself whether its teacher helps" in capsys.readouterr().out
     tests = pd.read_csv(out / "analysis" / "tests.csv")
     assert set(tests["first"]) == {"aware", "adaptive"}
-    assert "Machine ITAL adaptive against Machine IMT" in (out / "analysis" / "report.html").read_text()
+    assert (
+        "Machine ITAL adaptive against Machine IMT"
+        in (out / "analysis" / "report.html").read_text()
+    )
     assert (out / "analysis" / "report.pdf").read_bytes().startswith(b"%PDF")
 
 
@@ -115,7 +125,9 @@ def test_simulate_over_http(monkeypatch, capsys):
 
 def test_power(capsys):
     run("power", "--effect", 0.5)
-    assert capsys.readouterr().out == "d = 0.5 needs 34 participants (power 0.8, α = 0.05 two-sided)\n"
+    assert (
+        capsys.readouterr().out == "d = 0.5 needs 34 participants (power 0.8, α = 0.05 two-sided)\n"
+    )
     run("power", "--participants", 20, "--tests", 5)
     assert capsys.readouterr().out.startswith("20 participants find d = 0.838 or more")
     run("power", "--participants", 34, "--effect", 0.5)
@@ -123,16 +135,29 @@ def test_power(capsys):
     run("power", "--config", "short", "--pool", 10, "--rationality", "10")
     printed = capsys.readouterr().out
     assert printed.startswith("SIMULATED teachers")
-    assert [line.split()[0] for line in printed.splitlines()[3:]] == ["random", "boltzmann:10", "machine"]
+    assert [line.split()[0] for line in printed.splitlines()[3:]] == [
+        "random",
+        "boltzmann:10",
+        "machine",
+    ]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["simulate", "--participants", "1"], "give either --out DIR, .* or --url URL"),
-        (["simulate", "--participants", "1", "--out", "a", "--url", "http://b"], "give either --out DIR"),
-        (["simulate", "--participants", "1", "--out", "a", "--teacher", "human"], "teacher must be machine, random"),
-        (["simulate", "--participants", "1", "--out", "a", "--teacher", ""], "teacher must be machine"),
+        (
+            ["simulate", "--participants", "1", "--out", "a", "--url", "http://b"],
+            "give either --out DIR",
+        ),
+        (
+            ["simulate", "--participants", "1", "--out", "a", "--teacher", "human"],
+            "teacher must be machine, random",
+        ),
+        (
+            ["simulate", "--participants", "1", "--out", "a", "--teacher", ""],
+            "teacher must be machine",
+        ),
         (
             ["simulate", "--participants", "1", "--out", "a", "--rationality", "3"],
             "--rationality needs --teacher boltzmann",
@@ -145,7 +170,10 @@ def test_power(capsys):
             ["simulate", "--participants", "1", "--url", "http://b", "--teacher", "machine,random"],
             "--url takes one teacher only",
         ),
-        (["simulate", "--participants", "1", "--url", "http://b", "--adaptive"], "--adaptive needs --out"),
+        (
+            ["simulate", "--participants", "1", "--url", "http://b", "--adaptive"],
+            "--adaptive needs --out",
+        ),
         (["analyze", "nowhere"], "there is no folder or database nowhere"),
         (
             ["analyze", "nowhere", "--mode", "alive"],

@@ -19,13 +19,28 @@ HASH = "9bfce9a50ac45c7d"
 def test_the_paper_s_study():
     config = study.load_config()
     assert config == study.load_config("paper")
-    assert (config.steps, config.warm_up_steps, config.candidates, config.lr, config.beta) == (30, 10, 10, 0.015, 10000)
-    assert (config.arrows, config.palette, config.numbers, config.hint) == ("boltzmann", "safe", False, False)
+    assert (config.steps, config.warm_up_steps, config.candidates, config.lr, config.beta) == (
+        30,
+        10,
+        10,
+        0.015,
+        10000,
+    )
+    assert (config.arrows, config.palette, config.numbers, config.hint) == (
+        "boltzmann",
+        "safe",
+        False,
+        False,
+    )
     assert config.learners == ("naive", "aware")
     assert [one.name for one in config.maps] == ["A", "B", "C", "D", "E"]
     norms = [np.linalg.norm(np.array(one.rewards)) for one in config.maps]
     np.testing.assert_allclose(norms, [11.314, 11.136, 12.329, 12.490, 11.314], atol=5e-4)
-    assert {cell for one in config.all_maps for row in one.rewards for cell in row} == {-2.0, 0.0, 10.0}
+    assert {cell for one in config.all_maps for row in one.rewards for cell in row} == {
+        -2.0,
+        0.0,
+        10.0,
+    }
     assert config.maps[0].rewards[2] == (0, 0, -2, -2, 10)
     assert config.maps[3].rewards[0] == (-2, -2, -2, -2, 0)
 
@@ -34,7 +49,9 @@ def test_the_shorter_example_is_shorter_and_else_the_same():
     short, paper = study.load_config("short"), study.load_config()
     assert short.texts("de").instructions[0] == paper.texts("de").instructions[0]
     assert short.fields == {**paper.fields, "minutes": "10"}
-    with pytest.raises(InputError, match="unknown key like"):  # the meaning of a file of one's own does not change
+    with pytest.raises(
+        InputError, match="unknown key like"
+    ):  # the meaning of a file of one's own does not change
         study.parse_config('like = "paper"\n' + short.to_toml())
     assert len(short.maps) < 5
     assert short.steps < 30
@@ -53,7 +70,9 @@ def test_written_and_read_back(name, tmp_path):
 
 def test_the_hash_is_of_the_content_not_of_the_layout():
     config = study.load_config()
-    assert study.parse_config("# a remark\n" + PAPER.replace(" = ", "   =  ", 1)).hash == config.hash
+    assert (
+        study.parse_config("# a remark\n" + PAPER.replace(" = ", "   =  ", 1)).hash == config.hash
+    )
     for old, new in (
         ("hint = false", "hint = true"),
         ("seed = 2021", "seed = 2022"),
@@ -66,7 +85,15 @@ def test_the_hash_is_of_the_content_not_of_the_layout():
 def test_what_a_browser_is_told_gives_nothing_away():
     config = study.load_config()
     text = json.dumps(config.public())
-    for secret in ("naive", "aware", "seed", '"answer"', "beta", config.completion.code, config.debriefing[:40]):
+    for secret in (
+        "naive",
+        "aware",
+        "seed",
+        '"answer"',
+        "beta",
+        config.completion.code,
+        config.debriefing[:40],
+    ):
         assert secret not in text, secret
     assert config.public()["check"][0].keys() == {"question", "options"}
 
@@ -77,7 +104,10 @@ def test_studies_that_have_begun_keep_their_hash(name):
     config = study.load_config(name)
     assert (config.adaptive, config.volume) == (False, "exact")
     assert not re.search("^(adaptive|volume)", config.to_toml(), re.MULTILINE)
-    assert study.parse_config('adaptive = false\nvolume = "exact"\n' + config.to_toml()).hash == config.hash
+    assert (
+        study.parse_config('adaptive = false\nvolume = "exact"\n' + config.to_toml()).hash
+        == config.hash
+    )
 
 
 def test_the_hash_of_the_papers_study_is_that_of_studies_that_have_begun():
@@ -132,7 +162,9 @@ def test_the_third_robot():
     assert "adaptive" not in json.dumps(three.public())
     warm = PAPER.replace('warm_up_learner = "aware"', 'warm_up_learner = "adaptive"')
     assert study.parse_config("adaptive = true\n" + warm).warm_up_learner == "adaptive"
-    with pytest.raises(InputError, match="warm_up_learner must be one of naive, aware, not 'adaptive'"):
+    with pytest.raises(
+        InputError, match="warm_up_learner must be one of naive, aware, not 'adaptive'"
+    ):
         study.parse_config(warm)
     with pytest.raises(InputError, match="adaptive must be true or false, not 'yes'"):
         study.parse_config('adaptive = "yes"\n' + PAPER)
@@ -140,28 +172,68 @@ def test_the_third_robot():
 
 REFUSED = [
     ("steps = 30", "step = 30", "study.toml: unknown key step: the keys here are name, title"),
-    ("slip = 0.06", "slope = 0.06", "unknown key world.slope: the keys here are slip, death, discount, sharpness"),
+    (
+        "slip = 0.06",
+        "slope = 0.06",
+        "unknown key world.slope: the keys here are slip, death, discount, sharpness",
+    ),
     ("seed = 2021", "", "the key seed is missing"),
     ("steps = 30", "steps = 0", "steps must be a whole number from 1 to 1000, not 0"),
     ("steps = 30", "steps = true", "steps must be a whole number from 1 to 1000, not True"),
     ("steps = 30", "steps = 30.0", "steps must be a whole number"),
-    ("candidates = 10", "candidates = 13", "candidates must be a whole number from 2 to 12, not 13"),
+    (
+        "candidates = 10",
+        "candidates = 13",
+        "candidates must be a whole number from 2 to 12, not 13",
+    ),
     ("lr = 0.015", "lr = 0", "lr must be a number above 0, at most 1, not 0"),
     ("lr = 0.015", "lr = nan", "lr must be a number above 0, at most 1, not nan"),
     ("beta = 10000.0", "beta = -1", "beta must be a number at least 0"),
-    ('arrows = "boltzmann"', 'arrows = "best"', "arrows must be one of boltzmann, optimal, not 'best'"),
+    (
+        'arrows = "boltzmann"',
+        'arrows = "best"',
+        "arrows must be one of boltzmann, optimal, not 'best'",
+    ),
     ('palette = "safe"', 'palette = ["safe"]', "palette must be one of safe, paper"),
     ("hint = false", 'hint = "no"', "hint must be true or false, not 'no'"),
-    ('name = "A"', 'name = "B"', "maps and warm_up_map must have different names, but 'B' occurs twice"),
+    (
+        'name = "A"',
+        'name = "B"',
+        "maps and warm_up_map must have different names, but 'B' occurs twice",
+    ),
     ('name = "paper"', 'name = "../up"', "name may contain only letters, digits, - and _"),
-    ("[0.0, 0.0, -2.0, -2.0, 10.0]", "[0.0, 0.0, -2.0, 10.0]", "maps[1].rewards must be a square of numbers"),
-    ("[0.0, 0.0, -2.0, -2.0, 10.0]", "[0.0, 0.0, -2.0, -2.0, inf]", "maps[1].rewards must be numbers from -100 to 100"),
+    (
+        "[0.0, 0.0, -2.0, -2.0, 10.0]",
+        "[0.0, 0.0, -2.0, 10.0]",
+        "maps[1].rewards must be a square of numbers",
+    ),
+    (
+        "[0.0, 0.0, -2.0, -2.0, 10.0]",
+        "[0.0, 0.0, -2.0, -2.0, inf]",
+        "maps[1].rewards must be numbers from -100 to 100",
+    ),
     ("answer = 2", "answer = 3", "check[3].answer must be a whole number from 0 to 2, not 3"),
-    ('"Show it every arrow once"', '" "', "check[1].options must be a list of at least two answers, each a text"),
-    ('"Show it every arrow once"', "7", "check[1].options must be a list of at least two answers, each a text"),
-    ('picture = "arrow"', 'picture = "photo"', "instructions[3].picture must be one of world, maps, arrow"),
+    (
+        '"Show it every arrow once"',
+        '" "',
+        "check[1].options must be a list of at least two answers, each a text",
+    ),
+    (
+        '"Show it every arrow once"',
+        "7",
+        "check[1].options must be a list of at least two answers, each a text",
+    ),
+    (
+        'picture = "arrow"',
+        'picture = "photo"',
+        "instructions[3].picture must be one of world, maps, arrow",
+    ),
     ("death = 0.02", "death = 0.9", "world.slip and death must be probabilities"),
-    ("[completion]", '[completion]\nredirect = "javascript:alert(1)"', "completion.redirect must be an address"),
+    (
+        "[completion]",
+        '[completion]\nredirect = "javascript:alert(1)"',
+        "completion.redirect must be an address",
+    ),
     ("[completion]", "[end]", "unknown key end"),
     ("[consent]", "[[consent]]", "consent must be a table of keys"),
     ("seed = 2021", "seed = ", "is not TOML"),
@@ -182,12 +254,16 @@ def test_maps_of_two_sizes_are_refused():
     small = "rewards = [[0, 0, 0], [0, 1, 0], [0, 0, 0]]"
     rows = PAPER.split("[warm_up_map]")[1].split("rewards = ")[1].split("\n")[0]
     assert len(content["warm_up_map"]["rewards"]) == 5
-    with pytest.raises(InputError, match="maps must all have one size, but 'A' has 5 rows and 'warm-up' has 3"):
+    with pytest.raises(
+        InputError, match="maps must all have one size, but 'A' has 5 rows and 'warm-up' has 3"
+    ):
         study.parse_config(PAPER.replace(f"rewards = {rows}", small))
 
 
 def test_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(InputError, match=r"cannot read the configuration .*none\.toml: No such file"):
+    with pytest.raises(
+        InputError, match=r"cannot read the configuration .*none\.toml: No such file"
+    ):
         study.load_config(tmp_path / "none.toml")
 
 
@@ -202,7 +278,10 @@ words = { "welcome.title" = "Hallo" }
 
 def german(paper):
     config = study.parse_config(paper)
-    pages = "".join('[[translations.de.instructions]]\ntitle = "Seite"\ntext = "Text"\n' for _ in config.instructions)
+    pages = "".join(
+        '[[translations.de.instructions]]\ntitle = "Seite"\ntext = "Text"\n'
+        for _ in config.instructions
+    )
     checks = "".join(
         f'[[translations.de.check]]\nquestion = "Frage {i}"\noptions = {json.dumps(list("0123"[: len(q.options)]))}\n'
         for i, q in enumerate(config.check)
@@ -211,7 +290,9 @@ def german(paper):
 
 
 def test_languages_and_fields():
-    bare = dataclasses.replace(study.load_config(), fields={}, translations={}, questionnaires=()).to_toml()
+    bare = dataclasses.replace(
+        study.load_config(), fields={}, translations={}, questionnaires=()
+    ).to_toml()
     bare = re.sub(r"\{(researcher|contact|approval|payment|minutes)\}", "", bare)
     config = study.parse_config(german(bare))
     assert config.languages == ("en", "de")
@@ -227,8 +308,16 @@ def test_languages_and_fields():
     assert config.words_in("de")["direction"] == "ltr"
     for old, new, said in (
         ("{contact}", "{nobody}", "unknown field {nobody}: add it to"),
-        ('"welcome.title"', '"welcome.tilte"', "translations.de.words has the unknown key welcome.tilte"),
-        ("translations.de", "translations.fr", "translations.fr.words lacks .* ital has no words in 'fr'"),
+        (
+            '"welcome.title"',
+            '"welcome.tilte"',
+            "translations.de.words has the unknown key welcome.tilte",
+        ),
+        (
+            "translations.de",
+            "translations.fr",
+            "translations.fr.words lacks .* ital has no words in 'fr'",
+        ),
         ("translations.de", "translations.en", "translations.en is the first language"),
         ("[fields]", "[fields]\nmaps = 'x'", "fields.maps is no name for a field"),
     ):
@@ -237,13 +326,19 @@ def test_languages_and_fields():
 
 
 def test_a_translation_has_as_many_pages_and_answers():
-    bare = dataclasses.replace(study.load_config(), fields={}, translations={}, questionnaires=()).to_toml()
+    bare = dataclasses.replace(
+        study.load_config(), fields={}, translations={}, questionnaires=()
+    ).to_toml()
     bare = re.sub(r"\{(researcher|contact|approval|payment|minutes)\}", "", bare)
     text = german(bare)
     page = '[[translations.de.instructions]]\ntitle = "Seite"\ntext = "Text"\n'
-    with pytest.raises(InputError, match=r"instructions has \d entries, but the first language has"):
+    with pytest.raises(
+        InputError, match=r"instructions has \d entries, but the first language has"
+    ):
         study.parse_config(text.replace(page, "", 1))
-    with pytest.raises(InputError, match=r"check\[1\].options has 2 answers, but the first language has 3"):
+    with pytest.raises(
+        InputError, match=r"check\[1\].options has 2 answers, but the first language has 3"
+    ):
         study.parse_config(text.replace('["0", "1", "2"]', '["0", "1"]', 1))
 
 
@@ -288,7 +383,15 @@ def test_every_language_has_every_word():
 
 @pytest.mark.parametrize(
     ("wishes", "language"),
-    [("de-AT,en", "de"), ("fr,de", "de"), ("", "en"), ("EN-us", "en"), ("x,,", "en"), ("pt-BR", "pt-BR"), ("pt", "en")],
+    [
+        ("de-AT,en", "de"),
+        ("fr,de", "de"),
+        ("", "en"),
+        ("EN-us", "en"),
+        ("x,,", "en"),
+        ("pt-BR", "pt-BR"),
+        ("pt", "en"),
+    ],
 )
 def test_the_language_that_fits_best(wishes, language):
     assert best(wishes, ("en", "de", "pt-BR")) == language

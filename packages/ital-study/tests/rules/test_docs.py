@@ -23,7 +23,11 @@ def test_the_python_blocks_of_the_page_run():
 
 
 def test_every_key_of_the_configuration_is_explained():
-    rows = dict(re.findall(r"^\| (`.*?) \| .*? \| (.*) \|$", PAGE.split("## The configuration")[1], re.MULTILINE))
+    rows = dict(
+        re.findall(
+            r"^\| (`.*?) \| .*? \| (.*) \|$", PAGE.split("## The configuration")[1], re.MULTILINE
+        )
+    )
     told = " ".join(rows)
     for field in dataclasses.fields(study.Config):
         assert re.search(rf"`\[*{field.name}(\.de)?\]*`", told), field.name
@@ -46,10 +50,18 @@ def test_every_key_of_the_configuration_is_explained():
 
 
 def test_the_questions_of_the_page_are_read_in_both_languages():
-    asked, in_german = re.findall(r"^```toml\n(.*?)^```$", PAGE.split("### Questions")[1], re.DOTALL | re.MULTILINE)[:2]
+    asked, in_german = re.findall(
+        r"^```toml\n(.*?)^```$", PAGE.split("### Questions")[1], re.DOTALL | re.MULTILINE
+    )[:2]
     bare = questions.bare()
-    config = study.parse_config(bare + asked + questions.german(study.parse_config(bare)) + in_german)
-    assert {item.kind for page in config.questionnaires for item in page.items} == {"number", "text", "likert"}
+    config = study.parse_config(
+        bare + asked + questions.german(study.parse_config(bare)) + in_german
+    )
+    assert {item.kind for page in config.questionnaires for item in page.items} == {
+        "number",
+        "text",
+        "likert",
+    }
     assert config.texts("de").questionnaires[1].items[0].scale[2] == "teils, teils"
     for key in (*_questions.WHEN, *_questions.KEYS):
         assert f'`"{key}"`' in PAGE, key

@@ -96,7 +96,9 @@ def test_the_maximum_is_that_of_a_grid(five):
     assert inner.sum() >= 2
     for change in ((1e-4, 0), (0, 1e-4)):
         ahead, behind = (
-            likelihood.log_likelihood(scores, choices, best.rho + sign * change[0], best.epsilon + sign * change[1])
+            likelihood.log_likelihood(
+                scores, choices, best.rho + sign * change[0], best.epsilon + sign * change[1]
+            )
             for sign in (1, -1)
         )
         np.testing.assert_allclose(((ahead - behind) / 2e-4)[inner], 0, atol=0.01)
@@ -114,7 +116,9 @@ def test_ends_of_the_range_are_exact():
     """Always the best arrow: ρ at its bound. Always the worst: nothing to follow. Ties everywhere: nothing either."""
     scores = np.random.default_rng(3).normal(size=(60, 10))
     scores[40:] = 1.0
-    chosen = np.concatenate([scores[:20].argmax(axis=1), scores[20:40].argmin(axis=1), np.zeros(20, int)])
+    chosen = np.concatenate(
+        [scores[:20].argmax(axis=1), scores[20:40].argmin(axis=1), np.zeros(20, int)]
+    )
     best = likelihood.maximise(scores, Choices(chosen, np.array([0, 20, 40]), 10))
     np.testing.assert_allclose(best.rho, [100, 0, 0], rtol=1e-4)
     np.testing.assert_array_equal(best.epsilon, [0, np.nan, np.nan])
@@ -156,7 +160,9 @@ def test_exceedance_is_that_of_the_dirichlet_distribution():
     np.testing.assert_allclose(two[0], special.betainc(7.5, 3.0, 0.5), atol=1e-6)
     alpha = np.array([1.0, 4.0, 5.0, 2.5])
     drawn = np.random.default_rng(4).dirichlet(alpha, 200_000).argmax(axis=1)
-    np.testing.assert_allclose(_selection.exceedance(alpha), np.bincount(drawn) / 200_000, atol=0.005)
+    np.testing.assert_allclose(
+        _selection.exceedance(alpha), np.bincount(drawn) / 200_000, atol=0.005
+    )
 
 
 @pytest.mark.parametrize(("scale", "gap"), [(1.0, 0.5), (50.0, 1e-9)])
@@ -185,11 +191,15 @@ def test_scores_are_those_of_the_rules(config, rules):
     beliefs = np.stack([rules.start(number, name) for name, number in where])
     shown = [rules.candidates(number, name)[4] for name, number in where]
     drawn = np.array(shown)
-    found = _scores.scores_many(rules, [name for name, _ in where], beliefs, Arrows(drawn[..., 0], drawn[..., 1]))
+    found = _scores.scores_many(
+        rules, [name for name, _ in where], beliefs, Arrows(drawn[..., 0], drawn[..., 1])
+    )
     assert found.shape == (6, 3, 10)
     for i, (name, _) in enumerate(where):
         exact, imitated, loss, minus_loss, gradient, nearness = found[:, i]
-        np.testing.assert_allclose(exact, rules.volumes(name, beliefs[i], shown[i]), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            exact, rules.volumes(name, beliefs[i], shown[i]), rtol=1e-4, atol=1e-6
+        )
         # Towards itself a belief has no way to go: the volume is −η²‖g‖².
         squared = -rules.volumes_toward(beliefs[i], beliefs[i], shown[i]) / config.lr**2
         np.testing.assert_allclose(gradient**2, squared, rtol=1e-3)
@@ -249,7 +259,9 @@ def test_machines_and_random_teachers_are_told_apart(fitted):
     assert by_chance["best"][by_chance["teacher"] == "random"].mean() > 0.8
     np.testing.assert_allclose(by_chance["bic"], 2 * by_chance["steps"] * np.log(10))
     np.testing.assert_allclose(own["bic"], 2 * np.log(own["steps"]) - 2 * own["log_likelihood"])
-    top = fitted.models[(fitted.models["teacher"] == "machine") & (fitted.models["learner"] == "aware")]
+    top = fitted.models[
+        (fitted.models["teacher"] == "machine") & (fitted.models["learner"] == "aware")
+    ]
     assert list(top["model"]) == list(NAMES)
     np.testing.assert_allclose(top["frequency"].sum(), 1)
     assert top["best"].tolist() == [4, 0, 0, 0, 0, 0, 0]
@@ -257,7 +269,10 @@ def test_machines_and_random_teachers_are_told_apart(fitted):
 
 def test_a_person_does_not_depend_on_others(few, fitted):
     alone = study.fit(few._replace(steps=few.steps[few.steps["participant"] == 3]))
-    keys, values = ["teacher", "learner", "participant", "model"], ["rho", "epsilon", "log_likelihood", "bic"]
+    keys, values = (
+        ["teacher", "learner", "participant", "model"],
+        ["rho", "epsilon", "log_likelihood", "bic"],
+    )
     both = fitted.people.merge(alone.people, on=keys, suffixes=("", "_alone"))
     assert len(both) == 2 * 3 * 7
     for name in values:
@@ -269,7 +284,9 @@ def test_what_cannot_be_replayed_is_left_out(few):
     on_a = (steps["teacher"] == "machine") & (steps["map"] == "A") & (steps["learner"] == "aware")
     gap = on_a & (steps["participant"] == 1) & (steps["step"] == 11)
     found = study.fit(few._replace(steps=steps[~gap & on_a]))
-    assert found.notes == ["19 steps follow a missing step and are left out: the belief before them is unknown."]
+    assert found.notes == [
+        "19 steps follow a missing step and are left out: the belief before them is unknown."
+    ]
     assert found.people.groupby("participant")["steps"].max().tolist() == [10, 30, 30, 30]
     assert set(found.people["learner"]) == {"aware", "all"}
     moved = steps[on_a].assign(distance=steps["distance"] + 0.5 * (steps["participant"] == 2))
@@ -279,13 +296,23 @@ def test_what_cannot_be_replayed_is_left_out(few):
     # A single step that differs leaves out the whole person, with every robot, and nobody else.
     both = (steps["teacher"] == "machine") & (steps["map"] == "A")
     step = (steps["participant"] == 3) & (steps["learner"] == "naive") & (steps["step"] == 28)
-    found = study.fit(few._replace(steps=steps[both].assign(distance=steps["distance"] + 0.5 * step)))
+    found = study.fit(
+        few._replace(steps=steps[both].assign(distance=steps["distance"] + 0.5 * step))
+    )
     assert found.participants == {"machine": 3}
-    taught = found.people[found.people["model"] == "exact"].set_index(["participant", "learner"])["steps"].to_dict()
+    taught = (
+        found.people[found.people["model"] == "exact"]
+        .set_index(["participant", "learner"])["steps"]
+        .to_dict()
+    )
     expected = {"naive": 30, "aware": 30, "all": 60}
-    assert taught == {(number, robot): count for number in (1, 2, 4) for robot, count in expected.items()}
+    assert taught == {
+        (number, robot): count for number in (1, 2, 4) for robot, count in expected.items()
+    }
     unusable = steps[on_a].assign(usable=steps["participant"] != 4)
-    assert study.fit(few._replace(steps=unusable)).notes == ["1 of 4 participants are not usable and are left out."]
+    assert study.fit(few._replace(steps=unusable)).notes == [
+        "1 of 4 participants are not usable and are left out."
+    ]
 
 
 @pytest.mark.parametrize(
@@ -293,7 +320,10 @@ def test_what_cannot_be_replayed_is_left_out(few):
     [
         ({"usable": False}, "no participant of this study is usable"),
         ({"distance": 1.0}, "stored distances of 8 of 8 participants differ from a replay"),
-        ({"choice": 10}, "chose arrow 10 in step 1 on map 'A', but this study has 30 steps of 10 arrows"),
+        (
+            {"choice": 10},
+            "chose arrow 10 in step 1 on map 'A', but this study has 30 steps of 10 arrows",
+        ),
     ],
 )
 def test_data_that_cannot_be_fitted_are_refused(few, change, message):
@@ -327,7 +357,9 @@ def test_strict_people_of_every_kind_are_found(recovered):
 
 
 def test_a_simulated_person_is_the_same_in_any_company(config, recovered):
-    alone = study.recover(config, participants=1, steps=36, rationalities=(100.0,), lapse=0.0).people
+    alone = study.recover(
+        config, participants=1, steps=36, rationalities=(100.0,), lapse=0.0
+    ).people
     first = recovered.people[recovered.people["participant"] == 1].reset_index(drop=True)
     columns = ["learner", "kind", "model", "log_likelihood"]
     pd.testing.assert_frame_equal(first[columns], alone[columns], rtol=1e-6)
@@ -337,7 +369,10 @@ def test_a_simulated_person_is_the_same_in_any_company(config, recovered):
     ("change", "message"),
     [
         ({"participants": 0}, "--participants 0: at least one person"),
-        ({"steps": 151}, "--steps 151: a person teaches each robot of this study for 1 to 150 steps"),
+        (
+            {"steps": 151},
+            "--steps 151: a person teaches each robot of this study for 1 to 150 steps",
+        ),
         ({"rationalities": (0.0,)}, "ρ must lie above 0 and be at most 100"),
         ({"rationalities": (1.0, 1.0)}, "values of ρ must differ"),
         ({"lapse": 1.0}, "--lapse 1: the share of lapses must lie in"),
@@ -367,7 +402,10 @@ def test_the_command_writes_tables_and_a_figure(tmp_path, few, capsys, monkeypat
     printed = capsys.readouterr().out
     assert printed.startswith("SIMULATED DATA: no person took part")
     assert "Which teacher is each person? Machine teachers" in printed
-    people, models = (pd.read_csv(tmp_path / "data" / "analysis" / f"fit_{name}.csv") for name in ("people", "models"))
+    people, models = (
+        pd.read_csv(tmp_path / "data" / "analysis" / f"fit_{name}.csv")
+        for name in ("people", "models")
+    )
     assert len(people) == 2 * 2 * 3 * 7
     assert {"rho", "epsilon", "log_likelihood", "bic", "model"} <= set(people)
     assert {"frequency", "exceedance", "protected"} <= set(models)
@@ -387,10 +425,14 @@ def test_figures_and_words_name_the_source(fitted):
     assert "SIMULATED DATA" in fit_report.draw(fitted).get_suptitle()
     human = fitted._replace(kind="human", mode="live", participants={"human": 1})
     assert fit_report.whose(human) == "Human data: 1 participant"
-    assert fit_report.whose(human._replace(mode="pilot")).startswith("PILOT RUNS, not data of the study")
+    assert fit_report.whose(human._replace(mode="pilot")).startswith(
+        "PILOT RUNS, not data of the study"
+    )
     blocks = fit_report.blocks(fitted, "machine")
     assert [block["kind"] for block in blocks].count("table") == 3
-    assert any("the model exact is the most frequent (4 of 4 people" in str(block) for block in blocks)
+    assert any(
+        "the model exact is the most frequent (4 of 4 people" in str(block) for block in blocks
+    )
     assert fit_report.blocks(fitted, "human") == []
 
 
@@ -401,7 +443,10 @@ def test_figures_and_words_name_the_source(fitted):
         (["data", "--recovery"], "give either a folder or database"),
         (["nowhere"], "there is no folder or database nowhere"),
         (["nowhere", "--mode", "alive"], "mode must be one of live"),
-        (["--recovery", "--rationality", "1,x"], "--rationality 1,x: give numbers separated by commas"),
+        (
+            ["--recovery", "--rationality", "1,x"],
+            "--rationality 1,x: give numbers separated by commas",
+        ),
         (["--recovery", "--steps", "1000"], "--steps 1000: a person teaches"),
     ],
 )

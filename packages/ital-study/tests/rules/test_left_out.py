@@ -50,17 +50,35 @@ def filtered(live, config, told):
 def test_both_analyses_have_their_people(filtered, live, config):
     assert filtered.participants == {"human": 4}
     assert (filtered.left_out.size, sorted(filtered.left_out.numbers)) == (2, [2, 5])
-    main = {"teacher": "human", "first": "aware", "second": "naive", "second_teacher": "human", "map": ALL_MAPS}
+    main = {
+        "teacher": "human",
+        "first": "aware",
+        "second": "naive",
+        "second_teacher": "human",
+        "map": ALL_MAPS,
+    }
     for tests, kept in ((filtered.tests, [1, 3, 4, 6]), (filtered.full, [1, 2, 3, 4, 5, 6])):
-        rows = tests[(tests[list(main)] == pd.Series(main)).all(axis=1) & (tests["outcome"] == "distance_last")]
+        rows = tests[
+            (tests[list(main)] == pd.Series(main)).all(axis=1)
+            & (tests["outcome"] == "distance_last")
+        ]
         last = live[(live["step"] == config.steps) & live["participant"].isin(kept)]
-        first = live[(live["step"] == 1) & live["participant"].isin(kept)].set_index(["participant", "map", "learner"])
-        fell = first["distance_before"] - last.set_index(["participant", "map", "learner"])["distance"]
+        first = live[(live["step"] == 1) & live["participant"].isin(kept)].set_index(
+            ["participant", "map", "learner"]
+        )
+        fell = (
+            first["distance_before"] - last.set_index(["participant", "map", "learner"])["distance"]
+        )
         mean = fell.groupby("learner").mean()
         assert rows["n"].tolist() == [len(kept)]
         np.testing.assert_allclose(rows["difference"], mean["aware"] - mean["naive"], rtol=1e-5)
     machine = filtered.outcomes[filtered.outcomes["teacher"] == "machine"]
-    assert sorted(machine["participant"].unique()) == [1, 3, 4, 6]  # simulated in the places of those who stay
+    assert sorted(machine["participant"].unique()) == [
+        1,
+        3,
+        4,
+        6,
+    ]  # simulated in the places of those who stay
     assert filtered.agreement["human", "aware"] == pytest.approx(0.55, abs=0.06)
 
 
@@ -73,7 +91,11 @@ def test_models_are_fitted_to_those_who_stay(live, config, told):
 
 def test_reasons_and_when_they_were_decided(filtered):
     rows = filtered.left_out.reasons[["participant", "reason", "decided"]].values.tolist()
-    assert rows == [[2, "attention", "before"], [2, "on the phone", "later"], [5, "came twice", "later"]]
+    assert rows == [
+        [2, "attention", "before"],
+        [2, "on the phone", "later"],
+        [5, "came twice", "later"],
+    ]
     table = quality_report.reasons_table(filtered)["rows"]
     assert table[0][1:] == ["the configuration's rule, stated before the data came", "1"]
     assert table[1][1:] == ["the researcher, afterwards", "1"]

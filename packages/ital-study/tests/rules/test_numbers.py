@@ -49,14 +49,22 @@ def made_up(small):
             for step in range(1, 5):
                 after = {name: value * rng.uniform(0.5, 1.05) for name, value in before.items()}
                 rows.append(
-                    {"teacher": teacher, "participant": number, "learner": robot, "map": on.name, "step": step}
+                    {
+                        "teacher": teacher,
+                        "participant": number,
+                        "learner": robot,
+                        "map": on.name,
+                        "step": step,
+                    }
                     | after
                     | {f"{name}_before": value for name, value in before.items()}
                     | {"choice": rng.integers(10), "machine_choice": rng.integers(3)}
                 )
                 before = after
     mixed = pd.DataFrame(rows).sample(frac=1, random_state=2)
-    return mixed.sort_values("map", kind="stable", ignore_index=True)  # tables list maps as they come
+    return mixed.sort_values(
+        "map", kind="stable", ignore_index=True
+    )  # tables list maps as they come
 
 
 @pytest.fixture(scope="module")
@@ -77,16 +85,24 @@ def test_outcomes_are_differences_of_steps(small, made_up, outcomes):
     found = outcomes.set_index(["teacher", "learner", "map", "participant"])
     assert len(found) == sum(map(len, PEOPLE.values())) * 3 * 4
     means = {}
-    for teacher, robot, on in (("human", "aware", "A"), ("machine", "naive", "C"), ("random", MATCHED, "B")):
+    for teacher, robot, on in (
+        ("human", "aware", "A"),
+        ("machine", "naive", "C"),
+        ("random", MATCHED, "B"),
+    ):
         for number in PEOPLE[teacher]:
             place = (teacher, robot, on, number)
             for name in ("distance", "policy_tv", "policy_gap"):
                 start = value_of(made_up, place, 1, f"{name}_before")
-                assert found.loc[place, f"{name}_first"] == start - value_of(made_up, place, 1, name)
+                assert found.loc[place, f"{name}_first"] == start - value_of(
+                    made_up, place, 1, name
+                )
                 assert found.loc[place, f"{name}_last"] == start - value_of(made_up, place, 4, name)
             reward = value_of(made_up, place, 4, "reward")
             assert found.loc[place, "reward"] == reward
-            assert found.loc[place, "reward_gain"] == reward - value_of(made_up, place, 1, "reward_before")
+            assert found.loc[place, "reward_gain"] == reward - value_of(
+                made_up, place, 1, "reward_before"
+            )
             for name in found.columns:
                 means[teacher, robot, number, name] = np.mean(
                     [found.loc[(teacher, robot, one.name, number), name] for one in small.maps]
@@ -102,11 +118,17 @@ def test_a_summary_is_over_participants(outcomes):
     assert len(found) == 3 * 3 * 4 * 2
     for teacher, numbers in PEOPLE.items():
         for robot, on in itertools.product(ROBOTS, ("A", "B", "C", ALL_MAPS)):
-            own = outcomes[(outcomes["teacher"] == teacher) & (outcomes["learner"] == robot) & (outcomes["map"] == on)]
+            own = outcomes[
+                (outcomes["teacher"] == teacher)
+                & (outcomes["learner"] == robot)
+                & (outcomes["map"] == on)
+            ]
             values = own["reward"].to_numpy()
             row = found.loc[(teacher, robot, on, "reward")]
             assert row["n"] == len(values) == len(numbers)
-            deviation = np.sqrt(sum((value - values.mean()) ** 2 for value in values) / (len(values) - 1))
+            deviation = np.sqrt(
+                sum((value - values.mean()) ** 2 for value in values) / (len(values) - 1)
+            )
             assert (row["mean"], row["sd"]) == pytest.approx((values.mean(), deviation))
             assert row["sem"] == pytest.approx(deviation / np.sqrt(len(values)))
 
@@ -114,7 +136,9 @@ def test_a_summary_is_over_participants(outcomes):
 def test_tests_pair_the_participants_that_both_arms_have(outcomes):
     names = ["distance_last", "reward"]
     found = measures.compare(outcomes, names)
-    assert len(found) == (3 * 2 + 3) * 4 * 2  # two robots within each teacher, the aware robots of three pairs
+    assert (
+        len(found) == (3 * 2 + 3) * 4 * 2
+    )  # two robots within each teacher, the aware robots of three pairs
     pairs = {("human", "machine"), ("human", "random"), ("machine", "random")}
     for (teacher, first, second_teacher, second, name), rows in found.groupby(
         ["teacher", "first", "second_teacher", "second", "outcome"]
@@ -131,8 +155,12 @@ def test_tests_pair_the_participants_that_both_arms_have(outcomes):
             test = t_test(values[0] - values[1])
             sd = (values[0] - values[1]).std(ddof=1)
             assert row["n"] == len(shared)
-            assert (row["mean_first"], row["mean_second"]) == pytest.approx((values[0].mean(), values[1].mean()))
-            assert (row["difference"], row["low"], row["high"]) == pytest.approx((test.mean, test.low, test.high))
+            assert (row["mean_first"], row["mean_second"]) == pytest.approx(
+                (values[0].mean(), values[1].mean())
+            )
+            assert (row["difference"], row["low"], row["high"]) == pytest.approx(
+                (test.mean, test.low, test.high)
+            )
             assert (row["p"], row["sd"], row["d"]) == pytest.approx((test.p, sd, test.mean / sd))
             assert row["t"] == pytest.approx(test.mean / sd * np.sqrt(len(shared)))
             assert row["wilcoxon_p"] == pytest.approx(stats.wilcoxon(values[0] - values[1]).pvalue)
@@ -183,7 +211,9 @@ def told(small, made_up, outcomes):
     """The analysis of the made-up study."""
     names = list(measures.measures(small.steps))
     tests = measures.compare(outcomes, names)
-    paths = made_up[made_up["step"] == 1][["teacher", "map", "participant", "learner"]].reset_index(drop=True)
+    paths = made_up[made_up["step"] == 1][["teacher", "map", "participant", "learner"]].reset_index(
+        drop=True
+    )
     rng = np.random.default_rng(6)
     nobody = pd.DataFrame(columns=[*WHO, "reason", "decided"])
     return measures.Analysis(
@@ -198,7 +228,9 @@ def told(small, made_up, outcomes):
         full=tests,
         curves=measures.curves_of(made_up),
         references={on.name: 3.0 + i for i, on in enumerate(small.maps)},
-        paths=paths.assign(path=rng.uniform(1, 30, len(paths)), start=rng.uniform(5, 9, len(paths))),
+        paths=paths.assign(
+            path=rng.uniform(1, 30, len(paths)), start=rng.uniform(5, 9, len(paths))
+        ),
         replay_error=0.0,
         notes=[],
         left_out=LeftOut(made_up[WHO].drop_duplicates(), nobody, frozenset()),
@@ -221,7 +253,9 @@ def in_words(row):
 
 
 def test_the_findings_quote_the_tables(told):
-    naive, control = (row_of(told, ("human", "aware"), ("human", robot)) for robot in ("naive", MATCHED))
+    naive, control = (
+        row_of(told, ("human", "aware"), ("human", robot)) for robot in ("naive", MATCHED)
+    )
     comparison, _, slowness, matched, others = page.findings(told)
     assert comparison == (
         f"After 4 arrows, mean over maps, the distance to the truth had fallen by {decimals(naive['mean_first'])} for "
@@ -230,7 +264,9 @@ def test_the_findings_quote_the_tables(told):
     paths = told.paths[told.paths["teacher"] == "human"].groupby("learner")["path"].mean()
     assert f"add up to a path of {decimals(paths['naive'])}" in slowness
     assert f"it began {decimals(told.paths['start'].mean())} away from the truth" in slowness
-    machine = told.outcomes[(told.outcomes["teacher"] == "machine") & (told.outcomes["map"] == ALL_MAPS)]
+    machine = told.outcomes[
+        (told.outcomes["teacher"] == "machine") & (told.outcomes["map"] == ALL_MAPS)
+    ]
     nearer = machine[machine["learner"] == "naive"]["distance_last"].mean()
     assert f"brings it only {decimals(nearer)} nearer" in slowness
     assert f"path is {decimals(paths['aware'], 1)} long" in matched
@@ -251,22 +287,36 @@ def test_the_claim_counts_maps_by_measure(told):
     rng = np.random.default_rng(1)
     for sign, places in ((1, ahead), (-1, behind)):
         for name, on in places:
-            rows = (outcomes["teacher"] == "human") & (outcomes["learner"] == "aware") & (outcomes["map"] == on)
+            rows = (
+                (outcomes["teacher"] == "human")
+                & (outcomes["learner"] == "aware")
+                & (outcomes["map"] == on)
+            )
             naive = outcomes[
-                (outcomes["teacher"] == "human") & (outcomes["learner"] == "naive") & (outcomes["map"] == on)
+                (outcomes["teacher"] == "human")
+                & (outcomes["learner"] == "naive")
+                & (outcomes["map"] == on)
             ]
             own = outcomes[rows]["participant"].map(naive.set_index("participant")[name])
             outcomes.loc[rows, name] = own + sign * rng.uniform(5, 6, rows.sum())
     for name, on in itertools.product(measures.CLAIMED, "ABC"):
         if (name, on) not in ahead | behind:
-            rows = (outcomes["teacher"] == "human") & (outcomes["map"] == on) & (outcomes["learner"] == "aware")
+            rows = (
+                (outcomes["teacher"] == "human")
+                & (outcomes["map"] == on)
+                & (outcomes["learner"] == "aware")
+            )
             naive = outcomes[
-                (outcomes["teacher"] == "human") & (outcomes["learner"] == "naive") & (outcomes["map"] == on)
+                (outcomes["teacher"] == "human")
+                & (outcomes["learner"] == "naive")
+                & (outcomes["map"] == on)
             ]
             own = outcomes[rows]["participant"].map(naive.set_index("participant")[name])
             outcomes.loc[rows, name] = own + rng.normal(0, 1, rows.sum())
     made = told._replace(tests=measures.compare(outcomes, list(measures.CLAIMED)))
-    assert "this holds in part: of 3 maps, distance on 2, policy on 0, reward on 1" in page.claim(made, "human")
+    assert "this holds in part: of 3 maps, distance on 2, policy on 0, reward on 1" in page.claim(
+        made, "human"
+    )
 
 
 def test_tables_of_tests_have_every_number(told):
@@ -276,7 +326,10 @@ def test_tables_of_tests_have_every_number(told):
         assert [row[0] for row in rows] == ["A", "B", "C", "mean over maps"]
         for row, on in zip(rows, ("A", "B", "C", ALL_MAPS), strict=True):
             own = row_of(told, ("human", "aware"), ("machine", "aware"), on, outcome)
-            shown = [decimals(own[name], places) for name in ("mean_first", "mean_second", "difference", "low", "high")]
+            shown = [
+                decimals(own[name], places)
+                for name in ("mean_first", "mean_second", "difference", "low", "high")
+            ]
             adjusted = f"{p_value(own['p_holm'])} {statistics.stars(own['p_holm'])}".strip()
             assert row[1:] == [
                 "5", *shown[:3], f"{shown[3]} … {shown[4]}", decimals(own["t"]), p_value(own["p"]),
@@ -288,7 +341,9 @@ def test_the_table_of_all_arms(told):
     shown = page._arms_table(told)
     means = told.outcomes[told.outcomes["map"] == ALL_MAPS]
     rows = iter(shown["rows"])
-    for teacher, robot in itertools.product(("human", "machine", "random"), ("aware", "naive", MATCHED)):
+    for teacher, robot in itertools.product(
+        ("human", "machine", "random"), ("aware", "naive", MATCHED)
+    ):
         own = means[(means["teacher"] == teacher) & (means["learner"] == robot)]
         row = next(rows)
         assert row[0] == measures.arm(teacher, robot)
@@ -303,7 +358,9 @@ def test_bars_curves_and_paths(told):
     arms = list(itertools.product(("human", "machine", "random"), ("aware", "naive")))
     marks = [mark for mark in bars["marks"] if mark["kind"] == "bars"]
     for i, (mark, (teacher, robot)) in enumerate(zip(marks, arms, strict=True)):
-        own = told.outcomes[(told.outcomes["teacher"] == teacher) & (told.outcomes["learner"] == robot)]
+        own = told.outcomes[
+            (told.outcomes["teacher"] == teacher) & (told.outcomes["learner"] == robot)
+        ]
         each = own[own["map"] != ALL_MAPS].groupby("map")["reward"]
         np.testing.assert_allclose(mark["y"], each.mean())
         np.testing.assert_allclose(mark["error"], each.std(ddof=1) / np.sqrt(each.size()))
@@ -316,12 +373,18 @@ def test_bars_curves_and_paths(told):
     curves = told.curves[(told.curves["map"] == "B")]
     for teacher, robot in arms:
         own = curves[(curves["teacher"] == teacher) & (curves["learner"] == robot)]
-        np.testing.assert_allclose(drawn[measures.arm(teacher, robot)]["y"], own["reward"], rtol=1e-3)
-        np.testing.assert_allclose(drawn[measures.arm(teacher, robot)]["error"], own["reward_sem"], rtol=1e-3)
+        np.testing.assert_allclose(
+            drawn[measures.arm(teacher, robot)]["y"], own["reward"], rtol=1e-3
+        )
+        np.testing.assert_allclose(
+            drawn[measures.arm(teacher, robot)]["error"], own["reward_sem"], rtol=1e-3
+        )
     assert panel["marks"][-1]["at"] == 4.0
     every = told.curves[told.curves["learner"] != MATCHED]["reward"]
     low, high = min(3.0, every.min()), max(5.0, every.max())
-    np.testing.assert_allclose(panel["y_range"], [low - 0.06 * (high - low), high + 0.06 * (high - low)], rtol=1e-3)
+    np.testing.assert_allclose(
+        panel["y_range"], [low - 0.06 * (high - low), high + 0.06 * (high - low)], rtol=1e-3
+    )
     control = figures.control(told).panels[2]
     lengths = told.paths.groupby(["teacher", "learner"])["path"].mean()
     points = [mark["x"][0] for mark in control["marks"] if mark["kind"] == "points"]
@@ -344,7 +407,9 @@ def guessed():
     chances = likelihood.probabilities(scores[kinds, np.arange(len(kinds))], 2.5, 0.1)
     chosen = np.array([rng.choice(5, p=own) for own in chances])
     first = np.cumsum([0, *lengths[:-1]])
-    people = pd.DataFrame({"teacher": ["human"] * 4 + ["machine"] * 3, "participant": [4, 2, 9, 6, 1, 5, 3]})
+    people = pd.DataFrame(
+        {"teacher": ["human"] * 4 + ["machine"] * 3, "participant": [4, 2, 9, 6, 1, 5, 3]}
+    )
     return people, scores, Choices(chosen, first, 5), lengths
 
 
@@ -357,7 +422,11 @@ def test_the_fit_of_every_person_and_model(guessed):
     for person, (end, length) in enumerate(zip(ends, lengths, strict=True)):
         for k, name in enumerate(NAMES):
             row = next(rows)
-            assert (row["participant"], row["model"], row["steps"]) == (people["participant"][person], name, length)
+            assert (row["participant"], row["model"], row["steps"]) == (
+                people["participant"][person],
+                name,
+                length,
+            )
             if name == "random":
                 assert np.isnan([row["rho"], row["epsilon"]]).all()
                 assert row["log_likelihood"] == pytest.approx(-length * np.log(5))
@@ -377,11 +446,19 @@ def test_the_selection_of_models_in_each_group(guessed):
     fits = fitted(people, scores, choices)
     told, models = with_selection(fits, ["teacher"])
     assert told["participant"].tolist() == fits["participant"].tolist()
-    assert told.columns.tolist() == ["teacher", *fits.columns.drop("teacher"), "best", "probability"]
+    assert told.columns.tolist() == [
+        "teacher",
+        *fits.columns.drop("teacher"),
+        "best",
+        "probability",
+    ]
     models = models.set_index(["teacher", "model"])
     for teacher, own in told.groupby("teacher"):
         winners = own.loc[own.groupby("participant")["bic"].idxmin()]
-        assert own[own["best"]]["participant"].tolist() == own["participant"].drop_duplicates().tolist()
+        assert (
+            own[own["best"]]["participant"].tolist()
+            == own["participant"].drop_duplicates().tolist()
+        )
         np.testing.assert_allclose(own.groupby("participant")["probability"].sum(), 1)
         for name in NAMES:
             row, best = models.loc[(teacher, name)], winners[winners["model"] == name]
@@ -398,8 +475,12 @@ def test_the_selection_of_models_in_each_group(guessed):
 
 def test_tables_of_the_fit(guessed, config):
     people, scores, choices, _ = guessed
-    _, models = with_selection(fitted(people, scores, choices).assign(learner="all"), ["teacher", "learner"])
-    fit = fit_report.Fit(config, "human", "live", {"human": 4, "machine": 3}, pd.DataFrame(), models, {}, [])
+    _, models = with_selection(
+        fitted(people, scores, choices).assign(learner="all"), ["teacher", "learner"]
+    )
+    fit = fit_report.Fit(
+        config, "human", "live", {"human": 4, "machine": 3}, pd.DataFrame(), models, {}, []
+    )
     rows = fit_report.model_rows(fit, "human", "all")
     own = models[models["teacher"] == "human"].to_dict("records")
     assert rows == [
@@ -411,8 +492,9 @@ def test_tables_of_the_fit(guessed, config):
         for row in own
     ]  # fmt: skip
     top = max(own, key=lambda row: row["frequency"])
-    assert f"the model {top['model']} is the most frequent ({top['best']} of 4 people" in fit_report.sentence(
-        fit, "human", "all"
+    assert (
+        f"the model {top['model']} is the most frequent ({top['best']} of 4 people"
+        in fit_report.sentence(fit, "human", "all")
     )
     (panel,) = fit_report.panels(fit)
     for i, (mark, teacher) in enumerate(zip(panel["marks"], ("human", "machine"), strict=True)):
@@ -425,9 +507,15 @@ def test_tables_of_the_fit(guessed, config):
 
 def test_quartiles_and_correlations_of_a_recovery():
     rng = np.random.default_rng(7)
-    places = itertools.product((0.5, 2.0), ("naive", "all"), ("exact", "loss", "random"), range(5), NAMES)
-    people = pd.DataFrame(places, columns=["simulated_rho", "learner", "kind", "participant", "model"])
-    people = people.assign(rho=rng.uniform(0, 3, len(people)), epsilon=rng.uniform(size=len(people)))
+    places = itertools.product(
+        (0.5, 2.0), ("naive", "all"), ("exact", "loss", "random"), range(5), NAMES
+    )
+    people = pd.DataFrame(
+        places, columns=["simulated_rho", "learner", "kind", "participant", "model"]
+    )
+    people = people.assign(
+        rho=rng.uniform(0, 3, len(people)), epsilon=rng.uniform(size=len(people))
+    )
     people.loc[::9, "epsilon"] = np.nan
     found = _parameters(people).set_index(["simulated_rho", "learner", "kind"])
     assert len(found) == 2 * 2 * 2
@@ -437,16 +525,24 @@ def test_quartiles_and_correlations_of_a_recovery():
         for name in ("rho", "epsilon"):
             values = own[name].dropna()
             quartiles = np.percentile(values, (25, 50, 75))
-            np.testing.assert_allclose([row[f"{name}_{percent}"] for percent in (25, 50, 75)], quartiles)
+            np.testing.assert_allclose(
+                [row[f"{name}_{percent}"] for percent in (25, 50, 75)], quartiles
+            )
     scores, at_start = rng.normal(size=(2, 6, 4, 3, 5))
     at_start[1] = scores[1] + 0.2 * at_start[1]
-    scores[2] += 0.8 * scores[0] + 100 * rng.normal(size=(4, 3, 1))  # what all arrows of a step share does not count
+    scores[2] += 0.8 * scores[0] + 100 * rng.normal(
+        size=(4, 3, 1)
+    )  # what all arrows of a step share does not count
     found = _correlations(scores, at_start).set_index(["score", "other"])["correlation"]
     within = lambda values: np.concatenate([step - step.mean() for step in values.reshape(-1, 5)])  # noqa: E731
     for (i, one), (j, other) in itertools.combinations(enumerate(NAMES[:6]), 2):
-        assert found[one, other] == pytest.approx(np.corrcoef(within(scores[i]), within(scores[j]))[0, 1])
+        assert found[one, other] == pytest.approx(
+            np.corrcoef(within(scores[i]), within(scores[j]))[0, 1]
+        )
     for i, name in enumerate(NAMES[:6]):
-        assert found[name, "at the start"] == pytest.approx(np.corrcoef(within(scores[i]), within(at_start[i]))[0, 1])
+        assert found[name, "at the start"] == pytest.approx(
+            np.corrcoef(within(scores[i]), within(at_start[i]))[0, 1]
+        )
 
 
 # ---- quality and power ----
@@ -460,7 +556,9 @@ def test_numbers_of_data_quality(config):
     choice = rng.integers(0, 4, n)
     seconds = rng.uniform(0.5, 6, n)
     seconds[3] = np.nan
-    clock = pd.Timestamp("2026-01-01", tz="UTC") + pd.to_timedelta(np.cumsum(rng.uniform(5, 300, n)), unit="s")
+    clock = pd.Timestamp("2026-01-01", tz="UTC") + pd.to_timedelta(
+        np.cumsum(rng.uniform(5, 300, n)), unit="s"
+    )
     steps = pd.DataFrame(
         {
             "map": ["A"] * 7 + ["C"] * 5,
@@ -480,8 +578,12 @@ def test_numbers_of_data_quality(config):
     )
     seen = [("1-1", 0), ("1-1", 2), ("1-2", 1), ("3-1", 4), ("2-1", 0), ("3-2", 1)]
     happened = [flags.PageEvent("chosen", {"round": name, "step": step}) for name, step in seen]
-    happened += [flags.PageEvent("screen", {"width": w, "height": h}) for w, h in ((900, 700), (650, 800))]
-    happened += [flags.PageEvent("attention", {"passed": passed}, "server") for passed in (True, False, None)]
+    happened += [
+        flags.PageEvent("screen", {"width": w, "height": h}) for w, h in ((900, 700), (650, 800))
+    ]
+    happened += [
+        flags.PageEvent("attention", {"passed": passed}, "server") for passed in (True, False, None)
+    ]
     found = flags.numbers_of(steps, happened, config)
     assert found["too_fast_share"] == np.mean([one < 1.5 for one in seconds])
     assert found["looked_away_share"] == 0.5
@@ -494,18 +596,27 @@ def test_numbers_of_data_quality(config):
     assert found["machine_share"] == same / n
     chance = sum(stats.binom(n, 0.25).pmf(k) for k in range(same, n + 1))
     assert found["chance_p"] == pytest.approx(chance)
-    assert found["longest_pause_minutes"] == pytest.approx(np.diff(clock.as_unit("ns").asi8).max() / 60e9)
-    assert (found["inputs"], found["smallest_width"], found["smallest_height"]) == ("mouse touch", 650, 700)
+    assert found["longest_pause_minutes"] == pytest.approx(
+        np.diff(clock.as_unit("ns").asi8).max() / 60e9
+    )
+    assert (found["inputs"], found["smallest_width"], found["smallest_height"]) == (
+        "mouse touch",
+        650,
+        700,
+    )
     assert (found["attention_checks"], found["attention_failed"]) == (3, 2)
     rank = [sorted(own).index(own[i]) for own, i in zip(cells, choice, strict=True)]
     near = [False]
     for before, own, i in zip(steps["cell"], cells[1:], choice[1:], strict=False):
         moves = [
-            abs(cell // config.size - before // config.size) + abs(cell % config.size - before % config.size)
+            abs(cell // config.size - before // config.size)
+            + abs(cell % config.size - before % config.size)
             for cell in own
         ]
         near.append(moves[i] == min(moves))
-    rules = [[one == value for one in column] for column in (list(choice), rank) for value in set(column)] + [near]
+    rules = [
+        [one == value for one in column] for column in (list(choice), rank) for value in set(column)
+    ] + [near]
     assert found["same_place_share"] == max(np.mean(rule) for rule in rules)
     runs = [len(list(group)) for rule in rules for held, group in itertools.groupby(rule) if held]
     assert found["same_place_run"] == max(runs)

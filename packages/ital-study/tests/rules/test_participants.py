@@ -25,7 +25,8 @@ def go(server, config, teacher="machine", participants=3, **options):
 
 def choices_of(server, number):
     return {
-        label: [choice for n, r, _, choice in server.stored if (n, r) == (number, label)] for label, *_ in server.plan
+        label: [choice for n, r, _, choice in server.stored if (n, r) == (number, label)]
+        for label, *_ in server.plan
     }
 
 
@@ -97,20 +98,30 @@ def test_a_limit_of_time_ends_a_load_test(short):
         return await server(request)
 
     transport = httpx.MockTransport(stuck)
-    outcome = go(server, short, participants=5, think=0.001, ramp=0.01, limit=0.7, transport=transport)
+    outcome = go(
+        server, short, participants=5, think=0.001, ramp=0.01, limit=0.7, transport=transport
+    )
     assert outcome.finished == 0
     assert len(outcome.acknowledged) == len(server.stored) <= 20
     assert outcome.seconds >= 0.7
 
 
 def test_what_cannot_work_is_said_in_a_line(short):
-    with pytest.raises(InputError, match=r"the server refused /api/join: The key is not right\. \(status 403\)"):
+    with pytest.raises(
+        InputError, match=r"the server refused /api/join: The key is not right\. \(status 403\)"
+    ):
         go(FakeServer(short), short, key="wrong")
     with pytest.raises(InputError, match="the server runs another configuration"):
         go(FakeServer(short), study.load_config())
     with pytest.raises(InputError, match="must begin with http"):
-        asyncio.run(_participants.take_part("study.db", short, arms.teacher("machine", default=1.0), 1, key="sesame"))
-    with pytest.raises(InputError, match=r"no answer from the server for 0\.2 s \(the server is down\)"):
+        asyncio.run(
+            _participants.take_part(
+                "study.db", short, arms.teacher("machine", default=1.0), 1, key="sesame"
+            )
+        )
+    with pytest.raises(
+        InputError, match=r"no answer from the server for 0\.2 s \(the server is down\)"
+    ):
         go(FakeServer(short, trouble=1.0), short, patience=0.2)
     elsewhere = httpx.MockTransport(lambda request: httpx.Response(200, text="<html>"))
     with pytest.raises(InputError, match="is not a study: its answer has no stage"):

@@ -10,7 +10,8 @@ from ital_study.simulation import arms
 
 
 @pytest.mark.parametrize(
-    ("effect", "power", "needed"), [(0.2, 0.8, 199), (0.5, 0.8, 34), (0.8, 0.8, 15), (0.5, 0.95, 54)]
+    ("effect", "power", "needed"),
+    [(0.2, 0.8, 199), (0.5, 0.8, 34), (0.8, 0.8, 15), (0.5, 0.95, 54)],
 )
 def test_known_sizes_of_paired_studies(effect, power, needed):
     """Two-sided, 5 %: as in the tables of the usual programs."""
@@ -81,7 +82,9 @@ def test_effects_of_simulated_teachers(config):
             by_step = rows.set_index("step")
             fell[place] = by_step.loc[1, "distance_before"] - by_step.loc[config.steps, "distance"]
         names = [on.name for on in config.maps]
-        apart = np.array([[fell["aware", on, n] - fell["naive", on, n] for on in names] for n in range(1, 13)])
+        apart = np.array(
+            [[fell["aware", on, n] - fell["naive", on, n] for on in names] for n in range(1, 13)]
+        )
         effects = apart.mean(axis=0) / apart.std(axis=0, ddof=1)
         over_maps = apart.mean(axis=1)
         aware = own[own["learner"] == "aware"]
@@ -94,7 +97,10 @@ def test_effects_of_simulated_teachers(config):
 
 
 def test_effects_of_the_adaptive_robot(config):
-    one_map, machine = dataclasses.replace(config, maps=config.maps[:1]), [arms.teacher("machine", default=1.0)]
+    one_map, machine = (
+        dataclasses.replace(config, maps=config.maps[:1]),
+        [arms.teacher("machine", default=1.0)],
+    )
     found = _power.simulated_effects(one_map, machine, pool=10, robot="adaptive").iloc[0]
     distance = arms.run(one_map, 10, machine, ("adaptive", "naive")).measures["distance"][:, 0]
     apart = distance[:, 1, -1] - distance[:, 0, -1]

@@ -28,16 +28,37 @@ def table(config=SHORT, choose=None, pause=3.0, seed=0, **columns):
         for robot, learner in enumerate(config.learners, start=1):
             for step in range(1, config.steps + 1):
                 cells = rng.permutation(config.size**2)[: config.candidates]
-                choice = int(rng.integers(config.candidates)) if choose is None else choose(cells, last)
+                choice = (
+                    int(rng.integers(config.candidates)) if choose is None else choose(cells, last)
+                )
                 last, seconds = cells[choice], 2 + 4 * rng.random()
                 at += timedelta(seconds=seconds + pause)
                 rows.append(
                     dict.fromkeys(_table.COLUMNS, 0)
-                    | {"participant": 7, "mode": "live", "teacher": "human", "config": config.hash, "map": on.name}
-                    | {"learner": learner, "robot": robot, "step": step, "choice": choice, "cell": cells[choice]}
+                    | {
+                        "participant": 7,
+                        "mode": "live",
+                        "teacher": "human",
+                        "config": config.hash,
+                        "map": on.name,
+                    }
+                    | {
+                        "learner": learner,
+                        "robot": robot,
+                        "step": step,
+                        "choice": choice,
+                        "cell": cells[choice],
+                    }
                     | {"candidates": json.dumps([[int(cell), 0] for cell in cells]), "usable": True}
-                    | {"machine_choice": int(rng.integers(config.candidates)), "seconds_to_confirm": seconds}
-                    | {"stored_at": at.isoformat(timespec="milliseconds"), "input": "mouse", "code_version": "1"}
+                    | {
+                        "machine_choice": int(rng.integers(config.candidates)),
+                        "seconds_to_confirm": seconds,
+                    }
+                    | {
+                        "stored_at": at.isoformat(timespec="milliseconds"),
+                        "input": "mouse",
+                        "code_version": "1",
+                    }
                     | {"by_script": False, "too_fast": False, "order": "", "action": 0}
                 )
     return _quality.flag_steps(_table.frame(rows).assign(**columns), config.quality)
@@ -47,7 +68,10 @@ def picked(steps, config=SHORT):
     """What the page reports of these steps."""
     names = [on.name for on in config.maps]
     rows = zip(steps["map"], steps["robot"], steps["step"], strict=True)
-    return [PageEvent("chosen", {"round": f"{names.index(on) + 1}-{robot}", "step": t - 1}) for on, robot, t in rows]
+    return [
+        PageEvent("chosen", {"round": f"{names.index(on) + 1}-{robot}", "step": t - 1})
+        for on, robot, t in rows
+    ]
 
 
 def flags(steps, happened=None, config=SHORT):
@@ -65,7 +89,11 @@ def test_nobody_is_flagged_without_reason():
     assert not steps["by_script"].any()
     assert flags(steps) == set()
     numbers = _quality.numbers_of(steps, picked(steps), SHORT)
-    assert (numbers["machine_share"], numbers["unseen_share"], numbers["script_share"]) == (1.0, 0.0, 0.0)
+    assert (numbers["machine_share"], numbers["unseen_share"], numbers["script_share"]) == (
+        1.0,
+        0.0,
+        0.0,
+    )
     assert numbers["inputs"] == "mouse"
     assert 0.2 < numbers["time_spread"] < 1
     assert numbers["longest_pause_minutes"] == pytest.approx(9 / 60, rel=0.3)
@@ -74,7 +102,9 @@ def test_nobody_is_flagged_without_reason():
 def test_a_clock_that_steps_back_makes_nobody_a_script():
     stored = GOOD["stored_at"].map(datetime.fromisoformat)
     back = [at - timedelta(seconds=10 * (i > 5)) for i, at in enumerate(stored)]
-    steps = _quality.flag_steps(GOOD.assign(stored_at=[at.isoformat() for at in back]), SHORT.quality)
+    steps = _quality.flag_steps(
+        GOOD.assign(stored_at=[at.isoformat() for at in back]), SHORT.quality
+    )
     assert steps["by_script"].equals(GOOD["by_script"])
 
 
@@ -89,7 +119,12 @@ def test_too_fast():
 
 @pytest.mark.parametrize(
     "columns",
-    [{"input": ""}, {"seconds_to_confirm": np.nan}, {"seconds_to_confirm": 0.1}, {"seconds_to_confirm": 60.0}],
+    [
+        {"input": ""},
+        {"seconds_to_confirm": np.nan},
+        {"seconds_to_confirm": 0.1},
+        {"seconds_to_confirm": 60.0},
+    ],
 )
 def test_a_script_gives_itself_away(columns):
     """No device, no times, no time at all, or more time than passed on the server's clock."""
@@ -107,7 +142,10 @@ def test_a_script_that_does_not_wait_for_the_page():
 
 def test_the_page_pauses_for_longer_than_a_script_is_allowed_to():
     source = (Path(study.__file__).parent / "pages" / "static" / "teach.js").read_text()
-    pauses = [int(value) for value in re.findall(r"^const (?:UPDATE|LINGER) = (\d+);", source, re.MULTILINE)]
+    pauses = [
+        int(value)
+        for value in re.findall(r"^const (?:UPDATE|LINGER) = (\d+);", source, re.MULTILINE)
+    ]
     assert len(pauses) == 2
     assert sum(pauses) / 1000 > 2 * _quality.PAGE_PAUSE
 
@@ -127,7 +165,9 @@ def test_steps_that_no_server_stored_are_not_flagged():
 LAZY = {
     "index": lambda cells, last: 4,
     "reading order": lambda cells, last: int(np.argsort(cells)[2]),
-    "nearest": lambda cells, last: int(np.argmin(abs(cells // 5 - last // 5) + abs(cells % 5 - last % 5))),
+    "nearest": lambda cells, last: int(
+        np.argmin(abs(cells // 5 - last // 5) + abs(cells % 5 - last % 5))
+    ),
 }
 
 
@@ -144,7 +184,9 @@ def test_a_run_alone_is_enough():
     steps = table(choice=np.where(np.arange(32) < 12, 3, np.arange(32) % 10))
     longer = dataclasses.replace(SHORT, quality=Quality(same_place_run=12, same_place_share=1.0))
     assert "same_place" in flags(steps, config=longer)
-    assert "same_place" not in flags(steps, config=dataclasses.replace(SHORT, quality=Quality(same_place_run=13)))
+    assert "same_place" not in flags(
+        steps, config=dataclasses.replace(SHORT, quality=Quality(same_place_run=13))
+    )
 
 
 def test_no_better_than_chance():
@@ -160,12 +202,22 @@ def test_focus_pauses_and_screens():
     assert "looked_away" not in flags(table(focus_losses=np.arange(32) % 8 == 0))
     gone = table()
     gone.loc[20:, "stored_at"] = [
-        (datetime.fromisoformat(at) + timedelta(minutes=31)).isoformat() for at in gone["stored_at"][20:]
+        (datetime.fromisoformat(at) + timedelta(minutes=31)).isoformat()
+        for at in gone["stored_at"][20:]
     ]
     assert "long_pause" in flags(gone)
     screen = {"width": 1280, "height": 720, "ratio": 1, "pointer": "fine", "small_accepted": False}
-    for change, flagged in (({}, 0), ({"width": 390}, 1), ({"height": 390}, 1), ({"small_accepted": True}, 1)):
-        happened = [*picked(GOOD), PageEvent("screen", screen), PageEvent("screen", screen | change)]
+    for change, flagged in (
+        ({}, 0),
+        ({"width": 390}, 1),
+        ({"height": 390}, 1),
+        ({"small_accepted": True}, 1),
+    ):
+        happened = [
+            *picked(GOOD),
+            PageEvent("screen", screen),
+            PageEvent("screen", screen | change),
+        ]
         assert ("small_screen" in flags(GOOD, happened)) == flagged
     assert "small_screen" not in flags(GOOD)
 
@@ -181,7 +233,9 @@ def test_what_a_browser_sends_breaks_nothing():
 
 
 def test_attention():
-    passed, failed = (PageEvent("attention", {"check": 0, "passed": passed}, "server") for passed in (True, False))
+    passed, failed = (
+        PageEvent("attention", {"check": 0, "passed": passed}, "server") for passed in (True, False)
+    )
     assert "attention" not in flags(GOOD, [*picked(GOOD), passed])
     assert "attention" in flags(GOOD, [*picked(GOOD), passed, failed])
     two = dataclasses.replace(SHORT, quality=Quality(attention_failures=2))
@@ -202,7 +256,9 @@ def test_few_steps_say_little():
 
 
 def test_the_codebook_states_every_threshold():
-    text = "\n".join(_quality.codebook_lines([SHORT, dataclasses.replace(SHORT, quality=Quality(exclude=()))]))
+    text = "\n".join(
+        _quality.codebook_lines([SHORT, dataclasses.replace(SHORT, quality=Quality(exclude=()))])
+    )
     assert text.count("| `too_fast` | confirmed 20 % of steps or more in less than 1 s |") == 2
     assert "left out of the filtered analysis by: `attention`." in text
     assert "left out of the filtered analysis by: no flag." in text
@@ -241,18 +297,36 @@ def test_the_configuration():
     assert config.attention[0].choose == "bottom-right"
     assert config.hash != SHORT.hash
     assert study.parse_config(config.to_toml()) == config
-    assert study.parse_config(BARE).hash == SHORT.hash == study.parse_config(BARE + "[quality]\n").hash
+    assert (
+        study.parse_config(BARE).hash == SHORT.hash == study.parse_config(BARE + "[quality]\n").hash
+    )
     assert "too_fast_seconds = 1.0" in SHORT.to_toml()  # the export states the defaults too
     assert "attention" not in json.dumps(config.public())
     for old, new, said in (
         ("step = 5", "step = 9", r"attention\[1\].step must be a whole number from 1 to 8, not 9"),
-        ("robot = 2", "robot = 3", r"attention\[1\].robot must be a whole number from 1 to 2, not 3"),
-        ('map = "A"\nrobot', 'map = "Z"\nrobot', r"attention\[1\].map must be one of A, E, not 'Z'"),
+        (
+            "robot = 2",
+            "robot = 3",
+            r"attention\[1\].robot must be a whole number from 1 to 2, not 3",
+        ),
+        (
+            'map = "A"\nrobot',
+            'map = "Z"\nrobot',
+            r"attention\[1\].map must be one of A, E, not 'Z'",
+        ),
         ("bottom-right", "middle", r"attention\[1\].choose must be one of top-left, top-right"),
-        ('"by_script"]', '"slow"]', "quality.exclude must be a list of different flags, each one of attention"),
+        (
+            '"by_script"]',
+            '"slow"]',
+            "quality.exclude must be a list of different flags, each one of attention",
+        ),
         ('"by_script"]', "{}]", "quality.exclude must be a list of different flags"),
         ("too_fast_seconds", "too_slow", "unknown key quality.too_slow"),
-        ("[[attention]]", '[[attention]]\nmap="A"\nrobot=2\nstep=5\nchoose="top-left"\n[[attention]]', "same step"),
+        (
+            "[[attention]]",
+            '[[attention]]\nmap="A"\nrobot=2\nstep=5\nchoose="top-left"\n[[attention]]',
+            "same step",
+        ),
     ):
         with pytest.raises(InputError, match=said):
             study.parse_config((BARE + CHECKS).replace(old, new, 1))
@@ -270,7 +344,9 @@ def test_the_arrows_of_a_check():
         assert all(0 <= arrow.action < 4 and 0 <= arrow.cell < 25 for arrow in arrows)
         right = attention.right_choice("bottom-right", cells, 5)
         assert cells[right] == 24
-        assert [attention.answer(config, number, 0, i)["passed"] for i in range(10)].index(True) == right
+        assert [attention.answer(config, number, 0, i)["passed"] for i in range(10)].index(
+            True
+        ) == right
         rights.add(right)
     assert rights == set(range(10))  # the index tells nothing
     assert attention.check_at(config, "A", 2, 5) == 0

@@ -50,23 +50,45 @@ def test_fields_and_languages():
     assert in_german.items[0].scale[-1] == "sehr gut"
     assert config.texts("de").questionnaires[0].items[0].most == 120
     told = dict(config.texts("de").all())
-    assert "Zuletzt" in [text for key, text in config.texts("de").all() if key == "questionnaires[4]"]
+    assert "Zuletzt" in [
+        text for key, text in config.texts("de").all() if key == "questionnaires[4]"
+    ]
     assert told["title"] == "Roboter"
 
 
 REFUSED = [
     ('id = "gender"', 'id = "age"', "questions must have different ids, but 'age' occurs twice"),
     ('id = "map"', 'id = "you"', "questionnaires must have different ids, but 'you' occurs twice"),
-    ('when = "end"', 'when = "never"', "questionnaires[4].when must be one of before, after_robot, after_map, end"),
-    ('kind = "text"', 'kind = "essay"', "questionnaires[4].items[2].kind must be one of single, multiple, likert"),
-    ("longest = 40", "scale = []", "items[2].scale does not belong to kind 'text': its own keys are longest"),
+    (
+        'when = "end"',
+        'when = "never"',
+        "questionnaires[4].when must be one of before, after_robot, after_map, end",
+    ),
+    (
+        'kind = "text"',
+        'kind = "essay"',
+        "questionnaires[4].items[2].kind must be one of single, multiple, likert",
+    ),
+    (
+        "longest = 40",
+        "scale = []",
+        "items[2].scale does not belong to kind 'text': its own keys are longest",
+    ),
     ("longest = 40", "longest = 0", "items[2].longest must be a whole number from 1 to 5000"),
     ("longest = 40", "length = 40", "unknown key questionnaires[4].items[2].length"),
     ("least = 18", "", "the key questionnaires[1].items[1].least is missing"),
     ("most = 120", "most = 17", "questionnaires[1].items[1].most must be a number at least 18"),
-    ('["Woman", "Man", "Another"]', '["Woman"]', "items[2].options must be a list of 2 to 50 texts"),
+    (
+        '["Woman", "Man", "Another"]',
+        '["Woman"]',
+        "items[2].options must be a list of 2 to 50 texts",
+    ),
     ('"", "very well"]', '"", ""]', "items[1].scale must be a list of 2 to 11 labels"),
-    ('id = "learned"', 'id = "understood"', "rows must have different ids, but 'understood' occurs twice"),
+    (
+        'id = "learned"',
+        'id = "understood"',
+        "rows must have different ids, but 'understood' occurs twice",
+    ),
     ("{contact}", "{robot}", "unknown field {robot}"),
     ('title = "Map {map}"', 'title = "Robot {robot}"', "unknown field {robot}"),
     ('title = "At last"', "", "the key questionnaires[4].title is missing"),
@@ -84,13 +106,33 @@ def test_what_makes_no_questions_is_refused_by_name(old, new, message):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('id = "map"', 'id = "card"', "questionnaires must be those of the first language, in its order: you, robot"),
-        ('{ id = "plan", question = "Wie?" }', "", "items must be those of the first language, in its order: hours"),
+        (
+            'id = "map"',
+            'id = "card"',
+            "questionnaires must be those of the first language, in its order: you, robot",
+        ),
+        (
+            '{ id = "plan", question = "Wie?" }',
+            "",
+            "items must be those of the first language, in its order: hours",
+        ),
         (', "Anderes"]', "]", "items[2].options must be a list of 3 to 3 texts"),
-        ('"gar nicht", "",', '"gar nicht",', "items[1].scale must have 5 labels, as in the first language"),
+        (
+            '"gar nicht", "",',
+            '"gar nicht",',
+            "items[1].scale must have 5 labels, as in the first language",
+        ),
         ('"Sie verstanden?", ', "", "items[1].rows must be a list of 2 to 2 texts"),
-        ('text = "Fragen an {contact}"', "", "translations.de.questionnaires[1].text must be a text"),
-        (questions.GERMAN, "", "translations.de.questionnaires must be those of the first language"),
+        (
+            'text = "Fragen an {contact}"',
+            "",
+            "translations.de.questionnaires[1].text must be a text",
+        ),
+        (
+            questions.GERMAN,
+            "",
+            "translations.de.questionnaires must be those of the first language",
+        ),
     ],
 )
 def test_a_translation_has_the_same_questions(old, new, message):
@@ -127,7 +169,11 @@ WRONG = [
     ("robot", {}, "Please answer “How well did robot {robot}”."),
     ("robot", {"understanding": {"understood": 3}}, "one point of the scale in every row"),
     ("robot", {"understanding": {"understood": 3, "learned": 6}}, "one point of the scale"),
-    ("robot", {"understanding": {"understood": 3, "learned": 1, "liked": 1}}, "one point of the scale"),
+    (
+        "robot",
+        {"understanding": {"understood": 3, "learned": 1, "liked": 1}},
+        "one point of the scale",
+    ),
     ("robot", {"understanding": [3, 3]}, "one point of the scale"),
     ("map", {"hard": [1, 1]}, "some of the options"),
     ("map", {"hard": [4]}, "some of the options"),
@@ -149,10 +195,14 @@ def test_wrong_answers_are_refused_by_the_question(name, answers, message):
 def test_every_page_has_the_same_rows_of_the_table_whatever_is_answered():
     for one in asking().texts().questionnaires:
         full, none = _answers.cells_of(one, ANSWERS[one.id]), _answers.cells_of(one, {})
-        assert [(cell.item, cell.wording) for cell in full] == [(cell.item, cell.wording) for cell in none]
+        assert [(cell.item, cell.wording) for cell in full] == [
+            (cell.item, cell.wording) for cell in none
+        ]
         assert all(math.isnan(cell.value) or cell.value == 0 for cell in none)
     cells = {
-        cell.item: cell for one in asking().texts().questionnaires for cell in _answers.cells_of(one, ANSWERS[one.id])
+        cell.item: cell
+        for one in asking().texts().questionnaires
+        for cell in _answers.cells_of(one, ANSWERS[one.id])
     }
     assert {item: cell.value for item, cell in cells.items() if item != "plan"} == {
         "age": 34,
@@ -165,7 +215,11 @@ def test_every_page_has_the_same_rows_of_the_table_whatever_is_answered():
         "hours": 7.5,
     }
     labels = {item: cell.label for item, cell in cells.items()}
-    assert (labels["gender"], labels["hard.2"], labels["plan"]) == ("Man", "The arrows", "By feeling")
+    assert (labels["gender"], labels["hard.2"], labels["plan"]) == (
+        "Man",
+        "The arrows",
+        "By feeling",
+    )
     assert cells["understanding.learned"].wording == "How well did robot {robot} learn?"
 
 
@@ -175,7 +229,10 @@ def test_drawn_answers_are_valid_and_follow_the_seed():
         for answers in drawn:
             assert _answers.read_answers(one, answers) == answers
         assert drawn[3] == _answers.draw_answers(one, np.random.default_rng(3))
-    ages = {_answers.draw_answers(page("you"), np.random.default_rng(seed))["age"] for seed in range(2000)}
+    ages = {
+        _answers.draw_answers(page("you"), np.random.default_rng(seed))["age"]
+        for seed in range(2000)
+    }
     assert (min(ages), max(ages)) == (18, 120)  # both ends
 
 
@@ -191,7 +248,9 @@ def course(config, order):
             way.append((here.page.id, here.place))
             answered += 1
         else:
-            way.append(next(one.id for one in rounds(config, order) if done < one.first + one.steps))
+            way.append(
+                next(one.id for one in rounds(config, order) if done < one.first + one.steps)
+            )
             done += 1
 
 
@@ -212,7 +271,9 @@ def test_the_course():
         ("map", "2"),
         ("last", "end"),
     ]
-    assert [one.about.learner for one in asked(config, "naive-aware") if one.page.id == "robot"] == [
+    assert [
+        one.about.learner for one in asked(config, "naive-aware") if one.page.id == "robot"
+    ] == [
         "naive",
         "aware",
         "aware",

@@ -24,7 +24,12 @@ class Reference:
 
     def __init__(self, config):
         size, eta = config.size, config.lr
-        self.eta, self.beta, self.k, self.gamma = eta, config.beta, config.world.sharpness, config.world.discount
+        self.eta, self.beta, self.k, self.gamma = (
+            eta,
+            config.beta,
+            config.world.sharpness,
+            config.world.discount,
+        )
         self.volume = config.volume
         states = size * size
         self.p = np.zeros((4, states, states))
@@ -34,7 +39,9 @@ class Reference:
                     for way, (down, right) in enumerate(MOVES):
                         r, c = row + down, column + right
                         r, c = (r, c) if 0 <= r < size and 0 <= c < size else (row, column)
-                        self.p[action, row * size + column, r * size + c] += 0.80 if way == action else 0.06
+                        self.p[action, row * size + column, r * size + c] += (
+                            0.80 if way == action else 0.06
+                        )
 
     def q(self, w):
         values = np.zeros(len(w))
@@ -70,7 +77,9 @@ class Reference:
         if learner == "naive":
             return guess
         imagined = self.beta * self.volumes(w, guess, arrows)
-        if self.volume == "imitated":  # equations (imit-teaching-volume) and (imit-update), Algorithm 1
+        if (
+            self.volume == "imitated"
+        ):  # equations (imit-teaching-volume) and (imit-update), Algorithm 1
             gained = self.losses(w, arrows) - self.losses(guess, arrows)
             imagined = self.beta * (-(self.eta**2) * (g**2).sum(axis=1) + 2 * self.eta * gained)
             g = self.gradients(guess, arrows)
@@ -96,7 +105,9 @@ def test_rewards_of_the_true_policy(config, rules, reference):
         target = rules.truth(name).target
         measured = rules.measures(name, target)
         assert measured["reward"] == pytest.approx(known[name], abs=0.05)
-        assert measured["reward"] == pytest.approx(reference.reward(target.astype(float), target), rel=1e-5)
+        assert measured["reward"] == pytest.approx(
+            reference.reward(target.astype(float), target), rel=1e-5
+        )
         zero = [measured[m] for m in ("distance", "distance_centred", "policy_tv", "policy_gap")]
         assert zero == pytest.approx([0] * 4, abs=1e-6)
 
@@ -143,7 +154,9 @@ def test_measures_are_those_of_the_equations(rules, reference):
     assert {name: len(values) for name, values in many.items()} == dict.fromkeys(expected, 301)
     for name, value in measured.items():
         np.testing.assert_allclose(many[name][[0, 299]], value, rtol=1e-5)
-    assert many["distance"][300] == pytest.approx(rules.measures("D", rules.start(6, "D"))["distance"], rel=1e-5)
+    assert many["distance"][300] == pytest.approx(
+        rules.measures("D", rules.start(6, "D"))["distance"], rel=1e-5
+    )
 
 
 def test_the_picture_shows_the_most_probable_actions(rules, reference):
@@ -159,7 +172,9 @@ def core_step(program, world, states, actions, numbers, mind):
     """One step of the core's loop on a given mini-batch."""
     batch, order = (states, actions), jnp.arange(10)
     first = first_copies(ital.tasks.copies(batch, 10))
-    drawn = Drawn(batch, first, order, jnp.zeros((), int), program.teacher.prepare(jax.random.key(0), 10))
+    drawn = Drawn(
+        batch, first, order, jnp.zeros((), int), program.teacher.prepare(jax.random.key(0), 10)
+    )
     lane = Lane(mind.belief, mind.memory, program.rules.first_previous(mind.belief, world))
     moment = Moment(jnp.asarray(mind.step), jnp.asarray(30))
     after = teaching.teaching_step(program, world, drawn, numbers, moment, lane)[0]
@@ -179,12 +194,17 @@ def test_robots_that_imagine_the_imitated_volume(rules, imitating):
             expected = reference.update("aware", w.astype(float), arrows, choice)
             np.testing.assert_allclose(mind.belief, expected, atol=1e-4)
             assert np.abs(mind.belief - exact.belief).max() > 4e-4
-    assert imitating.robots["aware"].rule == imitating.robots["naive"].rule != rules.robots["aware"].rule
+    assert (
+        imitating.robots["aware"].rule
+        == imitating.robots["naive"].rule
+        != rules.robots["aware"].rule
+    )
     assert imitating.robots["adaptive"].rule == ital.learners.adaptive().rule
 
 
 @pytest.mark.parametrize(
-    ("learner", "volume"), [("naive", "exact"), ("aware", "exact"), ("adaptive", "exact"), ("aware", "imitated")]
+    ("learner", "volume"),
+    [("naive", "exact"), ("aware", "exact"), ("adaptive", "exact"), ("aware", "imitated")],
 )
 def test_the_step_is_the_core_s_teaching_step(config, rules, imitating, learner, volume):
     """The study's machine arm is `ital.teach` with the omniscient teacher, on the same mini-batches."""
@@ -202,13 +222,21 @@ def test_the_step_is_the_core_s_teaching_step(config, rules, imitating, learner,
         watched=False,
         axes=(),
     )
-    numbers = teaching.LaneNumbers(np.float32(config.lr), form.settings, robot.settings, teacher.settings)
+    numbers = teaching.LaneNumbers(
+        np.float32(config.lr), form.settings, robot.settings, teacher.settings
+    )
     mind = rules.mind(learner, rules.start(4, "C"))
     for arrows in rules.candidates(4, "C")[:6]:
         states, actions = np.array(arrows, np.int32).T
-        stepped = core_step(program, task.world(0), states, np.array([0, 3, 1, 2])[actions], numbers, mind)
+        stepped = core_step(
+            program, task.world(0), states, np.array([0, 3, 1, 2])[actions], numbers, mind
+        )
         mind = rules.update("C", learner, mind, arrows, rules.best("C", mind.belief, arrows))
-        jax.tree.map(functools.partial(np.testing.assert_allclose, atol=2e-4), (mind.belief, mind.memory), stepped)
+        jax.tree.map(
+            functools.partial(np.testing.assert_allclose, atol=2e-4),
+            (mind.belief, mind.memory),
+            stepped,
+        )
 
 
 def test_starts(config, rules):
@@ -308,7 +336,9 @@ def test_what_the_adaptive_robot_remembers_matters(rules):
         mind = rules.update("E", "adaptive", mind, step, choices[-1])
     forgetful = rules.mind("adaptive", mind.belief)
     best = rules.best("E", mind.belief, arrows[8])
-    one, other = (rules.update("E", "adaptive", each, arrows[8], best).belief for each in (mind, forgetful))
+    one, other = (
+        rules.update("E", "adaptive", each, arrows[8], best).belief for each in (mind, forgetful)
+    )
     assert np.linalg.norm(one - mind.belief) > 2 * np.linalg.norm(other - mind.belief)
     for learner in ("naive", "aware"):
         assert rules.mind(learner, mind.belief).memory == ()
@@ -321,7 +351,9 @@ def test_the_adaptive_robot_is_told_the_size_of_beta_alone(config, rules):
 
 def test_what_is_not_in_the_study_is_refused(rules):
     mind, arrows = study.Mind(rules.start(0, "A")), rules.candidates(0, "A")[0]
-    with pytest.raises(InputError, match="study 'paper' has no map 'F': its maps are A, B, C, D, E, warm-up"):
+    with pytest.raises(
+        InputError, match="study 'paper' has no map 'F': its maps are A, B, C, D, E, warm-up"
+    ):
         rules.start(0, "F")
     with pytest.raises(InputError, match="unknown learner 'clever'"):
         rules.update("A", "clever", mind, arrows, 0)
@@ -342,7 +374,9 @@ def test_beliefs_far_out_stay_finite(rules):
     for scale in (10, 50, 150):
         w = scale * rules.start(1, "A")
         for learner in ("aware", "adaptive"):
-            assert np.isfinite(rules.update("A", learner, rules.mind(learner, w), arrows, 0).belief).all()
+            assert np.isfinite(
+                rules.update("A", learner, rules.mind(learner, w), arrows, 0).belief
+            ).all()
         assert np.isfinite(list(rules.measures("A", w).values())).all()
 
 
@@ -350,4 +384,6 @@ def test_draws_are_those_of_studies_that_have_begun(rules):
     """A participant who comes back after an update of ital, or of JAX, must find the arrows that were shown before."""
     arrows = [(6, 3), (1, 2), (7, 1), (13, 1), (19, 0), (4, 2), (2, 2), (18, 1), (23, 1), (5, 2)]
     assert rules.candidates(1, "A")[0] == arrows
-    np.testing.assert_allclose(rules.start(1, "A")[:3], [-1.3007045, -0.6033969, -0.7998643], rtol=1e-6)
+    np.testing.assert_allclose(
+        rules.start(1, "A")[:3], [-1.3007045, -0.6033969, -0.7998643], rtol=1e-6
+    )

@@ -56,7 +56,11 @@ def test_words_that_pages_ask_for_exist_and_all_words_are_used():
     families |= {f"{area}." for area in re.findall(r'(?:farewell|early)\("([a-z_]+)"', everything)}
     for key in english.keys() - {"name", "direction"}:
         named = any(f'"{name}"' in everything for name in (key, key.removesuffix("_caption")))
-        assert named or f"{{{key}}}" in everything or any(key.startswith(family) for family in families), key
+        assert (
+            named
+            or f"{{{key}}}" in everything
+            or any(key.startswith(family) for family in families)
+        ), key
 
 
 def test_every_refusal_has_a_word():
@@ -65,7 +69,9 @@ def test_every_refusal_has_a_word():
     for file in server.iterdir():
         if file.name.endswith(".py") and file.name not in ("_admin.py", "_learner.py", "_play.py"):
             source = file.read_text("utf-8")
-            codes |= set(re.findall(r"(?:Refused|_problem)\(\s*(?:request, )?\d{3},\s*\"([a-z_]+)\"", source))
+            codes |= set(
+                re.findall(r"(?:Refused|_problem)\(\s*(?:request, )?\d{3},\s*\"([a-z_]+)\"", source)
+            )
     assert {"unknown_code", "out_of_order", "try_again"} <= codes
     for code in codes:
         assert f"refused.{code}" in shipped_words("en"), code

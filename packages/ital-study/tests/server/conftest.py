@@ -51,7 +51,11 @@ def filled(url, request, tmp_path, tmp_path_factory, monkeypatch, _made):
         sqlite = url.startswith("sqlite")
         if (sqlite, make) not in _made:
             folder = tmp_path_factory.mktemp("made")
-            source = f"sqlite:///{folder / 'study.db'}" if sqlite else request.getfixturevalue("cluster").lasting()
+            source = (
+                f"sqlite:///{folder / 'study.db'}"
+                if sqlite
+                else request.getfixturevalue("cluster").lasting()
+            )
             with monkeypatch.context() as patch:
                 patch.setenv("ITAL_STUDY_FOLDER", str(folder))
                 _made[sqlite, make] = source, folder, make(source)
@@ -123,7 +127,11 @@ def running(app):
     """A real server, and a client for it."""
     loop, _ = _loop()
     listening, address = listen("127.0.0.1", 0)
-    server = _Server(uvicorn.Config(app, log_config=None, access_log=False, log_level="error", server_header=False))
+    server = _Server(
+        uvicorn.Config(
+            app, log_config=None, access_log=False, log_level="error", server_header=False
+        )
+    )
     try:
         asyncio.run_coroutine_threadsafe(server.begin(listening), loop).result()
         assert server.started, "the server did not start"

@@ -31,7 +31,9 @@ class Survived(NamedTuple):
 
 
 READY = multiprocessing.get_context("forkserver")
-READY.set_forkserver_preload(["ital.cli", "ital_study.server", "ital_study.store", "alembic.command", "uvicorn"])
+READY.set_forkserver_preload(
+    ["ital.cli", "ital_study.server", "ital_study.store", "alembic.command", "uvicorn"]
+)
 
 
 def _serve(arguments, environment, log):
@@ -57,7 +59,16 @@ class Server:
         probe.close()
         (folder / "study.toml").write_text(config.to_toml(), encoding="utf-8")
         port = self.address.rpartition(":")[2]
-        arguments = ["study", "serve", "--config", str(folder / "study.toml"), "--database", url, "--port", port]
+        arguments = [
+            "study",
+            "serve",
+            "--config",
+            str(folder / "study.toml"),
+            "--database",
+            url,
+            "--port",
+            port,
+        ]
         environment = {
             "ITAL_STUDY_PASSWORD": cheap_hash(PASSWORD),
             "ITAL_STUDY_SECRET": SECRET.decode(),

@@ -88,7 +88,9 @@ class FaultyProcess:
     def __init__(self, folder):
         source, library = folder / "layer.c", folder / "layer.so"
         source.write_text(LAYER)
-        subprocess.run([COMPILER, "-shared", "-fPIC", "-O1", "-w", "-o", library, source, "-ldl"], check=True)
+        subprocess.run(
+            [COMPILER, "-shared", "-fPIC", "-O1", "-w", "-o", library, source, "-ldl"], check=True
+        )
         self._process = subprocess.Popen(
             [sys.executable, "-W", "ignore", "-m", "tests.server.faults"],
             env=os.environ | {"LD_PRELOAD": str(library), "JAX_PLATFORMS": "cpu"},
@@ -101,7 +103,14 @@ class FaultyProcess:
     def run(self, command, url, kind="count", at=0, **given):
         """One command over the layer, which fails at its step number ``at``."""
         folder = os.environ.get("ITAL_STUDY_FOLDER", "")
-        told = {"command": command, "url": url, "kind": kind, "at": at, "given": given, "folder": folder}
+        told = {
+            "command": command,
+            "url": url,
+            "kind": kind,
+            "at": at,
+            "given": given,
+            "folder": folder,
+        }
         self._process.stdin.write(json.dumps(told) + "\n")
         self._process.stdin.flush()
         return Outcome(**json.loads(self._process.stdout.readline()))
@@ -180,7 +189,12 @@ def _run(told):
 
 def main():
     """Read commands from standard input, one JSON object per line, and answer each with its outcome."""
-    for name in ("alembic.command", "psycopg", "ital_study.store.backups", "ital_study.store.exclusions"):
+    for name in (
+        "alembic.command",
+        "psycopg",
+        "ital_study.store.backups",
+        "ital_study.store.exclusions",
+    ):
         importlib.import_module(name)  # once, before the children
     logging.disable()  # of a server, for its log
     with contextlib.suppress(KeyboardInterrupt):

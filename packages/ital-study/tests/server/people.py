@@ -31,7 +31,13 @@ def cheap_hash(password):
 
 @functools.cache
 def _settings():
-    return ServerSettings(cheap_hash(PASSWORD), SECRET, SIMULATION_KEY, joins_per_minute=10_000, log_ins_per_minute=100)
+    return ServerSettings(
+        cheap_hash(PASSWORD),
+        SECRET,
+        SIMULATION_KEY,
+        joins_per_minute=10_000,
+        log_ins_per_minute=100,
+    )
 
 
 def ready(config):
@@ -51,7 +57,11 @@ def ready(config):
 def tiny(**changes):
     """A study of two maps, three steps each, after a warm-up of two; no questions."""
     base = unasked(ready(study.load_config("short")))
-    own = {"steps": 3, "warm_up_steps": 2, "consent": dataclasses.replace(base.consent, version="1")}
+    own = {
+        "steps": 3,
+        "warm_up_steps": 2,
+        "consent": dataclasses.replace(base.consent, version="1"),
+    }
     return dataclasses.replace(base, **{**own, **changes})
 
 
@@ -63,7 +73,13 @@ def forge(url, *forged):
         for number, kind, source, data in forged:
             of = p.c.number == number
             count = connection.execute(sa.select(p.c.events).where(of)).scalar_one()
-            row = {"participant": number, "number": count, "kind": kind, "source": source, "at": operations.now()}
+            row = {
+                "participant": number,
+                "number": count,
+                "kind": kind,
+                "source": source,
+                "at": operations.now(),
+            }
             connection.execute(e.insert().values(row | {"data": data}))
             connection.execute(p.update().where(of).values(events=count + 1))
 
@@ -86,10 +102,16 @@ class Person:
 
     def request(self, method, path, body=None, **headers):
         self.client.cookies.clear()
-        own = {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())} if self.cookies else {}
+        own = (
+            {"Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items())}
+            if self.cookies
+            else {}
+        )
         content = None if body is None else json.dumps(body)
         kind = {} if body is None else {"Content-Type": "application/json"}
-        answer = self.client.request(method, path, content=content, headers={**kind, **own, **headers})
+        answer = self.client.request(
+            method, path, content=content, headers={**kind, **own, **headers}
+        )
         for name, value in answer.cookies.items():
             self.cookies[name] = value
         self.client.cookies.clear()
@@ -143,7 +165,9 @@ class Person:
 
     def step_body(self, choice=None, **timing):
         scene = self.state["scene"]
-        choice = (3 * scene["step"] + scene["map"]) % len(scene["arrows"]) if choice is None else choice
+        choice = (
+            (3 * scene["step"] + scene["map"]) % len(scene["arrows"]) if choice is None else choice
+        )
         return {"round": scene["round"], "step": scene["step"], "choice": choice, "timing": timing}
 
     def step(self, choice=None, **timing):
@@ -182,7 +206,9 @@ class Researcher(Person):
     """Somebody who knows the password."""
 
     def log_in(self):
-        self.state = {"csrf": self.request("POST", "/api/admin/login", {"password": PASSWORD}).json()["csrf"]}
+        self.state = {
+            "csrf": self.request("POST", "/api/admin/login", {"password": PASSWORD}).json()["csrf"]
+        }
         return self
 
     def get(self, path):

@@ -10,12 +10,16 @@ import time
 import uuid
 from pathlib import Path
 
-MISSING = "PostgreSQL is not installed: `make tools` as root on Debian, or put its initdb on the PATH"
+MISSING = (
+    "PostgreSQL is not installed: `make tools` as root on Debian, or put its initdb on the PATH"
+)
 
 
 def binaries():
     """The folder of initdb and pg_ctl; None where PostgreSQL is not installed."""
-    found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda file: int(file.parts[-3]))
+    found = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda file: int(file.parts[-3])
+    )
     on_path = shutil.which("initdb")
     if found:
         return found[-1].parent
@@ -48,7 +52,9 @@ class Cluster:
         self._start()
 
     def _start(self):
-        self._run("pg_ctl", "-D", self.data, "-w", "-l", self.folder / "log", "-o", self.options, "start")
+        self._run(
+            "pg_ctl", "-D", self.data, "-w", "-l", self.folder / "log", "-o", self.options, "start"
+        )
 
     def restart(self):
         """Stop as in a power cut, and start again."""
@@ -56,9 +62,20 @@ class Cluster:
         self._start()
 
     def _run(self, program, *arguments):
-        who = {} if self.user is None else {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []}
+        who = (
+            {}
+            if self.user is None
+            else {"user": self.user.pw_uid, "group": self.user.pw_gid, "extra_groups": []}
+        )
         command = [str(self.bin / program), *map(str, arguments)]
-        subprocess.run(command, check=True, cwd=self.folder, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, **who)
+        subprocess.run(
+            command,
+            check=True,
+            cwd=self.folder,
+            stdout=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            **who,
+        )
 
     @contextlib.contextmanager
     def new(self):

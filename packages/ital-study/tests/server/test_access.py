@@ -49,7 +49,10 @@ ADMIN_GETS = (
 
 def everything(url):
     with open_store(url) as store, store.reading() as connection:
-        return {table.name: connection.execute(sa.select(table).order_by(*table.primary_key)).all() for table in ALL}
+        return {
+            table.name: connection.execute(sa.select(table).order_by(*table.primary_key)).all()
+            for table in ALL
+        }
 
 
 @pytest.fixture
@@ -86,7 +89,9 @@ def test_without_a_cookie_of_ones_own_nothing_is_shown_or_changed(url, client, t
     for what, cookie in cookies.items():
         somebody = Person(client, tiny())
         somebody.cookies = {} if cookie is None else {_security.PARTICIPANT_COOKIE: cookie}
-        somebody.state = {"csrf": Keys(SECRET).csrf("0" * 32) if what == "of nobody" else two[0].state["csrf"]}
+        somebody.state = {
+            "csrf": Keys(SECRET).csrf("0" * 32) if what == "of nobody" else two[0].state["csrf"]
+        }
         answers = [somebody.request("GET", "/api/state")]
         answers += [somebody.post(f"/api/{path}", body) for path, body in POSTS.items()]
         assert {answer.status_code for answer in answers} == {401}, what
@@ -119,7 +124,12 @@ def test_the_dashboard_is_closed_without_the_password(url, client, two):
     before = everything(url)
     one = two[0]
     somebodies = []
-    for cookie in (None, "rubbish", forged(salt="researcher"), Keys(SECRET).researcher_cookie("0" * 32)):
+    for cookie in (
+        None,
+        "rubbish",
+        forged(salt="researcher"),
+        Keys(SECRET).researcher_cookie("0" * 32),
+    ):
         somebody = Person(client, tiny())
         somebody.cookies = {} if cookie is None else {_security.RESEARCHER_COOKIE: cookie}
         somebody.state = {"csrf": Keys(SECRET).csrf("0" * 32)}
@@ -127,7 +137,9 @@ def test_the_dashboard_is_closed_without_the_password(url, client, two):
     for somebody in [*somebodies, one]:
         answers = [somebody.request("GET", f"/api/admin/{path}") for path in ADMIN_GETS]
         answers += [somebody.post(f"/api/admin/{path}", body) for path, body in ADMIN_POSTS.items()]
-        assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(401, "log_in")}
+        assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {
+            (401, "log_in")
+        }
         assert not any("participant" in answer.text for answer in answers)
     assert everything(url) == before
 
@@ -153,7 +165,11 @@ def test_the_password_is_kept_as_an_argon2_hash_that_takes_work(sqlite_url, serv
     """The other tests log in with a cheaper hash."""
     hashed = hash_password(PASSWORD)
     parameters = extract_parameters(hashed)
-    assert (parameters.type, parameters.time_cost >= 3, parameters.memory_cost >= 65536) == (Type.ID, True, True)
+    assert (parameters.type, parameters.time_cost >= 3, parameters.memory_cost >= 65536) == (
+        Type.ID,
+        True,
+        True,
+    )
     with served(sqlite_url, password=hashed) as client:
         assert Researcher(client, tiny()).log_in().get("overview").status_code == 200
         assert client.post("/api/admin/login", json={"password": hashed}).status_code == 401
@@ -226,7 +242,10 @@ PAGE_EVENTS = [
     ("offline", {}),
     ("online", {}),
     ("reloaded", {}),
-    ("screen", {"width": 1280, "height": 720, "ratio": 1.25, "pointer": "fine", "small_accepted": False}),
+    (
+        "screen",
+        {"width": 1280, "height": 720, "ratio": 1.25, "pointer": "fine", "small_accepted": False},
+    ),
 ]
 NO_EVENTS = {
     "unknown kind": {"kind": "joined"},
@@ -252,7 +271,9 @@ NO_EVENTS = {
 
 def raw(one, path, content):
     """A request of a participant with any content."""
-    headers = {"Cookie": f"{_security.PARTICIPANT_COOKIE}={one.cookies[_security.PARTICIPANT_COOKIE]}"}
+    headers = {
+        "Cookie": f"{_security.PARTICIPANT_COOKIE}={one.cookies[_security.PARTICIPANT_COOKIE]}"
+    }
     headers |= {"X-CSRF-Token": one.state["csrf"], "Content-Type": "application/json"}
     return one.client.post(path, content=content, headers=headers)
 
@@ -296,17 +317,26 @@ def test_events_that_no_page_sends_are_refused_and_none_of_their_batch_is_stored
 
 def test_a_refused_event_is_told_what_is_allowed(two):
     said = two[0].post("/api/events", {"events": [NO_EVENTS["unknown kind"]]}).json()["error"]
-    assert said.startswith("The request is not valid: 'events.0' must be one of 'shown', 'largest_change_shown', ")
+    assert said.startswith(
+        "The request is not valid: 'events.0' must be one of 'shown', 'largest_change_shown', "
+    )
     assert "joined" not in said  # never what was sent
 
 
 def test_every_event_of_the_pages_is_taken(url, two):
     sent = [{"kind": kind, "at": 1.7e12, "data": data} for kind, data in PAGE_EVENTS]
     assert two[0].post("/api/events", {"events": sent}).json() == {"stored": len(PAGE_EVENTS)}
-    stored = [(row.kind, json.loads(row.data)) for row in everything(url)["events"] if row.source == "client"]
+    stored = [
+        (row.kind, json.loads(row.data))
+        for row in everything(url)["events"]
+        if row.source == "client"
+    ]
     assert stored == PAGE_EVENTS
     source = "".join(file.read_text(encoding="utf-8") for file in STATIC.glob("*.js"))
-    recorded = set(re.findall(r"""(?:\brecord|\brecorder\.add)\(\s*"(\w+)""", source)) | {"chosen", "choice_changed"}
+    recorded = set(re.findall(r"""(?:\brecord|\brecorder\.add)\(\s*"(\w+)""", source)) | {
+        "chosen",
+        "choice_changed",
+    }
     assert recorded == {kind for kind, _ in PAGE_EVENTS}
 
 
@@ -323,32 +353,50 @@ def test_requests_from_other_sites_are_refused(url, two):
         assert one.request("POST", "/api/join", {"ids": {}}, **headers).status_code == 403
     assert everything(url) == before
     one.request("POST", "/api/join", {}, Origin=str(one.client.base_url).rstrip("/"))
-    assert one.post("/api/steps", one.step_body(), **{"Sec-Fetch-Site": "same-origin"}).status_code == 200
+    assert (
+        one.post("/api/steps", one.step_body(), **{"Sec-Fetch-Site": "same-origin"}).status_code
+        == 200
+    )
 
 
 def test_the_origin_may_be_told_where_a_proxy_changes_the_host():
     said = {"origin": "https://study.example.org", "host": "127.0.0.1:8000"}
     assert not is_own_origin(said)
     assert is_own_origin(said, "https://study.example.org/")
-    assert not is_own_origin({"origin": "https://evil.test", "host": "evil.test"}, "https://study.example.org")
+    assert not is_own_origin(
+        {"origin": "https://evil.test", "host": "evil.test"}, "https://study.example.org"
+    )
 
 
 def test_joining_and_logging_in_are_limited(url, served):
     with served(url, joins_per_minute=3, log_ins_per_minute=2) as client:
-        statuses = [Person(client, tiny()).request("POST", "/api/join", {}).status_code for _ in range(5)]
+        statuses = [
+            Person(client, tiny()).request("POST", "/api/join", {}).status_code for _ in range(5)
+        ]
         assert statuses == [200, 200, 200, 429, 429]
         refused = Person(client, tiny()).request("POST", "/api/join", {})
-        assert (refused.json()["code"], int(refused.headers["Retry-After"]) > 0) == ("too_many", True)
-        tries = [client.post("/api/admin/login", json={"password": "wrong"}).status_code for _ in range(4)]
+        assert (refused.json()["code"], int(refused.headers["Retry-After"]) > 0) == (
+            "too_many",
+            True,
+        )
+        tries = [
+            client.post("/api/admin/login", json={"password": "wrong"}).status_code
+            for _ in range(4)
+        ]
         assert tries == [401, 401, 429, 429]
         assert client.post("/api/admin/login", json={"password": PASSWORD}).status_code == 429
-        assert Person(client, tiny()).simulate().state["stage"] == "consent"  # simulations wait for nobody
+        assert (
+            Person(client, tiny()).simulate().state["stage"] == "consent"
+        )  # simulations wait for nobody
 
 
 def test_strangers_cannot_lock_the_researcher_out(sqlite_url, served):
     def log_in(client, password, address=None, cookie=None):
         client.cookies.clear()
-        headers = {"X-Forwarded-For": address, "Cookie": cookie and f"{_security.RESEARCHER_COOKIE}={cookie}"}
+        headers = {
+            "X-Forwarded-For": address,
+            "Cookie": cookie and f"{_security.RESEARCHER_COOKIE}={cookie}",
+        }
         sent = {name: value for name, value in headers.items() if value is not None}
         return client.post("/api/admin/login", json={"password": password}, headers=sent)
 
@@ -357,10 +405,14 @@ def test_strangers_cannot_lock_the_researcher_out(sqlite_url, served):
         cookie = mine.cookies[_security.RESEARCHER_COOKIE]
         guesses = [(f"10.0.0.{i}", f"guess {i} {k}") for k in range(5) for i in range(10)]
         assert {log_in(client, guess, address).status_code for address, guess in guesses} == {401}
-        stranger = log_in(client, PASSWORD, "10.0.0.11")  # all strangers share a limit, whatever they type
+        stranger = log_in(
+            client, PASSWORD, "10.0.0.11"
+        )  # all strangers share a limit, whatever they type
         assert (stranger.status_code, int(stranger.headers["Retry-After"]) > 0) == (429, True)
         assert mine.get("overview").status_code == 200
-        assert log_in(client, PASSWORD, "10.0.0.11", cookie).status_code == 200  # from where a stranger is refused
+        assert (
+            log_in(client, PASSWORD, "10.0.0.11", cookie).status_code == 200
+        )  # from where a stranger is refused
         assert log_in(client, PASSWORD).status_code == 200  # from the machine itself
         assert log_in(client, PASSWORD, "10.0.0.11", f"{cookie}x").status_code == 429
         tries = [log_in(client, "wrong", "10.0.0.11", cookie).status_code for _ in range(6)]
@@ -372,7 +424,11 @@ def test_a_browser_that_logged_in_is_known_after_a_restart(sqlite_url, served):
         cookie = Researcher(client, tiny()).log_in().cookies[_security.RESEARCHER_COOKIE]
     with served(sqlite_url, log_ins_per_minute=1) as client:
         wrong = [
-            client.post("/api/admin/login", json={"password": "?"}, headers={"X-Forwarded-For": f"10.0.0.{i}"})
+            client.post(
+                "/api/admin/login",
+                json={"password": "?"},
+                headers={"X-Forwarded-For": f"10.0.0.{i}"},
+            )
             for i in range(11)
         ]
         assert wrong[-1].status_code == 429
@@ -400,8 +456,14 @@ def test_a_clock_that_steps_back_refuses_no_cookie(sqlite_url, served, monkeypat
 
 def test_the_tolerance_for_clocks_has_a_limit(monkeypatch):
     keys, now = _security.Keys(b"a secret"), time.time()
-    cookies = {keys.participant_of: keys.participant_cookie("p"), keys.researcher_of: keys.researcher_cookie("r")}
-    ages = {keys.participant_of: _security.PARTICIPANT_AGE, keys.researcher_of: _security.RESEARCHER_AGE}
+    cookies = {
+        keys.participant_of: keys.participant_cookie("p"),
+        keys.researcher_of: keys.researcher_cookie("r"),
+    }
+    ages = {
+        keys.participant_of: _security.PARTICIPANT_AGE,
+        keys.researcher_of: _security.RESEARCHER_AGE,
+    }
     for read, cookie in cookies.items():
         for passed in (5 - _security.CLOCK_SKEW, 0, ages[read] - 5):
             monkeypatch.setattr(time, "time", lambda passed=passed: now + passed)
@@ -412,7 +474,10 @@ def test_the_tolerance_for_clocks_has_a_limit(monkeypatch):
 
 
 def test_guessing_resume_codes_is_limited(client, person):
-    statuses = [person().request("POST", "/api/join", {"resume": f"AAAA-{i:04}"}).status_code for i in range(14)]
+    statuses = [
+        person().request("POST", "/api/join", {"resume": f"AAAA-{i:04}"}).status_code
+        for i in range(14)
+    ]
     assert statuses == [404] * 10 + [429] * 4
 
 
@@ -433,12 +498,22 @@ def test_cookies_are_out_of_reach_of_scripts_and_other_sites(client, person):
     behind_tls = person().request("POST", "/api/join", {}, **{"X-Forwarded-Proto": "https"})
     assert "Secure" in behind_tls.headers["set-cookie"]
     assert "max-age" in behind_tls.headers["strict-transport-security"]
-    researchers = Researcher(client, tiny()).request("POST", "/api/admin/login", {"password": PASSWORD})
+    researchers = Researcher(client, tiny()).request(
+        "POST", "/api/admin/login", {"password": PASSWORD}
+    )
     assert {"HttpOnly", "SameSite=strict"} <= set(researchers.headers["set-cookie"].split("; "))
 
 
 def test_every_answer_has_security_headers(client):
-    paths = ("/", "/dashboard", "/api/state", "/nowhere", "/static/nothing.js", "/api/openapi.json", "/preview")
+    paths = (
+        "/",
+        "/dashboard",
+        "/api/state",
+        "/nowhere",
+        "/static/nothing.js",
+        "/api/openapi.json",
+        "/preview",
+    )
     for answer in (client.get(path) for path in paths):
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy
@@ -511,8 +586,13 @@ def test_a_database_that_does_not_answer_is_said_plainly_and_waited_for(url, ser
 
         with monkeypatch.context() as patch:
             patch.setattr(Store, "reading", gone)
-            answers = [researcher.get("overview"), Person(client, tiny()).request("POST", "/api/join", {"resume": "A"})]
-            assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(503, "try_again")}
+            answers = [
+                researcher.get("overview"),
+                Person(client, tiny()).request("POST", "/api/join", {"resume": "A"}),
+            ]
+            assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {
+                (503, "try_again")
+            }
         with monkeypatch.context() as patch:
             patch.setattr(operations, "add_step", gone)
             answer = one.post("/api/steps", one.step_body())

@@ -27,7 +27,9 @@ def person(client):
 
 
 def answered(url):
-    kept = [row for row in rows(url, events) if row["kind"] == "answers" and row["source"] == "server"]
+    kept = [
+        row for row in rows(url, events) if row["kind"] == "answers" and row["source"] == "server"
+    ]
     return [json.loads(row["data"]) for row in kept]
 
 
@@ -39,7 +41,9 @@ def test_the_whole_way(url, person):
     while one.state["stage"] in ("questions", "warm_up", "teach"):
         if one.state["stage"] == "questions":
             asked = one.state["questions"]
-            way.append((asked["page"], asked["place"], asked["title"], one.state["progress"]["done"]))
+            way.append(
+                (asked["page"], asked["place"], asked["title"], one.state["progress"]["done"])
+            )
             assert "scene" not in one.state
             said = json.dumps(asked)
             assert "naive" not in said
@@ -70,7 +74,9 @@ def test_the_whole_way(url, person):
     assert {data["seconds"] for data in stored} == {2.5}
     learner = {(row["map"], row["robot"]): row["learner"] for row in rows(url, steps)}
     told = [data for data in stored if data["page"] == "robot"]
-    assert [data["learner"] for data in told] == [learner[data["map"], data["robot"]] for data in told]
+    assert [data["learner"] for data in told] == [
+        learner[data["map"], data["robot"]] for data in told
+    ]
     with open_store(url) as store:
         assert verify(store).problems == []
 
@@ -112,7 +118,12 @@ def test_sending_twice_and_a_second_tab_change_nothing(url, person):
     assert one.state["questions"]["place"] == "1-1"
     here = one.look()
     assert one.do("/api/answers", body) == here  # an old copy of the request
-    for other in ({"place": "1-1"}, {"page": "robot", "place": "1-2"}, {"page": "nothing"}, {"answers": {"age": 1}}):
+    for other in (
+        {"place": "1-1"},
+        {"page": "robot", "place": "1-2"},
+        {"page": "nothing"},
+        {"answers": {"age": 1}},
+    ):
         with pytest.raises(Refusal) as refused:
             one.do("/api/answers", body | other)
         assert refused.value.body["state"] == here, other
@@ -130,7 +141,9 @@ def test_steps_and_questions_wait_for_each_other(url, person):
     body = one.page_body()
     one.reply()
     with pytest.raises(Refusal):
-        one.do("/api/answers", body | {"page": "robot", "place": "1-1", "answers": ANSWERS["robot"]})
+        one.do(
+            "/api/answers", body | {"page": "robot", "place": "1-1", "answers": ANSWERS["robot"]}
+        )
     assert (len(answered(url)), rows(url, steps)) == (1, [])
 
 
@@ -139,7 +152,10 @@ def test_nobody_answers_before_the_check(url, person):
     for _ in range(2):
         with pytest.raises(Refusal) as refused:
             one.do("/api/answers", {"page": "you", "place": "start", "answers": ANSWERS["you"]})
-        assert (refused.value.status, refused.value.body["state"]["stage"]) == (409, one.state["stage"])
+        assert (refused.value.status, refused.value.body["state"]["stage"]) == (
+            409,
+            one.state["stage"],
+        )
         one.consent().read()
     assert answered(url) == []
 
@@ -185,19 +201,33 @@ def test_a_new_server_resumes_where_the_old_one_was(url, served):
             assert one.look() == one.state
             one.through(few)
     assert one.state["stage"] == "comments"
-    assert [data["place"] for data in answered(url)] == ["start", "1-1", "1-2", "1", "2-1", "2-2", "2", "end"]
+    assert [data["place"] for data in answered(url)] == [
+        "start",
+        "1-1",
+        "1-2",
+        "1",
+        "2-1",
+        "2-2",
+        "2",
+        "end",
+    ]
 
 
 def test_a_page_s_own_events_are_no_answers(url, person):
     """What a page reports about itself cannot pass for an answer."""
     one = person().begin()
     fake = {"page": "you", "place": "start", "answers": {"age": 20}}
-    assert one.post("/api/events", {"events": [{"kind": "answers", "data": fake}]}).status_code == 422
+    assert (
+        one.post("/api/events", {"events": [{"kind": "answers", "data": fake}]}).status_code == 422
+    )
     forge(url, (1, "answers", "client", json.dumps(fake)))  # as an older server took it
     assert one.state["stage"] == "questions"
     one.look()
     one.reply()
-    assert one.do("/api/answers", {"page": "you", "place": "start", "answers": ANSWERS["you"]}) == one.look()
+    assert (
+        one.do("/api/answers", {"page": "you", "place": "start", "answers": ANSWERS["you"]})
+        == one.look()
+    )
     assert len(answered(url)) == 1
 
 
@@ -226,7 +256,13 @@ def test_who_answers_the_last_questions_is_counted_once(url, person, client):
 def test_simulated_participants_answer_by_their_seed(sqlite_url, served):
     def crowd(url):
         return _participants.take_part(
-            url, asking(), arms.teacher("random", default=1.0), 2, key=SIMULATION_KEY, seed=3, at_once=1
+            url,
+            asking(),
+            arms.teacher("random", default=1.0),
+            2,
+            key=SIMULATION_KEY,
+            seed=3,
+            at_once=1,
         )
 
     with served(sqlite_url, asking()) as client:
@@ -245,7 +281,9 @@ def test_a_page_that_is_counted_but_not_stored_is_found(url, person):
     with open_store(url) as store:
         [row] = store.write(operations.everyone)
         store.write(lambda connection: operations.move(connection, row, answered=2))
-        assert verify(store).problems == ["participant 1: 1 pages of answers are stored, but 2 were counted"]
+        assert verify(store).problems == [
+            "participant 1: 1 pages of answers are stored, but 2 were counted"
+        ]
     assert one.state["stage"] == "teach"
 
 

@@ -69,7 +69,19 @@ def test_one_door_for_all_commands():
     "command",
     [
         ["play"],
-        *(["study", name] for name in ("init", "doctor", "serve", "export", "import", "backup", "restore", "verify")),
+        *(
+            ["study", name]
+            for name in (
+                "init",
+                "doctor",
+                "serve",
+                "export",
+                "import",
+                "backup",
+                "restore",
+                "verify",
+            )
+        ),
         *(["study", name] for name in ("exclude", "include")),
         ["study", "find"],
     ],
@@ -82,14 +94,23 @@ def test_help_shows_an_example(capsys, command):
 
 def test_the_command_line_loads_no_web_and_no_database():
     code = "import sys, ital.cli; print([m for m in ('fastapi', 'sqlalchemy', 'uvicorn', 'jax') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
 
 
-@pytest.mark.parametrize("command", [["play"], ["study", "serve"], ["study", "export"], ["study", "restore", "x"]])
+@pytest.mark.parametrize(
+    "command", [["play"], ["study", "serve"], ["study", "export"], ["study", "restore", "x"]]
+)
 def test_without_the_extra_one_line_names_it(capsys, monkeypatch, command):
     find = importlib.util.find_spec
     monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name, *more: None if name == "fastapi" else find(name, *more)
+        importlib.util,
+        "find_spec",
+        lambda name, *more: None if name == "fastapi" else find(name, *more),
     )
     status, out, err = ital(capsys, *command)
     assert (status, out) == (2, "")
@@ -106,11 +127,19 @@ def test_without_the_extra_one_line_names_it(capsys, monkeypatch, command):
         ({"ITAL_STUDY_PASSWORD_FILE": "nowhere"}, "cannot read the secret in nowhere"),
         ({"ITAL_STUDY_PASSWORD_FILE": "loose"}, "chmod 600 loose"),
         ({"ITAL_STUDY_PASSWORD_FILE": "empty"}, "is empty"),
-        ({"ITAL_STUDY_PASSWORD": "good enough", "ITAL_STUDY_SECRET": "short"}, "at least 32 characters"),
-        ({"ITAL_STUDY_PASSWORD": "good enough", "ITAL_STUDY_JOINS_PER_MINUTE": "many"}, "JOINS_PER_MINUTE must be"),
+        (
+            {"ITAL_STUDY_PASSWORD": "good enough", "ITAL_STUDY_SECRET": "short"},
+            "at least 32 characters",
+        ),
+        (
+            {"ITAL_STUDY_PASSWORD": "good enough", "ITAL_STUDY_JOINS_PER_MINUTE": "many"},
+            "JOINS_PER_MINUTE must be",
+        ),
     ],
 )
-def test_serve_refuses_in_one_line_without_a_good_password(capsys, monkeypatch, tmp_path, started, environment, said):
+def test_serve_refuses_in_one_line_without_a_good_password(
+    capsys, monkeypatch, tmp_path, started, environment, said
+):
     for name, mode in (("loose", 0o644), ("empty", 0o600)):
         (tmp_path / name).write_text("" if name == "empty" else "a password in a file\n")
         (tmp_path / name).chmod(mode)
@@ -125,12 +154,16 @@ def test_serve_refuses_in_one_line_without_a_good_password(capsys, monkeypatch, 
         assert not (tmp_path / "study.db").exists()
 
 
-def test_serve_takes_the_password_from_a_file_and_draws_a_secret_once(capsys, monkeypatch, tmp_path, started):
+def test_serve_takes_the_password_from_a_file_and_draws_a_secret_once(
+    capsys, monkeypatch, tmp_path, started
+):
     (tmp_path / "password").write_text("a password in a file\n")
     (tmp_path / "password").chmod(0o600)
     monkeypatch.setenv("ITAL_STUDY_PASSWORD_FILE", "password")
     for _ in range(2):
-        status, _, err = ital(capsys, "study", "serve", "--trial", "--config", "short", "--port", "0")
+        status, _, err = ital(
+            capsys, "study", "serve", "--trial", "--config", "short", "--port", "0"
+        )
         assert status == 0, err
     key = tmp_path / "study.db.key"
     assert key.stat().st_mode & 0o077 == 0
@@ -189,13 +222,18 @@ def test_serve_refuses_what_cannot_be(capsys, monkeypatch, started):
             (["--config", "nowhere.toml"], "nowhere.toml"),
             (["--trial", "--database", "mysql://x/y"], "SQLite or PostgreSQL"),
             (["--trial", "--database", "no/such/folder.db"], "no folder"),
-            (["--trial", "--config", "short", "--port", taken.getsockname()[1]], "cannot listen on 127.0.0.1"),
+            (
+                ["--trial", "--config", "short", "--port", taken.getsockname()[1]],
+                "cannot listen on 127.0.0.1",
+            ),
             (["--trial", "--config", "short", "--host", "256.1.1.1"], "cannot listen on 256.1.1.1"),
         ):
             status, _, err = ital(capsys, "study", "serve", *arguments)
             assert (status, said in err, err.count("\n")) == (2, True, 1), err
     with open_store("study.db", create=True) as store, store.claimed():
-        status, _, err = ital(capsys, "study", "serve", "--trial", "--config", "short", "--port", "0")
+        status, _, err = ital(
+            capsys, "study", "serve", "--trial", "--config", "short", "--port", "0"
+        )
     assert (status, "in use by a running server" in err) == (2, True)
     assert started == []
 
@@ -214,17 +252,26 @@ def test_play_serves_two_robots_and_stores_nothing(capsys, monkeypatch, tmp_path
         new = client.post("/api/play/new", json={"map": "A", "seed": 5}).json()
         assert new["naive"]["belief"] == new["aware"]["belief"]
         assert new["step"] == 0
-        first = client.post("/api/play/step", json={"map": "A", "seed": 5, "choices": [new["best"]["aware"]]}).json()
+        first = client.post(
+            "/api/play/step", json={"map": "A", "seed": 5, "choices": [new["best"]["aware"]]}
+        ).json()
         assert first["step"] == 1
         assert first["naive"]["belief"] != first["aware"]["belief"]
         assert first["aware"]["measures"]["distance"] < new["aware"]["measures"]["distance"]
         assert (
             first
-            == client.post("/api/play/step", json={"map": "A", "seed": 5, "choices": [new["best"]["aware"]]}).json()
+            == client.post(
+                "/api/play/step", json={"map": "A", "seed": 5, "choices": [new["best"]["aware"]]}
+            ).json()
         )
-        over = client.post("/api/play/step", json={"map": "A", "seed": 5, "choices": [0] * new["steps"]}).json()
+        over = client.post(
+            "/api/play/step", json={"map": "A", "seed": 5, "choices": [0] * new["steps"]}
+        ).json()
         assert (over["arrows"], over["best"]) == (None, None)
-        for wrong in ({"map": "Z", "seed": 5, "choices": []}, {"map": "A", "seed": 5, "choices": [0] * 99}):
+        for wrong in (
+            {"map": "Z", "seed": 5, "choices": []},
+            {"map": "A", "seed": 5, "choices": [0] * 99},
+        ):
             assert client.post("/api/play/step", json=wrong).status_code == 422
         assert client.get("/dashboard").status_code == 404
         assert client.get("/api/state").status_code == 404
@@ -232,7 +279,9 @@ def test_play_serves_two_robots_and_stores_nothing(capsys, monkeypatch, tmp_path
 
 
 def test_export_import_backup_restore_and_verify(capsys, database, tmp_path):
-    status, out, _ = ital(capsys, "study", "export", tmp_path, "--mode", "simulated", "--out", "first")
+    status, out, _ = ital(
+        capsys, "study", "export", tmp_path, "--mode", "simulated", "--out", "first"
+    )
     assert status == 0
     assert {line.split("/")[-1] for line in out.split()} == {
         "steps.csv",
@@ -243,7 +292,10 @@ def test_export_import_backup_restore_and_verify(capsys, database, tmp_path):
         "codebook.md",
         "study.toml",
     }
-    assert ital(capsys, "study", "import", "first", "--database", "copy.db")[:2] == (0, "1 participants\n")
+    assert ital(capsys, "study", "import", "first", "--database", "copy.db")[:2] == (
+        0,
+        "1 participants\n",
+    )
     ital(capsys, "study", "export", "copy.db", "--mode", "simulated", "--out", "second")
     for name in ("steps.csv", "events.jsonl"):
         assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes()
@@ -268,7 +320,11 @@ def test_commands_take_a_folder_with_the_study(capsys, database, tmp_path):
     ital(capsys, "study", "export", ".", "--mode", "simulated", "--out", "data")
     ital(capsys, "study", "backup", "--out", "b.backup")
     verified = (0, "2 participants, 18 steps replayed, 0 problems\n", "")
-    assert ital(capsys, "study", "verify", ".") == ital(capsys, "study", "verify", "study.db") == verified
+    assert (
+        ital(capsys, "study", "verify", ".")
+        == ital(capsys, "study", "verify", "study.db")
+        == verified
+    )
     for folder in ("other", "bare"):
         assert ital(capsys, "study", "restore", "b.backup", folder)[:2] == (
             0,
@@ -279,7 +335,11 @@ def test_commands_take_a_folder_with_the_study(capsys, database, tmp_path):
         assert ital(capsys, "study", "import", "data", folder)[:2] == (0, "1 participants\n")
         assert (tmp_path / folder / "study.db").exists()
         (tmp_path / folder / "study.db").unlink()
-    for command in (["verify", "nowhere"], ["restore", "b.backup", "nowhere"], ["import", "data", "nowhere"]):
+    for command in (
+        ["verify", "nowhere"],
+        ["restore", "b.backup", "nowhere"],
+        ["import", "data", "nowhere"],
+    ):
         status, out, err = ital(capsys, "study", *command)
         assert (status, out, "nowhere" in err, err.count("\n")) == (2, "", True, 1)
 
@@ -292,7 +352,10 @@ def test_a_full_disk_is_one_line(capsys, database, tmp_path):
         (["find", f"#{number}", "--delete", "--yes"], "not stored, because the"),
         (["backup", "--out", "b.backup"], "cannot write here"),
     ):
-        with open_store("study.db") as held, held.reading() as connection:  # as beside a running server
+        with (
+            open_store("study.db") as held,
+            held.reading() as connection,
+        ):  # as beside a running server
             connection.execute(sa.text("SELECT 1"))
             with files_of_at_most(4096):
                 status, _, err = ital(capsys, "study", *command)
@@ -315,7 +378,9 @@ def test_verify_finds_what_was_tampered_with(capsys, database):
     import sqlite3
 
     connection = sqlite3.connect(database)
-    connection.executescript("DROP TRIGGER steps_kept; UPDATE steps SET choice = 9 - choice WHERE step = 1;")
+    connection.executescript(
+        "DROP TRIGGER steps_kept; UPDATE steps SET choice = 9 - choice WHERE step = 1;"
+    )
     connection.close()
     status, out, _ = ital(capsys, "study", "verify")
     assert status == 1
@@ -327,7 +392,10 @@ def test_commands_refuse_in_one_line_what_is_not_there(capsys, database, tmp_pat
         (["export", "nowhere.db"], "there is no database nowhere.db"),
         (["export", "study.db", "--mode", "all"], "mode must be one of"),
         (["backup", "--database", "nowhere.db"], "there is no database"),
-        (["restore", "nowhere.backup", "--database", "r.db"], "cannot read the backup nowhere.backup: No such file"),
+        (
+            ["restore", "nowhere.backup", "--database", "r.db"],
+            "cannot read the backup nowhere.backup: No such file",
+        ),
         (["restore", "nowhere.backup", "--tombstones", "none"], "there is no file none"),
         (["import", "nowhere", "--database", "i.db"], "not an export"),
         (["verify", "--database", "nowhere.db"], "there is no database"),
@@ -341,7 +409,18 @@ def test_a_real_server_stops_on_ctrl_c_and_on_sigterm(tmp_path):
 
     for number, expected in ((signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)):
         server = subprocess.Popen(
-            [sys.executable, "-m", "ital", "study", "serve", "--trial", "--config", "short", "--port", "0"],
+            [
+                sys.executable,
+                "-m",
+                "ital",
+                "study",
+                "serve",
+                "--trial",
+                "--config",
+                "short",
+                "--port",
+                "0",
+            ],
             env={**os.environ, "ITAL_STUDY_PASSWORD": "good enough"},
             stderr=subprocess.PIPE,
             text=True,

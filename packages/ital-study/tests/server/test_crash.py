@@ -14,7 +14,9 @@ from tests.server.people import tiny
 def test_a_few_kills(url, tmp_path):
     config = asking(steps=6)
     survived = asyncio.run(
-        crash.survive(url, tmp_path, config, kills=2, participants=12, think=0.15, seed=1, longest=0.6)
+        crash.survive(
+            url, tmp_path, config, kills=2, participants=12, think=0.15, seed=1, longest=0.6
+        )
     )
     crash.check(url, config, survived)
     assert survived.outcome.retries > 0  # the kills were felt
@@ -29,10 +31,14 @@ def test_a_few_kills(url, tmp_path):
 def test_fifty_kills(url, tmp_path):
     config = tiny(steps=150, warm_up_steps=10)  # more than anybody can do before the last kill
     survived = asyncio.run(
-        crash.survive(url, tmp_path, config, kills=50, participants=40, think=0.2, seed=2, longest=3.0)
+        crash.survive(
+            url, tmp_path, config, kills=50, participants=40, think=0.2, seed=2, longest=3.0
+        )
     )
     crash.check(url, config, survived)
-    print(f"\n{survived.kills} kills, {len(survived.outcome.acknowledged)} steps, {survived.outcome.retries} retries")
+    print(
+        f"\n{survived.kills} kills, {len(survived.outcome.acknowledged)} steps, {survived.outcome.retries} retries"
+    )
     assert survived.outcome.retries > 50
 
 
@@ -61,7 +67,9 @@ async def _with_restarts(cluster, url, folder, config):
         await server.start()
         teacher = arms.teacher("random", default=config.beta)
         crowd = asyncio.create_task(
-            participants.take_part(server.address, config, teacher, 10, key=crash.SIMULATION_KEY, think=0.1)
+            participants.take_part(
+                server.address, config, teacher, 10, key=crash.SIMULATION_KEY, think=0.1
+            )
         )
         for _ in range(3):
             await asyncio.sleep(1.0)

@@ -41,22 +41,39 @@ def crowd(filled, request):
 
 def test_the_overview(crowd, researcher):
     told = researcher.overview("live")
-    assert told["counts"] == {"finished": 1, "teach": 1, "left": 1, "declined": 1, "failed_check": 1}
+    assert told["counts"] == {
+        "finished": 1,
+        "teach": 1,
+        "left": 1,
+        "declined": 1,
+        "failed_check": 1,
+    }
     assert told["modes"] == {"live": 5, "pilot": 0, "preview": 0, "trial": 0, "simulated": 1}
     assert told["intake"] == {"max": None, "joined": 4, "usable": 1}  # one declined
     assert [row["number"] for row in told["participants"]] == [1, 2, 3, 4, 5]
     first, second = told["participants"][:2]
-    assert (first["done"], first["total"], first["usable"], first["stage"]) == (14, 14, True, "finished")
+    assert (first["done"], first["total"], first["usable"], first["stage"]) == (
+        14,
+        14,
+        True,
+        "finished",
+    )
     assert (second["done"], second["open"], second["usable"]) == (5, True, False)
     by_order = {row["order"]: (row["usable"], row["open"]) for row in told["orders"]}
     assert by_order == {first["order"]: (1, 0), second["order"]: (0, 1)}
     assert told["firsts"]["A"] == {"naive": 1, "aware": 1}
-    assert {row["stage"]: row["n"] for row in told["dropouts"]} == {"left": 1, "declined": 1, "failed_check": 1}
+    assert {row["stage"]: row["n"] for row in told["dropouts"]} == {
+        "left": 1,
+        "declined": 1,
+        "failed_check": 1,
+    }
     assert told["paused"] is False
     assert told["warnings"] == []
 
 
-def test_the_pace_is_the_mean_time_between_the_steps_of_a_round(url, person, researcher, monkeypatch):
+def test_the_pace_is_the_mean_time_between_the_steps_of_a_round(
+    url, person, researcher, monkeypatch
+):
     """The time between rounds does not count."""
     ticks = itertools.accumulate(itertools.cycle((400, 900, 2300)), initial=operations.now())
     monkeypatch.setattr(operations, "now", lambda: next(ticks))
@@ -78,7 +95,9 @@ def test_curves_are_those_of_the_rules(crowd, researcher):
     assert set(curves) == {one.name for one in config.maps}
     for name, by_learner in curves.items():
         for learner, curve in by_learner.items():
-            choices = [(3 * t + [one.name for one in config.maps].index(name) + 1) % 10 for t in range(3)]
+            choices = [
+                (3 * t + [one.name for one in config.maps].index(name) + 1) % 10 for t in range(3)
+            ]
             replayed = rules.replay(6, name, learner, choices)[1:]
             expected = [rules.measures(name, mind.belief)["distance"] for mind in replayed]
             assert (curve["step"], curve["n"]) == ([1, 2, 3], 1)
@@ -94,7 +113,10 @@ def test_pausing_keeps_newcomers_out_and_nobody_else(crowd, person, researcher):
     assert person().simulate().state["stage"] == "consent"
     researcher.post("/api/admin/pause", {"paused": False})
     assert person().join(ids={"id": "late"}).state["stage"] == "consent"
-    assert [entry["action"] for entry in researcher.get("audit").json()["entries"]] == ["resumed", "paused"]
+    assert [entry["action"] for entry in researcher.get("audit").json()["entries"]] == [
+        "resumed",
+        "paused",
+    ]
 
 
 def test_releasing_a_slot(crowd, researcher):
@@ -102,7 +124,9 @@ def test_releasing_a_slot(crowd, researcher):
     told = researcher.overview("live")
     assert told["participants"][1]["open"] is False
     assert sum(row["open"] for row in told["orders"]) == 0
-    assert crowd[1].teach().state["stage"] == "comments"  # a participant who comes back may continue, and counts
+    assert (
+        crowd[1].teach().state["stage"] == "comments"
+    )  # a participant who comes back may continue, and counts
     assert researcher.overview("live")["intake"]["usable"] == 2
     assert researcher.post("/api/admin/release", {"number": 99}).status_code == 404
 
@@ -127,8 +151,16 @@ def test_downloads(crowd, researcher):
     assert table[table["usable"]]["participant"].unique().tolist() == [1]
     parquet = pd.read_parquet(io.BytesIO(researcher.get("export/steps.parquet?mode=live").content))
     pd.testing.assert_frame_equal(_table.frame(parquet), table)
-    records = [json.loads(line) for line in researcher.get("export/events.jsonl?mode=live").text.splitlines()]
-    assert {record["record"] for record in records} == {"configuration", "participant", "step", "event"}
+    records = [
+        json.loads(line)
+        for line in researcher.get("export/events.jsonl?mode=live").text.splitlines()
+    ]
+    assert {record["record"] for record in records} == {
+        "configuration",
+        "participant",
+        "step",
+        "event",
+    }
     assert "Simulated data" in researcher.get("export/codebook.md?mode=simulated").text
     assert "Simulated data" not in researcher.get("export/codebook.md?mode=live").text
     simulated = _table.read_csv(io.StringIO(researcher.get("export/steps.csv?mode=simulated").text))

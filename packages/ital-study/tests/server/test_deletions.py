@@ -28,8 +28,14 @@ def people(url):
     with open_store(url, create=True) as store:
         for number in (EARLIER, VICTIM, *sorted(OTHERS)):
             one = move(store, add(store, external_hash=f"identity {number}"), stage="teach")
-            one = store.write(lambda connection, one=one: operations.add_step(connection, one, step()))
-            store.write(lambda connection, one=one: operations.move(connection, one, [Event("words", {"a": "b"})]))
+            one = store.write(
+                lambda connection, one=one: operations.add_step(connection, one, step())
+            )
+            store.write(
+                lambda connection, one=one: operations.move(
+                    connection, one, [Event("words", {"a": "b"})]
+                )
+            )
         backups.backup(store, store.tombstone_file.with_name("old.backup"))
         store.erase(person(store, EARLIER), "participant")
 
@@ -73,7 +79,10 @@ def test_a_disk_that_is_full_at_every_byte_of_the_file_of_deletions(url):
         before = file.read_bytes()
         line = json.dumps(operations.tombstone_of(victim, "researcher"), sort_keys=True) + "\n"
         for size in range(0, len(before) + len(line), 1 if url.startswith("sqlite") else 8):
-            with files_of_at_most(size), pytest.raises(NotStored, match=r"the disk is full|refuses to store"):
+            with (
+                files_of_at_most(size),
+                pytest.raises(NotStored, match=r"the disk is full|refuses to store"),
+            ):
                 store.erase(victim, "researcher")
             assert file.read_bytes() == before, size
             assert list(file.parent.glob(".*")) == []
@@ -81,7 +90,10 @@ def test_a_disk_that_is_full_at_every_byte_of_the_file_of_deletions(url):
         store.erase(victim, "researcher")
     assert rows(url) == (dict.fromkeys(OTHERS, 2), set(), {EARLIER, VICTIM})
     assert in_file(url) == {EARLIER, VICTIM}
-    assert [json.loads(line)["number"] for line in file.read_text().splitlines()] == [EARLIER, VICTIM]
+    assert [json.loads(line)["number"] for line in file.read_text().splitlines()] == [
+        EARLIER,
+        VICTIM,
+    ]
 
 
 def comes_back(url, folder):
@@ -115,7 +127,11 @@ def check_exclusion(url, folder, acknowledged):
     assert deleted == in_file(url) == {EARLIER}
     assert excluded in ({VICTIM}, set())
     with open_store(url) as store, store.reading() as connection:
-        audit = connection.exec_driver_sql("SELECT number FROM audit WHERE action = 'excluded'").scalars().all()
+        audit = (
+            connection.exec_driver_sql("SELECT number FROM audit WHERE action = 'excluded'")
+            .scalars()
+            .all()
+        )
     assert set(audit) == excluded
     if acknowledged:
         assert excluded == {VICTIM}
@@ -129,7 +145,9 @@ def check_restore(url, folder, acknowledged):
     assert set(counted.values()) == {2}
     assert deleted == in_file(url) == {EARLIER}
     with open_store(url) as store, store.reading() as connection:
-        restored = connection.exec_driver_sql("SELECT number FROM audit WHERE action = 'restored'").all()
+        restored = connection.exec_driver_sql(
+            "SELECT number FROM audit WHERE action = 'restored'"
+        ).all()
     assert len(restored) == (0 if 5 in counted else 1)
     if acknowledged:
         assert len(restored) == 1
@@ -171,7 +189,11 @@ def test_what_a_kill_leaves_at_every_step(command, made, tmp_path, monkeypatch):
     seen = {}
 
     def snapshot(*_, **__):
-        files = {file.name: file.read_bytes() for file in sorted(folder.iterdir()) if file.suffix != ".db-shm"}
+        files = {
+            file.name: file.read_bytes()
+            for file in sorted(folder.iterdir())
+            if file.suffix != ".db-shm"
+        }
         seen.setdefault(json.dumps({name: hash(content) for name, content in files.items()}), files)
 
     def observed(function):
@@ -191,7 +213,9 @@ def test_what_a_kill_leaves_at_every_step(command, made, tmp_path, monkeypatch):
     try:
         for _ in faults.COMMANDS[command](str(folder / "study.db"), **given(folder)):
             snapshot()
-            acknowledged = len(seen) - 1  # the copies before this one are those of an unfinished command
+            acknowledged = (
+                len(seen) - 1
+            )  # the copies before this one are those of an unfinished command
     finally:
         for name in watched:
             sa.event.remove(sa.engine.Engine, name, snapshot)
@@ -234,7 +258,10 @@ def fail_at_every_step(run):
             for at in range(1, counted.steps + 1):
                 acknowledged += run(command, kind, at).acknowledged
                 failed[command, kind] += 1
-            print(f"\n{failed.total()} runs, {acknowledged} acknowledged, none undone: {dict(failed)}", flush=True)
+            print(
+                f"\n{failed.total()} runs, {acknowledged} acknowledged, none undone: {dict(failed)}",
+                flush=True,
+            )
     assert failed.total() >= 200
 
 
@@ -252,7 +279,9 @@ def test_two_hundred_runs_that_fail_at_every_step(faulty, made, tmp_path):
 
 
 @pytest.mark.slow
-def test_two_hundred_runs_that_fail_at_every_step_with_postgresql(faulty, cluster, tmp_path, monkeypatch):
+def test_two_hundred_runs_that_fail_at_every_step_with_postgresql(
+    faulty, cluster, tmp_path, monkeypatch
+):
     """What is sent to the database is a step as well; its server outlives every kill."""
     sources = {}
     for command in COMMANDS:
@@ -280,7 +309,13 @@ def test_two_hundred_runs_that_fail_at_every_step_with_postgresql(faulty, cluste
 
 
 HALF = '{"by": "researcher", "deleted_at": 1795039679774, "external_'
-WHOLE = {"by": "researcher", "deleted_at": 1795039691710, "external_hash": "ab", "number": 12, "uid": "cd"}
+WHOLE = {
+    "by": "researcher",
+    "deleted_at": 1795039691710,
+    "external_hash": "ab",
+    "number": 12,
+    "uid": "cd",
+}
 
 
 def test_files_of_older_versions_are_read(tmp_path):
@@ -297,7 +332,9 @@ def test_files_of_older_versions_are_read(tmp_path):
     assert "\n" not in str(refused.value)
 
 
-@pytest.mark.parametrize("torn", [HALF, '{"by": "rese', "\0\0\0\0", "é�", '{"uid": "a", "number": "no number"}', "[1]"])
+@pytest.mark.parametrize(
+    "torn", [HALF, '{"by": "rese', "\0\0\0\0", "é�", '{"uid": "a", "number": "no number"}', "[1]"]
+)
 def test_a_deletion_that_cannot_be_read_stops_a_restore(sqlite_url, tmp_path, torn):
     people(sqlite_url)
     with open_store(sqlite_url) as store:

@@ -53,8 +53,12 @@ def here(command, changes):
 @contextlib.contextmanager
 def started(command, environment=None):
     """The address of a server that was started by a command, and what it printed."""
-    settings = {name: value for name, value in os.environ.items() if not name.startswith("ITAL_STUDY")}
-    process = subprocess.Popen(command, env={**settings, **(environment or {})}, stderr=subprocess.PIPE, text=True)
+    settings = {
+        name: value for name, value in os.environ.items() if not name.startswith("ITAL_STUDY")
+    }
+    process = subprocess.Popen(
+        command, env={**settings, **(environment or {})}, stderr=subprocess.PIPE, text=True
+    )
     try:
         said = []
         for line in process.stderr:
@@ -83,11 +87,16 @@ def test_the_units_serve_and_back_up(folder):
     port = free_port()
     paths = {"/var/lib/ital-study": str(folder)}
     serve = here(shlex.split(unit("ital-study.service")["Service"]["ExecStart"]), paths)
-    with started([*serve, "--port", port]) as (address, _), httpx.Client(base_url=address) as client:
+    with (
+        started([*serve, "--port", port]) as (address, _),
+        httpx.Client(base_url=address) as client,
+    ):
         assert client.get("/health").json() == {"state": "ready"}
         assert Person(client, tiny()).join().state["mode"] == "live"
         service = unit("ital-study-backup.service")["Service"]
-        subprocess.run(here(shlex.split(service["ExecStart"]), paths), check=True, capture_output=True)
+        subprocess.run(
+            here(shlex.split(service["ExecStart"]), paths), check=True, capture_output=True
+        )
         [backup] = (folder / "backups").iterdir()
         (old := backup.with_name("study-20200101-000000.backup")).touch()
         os.utime(old, (0, 0))
@@ -99,15 +108,27 @@ def test_systemd_understands_the_units(tmp_path):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("there is no systemd on this machine")
     for name in UNITS:
-        text = (DEPLOY / name).read_text(encoding="utf-8").replace("/opt/ital/bin/ital", shutil.which("true"))
+        text = (
+            (DEPLOY / name)
+            .read_text(encoding="utf-8")
+            .replace("/opt/ital/bin/ital", shutil.which("true"))
+        )
         (tmp_path / name).write_text(text, encoding="utf-8")
     found = subprocess.run(
-        ["systemd-analyze", "verify", "--recursive-errors=no", *(tmp_path / name for name in UNITS)],
+        [
+            "systemd-analyze",
+            "verify",
+            "--recursive-errors=no",
+            *(tmp_path / name for name in UNITS),
+        ],
         capture_output=True,
         text=True,
         check=False,
     )
-    assert (found.returncode, [line for line in found.stderr.splitlines() if str(tmp_path) in line]) == (0, [])
+    assert (
+        found.returncode,
+        [line for line in found.stderr.splitlines() if str(tmp_path) in line],
+    ) == (0, [])
 
 
 @pytest.fixture
@@ -121,7 +142,9 @@ def test_compose_has_a_proxy_secrets_volumes_and_a_health_check(compose):
     assert "ports" not in services["study"]  # only the proxy can be reached
     assert compose["networks"]["inside"] == {"internal": True}
     assert services["study"]["secrets"] == list(compose["secrets"])
-    assert {"${STUDY_FOLDER}/password"} == {secret["file"] for secret in compose["secrets"].values()}
+    assert {"${STUDY_FOLDER}/password"} == {
+        secret["file"] for secret in compose["secrets"].values()
+    }
     assert all(service["restart"] == "always" for service in services.values())
     recipe = (DEPLOY / "Containerfile").read_text(encoding="utf-8")
     command = json.loads(re.search(r"^CMD (\[.*\])$", recipe, re.MULTILINE)[1])
@@ -156,7 +179,11 @@ def through_caddy(command, backend, folder):
     """The proxy's own command, with a certificate of its own making."""
     port = free_port()
     words = here(command, {"${STUDY_HOST}": f"localhost:{port}", "study:8000": backend})
-    home = {"HOME": str(folder), "XDG_DATA_HOME": str(folder / "caddy"), "XDG_CONFIG_HOME": str(folder / "caddy")}
+    home = {
+        "HOME": str(folder),
+        "XDG_DATA_HOME": str(folder / "caddy"),
+        "XDG_CONFIG_HOME": str(folder / "caddy"),
+    }
     caddy = subprocess.Popen(
         [*words, "--internal-certs"], env={**os.environ, **home}, stderr=subprocess.PIPE, text=True
     )

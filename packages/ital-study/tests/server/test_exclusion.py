@@ -49,14 +49,23 @@ def test_excluding_frees_the_order_and_is_audited(filled, url, served):
             assert answer.json() == {"number": 2, "excluded": reason}
         told = researcher.overview("live")
         assert [row["excluded"] for row in told["participants"]] == [None, "came twice"]
-        assert told["participants"][1]["usable"]  # the steps are complete; the exclusion stands beside it
+        assert told["participants"][1][
+            "usable"
+        ]  # the steps are complete; the exclusion stands beside it
         assert told["intake"]["usable"] == 1
         assert sum(row["usable"] for row in told["orders"]) == 1
-        assert {curve["n"] for by_learner in told["curves"].values() for curve in by_learner.values()} == {1}
+        assert {
+            curve["n"] for by_learner in told["curves"].values() for curve in by_learner.values()
+        } == {1}
         third = Person(client, tiny()).join().begin()
         assert third.state["stage"] == "warm_up"
-        assert {row["order"] for row in researcher.overview("live")["orders"]} == orders  # the freed one again
-        assert researcher.post("/api/admin/exclude", {"number": 2}).json() == {"number": 2, "excluded": None}
+        assert {
+            row["order"] for row in researcher.overview("live")["orders"]
+        } == orders  # the freed one again
+        assert researcher.post("/api/admin/exclude", {"number": 2}).json() == {
+            "number": 2,
+            "excluded": None,
+        }
         assert researcher.overview("live")["intake"]["usable"] == 2
         entries = researcher.get("audit").json()["entries"]
         assert [(entry["action"], entry["number"], entry["detail"]) for entry in entries] == [
@@ -156,7 +165,9 @@ def test_at_every_stage_an_exclusion_acts_at_the_next_request(url, served):
 def test_at_every_end_people_read_what_the_study_was_about_and_may_withdraw(url, served):
     earned = ("comments", "failed_check", "finished", "left")
     with served(url) as client:
-        people = arrive(client, {**STAGES, "left": lambda one: leave_and_keep(one.begin().teach(2))})
+        people = arrive(
+            client, {**STAGES, "left": lambda one: leave_and_keep(one.begin().teach(2))}
+        )
         about = blocks(tiny().texts().debriefing)
         assert all(people[name].state["debriefing"] == about for name in earned[1:])
         exclude_by_command(url)
@@ -191,7 +202,10 @@ def test_the_commands(filled, url, tmp_path):
     filled(two_who_finished)
     run = CliRunner().invoke
     for arguments, said in (
-        (["exclude", "2", "--reason", "took part twice"], "participant 2 is excluded: took part twice"),
+        (
+            ["exclude", "2", "--reason", "took part twice"],
+            "participant 2 is excluded: took part twice",
+        ),
         (["exclude", "1", "--reason", "too young"], "participant 1 is excluded: too young"),
         (["include", "1"], "participant 1 is included"),
     ):
@@ -201,10 +215,15 @@ def test_the_commands(filled, url, tmp_path):
     assert excluded(url) == {1: None, 2: "took part twice"}
     with open_store(url) as store:
         export_study(store, tmp_path / "data")
-    for source in (url, str(tmp_path / "data")):  # analyses of the database and of the export leave out the same
+    for source in (
+        url,
+        str(tmp_path / "data"),
+    ):  # analyses of the database and of the export leave out the same
         data, _ = read_source(source, "live")
         reasons = left_out(data.config, data.steps, data.participants).reasons
-        assert reasons[["participant", "reason", "decided"]].values.tolist() == [[2, "took part twice", "later"]]
+        assert reasons[["participant", "reason", "decided"]].values.tolist() == [
+            [2, "took part twice", "later"]
+        ]
     codebook = (tmp_path / "data" / "codebook.md").read_text()
     assert (
         f"Configuration `{tiny().hash}`; participants are left out of the filtered analysis by: `attention`."
@@ -230,7 +249,9 @@ def answer(person, right=True):
     scene = person.state["scene"]
     cells = [arrow["cell"] for arrow in scene["arrows"]]
     choice = attention.right_choice(scene["attention"], cells, scene["size"])
-    return person.do("/api/attention", person.step_body(choice if right else (choice + 1) % len(cells)))
+    return person.do(
+        "/api/attention", person.step_body(choice if right else (choice + 1) % len(cells))
+    )
 
 
 def events(url, number, kind):
@@ -255,7 +276,9 @@ def test_a_check_comes_between_steps_and_no_robot_sees_it(url, served):
         after = asked.state["scene"]
         assert after["attention"] is None
         assert after["belief"] == before["belief"]
-        assert asked.do("/api/attention", body)["scene"] == after  # a repeated request changes nothing
+        assert (
+            asked.do("/api/attention", body)["scene"] == after
+        )  # a repeated request changes nothing
         asked.step(choice=4)
         belief = asked.state["scene"]["belief"]
         assert asked.state["scene"]["attention"] == "top-left"
@@ -283,12 +306,17 @@ def test_checks_change_neither_arrows_nor_beliefs(url, served):
                     answer(person)
                     continue
                 rows.append(
-                    (person.state["scene"]["round"], [arrow["cell"] for arrow in person.state["scene"]["arrows"]])
+                    (
+                        person.state["scene"]["round"],
+                        [arrow["cell"] for arrow in person.state["scene"]["arrows"]],
+                    )
                 )
                 person.step(choice=1)
             stored.append(rows)
     for number, rows in enumerate(stored, start=1):
-        expected = [[arrow.cell for arrow in step] for step in StudyRules(tiny()).candidates(number, "A")]
+        expected = [
+            [arrow.cell for arrow in step] for step in StudyRules(tiny()).candidates(number, "A")
+        ]
         assert [cells for round_id, cells in rows if round_id in ("1-1", "1-2")] == expected * 2
 
 
@@ -309,12 +337,16 @@ def test_simulated_participants_pass(url, served):
         )
         outcome = asyncio.run(run)
     assert (outcome.finished, len(outcome.acknowledged)) == (2, 2 * attentive().total_steps)
-    assert [data["passed"] for number in (1, 2) for data in events(url, number, "attention")] == [True] * 4
+    assert [data["passed"] for number in (1, 2) for data in events(url, number, "attention")] == [
+        True
+    ] * 4
 
 
 def test_flags_on_the_dashboard_use_the_thresholds_of_the_study(url, served):
     """All steps without times come from a script; the check is failed."""
-    config = tiny(attention=(check(),), quality=quality.Quality(least_steps=12, exclude=("by_script",)))
+    config = tiny(
+        attention=(check(),), quality=quality.Quality(least_steps=12, exclude=("by_script",))
+    )
     with served(url, config) as client:
         person = Person(client, config).join().begin().teach(3)
         answer(person, right=False)
@@ -323,7 +355,9 @@ def test_flags_on_the_dashboard_use_the_thresholds_of_the_study(url, served):
     assert told["participants"][0]["flags"][:2] == ["attention", "by_script"]
     assert told["flags"]["attention"] == "failed attention checks, 1 or more"
     with open_store(url) as store, store.reading() as connection:
-        columns = exclusions.quality_of(connection, rules_of(connection), operations.find(connection, number=1))
+        columns = exclusions.quality_of(
+            connection, rules_of(connection), operations.find(connection, number=1)
+        )
     assert (columns["attention_failed"], columns["excluded_by_rule"]) == (1, "by_script")
     assert columns.keys() == flags.COLUMNS.keys()
     assert json.dumps(columns)

@@ -25,7 +25,9 @@ from tests.server.test_access import everything
 
 def small_study(url):
     with serve(url) as client:
-        people = [Person(client, tiny()).join(ids={"id": f"external-{i}"}).begin() for i in range(4)]
+        people = [
+            Person(client, tiny()).join(ids={"id": f"external-{i}"}).begin() for i in range(4)
+        ]
         people[0].finish()
         people[1].finish()
         people[2].teach(7)
@@ -80,10 +82,14 @@ def test_export_import_and_export_again_is_the_same_bit_for_bit(studied, another
     read = _table.read_study(tmp_path / "first")
     pd.testing.assert_frame_equal(read.steps, table)
     assert read.config.hash == tiny().hash
-    pd.testing.assert_frame_equal(_table.frame(pd.read_parquet(tmp_path / "second" / "steps.parquet")), table)
+    pd.testing.assert_frame_equal(
+        _table.frame(pd.read_parquet(tmp_path / "second" / "steps.parquet")), table
+    )
 
 
-def test_the_analysis_of_an_export_an_import_and_the_database_gives_the_same_numbers(sqlite_url, served, tmp_path):
+def test_the_analysis_of_an_export_an_import_and_the_database_gives_the_same_numbers(
+    sqlite_url, served, tmp_path
+):
     with served(sqlite_url) as client:
         for _ in range(2):
             Person(client, tiny()).join().begin().finish()
@@ -92,11 +98,15 @@ def test_the_analysis_of_an_export_an_import_and_the_database_gives_the_same_num
     with open_store(str(tmp_path / "copy.db"), create=True) as store:
         export.import_study(store, tmp_path / "out")
     sources = (sqlite_url, str(tmp_path / "copy.db"), str(tmp_path / "out"))
-    first, *others = [measures.analyze(read_source(source, "live")[0], "live") for source in sources]
+    first, *others = [
+        measures.analyze(read_source(source, "live")[0], "live") for source in sources
+    ]
     assert "human" in set(first.outcomes["teacher"])
     for other in others:
         for name in ("outcomes", "summary", "tests", "curves"):
-            pd.testing.assert_frame_equal(getattr(first, name), getattr(other, name), check_exact=True)
+            pd.testing.assert_frame_equal(
+                getattr(first, name), getattr(other, name), check_exact=True
+            )
 
 
 def test_exports_hold_no_external_ids_no_codes_and_nobody_who_was_deleted(studied, tmp_path):
@@ -104,13 +114,19 @@ def test_exports_hold_no_external_ids_no_codes_and_nobody_who_was_deleted(studie
         export.export_study(store, tmp_path / "out", "live")
     with open_store(studied) as store, store.reading() as connection:
         everyone = operations.everyone(connection, mode="live")
-    text = "".join(file.read_text() for file in (tmp_path / "out").iterdir() if file.suffix != ".parquet")
+    text = "".join(
+        file.read_text() for file in (tmp_path / "out").iterdir() if file.suffix != ".parquet"
+    )
     for one in everyone:
         for private in (one.uid, one.external_hash, one.resume_hash):
             assert private not in text
-    records = [json.loads(line) for line in (tmp_path / "out" / "events.jsonl").read_text().splitlines()]
+    records = [
+        json.loads(line) for line in (tmp_path / "out" / "events.jsonl").read_text().splitlines()
+    ]
     assert [r["participant"] for r in records if r["record"] == "deleted"] == [4]
-    assert {r["participant"] for r in records if r["record"] in ("participant", "step", "event")} == {1, 2, 3}
+    assert {
+        r["participant"] for r in records if r["record"] in ("participant", "step", "event")
+    } == {1, 2, 3}
 
 
 def test_importing_twice_or_rubbish_is_refused_and_changes_nothing(studied, another, tmp_path):
@@ -189,7 +205,9 @@ def test_deletions_travel_to_another_machine_by_file(studied, another, tmp_path,
         Researcher(client, tiny()).log_in().post("/api/admin/delete", {"number": 1, "confirm": 1})
     from ital_study.store import read_tombstones
 
-    counts = backups.restore(tmp_path / "b.backup", another, more_tombstones=read_tombstones(old_file))
+    counts = backups.restore(
+        tmp_path / "b.backup", another, more_tombstones=read_tombstones(old_file)
+    )
     assert counts["erased"] == 1
     assert [row.number for row in everything(another)["participants"]] == [2, 3, 5]
 
@@ -231,7 +249,9 @@ def test_a_backup_from_the_future_is_refused(studied, tmp_path, monkeypatch):
 def test_a_backup_of_an_older_version_is_restored(studied, tmp_path, monkeypatch):
     with open_store(studied) as store, monkeypatch.context() as older:
         assert store.key_fingerprint() is not None
-        older.setattr(backups, "ALL", tuple(table for table in backups.ALL if table.name != "server_key"))
+        older.setattr(
+            backups, "ALL", tuple(table for table in backups.ALL if table.name != "server_key")
+        )
         older.setattr(backups._engine, "current_revision", lambda connection: "0001")
         backups.backup(store, tmp_path / "b.backup")
     backups.restore(tmp_path / "b.backup", studied, replace=True)

@@ -44,7 +44,11 @@ def test_who_is_found_and_what_they_are_told_to_be_paid(url, people):
     with open_store(url) as store:
         found = {name: look_up(store, SECRET, name) for name in (*people, "nobody")}
     assert found["nobody"] == found["declined"] == []  # who declined left no identity
-    told = {name: (one[0]["number"], one[0]["outcome"]) for name, one in found.items() if one and name != "gone"}
+    told = {
+        name: (one[0]["number"], one[0]["outcome"])
+        for name, one in found.items()
+        if one and name != "gone"
+    }
     assert told == {
         "finished": (1, "finished"),
         "failed_check": (3, "failed_check"),
@@ -106,8 +110,13 @@ def test_a_code_that_everybody_gets_explains_itself(sqlite_url, typed):
     with serve(sqlite_url, config) as client:
         Person(client, config).join(ids={"PROLIFIC_PID": "me"}).begin().finish()
         researcher = Researcher(client, config).log_in()
-        told = [researcher.post("/api/admin/find", {"who": who}).json()["reason"] for who in ("done", "NO", "nobody")]
-    assert told[0].startswith("Everybody who finishes gets this code, so it finds nobody: look for an identity")
+        told = [
+            researcher.post("/api/admin/find", {"who": who}).json()["reason"]
+            for who in ("done", "NO", "nobody")
+        ]
+    assert told[0].startswith(
+        "Everybody who finishes gets this code, so it finds nobody: look for an identity"
+    )
     assert told[1].startswith("Everybody who declines gets this code")
     assert told[2].startswith("Nobody was found: those who declined")
     status, out, err = typed("DONE")
@@ -191,16 +200,35 @@ def test_everything_that_is_stored_of_one_person(url, people, typed, tmp_path, m
     named = {Path(line) for line in out.splitlines() if line.startswith("/")}
     assert named == set((tmp_path / "one").iterdir())
     assert {file.stat().st_mode & 0o777 for file in named} == {0o600}
-    tables = {name: pd.read_csv(tmp_path / "one" / f"{name}.csv") for name in ("steps", "participants")}
-    assert (len(tables["steps"]), set(tables["steps"]["participant"])) == (1, {5})  # after two of the warm-up
+    tables = {
+        name: pd.read_csv(tmp_path / "one" / f"{name}.csv") for name in ("steps", "participants")
+    }
+    assert (len(tables["steps"]), set(tables["steps"]["participant"])) == (
+        1,
+        {5},
+    )  # after two of the warm-up
     assert tables["participants"]["participant"].tolist() == [5]
     stored = everything(url)
     told = json.loads((tmp_path / "one" / "participant.json").read_text())
     [row] = [row._asdict() for row in stored["participants"] if row.number == 5]
-    for name in ("uid", "external_hash", "resume_hash", "stage", "done", "events", "bytes", "language", "excluded"):
+    for name in (
+        "uid",
+        "external_hash",
+        "resume_hash",
+        "stage",
+        "done",
+        "events",
+        "bytes",
+        "language",
+        "excluded",
+    ):
         assert told["participant"][name] == row[name]
-    assert [(each["action"], each["detail"]) for each in told["audit"]] == [("excluded", "took part twice")]
-    log = [json.loads(line) for line in (tmp_path / "one" / "events.jsonl").read_text().splitlines()]
+    assert [(each["action"], each["detail"]) for each in told["audit"]] == [
+        ("excluded", "took part twice")
+    ]
+    log = [
+        json.loads(line) for line in (tmp_path / "one" / "events.jsonl").read_text().splitlines()
+    ]
     kinds = Counter(record["record"] for record in log)
     events_of = [row for row in stored["events"] if row.participant == 5]
     assert kinds == {"configuration": 1, "participant": 1, "step": 3, "event": len(events_of)}
@@ -208,7 +236,11 @@ def test_everything_that_is_stored_of_one_person(url, people, typed, tmp_path, m
     for name in (*tables["steps"], *tables["participants"], "participant.json", "external_hash"):
         assert f"`{name}`" in codebook or f"## {name}" in codebook
     status, out, err = typed("gone", "--database", url, "--export", tmp_path / "two")
-    assert (status, "participant 7 is deleted already" in err, (tmp_path / "two").exists()) == (2, True, False)
+    assert (status, "participant 7 is deleted already" in err, (tmp_path / "two").exists()) == (
+        2,
+        True,
+        False,
+    )
 
 
 def test_deleting_on_the_command_line_asks_first(sqlite_url, typed, monkeypatch):
@@ -230,10 +262,15 @@ def test_deleting_on_the_command_line_asks_first(sqlite_url, typed, monkeypatch)
     assert "deleted " in typed("me")[1]
 
 
-def test_a_running_server_does_not_bring_back_whom_a_command_deleted(url, tmp_path, typed, monkeypatch, served):
+def test_a_running_server_does_not_bring_back_whom_a_command_deleted(
+    url, tmp_path, typed, monkeypatch, served
+):
     monkeypatch.setenv("ITAL_STUDY_SECRET", SECRET.decode())
     with served(url) as client:
-        one, other = (Person(client, tiny()).join(ids={"id": name}).begin().teach(2) for name in ("one", "other"))
+        one, other = (
+            Person(client, tiny()).join(ids={"id": name}).begin().teach(2)
+            for name in ("one", "other")
+        )
         body = one.step_body()  # the server holds the session in memory
         assert typed("one", "--delete", "--yes", "--database", url)[0] == 0
         answers = [
@@ -242,7 +279,9 @@ def test_a_running_server_does_not_bring_back_whom_a_command_deleted(url, tmp_pa
             one.post("/api/events", {"events": [{"kind": "online"}]}),
             one.post("/api/leave", {"keep": True}),
         ]
-        assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {(401, "unknown")}
+        assert {(answer.status_code, answer.json()["code"]) for answer in answers} == {
+            (401, "unknown")
+        }
         assert Person(client, tiny()).join(ids={"id": "one"}).state["stage"] == "deleted"
         assert other.step()["progress"]["done"] == 3
         assert typed("other", "--delete", "--yes", "--database", url)[0] == 0

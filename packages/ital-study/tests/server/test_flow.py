@@ -16,7 +16,10 @@ from tests.server.people import SIMULATION_KEY, Person, Refusal, tiny
 
 def rows(url, table):
     with open_store(url) as store, store.reading() as connection:
-        return [row._mapping for row in connection.execute(sa.select(table).order_by(*table.primary_key))]
+        return [
+            row._mapping
+            for row in connection.execute(sa.select(table).order_by(*table.primary_key))
+        ]
 
 
 def test_the_whole_way(url, person):
@@ -33,7 +36,9 @@ def test_the_whole_way(url, person):
     seen, config = [], tiny()
     while one.state["stage"] in ("warm_up", "teach"):
         scene = one.state["scene"]
-        seen.append((one.state["stage"], scene["round"], scene["map"], scene["robot"], scene["step"]))
+        seen.append(
+            (one.state["stage"], scene["round"], scene["map"], scene["robot"], scene["step"])
+        )
         assert len(scene["arrows"]) == config.candidates
         assert len(scene["truth"]) == len(scene["belief"]) == len(scene["policy"]) == 25
         assert scene["first_of_round"] == (scene["step"] == 0)
@@ -42,7 +47,10 @@ def test_the_whole_way(url, person):
         assert one.state["progress"] == {**by_steps, "passed": passed, "parts": 23}
         one.step()
     expected = [("warm_up", "w", 0, 1, t) for t in range(2)] + [
-        ("teach", f"{on}-{robot}", on, robot, t) for on in (1, 2) for robot in (1, 2) for t in range(3)
+        ("teach", f"{on}-{robot}", on, robot, t)
+        for on in (1, 2)
+        for robot in (1, 2)
+        for t in range(3)
     ]
     assert seen == expected
     assert one.state["stage"] == "comments"
@@ -51,7 +59,12 @@ def test_the_whole_way(url, person):
     one.do("/api/comments", {"text": "Nice.\x00 \U0001f916"})
     assert one.state["stage"] == "finished"
     code = config.completion.code
-    assert one.state["completion"] == {"code": code, "redirect": None, "pass_through": [], "steps_stored": 14}
+    assert one.state["completion"] == {
+        "code": code,
+        "redirect": None,
+        "pass_through": [],
+        "steps_stored": 14,
+    }
     assert one.state["debriefing"] == blocks(config.texts().debriefing)
     stored = rows(url, steps)
     assert len(stored) == 14
@@ -79,7 +92,9 @@ def test_both_robots_of_a_map_start_alike_and_get_the_same_arrows(person):
         assert scenes[f"{on}-1", 0]["belief"] == scenes[f"{on}-2", 0]["belief"]
         for t in range(3):
             assert scenes[f"{on}-1", t]["arrows"] == scenes[f"{on}-2", t]["arrows"]
-        assert scenes[f"{on}-1", 2]["belief"] != scenes[f"{on}-2", 2]["belief"]  # they learn differently
+        assert (
+            scenes[f"{on}-1", 2]["belief"] != scenes[f"{on}-2", 2]["belief"]
+        )  # they learn differently
     assert scenes["1-1", 0]["arrows"] != scenes["2-1", 0]["arrows"]
 
 
@@ -96,7 +111,9 @@ def test_beliefs_are_those_of_the_rules(url, person):
         replayed = rules.replay(1, name, learner, group.sort_values("step")["choice"].tolist())
         measured = [rules.measures(name, mind.belief)["distance"] for mind in replayed]
         np.testing.assert_allclose(group.sort_values("step")["distance"], measured[1:], rtol=1e-6)
-        np.testing.assert_allclose(group.sort_values("step")["distance_before"], measured[:-1], rtol=1e-6)
+        np.testing.assert_allclose(
+            group.sort_values("step")["distance_before"], measured[:-1], rtol=1e-6
+        )
 
 
 def test_what_the_last_step_did_is_told_also_at_the_end_of_a_round(person):
@@ -119,7 +136,9 @@ def test_the_hint_is_the_machine_teachers_pick_and_off_by_default(url, served):
         scene = one.state["scene"]
         rules = StudyRules(config)
         arrows = rules.candidates(1, config.warm_up_map.name)[0]
-        expected = rules.best(config.warm_up_map.name, np.asarray(scene["belief"], np.float32), arrows)
+        expected = rules.best(
+            config.warm_up_map.name, np.asarray(scene["belief"], np.float32), arrows
+        )
         one.step(choice=(expected + 1) % 10)
         assert one.state["scene"]["last"]["hint"] == expected
         assert one.look()["scene"]["last"]["hint"] == expected
@@ -141,7 +160,13 @@ def test_another_choice_or_a_step_out_of_order_is_refused_and_changes_nothing(ur
     body = one.step_body(choice=3)
     one.do("/api/steps", body)
     before, stored = one.look(), rows(url, steps)
-    for change in ({"choice": 4}, {"step": 5}, {"round": "1-1"}, {"round": "9-9"}, {"round": "1-1", "step": 2}):
+    for change in (
+        {"choice": 4},
+        {"step": 5},
+        {"round": "1-1"},
+        {"round": "9-9"},
+        {"round": "1-1", "step": 2},
+    ):
         with pytest.raises(Refusal) as refused:
             one.do("/api/steps", body | change)
         assert (refused.value.status, refused.value.code) == (409, "out_of_order")
@@ -197,7 +222,12 @@ def test_declining_keeps_nothing_but_the_fact(url, person):
     one = person().join(ids={"PROLIFIC_PID": "abc"})
     assert one.do("/api/consent", {"accepted": False, "version": "1"})["stage"] == "declined"
     [kept] = rows(url, participants)
-    assert (kept["stage"], kept["external_hash"], kept["resume_hash"], kept["order"]) == ("declined", None, None, None)
+    assert (kept["stage"], kept["external_hash"], kept["resume_hash"], kept["order"]) == (
+        "declined",
+        None,
+        None,
+        None,
+    )
     assert rows(url, events) == []
     assert person().join(ids={"PROLIFIC_PID": "abc"}).state["stage"] == "consent"
 
@@ -233,12 +263,16 @@ def test_every_question_must_be_answered(person):
 def test_the_same_id_always_returns_to_the_same_place(url, person, ids):
     one = person().join(ids=ids).begin().teach(4)
     elsewhere = person().join(ids=ids)
-    assert elsewhere.state == one.state | {"resume_code": None}  # others may know the ID: see test_panel.py
+    assert elsewhere.state == one.state | {
+        "resume_code": None
+    }  # others may know the ID: see test_panel.py
     assert len(rows(url, participants)) == 1
     [kept] = rows(url, participants)
     assert "an-external-id" not in json.dumps(dict(kept))
     assert person().join(ids={"id": "another"}).state["stage"] == "consent"
-    assert person().join("simulated", ids=ids, key=SIMULATION_KEY).state["stage"] == "consent"  # kept apart
+    assert (
+        person().join("simulated", ids=ids, key=SIMULATION_KEY).state["stage"] == "consent"
+    )  # kept apart
 
 
 def test_a_resume_code_works_on_another_device_however_it_is_typed(person):
@@ -319,15 +353,24 @@ def test_leaving_with_everything_erased(url, person, until):
     assert again.state["stage"] == ("consent" if until == "consent" else "deleted")
     person().join()
     newcomers = {3, 4} if until == "consent" else {3}
-    assert {row["number"] for row in rows(url, participants)} == {1, *newcomers}  # no number is given twice
+    assert {row["number"] for row in rows(url, participants)} == {
+        1,
+        *newcomers,
+    }  # no number is given twice
 
 
 def test_events_of_the_page_are_stored_with_both_clocks(url, person):
     one = person().join().begin()
-    told = [{"kind": "focus_lost", "at": 1700000000123.7, "data": {"round": "w"}}, {"kind": "online"}]
+    told = [
+        {"kind": "focus_lost", "at": 1700000000123.7, "data": {"round": "w"}},
+        {"kind": "online"},
+    ]
     assert one.post("/api/events", {"events": told}).json() == {"stored": 2}
     kept = [row for row in rows(url, events) if row["source"] == "client"]
-    assert [(row["kind"], row["client_at"]) for row in kept] == [("focus_lost", 1700000000124), ("online", None)]
+    assert [(row["kind"], row["client_at"]) for row in kept] == [
+        ("focus_lost", 1700000000124),
+        ("online", None),
+    ]
     assert json.loads(kept[0]["data"]) == {"round": "w"}
     one.step()  # events do not get in the way of steps
 
@@ -335,7 +378,11 @@ def test_events_of_the_page_are_stored_with_both_clocks(url, person):
 def test_times_of_a_step_are_in_the_table(url, person):
     one = person().join().begin().teach(2)
     one.step(
-        shown_at=1700000000000, chosen_at=1700000002500.4, confirmed_at=1700000004000, choice_changes=2, focus_losses=1
+        shown_at=1700000000000,
+        chosen_at=1700000002500.4,
+        confirmed_at=1700000004000,
+        choice_changes=2,
+        focus_losses=1,
     )
     one.step(seconds_to_choice=1.25, seconds_to_confirm=2.5)
     with open_store(url) as store:
@@ -344,7 +391,11 @@ def test_times_of_a_step_are_in_the_table(url, person):
     assert first["shown_at"] == "2023-11-14T22:13:20.000+00:00"
     assert (first["seconds_to_choice"], first["seconds_to_confirm"]) == pytest.approx((2.5004, 4.0))
     assert (first["choice_changes"], first["focus_losses"]) == (2, 1)
-    assert (second["seconds_to_choice"], second["seconds_to_confirm"], second["shown_at"]) == (1.25, 2.5, "")
+    assert (second["seconds_to_choice"], second["seconds_to_confirm"], second["shown_at"]) == (
+        1.25,
+        2.5,
+        "",
+    )
     assert first["stored_at"]
 
 
@@ -373,4 +424,7 @@ def test_the_page_before_scripts_is_in_the_visitors_language(client):
     page = client.get("/", headers={"Accept-Language": "de-DE,de;q=0.9,en;q=0.8"}).text
     assert '<html lang="de" dir="ltr">' in page
     assert "braucht JavaScript" in page
-    assert '<html lang="en" dir="ltr">' in client.get("/?lang=en", headers={"Accept-Language": "de"}).text
+    assert (
+        '<html lang="en" dir="ltr">'
+        in client.get("/?lang=en", headers={"Accept-Language": "de"}).text
+    )

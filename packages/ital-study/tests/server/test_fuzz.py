@@ -22,17 +22,51 @@ from tests.server.test_access import PAGE_EVENTS
 from tests.typed import ital
 
 KINDS = sorted({kind for kind, _ in PAGE_EVENTS})
-OF_SERVER = ["joined", "consent", "check", "order", "answers", "attention", "comments", "left", "all_steps_stored"]
-KEYS = sorted({key for _, data in PAGE_EVENTS for key in data} | {*rows.Timing.model_fields, *ANSWERS})
+OF_SERVER = [
+    "joined",
+    "consent",
+    "check",
+    "order",
+    "answers",
+    "attention",
+    "comments",
+    "left",
+    "all_steps_stored",
+]
+KEYS = sorted(
+    {key for _, data in PAGE_EVENTS for key in data} | {*rows.Timing.model_fields, *ANSWERS}
+)
 STEP = ("participant", "map", "learner", "step")
-KEYS += ["check", "passed", "page", "place", "answers", "map", "learner", "robot", "seconds", "text", "version"]
+KEYS += [
+    "check",
+    "passed",
+    "page",
+    "place",
+    "answers",
+    "map",
+    "learner",
+    "robot",
+    "seconds",
+    "text",
+    "version",
+]
 
-NUMBERS = st.integers(-5, 40) | st.integers() | st.sampled_from([int("9" * 400), -(10**30), 2**63]) | st.floats()
-TEXTS = st.text(max_size=20) | st.sampled_from(["w", "1-1", "you", "start", "A", "\ud800\x00", "fine", "9" * 400])
+NUMBERS = (
+    st.integers(-5, 40)
+    | st.integers()
+    | st.sampled_from([int("9" * 400), -(10**30), 2**63])
+    | st.floats()
+)
+TEXTS = st.text(max_size=20) | st.sampled_from(
+    ["w", "1-1", "you", "start", "A", "\ud800\x00", "fine", "9" * 400]
+)
 PLAIN = st.none() | st.booleans() | NUMBERS | TEXTS
 DEEP = st.recursive(
     PLAIN,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from(KEYS) | TEXTS, inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(KEYS) | TEXTS, inner, max_size=4)
+    ),
     max_leaves=12,
 )
 OBJECTS = st.dictionaries(st.sampled_from(KEYS), PLAIN | DEEP, max_size=6)
@@ -43,29 +77,49 @@ def told(values):
     return values.map(json.dumps)
 
 
-NOT_JSON = st.sampled_from(["", "{", "null", "[" * 100_000, "NaN", "9" * 5000, '{"width": ' + "9" * 5000 + "}", "x"])
+NOT_JSON = st.sampled_from(
+    ["", "{", "null", "[" * 100_000, "NaN", "9" * 5000, '{"width": ' + "9" * 5000 + "}", "x"]
+)
 EVENTS = st.fixed_dictionaries(
-    {"kind": st.sampled_from(KINDS + OF_SERVER) | TEXTS, "data": st.sampled_from([data for _, data in PAGE_EVENTS])}
+    {
+        "kind": st.sampled_from(KINDS + OF_SERVER) | TEXTS,
+        "data": st.sampled_from([data for _, data in PAGE_EVENTS]),
+    }
     | {"at": NUMBERS}
-) | st.fixed_dictionaries({"kind": st.sampled_from(KINDS + OF_SERVER)}, optional={"data": OBJECTS, "at": PLAIN})
-EVENT_BODIES = told(st.lists(EVENTS, max_size=3).map(lambda many: {"events": many})) | told(DEEP) | NOT_JSON
+) | st.fixed_dictionaries(
+    {"kind": st.sampled_from(KINDS + OF_SERVER)}, optional={"data": OBJECTS, "at": PLAIN}
+)
+EVENT_BODIES = (
+    told(st.lists(EVENTS, max_size=3).map(lambda many: {"events": many})) | told(DEEP) | NOT_JSON
+)
 CHANGES = st.fixed_dictionaries(
     {
-        "key": st.sampled_from([*(name for given in ANSWERS.values() for name in given), "seconds"]) | TEXTS,
+        "key": st.sampled_from([*(name for given in ANSWERS.values() for name in given), "seconds"])
+        | TEXTS,
         "value": PLAIN | DEEP,
-        "timing": st.dictionaries(st.sampled_from(list(rows.Timing.model_fields)), PLAIN, max_size=4),
+        "timing": st.dictionaries(
+            st.sampled_from(list(rows.Timing.model_fields)), PLAIN, max_size=4
+        ),
         "instead": st.none() | told(OBJECTS) | NOT_JSON,
     }
 )
 # Pages of answers that an older server could have taken: real ones with one answer changed.
-PAGES = st.sampled_from([(page, item) for page, given in ANSWERS.items() for item in given]).flatmap(
+PAGES = st.sampled_from(
+    [(page, item) for page, given in ANSWERS.items() for item in given]
+).flatmap(
     lambda place: st.fixed_dictionaries(
         {
             "page": st.just(place[0]),
             "place": st.sampled_from(["start", "1-1", "1", "end"]) | TEXTS,
-            "answers": (TEXTS | PLAIN | DEEP).map(lambda value: ANSWERS[place[0]] | {place[1]: value}),
+            "answers": (TEXTS | PLAIN | DEEP).map(
+                lambda value: ANSWERS[place[0]] | {place[1]: value}
+            ),
         },
-        optional={"map": st.sampled_from(["A", "B"]), "robot": st.sampled_from([1, 2, ""]), "seconds": PLAIN},
+        optional={
+            "map": st.sampled_from(["A", "B"]),
+            "robot": st.sampled_from([1, 2, ""]),
+            "seconds": PLAIN,
+        },
     )
 )
 
@@ -89,7 +143,11 @@ class Browsers:
         self.people = []
 
     def somebody(self):
-        if self.person is None or self.person.state["stage"] in ("finished", "left") or self.random.random() < 0.01:
+        if (
+            self.person is None
+            or self.person.state["stage"] in ("finished", "left")
+            or self.random.random() < 0.01
+        ):
             self.person = Person(self.client, asking()).join().begin()
             self.people.append(self.person)
         elif self.random.random() < 0.05:
@@ -101,7 +159,9 @@ class Browsers:
         headers = {"Content-Type": "application/json", "X-CSRF-Token": one.state["csrf"]}
         headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in one.cookies.items())
         self.client.cookies.clear()
-        answer = self.client.post(path, content=content.encode("utf-8", "surrogatepass"), headers=headers)
+        answer = self.client.post(
+            path, content=content.encode("utf-8", "surrogatepass"), headers=headers
+        )
         self.statuses[answer.status_code] = self.statuses.get(answer.status_code, 0) + 1
         assert answer.status_code < 500, (path, content[:500], answer.text)
         if answer.status_code == 200 and "stage" in answer.json():
@@ -125,12 +185,18 @@ class Browsers:
     def changed(self, key, value, timing, instead):
         """The request of the person's page, with a part of it changed."""
         one = self.somebody()
-        path = {"questions": "/api/answers", "comments": "/api/comments"}.get(one.state["stage"], "/api/steps")
+        path = {"questions": "/api/answers", "comments": "/api/comments"}.get(
+            one.state["stage"], "/api/steps"
+        )
         if instead is not None:
             return path, instead
         if path == "/api/answers":
             body = one.page_body()
-            body = body | ({"seconds": value} if key == "seconds" else {"answers": body["answers"] | {key: value}})
+            body = body | (
+                {"seconds": value}
+                if key == "seconds"
+                else {"answers": body["answers"] | {key: value}}
+            )
         elif path == "/api/comments":
             body = {"text": value}
         else:
@@ -170,7 +236,9 @@ def store_forged(url, count):
     chosen = keys[:: max(1, len(keys) // len(texts))]
 
     def forge_times(connection):
-        connection.execute(sa.text("DROP TRIGGER steps_kept" + ("" if url.startswith("sqlite") else " ON steps")))
+        connection.execute(
+            sa.text("DROP TRIGGER steps_kept" + ("" if url.startswith("sqlite") else " ON steps"))
+        )
         for text, key in zip(texts, chosen, strict=False):
             where = [steps.c[name] == value for name, value in zip(STEP, key, strict=True)]
             connection.execute(steps.update().where(*where).values(timing=text))
@@ -186,7 +254,9 @@ def look(url, people):
         for one in people:
             one.client, before = client, one.state
             assert one.look() == before
-        next(one for one in people if one.state["stage"] in ("questions", "warm_up", "teach")).through(1)
+        next(
+            one for one in people if one.state["stage"] in ("questions", "warm_up", "teach")
+        ).through(1)
         researcher = Researcher(client, asking()).log_in()
         for mode in ("live", "simulated"):
             for file in (*export.TABLES, "events.jsonl", "codebook.md", "steps.parquet"):
@@ -209,7 +279,9 @@ def check(url, folder, capsys, monkeypatch, *, requests, forgeries):
         browsers = Browsers(client)
         browsers.send_anything(requests)
     with open_store(url) as store:
-        assert not any(verification.unreadable(store, "live").values())  # what no page sends is not stored
+        assert not any(
+            verification.unreadable(store, "live").values()
+        )  # what no page sends is not stored
     store_forged(url, forgeries)
     with open_store(url) as store:
         count = sum(verification.unreadable(store, "live").values())
@@ -226,7 +298,11 @@ def check(url, folder, capsys, monkeypatch, *, requests, forgeries):
     for command, arguments in commands.items():
         status, out, err = ital(capsys, "study", *arguments)
         assert status in ((0, 1) if command == "verify" else (0,)), (command, err)
-        assert note in " ".join((out + err).split()) or command in ("find", "import"), (command, out, err)
+        assert note in " ".join((out + err).split()) or command in ("find", "import"), (
+            command,
+            out,
+            err,
+        )
     analysis = measures.analyze(read_source(url, None)[0])
     assert any(said.startswith(note) for said in _report.notes(analysis))
     assert _report.sections(analysis)
@@ -243,7 +319,9 @@ def test_anything_that_is_sent_or_stored_harms_no_reader(url, tmp_path, capsys, 
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore:constrained_layout not applied")  # labels of three steps need more room
+@pytest.mark.filterwarnings(
+    "ignore:constrained_layout not applied"
+)  # labels of three steps need more room
 def test_anything_harms_no_reader_however_much_it_is(url, tmp_path, capsys, monkeypatch):
     statuses = check(url, tmp_path, capsys, monkeypatch, requests=20_000, forgeries=2000)
     print(f"\n{sum(statuses.values())} requests: {dict(sorted(statuses.items()))}")

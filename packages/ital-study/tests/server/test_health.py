@@ -79,7 +79,9 @@ def test_a_full_database_is_reported_until_it_has_space_again(sqlite_url, caplog
         assert person.state["progress"]["done"] == done + 1  # nothing lost, nothing twice
     lines = [record.getMessage() for record in caplog.records if record.name == "ital_study"]
     assert len(lines) == 2  # not one line for every page that tries again
-    assert lines[0].startswith("not stored: the disk is full (OperationalError: database or disk is full)")
+    assert lines[0].startswith(
+        "not stored: the disk is full (OperationalError: database or disk is full)"
+    )
     assert lines[1].startswith("stored again, after ")
 
 
@@ -97,7 +99,9 @@ def test_a_disk_that_is_really_full(tmp_path):
             with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
                 while True:
                     file.write(bytes(4096))
-            while person.post("/api/events", {"events": [{"kind": "online"}] * 50}).status_code == 200:
+            while (
+                person.post("/api/events", {"events": [{"kind": "online"}] * 50}).status_code == 200
+            ):
                 pass
             assert health(client)["cause"] == "the disk is full"
             assert person.post("/api/leave", {"keep": False}).status_code == 503
@@ -134,7 +138,10 @@ def test_postgresql_that_is_away_is_reported(cluster, tmp_path, monkeypatch, cap
             with cluster._connect("postgres") as admin:
                 admin.execute(f'ALTER DATABASE "{name}" ALLOW_CONNECTIONS {allowed}')
                 if not allowed:
-                    admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", [name])
+                    admin.execute(
+                        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
+                        [name],
+                    )
 
         connections(False)
         assert person.post("/api/consent", {"accepted": True, "version": "1"}).status_code == 503
@@ -169,14 +176,19 @@ def test_a_full_disk_is_named_also_if_several_jobs_share_a_commit(sqlite_url):
 
         jobs = [store.submit(wait)]
         begun.wait(20)
-        jobs += [store.submit(lambda connection: operations.add_configuration(connection, tiny())) for _ in range(2)]
+        jobs += [
+            store.submit(lambda connection: operations.add_configuration(connection, tiny()))
+            for _ in range(2)
+        ]
         slow.set()
         assert [type(job.exception()) for job in jobs] == [type(None), NotStored, NotStored]
         assert store.condition.trouble.cause == "the disk is full"
 
 
 def test_causes_name_no_file_no_host_and_no_secret():
-    error = sa.exc.OperationalError("", {}, Exception('connection to server at "10.0.0.1", user "ital" failed\nsecret'))
+    error = sa.exc.OperationalError(
+        "", {}, Exception('connection to server at "10.0.0.1", user "ital" failed\nsecret')
+    )
     assert cause_of(error) == "the database does not answer"
     assert cause_of(OSError(28, "No space left on device", "/data/x")) == "the disk is full"
     assert cause_of(Exception("something at /data/x")) == "the database refuses to store"
@@ -212,9 +224,7 @@ def test_a_server_that_stops_finishes_open_requests_and_takes_no_others(tmp_path
     server.stderr.readline()
     address = httpx.URL(server.stderr.readline().split()[1])
     body = b'{"ids": {"id": "slow"}}'
-    head = (
-        f"POST /api/join HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
+    head = f"POST /api/join HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     with socket.create_connection((address.host, address.port)) as slow:
         slow.sendall(head.encode() + body[:5])
         with httpx.Client(base_url=address) as client:

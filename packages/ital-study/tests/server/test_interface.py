@@ -20,7 +20,12 @@ from ital_study.server import _security, create_play_app
 from tests.server.conftest import running
 from tests.server.people import Person, Researcher, tiny
 
-CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
+CHECKS = [
+    not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+]
 
 
 class Visitor:
@@ -44,7 +49,10 @@ class Visitor:
 
     @staticmethod
     def _signed(somebody, name):
-        return {"Cookie": f"{name}={somebody.cookies[name]}", "X-CSRF-Token": somebody.state["csrf"]}
+        return {
+            "Cookie": f"{name}={somebody.cookies[name]}",
+            "X-CSRF-Token": somebody.state["csrf"],
+        }
 
 
 def explore(client, known, examples):
@@ -66,7 +74,9 @@ def explore(client, known, examples):
         def one(case):
             if known:  # otherwise headers are what the description says, or not
                 case.headers, case.cookies = {}, {}
-            answer = case.call(base_url=base, session=session, headers=visitor.headers(operation.path))
+            answer = case.call(
+                base_url=base, session=session, headers=visitor.headers(operation.path)
+            )
             case.validate_response(answer, checks=CHECKS)
             answers.append((operation.label, answer.status_code))
 
@@ -117,8 +127,31 @@ def test_the_description_names_every_route_and_no_play(sqlite_url, served):
         paths = client.get("/api/openapi.json").json()["paths"]
         assert client.get("/play").status_code == 404
         assert client.post("/api/play/new", json={}).status_code == 404
-    participant = {"join", "state", "words", "consent", "instructions", "check", "steps", "events", "comments", "leave"}
+    participant = {
+        "join",
+        "state",
+        "words",
+        "consent",
+        "instructions",
+        "check",
+        "steps",
+        "events",
+        "comments",
+        "leave",
+    }
     participant |= {"answers", "attention", "language", "panel"}
-    researcher = {"login", "logout", "overview", "pause", "release", "delete", "audit", "exclude", "export/{file}"}
+    researcher = {
+        "login",
+        "logout",
+        "overview",
+        "pause",
+        "release",
+        "delete",
+        "audit",
+        "exclude",
+        "export/{file}",
+    }
     researcher |= {"find"}
-    assert set(paths) == {f"/api/{one}" for one in participant} | {f"/api/admin/{one}" for one in researcher}
+    assert set(paths) == {f"/api/{one}" for one in participant} | {
+        f"/api/admin/{one}" for one in researcher
+    }

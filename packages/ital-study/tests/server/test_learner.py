@@ -81,9 +81,13 @@ def test_imitated_volumes_put_losses_in_the_place_of_inner_products(learner, rul
     target = np.asarray(rules.truth(name).target, float)
     for index, arrow in enumerate(arrows_of(scene)):
         norm, inner, loss, target_loss = by_differences(rules, w, target, arrow)
-        assert seen["signals"]["volumes"][index] == pytest.approx(-(lr**2) * norm + 2 * lr * inner, rel=2e-2, abs=2e-4)
+        assert seen["signals"]["volumes"][index] == pytest.approx(
+            -(lr**2) * norm + 2 * lr * inner, rel=2e-2, abs=2e-4
+        )
         imitated = -(lr**2) * norm + 2 * lr * (loss - target_loss)
-        assert seen["signals"]["imitated_volumes"][index] == pytest.approx(imitated, rel=2e-2, abs=2e-4)
+        assert seen["signals"]["imitated_volumes"][index] == pytest.approx(
+            imitated, rel=2e-2, abs=2e-4
+        )
 
 
 def by_differences(rules, w, target, arrow):
@@ -97,7 +101,9 @@ def by_differences(rules, w, target, arrow):
         here = q[:, arrow.cell] - q[:, arrow.cell].max()
         return np.log(np.exp(here).sum()) - here[arrow.action]
 
-    gradient = np.array([(loss(w + step) - loss(w - step)) / 2e-5 for step in 1e-5 * np.eye(len(w))])
+    gradient = np.array(
+        [(loss(w + step) - loss(w - step)) / 2e-5 for step in 1e-5 * np.eye(len(w))]
+    )
     return gradient @ gradient, (w - target) @ gradient, loss(w), loss(target)
 
 
@@ -121,7 +127,9 @@ def test_candidates_may_be_the_clients_own(learner, rules):
     name, scene = tiny().maps[0].name, begin(learner)
     own = [study.Arrow(0, 1), study.Arrow(0, 2), study.Arrow(24, 0)]
     after = post(
-        learner, "step", {"state": scene["state"], "candidates": [arrow._asdict() for arrow in own], "choice": 2}
+        learner,
+        "step",
+        {"state": scene["state"], "candidates": [arrow._asdict() for arrow in own], "choice": 2},
     )
     expected = rules.update(name, "aware", rules.mind("aware", rules.start(7, name)), own, 2)
     assert after["belief"] == expected.belief.tolist()
@@ -137,7 +145,9 @@ def test_other_numbers_of_candidates_are_all_seen(rules, robot, count):
     for step, choice in enumerate((2, 0)):
         arrows = others.candidates(7, name)[step]
         volumes = rules.volumes(name, mind.belief, arrows)
-        np.testing.assert_allclose(volumes, others.volumes(name, expected.belief, arrows), rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(
+            volumes, others.volumes(name, expected.belief, arrows), rtol=1e-4, atol=1e-6
+        )
         mind = rules.update(name, robot, mind, arrows, choice)
         expected = others.update(name, robot, expected, arrows, choice)
         assert np.linalg.norm(expected.belief - rules.start(7, name)) > 0.005
@@ -162,7 +172,11 @@ def test_no_request_has_to_wait_for_a_program(learner):
             for scene in scenes.values():
                 body = {"state": scene["state"], "candidates": cells[:count]}
                 seen = post(learner, "look", body)
-                assert len(seen["signals"]["imitated_volumes"]) == len(seen["signals"]["volumes"]) == count
+                assert (
+                    len(seen["signals"]["imitated_volumes"])
+                    == len(seen["signals"]["volumes"])
+                    == count
+                )
                 post(learner, "step", body | {"choice": count - 1})
     finally:
         jax.monitoring.unregister_event_duration_listener(listen)
@@ -175,7 +189,10 @@ def test_it_says_what_can_be_taught_and_draws_a_number_where_none_is_given(learn
     assert [one["steps"] for one in told["maps"]] == [3, 3, 2]
     assert set(told["robots"]) == {"naive", "aware", "adaptive"}
     assert len(told["maps"][0]["rewards"]) == told["size"] ** 2
-    assert begin(learner, number=None)["state"]["number"] != begin(learner, number=None)["state"]["number"]
+    assert (
+        begin(learner, number=None)["state"]["number"]
+        != begin(learner, number=None)["state"]["number"]
+    )
 
 
 def changed(scene, **state):
@@ -183,25 +200,64 @@ def changed(scene, **state):
 
 
 WRONG = {
-    "version": (lambda scene: changed(scene, version=2), "The state has version 2, this is version 1: start again."),
-    "configuration": (lambda scene: changed(scene, config="x"), "The state belongs to another configuration: start"),
+    "version": (
+        lambda scene: changed(scene, version=2),
+        "The state has version 2, this is version 1: start again.",
+    ),
+    "configuration": (
+        lambda scene: changed(scene, config="x"),
+        "The state belongs to another configuration: start",
+    ),
     "map": (lambda scene: changed(scene, map="Z"), "has no map 'Z': its maps are"),
-    "robot": (lambda scene: changed(scene, robot="clever"), "Unknown learner 'clever': choose from"),
-    "short belief": (lambda scene: changed(scene, belief=[0.0]), "The belief has 1 numbers, the map has 25 cells."),
-    "memory": (lambda scene: changed(scene, memory=[[0.0]]), "The memory of a robot 'aware' has parts of"),
-    "large belief": (lambda scene: changed(scene, belief=[1e4] * 25), "The request is not valid: 'state.belief.0'."),
-    "endless belief": (lambda scene: changed(scene, belief=[float("inf")] * 25), "not valid: 'state.belief.0'"),
-    "no number": (lambda scene: changed(scene, belief=[float("nan")] * 25), "not valid: 'state.belief.0'"),
+    "robot": (
+        lambda scene: changed(scene, robot="clever"),
+        "Unknown learner 'clever': choose from",
+    ),
+    "short belief": (
+        lambda scene: changed(scene, belief=[0.0]),
+        "The belief has 1 numbers, the map has 25 cells.",
+    ),
+    "memory": (
+        lambda scene: changed(scene, memory=[[0.0]]),
+        "The memory of a robot 'aware' has parts of",
+    ),
+    "large belief": (
+        lambda scene: changed(scene, belief=[1e4] * 25),
+        "The request is not valid: 'state.belief.0'.",
+    ),
+    "endless belief": (
+        lambda scene: changed(scene, belief=[float("inf")] * 25),
+        "not valid: 'state.belief.0'",
+    ),
+    "no number": (
+        lambda scene: changed(scene, belief=[float("nan")] * 25),
+        "not valid: 'state.belief.0'",
+    ),
     "text": (lambda scene: changed(scene, belief=["1"] * 25), "not valid: 'state.belief.0'"),
     "negative step": (lambda scene: changed(scene, step=-1), "not valid: 'state.step'"),
     "more": (lambda scene: changed(scene, more=1), "not valid: 'state.more'"),
-    "choice": (lambda scene: changed(scene) | {"choice": 10}, "Choice 10 is not among the 10 arrows."),
+    "choice": (
+        lambda scene: changed(scene) | {"choice": 10},
+        "Choice 10 is not among the 10 arrows.",
+    ),
     "no choice": (lambda scene: {**changed(scene), "choice": None}, "not valid: 'choice'"),
     "no arrows": (lambda scene: changed(scene) | {"candidates": []}, "not valid: 'candidates'"),
-    "many arrows": (lambda scene: changed(scene) | {"candidates": 33 * [{"cell": 0, "action": 0}]}, "'candidates'"),
-    "outside": (lambda scene: changed(scene) | {"candidates": [{"cell": 25, "action": 0}]}, "outside of the map"),
-    "direction": (lambda scene: changed(scene) | {"candidates": [{"cell": 2, "action": 4}]}, "candidates.0.action"),
-    "twice": (lambda scene: changed(scene) | {"candidates": 2 * [{"cell": 0, "action": 0}]}, "arrows are the same."),
+    "many arrows": (
+        lambda scene: changed(scene) | {"candidates": 33 * [{"cell": 0, "action": 0}]},
+        "'candidates'",
+    ),
+    "outside": (
+        lambda scene: changed(scene) | {"candidates": [{"cell": 25, "action": 0}]},
+        "outside of the map",
+    ),
+    "direction": (
+        lambda scene: changed(scene) | {"candidates": [{"cell": 2, "action": 4}]},
+        "candidates.0.action",
+    ),
+    "twice": (
+        lambda scene: changed(scene) | {"candidates": 2 * [{"cell": 0, "action": 0}]},
+        "arrows are the same.",
+    ),
 }
 
 
@@ -209,7 +265,9 @@ WRONG = {
 def test_wrong_requests_are_refused_in_one_sentence(learner, what):
     spoil, sentence = WRONG[what]
     content = json.dumps(spoil(copy.deepcopy(begin(learner))))
-    answer = learner.post("/api/learner/step", content=content, headers={"Content-Type": "application/json"})
+    answer = learner.post(
+        "/api/learner/step", content=content, headers={"Content-Type": "application/json"}
+    )
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
     assert sentence in answer.json()["error"]
 
@@ -223,7 +281,8 @@ def test_a_memory_that_no_robot_could_have_is_no_error_of_ours(learner, value):
 
 def test_a_belief_that_grows_too_large_is_refused(learner):
     answer = learner.post(
-        "/api/learner/step", json=changed(begin(learner), belief=[1000.0 * (-1) ** cell for cell in range(25)])
+        "/api/learner/step",
+        json=changed(begin(learner), belief=[1000.0 * (-1) ** cell for cell in range(25)]),
     )
     assert (answer.status_code, answer.json()["code"]) == (422, "invalid")
     assert answer.json()["error"] == "The robot's numbers are too large to plan with: start again."
@@ -236,7 +295,11 @@ def test_size_and_rate_are_bounded(learner):
         statuses = [client.get("/api/learner").status_code for _ in range(3)]
         refused = client.post("/api/learner/start", json={"map": "A", "robot": "aware"})
     assert statuses == [200, 200, 429]
-    assert (refused.status_code, refused.json()["code"], int(refused.headers["Retry-After"]) > 0) == (
+    assert (
+        refused.status_code,
+        refused.json()["code"],
+        int(refused.headers["Retry-After"]) > 0,
+    ) == (
         429,
         "too_many",
         True,
@@ -275,12 +338,20 @@ def test_only_the_sites_that_were_named_may_use_it(learner, who):
             },
         )
         assert preflight.headers.get("access-control-allow-origin") == allowed
-    assert learner.get("/api/learner", headers=headers).headers.get("access-control-allow-origin") == allowed
+    assert (
+        learner.get("/api/learner", headers=headers).headers.get("access-control-allow-origin")
+        == allowed
+    )
 
 
 def test_it_has_no_route_of_the_study_and_sets_no_cookie(learner):
     paths = learner.get("/api/openapi.json").json()["paths"]
-    assert set(paths) == {"/api/learner", "/api/learner/start", "/api/learner/look", "/api/learner/step"}
+    assert set(paths) == {
+        "/api/learner",
+        "/api/learner/start",
+        "/api/learner/look",
+        "/api/learner/step",
+    }
     for path in ("/", "/dashboard", "/play", "/preview", "/api/state", "/api/admin/overview"):
         assert learner.get(path).status_code == 404
     answer = learner.get("/api/learner")
@@ -289,7 +360,9 @@ def test_it_has_no_route_of_the_study_and_sets_no_cookie(learner):
 
 
 def test_the_program_of_the_documentation_runs(learner, capsys):
-    page = (Path(__file__).parents[4] / "docs" / "study" / "frontends.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "study" / "frontends.md").read_text(
+        encoding="utf-8"
+    )
     (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.DOTALL | re.MULTILINE)
     exec(block.replace("http://127.0.0.1:8010", str(learner.base_url).rstrip("/")), {})
     assert len(capsys.readouterr().out.splitlines()) == 3
@@ -321,7 +394,9 @@ def test_the_command_names_its_address(started, capsys):
     assert announce.startswith("http://127.0.0.1:")
 
 
-@pytest.mark.parametrize("origin", ["*", "null", "lab.example.org", "https://lab.example.org/page", "ftp://a", ""])
+@pytest.mark.parametrize(
+    "origin", ["*", "null", "lab.example.org", "https://lab.example.org/page", "ftp://a", ""]
+)
 def test_an_origin_is_a_site(origin):
     with pytest.raises(InputError, match=r"--allow-origin .*: expected a site in lower case"):
         _cli_learner.checked_origin(origin)

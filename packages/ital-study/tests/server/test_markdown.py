@@ -17,8 +17,17 @@ def test_headings_lists_and_emphasis():
     text = "## First\n\nA **bold** and an *italic* word.\n- one\n- two\n\n#### Below\n\n1. first"
     assert blocks(text) == [
         {"tag": "heading", "level": 1, "children": ["First"]},
-        p("A ", {"tag": "strong", "children": ["bold"]}, " and an ", {"tag": "em", "children": ["italic"]}, " word."),
-        {"tag": "ul", "children": [{"tag": "li", "children": ["one"]}, {"tag": "li", "children": ["two"]}]},
+        p(
+            "A ",
+            {"tag": "strong", "children": ["bold"]},
+            " and an ",
+            {"tag": "em", "children": ["italic"]},
+            " word.",
+        ),
+        {
+            "tag": "ul",
+            "children": [{"tag": "li", "children": ["one"]}, {"tag": "li", "children": ["two"]}],
+        },
         {"tag": "heading", "level": 2, "children": ["Below"]},
         {"tag": "ol", "children": [{"tag": "li", "children": ["first"]}]},
     ]
@@ -28,13 +37,29 @@ def test_links_lead_to_web_and_mail_addresses_only():
     assert blocks("[us](https://example.org/a?b=c)") == [
         p({"tag": "a", "href": "https://example.org/a?b=c", "children": ["us"]})
     ]
-    assert blocks("[us](mailto:us@example.org)")[0]["children"][0]["href"] == "mailto:us@example.org"
-    for address in ("javascript:alert(1)", "JavaScript:alert(1)", "data:text/html,x", "http://example.org", "/leave"):
+    assert (
+        blocks("[us](mailto:us@example.org)")[0]["children"][0]["href"] == "mailto:us@example.org"
+    )
+    for address in (
+        "javascript:alert(1)",
+        "JavaScript:alert(1)",
+        "data:text/html,x",
+        "http://example.org",
+        "/leave",
+    ):
         assert blocks(f"[us]({address})") == [p(f"[us]({address})")]
 
 
 def test_nothing_else_is_markdown():
-    for text in ("<b>bold</b> <script>x</script>", "&lt;b&gt;", "`code`", "> quote", "***", "| a | b |", "[gap]"):
+    for text in (
+        "<b>bold</b> <script>x</script>",
+        "&lt;b&gt;",
+        "`code`",
+        "> quote",
+        "***",
+        "| a | b |",
+        "[gap]",
+    ):
         assert blocks(text) == [p(text)]
     assert blocks("    four blanks") == [p("four blanks")]
 
@@ -44,5 +69,9 @@ def test_shipped_texts_are_read():
         config = study.load_config(name)
         for language in config.languages:
             texts = config.texts(language)
-            for text in (texts.consent.text, texts.debriefing, *(page.text for page in texts.instructions)):
+            for text in (
+                texts.consent.text,
+                texts.debriefing,
+                *(page.text for page in texts.instructions),
+            ):
                 assert all(block["tag"] in ("p", "heading", "ul", "ol") for block in blocks(text))

@@ -36,7 +36,10 @@ def test_after_drop_outs_the_maps_come_back_into_balance(learners, drops):
     taken = sorted(counted.elements())
     for drop in drops:
         counted[taken.pop(drop % len(taken))] -= 1
-    worst = max(sum(max(row.values()) - n for n in row.values()) for row in orders.firsts(+counted, 3, learners))
+    worst = max(
+        sum(max(row.values()) - n for n in row.values())
+        for row in orders.firsts(+counted, 3, learners)
+    )
     for _ in range(worst):
         counted[orders.next_order(+counted, 3, learners)] += 1
     assert all(spread(row.values()) <= 1 for row in orders.firsts(+counted, 3, learners))

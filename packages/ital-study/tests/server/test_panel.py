@@ -19,7 +19,16 @@ from ital_study.store.tables import participants
 from tests.server.people import SIMULATION_KEY, Person, Refusal, Researcher, tiny
 from tests.server.test_access import everything
 
-TEMPLATES = ("", " ", "{{%PROLIFIC_PID%}}", "%SURVEY_CODE%", "${e://Field/ID}", "[ID]", "<id>", "two words")
+TEMPLATES = (
+    "",
+    " ",
+    "{{%PROLIFIC_PID%}}",
+    "%SURVEY_CODE%",
+    "${e://Field/ID}",
+    "[ID]",
+    "<id>",
+    "two words",
+)
 SHORT = study.load_config("short").to_toml()
 END = '[completion]\ncode = "CHANGE-ME"\n'
 
@@ -31,12 +40,21 @@ def with_panel(**changes):
 def test_the_default_pattern_refuses_templates_that_nobody_filled_in():
     panel = Panel()
     assert not any(panel.accepts(template) for template in TEMPLATES)
-    assert all(panel.accepts(fine) for fine in ("5f3a9c1b2d4e6f7a8b9c0d1e", "12345", "anna@example.org", "Zoë-1"))
+    assert all(
+        panel.accepts(fine)
+        for fine in ("5f3a9c1b2d4e6f7a8b9c0d1e", "12345", "anna@example.org", "Zoë-1")
+    )
 
 
 @pytest.mark.parametrize(
     ("pattern", "guessed"),
-    [(Panel().pattern, True), ("[0-9]{5}", True), ("[a-z]+", True), ("[0-9a-f]{24}", False), ("[A-Z2-7]{12}", False)],
+    [
+        (Panel().pattern, True),
+        ("[0-9]{5}", True),
+        ("[a-z]+", True),
+        ("[0-9a-f]{24}", False),
+        ("[A-Z2-7]{12}", False),
+    ],
 )
 def test_identities_that_can_be_guessed_are_noticed(pattern, guessed):
     assert guessable(pattern) is guessed
@@ -73,10 +91,10 @@ def test_a_panel_is_written_and_read_back_and_older_studies_keep_their_hash():
     defaults = '[panel]\nidentity = ["PROLIFIC_PID", "id"]\nrequired = false\n'
     assert study.parse_config(SHORT + defaults).hash == plain.hash
     assert study.parse_config(SHORT.replace(END, END + "per_person = false\n")).hash == plain.hash
-    text = SHORT.replace(END, END + 'redirect = "https://x.test/?s={survey_code}&c={code}"\nper_person = true\n')
-    text += (
-        '[completion.left]\ncode = "LEFT"\n[panel]\nname = "SONA"\nidentity = ["survey_code"]\npass_through = ["t"]\n'
+    text = SHORT.replace(
+        END, END + 'redirect = "https://x.test/?s={survey_code}&c={code}"\nper_person = true\n'
     )
+    text += '[completion.left]\ncode = "LEFT"\n[panel]\nname = "SONA"\nidentity = ["survey_code"]\npass_through = ["t"]\n'
     config = study.parse_config(text)
     assert study.parse_config(config.to_toml()) == config
     assert config.hash != plain.hash
@@ -90,9 +108,16 @@ def test_a_panel_is_written_and_read_back_and_older_studies_keep_their_hash():
 def test_a_template_in_the_link_gets_a_page_and_stores_nothing(url, served, mode):
     with served(url) as client:
         for template in TEMPLATES:
-            one = Person(client, tiny()).join(mode, ids={"PROLIFIC_PID": template}, key=SIMULATION_KEY)
+            one = Person(client, tiny()).join(
+                mode, ids={"PROLIFIC_PID": template}, key=SIMULATION_KEY
+            )
             told = {name: one.state[name] for name in ("stage", "problem", "parameter", "csrf")}
-            assert told == {"stage": "identity", "problem": "invalid", "parameter": "PROLIFIC_PID", "csrf": ""}
+            assert told == {
+                "stage": "identity",
+                "problem": "invalid",
+                "parameter": "PROLIFIC_PID",
+                "csrf": "",
+            }
             assert one.cookies == {}
     assert everything(url)["participants"] == []
 
@@ -108,7 +133,9 @@ def test_only_the_names_of_the_configuration_are_taken(url, served):
         assert Person(client, tiny()).join(ids={"survey_code": "12345"}).state["stage"] == "warm_up"
         assert one.look()["stage"] == "warm_up"
         assert client.get("/api/panel").json() == {"identity": ["survey_code"], "required": False}
-        robot = Person(client, tiny()).join("simulated", ids={"id": "not a number"}, key=SIMULATION_KEY)
+        robot = Person(client, tiny()).join(
+            "simulated", ids={"id": "not a number"}, key=SIMULATION_KEY
+        )
         assert robot.state["stage"] == "consent"  # simulated participants have names of their own
 
 
@@ -116,10 +143,16 @@ def test_where_an_identity_is_required_a_bare_link_gets_a_page(url, served):
     config = with_panel(required=True, identity=("who",))
     with served(url, config) as client:
         bare = Person(client, config).join()
-        assert (bare.state["stage"], bare.state["problem"], bare.state["parameter"]) == ("identity", "missing", "who")
+        assert (bare.state["stage"], bare.state["problem"], bare.state["parameter"]) == (
+            "identity",
+            "missing",
+            "who",
+        )
         one = Person(client, config).join(ids={"who": "me"}).begin().finish()
         code = one.state["resume_code"]
-        assert one.join().state["stage"] == "identity"  # a cookie of somebody who has finished opens no second study
+        assert (
+            one.join().state["stage"] == "identity"
+        )  # a cookie of somebody who has finished opens no second study
         two = Person(client, config).join(resume=code)
         assert two.state["stage"] == "finished"
         researcher = Researcher(client, config).log_in()
@@ -130,7 +163,9 @@ def test_where_an_identity_is_required_a_bare_link_gets_a_page(url, served):
 def test_the_page_is_in_the_visitors_language(url, served):
     texts = tiny().texts()
     check = tuple(TranslatedQuestion(asked.question, asked.options) for asked in texts.check)
-    german = Translation("Lehren", texts.consent.text, texts.instructions, check, texts.debriefing, {})
+    german = Translation(
+        "Lehren", texts.consent.text, texts.instructions, check, texts.debriefing, {}
+    )
     with served(url, dataclasses.replace(tiny(), translations={"de": german})) as client:
         state = Person(client, tiny()).join(ids={"id": ""}, language="de,en").state
         words = client.get("/api/words?wishes=de,en").json()["words"]
@@ -169,7 +204,11 @@ def test_every_way_to_end_has_its_own_code_and_address(url, served):
         told = {name: (one.state["stage"], one.state["completion"]) for name, one in people.items()}
         reloaded = people["left"].look()["completion"]
         redone = (
-            Person(client, config).join(ids={"PROLIFIC_PID": "all"}).begin().teach().do("/api/leave", {"keep": True})
+            Person(client, config)
+            .join(ids={"PROLIFIC_PID": "all"})
+            .begin()
+            .teach()
+            .do("/api/leave", {"keep": True})
         )
     assert {name: stage for name, (stage, _) in told.items()} == {name: name for name in told}
     codes = {name: (what["code"], what["redirect"]) for name, (_, what) in told.items()}
@@ -181,10 +220,18 @@ def test_every_way_to_end_has_its_own_code_and_address(url, served):
     }
     assert {tuple(what["pass_through"]) for _, what in told.values()} == {("SESSION_ID",)}
     assert reloaded == told["left"][1]
-    assert (redone["stage"], redone["completion"]["code"]) == ("left", "DONE")  # whoever taught all robots has finished
+    assert (redone["stage"], redone["completion"]["code"]) == (
+        "left",
+        "DONE",
+    )  # whoever taught all robots has finished
     assert {one.state["study"]["panel"] for one in people.values()} == {"Prolific"}
     declined = next(row for row in everything(url)["participants"] if row.stage == "declined")
-    assert (declined.external_hash, declined.resume_hash, declined.bytes, declined.events) == (None, None, 0, 0)
+    assert (declined.external_hash, declined.resume_hash, declined.bytes, declined.events) == (
+        None,
+        None,
+        0,
+        0,
+    )
 
 
 def test_codes_of_ones_own_differ_by_person_and_by_outcome(url, served):
@@ -195,9 +242,14 @@ def test_codes_of_ones_own_differ_by_person_and_by_outcome(url, served):
         other = Person(client, config).join().begin().finish().state["completion"]["code"]
         deleted = people["finished"].do("/api/leave", {"keep": False})["completion"]["code"]
     codes = {name: one.state["completion"]["code"] for name, one in people.items()}
-    assert (codes["declined"], codes["left"]) == ("NO", None)  # nothing is stored that could verify the first
+    assert (codes["declined"], codes["left"]) == (
+        "NO",
+        None,
+    )  # nothing is stored that could verify the first
     assert len({again, other, codes["failed_check"]}) == 3
-    assert all(len(code) == 11 and "DONE" not in code for code in (again, other, codes["failed_check"]))
+    assert all(
+        len(code) == 11 and "DONE" not in code for code in (again, other, codes["failed_check"])
+    )
     assert deleted == again  # who finished and then deletes the data keeps what they earned
     assert again not in json.dumps(everything(url), default=str)
 
@@ -212,7 +264,9 @@ def test_who_was_deleted_is_recognised_and_told_so(url, served, tmp_path):
             if by == "me":
                 person.do("/api/leave", {"keep": False})
             else:
-                Researcher(client, tiny()).log_in().post("/api/admin/delete", {"number": 2, "confirm": 2})
+                Researcher(client, tiny()).log_in().post(
+                    "/api/admin/delete", {"number": 2, "confirm": 2}
+                )
             again = Person(client, tiny()).join(ids={"id": name})
             assert (again.state["stage"], again.cookies, again.state["csrf"]) == ("deleted", {}, "")
         pilot = Person(client, tiny()).join("pilot", ids={"id": "one"}, key=SIMULATION_KEY)
@@ -245,8 +299,16 @@ def test_who_was_excluded_is_told_so_and_keeps_what_they_earned(url, served, how
         one = Person(client, tiny()).join(ids={"id": "one"}).begin().teach(2)
         done = Person(client, tiny()).join(ids={"id": "two"}).begin().finish()
         with open_store(url) as store:
-            store.write(lambda connection: connection.execute(participants.update().values(excluded="too fast")))
-        ways = {"identity": {"ids": {"id": "one"}}, "code": {"resume": one.state["resume_code"]}, "cookie": {}}
+            store.write(
+                lambda connection: connection.execute(
+                    participants.update().values(excluded="too fast")
+                )
+            )
+        ways = {
+            "identity": {"ids": {"id": "one"}},
+            "code": {"resume": one.state["resume_code"]},
+            "cookie": {},
+        }
         person = one if how == "cookie" else Person(client, tiny())
         person.join(**ways[how])
         assert (person.state["stage"], "completion" in person.state) == ("excluded", False)
@@ -261,7 +323,9 @@ def test_who_was_excluded_is_told_so_and_keeps_what_they_earned(url, served, how
 
 def test_whoever_knows_only_the_identity_sees_no_code_and_deletes_nothing(url, served):
     with served(url) as client:
-        stranger_before = Person(client, tiny()).join(ids={"id": "victim"})  # came before the victim
+        stranger_before = Person(client, tiny()).join(
+            ids={"id": "victim"}
+        )  # came before the victim
         victim = Person(client, tiny()).join(ids={"id": "victim"})
         assert stranger_before.state["resume_code"] is victim.state["resume_code"] is None
         victim.consent()
@@ -269,11 +333,18 @@ def test_whoever_knows_only_the_identity_sees_no_code_and_deletes_nothing(url, s
         assert code
         victim.read().answer()
         assert victim.look()["resume_code"] == victim.state["resume_code"] == code
-        assert victim.join(ids={"id": "victim"}).state["resume_code"] == code  # the same browser, by the link again
+        assert (
+            victim.join(ids={"id": "victim"}).state["resume_code"] == code
+        )  # the same browser, by the link again
         stranger = Person(client, tiny()).join(ids={"id": "victim"})
         for one in (stranger, stranger_before):
             one.look()
-            states = [one.state, one.do("/api/consent", {"accepted": True, "version": "1"}), one.look(), one.step()]
+            states = [
+                one.state,
+                one.do("/api/consent", {"accepted": True, "version": "1"}),
+                one.look(),
+                one.step(),
+            ]
             with pytest.raises(Refusal) as refused:
                 one.do("/api/steps", {"round": "w", "step": 0, "choice": 999})
             states.append(refused.value.body.get("state", {}))
@@ -303,13 +374,19 @@ def test_guessing_the_code_for_a_deletion_is_limited(url, served):
         Person(client, tiny()).join(ids={"id": "me"}).begin()
         stranger = Person(client, tiny()).join(ids={"id": "me"})
         bodies = [{"keep": False, "code": f"AAAA-{i:04}"} for i in range(12)]
-        assert [stranger.post("/api/leave", body).status_code for body in bodies] == [422] * 10 + [429] * 2
+        assert [stranger.post("/api/leave", body).status_code for body in bodies] == [422] * 10 + [
+            429
+        ] * 2
 
 
 def test_a_visit_before_consent_may_be_deleted_by_anybody_and_begun_again(url, served):
     with served(url) as client:
         Person(client, tiny()).join(ids={"id": "me"})
-        assert Person(client, tiny()).join(ids={"id": "me"}).do("/api/leave", {"keep": False})["deleted"]
+        assert (
+            Person(client, tiny())
+            .join(ids={"id": "me"})
+            .do("/api/leave", {"keep": False})["deleted"]
+        )
         assert Person(client, tiny()).join(ids={"id": "me"}).state["stage"] == "consent"
     assert [row.external_hash for row in everything(url)["tombstones"]] == [None]
 
@@ -320,7 +397,9 @@ def test_a_visit_before_consent_may_be_deleted_by_anybody_and_begun_again(url, s
 def test_a_full_study_says_so_at_the_link_and_at_consent(url, served):
     config = tiny(intake=1)
     with served(url, config) as client:
-        first, second = (Person(client, config).join(ids={"id": name}) for name in ("first", "second"))
+        first, second = (
+            Person(client, config).join(ids={"id": name}) for name in ("first", "second")
+        )
         anonymous = Person(client, config).join()
         first.consent()
         for late in (second, anonymous):
@@ -336,13 +415,21 @@ def test_a_full_study_says_so_at_the_link_and_at_consent(url, served):
         assert (
             first.read().answer().state["stage"] == "warm_up"
         )  # a participant whose place was given away may continue
-    assert [row.stage for row in everything(url)["participants"]] == ["warm_up", "instructions", "consent"]
+    assert [row.stage for row in everything(url)["participants"]] == [
+        "warm_up",
+        "instructions",
+        "consent",
+    ]
 
 
 # Limits
 
 WINDOW = {"width": 12345.678901234567, "height": 12345.678901234567, "ratio": 123.45678901234567}
-LARGEST_EVENT = {"kind": "screen", "at": 1e14, "data": WINDOW | {"pointer": "coarse", "small_accepted": False}}
+LARGEST_EVENT = {
+    "kind": "screen",
+    "at": 1e14,
+    "data": WINDOW | {"pointer": "coarse", "small_accepted": False},
+}
 
 
 def test_more_than_a_participant_may_store_is_refused_and_stops_no_step(url, served, monkeypatch):
@@ -380,7 +467,9 @@ def test_events_are_limited_per_minute_and_person(url, served):
 
 LARGEST_COMMENT = "\U0001f916" * 5000  # twelve bytes of JSON each
 TIMING = {
-    **dict.fromkeys(("shown_at", "first_choice_at", "chosen_at", "confirmed_at"), 12345678901234.56),
+    **dict.fromkeys(
+        ("shown_at", "first_choice_at", "chosen_at", "confirmed_at"), 12345678901234.56
+    ),
     **dict.fromkeys(("seconds_to_choice", "seconds_to_confirm"), 1234567.123456789),
     **dict.fromkeys(("choice_changes", "focus_losses"), 100_000),
     "input": "abcdefghijklmnop",
@@ -396,7 +485,11 @@ def size_of(store):
     with store.reading() as connection:
         total = "sum(pg_total_relation_size(c.oid))"
         query = f"SELECT {total} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-        return int(connection.execute(sa.text(query + "WHERE n.nspname = 'public' AND c.relkind = 'r'")).scalar_one())
+        return int(
+            connection.execute(
+                sa.text(query + "WHERE n.nspname = 'public' AND c.relkind = 'r'")
+            ).scalar_one()
+        )
 
 
 def hoard(store, config, fill):
@@ -407,11 +500,20 @@ def hoard(store, config, fill):
     def add(connection):
         operations.add_configuration(connection, config)
         new = {"mode": "live", "teacher": "human", "code_version": "0", "resume_hash": "0" * 64}
-        return operations.add_participant(connection, config, uid="0" * 32, external_hash="1" * 64, **new)
+        return operations.add_participant(
+            connection, config, uid="0" * 32, external_hash="1" * 64, **new
+        )
 
     one = store.write(add)
-    one = store.write(lambda c: admission.admit(c, one, config, [operations.Event("consent", {"version": "v" * 40})]))
-    most = min(admission.most_events(config) - one.events, (admission.most_bytes(config) - one.bytes) // each)
+    one = store.write(
+        lambda c: admission.admit(
+            c, one, config, [operations.Event("consent", {"version": "v" * 40})]
+        )
+    )
+    most = min(
+        admission.most_events(config) - one.events,
+        (admission.most_bytes(config) - one.bytes) // each,
+    )
 
     def pour(connection):
         now = one
@@ -420,9 +522,13 @@ def hoard(store, config, fill):
             now = operations.move(connection, now, happened)
         for i in range(config.total_steps):
             state, timing = bytes(4 * config.size**2), operations.as_json(TIMING)
-            step = operations.StoredStep(f"map {i}", "adaptive", 1, 1, 0, state, timing, operations.now())
+            step = operations.StoredStep(
+                f"map {i}", "adaptive", 1, 1, 0, state, timing, operations.now()
+            )
             now = operations.add_step(connection, now, step)
-        return operations.move(connection, now, [operations.Event("comments", {"text": LARGEST_COMMENT})])
+        return operations.move(
+            connection, now, [operations.Event("comments", {"text": LARGEST_COMMENT})]
+        )
 
     return store.write(pour)
 
@@ -439,7 +545,9 @@ def test_who_stores_as_much_as_they_may_grows_the_database_by_less_than_document
         before = size_of(store)
         one = hoard(store, config, fill)
         grown = size_of(store) - before
-    print(f"{fill}: {one.events} events, {one.bytes} bytes, {grown / 1e6:.2f} MB of {bound(config) / 1e6:.2f}")
+    print(
+        f"{fill}: {one.events} events, {one.bytes} bytes, {grown / 1e6:.2f} MB of {bound(config) / 1e6:.2f}"
+    )
     assert one.events <= admission.most_events(config) + 1
     assert grown < bound(config)
     if fill == "even":

@@ -16,4 +16,8 @@ def test_the_third_robot_is_the_matched_step_control():
     np.testing.assert_allclose(played, control.measures["distance"][0], rtol=1e-4)
     lengths = np.linalg.norm(np.diff([one["matched"]["belief"] for one in scenes], axis=0), axis=1)
     np.testing.assert_allclose(lengths, control.length[0], rtol=1e-3)
-    assert scenes[0]["matched"]["belief"] == scenes[0]["naive"]["belief"] == scenes[0]["aware"]["belief"]
+    assert (
+        scenes[0]["matched"]["belief"]
+        == scenes[0]["naive"]["belief"]
+        == scenes[0]["aware"]["belief"]
+    )

@@ -31,14 +31,20 @@ def test_everything_is_under_the_path(under_a_path):
 
 def test_cookies_belong_to_the_path(under_a_path):
     """Other pages of the host are not sent them."""
-    joined = Person(under_a_path, tiny()).request("POST", "/api/join", {}, **{"X-Forwarded-Proto": "https"})
-    assert {"Path=/teach/", "Secure", "HttpOnly", "SameSite=strict"} <= set(joined.headers["set-cookie"].split("; "))
+    joined = Person(under_a_path, tiny()).request(
+        "POST", "/api/join", {}, **{"X-Forwarded-Proto": "https"}
+    )
+    assert {"Path=/teach/", "Secure", "HttpOnly", "SameSite=strict"} <= set(
+        joined.headers["set-cookie"].split("; ")
+    )
     assert "strict-transport-security" not in joined.headers  # the host decides this
 
 
 def test_requests_from_other_sites_are_refused(under_a_path):
     statuses = {
-        origin: Person(under_a_path, tiny()).request("POST", "/api/join", {}, Origin=origin).status_code
+        origin: Person(under_a_path, tiny())
+        .request("POST", "/api/join", {}, Origin=origin)
+        .status_code
         for origin in ("https://lab.example.org", "https://evil.test", ORIGIN)
     }
     assert statuses == {"https://lab.example.org": 200, "https://evil.test": 403, ORIGIN: 403}
@@ -46,7 +52,10 @@ def test_requests_from_other_sites_are_refused(under_a_path):
 
 def test_redirects_stay_under_the_path(under_a_path):
     moved = under_a_path.get(f"{under_a_path.root}/teach?id=one")
-    assert (moved.status_code, moved.headers["location"]) == (308, "/teach/?id=one")  # for good, and with its method
+    assert (moved.status_code, moved.headers["location"]) == (
+        308,
+        "/teach/?id=one",
+    )  # for good, and with its method
     assert under_a_path.get(f"{under_a_path.root}/teach").headers["location"] == "/teach/"
     assert under_a_path.get("/dashboard/").headers["location"].endswith("/teach/dashboard")
     assert under_a_path.get("/preview").headers["location"] == "dashboard"
@@ -67,7 +76,10 @@ def test_no_page_and_no_script_has_an_address_from_the_root():
         text = file.read_text(encoding="utf-8")
         for quote in "\"'`(":
             for start in ("/api/", "/static/", "/dashboard", "/preview", "/?"):
-                assert f"{quote}{start}" not in text.replace('endsWith("/preview")', ""), (file.name, start)
+                assert f"{quote}{start}" not in text.replace('endsWith("/preview")', ""), (
+                    file.name,
+                    start,
+                )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +96,9 @@ def test_the_origin_has_a_site_and_a_path(origin, site, prefix):
     assert (settings(origin=origin).site, settings(origin=origin).prefix) == (site, prefix)
 
 
-@pytest.mark.parametrize("origin", ["lab.example.org/teach", "https://a b", "https://x/y?z", "ftp://x", "https://x//y"])
+@pytest.mark.parametrize(
+    "origin", ["lab.example.org/teach", "https://a b", "https://x/y?z", "ftp://x", "https://x//y"]
+)
 def test_an_origin_that_is_no_address_is_refused(tmp_path, origin):
     environment = {"ITAL_STUDY_PASSWORD": "$argon2", "ITAL_STUDY_ORIGIN": origin}
     with pytest.raises(InputError, match="ITAL_STUDY_ORIGIN must be"):

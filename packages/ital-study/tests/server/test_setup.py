@@ -119,7 +119,10 @@ def test_other_languages_can_be_left_out(like):
     alone = study.parse_config(configuration("mine", like, ("en",)))
     assert alone.languages == ("en",)
     assert alone.texts() == shipped.texts("en")
-    assert study.parse_config(configuration("mine", like, shipped.languages)).languages == shipped.languages
+    assert (
+        study.parse_config(configuration("mine", like, shipped.languages)).languages
+        == shipped.languages
+    )
 
 
 @pytest.mark.parametrize("like", SHIPPED)
@@ -178,10 +181,14 @@ def test_serve_refuses_a_folder_without_a_study(capsys):
 
 
 def test_settings_of_the_environment_have_precedence(folder):
-    settings = _folder.settings_of(folder, {"ITAL_STUDY_ORIGIN": "https://other.example.org", "HOME": "/x"})
+    settings = _folder.settings_of(
+        folder, {"ITAL_STUDY_ORIGIN": "https://other.example.org", "HOME": "/x"}
+    )
     assert settings["ITAL_STUDY_ORIGIN"] == "https://other.example.org"
     assert settings["ITAL_STUDY_PASSWORD_FILE"] == "my study/password"
-    assert "ITAL_STUDY_PASSWORD_FILE" not in _folder.settings_of(folder, {"ITAL_STUDY_PASSWORD": "another one"})
+    assert "ITAL_STUDY_PASSWORD_FILE" not in _folder.settings_of(
+        folder, {"ITAL_STUDY_PASSWORD": "another one"}
+    )
 
 
 def test_doctor_is_content_with_a_study_that_is_ready(capsys, folder):
@@ -216,7 +223,9 @@ def test_four_lines_to_edit(capsys):
 
 
 def change(folder, **changes):
-    (folder / "study.toml").write_text(dataclasses.replace(SHORT, **changes).to_toml(), encoding="utf-8")
+    (folder / "study.toml").write_text(
+        dataclasses.replace(SHORT, **changes).to_toml(), encoding="utf-8"
+    )
 
 
 def test_doctor_reads_the_way_back(folder):
@@ -226,7 +235,9 @@ def test_doctor_reads_the_way_back(folder):
         ("ABC", "http://panel.example.org/?code=ABC", "bad"),
         ("ABC", "https://panel.example.org/thanks", "good"),
     ):
-        change(folder, completion=dataclasses.replace(SHORT.completion, code=code, redirect=redirect))
+        change(
+            folder, completion=dataclasses.replace(SHORT.completion, code=code, redirect=redirect)
+        )
         assert states(folder)["completion"] == state, redirect
 
 
@@ -241,7 +252,9 @@ def test_doctor_compares_numbers_in_texts_with_the_study(folder):
     ):
         change(folder, debriefing=text)
         assert states(folder)["numbers"] == state, text
-    assert "debriefing says 'fünf Karten', but the study has 2 or 3" in _wrong("Sie sehen fünf Karten.")
+    assert "debriefing says 'fünf Karten', but the study has 2 or 3" in _wrong(
+        "Sie sehen fünf Karten."
+    )
 
 
 def _wrong(text):
@@ -256,14 +269,26 @@ def test_numbers_in_the_shipped_texts_are_right(like):
 
 def test_placeholders_are_found_in_every_text():
     config = dataclasses.replace(
-        tiny(), title="[title]", fields={"contact": "[who]"}, debriefing="[a link](https://x.org) [mine]"
+        tiny(),
+        title="[title]",
+        fields={"contact": "[who]"},
+        debriefing="[a link](https://x.org) [mine]",
     )
-    assert doctor.placeholders(config) == [("title", "[title]"), ("debriefing", "[mine]"), ("fields.contact", "[who]")]
+    assert doctor.placeholders(config) == [
+        ("title", "[title]"),
+        ("debriefing", "[mine]"),
+        ("fields.contact", "[who]"),
+    ]
     assert PLACEHOLDER.search("[a link](https://x.org)") is None
 
 
 def test_doctor_checks_origin_password_and_disk(folder, monkeypatch):
-    for origin, state in (("https://x.org", "good"), ("http://x.org", "bad"), ("x.org", "bad"), ("", "doubtful")):
+    for origin, state in (
+        ("https://x.org", "good"),
+        ("http://x.org", "bad"),
+        ("x.org", "bad"),
+        ("", "doubtful"),
+    ):
         assert states(folder, ITAL_STUDY_ORIGIN=origin)["origin"] == state
     (folder / "password").chmod(0o644)
     assert states(folder)["password"] == "bad"
@@ -272,7 +297,9 @@ def test_doctor_checks_origin_password_and_disk(folder, monkeypatch):
     assert states(folder)["password"] == "bad"
     usage = shutil.disk_usage(folder)
     for free, state in ((1e6, "bad"), (1e8, "doubtful"), (1e9, "good")):
-        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage._replace(free=int(free)))
+        monkeypatch.setattr(
+            shutil, "disk_usage", lambda _, free=free: usage._replace(free=int(free))
+        )
         assert states(folder)["disk"] == state, message(folder, "disk")
 
 
@@ -289,12 +316,16 @@ def test_doctor_checks_who_may_read_what_is_private(capsys, started, folder):
     ital(capsys, "study", "backup", folder)
     assert states(folder)["permissions"] == "good"
     backup = next((folder / "backups").iterdir())
-    key = {"ITAL_STUDY_SECRET": (folder / "study.db.key").read_text().strip()}  # the files are not needed then
+    key = {
+        "ITAL_STUDY_SECRET": (folder / "study.db.key").read_text().strip()
+    }  # the files are not needed then
     password = {"ITAL_STUDY_PASSWORD": "good enough"}
     for file in (folder / "study.db", folder / "study.db.key", folder / "password", backup):
         file.chmod(0o640)
         assert states(folder, **key, **password)["permissions"] == "bad", file
-        told = next(one.message for one in examined(folder, **key, **password) if one.check == "permissions")
+        told = next(
+            one.message for one in examined(folder, **key, **password) if one.check == "permissions"
+        )
         assert told == f"others on this machine may read {file}: run chmod 600 '{file}'"
         file.chmod(0o600)
     assert states(folder)["permissions"] == "good"

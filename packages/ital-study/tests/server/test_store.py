@@ -13,10 +13,26 @@ from alembic.migration import MigrationContext
 
 from ital.errors import InputError
 from ital_study.server._study import LiveStudy
-from ital_study.store import NotStored, _engine, admission, export, open_store, operations, read_tombstones
+from ital_study.store import (
+    NotStored,
+    _engine,
+    admission,
+    export,
+    open_store,
+    operations,
+    read_tombstones,
+)
 from ital_study.store.operations import Closed, Moved
 from ital_study.store.records import Event, StoredStep
-from ital_study.store.tables import ALL, audit, configurations, metadata, participants, steps, tombstones
+from ital_study.store.tables import (
+    ALL,
+    audit,
+    configurations,
+    metadata,
+    participants,
+    steps,
+    tombstones,
+)
 from tests.server.people import settings, tiny
 
 
@@ -37,7 +53,9 @@ def step(t=1, choice=0, on="A"):
 
 
 def move(store, known, **changes):
-    return store.write(lambda connection: operations.move(connection, known, [Event("moved")], **changes))
+    return store.write(
+        lambda connection: operations.move(connection, known, [Event("moved")], **changes)
+    )
 
 
 def count(store, table):
@@ -56,7 +74,9 @@ def test_configurations_are_those_that_people_saw_or_the_newest(store, monkeypat
     monkeypatch.setattr(operations, "now", lambda: next(clock))
     first, second, third = (tiny(title=title) for title in ("First", "Second", "Third"))
     for config in (first, second):
-        store.write(lambda connection, config=config: operations.add_configuration(connection, config))
+        store.write(
+            lambda connection, config=config: operations.add_configuration(connection, config)
+        )
     with store.reading() as connection:
         assert export.configs_of(connection, "live") == [second]
     for config in (first, third):
@@ -133,12 +153,20 @@ def test_logs_are_append_only(store, table):
     store.write(lambda connection: operations.add_step(connection, one, step()))
     store.write(lambda connection: operations.note(connection, "looked"))
     store.erase(add(store), "researcher")
-    column = {"steps": "choice", "events": "kind", "audit": "action", "tombstones": "by", "configurations": "name"}
+    column = {
+        "steps": "choice",
+        "events": "kind",
+        "audit": "action",
+        "tombstones": "by",
+        "configurations": "name",
+    }
     before = count(store, metadata.tables[table])
     assert before > 0
     for statement in (f"UPDATE {table} SET \"{column[table]}\" = '7'", f"DELETE FROM {table}"):
         with pytest.raises(sa.exc.DBAPIError, match="append-only"):
-            store.write(lambda connection, statement=statement: connection.execute(sa.text(statement)))
+            store.write(
+                lambda connection, statement=statement: connection.execute(sa.text(statement))
+            )
     assert count(store, metadata.tables[table]) == before
 
 
@@ -192,7 +220,9 @@ def test_a_database_that_gives_up_says_so_to_everybody(store):
 
 def test_numbers_are_given_once_also_from_many_threads(store):
     numbers = []
-    threads = [threading.Thread(target=lambda: numbers.append(add(store).number)) for _ in range(20)]
+    threads = [
+        threading.Thread(target=lambda: numbers.append(add(store).number)) for _ in range(20)
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -231,7 +261,11 @@ def test_orders_are_balanced_over_usable_and_open_slots_released_ones_given_agai
     store.write(lambda connection: operations.release(connection, gone.number))
     assert begin().order == gone.order
     late = people[4]  # not seen for longer than the set time
-    an_age = participants.update().where(participants.c.number == late.number).values(seen_at=late.seen_at - 10**10)
+    an_age = (
+        participants.update()
+        .where(participants.c.number == late.number)
+        .values(seen_at=late.seen_at - 10**10)
+    )
     store.write(lambda connection: connection.execute(an_age))
     assert begin().order == late.order
 
@@ -251,7 +285,9 @@ def test_other_modes_and_versions_do_not_count(store):
 
 
 def consent(store, known, config):
-    return store.write(lambda connection: admission.admit(connection, known, config, [Event("consent")]))
+    return store.write(
+        lambda connection: admission.admit(connection, known, config, [Event("consent")])
+    )
 
 
 def test_places_are_taken_at_consent_and_given_back(store):
@@ -295,7 +331,8 @@ def test_no_more_places_are_taken_than_there_are_also_from_many_threads(url, sto
 
     with open_store(url) as other:
         threads = [
-            threading.Thread(target=try_to_begin, args=((store, other)[i % 2], one)) for i, one in enumerate(visitors)
+            threading.Thread(target=try_to_begin, args=((store, other)[i % 2], one))
+            for i, one in enumerate(visitors)
         ]
         for thread in threads:
             thread.start()
@@ -315,7 +352,10 @@ def test_visitors_who_never_consent_are_erased(store):
     store.write(lambda connection: connection.execute(long_ago))
     assert store.write(lambda connection: admission.erase_visitors(connection, config)) == 1
     with store.reading() as connection:
-        assert [one.number for one in operations.everyone(connection)] == [fresh.number, began.number]
+        assert [one.number for one in operations.everyone(connection)] == [
+            fresh.number,
+            began.number,
+        ]
     assert count(store, tombstones) == count(store, audit) == 0
     with pytest.raises(Moved):
         consent(store, old, config)
@@ -328,7 +368,9 @@ def test_deleting_removes_every_row_and_leaves_a_tombstone_and_an_audit_record(s
     store.erase(gone, "researcher")
     with store.reading() as connection:
         for table in ALL:
-            name = {"participants": "number", "steps": "participant", "events": "participant"}.get(table.name)
+            name = {"participants": "number", "steps": "participant", "events": "participant"}.get(
+                table.name
+            )
             if name:
                 numbers = set(connection.execute(sa.select(table.c[name])).scalars())
                 assert numbers == {kept.number}, table.name
@@ -344,9 +386,13 @@ def test_deleted_content_is_not_left_in_the_files_of_sqlite(sqlite_url, tmp_path
         one = move(store, add(store), stage="teach")
         word = Event("comments", {"text": "unmistakable words of one person"})
         one = store.write(lambda connection: operations.move(connection, one, [word]))
-        assert b"unmistakable words" in b"".join(file.read_bytes() for file in tmp_path.glob("study.db*"))
+        assert b"unmistakable words" in b"".join(
+            file.read_bytes() for file in tmp_path.glob("study.db*")
+        )
         store.erase(one, "participant")
-        assert b"unmistakable words" not in b"".join(file.read_bytes() for file in tmp_path.glob("study.db*"))
+        assert b"unmistakable words" not in b"".join(
+            file.read_bytes() for file in tmp_path.glob("study.db*")
+        )
 
 
 def test_a_long_reader_does_not_hold_up_a_deletion(sqlite_url, tmp_path):
@@ -360,7 +406,9 @@ def test_a_long_reader_does_not_hold_up_a_deletion(sqlite_url, tmp_path):
             assert add(store).number == 2
             assert operations.find(connection, uid=one.uid) is not None
         store.tidy()
-        assert b"unmistakable words" not in b"".join(file.read_bytes() for file in tmp_path.glob("study.db*"))
+        assert b"unmistakable words" not in b"".join(
+            file.read_bytes() for file in tmp_path.glob("study.db*")
+        )
 
 
 def test_a_deletion_that_was_cut_short_is_finished_at_the_next_start(url):
@@ -411,7 +459,11 @@ def test_passwords_of_databases_are_not_shown(tmp_path, monkeypatch):
 
 
 def test_a_database_from_the_future_is_refused(store, url):
-    store.write(lambda connection: connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'")))
+    store.write(
+        lambda connection: connection.execute(
+            sa.text("UPDATE alembic_version SET version_num = '9999'")
+        )
+    )
     with pytest.raises(InputError, match="newer version"):
         open_store(url)
 

@@ -23,7 +23,9 @@ SCREEN = {"kind": "screen", "data": {"width": 1280, "height": 720, "pointer": "f
 def with_answers(url):
     with serve(url, asking()) as client:
         one = Person(client, asking()).join().begin()
-        one.post("/api/events", {"events": [SCREEN, {"kind": "focus_lost"}, {"kind": "focus_lost"}]})
+        one.post(
+            "/api/events", {"events": [SCREEN, {"kind": "focus_lost"}, {"kind": "focus_lost"}]}
+        )
         forge(url, (1, "comments", "client", '{"text": "forged"}'))
         one.reply(seconds=12.5)
         one.through().do("/api/comments", {"text": "Fun."})
@@ -72,7 +74,9 @@ def test_one_row_per_participant(studied):
     assert first["joined_at"] <= first["consent_at"] < first["finished_at"]
     took = pd.Timestamp(first["finished_at"]) - pd.Timestamp(first["consent_at"])
     assert first["minutes"] == pytest.approx(took.total_seconds() / 60)
-    assert read(studied, "participants.csv", codebooks.PARTICIPANTS, "simulated")["teacher"].tolist() == ["random"]
+    assert read(studied, "participants.csv", codebooks.PARTICIPANTS, "simulated")[
+        "teacher"
+    ].tolist() == ["random"]
     assert read(studied, "participants.csv", codebooks.PARTICIPANTS, "pilot").empty
 
 
@@ -83,21 +87,40 @@ def test_one_row_per_question(studied):
     assert not first.duplicated(["place", "page", "item"]).any()
     assert len(first) == 2 + 4 * 2 + 2 * 3 + 2
     row = first[(first["item"] == "understanding.understood") & (first["place"] == "2-1")].iloc[0]
-    assert (row["map"], row["robot"], row["value"], row["kind"]) == (asking().maps[1].name, "1", 4, "likert")
+    assert (row["map"], row["robot"], row["value"], row["kind"]) == (
+        asking().maps[1].name,
+        "1",
+        4,
+        "likert",
+    )
     assert row["wording"] == "How well did robot 1 understand you?"
     steps = read(studied, "steps.csv", _table.CODEBOOK)
-    taught = steps[(steps["participant"] == 1) & (steps["map"] == row["map"]) & (steps["robot"] == 1)]
+    taught = steps[
+        (steps["participant"] == 1) & (steps["map"] == row["map"]) & (steps["robot"] == 1)
+    ]
     assert row["learner"] == taught["learner"].iloc[0]
     by_item = first.set_index("item")
     assert (by_item.loc["age", "value"], by_item.loc["gender", "label"]) == (34, "Man")
-    assert (by_item.loc["plan", "label"], math.isnan(by_item.loc["plan", "value"])) == ("By feeling", True)
-    assert (by_item.loc["age", "seconds"], math.isnan(by_item.loc["plan", "seconds"])) == (12.5, True)
+    assert (by_item.loc["plan", "label"], math.isnan(by_item.loc["plan", "value"])) == (
+        "By feeling",
+        True,
+    )
+    assert (by_item.loc["age", "seconds"], math.isnan(by_item.loc["plan", "seconds"])) == (
+        12.5,
+        True,
+    )
     options = first[first["item"].str.startswith("hard.") & (first["map"] == asking().maps[0].name)]
-    assert options[["value", "label"]].to_numpy().tolist() == [[1, "The colours"], [0, "The arrows"], [1, "The robot"]]
+    assert options[["value", "label"]].to_numpy().tolist() == [
+        [1, "The colours"],
+        [0, "The arrows"],
+        [1, "The robot"],
+    ]
     in_german = table[table["participant"] == 2]
     assert in_german["wording"].tolist() == ["Wie alt sind Sie?", "Was ist Ihr Geschlecht?"]
     assert (in_german["value"].iloc[0], math.isnan(in_german["value"].iloc[1])) == (50, True)
-    assert set(read(studied, "answers.csv", codebooks.ANSWERS, "simulated")["mode"]) == {"simulated"}
+    assert set(read(studied, "answers.csv", codebooks.ANSWERS, "simulated")["mode"]) == {
+        "simulated"
+    }
 
 
 def test_an_unanswered_multiple_choice_is_no_choice_against_every_option(url, filled):
@@ -125,7 +148,10 @@ def test_answers_of_older_versions_are_read_as_they_would_be_stored_now(url, tmp
     with open_store(url) as store:
         store.write(lambda c: c.execute(tables.participants.update().values(answered=4)))
         export.export_study(store, tmp_path / "out", "live")
-    for table in (read(url, "answers.csv", codebooks.ANSWERS), _table.read_study(tmp_path / "out").answers):
+    for table in (
+        read(url, "answers.csv", codebooks.ANSWERS),
+        _table.read_study(tmp_path / "out").answers,
+    ):
         plans = table[table["item"] == "plan"].set_index("place")["label"]
         assert plans.to_dict() == {"end": "half", "2": "twolines", "start": "=1+1"}
         assert table[table["page"] == "map"]["value"].isna().tolist() == [True] * 3
@@ -146,7 +172,12 @@ def test_the_codebook_has_the_wording_of_every_item(studied):
     items = set(read(studied, "answers.csv", codebooks.ANSWERS)["item"])
     for item in items:
         assert text.count(f"| `{item}` |") == 2, item  # in two languages
-    for said in ("How old are you?", "Wie alt sind Sie?", "1 Woman; 2 Man; 3 Another", "1 gar nicht; 5 sehr gut"):
+    for said in (
+        "How old are you?",
+        "Wie alt sind Sie?",
+        "1 Woman; 2 Man; 3 Another",
+        "1 gar nicht; 5 sehr gut",
+    ):
         assert said in text
     for name in (*_table.COLUMNS, *codebooks.PARTICIPANTS, *codebooks.ANSWERS):
         assert f"| `{name}` |" in text
@@ -159,10 +190,16 @@ def test_export_import_and_export_again_is_the_same(studied, tmp_path):
         assert export.import_study(store, tmp_path / "first") == 4
         export.export_study(store, tmp_path / "second", "live")
     for name in ("participants.csv", "answers.csv", "events.jsonl", "codebook.md", "study.toml"):
-        assert (tmp_path / "first" / name).read_bytes() == (tmp_path / "second" / name).read_bytes(), name
+        assert (tmp_path / "first" / name).read_bytes() == (
+            tmp_path / "second" / name
+        ).read_bytes(), name
     answers = _table.read_study(tmp_path / "first").answers
-    pd.testing.assert_frame_equal(answers, read(studied, "answers.csv", codebooks.ANSWERS), check_exact=True)
-    records = [json.loads(line) for line in (tmp_path / "first" / "events.jsonl").read_text().splitlines()]
+    pd.testing.assert_frame_equal(
+        answers, read(studied, "answers.csv", codebooks.ANSWERS), check_exact=True
+    )
+    records = [
+        json.loads(line) for line in (tmp_path / "first" / "events.jsonl").read_text().splitlines()
+    ]
     told = [record["data"]["place"] for record in records if record.get("kind") == "answers"]
     assert told == ["start", "1-1", "1-2", "1", "2-1", "2-2", "2", "end", "start"]
 
@@ -173,7 +210,10 @@ def test_the_report_has_a_section_of_answers(sqlite_url, served, tmp_path):
             Person(client, asking()).join().begin().through()
     with open_store(sqlite_url) as store:
         export.export_study(store, tmp_path / "out", "live")
-    found = [measures.analyze(read_source(source, "live")[0], "live") for source in (sqlite_url, str(tmp_path / "out"))]
+    found = [
+        measures.analyze(read_source(source, "live")[0], "live")
+        for source in (sqlite_url, str(tmp_path / "out"))
+    ]
     pd.testing.assert_frame_equal(found[0].answers, found[1].answers, check_exact=True)
     [section] = [part for part in page.sections(found[0]) if part["id"] == "answers"]
     assert "How well did robot … learn?" in json.dumps(section, ensure_ascii=False)
@@ -187,4 +227,6 @@ def test_the_researcher_downloads_them(sqlite_url, served):
         assert table.headers["content-type"] == "text/csv; charset=utf-8"
         assert table.text.startswith("participant,mode,teacher")
         assert len(table.text.splitlines()) == 2
-        assert researcher.get("export/answers.csv").text.splitlines() == [",".join(codebooks.ANSWERS)]
+        assert researcher.get("export/answers.csv").text.splitlines() == [
+            ",".join(codebooks.ANSWERS)
+        ]

@@ -62,22 +62,31 @@ def test_the_whole_way_with_a_restart_in_the_middle_of_the_adaptive_robot(url, s
         report = verify(store)
         assert (report.participants, report.steps, report.problems) == (1, 2 + 2 * 3 * STEPS, [])
         with store.reading() as connection:
-            stored = {(step.map, step.learner, step.step): step.state for step in operations.steps_of(connection, 1)}
+            stored = {
+                (step.map, step.learner, step.step): step.state
+                for step in operations.steps_of(connection, 1)
+            }
     table = _table.read_csv(io.StringIO(csv))
     for (name, learner), rows in table.groupby(["map", "learner"]):
         lived = rules.replay(1, name, learner, rows.sort_values("step")["choice"].tolist())[1:]
-        assert [stored[name, learner, mind.step] for mind in lived] == [mind.belief.tobytes() for mind in lived]
+        assert [stored[name, learner, mind.step] for mind in lived] == [
+            mind.belief.tobytes() for mind in lived
+        ]
     # A lost memory would show: from the same belief the robot would have made another step.
     name = config.maps[0].name
     rows = table[(table["map"] == name) & (table["learner"] == "adaptive")].sort_values("step")
     lived = rules.replay(1, name, "adaptive", rows["choice"].tolist())
     forgetful = rules.mind("adaptive", lived[STEPS // 2].belief)
     for t in range(STEPS // 2, STEPS):
-        forgetful = rules.update(name, "adaptive", forgetful, rules.candidates(1, name)[t], int(rows["choice"].iloc[t]))
+        forgetful = rules.update(
+            name, "adaptive", forgetful, rules.candidates(1, name)[t], int(rows["choice"].iloc[t])
+        )
     assert np.abs(forgetful.belief - lived[-1].belief).max() > 0.01
     places = table[table["step"] == 1].set_index(["map", "robot"])["learner"]
     for on, one_map in enumerate(config.maps):
-        assert tuple(places[one_map.name, place] for place in (1, 2, 3)) == orders.robots(order, on, config.learners)
+        assert tuple(places[one_map.name, place] for place in (1, 2, 3)) == orders.robots(
+            order, on, config.learners
+        )
     assert [list(row) for row in told["firsts"].values()] == [["naive", "aware", "adaptive"]] * 2
     assert all(curve["adaptive"]["n"] == 1 for curve in told["curves"].values())
 

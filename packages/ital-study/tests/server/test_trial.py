@@ -13,7 +13,9 @@ BANNER = "Trial – the study is only being tried out."
 def test_every_page_of_a_trial_says_so(sqlite_url, served):
     with served(sqlite_url, trial=True) as client:
         assert all(BANNER in client.get(path).text for path in ("/", "/dashboard"))
-        assert client.get("/", headers={"Accept-Language": "fr-FR,fr;q=0.9"}).text.count(BANNER) == 1
+        assert (
+            client.get("/", headers={"Accept-Language": "fr-FR,fr;q=0.9"}).text.count(BANNER) == 1
+        )
         Researcher(client, tiny()).log_in()
     with served(sqlite_url) as client:
         assert not any("Trial" in client.get(path).text for path in ("/", "/dashboard"))
@@ -21,18 +23,32 @@ def test_every_page_of_a_trial_says_so(sqlite_url, served):
 
 def test_the_banner_is_in_the_language_of_the_visitor(sqlite_url, served):
     with served(sqlite_url, trial=True) as client:
-        for headers, query in (({"Accept-Language": "fr;q=0.9, de-DE;q=0.8, en;q=0.1"}, ""), ({}, "?lang=de")):
+        for headers, query in (
+            ({"Accept-Language": "fr;q=0.9, de-DE;q=0.8, en;q=0.1"}, ""),
+            ({}, "?lang=de"),
+        ):
             assert "Probelauf" in client.get(f"/{query}", headers=headers).text
         assert BANNER in client.get("/?lang=en", headers={"Accept-Language": "de"}).text
-        assert BANNER in client.get("/dashboard", headers={"Accept-Language": "de"}).text  # which is in English
+        assert (
+            BANNER in client.get("/dashboard", headers={"Accept-Language": "de"}).text
+        )  # which is in English
 
 
 def test_a_trial_marks_every_row_and_counts_for_nothing(sqlite_url, served):
     with served(sqlite_url, dataclasses.replace(tiny(), intake=1), trial=True) as client:
-        people = [Person(client, tiny()).join(ids={"id": name}).begin().finish() for name in ("one", "two")]
+        people = [
+            Person(client, tiny()).join(ids={"id": name}).begin().finish()
+            for name in ("one", "two")
+        ]
         assert {person.state["mode"] for person in people} == {"trial"}
         researcher = Researcher(client, tiny()).log_in()
-        assert researcher.overview("live")["modes"] == {"live": 0, "pilot": 0, "preview": 0, "trial": 2, "simulated": 0}
+        assert researcher.overview("live")["modes"] == {
+            "live": 0,
+            "pilot": 0,
+            "preview": 0,
+            "trial": 2,
+            "simulated": 0,
+        }
         rows = researcher.get("export/steps.csv?mode=trial").text.splitlines()
         assert len(rows) == 25
         assert all(",trial," in row for row in rows[1:])

@@ -38,7 +38,17 @@ if TYPE_CHECKING:
     )
     from ital.teaching import Live, Result, Run, Watched, load, load_session, session, teach, watch
 
-_TEACHING = ("Live", "Result", "Run", "Watched", "load", "load_session", "session", "teach", "watch")
+_TEACHING = (
+    "Live",
+    "Result",
+    "Run",
+    "Watched",
+    "load",
+    "load_session",
+    "session",
+    "teach",
+    "watch",
+)
 _FROM = dict.fromkeys(_TEACHING, "ital.teaching")
 
 __all__ = [

@@ -52,7 +52,9 @@ def literal(log_m: LogMatrix, belief: LogBelief) -> LogMatrix:
     return log_m
 
 
-def pedagogical(log_m: LogMatrix, belief: LogBelief, alpha: Scalar | float, rounds: Scalar | int) -> LogMatrix:
+def pedagogical(
+    log_m: LogMatrix, belief: LogBelief, alpha: Scalar | float, rounds: Scalar | int
+) -> LogMatrix:
     """P_T(d|h) ∝ P_L(h|d)^α, P_L(h|d) ∝ P_T(d|h)·θ(h), begun with P_T = M and repeated ``rounds`` times.
 
     One round is a teacher of a naive learner, with rationality α. With α = 1 the rounds converge to :func:`scbi`. With
@@ -104,7 +106,9 @@ def scbi(log_m: LogMatrix, belief: LogBelief) -> LogMatrix:
 
     first = jnp.ones(rows, m.dtype), jnp.full((), jnp.inf, m.dtype), jnp.zeros((), int)
     u, _, _ = jax.lax.while_loop(unfinished, scaled, first)
-    return jax.nn.log_softmax(jnp.log(u)[:, None] + log_m, axis=0)  # w makes each column a distribution
+    return jax.nn.log_softmax(
+        jnp.log(u)[:, None] + log_m, axis=0
+    )  # w makes each column a distribution
 
 
 def limiting_rate(

@@ -90,9 +90,16 @@ def steepest(p: Vector, w: Vector, lr: float = 0.0) -> tuple[Vector, float]:
         example, arrives = _towards(w, w + p, lr)
         if arrives:
             return example
-    along_p, along_w = (np.array([number.conjugate(), 0.0, number]) / 2 for number in (complex(*p), complex(*w)))
-    turn, left = np.array([1j, 0.0, -1j]), np.array([0.0, 1.0, 0.0]) - along_w  # d/dθ; y − wᵀx as powers z, 1, 1/z
-    slope = np.convolve(turn * (along_p + lr * along_w), left) - np.convolve(along_p, turn * along_w)
+    along_p, along_w = (
+        np.array([number.conjugate(), 0.0, number]) / 2 for number in (complex(*p), complex(*w))
+    )
+    turn, left = (
+        np.array([1j, 0.0, -1j]),
+        np.array([0.0, 1.0, 0.0]) - along_w,
+    )  # d/dθ; y − wᵀx as powers z, 1, 1/z
+    slope = np.convolve(turn * (along_p + lr * along_w), left) - np.convolve(
+        along_p, turn * along_w
+    )
     z = np.append(np.roots(slope), complex(*p))
     z = z[z != 0] / np.abs(z[z != 0])
     x = np.stack([z.real, z.imag], axis=1)
@@ -109,7 +116,9 @@ def _inside(p: Vector, w: Vector, lr: float) -> Vector:
     return w / (2 * squared) + across * np.clip(2 * (p @ across) / (lr * squared), -most, most)
 
 
-def greedy(start: Any = START, target: Any = TARGET, *, lr: float = 0.01, tolerance: float = 1e-3) -> Course:
+def greedy(
+    start: Any = START, target: Any = TARGET, *, lr: float = 0.01, tolerance: float = 1e-3
+) -> Course:
     """Teach with the example whose step ends closest to the target, step by step.
 
     Args:
@@ -128,7 +137,9 @@ def greedy(start: Any = START, target: Any = TARGET, *, lr: float = 0.01, tolera
     return _course(lambda _, w: steepest(target - w, w, lr), start, target, lr, tolerance)
 
 
-def straight(start: Any = START, target: Any = TARGET, *, lr: float = 0.01, tolerance: float = 1e-3) -> Course:
+def straight(
+    start: Any = START, target: Any = TARGET, *, lr: float = 0.01, tolerance: float = 1e-3
+) -> Course:
     """Teach along the straight line to the target, as fast as possible.
 
     Args:
@@ -147,7 +158,9 @@ def straight(start: Any = START, target: Any = TARGET, *, lr: float = 0.01, tole
     return _course(lambda _, w: _towards(w, target, lr)[0], start, target, lr, tolerance)
 
 
-def optimal(start: Any = START, target: Any = TARGET, *, lr: float = 0.01, tolerance: float = 1e-3) -> Course:
+def optimal(
+    start: Any = START, target: Any = TARGET, *, lr: float = 0.01, tolerance: float = 1e-3
+) -> Course:
     """Teach along the time-optimal path of the flow (:func:`extremal`), one step per η of its time.
 
     Each step takes the example of Pontryagin's condition at the learner's own w, with p after the step, as the maximum
@@ -199,18 +212,26 @@ def extremal(start: Any = START, target: Any = TARGET) -> Extremal:
     start, target = _checked(start, target)
     if np.array_equal(start, target):
         raise InputError(f"start and target are both {start.tolist()}: no path is needed")
-    most = 4 * straight(start, target).steps * 0.01  # several times as long as the straight line takes
+    most = (
+        4 * straight(start, target).steps * 0.01
+    )  # several times as long as the straight line takes
     angles = np.linspace(0, 2 * np.pi, ANGLES + 1) + math.atan2(*(target - start)[::-1])
     misses = [_roughly(start, target, angle, most) for angle in angles]
     paths = []
     for before, after in itertools.pairwise(zip(angles, misses, strict=True)):
         if before[1] * after[1] < 0:
-            with contextlib.suppress(_Stuck, ValueError):  # the rough misses may have had other signs
-                angle = brentq(lambda a: _shot(start, target, a, most)[1], before[0], after[0], xtol=ACCURACY)
+            with contextlib.suppress(
+                _Stuck, ValueError
+            ):  # the rough misses may have had other signs
+                angle = brentq(
+                    lambda a: _shot(start, target, a, most)[1], before[0], after[0], xtol=ACCURACY
+                )
                 paths.append(_shot(start, target, angle, most))
     times = {path.time: path for path, miss in paths if abs(miss) < 1e-6}
     if not times:
-        raise InputError(f"found no optimal path from {start.tolist()} to {target.tolist()}: use straight or greedy")
+        raise InputError(
+            f"found no optimal path from {start.tolist()} to {target.tolist()}: use straight or greedy"
+        )
     return times[min(times)]
 
 
@@ -246,7 +267,16 @@ def _shot(
 
     nears.terminal, nears.direction = True, 1.0  # type: ignore[attr-defined]
     first = np.array([*start, math.cos(angle), math.sin(angle)])
-    found = solve_ivp(flow, (0.0, most), first, "DOP853", rtol=accuracy, atol=accuracy, events=nears, dense_output=True)
+    found = solve_ivp(
+        flow,
+        (0.0, most),
+        first,
+        "DOP853",
+        rtol=accuracy,
+        atol=accuracy,
+        events=nears,
+        dense_output=True,
+    )
     (gap_x, gap_y), (along_x, along_y) = target - found.y[:2, -1], flow(0.0, found.y[:, -1])[:2]
     miss = (along_x * gap_y - along_y * gap_x) / math.hypot(along_x, along_y)
     path = Extremal(float(found.t[-1]), lambda t: (found.sol(t)[:2], found.sol(t)[2:]))
@@ -275,14 +305,20 @@ def _course(control: Control, start: Vector, target: Vector, lr: float, toleranc
     examples: list[tuple[Vector, float]] = []
     while np.linalg.norm(path[-1] - target) > tolerance:
         if len(examples) == MOST_STEPS:
-            raise InputError(f"the target {target.tolist()} is not reached in {MOST_STEPS} steps: choose a nearer one")
+            raise InputError(
+                f"the target {target.tolist()} is not reached in {MOST_STEPS} steps: choose a nearer one"
+            )
         straight_on, arrives = _towards(path[-1], target, lr)
         examples.append(straight_on if arrives else control(len(examples), path[-1]))
         path.append(step(path[-1], *examples[-1], lr))
-    return Course(np.array(path), np.array([x for x, _ in examples]), np.array([y for _, y in examples]))
+    return Course(
+        np.array(path), np.array([x for x, _ in examples]), np.array([y for _, y in examples])
+    )
 
 
-def _checked(start: Any, target: Any, lr: float = 0.01, tolerance: float = 1e-3) -> tuple[Vector, Vector]:
+def _checked(
+    start: Any, target: Any, lr: float = 0.01, tolerance: float = 1e-3
+) -> tuple[Vector, Vector]:
     """Both points as arrays; raises InputError if an argument is not valid."""
     points = [np.asarray(point, float) for point in (start, target)]
     for name, point in zip(("start", "target"), points, strict=True):

@@ -12,7 +12,9 @@ import jax.numpy as jnp
 
 from ital.tools.types import Array, Float, Params, PerExample
 
-HIGHEST = jax.lax.Precision.HIGHEST  # full float32 on every device: TF32 would change curves between machines
+HIGHEST = (
+    jax.lax.Precision.HIGHEST
+)  # full float32 on every device: TF32 would change curves between machines
 
 
 class Gradients(NamedTuple):
@@ -69,7 +71,9 @@ def with_l2(gradients: Gradients, l2: float, weights: Params) -> Gradients:
     """
     return Gradients(
         losses=gradients.losses + 0.5 * l2 * squared_norm(weights),
-        squared_norms=gradients.squared_norms + 2 * l2 * gradients.inner(weights) + l2**2 * squared_norm(weights),
+        squared_norms=gradients.squared_norms
+        + 2 * l2 * gradients.inner(weights)
+        + l2**2 * squared_norm(weights),
         inner=lambda v: gradients.inner(v) + l2 * inner_product(weights, v),
         weighted_sum=lambda w: add_scaled(gradients.weighted_sum(w), l2 * jnp.sum(w), weights),
     )
@@ -110,7 +114,9 @@ def autodiff(example_loss: Callable[..., Array], params: Params, *examples: Para
     def losses(p: Params) -> Array:
         return jax.vmap(example_loss, in_axes=(None, *(0,) * len(examples)))(p, *examples)
 
-    per_example = jax.vmap(jax.grad(example_loss), in_axes=(None, *(0,) * len(examples)))(params, *examples)
+    per_example = jax.vmap(jax.grad(example_loss), in_axes=(None, *(0,) * len(examples)))(
+        params, *examples
+    )
     values, pull_back = jax.vjp(losses, params)
     return Gradients(
         losses=values,
@@ -159,4 +165,13 @@ def add_scaled(u: Params, scale: Array | float, v: Params) -> Params:
     return jax.tree.map(lambda a, b: a + scale * b, u, v)
 
 
-__all__ = ["Gradients", "add_scaled", "autodiff", "factored", "inner_product", "squared_norm", "weighted", "with_l2"]
+__all__ = [
+    "Gradients",
+    "add_scaled",
+    "autodiff",
+    "factored",
+    "inner_product",
+    "squared_norm",
+    "weighted",
+    "with_l2",
+]

@@ -56,7 +56,9 @@ def _cross_entropy_value(alpha: Outputs, y: Classes) -> PerExample:
 
 def _cross_entropy_derivative(alpha: Outputs, y: Classes) -> Outputs:
     _, exponentials, total = _exponentials(alpha)
-    return exponentials / total[:, None] - (y if y.ndim == 2 else jnp.arange(alpha.shape[-1]) == y[:, None])
+    return exponentials / total[:, None] - (
+        y if y.ndim == 2 else jnp.arange(alpha.shape[-1]) == y[:, None]
+    )
 
 
 def _cross_entropy_label(alpha: Outputs, residual: Outputs) -> Outputs:
@@ -75,11 +77,15 @@ def _exponentials(alpha: Outputs) -> tuple[PerExample, Outputs, PerExample]:
     """
     largest = jnp.max(alpha, axis=-1)
     exponentials = jnp.exp(alpha - largest[:, None])
-    total = jnp.matmul(exponentials, jnp.ones(alpha.shape[-1], alpha.dtype), precision=jax.lax.Precision.HIGHEST)
+    total = jnp.matmul(
+        exponentials, jnp.ones(alpha.shape[-1], alpha.dtype), precision=jax.lax.Precision.HIGHEST
+    )
     return largest, exponentials, total
 
 
-squared = Loss("squared", "Square loss", _squared_value, _squared_derivative, classes=False, label=jnp.subtract)
+squared = Loss(
+    "squared", "Square loss", _squared_value, _squared_derivative, classes=False, label=jnp.subtract
+)
 """½‖α − y‖²"""
 
 cross_entropy = Loss(
@@ -94,7 +100,11 @@ cross_entropy = Loss(
 
 
 def custom(
-    name: str, value: Callable[[Array, Array], Array], *, classes: bool = False, title: str | None = None
+    name: str,
+    value: Callable[[Array, Array], Array],
+    *,
+    classes: bool = False,
+    title: str | None = None,
 ) -> Loss:
     """Make a custom loss from its value on one example; autodiff computes the derivative.
 
@@ -114,7 +124,9 @@ def custom(
     def scalar(alpha: Array, y: Array) -> Array:
         loss = value(alpha, y)
         if jnp.shape(loss) != ():
-            raise InputError(f"loss {name!r} must be one number per example, not an array of shape {jnp.shape(loss)}")
+            raise InputError(
+                f"loss {name!r} must be one number per example, not an array of shape {jnp.shape(loss)}"
+            )
         return loss
 
     return Loss(name, title or name, jax.vmap(scalar), jax.vmap(jax.grad(scalar)), classes)

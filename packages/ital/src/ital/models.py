@@ -48,15 +48,21 @@ class Init(NamedTuple):
         if isinstance(text, Init):
             return text
         if not isinstance(text, str):
-            raise InputError(f"start {text!r} must be uniform, uniform:SCALE or normal:SCALE (e.g. normal:0.1)")
+            raise InputError(
+                f"start {text!r} must be uniform, uniform:SCALE or normal:SCALE (e.g. normal:0.1)"
+            )
         kind, _, scale = text.partition(":")
         init = cls(kind, registry.number(scale or 1.0))
         if init.kind not in ("uniform", "normal") or not 0 <= init.scale < float("inf"):
-            raise InputError(f"start {text!r} must be uniform, uniform:SCALE or normal:SCALE (e.g. normal:0.1)")
+            raise InputError(
+                f"start {text!r} must be uniform, uniform:SCALE or normal:SCALE (e.g. normal:0.1)"
+            )
         return init
 
     def __str__(self) -> str:
-        scale = repr(float(self.scale)).removesuffix(".0")  # the shortest text that reads back as the same number
+        scale = repr(float(self.scale)).removesuffix(
+            ".0"
+        )  # the shortest text that reads back as the same number
         return self.kind if self in (("uniform", 1.0), OWN) else f"{self.kind}:{scale}"
 
     def draw(self, key: PRNGKeyArray, shape: tuple[int, ...]) -> Array:
@@ -133,7 +139,9 @@ def linear_rows(x: np.ndarray) -> LinearRows:
     """
     rows = _aligned((len(x), x.shape[1] + 1), x.dtype)
     rows[:, :-1], rows[:, -1] = x, 1
-    return LinearRows(rows, np.einsum("nd,nd->n", rows, rows, dtype=np.promote_types(x.dtype, np.float32)))
+    return LinearRows(
+        rows, np.einsum("nd,nd->n", rows, rows, dtype=np.promote_types(x.dtype, np.float32))
+    )
 
 
 def _aligned(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -164,13 +172,17 @@ def linear(loss: Loss, l2: float = 0.0) -> Model:
 
     def gradients_at(params: Array, rows: LinearRows, y: Array) -> Gradients:
         alpha = outputs(params, rows)
-        g = gradients.factored(loss.value(alpha, y), loss.derivative(alpha, y), rows.x, rows.squared_norms)
+        g = gradients.factored(
+            loss.value(alpha, y), loss.derivative(alpha, y), rows.x, rows.squared_norms
+        )
         return gradients.with_l2(g, l2, params.at[:, -1].set(0.0)) if l2 else g
 
     return Model("linear", linear_rows, start, outputs, gradients_at)
 
 
-Kernel = Callable[[np.ndarray, np.ndarray], np.ndarray]  # k(x, x′) of all pairs of rows: (N, d), (M, d) → (N, M)
+Kernel = Callable[
+    [np.ndarray, np.ndarray], np.ndarray
+]  # k(x, x′) of all pairs of rows: (N, d), (M, d) → (N, M)
 SMALLEST = 1e-10  # directions of smaller eigenvalues, relative to the largest, are rounding errors
 
 

@@ -11,7 +11,9 @@ LARGEST = 1e8
 LINEAR, NETWORK = 100.0, 0.1  # the largest awareness coefficient 2βη, in naive steps
 
 
-def sharpness(beta: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"]) -> Float[Array, ""]:
+def sharpness(
+    beta: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"]
+) -> Float[Array, ""]:
     """The mean probability under q of the most probable example, counting copies of an example as one.
 
     Args:
@@ -27,7 +29,11 @@ def sharpness(beta: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B
 
 
 def auto_beta(
-    lr: Scalar, sign: Scalar, volumes: Float[Array, "n B"], same: Bool[Array, "n B B"], most: float = LINEAR
+    lr: Scalar,
+    sign: Scalar,
+    volumes: Float[Array, "n B"],
+    same: Bool[Array, "n B B"],
+    most: float = LINEAR,
 ) -> Float[Array, ""]:
     """β by the paper's rule, made exact: bisect log|β| in [1, 10⁸] until q's sharpness is 0.8, then cap 2|β|η.
 

@@ -7,21 +7,45 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ital.errors import InputError
-from ital.statistics import SUPERSCRIPTS, decimals, holm, number, p_value, paired, probability_of_improvement
+from ital.statistics import (
+    SUPERSCRIPTS,
+    decimals,
+    holm,
+    number,
+    p_value,
+    paired,
+    probability_of_improvement,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
     import xarray as xr
 
 
-RESERVED = ("learner", "seed", "step", "label", "beta", "computed", "diverged_at", "version", "path", "frame")
+RESERVED = (
+    "learner",
+    "seed",
+    "step",
+    "label",
+    "beta",
+    "computed",
+    "diverged_at",
+    "version",
+    "path",
+    "frame",
+)
 EXAM = 2000  # the weight of an exam in the progress bar, in teaching steps
 FINITE = "_finite"  # a row of every block: whether all parameters of the lane are finite
-SIGNAL = "signal/"  # prefix of a learner's signal: the row is a mean over the steps since the last row
+SIGNAL = (
+    "signal/"  # prefix of a learner's signal: the row is a mean over the steps since the last row
+)
 PATH = "_path"  # a row of every block, if the task can be drawn: the parameters of the first seed
 FRAMES = 41  # frames of a path that are kept
 DIGITS = str.maketrans({chr(raised): chr(digit) for digit, raised in SUPERSCRIPTS.items()})
-TEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}"}
+TEX = {letter: f"\\{letter}" for letter in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+}
 TEX |= {"^": r"\textasciicircum{}"}
 
 
@@ -36,7 +60,9 @@ def thinned(rows: dict[str, np.ndarray], eval_every: int) -> dict[str, np.ndarra
     thin = {name: row[kept] for name, row in rows.items()}
     for name in [name for name in rows if name.startswith(SIGNAL)]:
         total = np.zeros_like(thin[name])
-        np.add.at(total, window[1:], rows[name][1:] * weights[1:, None, None])  # there is no signal at step 0
+        np.add.at(
+            total, window[1:], rows[name][1:] * weights[1:, None, None]
+        )  # there is no signal at step 0
         with np.errstate(invalid="ignore"):
             thin[name] = total / np.bincount(window, weights)[:, None, None].astype(total.dtype)
     return thin
@@ -85,7 +111,9 @@ def computed(curves: "xr.Dataset", method: str) -> "xr.Dataset":
     return lanes.isel(seed=np.flatnonzero(lanes["computed"].values))
 
 
-def mean_and_error(values: np.ndarray, questions: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+def mean_and_error(
+    values: np.ndarray, questions: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard error over the first axis (the seeds); the error of a single seed is NaN.
 
     All seeds answer the same questions of an exam, so their spread does not reflect the choice of questions. With Q
@@ -106,9 +134,13 @@ def mean_and_error(values: np.ndarray, questions: int | None = None) -> tuple[np
     values = np.asarray(values, float)
     n = len(values)
     with np.errstate(invalid="ignore", over="ignore"):
-        error = values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
+        error = (
+            values.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(values.shape[1:], np.nan)
+        )
         if questions is not None:
-            error = np.sqrt(error**2 + np.mean(values * (1 - values), axis=0) / max(questions - 1, 1))
+            error = np.sqrt(
+                error**2 + np.mean(values * (1 - values), axis=0) / max(questions - 1, 1)
+            )
         return np.asarray(values.mean(axis=0)), np.asarray(error)
 
 
@@ -151,12 +183,22 @@ def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
             curve = lanes[metric].transpose("seed", "step").values
             places = np.flatnonzero(measured(curves, metric))
             quarters = range(5) if len(places) else ()
-            nearest = [places[np.abs(steps[places] - quarter * last / 4).argmin()] for quarter in quarters]
+            nearest = [
+                places[np.abs(steps[places] - quarter * last / 4).argmin()] for quarter in quarters
+            ]
             for i in dict.fromkeys(nearest):  # short runs have fewer than five distinct steps
                 mean, error = mean_and_error(curve[:, i], questions_of(curves, metric))
-                record = (curves.attrs.get("task", ""), curves.attrs.get("teacher", ""), method, metric, int(steps[i]))
+                record = (
+                    curves.attrs.get("task", ""),
+                    curves.attrs.get("teacher", ""),
+                    method,
+                    metric,
+                    int(steps[i]),
+                )
                 records.append((*record, float(mean), float(error), len(curve)))
-    return pd.DataFrame(records, columns=["task", "teacher", "method", "metric", "step", "mean", "sem", "n"])
+    return pd.DataFrame(
+        records, columns=["task", "teacher", "method", "metric", "step", "mean", "sem", "n"]
+    )
 
 
 def long_form(curves: "xr.Dataset") -> "pd.DataFrame":
@@ -182,7 +224,9 @@ def long_form(curves: "xr.Dataset") -> "pd.DataFrame":
     for metric in metrics_of(curves):
         values = curves[metric].transpose(*dims, "step").values
         places = np.nonzero(lanes[..., None] & measured(curves, metric))
-        columns = {name: curves[name].values[at] for name, at in zip([*dims, "step"], places, strict=True)}
+        columns = {
+            name: curves[name].values[at] for name, at in zip([*dims, "step"], places, strict=True)
+        }
         if "beta" in dims:
             columns["beta"] = np.where(single[places[0]], np.nan, columns["beta"])
         tables.append(pd.DataFrame({**columns, "metric": metric, "value": values[places]}))
@@ -259,17 +303,31 @@ def compare_runs(
     Returns:
         One row per metric and method that both runs have: see :func:`compare`.
     """
-    methods = [method for method in map(str, curves["learner"].values) if method in first["learner"].values]
-    both = [metric for metric in metrics or metrics_of(curves) if metric in curves and metric in metrics_of(first)]
+    methods = [
+        method for method in map(str, curves["learner"].values) if method in first["learner"].values
+    ]
+    both = [
+        metric
+        for metric in metrics or metrics_of(curves)
+        if metric in curves and metric in metrics_of(first)
+    ]
     rows = [
-        (metric, _label(curves, method), name, values_at(curves, method, metric), values_at(first, method, metric))
+        (
+            metric,
+            _label(curves, method),
+            name,
+            values_at(curves, method, metric),
+            values_at(first, method, metric),
+        )
         for metric in both
         for method in methods
     ]
     return _compared(rows, higher_is_better)
 
 
-def values_at(curves: "xr.Dataset", method: str, metric: str, step: int | None = None) -> "tuple[xr.DataArray, int]":
+def values_at(
+    curves: "xr.Dataset", method: str, metric: str, step: int | None = None
+) -> "tuple[xr.DataArray, int]":
     """A method's values of a metric on its seeds, and the step they were measured at.
 
     Args:
@@ -292,7 +350,9 @@ def values_at(curves: "xr.Dataset", method: str, metric: str, step: int | None =
         place = int(np.flatnonzero(steps == step)[0])
     else:
         shown = ", ".join(map(str, steps[places][:3]))
-        raise InputError(f"{metric} was not measured at step {step!r}: it was at {shown} … {steps[places][-1]}")
+        raise InputError(
+            f"{metric} was not measured at step {step!r}: it was at {shown} … {steps[places][-1]}"
+        )
     return computed(curves, method)[metric].isel(step=place), int(steps[place])
 
 
@@ -315,7 +375,11 @@ def latex(comparison: "pd.DataFrame") -> str:
         r"\midrule",
     ]
     for row in comparison.to_dict("records"):
-        interval = f"[{_tex_number(row['low'])}, {_tex_number(row['high'])}]" if np.isfinite(row["low"]) else "--"
+        interval = (
+            f"[{_tex_number(row['low'])}, {_tex_number(row['high'])}]"
+            if np.isfinite(row["low"])
+            else "--"
+        )
         p = p_value(row["p_holm"])
         cells = (
             _tex_text(row["metric"].replace("_", " ")),
@@ -355,7 +419,9 @@ def _recorded(curves: "xr.Dataset", metrics: Sequence[str] | str | None) -> list
     named = [metrics] if isinstance(metrics, str) else list(metrics or recorded)
     for metric in named:
         if metric not in recorded:
-            raise InputError(f"metric {metric!r} was not recorded: choose from {', '.join(recorded)}")
+            raise InputError(
+                f"metric {metric!r} was not recorded: choose from {', '.join(recorded)}"
+            )
     return named
 
 
@@ -416,7 +482,9 @@ def divergence(curves: "xr.Dataset", method: str) -> tuple[int, int] | None:
     return (int(diverged_at.min()), len(diverged_at)) if len(diverged_at) else None
 
 
-def divergence_note(curves: "xr.Dataset", method: str, remedy: str = "a smaller lr or beta") -> str | None:
+def divergence_note(
+    curves: "xr.Dataset", method: str, remedy: str = "a smaller lr or beta"
+) -> str | None:
     """One line about the seeds of a method that diverged.
 
     Args:
@@ -436,11 +504,17 @@ def divergence_note(curves: "xr.Dataset", method: str, remedy: str = "a smaller 
     return f"{lanes['label'].item()} diverged: values are not finite from step {step} on ({of}). Try {remedy}."
 
 
-JUDGED = ("accuracy", "loss", "distance")  # what tells whether awareness helped, the most telling first
+JUDGED = (
+    "accuracy",
+    "loss",
+    "distance",
+)  # what tells whether awareness helped, the most telling first
 
 
 def behind_note(
-    curves: "xr.Dataset", higher_is_better: Collection[str] = (), names: tuple[str, str] = ("beta", "lr")
+    curves: "xr.Dataset",
+    higher_is_better: Collection[str] = (),
+    names: tuple[str, str] = ("beta", "lr"),
 ) -> str | None:
     """One line if an aware learner with ``beta="auto"`` ends behind the naive one, by a paired test (p < 0.05).
 

@@ -72,7 +72,10 @@ def interquartile_mean(values: np.ndarray) -> np.ndarray:
 
 
 def bootstrap(
-    values: np.ndarray, statistic: Callable[[np.ndarray], np.ndarray], seed: int = 0, resamples: int = RESAMPLES
+    values: np.ndarray,
+    statistic: Callable[[np.ndarray], np.ndarray],
+    seed: int = 0,
+    resamples: int = RESAMPLES,
 ) -> tuple[float, float]:
     """The 95 % percentile bootstrap interval of a statistic.
 
@@ -153,7 +156,9 @@ def paired(first: np.ndarray, second: np.ndarray) -> Paired:
     sd = float(differences.std(ddof=1))
     if sd <= 1e-12 * np.abs(first).max(initial=1e-300):  # nothing but rounding
         beyond = float(np.sign(mean)) * np.inf if mean else nan
-        return Paired(n, mean, 0.0, mean, mean, beyond, 0.0 if mean else 1.0, beyond, "paired t-test")
+        return Paired(
+            n, mean, 0.0, mean, mean, beyond, 0.0 if mean else 1.0, beyond, "paired t-test"
+        )
     test = stats.ttest_1samp(differences, 0.0)
     low, high = test.confidence_interval(0.95)
     t, p = float(test.statistic), float(test.pvalue)
@@ -164,7 +169,9 @@ def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarra
     """Both samples as arrays; raises InputError if they are not pairs."""
     first, second = np.asarray(first, float), np.asarray(second, float)
     if first.shape != second.shape or first.ndim != 1:
-        raise InputError(f"pairs need two samples of one length, not of shapes {first.shape} and {second.shape}")
+        raise InputError(
+            f"pairs need two samples of one length, not of shapes {first.shape} and {second.shape}"
+        )
     return first, second
 
 
@@ -378,7 +385,10 @@ def rounded(values: Any, digits: int = 4) -> list[float | None]:
     Returns:
         The rounded numbers.
     """
-    return [float(f"{value:.{digits - 1}e}") if np.isfinite(value) else None for value in np.asarray(values, float)]
+    return [
+        float(f"{value:.{digits - 1}e}") if np.isfinite(value) else None
+        for value in np.asarray(values, float)
+    ]
 
 
 __all__ = [

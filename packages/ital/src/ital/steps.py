@@ -104,7 +104,9 @@ def _scaled(params: Params, proposed: Params, length: Scalar, *, shorten_only: b
     way = add_scaled(proposed, -1.0, params)
     largest = jax.tree.reduce(jnp.maximum, jax.tree.map(lambda leaf: jnp.max(jnp.abs(leaf)), way))
     moves = (largest > 0) & jnp.isfinite(largest)
-    unit = jax.tree.map(lambda leaf: jnp.where(moves, leaf / jnp.where(moves, largest, 1.0), 0.0), way)  # no overflow
+    unit = jax.tree.map(
+        lambda leaf: jnp.where(moves, leaf / jnp.where(moves, largest, 1.0), 0.0), way
+    )  # no overflow
     norm = jnp.where(moves, jnp.sqrt(squared_norm(unit)), 1.0)
     if shorten_only:
         length = jnp.where(length < largest * norm, length, jnp.where(moves, largest * norm, 0.0))
@@ -135,7 +137,9 @@ def length(text: float | str) -> Form:
     number, _, decay = str(text).partition(":")
     value = registry.number(number)
     if not (math.isfinite(value) and value > 0) or decay not in ("", "decay"):
-        raise InputError(f"a fixed-length step is written length:L or length:L:decay with L > 0, not length:{text}")
+        raise InputError(
+            f"a fixed-length step is written length:L or length:L:decay with L > 0, not length:{text}"
+        )
     name = f"length:{repr(value).removesuffix('.0')}" + (":decay" if decay else "")
     return Form(name, equal_length, Length(value, 1.0 if decay else 0.0))
 
@@ -167,7 +171,9 @@ def make(name: "str | Form") -> Form:
     if isinstance(name, Form):
         return name
     if name == "length":
-        raise InputError("a fixed-length step is written length:L or length:L:decay, e.g. length:0.4:decay")
+        raise InputError(
+            "a fixed-length step is written length:L or length:L:decay, e.g. length:0.4:decay"
+        )
     return registry.make("step", REGISTRY, name)
 
 

@@ -65,7 +65,9 @@ def local_improvement(
     chosen_is_best = volumes[chosen] >= jnp.max(others)
     progress = there.inner(add_scaled(naive, -1.0, target))
     advantage = progress[chosen] - progress[jnp.argmax(others)]
-    improved = squared_norm(add_scaled(aware, -1.0, target)) < squared_norm(add_scaled(naive, -1.0, target))
+    improved = squared_norm(add_scaled(aware, -1.0, target)) < squared_norm(
+        add_scaled(naive, -1.0, target)
+    )
     return LocalImprovement(chosen_is_best, advantage, chosen_is_best & (advantage > 0), improved)
 
 
@@ -82,7 +84,9 @@ def after_best_lesson(distance_squared: Scalar, volumes: PerExample) -> Float[Ar
     return distance_squared - jnp.max(volumes)
 
 
-def monotonicity_violations(distances_squared: Float[Array, " n"], remaining: Float[Array, " n"]) -> Float[Array, ""]:
+def monotonicity_violations(
+    distances_squared: Float[Array, " n"], remaining: Float[Array, " n"]
+) -> Float[Array, ""]:
     """The share of pairs that ‖ν−ν*‖² and ‖ν−ν*‖² − max TV̂ order differently (the corollary's condition).
 
     Args:
@@ -98,7 +102,13 @@ def monotonicity_violations(distances_squared: Float[Array, " n"], remaining: Fl
 
 
 def teaching_monotonicity(
-    task: Task, seed: int = 0, *, lr: float = 1e-3, batch_size: int = 20, samples: int = 200, batches: int = 20
+    task: Task,
+    seed: int = 0,
+    *,
+    lr: float = 1e-3,
+    batch_size: int = 20,
+    samples: int = 200,
+    batches: int = 20,
 ) -> float:
     """The share of sampled pairs (ν₁, ν₂) that violate teaching monotonicity on a task, in the learner's own view.
 
@@ -124,7 +134,9 @@ def teaching_monotonicity(
     @jax.jit
     def violations(world: World) -> Array:
         params, _ = _on_the_way(task, world, start_key, scale_key, samples)
-        distances = jax.vmap(lambda p: squared_norm(add_scaled(p, -1.0, world.truth.target)))(params)
+        distances = jax.vmap(lambda p: squared_norm(add_scaled(p, -1.0, world.truth.target)))(
+            params
+        )
 
         def on_batch(key: PRNGKeyArray) -> Array:
             examples = task.rules.show(world.learner, task.rules.draw(key, world, batch_size))
@@ -132,7 +144,9 @@ def teaching_monotonicity(
 
             def remaining(p: Params, distance: Array) -> Array:
                 here = _gradients(task, world, examples, p)
-                return after_best_lesson(distance, volume.imitated(lr, here.squared_norms, here.losses, at_target))
+                return after_best_lesson(
+                    distance, volume.imitated(lr, here.squared_norms, here.losses, at_target)
+                )
 
             return monotonicity_violations(distances, jax.vmap(remaining)(params, distances))
 
@@ -159,7 +173,9 @@ def teaching_risk(task: Task, seed: int = 0) -> float:
         InputError: if the task does not compare two linear views.
     """
     if task.rules.risk is None:
-        raise InputError(f"teaching risk needs a learner that is linear in its view, which task {task.name!r} has not")
+        raise InputError(
+            f"teaching risk needs a learner that is linear in its view, which task {task.name!r} has not"
+        )
     return task.rules.risk(task.world(seed))
 
 
@@ -195,7 +211,9 @@ def lipschitz(values: PerExample, apart: Float[Array, "B B"]) -> Float[Array, ""
         The constant, a scalar.
     """
     known = apart > 0
-    return jnp.max(jnp.where(known, jnp.abs(values[:, None] - values) / jnp.where(known, apart, 1.0), 0.0))
+    return jnp.max(
+        jnp.where(known, jnp.abs(values[:, None] - values) / jnp.where(known, apart, 1.0), 0.0)
+    )
 
 
 def covering_radius(apart: Float[Array, "n B"]) -> Float[Array, ""]:
@@ -210,7 +228,9 @@ def covering_radius(apart: Float[Array, "n B"]) -> Float[Array, ""]:
     return jnp.max(jnp.min(apart, axis=1))
 
 
-def error_allowed(steps: int, lr: Scalar, loss_slope: Scalar, norm_slope: Scalar, radius: Scalar) -> Scalar:
+def error_allowed(
+    steps: int, lr: Scalar, loss_slope: Scalar, norm_slope: Scalar, radius: Scalar
+) -> Scalar:
     """The corollary's ε, from δ = ε/(TL(η²+4η)), with a separate L for each of the two functions, as in the proof.
 
     Args:
@@ -266,7 +286,9 @@ def corollary_premises(
     def estimates(world: World) -> tuple[Array, ...]:
         target = world.truth.target
         params, start_squared = _on_the_way(task, world, start_key, scale_key, samples)
-        with_target = jax.tree.map(lambda leaf, last: jnp.concatenate([leaf, last[None]]), params, target)
+        with_target = jax.tree.map(
+            lambda leaf, last: jnp.concatenate([leaf, last[None]]), params, target
+        )
 
         def on_pool(key: PRNGKeyArray) -> tuple[Array, ...]:
             drawn = task.rules.draw(key, world, examples)
@@ -282,7 +304,9 @@ def corollary_premises(
             radius = covering_radius(apart[:, :batch_size])
             return radius, *jax.vmap(judge)(losses[:-1], squared_norms[:-1], progress[:-1])
 
-        radii, loss_slopes, norm_slopes, missed, convexity = jax.lax.map(on_pool, jax.random.split(pool_key, pools))
+        radii, loss_slopes, norm_slopes, missed, convexity = jax.lax.map(
+            on_pool, jax.random.split(pool_key, pools)
+        )
         measured = jnp.max(loss_slopes), jnp.max(norm_slopes), jnp.mean(radii)
         error = error_allowed(steps, lr, *measured) / start_squared
         return *measured, error, steps * jnp.mean(missed) / start_squared, jnp.mean(convexity)
@@ -311,7 +335,9 @@ def failing(premises: Premises, monotonicity: float) -> list[str]:
 def _world_with_target(task: Task, seed: int, what: str) -> World:
     world = jax.tree.map(jnp.asarray, task.world(seed))
     if world.truth.target is None:
-        raise InputError(f"{what} needs the learner's target, which task {task.name!r} does not have")
+        raise InputError(
+            f"{what} needs the learner's target, which task {task.name!r} does not have"
+        )
     return world
 
 
@@ -325,7 +351,9 @@ def _on_the_way(
 ) -> tuple[Params, Array]:
     """Parameters between starts of the task and ν*, and the mean ‖ν⁰−ν*‖² of the starts."""
     target = world.truth.target
-    starts = jax.vmap(lambda key: task.rules.start(key, task.init, world))(jax.random.split(start_key, samples))
+    starts = jax.vmap(lambda key: task.rules.start(key, task.init, world))(
+        jax.random.split(start_key, samples)
+    )
     gaps = jax.vmap(lambda start: add_scaled(start, -1.0, target))(starts)
     shares = jax.random.uniform(scale_key, (samples,))
     params = jax.vmap(lambda gap, share: add_scaled(target, share, gap))(gaps, shares)
@@ -339,12 +367,20 @@ def _gradients(task: Task, world: World, examples: Any, params: Params) -> Gradi
 
 
 def _judged(
-    lr: float, batch_size: int, apart: Array, at_target: Array, losses: Array, squared_norms: Array, progress: Array
+    lr: float,
+    batch_size: int,
+    apart: Array,
+    at_target: Array,
+    losses: Array,
+    squared_norms: Array,
+    progress: Array,
 ) -> tuple[Array, ...]:
     """At one ν: both slopes, how far the best of the mini-batch falls short, and where the loss is not convex."""
     volumes = volume.imitated(lr, squared_norms, losses, at_target)
     gains = losses - at_target
-    noticed = 0.01 * jnp.mean(jnp.abs(progress))  # less does not affect the proof, and may be rounding
+    noticed = 0.01 * jnp.mean(
+        jnp.abs(progress)
+    )  # less does not affect the proof, and may be rounding
     return (
         lipschitz(losses, apart),
         lipschitz(squared_norms, apart),

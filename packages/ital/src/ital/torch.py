@@ -24,12 +24,16 @@ try:
     import torch
     from torch.func import functional_call, grad, vmap
 except ImportError as error:
-    raise InputError(f"teaching PyTorch networks needs {error.name}: {install('ital[torch]')}") from None
+    raise InputError(
+        f"teaching PyTorch networks needs {error.name}: {install('ital[torch]')}"
+    ) from None
 
 AT_ONCE = 2**26  # numbers of per-example gradients that PyTorch holds at a time
 
 
-def model(network: torch.nn.Module, loss: Loss, *, name: str | None = None, fresh: bool = True) -> Model:
+def model(
+    network: torch.nn.Module, loss: Loss, *, name: str | None = None, fresh: bool = True
+) -> Model:
     """Make a learner's model from a PyTorch network.
 
     The network is copied and does not change. Parameters with ``requires_grad`` are taught; all others and the buffers
@@ -58,7 +62,9 @@ def model(network: torch.nn.Module, loss: Loss, *, name: str | None = None, fres
     name = name or type(network).__name__
     network = copy.deepcopy(network).cpu().eval()
     if not _taught(network):
-        raise InputError(f"network {name!r} has no parameter with requires_grad: there is nothing to teach")
+        raise InputError(
+            f"network {name!r} has no parameter with requires_grad: there is nothing to teach"
+        )
 
     def start(key: PRNGKeyArray, init: Init, rows: Array, outputs: int) -> Array:
         if init.kind != OWN.kind:
@@ -67,10 +73,20 @@ def model(network: torch.nn.Module, loss: Loss, *, name: str | None = None, fres
         if not fresh:
             return jnp.asarray(_vector(network).numpy())
         seed = jax.random.bits(key, dtype=jnp.uint32)
-        return _call(functools.partial(_reset, network), _vector(network).shape, seed, vmap_method="sequential")
+        return _call(
+            functools.partial(_reset, network),
+            _vector(network).shape,
+            seed,
+            vmap_method="sequential",
+        )
 
     def outputs(params: Array, x: Array) -> Array:
-        return _call(functools.partial(_answers, network), (len(x), _outputs(network, x.shape[1:])), params, x)
+        return _call(
+            functools.partial(_answers, network),
+            (len(x), _outputs(network, x.shape[1:])),
+            params,
+            x,
+        )
 
     def gradients_at(params: Array, x: Array, y: Array) -> Gradients:
         alpha = outputs(params, x)
@@ -81,7 +97,9 @@ def model(network: torch.nn.Module, loss: Loss, *, name: str | None = None, fres
             losses=loss.value(alpha, y),
             squared_norms=jnp.sum(per_example**2, axis=-1),
             inner=lambda v: jnp.matmul(per_example, v, precision=HIGHEST),
-            weighted_sum=lambda w: jnp.matmul(w.astype(per_example.dtype), per_example, precision=HIGHEST),
+            weighted_sum=lambda w: jnp.matmul(
+                w.astype(per_example.dtype), per_example, precision=HIGHEST
+            ),
         )
 
     return Model(name, lambda x: x, start, outputs, gradients_at, init=OWN)
@@ -106,12 +124,16 @@ def load(network: torch.nn.Module, params: Params) -> None:
             "of one learner and one seed"
         )
     with torch.no_grad():
-        for parameter, values in zip(taught.values(), _unflattened(taught, vector).values(), strict=True):
+        for parameter, values in zip(
+            taught.values(), _unflattened(taught, vector).values(), strict=True
+        ):
             parameter.copy_(values)
 
 
 def _taught(network: torch.nn.Module) -> dict[str, torch.Tensor]:
-    return {name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad}
+    return {
+        name: parameter for name, parameter in network.named_parameters() if parameter.requires_grad
+    }
 
 
 def _vector(network: torch.nn.Module) -> torch.Tensor:
@@ -124,7 +146,9 @@ def _unflattened(taught: dict[str, torch.Tensor], vector: torch.Tensor) -> dict[
 
 
 def _applied(network: torch.nn.Module, vector: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-    return cast(torch.Tensor, functional_call(network, _unflattened(_taught(network), vector), (x,)))
+    return cast(
+        torch.Tensor, functional_call(network, _unflattened(_taught(network), vector), (x,))
+    )
 
 
 def _answers(network: torch.nn.Module, vectors: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
@@ -171,11 +195,16 @@ def _try_out(name: str, network: torch.nn.Module, row: tuple[int, ...]) -> None:
         _pulled_back(network, vector, x, alpha)
     except Exception as error:  # the network is the user's
         reason = str(error).strip().splitlines() or [type(error).__name__]
-        raise InputError(f"network {name!r} cannot be taught with rows of shape {row}: {reason[0]}") from error
+        raise InputError(
+            f"network {name!r} cannot be taught with rows of shape {row}: {reason[0]}"
+        ) from error
 
 
 def _call(
-    function: Callable[..., torch.Tensor], shape: tuple[int, ...], *arrays: Array, vmap_method: str = "broadcast_all"
+    function: Callable[..., torch.Tensor],
+    shape: tuple[int, ...],
+    *arrays: Array,
+    vmap_method: str = "broadcast_all",
 ) -> Array:
     """Call PyTorch from a compiled program, once for all lanes; ``shape`` is that of one lane's result."""
     dtype = jnp.result_type(float)
@@ -186,11 +215,19 @@ def _call(
         tensors = []
         for array, rank in zip(batched, ranks, strict=True):
             values = np.array(array)  # a copy: PyTorch does not accept read-only arrays
-            tensors.append(torch.from_numpy(values.reshape(-1, *values.shape[values.ndim - rank :])))
-        result = function(*tensors) if vmap_method == "broadcast_all" else function(*(t[0] for t in tensors))
+            tensors.append(
+                torch.from_numpy(values.reshape(-1, *values.shape[values.ndim - rank :]))
+            )
+        result = (
+            function(*tensors)
+            if vmap_method == "broadcast_all"
+            else function(*(t[0] for t in tensors))
+        )
         return result.detach().numpy().astype(dtype).reshape(*lead, *shape)
 
-    return jax.pure_callback(called, jax.ShapeDtypeStruct(shape, dtype), *arrays, vmap_method=vmap_method)
+    return jax.pure_callback(
+        called, jax.ShapeDtypeStruct(shape, dtype), *arrays, vmap_method=vmap_method
+    )
 
 
 __all__ = ["load", "model"]

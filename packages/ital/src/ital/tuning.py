@@ -61,7 +61,9 @@ class Setting:
         return float(mean_and_error(self.values.values)[1])
 
     def __str__(self) -> str:
-        return f"{self.label} (η = {self.lr:g}" + (")" if self.beta is None else f", β = {self.beta:g})")
+        return f"{self.label} (η = {self.lr:g}" + (
+            ")" if self.beta is None else f", β = {self.beta:g})"
+        )
 
 
 @dataclass(frozen=True)
@@ -137,7 +139,9 @@ def judged_by(grid: "xr.Dataset", task: Task, metric: str) -> "xr.Dataset":
     recorded = [name for name in task.metrics if name in grid]
     if metric not in recorded:
         raise InputError(registry.nearest("metric", metric, recorded))
-    return grid.assign_attrs({METRIC: metric, MORE_IS_BETTER: int(task.metrics[metric].higher_is_better)})
+    return grid.assign_attrs(
+        {METRIC: metric, MORE_IS_BETTER: int(task.metrics[metric].higher_is_better)}
+    )
 
 
 def without_beta(grid: "xr.Dataset") -> list[str]:
@@ -150,7 +154,9 @@ def without_beta(grid: "xr.Dataset") -> list[str]:
         Names of the methods.
     """
     named = json.loads(grid.attrs.get("without_beta", "[]"))
-    return [name for name in named if name in grid["learner"].values]  # the first cells may lack some
+    return [
+        name for name in named if name in grid["learner"].values
+    ]  # the first cells may lack some
 
 
 def naive_methods(grid: "xr.Dataset") -> list[str]:
@@ -174,7 +180,9 @@ def aware_methods(grid: "xr.Dataset") -> list[str]:
     Returns:
         Names of the methods.
     """
-    return [str(name) for name in grid["learner"].values if name not in (*without_beta(grid), *CONTROLS)]
+    return [
+        str(name) for name in grid["learner"].values if name not in (*without_beta(grid), *CONTROLS)
+    ]
 
 
 def judged_steps(grid: "xr.Dataset") -> list[int]:
@@ -299,7 +307,9 @@ def best(grid: "xr.Dataset", method: str, step: int) -> Setting:
         The setting.
     """
     own = costs(grid, step).sel({"learner": method}).transpose("lr", "beta")
-    i, j = np.unravel_index(np.argmin(np.where(np.isnan(own), np.inf, own)), own.shape)  # gaps are never best
+    i, j = np.unravel_index(
+        np.argmin(np.where(np.isnan(own), np.inf, own)), own.shape
+    )  # gaps are never best
     lr, beta = (float(grid[axis].values[index]) for axis, index in (("lr", i), ("beta", j)))
     has_beta = method not in without_beta(grid)
     was_run = ran(grid).sel({"learner": method}).transpose("lr", "beta").values
@@ -376,7 +386,11 @@ def judge(grid: "xr.Dataset", step: int) -> Verdict:
         return next((setting for setting in ranked if setting.method in methods), None)
 
     return Verdict(
-        step, tuple(ranked), first_of(naive_methods(grid)), first_of(aware_methods(grid)), more_is_better(grid)
+        step,
+        tuple(ranked),
+        first_of(naive_methods(grid)),
+        first_of(aware_methods(grid)),
+        more_is_better(grid),
     )
 
 

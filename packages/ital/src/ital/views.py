@@ -22,7 +22,9 @@ def kernel_risk(view: np.ndarray, weights: np.ndarray) -> float:
     """
     view, weights = np.asarray(view), np.asarray(weights, float)
     if view.ndim != 2 or weights.shape != view.shape[1:]:
-        raise InputError(f"the view has shape {view.shape} and the weights {weights.shape}, expected (l, d) and (d,)")
+        raise InputError(
+            f"the view has shape {view.shape} and the weights {weights.shape}, expected (l, d) and (d,)"
+        )
     rows = _basis(view.T)
     return float(np.linalg.norm(weights - rows @ (rows.T @ weights)))
 
@@ -44,9 +46,13 @@ def feature_risk(learner: np.ndarray, teacher: np.ndarray, weights: np.ndarray) 
         InputError: if the learner's features are no linear function of the teacher's.
     """
     learner, teacher = np.asarray(learner), np.asarray(teacher)
-    view = np.linalg.lstsq(teacher.astype(float), learner.astype(float), rcond=_tolerance(teacher))[0].T
+    view = np.linalg.lstsq(teacher.astype(float), learner.astype(float), rcond=_tolerance(teacher))[
+        0
+    ].T
     if np.linalg.norm(teacher @ view.T - learner) > EXACT * np.linalg.norm(learner):
-        raise InputError("the learner's features are no linear function of the teacher's: their kernel is not defined")
+        raise InputError(
+            "the learner's features are no linear function of the teacher's: their kernel is not defined"
+        )
     matter = _basis(teacher.T)
     return kernel_risk(view.astype(learner.dtype), matter @ (matter.T @ np.asarray(weights, float)))
 
@@ -67,7 +73,9 @@ def pool_risk(learner: np.ndarray, teacher: np.ndarray, target: np.ndarray) -> f
     answers = np.asarray(teacher, float) @ np.asarray(target, float).T
     columns = _basis(np.asarray(learner))
     length = np.linalg.norm(answers)
-    return float(np.linalg.norm(answers - columns @ (columns.T @ answers)) / length) if length else 0.0
+    return (
+        float(np.linalg.norm(answers - columns @ (columns.T @ answers)) / length) if length else 0.0
+    )
 
 
 def _basis(matrix: np.ndarray) -> np.ndarray:

@@ -19,7 +19,9 @@ def exact(lr: Scalar, squared_norms: PerExample, progress: PerExample) -> PerExa
     return -(lr**2) * squared_norms + 2 * lr * progress
 
 
-def imitated(lr: Scalar, squared_norms: PerExample, losses: PerExample, target_losses: PerExample) -> PerExample:
+def imitated(
+    lr: Scalar, squared_norms: PerExample, losses: PerExample, target_losses: PerExample
+) -> PerExample:
     """Imitated teaching volume, eqs. (imit-teacher), (imit-teaching-volume): −η²‖gᵢ‖² + 2η(l(αᵢ,yᵢ) − l(α*ᵢ,yᵢ)).
 
     It needs no parameters, only the outputs of learner and target. For a convex loss it is at most the exact volume.

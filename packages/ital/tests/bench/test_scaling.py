@@ -15,7 +15,9 @@ from tests.worlds import small_classes, small_numbers
 
 MANY = 300_000  # rows: enough that variations of tens of MB between runs do not matter
 memory = functools.cache(scaling.memory)  # each is a process with its own compilation
-LIMITS = _limits.Limits({1000: 4e9, 100_000: 2e9, 10_000_000: 1e9}, arithmetic=1e10, loop=1e-6, kernel=1e-7)
+LIMITS = _limits.Limits(
+    {1000: 4e9, 100_000: 2e9, 10_000_000: 1e9}, arithmetic=1e10, loop=1e-6, kernel=1e-7
+)
 
 
 @pytest.fixture
@@ -40,7 +42,11 @@ def test_the_command_measures_writes_and_draws(small, capsys, tmp_path):
     assert stop.value.code == 0
     report = json.loads(capsys.readouterr().out)
     folder = tmp_path / "new" / "folder"
-    assert {file.name for file in folder.iterdir()} == {"scaling.json", "scaling.png", "scaling.pdf"}
+    assert {file.name for file in folder.iterdir()} == {
+        "scaling.json",
+        "scaling.png",
+        "scaling.pdf",
+    }
     assert json.loads((folder / "scaling.json").read_text()) == report
     assert [point["lanes"] for point in report["lanes"]["gaussian"]] == [8, 16]
     assert [point["rows"] for point in report["rows"]] == [1000]
@@ -52,9 +58,13 @@ def test_the_command_measures_writes_and_draws(small, capsys, tmp_path):
     assert together["workers"] == 1
     assert together["steps_per_second"] > 160 * 8 * 20 / took  # at least one block of its 160 lanes
     for point in (*report["lanes"]["gaussian"], *report["rows"]):
-        assert point["steps_per_second"] == pytest.approx(point["lanes"] / point["seconds_per_step"])
+        assert point["steps_per_second"] == pytest.approx(
+            point["lanes"] / point["seconds_per_step"]
+        )
         assert point["bounds"][point["bound"]] == max(point["bounds"].values())
-        assert point["distance"] == pytest.approx(point["seconds_per_step"] / point["bounds"][point["bound"]])
+        assert point["distance"] == pytest.approx(
+            point["seconds_per_step"] / point["bounds"][point["bound"]]
+        )
     scaling._print(report)
     out = capsys.readouterr().out
     assert "gaussian, 16 lanes" in out
@@ -65,7 +75,11 @@ def test_the_command_measures_writes_and_draws(small, capsys, tmp_path):
 def test_a_series_ends_before_a_point_that_takes_too_long(monkeypatch):
     monkeypatch.setattr(scaling, "LANES", (8, 80, 800))
     monkeypatch.setattr(scaling, "LONGEST", 20 * 0.15)
-    monkeypatch.setattr(scaling, "_point", lambda task, lanes, *_: {"lanes": lanes, "seconds_per_step": lanes * 1e-3})
+    monkeypatch.setattr(
+        scaling,
+        "_point",
+        lambda task, lanes, *_: {"lanes": lanes, "seconds_per_step": lanes * 1e-3},
+    )
     points = scaling._against_lanes("small", small_numbers(), LIMITS, lambda line: None)
     assert [point["lanes"] for point in points] == [8, 80]
 
@@ -86,7 +100,9 @@ def test_the_cost_of_a_step_counts_its_products():
     products = 4 * 2 * 20 * 2 * 5
     assert products <= one.flops <= 3 * products
     assert two.flops - one.flops >= 2 * 10 * 2 * 5  # a measurement on ten test rows
-    row = 4 * (5 + 1 + 2)  # x with its one, its squared norm, two labels; eight lanes share a mini-batch
+    row = 4 * (
+        5 + 1 + 2
+    )  # x with its one, its squared norm, two labels; eight lanes share a mini-batch
     assert one.bytes == pytest.approx(2 * 4 * 10 + 20 * row / 8)
     assert two.bytes == pytest.approx(one.bytes + 4 * 10 + 10 * row / 8)
     assert one.reach == pytest.approx(4 * 10 + 40 * row / 8)
@@ -94,7 +110,9 @@ def test_the_cost_of_a_step_counts_its_products():
 
 
 def test_the_size_of_the_pool_adds_nothing_to_what_a_step_moves():
-    small, large = (_limits.cost(scaling.endless(scaling.pool(rows), 8), every=10**9) for rows in (200, 2000))
+    small, large = (
+        _limits.cost(scaling.endless(scaling.pool(rows), 8), every=10**9) for rows in (200, 2000)
+    )
     assert small.bytes == pytest.approx(large.bytes)
     assert small.flops == pytest.approx(large.flops, rel=0.01)
     assert large.reach > 5 * small.reach
@@ -194,8 +212,12 @@ def test_one_array_for_both_views_has_its_rows_once():
     x = np.random.default_rng(0).normal(size=(30, 4))
     target = np.ones((1, 5))
     y = x @ target[0, :-1] + 1
-    one = tasks.from_pool("one", tasks.Pool(x, x, y, target, target, x, y), losses.squared, beta=1.0).world(0)
-    two = tasks.from_pool("two", tasks.Pool(x, x.copy(), y, target, target, x, y), losses.squared, beta=1.0).world(0)
+    one = tasks.from_pool(
+        "one", tasks.Pool(x, x, y, target, target, x, y), losses.squared, beta=1.0
+    ).world(0)
+    two = tasks.from_pool(
+        "two", tasks.Pool(x, x.copy(), y, target, target, x, y), losses.squared, beta=1.0
+    ).world(0)
     assert one.learner.x.x is one.teacher.examples.x.x
     assert two.learner.x.x is not two.teacher.examples.x.x
     np.testing.assert_array_equal(one.teacher.examples.x.x, two.teacher.examples.x.x)

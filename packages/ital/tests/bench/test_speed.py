@@ -68,12 +68,18 @@ def test_the_report_divides_speeds(monkeypatch):
         "grid": _cases.Case(SimpleNamespace(name="grid"), None, pool=False),
     }
     monkeypatch.setattr(bench._cases, "cases", lambda test_rows: made)
-    monkeypatch.setattr(bench._cases, "session", lambda task, lanes, steps, *more: (task.name, lanes, steps))
+    monkeypatch.setattr(
+        bench._cases, "session", lambda task, lanes, steps, *more: (task.name, lanes, steps)
+    )
     products = SimpleNamespace(_replace=lambda name: name)
-    monkeypatch.setattr(bench._cases, "floor", lambda task: (SimpleNamespace(name="floor"), "first", products))
+    monkeypatch.setattr(
+        bench._cases, "floor", lambda task: (SimpleNamespace(name="floor"), "first", products)
+    )
     seconds = {"rows": (4.0, 11.0), "grid": (8.0, 12.0), "floor": (2.5, 13.0)}
     monkeypatch.setattr(bench, "_time", lambda session: seconds[session[0]])
-    monkeypatch.setattr(bench, "_numpy_speed", lambda case: {"rows": 50.0, "grid": 20.0}[case.task.name])
+    monkeypatch.setattr(
+        bench, "_numpy_speed", lambda case: {"rows": 50.0, "grid": 20.0}[case.task.name]
+    )
     report = bench.measure(16, 300, 9)
     assert (report["lanes"], report["steps"]) == (16, 300)
     assert report["cases"]["grid"] == {
@@ -122,8 +128,13 @@ def test_a_point_names_the_nearest_bound(monkeypatch):
     cost = _limits.Cost(flops=1e5, bytes=3e3, reach=100.0, kernels=5)
     limits = _limits.Limits({1000: 4e7, 100_000: 2e7}, arithmetic=1e9, loop=1e-3, kernel=1e-4)
     point = scaling._point("task", 20, limits, {"cost": cost._asdict()})
-    assert (point["lanes"], point["bound"]) == (24, "memory" if 24 * 3e3 / 2e7 > 24 * 1e5 / 1e9 else "arithmetic")
-    assert point["bounds"] == pytest.approx({"memory": 24 * 3e3 / 2e7, "arithmetic": 24 * 1e5 / 1e9, "launch": 1e-3})
+    assert (point["lanes"], point["bound"]) == (
+        24,
+        "memory" if 24 * 3e3 / 2e7 > 24 * 1e5 / 1e9 else "arithmetic",
+    )
+    assert point["bounds"] == pytest.approx(
+        {"memory": 24 * 3e3 / 2e7, "arithmetic": 24 * 1e5 / 1e9, "launch": 1e-3}
+    )
     assert point["steps_per_second"] == pytest.approx(4000.0)
     assert point["distance"] == pytest.approx(0.006 / (24 * 3e3 / 2e7))
     assert point["cost"] == cost._asdict()
@@ -132,8 +143,14 @@ def test_a_point_names_the_nearest_bound(monkeypatch):
 def test_memory_is_that_above_an_empty_process():
     empty = {"peak_bytes": 100, "device_peak_bytes": 10}
     above = scaling._above(empty, {"rows": 5, "peak_bytes": 350, "device_peak_bytes": 90})
-    assert (above["rows"], above["above_empty_bytes"], above["device_above_empty_bytes"]) == (5, 250, 80)
-    above = scaling._above(empty | {"device_peak_bytes": None}, {"peak_bytes": 350, "device_peak_bytes": None})
+    assert (above["rows"], above["above_empty_bytes"], above["device_above_empty_bytes"]) == (
+        5,
+        250,
+        80,
+    )
+    above = scaling._above(
+        empty | {"device_peak_bytes": None}, {"peak_bytes": 350, "device_peak_bytes": None}
+    )
     assert above["above_empty_bytes"] == 250
     assert "device_above_empty_bytes" not in above
 
@@ -161,4 +178,11 @@ def test_peaks_are_operations_over_the_shortest_time(clock, monkeypatch):
 
 def test_a_small_array_stays_in_the_fastest_memory_that_holds_it():
     limits = _limits.Limits({10: 5.0, 100: 9.0, 1000: 2.0}, 1.0, 1.0, 1.0)
-    assert [limits.bandwidth(size) for size in (5, 10, 11, 100, 101, 5000)] == [9.0, 9.0, 9.0, 9.0, 2.0, 2.0]
+    assert [limits.bandwidth(size) for size in (5, 10, 11, 100, 101, 5000)] == [
+        9.0,
+        9.0,
+        9.0,
+        9.0,
+        2.0,
+        2.0,
+    ]

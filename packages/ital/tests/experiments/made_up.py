@@ -61,11 +61,18 @@ def experiment(
     metrics = {"distance": values, "loss": 0.5 * values}
     if rough:
         starts = np.exp(rng.normal(0, 0.4, len(seeds)))[:, None]
-        metrics = {name: own * starts * np.exp(rng.normal(0, rough, values.shape)) for name, own in metrics.items()}
-        metrics["accuracy"] = 1 / (1 + metrics["distance"] * np.exp(rng.normal(0, rough, values.shape)))
+        metrics = {
+            name: own * starts * np.exp(rng.normal(0, rough, values.shape))
+            for name, own in metrics.items()
+        }
+        metrics["accuracy"] = 1 / (
+            1 + metrics["distance"] * np.exp(rng.normal(0, rough, values.shape))
+        )
         metrics["accuracy"][:, :, 1::2] = np.nan
     if centred:
-        metrics["distance_centred"] = metrics["distance"] * np.exp(rng.normal(-0.8, rough, values.shape))
+        metrics["distance_centred"] = metrics["distance"] * np.exp(
+            rng.normal(-0.8, rough, values.shape)
+        )
     curves = xr.Dataset(
         {
             **{name: (dims, own) for name, own in metrics.items()},
@@ -124,7 +131,11 @@ def sweep(*, draw=0, seeds=6, steps=UNEVEN[:7], lead=1.0, metric="distance", who
     away = rng.uniform(1, 1.6, shape[:3]) * np.exp(0.2 * rng.normal(size=(len(SWEPT), 1, 1)))
     end = left[:, None, None, None] * away[..., None] * np.exp(rng.normal(0, 0.15, shape))
     fall = (1 - steps / steps[-1]) ** 3
-    values = START * np.exp(rng.normal(0, 0.2, seeds))[:, None] * (end[..., None] + (1 - end[..., None]) * fall)
+    values = (
+        START
+        * np.exp(rng.normal(0, 0.2, seeds))[:, None]
+        * (end[..., None] + (1 - end[..., None]) * fall)
+    )
     values *= np.exp(rng.normal(0, 0.03, values.shape))
     values[:2] = values[:2, :, :1]  # without a β
     computed, diverged_at = np.ones(shape, np.int8), np.full(shape, -1)
@@ -151,5 +162,6 @@ def sweep(*, draw=0, seeds=6, steps=UNEVEN[:7], lead=1.0, metric="distance", who
             "seed": labels,
             "step": steps,
         },
-        {"without_beta": '["batch", "imt"]', "task": "regression", "teacher": "cooperative"} | judged,
+        {"without_beta": '["batch", "imt"]', "task": "regression", "teacher": "cooperative"}
+        | judged,
     )

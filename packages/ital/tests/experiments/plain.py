@@ -34,7 +34,9 @@ def t_test(differences):
     n, mean = len(differences), np.mean(differences)
     error = np.sqrt(sum((one - mean) ** 2 for one in differences) / (n - 1) / n)
     away = stats.t(n - 1).ppf(0.975) * error
-    return SimpleNamespace(mean=mean, low=mean - away, high=mean + away, p=2 * stats.t(n - 1).cdf(-abs(mean / error)))
+    return SimpleNamespace(
+        mean=mean, low=mean - away, high=mean + away, p=2 * stats.t(n - 1).cdf(-abs(mean / error))
+    )
 
 
 def wins(ours, theirs):

@@ -24,7 +24,9 @@ LRS, BETAS = (0.01, 0.1), (0.0, 300.0)
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """A quick task among the registered ones."""
-    monkeypatch.setitem(tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small"))
+    monkeypatch.setitem(
+        tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small")
+    )
 
 
 def curves(**options):
@@ -62,9 +64,13 @@ def test_sizes_cut_seeds_and_points_from_the_first_that_was_asked_for():
 
 def test_memory_cuts_what_has_no_size_into_few_blocks_of_about_one_size(monkeypatch):
     parameters, experiment = 3 * 5, curves()
-    monkeypatch.setattr(_experiment, "RUN", _experiment.RUN._replace(numbers_at_once=2 * 2 * parameters))
+    monkeypatch.setattr(
+        _experiment, "RUN", _experiment.RUN._replace(numbers_at_once=2 * 2 * parameters)
+    )
     assert experiment.sizes(Chunks()) == Chunks(2, 2)
-    monkeypatch.setattr(_experiment, "RUN", _experiment.RUN._replace(numbers_at_once=4 * 2 * parameters))
+    monkeypatch.setattr(
+        _experiment, "RUN", _experiment.RUN._replace(numbers_at_once=4 * 2 * parameters)
+    )
     assert experiment.sizes(Chunks()) == Chunks(3, 2)  # 3 and 2, not 4 and 1
     monkeypatch.setattr(_experiment, "RUN", _experiment.RUN._replace(numbers_at_once=parameters))
     assert experiment.sizes(Chunks()) == Chunks(1, 1)
@@ -94,14 +100,19 @@ def test_the_name_is_of_the_content():
         missing_cells(curves(lr=0.02), None, Chunks(2, 2))[0],
         missing_cells(curves(methods=("imt",)), None, Chunks(2, 2))[0],
     ]
-    others += [missing_cells(curves(), None, Chunks(3, 2))[0], missing_cells(curves(), None, Chunks(2, 2))[1]]
+    others += [
+        missing_cells(curves(), None, Chunks(3, 2))[0],
+        missing_cells(curves(), None, Chunks(2, 2))[1],
+    ]
     assert len({cell.name, *(other.name for other in others)}) == 5
     # how many seeds were asked for in all is not part of it
     assert missing_cells(curves(seeds=4), None, Chunks(2, 2))[0].name == cell.name
 
 
 def test_a_cell_travels_as_plain_values(tmp_path):
-    cell = missing_cells(Experiment(Settings(**QUICK), {"lr": LRS, "beta": BETAS}), None, Chunks(2, 3))[0]
+    cell = missing_cells(
+        Experiment(Settings(**QUICK), {"lr": LRS, "beta": BETAS}), None, Chunks(2, 3)
+    )[0]
     sent = pickle.loads(pickle.dumps(cell))
     assert sent == cell
     assert sent.name == cell.name
@@ -124,12 +135,16 @@ def test_a_damaged_cell_is_computed_again_and_a_whole_one_is_not(tmp_path, monke
     before = _store.load_curves(cell.path(tmp_path))
     calls = []
     original = teaching.Session.advance
-    monkeypatch.setattr(teaching.Session, "advance", lambda self, n: calls.append(n) or original(self, n))
+    monkeypatch.setattr(
+        teaching.Session, "advance", lambda self, n: calls.append(n) or original(self, n)
+    )
     _cells.compute_cell(cell, tmp_path)
     assert not calls
     content = bytearray(cell.path(tmp_path).read_bytes())
     if damage == "flip":
-        content[content.find(np.float32(before["loss"].values[1, 1, 2]).astype(">f4").tobytes()) + 1] ^= 1
+        content[
+            content.find(np.float32(before["loss"].values[1, 1, 2]).astype(">f4").tobytes()) + 1
+        ] ^= 1
     cell.path(tmp_path).write_bytes({"cut": content[:-9], "flip": content, "empty": b""}[damage])
     said = []
     _cells.compute_cell(cell, tmp_path, say=said.append)
@@ -188,7 +203,9 @@ def test_cells_left_by_a_kill_are_collected_not_computed(tmp_path):
     _cells.compute_cell(second, folder)
     second.path(folder).write_bytes(second.path(folder).read_bytes()[:1000])
     said = []
-    outcome = experiments.run(Settings(**QUICK), tmp_path, seeds_per_cell=2, draw=False, say=said.append)
+    outcome = experiments.run(
+        Settings(**QUICK), tmp_path, seeds_per_cell=2, draw=False, say=said.append
+    )
     assert outcome.lanes_computed == 2 * 2 + 2
     assert [line for line in said if "computing it again" in line]
     whole = experiments.run(Settings(**QUICK), tmp_path / "whole", seeds_per_cell=2, draw=False)
@@ -203,7 +220,9 @@ def out_of_memory(limit, asked):
         seeds, lanes = self.layout.seeds, len(self.learners)
         asked.append((seeds, lanes))
         if seeds * lanes > limit:
-            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes.")
+            raise jax.errors.JaxRuntimeError(
+                "RESOURCE_EXHAUSTED: Out of memory allocating 1 bytes."
+            )
         return original(self, intervals)
 
     return advance
@@ -216,7 +235,9 @@ def test_a_cell_that_does_not_fit_is_halved(tmp_path, monkeypatch):
     halved = experiments.run(Settings(**QUICK), tmp_path / "halved", draw=False, say=said.append)
     assert halved.lanes_computed == 10
     assert {seeds for seeds, _ in asked} == {5, 3, 2, 1}
-    assert sum("not enough memory" in line for line in said) == 4  # of 5 seeds: 5, 2, 3 and the 2 in it
+    assert (
+        sum("not enough memory" in line for line in said) == 4
+    )  # of 5 seeds: 5, 2, 3 and the 2 in it
     np.testing.assert_allclose(halved.curves["distance"], whole["distance"], rtol=2e-4)
     assert not list((tmp_path / "halved").rglob("cells"))
     asked.clear()
@@ -230,7 +251,9 @@ def test_a_cell_that_cannot_fit_is_halved_before_it_is_tried(tmp_path, monkeypat
     """A container would kill the process instead of raising an error."""
     experiment = curves()
     plan = experiment.plan
-    seed = teaching.bytes_per_seed(plan.task, plan.run, len(experiment.lanes), [plan.task.world(0), plan.task.world(1)])
+    seed = teaching.bytes_per_seed(
+        plan.task, plan.run, len(experiment.lanes), [plan.task.world(0), plan.task.world(1)]
+    )
     monkeypatch.setattr(_footprint, "FEW_SEEDS", 0)
     monkeypatch.setattr(memory, "free_memory", lambda: 3 * seed)
     asked, said = [], []

@@ -23,7 +23,9 @@ LABELS = [4, 6, 7, 11, 13]
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """A quick task among the registered ones."""
-    monkeypatch.setitem(tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small"))
+    monkeypatch.setitem(
+        tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small")
+    )
 
 
 # ---- every lane in its place ----
@@ -32,9 +34,17 @@ def small(monkeypatch):
 def cell(curves, lanes, seeds, rows):
     """A cell's file: the rows of some lanes, with the constants of its seeds."""
     labels = [str(curves["label"].sel(learner=lane[0]).values) for lane in lanes]
-    own = xr.Dataset({name: (("learner", "seed", *rest), np.stack(values)) for name, (rest, values) in rows.items()})
+    own = xr.Dataset(
+        {
+            name: (("learner", "seed", *rest), np.stack(values))
+            for name, (rest, values) in rows.items()
+        }
+    )
     own = own.assign_coords(
-        learner=[str(i) for i in range(len(lanes))], label=("learner", labels), seed=seeds, step=curves["step"]
+        learner=[str(i) for i in range(len(lanes))],
+        label=("learner", labels),
+        seed=seeds,
+        step=curves["step"],
     )
     own["distance"].attrs["floor"] = np.array([0.1 * seed for seed in seeds])
     return own.assign_attrs(lanes=json.dumps(lanes), seconds=1.0)
@@ -53,8 +63,15 @@ def cells_of_run(curves, places):
 def test_a_run_is_put_together_from_cells_of_any_shape():
     whole = experiment(seeds=LABELS, steps=UNEVEN, rough=0.1).curves
     whole = whole.sel(learner=["imt", "ital", "ital-2"]).drop_vars("accuracy")
-    plan = Experiment(Settings("regression", methods=("ital-2", "imt", "ital"), seeds=9, first_seed=3))
-    places = [(["imt"], [11, 4]), (["ital"], [4]), (["ital", "ital-2"], [7, 13]), (["ital-2"], [4, 11])]
+    plan = Experiment(
+        Settings("regression", methods=("ital-2", "imt", "ital"), seeds=9, first_seed=3)
+    )
+    places = [
+        (["imt"], [11, 4]),
+        (["ital"], [4]),
+        (["ital", "ital-2"], [7, 13]),
+        (["ital-2"], [4, 11]),
+    ]
     now, later = cells_of_run(whole, places[:2]), cells_of_run(whole, places[2:])
     old = _collect.assemble(plan, None, now)
     for order in itertools.permutations(later):
@@ -63,7 +80,9 @@ def test_a_run_is_put_together_from_cells_of_any_shape():
         assert found["label"].values.tolist() == ["ITAL-2", "IMT", "ITAL"]
         assert found["seed"].values.tolist() == [4, 7, 11, 13]
         np.testing.assert_allclose(found["distance"].attrs["floor"], [0.4, 0.7, 1.1, 1.3])
-        there = {(method, seed) for methods, seeds in places for method in methods for seed in seeds}
+        there = {
+            (method, seed) for methods, seeds in places for method in methods for seed in seeds
+        }
         for method, seed in itertools.product(found["learner"].values, found["seed"].values):
             lane, expected = (each.sel(learner=method, seed=seed) for each in (found, whole))
             if (method, seed) in there:
@@ -78,7 +97,9 @@ def test_a_run_is_put_together_from_cells_of_any_shape():
     newer = _collect.assemble(plan, old, [again])
     assert newer["learner"].values.tolist() == ["imt", "ital"]
     twice = newer["distance"].sel(learner="imt").values
-    np.testing.assert_array_equal(twice, np.array([[2.0], [1.0]]) * whole["distance"].sel(learner="imt", seed=[4, 11]))
+    np.testing.assert_array_equal(
+        twice, np.array([[2.0], [1.0]]) * whole["distance"].sel(learner="imt", seed=[4, 11])
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,29 +119,42 @@ def test_methods_keep_their_order_unless_all_are_named(stored, named, expected):
     for name in stored:  # one after the other, as they were typed
         at_first = Experiment(Settings("regression", methods=(name,), seeds=9, first_seed=3))
         old = _collect.assemble(at_first, old, cells_of_run(whole, [([name], [4])]))
-    found = _collect.assemble(plan, old, cells_of_run(whole, [([name], [11]) for name in reversed(named)]))
+    found = _collect.assemble(
+        plan, old, cells_of_run(whole, [([name], [11]) for name in reversed(named)])
+    )
     assert found["learner"].values.tolist() == expected
 
 
 def test_a_sweep_is_put_together_from_its_points():
     whole = sweep(seeds=5, whole=True).sel(learner=["batch", "ital", "ital-5"])
     lrs, betas = (tuple(whole[name].values.tolist()) for name in ("lr", "beta"))
-    plan = Experiment(Settings("regression", methods=("batch", "ital", "ital-5"), seeds=9), {"lr": lrs, "beta": betas})
+    plan = Experiment(
+        Settings("regression", methods=("batch", "ital", "ital-5"), seeds=9),
+        {"lr": lrs, "beta": betas},
+    )
     points = [("batch", lr, None) for lr in lrs]
     points += [(name, lr, beta) for name in ("ital", "ital-5") for lr in lrs for beta in betas]
     points = [points[i] for i in np.random.default_rng(1).permutation(len(points))]
     labels = whole["seed"].values.tolist()
     made = []
     for lanes, seeds in itertools.product((points[:9], points[9:]), (labels[3:], labels[:3])):
-        at = [{"learner": name, "lr": lr, "beta": beta or 0.0, "seed": seeds} for name, lr, beta in lanes]
+        at = [
+            {"learner": name, "lr": lr, "beta": beta or 0.0, "seed": seeds}
+            for name, lr, beta in lanes
+        ]
         rows = {
-            name: (("step",) if name == "distance" else (), [whole[name].sel(place).values for place in at])
+            name: (
+                ("step",) if name == "distance" else (),
+                [whole[name].sel(place).values for place in at],
+            )
             for name in ("distance", "computed", "diverged_at")
         }
         made.append(cell(whole, lanes, seeds, rows))
     old = _collect.assemble(plan, None, made[1:2])
     there = old["computed"].to_series()
-    for name, lr, beta, seed in itertools.product(*(there.index.unique(axis) for axis in there.index.names)):
+    for name, lr, beta, seed in itertools.product(
+        *(there.index.unique(axis) for axis in there.index.names)
+    ):
         first = (name, lr, None if name == "batch" else beta) in points[:9]
         assert there[name, lr, beta, seed] == first
     assert set(there) == {0, 1}
@@ -138,7 +172,9 @@ def test_the_time_of_a_result_is_that_of_all_calls(tmp_path):
     file = first.files[0]
     assert 0 < first.curves.attrs["seconds"] < 600
     experiments.save_curves(experiments.load_curves(file).assign_attrs(seconds=5000.0), file)
-    grown = experiments.run(Settings(**QUICK | {"seeds": 3}), tmp_path, draw=False, seeds_per_cell=1)
+    grown = experiments.run(
+        Settings(**QUICK | {"seeds": 3}), tmp_path, draw=False, seeds_per_cell=1
+    )
     assert 5000 < grown.curves.attrs["seconds"] < 5600
     same = experiments.run(Settings(**QUICK | {"seeds": 3}), tmp_path, draw=False)
     assert same.curves.attrs["seconds"] == grown.curves.attrs["seconds"]
@@ -154,7 +190,10 @@ def test_the_time_of_an_interrupted_run_is_that_of_both_parts(tmp_path, monkeypa
     def opened():
         return Recording(
             teaching.open_sessions(
-                small_classes(), teachers.cooperative(), [learners.imt(), learners.make("ital")], RUN
+                small_classes(),
+                teachers.cooperative(),
+                [learners.imt(), learners.make("ital")],
+                RUN,
             )
         )
 
@@ -183,7 +222,11 @@ def test_the_time_of_an_interrupted_run_is_that_of_both_parts(tmp_path, monkeypa
 
 def test_a_picture_shows_methods_on_one_seed():
     """What IMT learned on seed 11 is not shown beside what ITAL learned on seed 4."""
-    whole = experiment(seeds=LABELS, rough=0.1).curves.sel(learner=["imt", "ital", "ital-2"]).drop_vars("accuracy")
+    whole = (
+        experiment(seeds=LABELS, rough=0.1)
+        .curves.sel(learner=["imt", "ital", "ital-2"])
+        .drop_vars("accuracy")
+    )
     plan = Experiment(Settings("regression", methods=("imt", "ital", "ital-2"), seeds=9))
     paths = np.random.default_rng(2).normal(size=(4, 3, 2))  # of a part: frame, parameter
 
@@ -191,7 +234,9 @@ def test_a_picture_shows_methods_on_one_seed():
         (own,) = cells_of_run(whole, [(methods, [seed])])
         path = np.stack([(i + 1) * paths[number] for i in range(len(methods))])
         own["path"] = ("learner", "frame", "parameter"), path, {"seed": seed}
-        return _collect.assemble(plan, old, [own.assign_coords(learner=methods, frame=[0, 900, 2000])])
+        return _collect.assemble(
+            plan, old, [own.assign_coords(learner=methods, frame=[0, 900, 2000])]
+        )
 
     first = grown(None, ["imt"], 11, 0)
     assert first["path"].attrs["seed"] == 11

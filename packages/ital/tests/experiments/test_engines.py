@@ -39,7 +39,9 @@ def here(monkeypatch, tmp_path):
 @pytest.fixture
 def workers(monkeypatch, tmp_path):
     """Dask, whose workers know the tests' tasks and log the worlds that they make."""
-    pytest.importorskip("distributed", reason="needs the extra cluster")  # brings its own settings to Dask's
+    pytest.importorskip(
+        "distributed", reason="needs the extra cluster"
+    )  # brings its own settings to Dask's
     import dask
 
     monkeypatch.setenv(parts.LOG, str(tmp_path / "worlds.log"))
@@ -73,7 +75,9 @@ class Killer(threading.Thread):
         while len(self.killed) < self.kills and not self.stop.wait(self.pause):
             children = []
             with contextlib.suppress(psutil.Error):  # one has just ended
-                children = [p for p in psutil.Process().children() if "spawn_main" in " ".join(p.cmdline())]
+                children = [
+                    p for p in psutil.Process().children() if "spawn_main" in " ".join(p.cmdline())
+                ]
             begun = sum(made(Path(os.environ[parts.LOG]).parent).values())
             if children and begun >= next_at:
                 victim = children[rng.integers(len(children))]
@@ -84,7 +88,9 @@ class Killer(threading.Thread):
 
 def swept(out, seeds, lrs, engine=None, task="slow"):
     settings = Settings(task, seeds=seeds, **{**QUICK, "methods": ("imt",)})
-    return experiments.sweep(settings, lrs, [0.0], out, engine=engine, seeds_per_cell=1, points_per_cell=1)
+    return experiments.sweep(
+        settings, lrs, [0.0], out, engine=engine, seeds_per_cell=1, points_per_cell=1
+    )
 
 
 def kill_while_sweeping(tmp_path, seeds, lrs, **kills):
@@ -108,7 +114,9 @@ def kill_while_sweeping(tmp_path, seeds, lrs, **kills):
 
 
 def test_killed_workers_cost_no_cell_and_no_digit(tmp_path, workers):
-    kill_while_sweeping(tmp_path, seeds=6, lrs=[0.01, 0.02, 0.03, 0.04, 0.05], kills=2, pause=0.5, cells=5)
+    kill_while_sweeping(
+        tmp_path, seeds=6, lrs=[0.01, 0.02, 0.03, 0.04, 0.05], kills=2, pause=0.5, cells=5
+    )
 
 
 @pytest.mark.slow
@@ -126,9 +134,21 @@ def scheduler(tmp_path, port):
     at = f"tcp://127.0.0.1:{port}"
     environment = {**os.environ, "PYTHONPATH": str(Path(parts.__file__).parents[2])}
     start = functools.partial(
-        subprocess.Popen, env=environment, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        subprocess.Popen,
+        env=environment,
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
-    dask = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", str(port)]
+    dask = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+    ]
     worker = [sys.executable, "-m", "distributed.cli.dask_worker", at, "--nthreads", "1", "--no-dashboard",
               "--resources", "GPU=1", "--preload", "tests.experiments.parts"]  # fmt: skip
     processes = [start([*dask, "--no-dashboard"]), start(worker), start(worker)]
@@ -142,7 +162,9 @@ def scheduler(tmp_path, port):
 
 
 @pytest.mark.slow
-def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_resumes(tmp_path, workers, capsys, monkeypatch):
+def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_resumes(
+    tmp_path, workers, capsys, monkeypatch
+):
     command = ["sweep", "slow", "--lr", "0.01,0.02,0.03", "--beta", "0", "--methods", "imt", "--seeds", "20",
                "--steps", "20", "--points-per-cell", "1", "--seeds-per-cell", "1", "--resource", "GPU"]  # fmt: skip
     (tmp_path / "worlds.log").write_text("")
@@ -158,7 +180,10 @@ def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_resumes(tmp_path, 
         status, _, err = patient(capsys, *command, "--scheduler", "tcp://127.0.0.1:18786")
         killer.join()
     assert status == 1
-    assert "the scheduler is gone; finished work is kept, and the same command resumes it" in err.splitlines()[-1]
+    assert (
+        "the scheduler is gone; finished work is kept, and the same command resumes it"
+        in err.splitlines()[-1]
+    )
     with scheduler(tmp_path, 18787):
         status, _, err = patient(capsys, *command, "--scheduler", "tcp://127.0.0.1:18787")
     assert status == 0, err
@@ -172,12 +197,19 @@ def test_a_lost_scheduler_ends_in_a_line_and_the_same_command_resumes(tmp_path, 
     [asyncio.CancelledError(), concurrent.futures.CancelledError("gone"), OSError("timed out")],
 )
 def test_a_scheduler_that_ends_while_it_passes_on_a_result_is_lost_too(error):
-    distributed, send = mock.MagicMock(), mock.MagicMock(spec=_cluster._Sender, client=mock.MagicMock())
+    distributed, send = (
+        mock.MagicMock(),
+        mock.MagicMock(spec=_cluster._Sender, client=mock.MagicMock()),
+    )
     send.client.scheduler.address = "tcp://there"
     send.return_value.configure_mock(status="finished", **{"result.side_effect": error})
     distributed.as_completed.side_effect = lambda futures, **_: iter(futures)
     with pytest.raises(ConnectionError, match="the scheduler is gone") as lost:
-        list(_cluster._as_they_finish(distributed, send, [mock.Mock(spec=_engines.Cell)], print, print))
+        list(
+            _cluster._as_they_finish(
+                distributed, send, [mock.Mock(spec=_engines.Cell)], print, print
+            )
+        )
     assert lost.value.filename == "tcp://there"
 
 
@@ -197,7 +229,10 @@ FAULTY = ["run", "faulty", "--methods", "imt", "--seeds", "6", "--steps", "20"]
 def test_cells_that_fail_are_left_out_and_shown_and_the_rest_is_there(tmp_path, workers, capsys):
     status, out, err = ital(capsys, *FAULTY, "--workers", "2")
     assert status == 1
-    assert re.fullmatch(r"ital: 2 of 6 cells failed \(.+\); all others are computed and stored", err.splitlines()[-1])
+    assert re.fullmatch(
+        r"ital: 2 of 6 cells failed \(.+\); all others are computed and stored",
+        err.splitlines()[-1],
+    )
     assert "RuntimeError: no world of this number" in err
     assert "in faulty" in err  # the traceback of the worker
     assert "3 workers died while computing this cell" in err
@@ -212,7 +247,9 @@ def test_cells_that_fail_are_left_out_and_shown_and_the_rest_is_there(tmp_path, 
     assert status == 0, err
     status, _, err = ital(capsys, *FAULTY)
     assert status == 0, err
-    whole = experiments.run(Settings("faulty", methods=("imt",), seeds=6, steps=20), "whole", seeds_per_cell=1)
+    whole = experiments.run(
+        Settings("faulty", methods=("imt",), seeds=6, steps=20), "whole", seeds_per_cell=1
+    )
     same(xr.load_dataset(folder / "curves.nc"), xr.load_dataset(whole.files[0]))
     assert not list(folder.glob("cells"))
 
@@ -231,7 +268,13 @@ def test_a_cell_that_fails_here_is_left_out_too(tmp_path, monkeypatch, capsys):
     assert calls.count(3) == 3
     assert err.count("Traceback") == 1
     assert "attempt 3 of 3" in err
-    assert xr.load_dataset("results/faulty/cooperative/curves.nc")["seed"].values.tolist() == [0, 1, 2, 4, 5]
+    assert xr.load_dataset("results/faulty/cooperative/curves.nc")["seed"].values.tolist() == [
+        0,
+        1,
+        2,
+        4,
+        5,
+    ]
 
 
 def test_when_all_fails_there_is_nothing_to_show(tmp_path, monkeypatch, capsys):
@@ -257,27 +300,46 @@ def test_a_sweep_shows_what_is_left_of_it(tmp_path, monkeypatch):
 
     monkeypatch.setattr(_engines, "compute_cell", compute_cell)
     with pytest.raises(Incomplete) as incomplete:
-        experiments.sweep(Settings("small", seeds=2, **QUICK), [0.01, 0.1], [0.0, 300.0], tmp_path, points_per_cell=1)
+        experiments.sweep(
+            Settings("small", seeds=2, **QUICK),
+            [0.01, 0.1],
+            [0.0, 300.0],
+            tmp_path,
+            points_per_cell=1,
+        )
     assert len(incomplete.value.failures) == 2
     cell = incomplete.value.failures[0].cell
     assert {lane.method for lane in cell.lanes} == {"ital"}
-    assert "--methods=imt,ital " in cell.experiment.command(cell.seeds, tmp_path)  # the order of the result
+    assert "--methods=imt,ital " in cell.experiment.command(
+        cell.seeds, tmp_path
+    )  # the order of the result
     rest = incomplete.value.result
-    assert rest.grid["computed"].sel({"learner": "ital", "lr": 0.1}).values.tolist() == [[0, 0], [0, 0]]
+    assert rest.grid["computed"].sel({"learner": "ital", "lr": 0.1}).values.tolist() == [
+        [0, 0],
+        [0, 0],
+    ]
     assert [setting.lr for setting in rest.verdicts()[0].best if setting.method == "ital"] == [0.01]
     assert all(file.exists() for file in rest.files)
 
 
 def test_a_large_sweep_is_shared_by_processes_unless_told_otherwise(monkeypatch):
-    monkeypatch.setattr(_cluster, "processes", lambda number, platform: ("processes", number, platform))
-    monkeypatch.setattr(_cluster, "cluster", lambda **options: ("cluster", options["workers"], options["scheduler"]))
+    monkeypatch.setattr(
+        _cluster, "processes", lambda number, platform: ("processes", number, platform)
+    )
+    monkeypatch.setattr(
+        _cluster, "cluster", lambda **options: ("cluster", options["workers"], options["scheduler"])
+    )
     monkeypatch.setattr(_cluster._processes, "number_for", lambda seeds: min(seeds, 4))
     large = {"seeds": 20, "lane_steps": experiments.LARGE_SWEEP}
     assert experiments.engine_for(**large, platform="cpu") == ("processes", 4, "cpu")
     assert experiments.engine_for(**large, workers=0) is None
     assert experiments.engine_for(seeds=20, lane_steps=experiments.LARGE_SWEEP - 1) is None
     assert experiments.engine_for(**large, workers=2) == ("cluster", 2, None)
-    assert experiments.engine_for(**large, scheduler="tcp://host:8786") == ("cluster", None, "tcp://host:8786")
+    assert experiments.engine_for(**large, scheduler="tcp://host:8786") == (
+        "cluster",
+        None,
+        "tcp://host:8786",
+    )
 
 
 @pytest.mark.parametrize(

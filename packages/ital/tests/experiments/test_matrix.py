@@ -16,11 +16,15 @@ RUN = {"steps": 20, "seeds": 2, "lr": 0.01}
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch, tmp_path):
-    monkeypatch.setitem(tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small"))
+    monkeypatch.setitem(
+        tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small")
+    )
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.parametrize(("assumed", "fits", "sign"), [("helpful", "cooperative", 1), ("hostile", "adversarial", -1)])
+@pytest.mark.parametrize(
+    ("assumed", "fits", "sign"), [("helpful", "cooperative", 1), ("hostile", "adversarial", -1)]
+)
 @pytest.mark.parametrize("beta", [None, "auto"])
 def test_assumptions_fix_the_sign_of_beta(assumed, fits, sign, beta):
     task, name = small_classes(), f"ital-{assumed}"
@@ -28,12 +32,25 @@ def test_assumptions_fix_the_sign_of_beta(assumed, fits, sign, beta):
     assert (both.sel(learner=name).values == both.sel(learner="ital").values).all()
     other = teach(task, "random", [name, teacher_aware(sign * 300.0)], **RUN).curves
     assert (np.sign(other["beta"].sel(learner=name)) == sign).all()
-    assert (other["distance"].sel(learner=name).values == other["distance"].sel(learner="ital").values).all()
+    assert (
+        other["distance"].sel(learner=name).values == other["distance"].sel(learner="ital").values
+    ).all()
 
 
 @pytest.mark.drawn
 def test_the_command_writes_table_and_figure_and_resumes(capsys, tmp_path):
-    words = ("matrix", "small", "--teachers", "cooperative,random", "--seeds", "2", "--steps", "20", "--lr", "0.01")
+    words = (
+        "matrix",
+        "small",
+        "--teachers",
+        "cooperative,random",
+        "--seeds",
+        "2",
+        "--steps",
+        "20",
+        "--lr",
+        "0.01",
+    )
     status, out, err = ital(capsys, *words)
     assert status == 0, err
     assert "finds out" in out
@@ -53,8 +70,12 @@ def test_teachers_that_make_no_sense_are_left_out_in_a_line(tmp_path):
     said = []
     settings = Settings(task="irl-dense", seeds=1, steps=1, eval_every=1)
     with pytest.raises(InputError, match="none of these teachers makes sense"):
-        experiments.matrix(settings, tmp_path, teachers=["exam", "synthesis"], draw=False, say=said.append)
-    with pytest.raises(InputError, match="teacher 'exam:20:120' makes no sense on task 'irl-dense'"):
+        experiments.matrix(
+            settings, tmp_path, teachers=["exam", "synthesis"], draw=False, say=said.append
+        )
+    with pytest.raises(
+        InputError, match="teacher 'exam:20:120' makes no sense on task 'irl-dense'"
+    ):
         experiments.matrix(settings, tmp_path, teachers=["exam"], draw=False)
     with pytest.raises(InputError, match="unknown teacher 'nobody'"):
         experiments.matrix(settings, tmp_path, teachers=["cooperative", "nobody"], draw=False)
@@ -73,7 +94,11 @@ def made_up(naive_random):
 
 
 def test_the_order_of_best_responses_is_judged():
-    assert made_up(0.8).best_responses().startswith("The order that best responses predict holds (cooperative teacher")
+    assert (
+        made_up(0.8)
+        .best_responses()
+        .startswith("The order that best responses predict holds (cooperative teacher")
+    )
     assert "fails between places 3 and 4 (" in made_up(0.95).best_responses()
     assert "fails between places 2 and 3 (" in made_up(0.5).best_responses()
 

@@ -34,7 +34,9 @@ CURVES = "small/cooperative/curves.nc"
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch, tmp_path):
-    monkeypatch.setitem(tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small"))
+    monkeypatch.setitem(
+        tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small")
+    )
     monkeypatch.chdir(tmp_path)
 
 
@@ -66,7 +68,18 @@ def test_a_disk_that_fails_is_named_and_nothing_is_lost(tmp_path, monkeypatch, c
     whole = run(tmp_path / "whole").curves
     run(tmp_path / "results", seeds=1)
     before = _store.load_curves(tmp_path / "results" / CURVES)
-    arguments = ["run", "small", "--methods", "imt,ital", "--seeds", "4", "--steps", "20", "--lr", "0.01"]
+    arguments = [
+        "run",
+        "small",
+        "--methods",
+        "imt,ital",
+        "--seeds",
+        "4",
+        "--steps",
+        "20",
+        "--lr",
+        "0.01",
+    ]
     with monkeypatch.context() as patch:
         disk = Disk(patch, 3, error)  # after two cells, each with its folder: a third cell
         with pytest.raises(SystemExit) as stop:
@@ -83,7 +96,9 @@ def test_a_disk_that_fails_is_named_and_nothing_is_lost(tmp_path, monkeypatch, c
 
 
 @pytest.mark.parametrize("number", range(1, 14, 2))
-def test_wherever_the_disk_fails_the_same_command_resumes_to_the_same_arrays(tmp_path, monkeypatch, number):
+def test_wherever_the_disk_fails_the_same_command_resumes_to_the_same_arrays(
+    tmp_path, monkeypatch, number
+):
     monkeypatch.setattr(_cells, "SECONDS_BETWEEN_CHECKPOINTS", 0.0)
     whole = run(tmp_path / "whole", seeds=2).curves
     with monkeypatch.context() as patch:
@@ -101,12 +116,16 @@ def mounted(options, script):
     """Run a shell script in which ``disk`` is a separate tmpfs; skip if mounting is not allowed."""
     unshare = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-Urm"]
     mount = f"mkdir -p disk && mount -t tmpfs -o {options} tmpfs disk"
-    tried = shutil.which("unshare") and subprocess.run([*unshare, "sh", "-c", mount], capture_output=True, check=False)
+    tried = shutil.which("unshare") and subprocess.run(
+        [*unshare, "sh", "-c", mount], capture_output=True, check=False
+    )
     if not tried or tried.returncode:
         pytest.skip("mounting a small disk is not allowed here")
     environment = {**os.environ, "PYTHON": sys.executable, "JAX_PLATFORMS": "cpu"}
     whole = [*unshare, "sh", "-c", f"{mount} && {script}"]
-    return subprocess.run(whole, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    return subprocess.run(
+        whole, env=environment, capture_output=True, text=True, timeout=300, check=False
+    )
 
 
 ITAL = '"$PYTHON" -m ital run regression --methods imt --seeds 2 --steps 1000 --eval-every 1 --out disk/out'
@@ -130,7 +149,9 @@ def test_a_full_disk(tmp_path, size, left):
 
 
 def test_a_read_only_disk(tmp_path):
-    full = mounted("size=1m", f"mount -o remount,ro disk && {ITAL}; echo status $?; find disk -type f")
+    full = mounted(
+        "size=1m", f"mount -o remount,ro disk && {ITAL}; echo status $?; find disk -type f"
+    )
     assert full.stdout.split() == ["status", "2"], full.stderr
     place = "disk/out/regression/cooperative"
     assert (
@@ -175,7 +196,9 @@ def kill_at_random_moments(tmp_path, kills, *more):
             there = _store.load_curves(file)
             run = there["computed"] == 1
             part = expected.sel({"learner": there["learner"], "seed": there["seed"]})
-            assert (there["distance"].where(run) == part["distance"].where(run)).where(run, True).all()
+            assert (
+                (there["distance"].where(run) == part["distance"].where(run)).where(run, True).all()
+            )
     last = command(*sweep, *more, "--out", "cut", cwd=tmp_path)
     _, err = last.communicate(timeout=300)
     assert last.returncode == 0, err
@@ -204,7 +227,12 @@ def signals():
     [
         (signal.SIGINT, 130, "interrupted", ["run", "--methods", "imt,ital"]),
         (signal.SIGTERM, 143, "terminated", ["run", "--methods", "imt,ital"]),
-        (signal.SIGTERM, 143, "terminated", ["sweep", "--methods", "imt,ital", "--lr", "0.01", "--beta", "9"]),
+        (
+            signal.SIGTERM,
+            143,
+            "terminated",
+            ["sweep", "--methods", "imt,ital", "--lr", "0.01", "--beta", "9"],
+        ),
     ],
 )
 def test_a_signal_ends_a_command_with_a_checkpoint_and_a_line(
@@ -222,7 +250,10 @@ def test_a_signal_ends_a_command_with_a_checkpoint_and_a_line(
         patch.setattr(Session, "blocks", first_block)
         stopped, _, said = ital(capsys, *command, "--out", "cut")
     assert stopped == status
-    assert said.splitlines()[-1] == f"ital: {line}; finished work is kept, and the same command resumes it"
+    assert (
+        said.splitlines()[-1]
+        == f"ital: {line}; finished work is kept, and the same command resumes it"
+    )
     assert len(list(tmp_path.glob("cut/small/*/.checkpoint-*"))) == 1
     resumed, _, said = ital(capsys, *command, "--out", "cut")
     assert resumed == 0
@@ -240,7 +271,9 @@ def test_damaged_results_and_cells_are_computed_again(tmp_path):
     cells = {}
     for seed in (1, 2):
         made = tmp_path / f"one-{seed}"
-        experiment = experiments._experiment.Experiment(Settings(**{**QUICK, "first_seed": seed, "seeds": 1}))
+        experiment = experiments._experiment.Experiment(
+            Settings(**{**QUICK, "first_seed": seed, "seeds": 1})
+        )
         (made / "cells").mkdir(parents=True)
         (cell,) = _cells.missing_cells(experiment, None, Chunks(1, 2))
         experiments._cells.compute_cell(cell, made)
@@ -251,7 +284,9 @@ def test_damaged_results_and_cells_are_computed_again(tmp_path):
         content[len(content) // 2 + i] ^= 0xFF
     Path(cells[2]).write_bytes(content)
     said = []
-    again = experiments.run(Settings(**QUICK), tmp_path / "results", seeds_per_cell=1, draw=False, say=said.append)
+    again = experiments.run(
+        Settings(**QUICK), tmp_path / "results", seeds_per_cell=1, draw=False, say=said.append
+    )
     assert len([line for line in said if "computing it again" in line]) == 2
     same(again.curves, whole)
     assert sorted(f.suffix for f in (folder / "cells").iterdir()) == [".damaged"] * 2
@@ -267,9 +302,19 @@ def test_what_lies_among_the_cells_and_is_none_is_left_alone(tmp_path):
     (cells / "fedcba9876543210.nc").mkdir()
     said = []
     settings = Settings(**{**QUICK, "seeds": 2})
-    assert experiments.run(settings, tmp_path, seeds_per_cell=1, draw=False, say=said.append).lanes_computed == 2
+    assert (
+        experiments.run(
+            settings, tmp_path, seeds_per_cell=1, draw=False, say=said.append
+        ).lanes_computed
+        == 2
+    )
     assert said == []
-    assert sorted(os.listdir(cells)) == ["0123456789abcdef.nc", "curves.nc", "fedcba9876543210.nc", "notes.nc"]
+    assert sorted(os.listdir(cells)) == [
+        "0123456789abcdef.nc",
+        "curves.nc",
+        "fedcba9876543210.nc",
+        "notes.nc",
+    ]
 
 
 @pytest.mark.parametrize("options", [{}, {"overwrite": True}])
@@ -280,7 +325,9 @@ def test_what_lies_among_the_cells_and_is_none_is_left_alone(tmp_path):
         (Path.mkdir, "curves.nc", "curves.nc is a folder, but the result is a file of this name"),
     ],
 )
-def test_what_is_in_the_way_is_named_before_anything_is_computed(tmp_path, make, name, message, options):
+def test_what_is_in_the_way_is_named_before_anything_is_computed(
+    tmp_path, make, name, message, options
+):
     folder = tmp_path / Path(CURVES).parent
     folder.mkdir(parents=True)
     make(folder / name)
@@ -298,7 +345,9 @@ def test_a_folder_in_the_place_of_a_table_is_named(tmp_path):
 
 def test_files_that_vanish_are_not_waited_for(tmp_path, monkeypatch):
     computed = []
-    monkeypatch.setattr(experiments._engines, "compute_cell", lambda cell, folder, **options: computed.append(cell))
+    monkeypatch.setattr(
+        experiments._engines, "compute_cell", lambda cell, folder, **options: computed.append(cell)
+    )
     with pytest.raises(OSError, match="repeatedly missing"):
         run(tmp_path)
     assert not list(tmp_path.rglob("*.nc"))
@@ -380,7 +429,16 @@ print(sum(os.waitpid(child, 0)[1] == 0 for child in children))
 
 @pytest.mark.slow
 def test_twenty_processes_own_a_folder_one_at_a_time(tmp_path):
-    contenders = [sys.executable, "-W", "ignore", "-c", CONTENDERS, str(tmp_path), "20", "200"]  # they do not compute
+    contenders = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        CONTENDERS,
+        str(tmp_path),
+        "20",
+        "200",
+    ]  # they do not compute
     done = subprocess.run(contenders, check=False, capture_output=True, text=True, timeout=600)
     assert done.stdout == "20\n", done.stderr  # each owned it 200 times, and met nobody
     assert done.stderr == ""

@@ -25,7 +25,9 @@ QUICK = {"task": "small", "methods": ("imt", "ital", "ital-2"), "seeds": 3, "ste
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """A quick task among the registered ones."""
-    monkeypatch.setitem(tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small"))
+    monkeypatch.setitem(
+        tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small")
+    )
 
 
 def run(out, said=None, overwrite=False, **options):
@@ -41,7 +43,12 @@ def same(one, other):
 def test_files_are_as_promised(tmp_path):
     outcome = run(tmp_path)
     folder = tmp_path / "small" / "cooperative"
-    assert sorted(file.name for file in folder.iterdir()) == ["curves.nc", "curves.pdf", "curves.png", "summary.csv"]
+    assert sorted(file.name for file in folder.iterdir()) == [
+        "curves.nc",
+        "curves.pdf",
+        "curves.png",
+        "summary.csv",
+    ]
     assert sorted(outcome.files) == sorted(folder.iterdir())
     curves = xr.open_dataset(folder / "curves.nc")
     assert dict(curves.sizes) == {"learner": 3, "seed": 3, "step": 5}
@@ -53,7 +60,9 @@ def test_files_are_as_promised(tmp_path):
     expected = {"task": "small", "teacher": "cooperative", "beta": 300.0, "lr": 0.01, "init": "uniform", "steps": 40,
                 "batch_size": 20, "label_noise": 0.0, "data_version": "1"}  # fmt: skip
     assert {name: curves.attrs[name] for name in expected} == expected
-    assert {"ital_version", "jax_version", "python_version", "seconds", "device"} <= set(curves.attrs)
+    assert {"ital_version", "jax_version", "python_version", "seconds", "device"} <= set(
+        curves.attrs
+    )
     curves.close()
 
 
@@ -63,7 +72,9 @@ def test_summary_holds_five_steps_per_method_and_metric(tmp_path):
         rows = list(csv.DictReader(file))
     assert list(rows[0]) == ["task", "teacher", "method", "metric", "step", "mean", "sem", "n"]
     assert len(rows) == 3 * 4 * 5
-    row = next(r for r in rows if (r["method"], r["metric"], r["step"]) == ("ital", "distance", "20"))
+    row = next(
+        r for r in rows if (r["method"], r["metric"], r["step"]) == ("ital", "distance", "20")
+    )
     lanes = outcome.curves["distance"].sel({"learner": "ital", "step": 20}).values
     assert float(row["mean"]) == pytest.approx(lanes.mean())
     assert float(row["sem"]) == pytest.approx(lanes.std(ddof=1) / np.sqrt(3))
@@ -91,7 +102,9 @@ def test_missing_lanes_are_added_and_nothing_is_computed_twice(tmp_path, monkeyp
     assert (grown.curves["computed"] == 1).all()
     for metric in ("distance", "loss", "accuracy", "distance_centred"):
         np.testing.assert_allclose(grown.curves[metric], whole[metric], rtol=2e-4)
-    np.testing.assert_allclose(grown.curves["distance"].attrs["floor"], whole["distance"].attrs["floor"], rtol=1e-6)
+    np.testing.assert_allclose(
+        grown.curves["distance"].attrs["floor"], whole["distance"].attrs["floor"], rtol=1e-6
+    )
 
 
 def test_gaps_stay_gaps(tmp_path):
@@ -137,10 +150,19 @@ def test_a_result_of_another_form_of_step_is_refused_by_the_default(tmp_path):
 
 @pytest.mark.parametrize("field", dataclasses.fields(teaching.Run), ids=lambda field: field.name)
 def test_every_setting_of_a_run_tells_results_apart_unless_lanes_may_differ_in_it(field):
-    other = {"beta": 7.0, "beta_decay": 0.1, "init": "normal:0.1", "eval_every": 5, "form": "safe", "devices": "all"}
+    other = {
+        "beta": 7.0,
+        "beta_decay": 0.1,
+        "init": "normal:0.1",
+        "eval_every": 5,
+        "form": "safe",
+        "devices": "all",
+    }
     other |= {"diagnostics": True, "optimizer": "adam", "choices": 2}
     default = Settings("regression")
-    changed = dataclasses.replace(default, **{field.name: other.get(field.name) or 2 * field.default + 1})
+    changed = dataclasses.replace(
+        default, **{field.name: other.get(field.name) or 2 * field.default + 1}
+    )
     same_result = changed.plan().identity == default.plan().identity
     assert same_result == (field.name in ("seeds", "diagnostics", "devices"))
 
@@ -207,7 +229,9 @@ def test_an_interrupted_run_resumes_to_the_same_arrays(tmp_path, monkeypatch, bl
     said = []
     steps = []
     original = teaching.Session.advance
-    monkeypatch.setattr(teaching.Session, "advance", lambda self, n: steps.append(self.step) or original(self, n))
+    monkeypatch.setattr(
+        teaching.Session, "advance", lambda self, n: steps.append(self.step) or original(self, n)
+    )
     resumed = run(tmp_path / "cut", said)
     assert steps[0] == 10 * blocks
     assert any("resuming" in line for line in said)
@@ -237,7 +261,9 @@ def test_a_checkpoint_of_another_run_is_not_used(tmp_path, monkeypatch):
     outcome = run(tmp_path, said, methods=("imt",))
     assert outcome.lanes_computed == 3
     assert not any("resuming" in line for line in said)
-    assert list((tmp_path / "small/cooperative").glob(".checkpoint-*")), "the other run's checkpoint is left alone"
+    assert list((tmp_path / "small/cooperative").glob(".checkpoint-*")), (
+        "the other run's checkpoint is left alone"
+    )
 
 
 def test_an_overwriting_run_resumes_too_and_keeps_the_old_result_until_then(tmp_path, monkeypatch):
@@ -266,7 +292,9 @@ def test_parts_under_other_names_keep_apart(tmp_path, monkeypatch):
 
 def test_odd_settings_of_a_task_survive_the_file(tmp_path, monkeypatch):
     odd = {"flag": True, "nothing": None, "sizes": (1, 2), "big": 2**40, "np": np.int64(3)}
-    monkeypatch.setitem(tasks.REGISTRY, "odd", lambda: small_classes(settings=odd)._replace(name="odd"))
+    monkeypatch.setitem(
+        tasks.REGISTRY, "odd", lambda: small_classes(settings=odd)._replace(name="odd")
+    )
     assert run(tmp_path, task="odd").lanes_computed == 9
     assert run(tmp_path, task="odd").lanes_computed == 0
 
@@ -279,13 +307,23 @@ def test_a_run_that_cannot_write_says_so(tmp_path):
 
 
 def test_two_runs_do_not_share_a_folder(tmp_path):
-    with _store.owned(tmp_path / "small/cooperative"), pytest.raises(ValueError, match="another run"):
+    with (
+        _store.owned(tmp_path / "small/cooperative"),
+        pytest.raises(ValueError, match="another run"),
+    ):
         run(tmp_path)
 
 
 @pytest.mark.parametrize(
     "bad",
-    [{"task": "smal"}, {"teacher": "x"}, {"methods": ("x",)}, {"seeds": 0}, {"batch_size": 1}, {"beta": float("inf")}],
+    [
+        {"task": "smal"},
+        {"teacher": "x"},
+        {"methods": ("x",)},
+        {"seeds": 0},
+        {"batch_size": 1},
+        {"beta": float("inf")},
+    ],
 )
 def test_bad_settings_write_nothing(tmp_path, bad):
     with pytest.raises(ValueError, match=r".+"):
@@ -305,18 +343,27 @@ def test_lanes_of_another_version_are_computed_again(tmp_path, monkeypatch):
     monkeypatch.setitem(learners.REGISTRY, "imt", lambda: learners.imt()._replace(version=2))
     again = run(tmp_path, seeds=4)
     assert again.lanes_computed == 4 + 2  # all of IMT, and the new seed of the others
-    versions = {str(name): set(again.curves["version"].sel({"learner": name}).values) for name in QUICK["methods"]}
+    versions = {
+        str(name): set(again.curves["version"].sel({"learner": name}).values)
+        for name in QUICK["methods"]
+    }
     assert versions == {"imt": {f"{LOOP}.1.2"}, "ital": {f"{LOOP}.1.1"}, "ital-2": {f"{LOOP}.1.1"}}
     assert run(tmp_path, seeds=4).lanes_computed == 0
 
 
 def test_methods_that_an_older_version_of_the_teacher_taught_are_named(tmp_path, monkeypatch):
     run(tmp_path)
-    monkeypatch.setitem(teachers.REGISTRY, "cooperative", lambda: teachers.cooperative()._replace(version=7))
+    monkeypatch.setitem(
+        teachers.REGISTRY, "cooperative", lambda: teachers.cooperative()._replace(version=7)
+    )
     said = []
-    again = experiments.run(Settings(**{**QUICK, "methods": ("imt",)}), tmp_path, draw=False, say=said.append)
+    again = experiments.run(
+        Settings(**{**QUICK, "methods": ("imt",)}), tmp_path, draw=False, say=said.append
+    )
     assert again.lanes_computed == 3
-    assert said == ["ital, ital-2: computed by an earlier version of the teacher; name them to compute them again"]
+    assert said == [
+        "ital, ital-2: computed by an earlier version of the teacher; name them to compute them again"
+    ]
     said.clear()
     again = experiments.run(Settings(**QUICK), tmp_path, draw=False, say=said.append)
     assert (again.lanes_computed, said) == (6, [])
@@ -338,7 +385,12 @@ def test_a_file_without_versions_is_of_the_first(tmp_path, monkeypatch):
 def test_pictures_are_of_the_run_itself(tmp_path, monkeypatch):
     """Drawing the first seed does not teach it a second time."""
     (tmp_path / "map.csv").write_text("1,0\n-1,0.5\n")
-    settings = {"task": "irl", "map": str(tmp_path / "map.csv"), "methods": ("imt", "ital"), "seeds": 1}
+    settings = {
+        "task": "irl",
+        "map": str(tmp_path / "map.csv"),
+        "methods": ("imt", "ital"),
+        "seeds": 1,
+    }
     monkeypatch.setattr(_run, "watch", None)
     made = run(tmp_path, **settings)
     assert (tmp_path / "irl/cooperative/pictures.png").exists()
@@ -362,7 +414,9 @@ def test_files_of_earlier_versions_are_read_and_continued(tmp_path):
     experiments.save_curves(before.rename(learner="method"), file)
     outcome = experiments.run(dataclasses.replace(settings, methods=("imt", "ital")), tmp_path)
     assert outcome.lanes_computed == 2  # ital's; imt was there
-    np.testing.assert_array_equal(outcome.curves["distance"].sel(learner="imt"), before["distance"].sel(learner="imt"))
+    np.testing.assert_array_equal(
+        outcome.curves["distance"].sel(learner="imt"), before["distance"].sel(learner="imt")
+    )
 
 
 @pytest.mark.parametrize("width", [40, 60, 80])
@@ -371,10 +425,15 @@ def test_a_narrow_console_gets_more_tables_but_whole_words(tmp_path, width):
     console = Console(file=io.StringIO(), width=width)
     experiments.print_outcome(outcome, console)
     text = console.file.getvalue()
-    heads = [cell.strip() for line in text.splitlines() if "method" in line for cell in line.split("┃")]
+    heads = [
+        cell.strip() for line in text.splitlines() if "method" in line for cell in line.split("┃")
+    ]
     for metric in ("distance", "loss", "accuracy"):
         assert heads.count(metric) == 1
-        mean, error = (float(f(outcome.curves[metric].sel(learner="imt", step=40))) for f in (np.mean, standard_error))
+        mean, error = (
+            float(f(outcome.curves[metric].sel(learner="imt", step=40)))
+            for f in (np.mean, standard_error)
+        )
         assert f"{number(mean)} ± {number(error)}" in text
     assert "…" not in text
     assert max(map(len, text.partition(str(tmp_path))[0].splitlines())) <= width

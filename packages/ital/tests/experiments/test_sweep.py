@@ -24,7 +24,9 @@ LRS, BETAS = [0.01, 0.1, 1e30], [0.0, 300.0]
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """A quick task among the registered ones."""
-    monkeypatch.setitem(tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small"))
+    monkeypatch.setitem(
+        tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small")
+    )
 
 
 def sweep(out, said=None, lr=LRS, beta=BETAS, overwrite=False, metric=None, **options):
@@ -47,7 +49,9 @@ def test_files_and_dimensions_are_as_promised(tmp_path):
         assert grid["label"].values.tolist() == ["IMT", "ITAL"]
         assert grid.attrs["lr"] == "[0.01, 0.1, 1e+30]"
         assert json.loads(grid.attrs["without_beta"]) == ["imt"]
-        assert {"task", "teacher", "init", "steps", "seconds", "device", "ital_version"} <= set(grid.attrs)
+        assert {"task", "teacher", "init", "steps", "seconds", "device", "ital_version"} <= set(
+            grid.attrs
+        )
         assert len(grid["distance"].attrs["floor"]) == 2
     # imt has a lane per η, ital one per η and β
     assert found.lanes_computed == (3 + 6) * 2
@@ -60,9 +64,13 @@ def test_a_cell_is_what_a_run_with_its_numbers_gives(tmp_path):
     grid = sweep(tmp_path, methods=methods).grid
     for lr in LRS[:2]:
         for beta in BETAS:
-            single = ital.teach(small_classes(), learner=list(methods), steps=20, seeds=2, lr=lr, beta=beta).curves
+            single = ital.teach(
+                small_classes(), learner=list(methods), steps=20, seeds=2, lr=lr, beta=beta
+            ).curves
             for metric in ("distance", "loss", "accuracy"):
-                np.testing.assert_allclose(grid[metric].sel(lr=lr, beta=beta), single[metric], rtol=2e-4, atol=1e-6)
+                np.testing.assert_allclose(
+                    grid[metric].sel(lr=lr, beta=beta), single[metric], rtol=2e-4, atol=1e-6
+                )
     imt = grid["distance"].sel({"learner": "imt"})
     assert (imt.sel(beta=0.0, lr=LRS[:2]) == imt.sel(beta=300.0, lr=LRS[:2])).all()
     assert (grid["diverged_at"].sel(lr=1e30) == 10).all()
@@ -94,7 +102,9 @@ def test_missing_methods_and_seeds_are_added_and_nothing_is_computed_twice(tmp_p
     assert (grown.grid["computed"] == 1).all()
     assert json.loads(grown.grid.attrs["without_beta"]) == ["imt"]
     assert grown.grid["distance"].dims == whole["distance"].dims
-    np.testing.assert_allclose(grown.grid["distance"].sel({"learner": ["imt", "ital"]}), whole["distance"], rtol=2e-4)
+    np.testing.assert_allclose(
+        grown.grid["distance"].sel({"learner": ["imt", "ital"]}), whole["distance"], rtol=2e-4
+    )
 
 
 def test_a_grid_grows_along_both_axes_and_only_what_is_new_is_computed(tmp_path):
@@ -170,7 +180,12 @@ def test_a_task_of_ones_own_is_swept_without_registering_it(tmp_path):
     found = experiments.sweep(Settings(**{**QUICK, "task": task}), [0.01], [300.0], tmp_path)
     assert found.lanes_computed == 2 * 2
     assert found.task.world is task.world
-    assert experiments.sweep(Settings(**{**QUICK, "task": task}), [0.01], [300.0], tmp_path).lanes_computed == 0
+    assert (
+        experiments.sweep(
+            Settings(**{**QUICK, "task": task}), [0.01], [300.0], tmp_path
+        ).lanes_computed
+        == 0
+    )
     assert (tmp_path / "mine/cooperative/sweep.nc").is_file()
 
 
@@ -214,11 +229,15 @@ def test_an_interrupted_sweep_resumes_to_the_same_arrays(tmp_path, monkeypatch):
 def test_a_large_sweep_takes_its_seeds_in_blocks_and_keeps_each(tmp_path, monkeypatch):
     whole = sweep(tmp_path / "whole", seeds=4).grid
     parameters = 3 * 5
-    monkeypatch.setattr(_experiment, "SWEEP", _experiment.SWEEP._replace(numbers_at_once=2 * 9 * parameters))
+    monkeypatch.setattr(
+        _experiment, "SWEEP", _experiment.SWEEP._replace(numbers_at_once=2 * 9 * parameters)
+    )
     asked = []
     original = Experiment.open
     monkeypatch.setattr(
-        Experiment, "open", lambda grid, lanes, seeds: asked.append(seeds) or original(grid, lanes, seeds)
+        Experiment,
+        "open",
+        lambda grid, lanes, seeds: asked.append(seeds) or original(grid, lanes, seeds),
     )
     with monkeypatch.context() as patch:
         stop_after(patch, 3, Stop)  # two measurements each: in the second block
@@ -267,7 +286,13 @@ def test_bad_settings_write_nothing(tmp_path, bad, message):
 def test_a_task_without_a_target_is_refused(tmp_path, monkeypatch):
     def aimless(**options):
         pool = ital.tasks.Pool(
-            np.eye(3), np.eye(3), np.eye(3)[:, :1], np.ones((1, 4)), None, np.eye(3), np.eye(3)[:, :1]
+            np.eye(3),
+            np.eye(3),
+            np.eye(3)[:, :1],
+            np.ones((1, 4)),
+            None,
+            np.eye(3),
+            np.eye(3)[:, :1],
         )
         return tasks.from_pool("aimless", pool, ital.losses.squared, beta=1.0)
 

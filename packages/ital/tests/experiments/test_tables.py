@@ -23,7 +23,10 @@ SEEDS = [4, 9, 2, 7, 5, 11]
 def uneven():
     """A run in which two methods lack seeds, one diverges on a seed, and the last step has no accuracy."""
     made = experiment(
-        seeds=SEEDS, steps=np.array([0, 90, 200, 310, 500, 640, 900, 1000]), rough=0.1, spread={"ital": 0.3, "imt": 0.2}
+        seeds=SEEDS,
+        steps=np.array([0, 90, 200, 310, 500, 640, 900, 1000]),
+        rough=0.1,
+        spread={"ital": 0.3, "imt": 0.2},
     )
     curves = made.curves.sel(learner=["ital-2", "imt", "batch", "ital"])
     curves["computed"].loc[{"learner": "imt", "seed": [9, 5]}] = 0
@@ -31,13 +34,19 @@ def uneven():
     curves["diverged_at"].loc[{"learner": "ital-2", "seed": [2, 7]}] = [640, 310]
     dead = (curves["diverged_at"] >= 0) & (curves["step"] >= curves["diverged_at"])
     alive = ~dead & (curves["computed"] == 1)
-    curves = curves.map(lambda own: own.where(alive) if "step" in own.dims else own, keep_attrs=True)
+    curves = curves.map(
+        lambda own: own.where(alive) if "step" in own.dims else own, keep_attrs=True
+    )
     return made._replace(curves=curves)
 
 
 def ends(evidence, method, metric):
     """The last value of each seed that was run."""
-    values = evidence.curves[metric].sel(learner=method, step=900 if metric == "accuracy" else 1000).to_series()
+    values = (
+        evidence.curves[metric]
+        .sel(learner=method, step=900 if metric == "accuracy" else 1000)
+        .to_series()
+    )
     return values[evidence.curves["computed"].sel(learner=method).to_series() == 1]
 
 
@@ -53,7 +62,9 @@ def printed(show, *arguments):
 
 
 def outcome(evidence, computed=3):
-    return SimpleNamespace(curves=evidence.curves, task=evidence.task, lanes_computed=computed, files=["a file"])
+    return SimpleNamespace(
+        curves=evidence.curves, task=evidence.task, lanes_computed=computed, files=["a file"]
+    )
 
 
 def test_the_table_of_a_run(uneven):
@@ -70,10 +81,15 @@ def test_the_table_of_a_run(uneven):
             error = values.std(ddof=1) / np.sqrt(count)
             if metric == "accuracy":
                 error = np.sqrt(error**2 + np.mean(values * (1 - values)) / (QUESTIONS - 1))
-            cells.append("diverged" if method == "ital-2" else f"{number(values.mean())} ± {number(error)}")
+            cells.append(
+                "diverged" if method == "ital-2" else f"{number(values.mean())} ± {number(error)}"
+            )
         assert row == [method.upper(), *cells, str(count)]
     start = uneven.curves.sel(learner="batch", step=0)
-    firsts = [start[metric].sel(seed=[9, 2, 7, 5, 11]).values.mean() for metric in ("distance", "loss", "accuracy")]
+    firsts = [
+        start[metric].sel(seed=[9, 2, 7, 5, 11]).values.mean()
+        for metric in ("distance", "loss", "accuracy")
+    ]
     assert rows[4] == ["start", *map(number, firsts), ""]
     assert lines == [
         "ITAL-2 diverged: values are not finite from step 310 on (2 of 6 seeds). Try a smaller --lr or --beta.",
@@ -90,7 +106,11 @@ def test_the_best_method_of_a_metric_is_in_bold(uneven):
     swapped["accuracy"].loc[{"learner": "batch"}] = 0.999
     text = Console(file=io.StringIO(), width=400, force_terminal=True, color_system="standard")
     experiments.print_outcome(outcome(SimpleNamespace(curves=swapped, task=uneven.task)), text)
-    rows = {line.split("│")[1].strip(): line for line in text.file.getvalue().splitlines() if line.startswith("│")}
+    rows = {
+        line.split("│")[1].strip(): line
+        for line in text.file.getvalue().splitlines()
+        if line.startswith("│")
+    }
     bold = {name: line.count("\x1b[1m") for name, line in rows.items()}
     assert {name: bold[name] for name in ("BATCH", "IMT", "ITAL", "ITAL-2")} == {
         "BATCH": 1, "IMT": 0, "ITAL": 2, "ITAL-2": 0
@@ -118,15 +138,26 @@ def test_differences_between_methods(uneven, against):
     base = against or "imt"
     others = [name for name in ("batch", "imt", "ital", "ital-2") if name != base]
     for metric in ("distance", "loss", "accuracy"):
-        own = sorted((one for one in found if one.metric == metric), key=lambda one: others.index(one.method.lower()))
-        assert [(one.method, one.against) for one in own] == [(name.upper(), base.upper()) for name in others]
+        own = sorted(
+            (one for one in found if one.metric == metric),
+            key=lambda one: others.index(one.method.lower()),
+        )
+        assert [(one.method, one.against) for one in own] == [
+            (name.upper(), base.upper()) for name in others
+        ]
         p = []
         for one, method in zip(own, others, strict=True):
-            pairs = pd.concat([ends(uneven, method, metric), ends(uneven, base, metric)], axis=1, join="inner")
+            pairs = pd.concat(
+                [ends(uneven, method, metric), ends(uneven, base, metric)], axis=1, join="inner"
+            )
             first, second = pairs.to_numpy().T
             assert one.n == len(first)
-            assert (one.mean, one.mean_against) == pytest.approx((first.mean(), second.mean()), nan_ok=True)
-            better = (first[:, None] > second if metric == "accuracy" else first[:, None] < second).mean()
+            assert (one.mean, one.mean_against) == pytest.approx(
+                (first.mean(), second.mean()), nan_ok=True
+            )
+            better = (
+                first[:, None] > second if metric == "accuracy" else first[:, None] < second
+            ).mean()
             assert one.improvement == pytest.approx(better + (first[:, None] == second).mean() / 2)
             if method == "ital-2":
                 alive = np.isfinite(first)
@@ -168,7 +199,9 @@ def test_differences_between_runs(uneven):
     first = experiment(seeds=[7, 5, 4, 1, 11], steps=np.array([0, 300, 800]), rough=0.1, draw=8)
     ordered = uneven.curves.sel(learner=["batch", "imt", "ital", "ital-2"])
     found = list(results.compare_runs(ordered, first.curves, "the first").itertuples())
-    assert [one.metric for one in found] == [metric for metric in ("distance", "loss", "accuracy") for _ in range(4)]
+    assert [one.metric for one in found] == [
+        metric for metric in ("distance", "loss", "accuracy") for _ in range(4)
+    ]
     for metric in ("distance", "loss", "accuracy"):
         own = [one for one in found if one.metric == metric and one.method != "ITAL-2"]
         p = []
@@ -205,7 +238,14 @@ def test_the_table_and_the_words_of_a_sweep(swept):
         at = grid["distance"].sel(step=step)
         gone = (grid["diverged_at"] >= 0) & (grid["diverged_at"] <= step)
         seeds = at.where(~gone, np.inf).where(grid["computed"] == 1).to_series().dropna()
-        starts = grid["distance"].sel(step=0).to_series().loc[seeds.index].groupby(["learner", "lr", "beta"]).mean()
+        starts = (
+            grid["distance"]
+            .sel(step=0)
+            .to_series()
+            .loc[seeds.index]
+            .groupby(["learner", "lr", "beta"])
+            .mean()
+        )
         means = seeds.groupby(["learner", "lr", "beta"]).mean()
         best = {name: means[[name]].idxmin() for name in grid["learner"].values}
         ranked = sorted(best, key=lambda name: means[best[name]])
@@ -220,7 +260,9 @@ def test_the_table_and_the_words_of_a_sweep(swept):
             assert next(rows) == [
                 "" if i else str(step), name.upper(), f"{lr:g}", in_words, reached, share, ", ".join(ends)
             ]  # fmt: skip
-            words[name] = f"{name.upper()} (η = {lr:g}" + (f", β = {in_words})" if in_words else ")")
+            words[name] = f"{name.upper()} (η = {lr:g}" + (
+                f", β = {in_words})" if in_words else ")"
+            )
         first, second = (seeds[best[name]] for name in ranked[:2])
         shared = first.index.intersection(second.index)
         closer = (first[shared] < second[shared]).sum()
@@ -228,13 +270,18 @@ def test_the_table_and_the_words_of_a_sweep(swept):
             f"Step {step}: {words[ranked[0]]} wins, closer than {words[ranked[1]]} on {closer} of {len(shared)} seeds."
         )
         of = {
-            kind: min(names, key=lambda name: means[best[name]]) for kind, names in (("naive", naive), ("aware", aware))
+            kind: min(names, key=lambda name: means[best[name]])
+            for kind, names in (("naive", naive), ("aware", aware))
         }
-        shown = [f"Best {kind}: {words[name]}, {number(means[best[name]])}." for kind, name in of.items()]
+        shown = [
+            f"Best {kind}: {words[name]}, {number(means[best[name]])}." for kind, name in of.items()
+        ]
         assert next(lines) == "  " + " ".join(shown)
         for name in aware:
             places = list(itertools.product(grid["lr"].values, grid["beta"].values))
-            own = {place: means[(name, *place)] for place in places if (name, *place) in means.index}
+            own = {
+                place: means[(name, *place)] for place in places if (name, *place) in means.index
+            }
             over_naive = sum(value < means[best[of["naive"]]] for value in own.values())
             over_imt = sum(value < means["imt", lr, 0.0] for (lr, _), value in own.items())
             assert next(lines) == (
@@ -246,7 +293,11 @@ def test_the_table_and_the_words_of_a_sweep(swept):
 def test_the_best_setting_of_a_step_is_in_bold(swept):
     console = Console(file=io.StringIO(), width=400, force_terminal=True, color_system="standard")
     experiments.print_sweep(swept, console)
-    rows = [line.split("│")[1:-1] for line in console.file.getvalue().splitlines() if line.startswith("│")]
+    rows = [
+        line.split("│")[1:-1]
+        for line in console.file.getvalue().splitlines()
+        if line.startswith("│")
+    ]
     bold = [[cell.strip().startswith("\x1b[1m") for cell in row] for row in rows]
     first = [row[0].strip() != "" for row in rows]  # the step is said once
     assert sum(first) == 3
@@ -261,12 +312,17 @@ def matrix():
     """Teachers and learners, with different numbers of seeds for each teacher."""
     runs = {}
     for i, teacher in enumerate(("cooperative", "random", "adversarial")):
-        left = {"imt": 0.5 + 0.1 * i, "ital-helpful": 0.3 + 0.2 * i, "ital-hostile": 0.4, "imt-matched": 0.45}
+        left = {
+            "imt": 0.5 + 0.1 * i,
+            "ital-helpful": 0.3 + 0.2 * i,
+            "ital-hostile": 0.4,
+            "imt-matched": 0.45,
+        }
         one = experiment(left, teacher=teacher, rough=0.1, seeds=5 + i, draw=i, centred=True)
         runs[teacher] = one.curves.sel(learner=list(left))
-    runs["adversarial"]["distance_centred"].loc[{"learner": "ital-helpful", "seed": 3, "step": slice(500, None)}] = (
-        np.nan
-    )
+    runs["adversarial"]["distance_centred"].loc[
+        {"learner": "ital-helpful", "seed": 3, "step": slice(500, None)}
+    ] = np.nan
     runs["adversarial"]["diverged_at"].loc[{"learner": "ital-helpful", "seed": 3}] = 500
     return experiments.Matrix(runs, one.task)
 
@@ -275,7 +331,8 @@ def cells_by_hand(matrix):
     found = {}
     for teacher, curves in matrix.runs.items():
         ends = {
-            name: curves["distance_centred"].sel(learner=name, step=2000).values for name in curves["learner"].values
+            name: curves["distance_centred"].sel(learner=name, step=2000).values
+            for name in curves["learner"].values
         }
         for name, values in ends.items():
             error = values.std(ddof=1) / np.sqrt(len(values))
@@ -306,7 +363,10 @@ def test_the_numbers_of_a_matrix(matrix, tmp_path):
             "diverged" if far else f"{number(mean)} ± {number(error, 2)}"
             for far, (mean, error, _) in zip(diverged, cells, strict=True)
         ]
-        below = ["" if far else f"{number(ratio, 2)} ×" for far, (_, _, ratio) in zip(diverged, cells, strict=True)]
+        below = [
+            "" if far else f"{number(ratio, 2)} ×"
+            for far, (_, _, ratio) in zip(diverged, cells, strict=True)
+        ]
         assert rows[1 + 2 * i] == [teacher, *above]
         assert rows[2 + 2 * i] == ["", *below]
 
@@ -334,7 +394,12 @@ def test_the_map_of_a_matrix(matrix):
 def test_what_best_responses_predict(matrix):
     words = matrix.best_responses()
     expected = cells_by_hand(matrix)
-    order = [("cooperative", "ital-helpful"), ("cooperative", "imt"), ("random", "imt"), ("random", "ital-helpful")]
+    order = [
+        ("cooperative", "ital-helpful"),
+        ("cooperative", "imt"),
+        ("random", "imt"),
+        ("random", "ital-helpful"),
+    ]
     assumed = {"imt": "nothing", "ital-helpful": "a helper"}
     means = [expected[place][0] for place in order]
     for (teacher, name), mean in zip(order, means, strict=True):
@@ -343,10 +408,14 @@ def test_what_best_responses_predict(matrix):
     assert f"fails between places {broken + 1} and {broken + 2}" in words
     # where more is better, the order is the other way round, and a diverged learner is the worst
     turned = {
-        teacher: curves.drop_vars(["distance", "distance_centred", "loss"]) for teacher, curves in matrix.runs.items()
+        teacher: curves.drop_vars(["distance", "distance_centred", "loss"])
+        for teacher, curves in matrix.runs.items()
     }
     assert experiments.Matrix(turned, matrix.task).metric == "accuracy"
-    means = [turned[teacher]["accuracy"].sel(learner=name, step=2000).values.mean() for teacher, name in order]
+    means = [
+        turned[teacher]["accuracy"].sel(learner=name, step=2000).values.mean()
+        for teacher, name in order
+    ]
     broken = next(i for i in range(3) if means[i] < means[i + 1])
     assert (
         f"fails between places {broken + 1} and {broken + 2}"

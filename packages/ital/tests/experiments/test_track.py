@@ -16,7 +16,9 @@ QUICK = {"task": "small", "methods": ("imt", "ital"), "seeds": 2, "steps": 20, "
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch, tmp_path):
-    monkeypatch.setitem(tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small"))
+    monkeypatch.setitem(
+        tasks.REGISTRY, "small", lambda **options: small_classes(**options)._replace(name="small")
+    )
     monkeypatch.chdir(tmp_path)
 
 
@@ -49,7 +51,9 @@ def test_every_method_is_a_run_with_the_curve_of_every_seed(tmp_path, runs):
         np.testing.assert_allclose([point.value for point in logged], curve, rtol=1e-6)
     mean = client.get_metric_history(run.info.run_id, "distance/mean")
     np.testing.assert_allclose(
-        [point.value for point in mean], outcome.curves["distance"].sel({"learner": "ital"}).mean("seed"), rtol=1e-5
+        [point.value for point in mean],
+        outcome.curves["distance"].sel({"learner": "ital"}).mean("seed"),
+        rtol=1e-5,
     )
     artifacts = {artifact.path for artifact in client.list_artifacts(run.info.run_id)}
     assert artifacts == {"curves.nc", "curves.pdf", "curves.png", "summary.csv"}
@@ -69,7 +73,9 @@ def test_what_is_there_is_not_logged_again_and_what_was_cut_short_is(tmp_path, r
 
 
 def test_a_sweep_has_a_run_for_each_setting(tmp_path, runs):
-    experiments.sweep(Settings(**QUICK), [0.01, 1e30], [0.0, 300.0], tmp_path, mlflow=str(tmp_path / "mlruns"))
+    experiments.sweep(
+        Settings(**QUICK), [0.01, 1e30], [0.0, 300.0], tmp_path, mlflow=str(tmp_path / "mlruns")
+    )
     client, found = runs("ital/small/cooperative/sweep")
     assert set(found) == {"imt lr=0.01", "imt lr=1e+30"} | {
         f"ital lr={lr} beta={beta}" for lr in ("0.01", "1e+30") for beta in ("0", "300")

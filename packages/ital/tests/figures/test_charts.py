@@ -6,7 +6,9 @@ from ital.figures import charts
 
 
 def falling(name, steps, **options):
-    return charts.line(name, "#08306b", steps, np.linspace(9, 1, len(steps)), 0.1 * np.ones(len(steps)), **options)
+    return charts.line(
+        name, "#08306b", steps, np.linspace(9, 1, len(steps)), 0.1 * np.ones(len(steps)), **options
+    )
 
 
 def test_a_stored_panel_is_plain_data_with_thin_curves_that_share_their_steps():
@@ -30,9 +32,16 @@ def test_a_diverged_curve_is_stored_as_gaps_and_still_drawn():
 
 def test_a_figure_draws_what_is_stored_where_the_whole_panel_would_be():
     panel = charts.panel(
-        "Panel", [falling("a", np.arange(11)), charts.rule("y", 3.0, "floor")], y="Distance", zero=True, x_range=(0, 10)
+        "Panel",
+        [falling("a", np.arange(11)), charts.rule("y", 3.0, "floor")],
+        y="Distance",
+        zero=True,
+        x_range=(0, 10),
     )
-    whole, kept = (charts.chart([shown], "Title", note="a note").axes[0] for shown in (panel, charts.stored(panel)))
+    whole, kept = (
+        charts.chart([shown], "Title", note="a note").axes[0]
+        for shown in (panel, charts.stored(panel))
+    )
     for axis in (whole, kept):
         assert (axis.get_title(), axis.get_ylabel(), axis.get_ylim()[0], axis.get_xlim()) == (
             "Panel",
@@ -53,7 +62,9 @@ def test_a_figure_has_one_legend_and_leaves_places_free():
 
 
 def test_bars_have_their_stars_above_them():
-    bars = charts.bars("a", "#08306b", [0, 1], [2.0, -1.0], [0.1, np.nan], width=0.5, marks=["**", ""], hatch="//")
+    bars = charts.bars(
+        "a", "#08306b", [0, 1], [2.0, -1.0], [0.1, np.nan], width=0.5, marks=["**", ""], hatch="//"
+    )
     axis = charts.chart([charts.panel("", [bars])], "").axes[0]
     assert [patch.get_height() for patch in axis.patches] == [2.0, -1.0]
     assert [(text.get_text(), text.xy) for text in axis.texts] == [("**", (0.0, 2.1))]
@@ -62,9 +73,15 @@ def test_bars_have_their_stars_above_them():
 def test_maps_share_the_colours_they_are_given_and_old_ones_have_their_own():
     values = np.array([[1.0, 10.0], [np.nan, 3.0]])
     mark = charts.cells(
-        values, [["1", "10"], ["×", "3"]], [(0, 0)], values > 5, charts.colour_limits(np.array([0.1, 100.0]))
+        values,
+        [["1", "10"], ["×", "3"]],
+        [(0, 0)],
+        values > 5,
+        charts.colour_limits(np.array([0.1, 100.0])),
     )
     old = {name: own for name, own in mark.items() if name != "limits"}
-    shown, alone = (charts.chart([charts.panel("", [each])], "").axes[0].collections[0] for each in (mark, old))
+    shown, alone = (
+        charts.chart([charts.panel("", [each])], "").axes[0].collections[0] for each in (mark, old)
+    )
     assert (shown.norm.vmin, shown.norm.vmax) == (0.1, 100.0)
     assert (alone.norm.vmin, alone.norm.vmax) == (1.0, 10.0)

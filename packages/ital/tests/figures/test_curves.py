@@ -16,7 +16,11 @@ def result():
 
 def test_panels_legend_and_axes_are_the_papers(result):
     figure = result.plot()
-    assert [axis.get_ylabel() for axis in figure.axes] == ["Distance to the target", "Accuracy", "Cross-entropy"]
+    assert [axis.get_ylabel() for axis in figure.axes] == [
+        "Distance to the target",
+        "Accuracy",
+        "Cross-entropy",
+    ]
     assert {axis.get_xlabel() for axis in figure.axes} == {"Training iteration"}
     labels = [text.get_text() for text in figure.legends[0].get_texts()]
     assert labels == ["Batch", "SGD", "IMT", "ITAL", "ITAL 2", "ITAL 5", "ITAL 10", "ITAL 15"]
@@ -35,7 +39,10 @@ def test_lines_are_means_and_bands_are_standard_errors(result):
 def test_the_floor_is_drawn_dashed(result):
     axis = result.plot(["distance"]).axes[0]
     floor = float(np.mean(result.curves["distance"].attrs["floor"]))
-    assert any(line.get_linestyle() == "--" and line.get_ydata()[0] == pytest.approx(floor) for line in axis.lines)
+    assert any(
+        line.get_linestyle() == "--" and line.get_ydata()[0] == pytest.approx(floor)
+        for line in axis.lines
+    )
 
 
 def test_unknown_metrics_are_refused(result):

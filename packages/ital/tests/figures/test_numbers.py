@@ -23,7 +23,9 @@ def uneven():
     curves["diverged_at"].loc[{"learner": "ital-2", "seed": 7}] = 640
     dead = (curves["diverged_at"] >= 0) & (curves["step"] >= curves["diverged_at"])
     alive = ~dead & (curves["computed"] == 1)
-    curves = curves.map(lambda own: own.where(alive) if "step" in own.dims else own, keep_attrs=True)
+    curves = curves.map(
+        lambda own: own.where(alive) if "step" in own.dims else own, keep_attrs=True
+    )
     return made._replace(curves=curves)
 
 
@@ -53,14 +55,18 @@ def test_a_curve_is_a_mean_with_the_band_of_its_error(uneven, metric):
         assert np.isnan(np.asarray(line["error"])[~known]).all()
         assert known.all() == (method != "ital-2")
     floors = [mark["at"] for mark in panel["marks"] if mark["kind"] == "rule"]
-    assert floors == ([np.mean(uneven.curves["distance"].attrs["floor"])] if metric == "distance" else [])
+    assert floors == (
+        [np.mean(uneven.curves["distance"].attrs["floor"])] if metric == "distance" else []
+    )
     assert panel["x_range"] == [0, 1000]
     assert panel["zero"] == (metric != "accuracy")
 
 
 def test_a_single_seed_has_no_band(uneven):
     one = uneven.curves.isel(seed=[0])
-    assert all("error" not in mark for mark in figures.curve_panel(one, uneven.task, "loss")["marks"])
+    assert all(
+        "error" not in mark for mark in figures.curve_panel(one, uneven.task, "loss")["marks"]
+    )
 
 
 @pytest.mark.parametrize(("smallest", "log"), [(0.021, ""), (0.019, "y"), (0.0, "")])
@@ -94,10 +100,18 @@ def test_a_card_has_the_last_step(uneven):
     for row, method in zip(cells[1:], ("batch", "imt", "ital", "ital-2"), strict=True):
         shown = []
         for metric in ("distance", "loss", "accuracy"):
-            rows = uneven.curves[metric].sel(learner=method).to_pandas().drop(index=[9] if method == "imt" else [])
+            rows = (
+                uneven.curves[metric]
+                .sel(learner=method)
+                .to_pandas()
+                .drop(index=[9] if method == "imt" else [])
+            )
             mean, error = ends(rows, QUESTIONS if metric == "accuracy" else None)
             step = 900 if metric == "accuracy" else 1000
-            shown.append(number(mean[step]) + (f" ± {number(error[step], 2)}" if np.isfinite(mean[step]) else ""))
+            shown.append(
+                number(mean[step])
+                + (f" ± {number(error[step], 2)}" if np.isfinite(mean[step]) else "")
+            )
         if method == "ital-2":
             assert row[1:] == ["–", "–", "–"]
         else:
@@ -112,7 +126,9 @@ def test_a_card_has_the_last_step(uneven):
 def test_the_maps_of_a_sweep(metric):
     grid = sweep(draw=1, lead=0.8, metric=metric)
     last = grid["step"].values[-1]
-    seeds = grid[metric].where(~((grid["diverged_at"] >= 0) & (grid["step"] >= grid["diverged_at"])), np.inf)
+    seeds = grid[metric].where(
+        ~((grid["diverged_at"] >= 0) & (grid["step"] >= grid["diverged_at"])), np.inf
+    )
     seeds = seeds.where(grid["computed"] == 1).sel(step=[0, last])
     means = seeds.mean("seed").to_series().dropna().unstack("step")
     panels = figures.sweep_panels(grid)
@@ -143,7 +159,11 @@ def test_the_maps_of_a_sweep(metric):
                     shown.append(means.loc[place, last])
                     assert value == pytest.approx(shown[-1], rel=1e-2)
                     assert text == number(shown[-1], 2)
-                dotted = name in ("ital", "ital-5") and place in means.index and means.loc[place, last] < best_naive
+                dotted = (
+                    name in ("ital", "ital-5")
+                    and place in means.index
+                    and means.loc[place, last] < best_naive
+                )
                 assert ([row, j] in mark["dots"]) == dotted
         own = means[last][[name]][~far]
         _, lr, beta = own.idxmin()
@@ -196,13 +216,19 @@ def test_colours_span_the_positive_values():
 
 
 def test_panels_of_teachers_are_those_of_each_run():
-    runs = {f"t{i}": experiment(seeds=3 + i, rough=0.1, draw=i, steps=STEPS).curves for i in range(3)}
+    runs = {
+        f"t{i}": experiment(seeds=3 + i, rough=0.1, draw=i, steps=STEPS).curves for i in range(3)
+    }
     task = experiment(rough=0.1).task
     figure = figures.plot_teachers(runs, task, ["loss", "distance"], methods=["ital", "imt"])
-    for k, (method, metric) in enumerate((m, n) for m in ("ital", "imt") for n in ("loss", "distance")):
+    for k, (method, metric) in enumerate(
+        (m, n) for m in ("ital", "imt") for n in ("loss", "distance")
+    ):
         for line, (name, curves) in zip(figure.axes[k].lines, runs.items(), strict=False):
             assert line.get_label() == name
-            np.testing.assert_allclose(line.get_ydata(), curves[metric].sel(learner=method).mean("seed"))
+            np.testing.assert_allclose(
+                line.get_ydata(), curves[metric].sel(learner=method).mean("seed")
+            )
             assert len(figure.axes[k].collections) == 3  # a band each
 
 
@@ -220,11 +246,19 @@ def test_speeds_and_memory_in_the_figure_of_scaling():
     np.testing.assert_allclose(bounds["y"], [1e5, 1 / 3e-5, 512 / 512.5])
     assert [dot["marker"] for dot in dots] == ["o", "s", "^"]
     np.testing.assert_allclose([dot["y"][0] for dot in dots], bounds["y"])
-    workers = [{"workers": 1, "steps_per_second": 2500.0}, {"workers": 2, "steps_per_second": 4000.0}]
+    workers = [
+        {"workers": 1, "steps_per_second": 2500.0},
+        {"workers": 2, "steps_per_second": 4000.0},
+    ]
     (bars,) = _scaling._workers(workers)["marks"]
     assert list(bars["y"]) == [2.5, 4.0]
     memory = [
-        {"rows": rows, "pool_bytes": rows * 2**20, "above_empty_bytes": above, "device_above_empty_bytes": 2**19 * rows}
+        {
+            "rows": rows,
+            "pool_bytes": rows * 2**20,
+            "above_empty_bytes": above,
+            "device_above_empty_bytes": 2**19 * rows,
+        }
         for rows, above in ((1, -5), (3, 5 * 2**20))
     ]
     pool, twice, process, device = _scaling._memory(memory)["marks"]

@@ -10,7 +10,14 @@ PAIR = [learners.imt(), learners.teacher_aware()]
 
 @pytest.fixture(scope="module")
 def watched():
-    return watch(tasks.irl(np.diag([1.0, -2.0, 0.0])), teachers.cooperative(), PAIR, seed=3, frames=4, steps=50)
+    return watch(
+        tasks.irl(np.diag([1.0, -2.0, 0.0])),
+        teachers.cooperative(),
+        PAIR,
+        seed=3,
+        frames=4,
+        steps=50,
+    )
 
 
 def test_watching_sees_what_teaching_does(watched):
@@ -20,14 +27,18 @@ def test_watching_sees_what_teaching_does(watched):
     for name, params in watched.params.items():
         np.testing.assert_allclose(params[-1], result.parameters[name][0], rtol=1e-4)
         distances = np.linalg.norm(params[[0, -1]] - watched.target, axis=1)
-        np.testing.assert_allclose(distances, result.curves["distance"].sel({"learner": name})[0, [0, -1]], rtol=1e-4)
+        np.testing.assert_allclose(
+            distances, result.curves["distance"].sel({"learner": name})[0, [0, -1]], rtol=1e-4
+        )
     assert (watched.params["imt"][0] == watched.params["ital"][0]).all()
 
 
 def test_frames_far_apart_are_where_they_say(watched):
     seen = watch(watched.task, learner=["ital"], seed=3, frames=2, steps=4040)
     assert seen.steps.tolist() == [0, 2020, 4040]
-    curves = ital.teach(watched.task, learner="ital", seeds=[3], steps=4040, eval_every=2020).curves["distance"]
+    curves = ital.teach(
+        watched.task, learner="ital", seeds=[3], steps=4040, eval_every=2020
+    ).curves["distance"]
     distances = np.linalg.norm(seen.params["ital"] - seen.target, axis=1)
     np.testing.assert_allclose(distances, curves[0, 0], rtol=1e-3)
 
@@ -65,7 +76,9 @@ def test_animation_has_a_frame_per_step(watched, tmp_path):
 
 
 def test_tasks_without_a_picture_are_refused(tmp_path):
-    seen = watch(tasks.regression(dim=3, points=20), teachers.cooperative(), PAIR, frames=2, steps=4)
+    seen = watch(
+        tasks.regression(dim=3, points=20), teachers.cooperative(), PAIR, frames=2, steps=4
+    )
     assert jax.tree.leaves(seen.params)[0].shape[0] == 3
     with pytest.raises(ValueError, match="'regression' has no picture"):
         figures.plot_pictures(seen)

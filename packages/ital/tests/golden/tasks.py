@@ -42,8 +42,14 @@ def main(write):
                     now = found[task][teacher][metric][method]
                     if now != expected:
                         differ += 1
-                        off = np.max(np.abs(np.subtract(now, expected)) / np.maximum(np.abs(expected), 1e-12), axis=0)
-                        print(f"{task}, {teacher}, {method}, {metric}: relative differences {off} at steps 0, 20, 40")
+                        off = np.max(
+                            np.abs(np.subtract(now, expected))
+                            / np.maximum(np.abs(expected), 1e-12),
+                            axis=0,
+                        )
+                        print(
+                            f"{task}, {teacher}, {method}, {metric}: relative differences {off} at steps 0, 20, 40"
+                        )
     print("bit for bit the same" if not differ else f"{differ} curves differ")
     return differ > 0
 

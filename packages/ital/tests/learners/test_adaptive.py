@@ -74,7 +74,9 @@ def test_scores_are_their_definitions():
     values, g = brute_force(losses.squared, params, rows.x, y)
     g = np.asarray(g).reshape(len(y), -1)
     without_loss = -(0.1**2) * np.sum(g**2, axis=1) + 2 * 0.1 * np.asarray(values)
-    np.testing.assert_allclose(_adaptive.scores(lesson), [without_loss, g @ g.mean(axis=0)], rtol=1e-9)
+    np.testing.assert_allclose(
+        _adaptive.scores(lesson), [without_loss, g @ g.mean(axis=0)], rtol=1e-9
+    )
 
 
 @pytest.mark.usefixtures("x64")
@@ -107,7 +109,9 @@ def test_beta_grows_as_the_volumes_come_closer_together(step, share, sharper, mo
     helps = jnp.stack([jnp.full((_adaptive.SCORES, len(_adaptive.TILTS)), 0.1), jnp.zeros((2, 5))])
     memory = _adaptive.Memory(helps, jnp.asarray(0.0), jnp.asarray(0.9), jnp.asarray(0.3))
     taken = _adaptive.update(lesson, SETTINGS._replace(beta=2.0), params, memory, volume="imitated")
-    spread = 0.3 + share * (np.std(imagine(lesson, params, Literal(chosen=1.0), "imitated").volumes) - 0.3)
+    spread = 0.3 + share * (
+        np.std(imagine(lesson, params, Literal(chosen=1.0), "imitated").volumes) - 0.3
+    )
     beta = float(taken.signals["trust"]) * 2.0 * (0.9 / spread if sharper else 1.0)
     assert beta > 1.5
     np.testing.assert_allclose(taken.memory[2:], (0.9 if sharper else spread, spread), rtol=1e-9)
@@ -129,7 +133,11 @@ def test_of_a_padded_mini_batch_only_the_view_counts(view):
     memory = _adaptive.Memory(helps, jnp.asarray(0.0), jnp.asarray(0.9), jnp.asarray(0.3))
     expected = _adaptive.update(alone, SETTINGS, params, memory, volume="imitated")
     found = _adaptive.update(whole, SETTINGS._replace(view=view), params, memory, volume="imitated")
-    jax.tree.map(lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12), found, expected)
+    jax.tree.map(
+        lambda one, other: np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-12),
+        found,
+        expected,
+    )
 
 
 def test_its_beta_is_found_as_if_the_teacher_helped():
@@ -140,12 +148,16 @@ def test_its_beta_is_found_as_if_the_teacher_helped():
 @pytest.fixture(scope="module")
 def taught():
     return {
-        teacher: ital.teach("regression", teacher, ["imt", "ital-adaptive"], steps=400, seeds=5, eval_every=20).curves
+        teacher: ital.teach(
+            "regression", teacher, ["imt", "ital-adaptive"], steps=400, seeds=5, eval_every=20
+        ).curves
         for teacher in ("cooperative", "random", "adversarial", "switching")
     }
 
 
-@pytest.mark.parametrize(("teacher", "sign"), [("cooperative", 1), ("random", 0), ("adversarial", -1)])
+@pytest.mark.parametrize(
+    ("teacher", "sign"), [("cooperative", 1), ("random", 0), ("adversarial", -1)]
+)
 def test_it_finds_out_what_kind_of_teacher_it_has(taught, teacher, sign):
     trust = taught[teacher]["trust"].sel({"learner": "ital-adaptive"}).isel(step=slice(2, None))
     assert abs(float(trust.mean()) - sign) < 0.05
@@ -166,7 +178,11 @@ def test_never_worse_than_naive(taught, teacher):
 def test_nobody_tells_it_the_sign():
     """Its |β| is the same for a helpful teacher and for one of the opposite sign that makes the same choices."""
     beta = [
-        float(ital.teach("regression", teacher, "ital-adaptive", steps=1, seeds=5).curves["beta"].values[0, 0])
+        float(
+            ital.teach("regression", teacher, "ital-adaptive", steps=1, seeds=5)
+            .curves["beta"]
+            .values[0, 0]
+        )
         for teacher in ("cooperative", "boltzmann:1000000000")
     ]
     assert beta[0] > 0

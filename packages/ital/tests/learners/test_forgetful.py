@@ -16,7 +16,10 @@ def repeated():
     """A pool of one row, so that every step shows the same example (x, y)."""
     x, y = np.array([[0.7, -1.2, 0.4]]), np.array([1.5])
     return tasks.from_pool(
-        "repeated", tasks.Pool(x, x, y, np.ones((1, 4)), np.ones((1, 4)), x, y), losses.squared, beta=3.0
+        "repeated",
+        tasks.Pool(x, x, y, np.ones((1, 4)), np.ones((1, 4)), x, y),
+        losses.squared,
+        beta=3.0,
     )
 
 
@@ -24,7 +27,10 @@ def session_of(methods, task, teacher="cooperative", **run):
     """The session of these methods: one, because λ is a number and both kinds of learners share a rule."""
     made = [learners.make(name) for name in methods]
     (session,) = open_sessions(
-        task, teachers.make(teacher), made, Run(batch_size=4, lr=LR, beta=3.0, eval_every=100, **run)
+        task,
+        teachers.make(teacher),
+        made,
+        Run(batch_size=4, lr=LR, beta=3.0, eval_every=100, **run),
     )
     return session
 
@@ -62,8 +68,14 @@ def test_each_step_is_the_learners_own_and_a_share_of_the_way_back():
 
 
 def test_names_hold_the_share_in_one_spelling():
-    assert [learners.make(name).name for name in ("forgetful", "forgetful:0.010")] == ["forgetful", "forgetful:0.01"]
-    assert learners.forgetful(0.5, learner=learners.teacher_aware(view=5)).name == "ital-5-forgetful:0.5"
+    assert [learners.make(name).name for name in ("forgetful", "forgetful:0.010")] == [
+        "forgetful",
+        "forgetful:0.01",
+    ]
+    assert (
+        learners.forgetful(0.5, learner=learners.teacher_aware(view=5)).name
+        == "ital-5-forgetful:0.5"
+    )
 
 
 @pytest.mark.parametrize("share", ["2", "-0.1", "nan", "much"])
@@ -73,7 +85,9 @@ def test_other_shares_are_refused(share):
 
 
 def test_a_sweep_knows_which_of_them_has_a_beta():
-    settings = Settings("regression", methods=("forgetful:0.1", "ital-forgetful:0.1"), steps=10, seeds=1)
+    settings = Settings(
+        "regression", methods=("forgetful:0.1", "ital-forgetful:0.1"), steps=10, seeds=1
+    )
     lanes = Experiment(settings, {"lr": (0.1,), "beta": (0.0, 1.0)}).lanes
     assert [(lane.method, lane.beta) for lane in lanes] == [
         ("forgetful:0.1", None), ("ital-forgetful:0.1", 0.0), ("ital-forgetful:0.1", 1.0)

@@ -23,7 +23,14 @@ def test_the_step_is_the_gradient_of_the_whole_likelihood(loss):
         model = models.linear(loss)
         gradients = lambda params: model.gradients(params, x, y)  # noqa: E731
         lesson = learners.Lesson(
-            jnp.asarray(0), jnp.asarray(LR), None, gradients(nu), gradients, chosen, jnp.arange(6), jnp.asarray(0)
+            jnp.asarray(0),
+            jnp.asarray(LR),
+            None,
+            gradients(nu),
+            gradients,
+            chosen,
+            jnp.arange(6),
+            jnp.asarray(0),
         )
         told = learners.Situation(BETA, 0.0, 6, "imitated", auto_beta=lambda *asked: None)
         learner = learners.full().resolve(learners.full(), told)
@@ -32,7 +39,9 @@ def test_the_step_is_the_gradient_of_the_whole_likelihood(loss):
         def losses(params):
             return loss.value(model.outputs(params, x), y)
 
-        norms = jnp.stack([jnp.sum(jax.grad(lambda p, i=i: losses(p)[i])(nu) ** 2) for i in range(6)])
+        norms = jnp.stack(
+            [jnp.sum(jax.grad(lambda p, i=i: losses(p)[i])(nu) ** 2) for i in range(6)]
+        )
         guess = nu - LR * jax.grad(lambda p: jnp.sum(losses(p)))(nu)
 
         def log_q(params):
@@ -48,12 +57,16 @@ def test_without_beta_it_sums_the_gradients_of_the_mini_batch():
     task = tasks.regression(dim=5, points=60)
     both = ital.teach(task, "cooperative", [learners.full(0.0)], steps=30, seeds=2, lr=1e-3)
     batch = ital.teach(task, "cooperative", [learners.batch()], steps=30, seeds=2, lr=20e-3)
-    np.testing.assert_allclose(both.curves["distance"].values, batch.curves["distance"].values, rtol=1e-4)
+    np.testing.assert_allclose(
+        both.curves["distance"].values, batch.curves["distance"].values, rtol=1e-4
+    )
 
 
 def test_the_choice_tells_what_labels_do_not_in_irl():
     """At equal step length, learning from the choice as well beats the mean gradient of the same mini-batches."""
     both = [learners.batch(), learners.full(4000.0)]
-    result = ital.teach("irl-dense", "cooperative", both, steps=250, seeds=3, form="length:0.6", eval_every=250)
+    result = ital.teach(
+        "irl-dense", "cooperative", both, steps=250, seeds=3, form="length:0.6", eval_every=250
+    )
     batch, full = result.curves["distance_centred"].isel(step=-1).mean("seed").values
     assert full < batch

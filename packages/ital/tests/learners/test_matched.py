@@ -20,7 +20,9 @@ EACH = pytest.mark.parametrize("name", CONTROLS)
 
 
 def control_step(name, lesson, params, beta, volume="imitated", decay=0.0):
-    told = Situation(beta, decay, len(lesson.order), volume, lambda volumes: pytest.fail("nobody asked for auto"))
+    told = Situation(
+        beta, decay, len(lesson.order), volume, lambda volumes: pytest.fail("nobody asked for auto")
+    )
     learner = learners.make(name)
     resolved = learner.resolve(learner, told)
     return resolved.rule.update(lesson, resolved.settings, params, ()).params
@@ -36,13 +38,20 @@ def test_a_control_goes_as_far_as_ital_along_its_own_gradient(loss, volume, name
     params, _, rows, y, _ = problem(loss, seed)
     lesson = lesson_on(loss, params, rows, y, lr, seed)
     # by hand: ITAL's step by autodiff of its log likelihood, the gradients by autodiff, the rest in NumPy
-    length = np.linalg.norm(log_likelihood_step(loss, lesson, params, beta, len(y), volume) - params)
+    length = np.linalg.norm(
+        log_likelihood_step(loss, lesson, params, beta, len(y), volume) - params
+    )
     per_example = np.stack(
-        [jax.grad(lambda p, i=i: loss.value((p @ rows.x[i])[None], y[i : i + 1])[0])(params) for i in range(len(y))]
+        [
+            jax.grad(lambda p, i=i: loss.value((p @ rows.x[i])[None], y[i : i + 1])[0])(params)
+            for i in range(len(y))
+        ]
     )
     g = per_example[int(lesson.chosen)] if name == "imt-matched" else per_example.mean(axis=0)
     expected = np.asarray(params) - length * g / np.linalg.norm(g)
-    np.testing.assert_allclose(control_step(name, lesson, params, beta, volume), expected, rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(
+        control_step(name, lesson, params, beta, volume), expected, rtol=1e-7, atol=1e-9
+    )
 
 
 @EACH
@@ -50,7 +59,9 @@ def test_a_control_goes_as_far_as_ital_along_its_own_gradient(loss, volume, name
 @given(seed=SEEDS, beta=BETAS)
 @settings(max_examples=10)
 @pytest.mark.usefixtures("x64")
-def test_the_step_is_exactly_as_long_as_itals_with_the_whole_batch_in_view(name, volume, seed, beta):
+def test_the_step_is_exactly_as_long_as_itals_with_the_whole_batch_in_view(
+    name, volume, seed, beta
+):
     params, _, rows, y, _ = problem(losses.squared, seed)
     lesson = lesson_on(losses.squared, params, rows, y, 0.1, seed)
     ital_step = step(lesson, params, beta, len(y), volume) - params
@@ -65,7 +76,9 @@ def test_without_rationality_the_matched_naive_learner_is_the_naive_one(seed):
     params, _, rows, y, _ = problem(losses.squared, seed)
     lesson = lesson_on(losses.squared, params, rows, y, 0.1, seed)
     np.testing.assert_allclose(
-        control_step("imt-matched", lesson, params, 0.0), step(lesson, params, 0.0, len(y)), rtol=1e-12
+        control_step("imt-matched", lesson, params, 0.0),
+        step(lesson, params, 0.0, len(y)),
+        rtol=1e-12,
     )
 
 
@@ -90,9 +103,15 @@ def test_beta_is_itals(name):
     params, _, rows, y, _ = problem(losses.squared, 1)
     lesson = lesson_on(losses.squared, params, rows, y, 0.1, 1)._replace(step=jnp.asarray(7))
     decayed = control_step(name, lesson, params, 10.0, decay=0.1)
-    np.testing.assert_allclose(decayed, control_step(name, lesson, params, 10.0 * 0.9**7), rtol=1e-10)
-    scheduled = {"imt-matched": learners.imt_matched, "batch-matched": learners.batch_matched}[name](lambda t: 3.0 + t)
-    told = situation(small_numbers(), ital.teachers.cooperative(), ital.Run(batch_size=5), lambda volumes: None)
+    np.testing.assert_allclose(
+        decayed, control_step(name, lesson, params, 10.0 * 0.9**7), rtol=1e-10
+    )
+    scheduled = {"imt-matched": learners.imt_matched, "batch-matched": learners.batch_matched}[
+        name
+    ](lambda t: 3.0 + t)
+    told = situation(
+        small_numbers(), ital.teachers.cooperative(), ital.Run(batch_size=5), lambda volumes: None
+    )
     resolved = scheduled.resolve(scheduled, told)
     np.testing.assert_allclose(
         resolved.rule.update(lesson, resolved.settings, params, ()).params,
@@ -103,7 +122,9 @@ def test_beta_is_itals(name):
 
 def test_controls_share_a_program_and_itals_beta():
     methods = ["ital", *CONTROLS]
-    curves = ital.teach(small_numbers(), learner=methods, steps=10, seeds=2, beta="auto", lr=0.01).curves
+    curves = ital.teach(
+        small_numbers(), learner=methods, steps=10, seeds=2, beta="auto", lr=0.01
+    ).curves
     beta = curves["beta"]
     assert (beta > 0).all()
     assert len(np.unique(beta)) == 2  # one per seed, the same for all methods
@@ -115,7 +136,11 @@ def test_controls_share_a_program_and_itals_beta():
 
 @pytest.mark.parametrize("make", [learners.imt_matched, learners.batch_matched])
 def test_bad_settings_are_refused(make):
-    for options, message in (({"beta": "much"}, "auto"), ({"beta_decay": 1.0}, "decay"), ({"volume": "x"}, "volume")):
+    for options, message in (
+        ({"beta": "much"}, "auto"),
+        ({"beta_decay": 1.0}, "decay"),
+        ({"volume": "x"}, "volume"),
+    ):
         with pytest.raises(ValueError, match=message):
             make(**options)
 
@@ -124,5 +149,7 @@ def test_bad_settings_are_refused(make):
 def test_numbers_are_those_of_ital(name):
     made = learners.make(name)
     assert isinstance(made.settings, AwareNumbers)
-    assert made.settings._replace(literal=None) == learners.teacher_aware().settings._replace(literal=None)
+    assert made.settings._replace(literal=None) == learners.teacher_aware().settings._replace(
+        literal=None
+    )
     assert made.settings.literal == CONTROLS[name]

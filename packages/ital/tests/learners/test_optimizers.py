@@ -63,17 +63,24 @@ def test_adam_is_adam_in_numpy(method):
     rng = np.random.default_rng(0)
     raw, y, start, rate = rng.normal(size=(5, 3)), rng.normal(size=5), rng.normal(size=4), 0.01
     rows, model = jax.tree.map(jnp.asarray, models.linear_rows(raw)), models.linear(losses.squared)
-    told = learners.Situation(BETA, 0.0, 5, "imitated", lambda *_: None, optimizer=learners.optimizer(f"adam:{rate}"))
+    told = learners.Situation(
+        BETA, 0.0, 5, "imitated", lambda *_: None, optimizer=learners.optimizer(f"adam:{rate}")
+    )
     learner = learners.make(method).resolve(learners.make(method), told)
 
     @jax.jit
     def step(nu, memory, chosen):
         gradients = lambda params: model.gradients(params, rows, jnp.asarray(y)[:, None])  # noqa: E731
         order = jnp.arange(5)
-        lesson = learners.Lesson(jnp.asarray(0), jnp.asarray(LR), None, gradients(nu), gradients, chosen, order, chosen)
+        lesson = learners.Lesson(
+            jnp.asarray(0), jnp.asarray(LR), None, gradients(nu), gradients, chosen, order, chosen
+        )
         return learner.rule.update(lesson, learner.settings, nu, memory)[:2]
 
-    nu, memory = jnp.asarray(start[None]), learner.rule.init(jnp.asarray(start[None]), learner.settings)
+    nu, memory = (
+        jnp.asarray(start[None]),
+        learner.rule.init(jnp.asarray(start[None]), learner.settings),
+    )
     expected, m, v = start.copy(), np.zeros(4), np.zeros(4)
     for t in range(1, 21):
         chosen = rng.integers(5)
@@ -90,7 +97,10 @@ def test_the_state_of_the_optimiser_is_memory_and_resumes(tmp_path):
 
     methods = (*PAIR, "forgetful:0.1")  # a learner that wraps another has the optimiser too
     made = [learners.make(name) for name in methods]
-    open_all = lambda: open_sessions(small(), teachers.cooperative(), made, Run(**RUN, optimizer="adam"))  # noqa: E731
+
+    def open_all():
+        return open_sessions(small(), teachers.cooperative(), made, Run(**RUN, optimizer="adam"))
+
     straight, interrupted, resumed = (Recording(open_all()) for _ in range(3))
     assert [len(session.learners) for session in straight.sessions] == [2, 1]
     for session in interrupted.sessions:
@@ -116,7 +126,9 @@ def test_every_named_optimiser_takes_a_finite_step():
     for name in learners._optimizers.NAMES:
         made = learners.optimizer(name).make(jnp.asarray(0.1))
         updates, _ = made.update(jax.tree.map(jnp.ones_like, params), made.init(params), params)
-        assert all(np.isfinite(leaf).all() and (leaf != 0).all() for leaf in jax.tree.leaves(updates)), name
+        assert all(
+            np.isfinite(leaf).all() and (leaf != 0).all() for leaf in jax.tree.leaves(updates)
+        ), name
 
 
 @pytest.mark.parametrize(
@@ -136,7 +148,9 @@ def test_other_optimisers_are_refused_in_a_line(given, message):
 
 def test_methods_with_steps_of_their_own_take_no_optimiser():
     for method in ("imt-matched", "ital-adaptive"):
-        with pytest.raises(ital.errors.InputError, match=f"method '{method}' takes steps of its own"):
+        with pytest.raises(
+            ital.errors.InputError, match=f"method '{method}' takes steps of its own"
+        ):
             Settings("regression", methods=("imt", method), optimizer="adam").plan()
 
 
@@ -149,7 +163,12 @@ def test_the_optimiser_is_part_of_a_result():
 
 
 def test_a_saved_session_resumes_with_its_optimiser(tmp_path):
-    live = ital.session(small(), "imt", **{name: RUN[name] for name in ("batch_size", "lr", "steps")}, optimizer="adam")
+    live = ital.session(
+        small(),
+        "imt",
+        **{name: RUN[name] for name in ("batch_size", "lr", "steps")},
+        optimizer="adam",
+    )
     for choice in (3, 1, 4):
         live.choose(choice)
     resumed = ital.load_session(live.save(tmp_path / "live.json"), task=small())

@@ -18,9 +18,20 @@ def lesson_on(loss, params, rows, y, lr, seed):
     rng = np.random.default_rng(seed)
     size = len(y)
     gradients = lambda params: models.linear(loss).gradients(params, rows, y)  # noqa: E731
-    order, chosen, bystander = jnp.asarray(rng.permutation(size)), rng.integers(size), rng.integers(size)
+    order, chosen, bystander = (
+        jnp.asarray(rng.permutation(size)),
+        rng.integers(size),
+        rng.integers(size),
+    )
     return Lesson(
-        jnp.asarray(0), lr, (rows, y), gradients(params), gradients, jnp.asarray(chosen), order, jnp.asarray(bystander)
+        jnp.asarray(0),
+        lr,
+        (rows, y),
+        gradients(params),
+        gradients,
+        jnp.asarray(chosen),
+        order,
+        jnp.asarray(bystander),
     )
 
 
@@ -47,9 +58,13 @@ def log_likelihood_step(loss, lesson, params, beta, view, volume):
 
     def log_q(target):
         if volume == "imitated":
-            progress = jnp.stack([example_loss(params, i) - example_loss(target, i) for i in range(len(y))])
+            progress = jnp.stack(
+                [example_loss(params, i) - example_loss(target, i) for i in range(len(y))]
+            )
         else:
-            progress = jnp.stack([jnp.sum((params - target) * gradient(params, i)) for i in range(len(y))])
+            progress = jnp.stack(
+                [jnp.sum((params - target) * gradient(params, i)) for i in range(len(y))]
+            )
         scores = beta * (-(lr**2) * norms + 2 * lr * progress)
         return scores[c] - jax.nn.logsumexp(scores[seen])
 
@@ -63,11 +78,15 @@ def log_likelihood_step(loss, lesson, params, beta, view, volume):
 @given(seed=SEEDS, beta=BETAS, view=st.integers(1, 5), lr=st.floats(1e-3, 0.3))
 @settings(max_examples=10)
 @pytest.mark.usefixtures("x64")
-def test_update_climbs_the_log_likelihood_of_example_and_choice(loss, volume, shape, seed, beta, view, lr):
+def test_update_climbs_the_log_likelihood_of_example_and_choice(
+    loss, volume, shape, seed, beta, view, lr
+):
     params, _, rows, y, _ = problem(loss, seed, shape)
     lesson = lesson_on(loss, params, rows, y, lr, seed)
     expected = log_likelihood_step(loss, lesson, params, beta, view, volume)
-    np.testing.assert_allclose(step(lesson, params, beta, view, volume), expected, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        step(lesson, params, beta, view, volume), expected, rtol=1e-8, atol=1e-9
+    )
 
 
 @pytest.mark.parametrize("volume", ["imitated", "exact"])
@@ -79,7 +98,9 @@ def test_it_imagines_from_where_the_form_of_the_step_ends(volume):
     lesson = lesson_on(losses.squared, params, rows, y, 0.1, 0)
     lesson = lesson._replace(toward=lambda here, there: here + 0.3 * (there - here))
     expected = log_likelihood_step(losses.squared, lesson, params, 20.0, 3, volume)
-    np.testing.assert_allclose(step(lesson, params, 20.0, 3, volume), expected, rtol=1e-8, atol=1e-9)
+    np.testing.assert_allclose(
+        step(lesson, params, 20.0, 3, volume), expected, rtol=1e-8, atol=1e-9
+    )
 
 
 @LOSSES
@@ -88,7 +109,9 @@ def test_it_imagines_from_where_the_form_of_the_step_ends(volume):
 def test_without_rationality_the_step_is_the_naive_one_bit_for_bit(loss, seed, view):
     params, _, rows, y, _ = problem(loss, seed)
     lesson = lesson_on(loss, params, rows, y, 0.1, seed)
-    naive = params - 0.1 * lesson.gradients(params).weighted_sum((jnp.arange(5) == lesson.chosen).astype(params.dtype))
+    naive = params - 0.1 * lesson.gradients(params).weighted_sum(
+        (jnp.arange(5) == lesson.chosen).astype(params.dtype)
+    )
     assert (step(lesson, params, 0.0, view) == naive).all()
 
 

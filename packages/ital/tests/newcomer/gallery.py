@@ -31,11 +31,17 @@ def runs(*names, methods=("imt", "ital"), metrics=("distance", "loss")):
 def pictures(size, *, methods=("imt", "ital"), title="Inverse reinforcement learning", scale=1.0):
     rewards = scale * np.random.default_rng(0).normal(size=(size, size))
     task = tasks.irl(rewards)._replace(title=title)
-    task = task._replace(picture=task.picture._replace(grid=lambda params: (params.reshape(size, size), POLICY(size))))
+    task = task._replace(
+        picture=task.picture._replace(
+            grid=lambda params: (params.reshape(size, size), POLICY(size))
+        )
+    )
     steps = np.array([0, 500, 1000, 2000])
     params = {name: np.stack([rewards.ravel() * step / 2000 for step in steps]) for name in methods}
     labels = {name: name.upper() for name in methods}
-    return lambda: ital.Watched(task, "cooperative", 0, steps, params, rewards.ravel(), labels).plot()
+    return lambda: ital.Watched(
+        task, "cooperative", 0, steps, params, rewards.ravel(), labels
+    ).plot()
 
 
 def POLICY(size):
@@ -44,9 +50,21 @@ def POLICY(size):
 
 def bars(names, words="***"):
     places = range(len(names))
-    mark = charts.bars("arm", "#08306b", places, [2.0] * len(names), [0.1] * len(names), width=0.6, marks=[words] * 9)
-    panel = charts.panel("Bars", [mark, charts.rule("y", 2.6, "true policy")], x_ticks=(places, names))
-    return lambda: charts.chart([panel], "Bars of a study", note="5 seeds and 400 steps only: a quick run")
+    mark = charts.bars(
+        "arm",
+        "#08306b",
+        places,
+        [2.0] * len(names),
+        [0.1] * len(names),
+        width=0.6,
+        marks=[words] * 9,
+    )
+    panel = charts.panel(
+        "Bars", [mark, charts.rule("y", 2.6, "true policy")], x_ticks=(places, names)
+    )
+    return lambda: charts.chart(
+        [panel], "Bars of a study", note="5 seeds and 400 steps only: a quick run"
+    )
 
 
 def scaling():
@@ -67,9 +85,15 @@ FIGURES = {
     "curves, ten methods": curves(TEN),
     "curves, ten methods and one metric": curves(TEN, metrics=("distance",)),
     "curves, long title": curves(task=named(title=LONG), metrics=("distance",)),
-    "curves, long metric": curves(metrics=("a_metric_with_a_name_that_is_longer_than_the_axis_is_high",)),
-    "curves, one long title on three panels": curves(TEN, named(title=LONG), metrics=("distance", "loss", "accuracy")),
-    "curves, a long teacher": curves(metrics=("distance",), teacher="a-teacher-with-a-name-of-its-own:0.12345"),
+    "curves, long metric": curves(
+        metrics=("a_metric_with_a_name_that_is_longer_than_the_axis_is_high",)
+    ),
+    "curves, one long title on three panels": curves(
+        TEN, named(title=LONG), metrics=("distance", "loss", "accuracy")
+    ),
+    "curves, a long teacher": curves(
+        metrics=("distance",), teacher="a-teacher-with-a-name-of-its-own:0.12345"
+    ),
     "curves, many steps": curves(steps=2_000_000),
     "curves, few steps": curves(steps=3, seeds=1),
     "sweep of the README": sweep(("batch", "sgd", "imt", "ital"), lrs=3, betas=3),
@@ -80,7 +104,9 @@ FIGURES = {
     "sweep of ten methods": sweep(TEN),
     "sweep, long title": sweep(("ital",), named(title=LONG)),
     "runs": runs("cooperative teacher", "random teacher"),
-    "runs, long names": runs("results/a-folder-of-mine/regression/cooperative", "results/another/regression/random"),
+    "runs, long names": runs(
+        "results/a-folder-of-mine/regression/cooperative", "results/another/regression/random"
+    ),
     "runs, many": runs(*"abcdef", methods=TEN, metrics=("distance",)),
     "pictures": pictures(5),
     "pictures, one learner": pictures(3, methods=("imt",), title=LONG),
@@ -89,7 +115,9 @@ FIGURES = {
     "pictures, larger": pictures(60),
     "pictures, ten learners": pictures(2, methods=TEN),
     "bars": bars(["IMT", "ITAL"]),
-    "bars, long names": bars(["a learner of one's own", "another learner of one's own", "and a third one of them"]),
+    "bars, long names": bars(
+        ["a learner of one's own", "another learner of one's own", "and a third one of them"]
+    ),
     "scaling": scaling,
 }
 

@@ -8,7 +8,14 @@ import xarray as xr
 from ital import tasks
 
 
-def curves(methods=("imt", "ital"), *, metrics=("distance", "loss"), seeds=4, steps=2000, teacher="cooperative"):
+def curves(
+    methods=("imt", "ital"),
+    *,
+    metrics=("distance", "loss"),
+    seeds=4,
+    steps=2000,
+    teacher="cooperative",
+):
     """Falling curves, one a little lower than the other."""
     rng = np.random.default_rng(0)
     step = np.arange(0, steps + 1, max(1, steps // 40))
@@ -16,7 +23,9 @@ def curves(methods=("imt", "ital"), *, metrics=("distance", "loss"), seeds=4, st
     shape = (len(methods), seeds, len(step))
     offsets = np.arange(1, len(methods) + 1)[:, None, None] / len(methods)
     dims, floor = ("learner", "seed", "step"), {"floor": np.full(seeds, 0.5)}
-    data = {metric: (dims, falling * offsets + 0.1 * rng.random(shape), floor) for metric in metrics}
+    data = {
+        metric: (dims, falling * offsets + 0.1 * rng.random(shape), floor) for metric in metrics
+    }
     lanes = {"computed": np.ones(shape[:2], np.int8), "diverged_at": np.full(shape[:2], -1)}
     data |= {name: (("learner", "seed"), values) for name, values in lanes.items()}
     coords = {"learner": list(methods), "label": ("learner", [name.upper() for name in methods])}
@@ -35,7 +44,9 @@ def grid(methods=("imt", "ital"), *, lrs=3, betas=3, seeds=3):
     lanes = {"computed": np.ones(shape[:4], np.int8), "diverged_at": np.full(shape[:4], -1)}
     lanes["diverged_at"][:, -1, -1] = 500
     dims = ("learner", "lr", "beta", "seed")
-    data = {"distance": ((*dims, "step"), distance)} | {name: (dims, values) for name, values in lanes.items()}
+    data = {"distance": ((*dims, "step"), distance)} | {
+        name: (dims, values) for name, values in lanes.items()
+    }
     coords = {"learner": list(methods), "label": ("learner", [name.upper() for name in methods])}
     coords |= {"lr": lr, "beta": beta, "seed": np.arange(seeds), "step": step}
     naive = [name for name in methods if name in ("imt", "sgd", "batch")]

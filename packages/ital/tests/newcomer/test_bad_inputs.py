@@ -82,7 +82,9 @@ def said(tmp_path_factory):
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
     command = [sys.executable, "-m", "tests.newcomer.bad_inputs"]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=folder, env=environment)
+    ran = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=folder, env=environment
+    )
     assert not list(folder.iterdir())
     return json.loads(ran.stdout)
 

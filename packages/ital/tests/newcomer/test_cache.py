@@ -31,16 +31,27 @@ print(jax.config.jax_compilation_cache_dir)
     ],
 )
 def test_where_compiled_programs_are_kept(tmp_path, variables, before, kept_in):
-    inherited = {name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"}
-    environment = inherited | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)} | variables
+    inherited = {
+        name: value for name, value in os.environ.items() if name != "JAX_COMPILATION_CACHE_DIR"
+    }
+    environment = (
+        inherited
+        | {"XDG_CACHE_HOME": str(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
+        | variables
+    )
     code = CODE.format(before=before)
-    told = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
     assert told.stdout.strip() == kept_in.format(tmp_path)
 
 
 def test_bench_takes_longer_with_more_to_do():
     assert (
-        1 <= bench.expected_minutes(8, 100) <= bench.expected_minutes(160, 2000) < bench.expected_minutes(1600, 20000)
+        1
+        <= bench.expected_minutes(8, 100)
+        <= bench.expected_minutes(160, 2000)
+        < bench.expected_minutes(1600, 20000)
     )
 
 

@@ -38,9 +38,13 @@ def test_a_view_is_at_most_the_mini_batch(capsys, tmp_path):
     whole, part, all_of_it = taught.curves["distance"].values
     np.testing.assert_array_equal(whole, all_of_it)
     assert (whole != part).any()
-    code, _, err = type_in(capsys, "run", "regression", "--methods", "ital-21", "--steps", "5", "--out", str(tmp_path))
+    code, _, err = type_in(
+        capsys, "run", "regression", "--methods", "ital-21", "--steps", "5", "--out", str(tmp_path)
+    )
     assert code == 2
-    assert err.splitlines()[-1].startswith("ital: method 'ital-21' sees 21 examples, but the batch size is 20")
+    assert err.splitlines()[-1].startswith(
+        "ital: method 'ital-21' sees 21 examples, but the batch size is 20"
+    )
 
 
 def test_the_progress_line_fits_a_narrow_terminal(monkeypatch):
@@ -70,7 +74,18 @@ def test_ctrl_c_with_workers_says_one_line(tmp_path, wait):
     """As in a terminal: every process of the group gets the signal, while workers start or while they work."""
     pytest.importorskip("distributed")
     path = os.pathsep.join([str(ROOT), str(ROOT / "src")])
-    sweep = ["sweep", "regression", "--lr", "1e-3", "--beta", "0,9", "--seeds", "3", "--steps", "1000000"]
+    sweep = [
+        "sweep",
+        "regression",
+        "--lr",
+        "1e-3",
+        "--beta",
+        "0,9",
+        "--seeds",
+        "3",
+        "--steps",
+        "1000000",
+    ]
     process = subprocess.Popen(
         [sys.executable, "-m", "ital", *sweep, "--workers", "2", "--out", str(tmp_path)],
         env={**os.environ, "PYTHONPATH": path}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

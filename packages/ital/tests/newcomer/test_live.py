@@ -11,20 +11,26 @@ from ital.errors import InputError
 
 
 def small(**settings):
-    return ital.session(ital.tasks.regression(dim=10, points=100), "ital", **{"steps": 5, **settings})
+    return ital.session(
+        ital.tasks.regression(dim=10, points=100), "ital", **{"steps": 5, **settings}
+    )
 
 
 def best(live):
     return int(live.volumes.argmax())
 
 
-@pytest.mark.parametrize(("task", "learner"), [("regression", "imt"), ("gaussian", "ital"), ("irl-dense", "ital")])
+@pytest.mark.parametrize(
+    ("task", "learner"), [("regression", "imt"), ("gaussian", "ital"), ("irl-dense", "ital")]
+)
 def test_choosing_as_the_cooperative_teacher_is_the_cooperative_teacher(task, learner):
     live = ital.session(task, learner, seed=3, steps=20)
     while live.step < live.steps:
         metrics = live.choose(best(live))
     taught = ital.teach(task, "cooperative", learner, seeds=[3], steps=20, eval_every=1)
-    for mine, theirs in zip(jax.tree.leaves(live.params), jax.tree.leaves(taught.parameters[learner]), strict=True):
+    for mine, theirs in zip(
+        jax.tree.leaves(live.params), jax.tree.leaves(taught.parameters[learner]), strict=True
+    ):
         np.testing.assert_allclose(mine, theirs[0], rtol=0, atol=1e-6)
     np.testing.assert_allclose(live.curves["distance"], taught.curves["distance"], atol=1e-5)
     assert metrics["distance"] == float(live.curves["distance"][0, 0, -1])
@@ -69,9 +75,13 @@ def test_parts_of_ones_own_are_given_again(tmp_path):
     live = small()
     live.choose(3)
     file = live.save(tmp_path / "live.json")
-    with pytest.raises(InputError, match="the task settings differ: pass the saved task to load_session"):
+    with pytest.raises(
+        InputError, match="the task settings differ: pass the saved task to load_session"
+    ):
         ital.load_session(file)
-    with pytest.raises(InputError, match="the numbers differ: pass the saved learner to load_session"):
+    with pytest.raises(
+        InputError, match="the numbers differ: pass the saved learner to load_session"
+    ):
         ital.load_session(file, live.task, ital.learners.teacher_aware(beta=7.0))
     assert (ital.load_session(file, live.task).params == live.params).all()
     other_world = live.task._replace(world=lambda seed: live.task.world(seed + 1))
@@ -81,7 +91,10 @@ def test_parts_of_ones_own_are_given_again(tmp_path):
 
 def test_what_cannot_be_chosen_is_refused_in_a_line():
     live = small(steps=1)
-    for index, fault in ((20, "choice 20 is not in the mini-batch: choose from 0 to 19"), (-1, "choice -1 is not")):
+    for index, fault in (
+        (20, "choice 20 is not in the mini-batch: choose from 0 to 19"),
+        (-1, "choice -1 is not"),
+    ):
         with pytest.raises(InputError, match=fault):
             live.choose(index)
     with pytest.raises(InputError, match=r"a choice is one whole number from 0 to 19, not 1\.5"):
@@ -100,7 +113,9 @@ def test_a_damaged_file_is_refused_in_a_line(tmp_path, damage):
     live = small()
     live.choose(3)
     file = live.save(tmp_path / "live.json")
-    file.write_text(file.read_text().replace("\n  3\n", "\n  4\n") if damage == "choice" else damage)
+    file.write_text(
+        file.read_text().replace("\n  3\n", "\n  4\n") if damage == "choice" else damage
+    )
     with pytest.raises(InputError, match=r"live\.json: damaged, or not a saved live session"):
         ital.load_session(file)
 

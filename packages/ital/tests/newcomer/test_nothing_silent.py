@@ -47,13 +47,18 @@ def late(key, view, settings):
 def test_a_constant_index_outside_of_the_mini_batch(learner):
     with pytest.raises(InputError) as error:
         ital.teach(task(), Teacher("constant", constant), learner, **SMALL)
-    assert one_line(error) == "a teacher (constant) chose index 4: the mini-batch has the indices 0 to 3"
+    assert (
+        one_line(error)
+        == "a teacher (constant) chose index 4: the mini-batch has the indices 0 to 3"
+    )
 
 
 @pytest.mark.parametrize("index", [4, -1])
 def test_an_index_that_leaves_the_mini_batch_while_the_program_runs(index):
     with pytest.raises(InputError) as error:
-        ital.teach(task(), Teacher("late", late, settings=index), ["imt", "ital"], eval_every=2, **SMALL)
+        ital.teach(
+            task(), Teacher("late", late, settings=index), ["imt", "ital"], eval_every=2, **SMALL
+        )
     assert one_line(error) == (
         "teacher 'late' chose an index outside the mini-batch in steps 4 to 5 (method 'imt'): "
         "it must choose from 0 to 3"
@@ -94,17 +99,25 @@ def test_a_start_that_the_model_would_ignore_is_refused():
         ital.teach(own, learner="imt", init="normal:0.1", **SMALL)
     assert one_line(error) == "model 'own' draws its own start: leave out init (normal)"
     with pytest.raises(InputError, match="draws its own start"):
-        ital.teach(of_pool(pool(learner_target=None), model=network(), init="uniform"), learner="imt", **SMALL)
+        ital.teach(
+            of_pool(pool(learner_target=None), model=network(), init="uniform"),
+            learner="imt",
+            **SMALL,
+        )
     assert ital.teach(own, learner="imt", **SMALL).curves.attrs["init"] == "own"
 
 
 def test_a_model_written_by_hand_that_ignores_its_start_is_refused():
     stubborn = network()._replace(
-        name="stubborn", start=lambda key, init, rows, outputs: jnp.ones((1, 3)), init=ital.models.Init("uniform", 1.0)
+        name="stubborn",
+        start=lambda key, init, rows, outputs: jnp.ones((1, 3)),
+        init=ital.models.Init("uniform", 1.0),
     )
     with pytest.raises(InputError) as error:
         ital.teach(of_pool(pool(learner_target=None), model=stubborn), learner="imt", **SMALL)
-    assert one_line(error).startswith("model 'stubborn' ignores where learning starts (uniform): let it draw")
+    assert one_line(error).startswith(
+        "model 'stubborn' ignores where learning starts (uniform): let it draw"
+    )
     honest = of_pool(pool(learner_target=None), model=stubborn._replace(init=ital.models.OWN))
     assert ital.teach(honest, learner="imt", **SMALL).curves.attrs["init"] == "own"
 
@@ -129,12 +142,32 @@ WHOSE = r"a learner's update \(.*\)"
 UPDATES = [
     (lambda x, s, p, m: (p, m), (), "must return ital.learners.Update.*, not a plain tuple"),
     (lambda x, s, p, m: None, (), "must return ital.learners.Update.*, not NoneType"),
-    (lambda x, s, p, m: Update(p[0]), (), "must return parameters of the same shape as it was given"),
-    (lambda x, s, p, m: Update(p), 0.0, r"memory of the same form as init: \(\), expected float32\[\]"),
-    (lambda x, s, p, m: Update(p, jnp.zeros(3)), jnp.zeros(2), r"float32\[3\], expected float32\[2\]"),
+    (
+        lambda x, s, p, m: Update(p[0]),
+        (),
+        "must return parameters of the same shape as it was given",
+    ),
+    (
+        lambda x, s, p, m: Update(p),
+        0.0,
+        r"memory of the same form as init: \(\), expected float32\[\]",
+    ),
+    (
+        lambda x, s, p, m: Update(p, jnp.zeros(3)),
+        jnp.zeros(2),
+        r"float32\[3\], expected float32\[2\]",
+    ),
     (lambda x, s, p, m: Update(p, 0), 0.0, r"int32\[\], expected float32\[\]"),
-    (lambda x, s, p, m: Update(p, signals={"pace": jnp.zeros(3)}), (), r"signal 'pace' must be one number.*\(3,\)"),
-    (lambda x, s, p, m: Update(p, signals={"pace": "fast"}), (), "signal 'pace' must be one number, not 'fast'"),
+    (
+        lambda x, s, p, m: Update(p, signals={"pace": jnp.zeros(3)}),
+        (),
+        r"signal 'pace' must be one number.*\(3,\)",
+    ),
+    (
+        lambda x, s, p, m: Update(p, signals={"pace": "fast"}),
+        (),
+        "signal 'pace' must be one number, not 'fast'",
+    ),
     (lambda x, s, p, m: Update(p, signals=[1.0]), (), "signals as a dictionary"),
 ]
 
@@ -152,7 +185,9 @@ def said():
     command = [sys.executable, "-m", "tests.newcomer.wrong_parts"]
     root = Path(__file__).parents[2]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root / "src"), str(root)])}
-    told = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root, env=environment)
+    told = subprocess.run(
+        command, capture_output=True, text=True, check=True, cwd=root, env=environment
+    )
     return json.loads(told.stdout)
 
 
@@ -173,26 +208,31 @@ def test_methods_are_given_to_teach_as_learner(name):
 def test_more_seeds_than_memory_are_refused_before_they_are_listed():
     with pytest.raises(InputError) as error:
         ital.teach(task(), learner="imt", steps=10, seeds=10**12)
-    text = (
-        r"curves of 1000000000000 seeds, 1 methods and 3 measurements need at least [\d,.]+ GiB of memory, but .* free"
-    )
+    text = r"curves of 1000000000000 seeds, 1 methods and 3 measurements need at least [\d,.]+ GiB of memory, but .* free"
     assert re.match(text, one_line(error))
 
 
 def test_more_of_a_mini_batch_than_memory_is_refused(tmp_path):
     for call in (
         lambda: ital.teach(task(), learner="imt", steps=10, seeds=2, batch_size=2**31 - 1),
-        lambda: experiments.run(experiments.Settings(task="regression", batch_size=2**31 - 1), tmp_path),
+        lambda: experiments.run(
+            experiments.Settings(task="regression", batch_size=2**31 - 1), tmp_path
+        ),
     ):
         with pytest.raises(InputError) as error:
             call()
-        assert re.match(r"\d seeds? with mini-batches of 2147483647 examples need at least .* free: ", one_line(error))
+        assert re.match(
+            r"\d seeds? with mini-batches of 2147483647 examples need at least .* free: ",
+            one_line(error),
+        )
     assert not list(tmp_path.iterdir())
 
 
 def test_worlds_of_many_seeds_are_estimated_before_they_are_drawn(monkeypatch):
     monkeypatch.setattr(_memory, "free_memory", lambda: 2**20)
-    with pytest.raises(InputError, match="1000 seeds with mini-batches of 4 examples need at least"):
+    with pytest.raises(
+        InputError, match="1000 seeds with mini-batches of 4 examples need at least"
+    ):
         ital.teach(task(), learner="imt", steps=10, seeds=1000, batch_size=4)
 
 
@@ -210,8 +250,12 @@ def test_a_place_that_cannot_be_written_to_is_noticed_at_once(words, place, tmp_
 
 
 def test_an_automatic_beta_that_leaves_awareness_behind_is_named():
-    curves = made_up.curves(("imt", "ital", "ital-5"), metrics=("loss",), seeds=5)  # each higher than the one before
-    imt, worst = (float(curves["loss"].sel(learner=name).isel(step=-1).mean()) for name in ("imt", "ital"))
+    curves = made_up.curves(
+        ("imt", "ital", "ital-5"), metrics=("loss",), seeds=5
+    )  # each higher than the one before
+    imt, worst = (
+        float(curves["loss"].sel(learner=name).isel(step=-1).mean()) for name in ("imt", "ital")
+    )
     assert results.behind_note(curves) == (
         f"ITAL ends behind IMT with an automatic beta (loss {number(worst)} against {number(imt)}): "
         "its awareness step misleads here. Try a smaller beta or lr, or sweep both."
@@ -234,6 +278,8 @@ def test_the_line_comes_as_a_warning_and_on_the_terminal(monkeypatch):
     ital.teach(task, **numbers)  # its β is the task's
     for beta, shown in (("auto", True), (5000.0, False)):
         console = Console(file=io.StringIO(), width=200)
-        outcome = SimpleNamespace(curves=result.curves.assign_attrs(beta=beta), task=task, lanes_computed=1, files=[])
+        outcome = SimpleNamespace(
+            curves=result.curves.assign_attrs(beta=beta), task=task, lanes_computed=1, files=[]
+        )
         experiments.print_outcome(outcome, console)
         assert ("It is behind." in console.file.getvalue()) is shown

@@ -129,7 +129,12 @@ def test_booleans_are_two_classes():
 
 @pytest.mark.parametrize(
     ("y", "kind"),
-    [(X[:, 0], "regression"), (X[:, :2], "regression"), (np.arange(60), "regression"), (CLASSES, "classification")],
+    [
+        (X[:, 0], "regression"),
+        (X[:, :2], "regression"),
+        (np.arange(60), "regression"),
+        (CLASSES, "classification"),
+    ],
 )
 def test_the_kind_is_inferred_and_can_be_said(y, kind):
     assert made(X, y=y).settings["kind"] == kind
@@ -164,7 +169,9 @@ def test_what_is_inferred_is_printed_once_unless_quiet(capsys):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize(("count", "listed"), [(4, "4 classes (0, 1, 2, 3)"), (5, "5 classes (0, 1 … 4)")])
+@pytest.mark.parametrize(
+    ("count", "listed"), [(4, "4 classes (0, 1, 2, 3)"), (5, "5 classes (0, 1 … 4)")]
+)
 def test_up_to_four_classes_are_all_named(capsys, count, listed):
     from_arrays(X, y=np.arange(len(X)) % count)
     assert f"classification, {listed}; " in capsys.readouterr().err
@@ -194,10 +201,14 @@ def test_the_test_set_is_in_the_units_of_the_teaching_rows(given):
     assert (len(taught[0]), len(tested[0])) == ((60, 20) if given else (45, 15))
     found = np.asarray(scaled.truth.test.x.x)[:, :-1], np.asarray(scaled.truth.test.labels)
     for here, there, expected in zip(found, tested, taught, strict=True):
-        np.testing.assert_allclose(here, (there - expected.mean(axis=0)) / expected.std(axis=0), rtol=1e-3, atol=1e-5)
+        np.testing.assert_allclose(
+            here, (there - expected.mean(axis=0)) / expected.std(axis=0), rtol=1e-3, atol=1e-5
+        )
     theirs = np.asarray(raw.teacher.examples.x.x)[:, :-1]
     in_units = np.asarray(scaled.teacher.examples.x.x)[:, :-1]
-    np.testing.assert_allclose(in_units, (theirs - theirs.mean(axis=0)) / theirs.std(axis=0), rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(
+        in_units, (theirs - theirs.mean(axis=0)) / theirs.std(axis=0), rtol=1e-3, atol=1e-5
+    )
 
 
 # Targets.
@@ -226,7 +237,9 @@ def test_a_given_regression_predicts_the_same_in_standard_units(estimator):
     estimator.fit(5 * X + 1, y)
     world = made(5 * X + 1, Z, y, teacher_target=estimator, x_test=Z, y_test=y).world(0)
     outputs = (np.asarray(world.teacher.examples.x.x) @ np.asarray(world.teacher.target).T)[:, 0]
-    np.testing.assert_allclose(outputs * y.std() + y.mean(), estimator.predict(5 * X + 1), rtol=1e-4)
+    np.testing.assert_allclose(
+        outputs * y.std() + y.mean(), estimator.predict(5 * X + 1), rtol=1e-4
+    )
 
 
 # β and views.
@@ -260,28 +273,59 @@ def test_one_view_is_shared():
             r"not shape \(60, 2, 3\): use x_teacher.reshape\(len\(x_teacher\), -1\)$",
         ),
         ((X, Z[:50], CLASSES), {}, "^x_learner has 50 rows, but y has 60 labels"),
-        ((pd.DataFrame({"a": X[:, 0], "city": ["Rome"] * 60}),), {"y": CLASSES}, "^x_teacher: column 'city' holds"),
+        (
+            (pd.DataFrame({"a": X[:, 0], "city": ["Rome"] * 60}),),
+            {"y": CLASSES},
+            "^x_teacher: column 'city' holds",
+        ),
         ((np.where(X > 2, np.nan, X),), {"y": CLASSES}, "^x_teacher: column . has missing"),
         ((X,), {"y": [None, *CLASSES[1:]]}, "^y has missing values"),
         ((X,), {"y": ["a"] * 60}, "^y holds one class only"),
         ((X,), {"y": ["a", *["b", "c"] * 29, "b"]}, "^y: class 'a' has one row"),
         ((X,), {"y": ["a", "b"] * 30, "kind": "regression"}, "^y holds text"),
-        ((X,), {"y": CLASSES, "kind": "ranking"}, "^kind must be 'classification', 'regression' or None"),
+        (
+            (X,),
+            {"y": CLASSES, "kind": "ranking"},
+            "^kind must be 'classification', 'regression' or None",
+        ),
         ((X,), {"y": CLASSES, "test_size": 2.0}, "^test_size = 2.0 cannot be split off"),
         ((X,), {"y": CLASSES, "x_test": X}, "^x_test and y_test belong together"),
-        ((X,), {"y": CLASSES, "x_test": Z, "y_test": CLASSES}, r"^x_test has shape \(60, 3\), expected \(60, 4\)"),
+        (
+            (X,),
+            {"y": CLASSES, "x_test": Z, "y_test": CLASSES},
+            r"^x_test has shape \(60, 3\), expected \(60, 4\)",
+        ),
         ((X,), {"y": CLASSES, "x_test": X[:2], "y_test": [1, 9]}, "^y_test holds the class 9"),
         ((X,), {"y": CLASSES, "l2": 0.0}, "^l2 .* must be a positive number"),
         ((X,), {"y": CLASSES, "split_seed": -1}, "^split_seed must be a whole number"),
-        (([[1.0, 2.0], [3.0]],), {"y": [0, 1]}, "^x_teacher must be a table .* rows differ in length"),
-        ((X,), {"y": CLASSES, "beta": "sharp"}, "^beta must be a finite number or 'auto', not 'sharp'"),
-        ((X,), {"y": CLASSES, "teacher_target": Ridge()}, "^teacher_target must be a fitted .* call its fit first"),
+        (
+            ([[1.0, 2.0], [3.0]],),
+            {"y": [0, 1]},
+            "^x_teacher must be a table .* rows differ in length",
+        ),
         (
             (X,),
-            {"y": CLASSES, "learner_target": make_pipeline(StandardScaler(), Ridge()).fit(X, X[:, 0])},
+            {"y": CLASSES, "beta": "sharp"},
+            "^beta must be a finite number or 'auto', not 'sharp'",
+        ),
+        (
+            (X,),
+            {"y": CLASSES, "teacher_target": Ridge()},
+            "^teacher_target must be a fitted .* call its fit first",
+        ),
+        (
+            (X,),
+            {
+                "y": CLASSES,
+                "learner_target": make_pipeline(StandardScaler(), Ridge()).fit(X, X[:, 0]),
+            },
             "^learner_target must be a fitted linear estimator .* last step",
         ),
-        ((X,), {"y": CLASSES, "teacher_target": Ridge().fit(X, X[:, 0])}, "^teacher_target must be a classifier"),
+        (
+            (X,),
+            {"y": CLASSES, "teacher_target": Ridge().fit(X, X[:, 0])},
+            "^teacher_target must be a classifier",
+        ),
         (
             (X,),
             {"y": CLASSES, "teacher_target": LogisticRegression().fit(Z, CLASSES)},
@@ -293,7 +337,11 @@ def test_one_view_is_shared():
             r"^teacher_target knows the classes",
         ),
         ((X,), {"y": CLASSES, "model": lambda loss: loss}, "^model must be a function from a loss"),
-        ((X,), {"y": CLASSES, "model": linear, "learner_target": Ridge()}, "^learner_target .* leave it out"),
+        (
+            (X,),
+            {"y": CLASSES, "model": linear, "learner_target": Ridge()},
+            "^learner_target .* leave it out",
+        ),
     ],
 )
 def test_an_input_error_is_one_line_that_names_the_argument(arguments, options, message):
@@ -340,14 +388,18 @@ def test_a_table_with_text_labels_is_taught_and_resumed(capsys, flowers):
 def test_csv_and_parquet_make_the_same_task(flowers):
     pytest.importorskip("pyarrow")
     pd.read_csv(flowers).to_parquet("flowers.parquet")
-    csv, parquet = (from_table(f"flowers.{ending}", "species", quiet=True) for ending in ("csv", "parquet"))
+    csv, parquet = (
+        from_table(f"flowers.{ending}", "species", quiet=True) for ending in ("csv", "parquet")
+    )
     assert csv.name == parquet.name == "flowers"
     np.testing.assert_array_equal(csv.world(0).learner.x.x, parquet.world(0).learner.x.x)
     assert csv.data_version != parquet.data_version
 
 
 def test_parquet_without_pyarrow_is_a_hint(here, monkeypatch):
-    monkeypatch.setattr(pd, "read_parquet", lambda path: (_ for _ in ()).throw(ImportError("no engine")))
+    monkeypatch.setattr(
+        pd, "read_parquet", lambda path: (_ for _ in ()).throw(ImportError("no engine"))
+    )
     (here / "t.parquet").write_bytes(b"")
     with pytest.raises(InputError, match="pip install pyarrow"):
         from_table("t.parquet", "y")
@@ -359,7 +411,10 @@ def test_parquet_without_pyarrow_is_a_hint(here, monkeypatch):
         ([], "argument TASK is missing: .* --data FILE"),
         (["flowers", "--data", "flowers.csv"], "TASK and --data exclude each other"),
         (["--data", "flowers.csv"], "label is missing: .* sl, sw, pl, pw, species"),
-        (["--data", "flowers.csv", "--label", "specie"], "has no column 'specie': did you mean 'species'"),
+        (
+            ["--data", "flowers.csv", "--label", "specie"],
+            "has no column 'specie': did you mean 'species'",
+        ),
         (
             ["--data", "flowers.csv", "--label", "species", "--teacher-columns", "pl,species"],
             "'species' holds the labels",
@@ -367,7 +422,10 @@ def test_parquet_without_pyarrow_is_a_hint(here, monkeypatch):
         (["--data", "none.csv", "--label", "y"], "cannot read the table none.csv: No such file"),
         (["--data", "flowers.txt", "--label", "y"], "must end in .csv or .parquet"),
         (["regression", "--label", "y"], "--label describes a table"),
-        (["--data", "flowers.csv", "--label", "species", "--teacher", "boltzmann"], "boltzmann:RHO"),
+        (
+            ["--data", "flowers.csv", "--label", "species", "--teacher", "boltzmann"],
+            "boltzmann:RHO",
+        ),
     ],
 )
 def test_wrong_usage_is_one_line_and_writes_nothing(capsys, flowers, command, message):
@@ -380,12 +438,21 @@ def test_wrong_usage_is_one_line_and_writes_nothing(capsys, flowers, command, me
 
 def test_nothing_of_scikit_learn_is_loaded_before_it_is_needed():
     code = "import sys, ital.tasks; print([m for m in ('sklearn', 'pandas') if m in sys.modules])"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )
 
 
-@pytest.mark.parametrize(("separator", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")])
+@pytest.mark.parametrize(
+    ("separator", "name"), [(";", "semicolons"), ("\t", "tabs"), ("|", "bars")]
+)
 def test_a_table_with_other_separators_is_named(here, separator, name):
     rows = (separator.join(row) for row in ("ab", "12", "34"))
     (here / "table.csv").write_text("\n".join(rows))
-    with pytest.raises(InputError, match=rf"^table\.csv: its columns are separated by {name}: save it with commas$"):
+    with pytest.raises(
+        InputError, match=rf"^table\.csv: its columns are separated by {name}: save it with commas$"
+    ):
         from_table("table.csv", "b")

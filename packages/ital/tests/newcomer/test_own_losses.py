@@ -47,7 +47,10 @@ def test_targets_are_fitted_for_a_loss_of_ones_own():
     assert task.settings["loss"] == "huber"
     way = task.encoding
     expected = huber_optimum(
-        way.learner_units.apply(X), way.y_units.apply(Y[:, None])[:, 0], 2.0, weights / weights.mean()
+        way.learner_units.apply(X),
+        way.y_units.apply(Y[:, None])[:, 0],
+        2.0,
+        weights / weights.mean(),
     )
     np.testing.assert_allclose(way.learner_target[0], expected, atol=1e-4)
     np.testing.assert_allclose(task.world(0).truth.target[0], expected, atol=1e-4)
@@ -63,7 +66,9 @@ def test_a_learner_is_taught_with_a_loss_of_ones_own():
 def test_a_loss_of_classes_makes_classes_of_any_labels():
     hinge = custom(
         "hinge",
-        lambda alpha, y: jnp.maximum(0.0, 1 + jnp.max(jnp.where(jnp.arange(2) == y, -jnp.inf, alpha)) - alpha[y]),
+        lambda alpha, y: jnp.maximum(
+            0.0, 1 + jnp.max(jnp.where(jnp.arange(2) == y, -jnp.inf, alpha)) - alpha[y]
+        ),
         classes=True,
     )
     task = made(X, y=np.repeat([0.5, 1.5], 30), loss=hinge)
@@ -79,7 +84,9 @@ def test_views_alone_are_standardised_for_a_loss_in_the_units_of_the_targets():
 
 
 def test_a_model_that_is_made_already_needs_its_loss():
-    with pytest.raises(InputError, match=r"^model 'own' was made for a loss .* give the same loss="):
+    with pytest.raises(
+        InputError, match=r"^model 'own' was made for a loss .* give the same loss="
+    ):
         made(X, y=Y, model=network(inputs=4))
     task = made(X, y=Y, model=network(inputs=4), loss=ital.losses.squared)
     assert task.settings["model"] == "own"
@@ -89,14 +96,23 @@ def test_a_model_that_is_made_already_needs_its_loss():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"loss": HUBER, "kind": "classification"}, "^loss 'huber' is for a regression, but kind is 'classification'"),
+        (
+            {"loss": HUBER, "kind": "classification"},
+            "^loss 'huber' is for a regression, but kind is 'classification'",
+        ),
         (
             {"loss": custom("broken", lambda alpha, y: optax.huber_loss(alpha, y, 1, 2))},
             "^loss 'broken' cannot be applied",
         ),
-        ({"loss": custom("log", lambda alpha, y: jnp.log(alpha).sum())}, "^loss 'log': no optimum was found"),
+        (
+            {"loss": custom("log", lambda alpha, y: jnp.log(alpha).sum())},
+            "^loss 'log': no optimum was found",
+        ),
         ({"standardise": "targets"}, "^standardise must be True, False or 'views', not 'targets'"),
-        ({"model": ital.models.differentiable}, "^model must be a function of one argument, the loss"),
+        (
+            {"model": ital.models.differentiable},
+            "^model must be a function of one argument, the loss",
+        ),
         ({"weights": np.ones(59)}, "^weights must be 60 finite numbers of at least 0"),
         ({"weights": -np.ones(60)}, "^weights must be 60 finite numbers of at least 0"),
         ({"weights": "balanced"}, "^weights must be one number per row, or 'balanced' for classes"),
@@ -132,20 +148,28 @@ def test_weights_scale_losses_and_steps_and_volumes():
         scaled.weighted_sum(jnp.ones(10)), unit.weighted_sum(jnp.asarray(weights, float)), rtol=1e-5
     )
     alpha = rules.feedback(start, shown, None)
-    seen, target = jax.tree.map(jnp.asarray, (rules.show(world.teacher.examples, rows), world.teacher.target))
+    seen, target = jax.tree.map(
+        jnp.asarray, (rules.show(world.teacher.examples, rows), world.teacher.target)
+    )
     volumes = rules.volumes(alpha, seen, target, 0.1)
     assert volumes[0] == 0.0  # without weight, an example moves nothing
-    expected = -(0.1**2) * scaled.squared_norms + 2 * 0.1 * (scaled.losses - world.teacher.examples.target_losses)
+    expected = -(0.1**2) * scaled.squared_norms + 2 * 0.1 * (
+        scaled.losses - world.teacher.examples.target_losses
+    )
     np.testing.assert_allclose(volumes, expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(("y", "estimator"), [(Y, Ridge()), (CLASSES, LogisticRegression(max_iter=5000))])
+@pytest.mark.parametrize(
+    ("y", "estimator"), [(Y, Ridge()), (CLASSES, LogisticRegression(max_iter=5000))]
+)
 def test_targets_are_fitted_with_weights(y, estimator):
     weights = RNG.uniform(0.1, 3, 60)
     weights /= weights.mean()
     task = made(X, y=y, weights=weights, x_test=X, y_test=y)
     estimator.fit(
-        task.encoding.learner_units.apply(X), task.world(0).learner.labels, sample_weight=weights / weights.mean()
+        task.encoding.learner_units.apply(X),
+        task.world(0).learner.labels,
+        sample_weight=weights / weights.mean(),
     )
     slopes = task.encoding.learner_target[-1, :-1] * (1 if y is Y else 2)
     np.testing.assert_allclose(slopes, np.ravel(estimator.coef_), atol=1e-4)
@@ -163,8 +187,12 @@ def test_scores_by_class_are_those_of_scikit_learn():
     result = ital.teach(made(X, y=CLASSES, x_test=X, y_test=CLASSES), learner="imt", **SHORT)
     answers = result.predict(X)
     ends = result.curves.isel(step=-1, seed=0, learner=0)
-    assert ends["balanced_accuracy"].item() == pytest.approx(balanced_accuracy_score(CLASSES, answers), abs=1e-6)
-    assert ends["macro_f1"].item() == pytest.approx(f1_score(CLASSES, answers, average="macro"), abs=1e-6)
+    assert ends["balanced_accuracy"].item() == pytest.approx(
+        balanced_accuracy_score(CLASSES, answers), abs=1e-6
+    )
+    assert ends["macro_f1"].item() == pytest.approx(
+        f1_score(CLASSES, answers, average="macro"), abs=1e-6
+    )
 
 
 # The way back.
@@ -184,7 +212,9 @@ def test_answers_come_in_the_units_of_the_targets():
     answers = taught.predict(10 * X + 3)
     assert np.abs(answers - Y).mean() < 5
     coefficients = taught.task.encoding.coefficients(taught.parameters["imt"][0])
-    np.testing.assert_allclose(answers, (10 * X + 3) @ coefficients[0, :-1] + coefficients[0, -1], rtol=1e-4)
+    np.testing.assert_allclose(
+        answers, (10 * X + 3) @ coefficients[0, :-1] + coefficients[0, -1], rtol=1e-4
+    )
 
 
 def test_the_fitted_target_and_the_scaler_are_at_hand():
@@ -193,16 +223,25 @@ def test_the_fitted_target_and_the_scaler_are_at_hand():
     columns = f"{X.shape[1]} columns for the teacher, {X.shape[1]} for the learner"
     assert repr(way) == f"Encoding({len(X)} rows with targets; {columns})"
     ordinary = Ridge(alpha=1e-9).fit(10 * X + 3, Y)
-    np.testing.assert_allclose(way.coefficients(way.learner_target)[0, :-1], ordinary.coef_, rtol=1e-4)
-    np.testing.assert_allclose(way.coefficients(way.learner_target)[0, -1], ordinary.intercept_, rtol=1e-4)
+    np.testing.assert_allclose(
+        way.coefficients(way.learner_target)[0, :-1], ordinary.coef_, rtol=1e-4
+    )
+    np.testing.assert_allclose(
+        way.coefficients(way.learner_target)[0, -1], ordinary.intercept_, rtol=1e-4
+    )
 
 
 def test_predicting_what_is_not_known_is_refused(tmp_path, undrawn):
     result = ital.teach(made(X, y=CLASSES), learner=["imt", "ital"], **SHORT)
     result.save(tmp_path)
-    foreign = ital.teach(from_pool("mine", pool(), ital.losses.squared, beta=1.0), learner="imt", **SHORT)
+    foreign = ital.teach(
+        from_pool("mine", pool(), ital.losses.squared, beta=1.0), learner="imt", **SHORT
+    )
     for call, message in (
-        (lambda: result.predict(X), "^several learners were taught: choose learner= from imt, ital"),
+        (
+            lambda: result.predict(X),
+            "^several learners were taught: choose learner= from imt, ital",
+        ),
         (lambda: result.predict(X, "itla"), "did you mean 'ital'"),
         (lambda: result.predict(X, "ital", seed=7), "^seed 7 was not taught: choose from 0, 1"),
         (lambda: result.predict(Z, "ital"), "^x has 3 columns, but the learner sees 4"),
@@ -219,7 +258,10 @@ def test_predicting_what_is_not_known_is_refused(tmp_path, undrawn):
 def test_views_with_different_indices_are_refused():
     table = pd.DataFrame(X)
     shuffled = pd.Series(CLASSES).sample(frac=1, random_state=0)
-    with pytest.raises(InputError, match=r"^x_teacher and y have different pandas indices.*y\.loc\[x_teacher\.index\]"):
+    with pytest.raises(
+        InputError,
+        match=r"^x_teacher and y have different pandas indices.*y\.loc\[x_teacher\.index\]",
+    ):
         made(table, y=shuffled)
     aligned = made(table, y=shuffled.loc[table.index])
     np.testing.assert_array_equal(aligned.encoding.labels.values, (CLASSES == "usual").astype(int))
@@ -227,7 +269,8 @@ def test_views_with_different_indices_are_refused():
 
 
 @pytest.mark.parametrize(
-    "options", [{"y": CLASSES, "x": np.where(X > 2, 1e300, X)}, {"y": np.where(Y > 50, 1e300, Y), "x": X}]
+    "options",
+    [{"y": CLASSES, "x": np.where(X > 2, 1e300, X)}, {"y": np.where(Y > 50, 1e300, Y), "x": X}],
 )
 def test_numbers_that_are_too_large_are_refused(options):
     with pytest.raises(InputError, match=r"values beyond ±1e\+18, too large to compute with"):

@@ -75,7 +75,15 @@ def test_a_comparison_is_also_latex(runs):
     table.loc[0, ["method", "difference", "p_holm", "low"]] = ["ITAL_5", -1.5e-7, 1e-9, np.nan]
     lines = results.latex(table).splitlines()
     row = lines[4].removesuffix(r" \\").split(" & ")
-    assert row == ["distance", r"ITAL\_5", "IMT", r"$-1.50 \times 10^{-7}$", "--", "$< 0.001$", row[-1]]
+    assert row == [
+        "distance",
+        r"ITAL\_5",
+        "IMT",
+        r"$-1.50 \times 10^{-7}$",
+        "--",
+        "$< 0.001$",
+        row[-1],
+    ]
     assert len(row) == lines[0].split("{")[-1].count("l") + lines[0].split("{")[-1].count("r")
 
 
@@ -129,13 +137,26 @@ def test_every_measured_value_is_a_row():
     steps = curves.sizes["step"]
     assert len(table) == 5 * steps + 5 * -(-steps // 2)
     row = table.query("method == 'ital' and seed == 1 and step == 100 and metric == 'distance'")
-    assert row["value"].item() == curves["distance"].sel({"learner": "ital", "seed": 1, "step": 100}).item()
+    assert (
+        row["value"].item()
+        == curves["distance"].sel({"learner": "ital", "seed": 1, "step": 100}).item()
+    )
 
 
 def test_a_sweep_names_its_settings_and_repeats_nothing():
     grid = made_up.grid(lrs=2, betas=3)
     table = pd.read_csv(io.StringIO(results.long_form(grid).to_csv(index=False)))
-    assert list(table.columns) == ["task", "teacher", "method", "seed", "lr", "beta", "step", "metric", "value"]
+    assert list(table.columns) == [
+        "task",
+        "teacher",
+        "method",
+        "seed",
+        "lr",
+        "beta",
+        "step",
+        "metric",
+        "value",
+    ]
     counts = table.groupby("method").size()
     assert counts["ital"] == 3 * counts["imt"]
     assert table.query("method == 'imt'")["beta"].isna().all()
@@ -148,7 +169,9 @@ def test_the_command_line_writes_tables(tmp_path):
     rows = len(pd.read_csv(tmp_path / "regression/cooperative/curves.csv"))
     wider = experiments.Settings(task="regression", methods=("imt",), steps=10, seeds=3)
     experiments.run(wider, tmp_path, draw=False)
-    assert len(pd.read_csv(tmp_path / "regression/cooperative/curves.csv")) == rows * 3 // 2  # never out of date
+    assert (
+        len(pd.read_csv(tmp_path / "regression/cooperative/curves.csv")) == rows * 3 // 2
+    )  # never out of date
     with pytest.raises(SystemExit) as stopped:
         cli.main(["sweep", "regression", "--lr", "0.001", "--beta", "0", "--methods", "imt", "--seeds", "2",
                   "--steps", "10", "--csv", "--out", str(tmp_path)])  # fmt: skip

@@ -18,7 +18,13 @@ def test_every_block_is_plain_data_and_shown_as_text():
         report.bullets(["<b>words"]),
         report.commands([("<b>words", "<b>words")]),
         report.terms([("<b>words", "<b>words")]),
-        report.table(["<b>words", "n"], [["<b>words", 1.5]], caption="<b>words", numbers_from=1, best=[(0, 1)]),
+        report.table(
+            ["<b>words", "n"],
+            [["<b>words", 1.5]],
+            caption="<b>words",
+            numbers_from=1,
+            best=[(0, 1)],
+        ),
         *report.figure("line", "<b>words", [LINE], "<b>words", note="<b>words"),
         *report.folded("<b>words", [report.paragraph("<b>words")]),
     ]
@@ -30,8 +36,12 @@ def test_every_block_is_plain_data_and_shown_as_text():
 
 
 def test_the_lines_that_a_panel_is_measured_by_are_in_the_legend():
-    panel = charts.panel("", [*LINE["marks"], charts.rule("y", 0.5, "floor"), charts.rule("x", 1.0, soft=True)])
-    legend = report.html(report.figure("line", "", [panel, panel], ""), "").partition('class="legend"')[2]
+    panel = charts.panel(
+        "", [*LINE["marks"], charts.rule("y", 0.5, "floor"), charts.rule("x", 1.0, soft=True)]
+    )
+    legend = report.html(report.figure("line", "", [panel, panel], ""), "").partition(
+        'class="legend"'
+    )[2]
     assert legend.count("ITAL</li>") == legend.count("floor</li>") == 1
     assert legend.count("<li>") == 2
 
@@ -49,11 +59,16 @@ def test_nothing_makes_no_block():
 
 def test_figures_are_found_in_folds():
     figure = report.figure("inside", "", [LINE], "")
-    assert report.figures_in([report.paragraph(""), *report.folded("", figure), *figure]) == figure * 2
+    assert (
+        report.figures_in([report.paragraph(""), *report.folded("", figure), *figure]) == figure * 2
+    )
 
 
 def test_a_page_says_first_what_must_be_read_first_and_leaves_empty_sections_out():
-    parts = [report.section("Full", "full", [report.paragraph("words")]), report.section("Empty", "empty", [])]
+    parts = [
+        report.section("Full", "full", [report.paragraph("words")]),
+        report.section("Empty", "empty", []),
+    ]
     page = report.page("A <title>", parts, lead="lead", banner="SIMULATED", version="1.2")
     assert page.index("SIMULATED") < page.index("<h1>A &lt;title&gt;</h1>")
     assert '<section id="full"><h2>Full</h2><p>words</p></section>' in page
@@ -61,7 +76,9 @@ def test_a_page_says_first_what_must_be_read_first_and_leaves_empty_sections_out
     assert "Made by ital 1.2." in page
     assert "<script" not in page
     assert not re.search(r'(src|href)="(?!#)', page)
-    assert "<script" in report.page("", [report.section("", "", report.folded("more", parts[0]["blocks"]))])
+    assert "<script" in report.page(
+        "", [report.section("", "", report.folded("more", parts[0]["blocks"]))]
+    )
     assert 'class="banner calm"' in report.page("", [], banner="People", alert=False)
 
 
@@ -103,7 +120,9 @@ def test_a_pdf_has_paragraphs_tables_and_figures():
         report.table(["a", "b"], [["c", 1]]),
         *report.figure("f", "", [LINE], ""),
     ]
-    assert report.pdf("Title", [*blocks, report.bullets(["left out"])], banner="whose").startswith(b"%PDF")
+    assert report.pdf("Title", [*blocks, report.bullets(["left out"])], banner="whose").startswith(
+        b"%PDF"
+    )
 
 
 # ---- numbers on the page ----
@@ -111,22 +130,44 @@ def test_a_pdf_has_paragraphs_tables_and_figures():
 
 def claim_row(**changes):
     checks = [
-        [f"place {i}", start, i != 1, 1.5 * i if i else None, 0.0004 if i == 2 else None, f"all of it {i}"]
+        [
+            f"place {i}",
+            start,
+            i != 1,
+            1.5 * i if i else None,
+            0.0004 if i == 2 else None,
+            f"all of it {i}",
+        ]
         for i in range(4)
         for start in ("second start", "first start")
     ]
-    row = {"claim": "It works", "source": "main text", "rule": "A rule.", "verdict": "holds in part", "value": "times"}
+    row = {
+        "claim": "It works",
+        "source": "main text",
+        "rule": "A rule.",
+        "verdict": "holds in part",
+        "value": "times",
+    }
     tallies = [
         {"start": "first start", "held": 3, "of": 4, "failing": ["place 1"]},
         {"start": "second start", "held": 1, "of": 8, "failing": [f"place {i}" for i in range(7)]},
         {"start": "third", "held": 0, "of": 0, "failing": []},
     ]
-    return row | {"tallies": tallies, "range": [0.5, 1.25, 4.0], "p": 0.031, "checks": checks} | changes
+    return (
+        row
+        | {"tallies": tallies, "range": [0.5, 1.25, 4.0], "p": 0.031, "checks": checks}
+        | changes
+    )
 
 
 def test_a_claim_shows_its_counts_its_number_and_its_checks():
-    page = report.html([report.claims([claim_row(), claim_row(verdict="holds"), claim_row()])], "salt")
-    assert re.findall(r"<b>(\d+)</b> ([\w ]+)</li>", page) == [("1", "holds"), ("2", "holds in part")]
+    page = report.html(
+        [report.claims([claim_row(), claim_row(verdict="holds"), claim_row()])], "salt"
+    )
+    assert re.findall(r"<b>(\d+)</b> ([\w ]+)</li>", page) == [
+        ("1", "holds"),
+        ("2", "holds in part"),
+    ]
     one = page[: page.index("</details>")]
     assert re.findall(r"width:(\d+)%", one) == ["75", "12"]
     assert re.findall(r"<b>(\d of \d+|not run)</b>", one) == ["3 of 4", "1 of 8", "not run"]
@@ -134,7 +175,10 @@ def test_a_claim_shows_its_counts_its_number_and_its_checks():
     assert "not on place 0, place 1, place 2, place 3 and 3 more<" in one
     assert "median 1.25 (0.500 to 4.00)" in one
     assert "p ≤ 0.031" in one
-    cells = re.findall(r"<tr><td>(.*?)</td><td>.*?>(yes|no)<.*?number\">(.*?)</td><td class=\"number\">(.*?)</td>", one)
+    cells = re.findall(
+        r"<tr><td>(.*?)</td><td>.*?>(yes|no)<.*?number\">(.*?)</td><td class=\"number\">(.*?)</td>",
+        one,
+    )
     assert cells == 2 * [
         ("place 0", "yes", "–", "–"),
         ("place 1", "no", "1.50", "–"),
@@ -157,12 +201,17 @@ def test_words_for_a_panel_give_the_last_values():
         charts.line("a dot", "#000000", [1], [9.0], dot=True),
         charts.bars("bars", "#000000", [0], [5.0], [0.1], width=1.0),
     ]
-    page = report.html(report.figure("f", "", [charts.panel("Title", marks, y="Height")], ""), "salt")
+    page = report.html(
+        report.figure("f", "", [charts.panel("Title", marks, y="Height")], ""), "salt"
+    )
     assert 'aria-label="Title, Height. At the end: falling 1.00."' in page
 
 
 def test_a_table_shows_its_numbers_to_the_right_and_the_best_in_bold():
-    page = report.html([report.table(["a", "b", "c"], [["x", 1, 2], ["y", 3, 4]], numbers_from=1, best=[(1, 2)])], "s")
+    page = report.html(
+        [report.table(["a", "b", "c"], [["x", 1, 2], ["y", 3, 4]], numbers_from=1, best=[(1, 2)])],
+        "s",
+    )
     cells = re.findall(r"<t[dh]([^>]*)>(\w)</t[dh]>", page)
     plain, right, best = "", ' class="number"', ' class="number best"'
     assert [(kind.replace(' scope="col"', ""), word) for kind, word in cells] == [

@@ -26,7 +26,9 @@ def network(seed, *, norm=False):
 
 
 def large(**options):
-    return DataLoader(Indexed(DATA), 20, shuffle=True, generator=torch.Generator().manual_seed(3), **options)
+    return DataLoader(
+        Indexed(DATA), 20, shuffle=True, generator=torch.Generator().manual_seed(3), **options
+    )
 
 
 def losses_of(model, rows):
@@ -49,7 +51,9 @@ def test_it_yields_the_examples_of_largest_volume():
 
 def test_the_norms_count_with_the_step_size():
     model, reference = network(1), network(2)
-    loader = TeachingLoader(large(), model, reference, 5, squared_norms=select.squared_norms_of, lr=3.0)
+    loader = TeachingLoader(
+        large(), model, reference, 5, squared_norms=select.squared_norms_of, lr=3.0
+    )
     chosen = next(iter(loader))
     rows = next(iter(large()))[2]
     with torch.no_grad():
@@ -68,7 +72,10 @@ def test_it_follows_the_model_and_leaves_it_as_it_was():
     assert all(value.grad is None for value in model.parameters())
     with torch.no_grad():
         model[0].weight.mul_(-3)
-    assert any(not torch.equal(one, two) for one, two in zip(first, (c.indices for c in loader), strict=True))
+    assert any(
+        not torch.equal(one, two)
+        for one, two in zip(first, (c.indices for c in loader), strict=True)
+    )
 
 
 def test_any_loss_and_labels():
@@ -79,14 +86,18 @@ def test_any_loss_and_labels():
     chosen = next(iter(TeachingLoader(DataLoader(data, 30), model, reference, 7, loss=squared)))
     with torch.no_grad():
         scores = squared(model(X[:30]), data[:30][1]) - squared(reference(X[:30]), data[:30][1])
-    assert torch.equal(chosen.indices, select.choose(scores, 7))  # places, since the loader gives no rows
+    assert torch.equal(
+        chosen.indices, select.choose(scores, 7)
+    )  # places, since the loader gives no rows
 
 
 def test_a_compiled_model_and_mixed_precision():
     model, reference = network(1), network(2)
     plain = next(iter(TeachingLoader(large(), model, reference, 5)))
     compiled = torch.compile(model, backend="eager")
-    assert torch.equal(next(iter(TeachingLoader(large(), compiled, reference, 5))).indices, plain.indices)
+    assert torch.equal(
+        next(iter(TeachingLoader(large(), compiled, reference, 5))).indices, plain.indices
+    )
     mixed = next(iter(TeachingLoader(large(), model, reference, 5, autocast=torch.bfloat16)))
     assert mixed.losses.dtype == torch.float32
     assert 0 < float((mixed.losses - plain.losses).abs().max()) < 0.1
@@ -136,7 +147,9 @@ def test_reference_losses_are_computed_once_and_resume(tmp_path):
     again = precompute_reference(model, unread(60), file)
     torch.testing.assert_close(again, expected)
     chosen = next(iter(TeachingLoader(large(), network(1), again, 5)))
-    assert torch.equal(chosen.indices, next(iter(TeachingLoader(large(), network(1), model, 5))).indices)
+    assert torch.equal(
+        chosen.indices, next(iter(TeachingLoader(large(), network(1), model, 5))).indices
+    )
     with pytest.raises(errors.InputError, match="was computed with another model: remove it"):
         precompute_reference(network(3), DATA, file)
 
@@ -195,7 +208,9 @@ def test_a_small_network_may_score():
     model, reference, scorer = network(1), network(2), network(3)
     chosen = next(iter(TeachingLoader(large(), model, reference, 5, scorer=scorer)))
     rows = next(iter(large()))[2]
-    assert torch.equal(chosen.indices, rows[select.choose(losses_of(scorer, rows) - losses_of(reference, rows), 5)])
+    assert torch.equal(
+        chosen.indices, rows[select.choose(losses_of(scorer, rows) - losses_of(reference, rows), 5)]
+    )
 
 
 class Jittered(torch.utils.data.Dataset):
@@ -211,13 +226,17 @@ class Jittered(torch.utils.data.Dataset):
 WORKER = {"num_workers": 1, "multiprocessing_context": "spawn"}
 
 
-@pytest.mark.parametrize("options", [{}, {"generator": True}, pytest.param(WORKER, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "options", [{}, {"generator": True}, pytest.param(WORKER, marks=pytest.mark.slow)]
+)
 def test_every_epoch_resumes_identically_and_global_randomness_stays(options):
     def fresh():
         made = dict(options)
         if made.pop("generator", False):
             made["generator"] = torch.Generator().manual_seed(3)
-        return TeachingLoader(DataLoader(Jittered(), 20, shuffle=True, **made), model, reference, 5, every=2, seed=4)
+        return TeachingLoader(
+            DataLoader(Jittered(), 20, shuffle=True, **made), model, reference, 5, every=2, seed=4
+        )
 
     model, reference = network(1), network(2)
     torch.manual_seed(11)
@@ -250,7 +269,9 @@ def test_precomputing_leaves_global_randomness_alone(tmp_path):
 
 
 def test_an_epoch_of_persistent_workers_does_not_resume():
-    loader = TeachingLoader(large(num_workers=1, persistent_workers=True), network(1), network(2), 5)
+    loader = TeachingLoader(
+        large(num_workers=1, persistent_workers=True), network(1), network(2), 5
+    )
     loader.load_state_dict(loader.state_dict() | {"done": 1})
     with pytest.raises(errors.InputError, match="persistent_workers=False"):
         next(iter(loader))
@@ -279,11 +300,15 @@ def test_what_is_no_loader_or_no_reference_is_said_in_a_line():
     model = network(1)
     with pytest.raises(errors.InputError, match="must be a DataLoader of large batches, not list"):
         TeachingLoader([(X, Y)], model, network(2), 5)
-    with pytest.raises(errors.InputError, match="the reference has 59 losses, but the dataset has 60 rows"):
+    with pytest.raises(
+        errors.InputError, match="the reference has 59 losses, but the dataset has 60 rows"
+    ):
         TeachingLoader(large(), model, torch.zeros(59), 5)
     with pytest.raises(errors.InputError, match="every must be at least 1"):
         TeachingLoader(large(), model, network(2), 5, every=0)
-    with pytest.raises(errors.InputError, match="no state of a TeachingLoader: it lacks done, next_own"):
+    with pytest.raises(
+        errors.InputError, match="no state of a TeachingLoader: it lacks done, next_own"
+    ):
         TeachingLoader(large(), model, network(2), 5).load_state_dict({"a": 1})
     with torch.no_grad():
         model[0].bias[:] = torch.nan

@@ -38,7 +38,9 @@ def test_volumes_are_the_imitated_teaching_volumes(x64):
 def test_the_choice_is_that_of_the_cooperative_teacher(x64, k):
     now, reference, norms = (jnp.asarray(each) for each in numbers())
     volumes = volume.imitated(LR, norms, now, reference)
-    view = teachers.TeacherView(volumes, None, None, jnp.zeros(1), LR, jnp.asarray(0), jnp.asarray(1))
+    view = teachers.TeacherView(
+        volumes, None, None, jnp.zeros(1), LR, jnp.asarray(0), jnp.asarray(1)
+    )
     teacher = teachers.cooperative()
     choose = teacher.choose if k == 1 else teacher.several(k)
     shown = choose(teacher.prepare(jax.random.key(0), 9), view, teacher.settings)
@@ -49,7 +51,10 @@ def test_the_choice_is_that_of_the_cooperative_teacher(x64, k):
 def test_for_small_steps_the_order_is_that_of_rho_loss():
     now, reference, norms = numbers(200)
     rho = select.choose(now - reference, 200)
-    near = [np.mean(select.choose(select.volumes(now, reference, norms, lr), 200) == rho) for lr in (1.0, 0.01, 1e-7)]
+    near = [
+        np.mean(select.choose(select.volumes(now, reference, norms, lr), 200) == rho)
+        for lr in (1.0, 0.01, 1e-7)
+    ]
     assert near[0] < near[1] < near[2] == 1.0
 
 
@@ -66,7 +71,9 @@ def test_norms_of_the_last_layer_are_those_of_autodiff(x64, bias):
     squares = [np.sum(np.asarray(part).reshape(5, -1) ** 2, axis=1) for part in by_example]
     logits = features @ weights.T + offset
     expected = squares[0] + bias * squares[1]
-    np.testing.assert_allclose(select.squared_norms_of(logits, labels, features, bias=bias), expected, rtol=1e-10)
+    np.testing.assert_allclose(
+        select.squared_norms_of(logits, labels, features, bias=bias), expected, rtol=1e-10
+    )
     np.testing.assert_allclose(select.squared_norms_of(logits, labels), squares[1], rtol=1e-10)
 
 
@@ -92,8 +99,12 @@ def test_the_choice_loss_is_a_sum_of_softmaxes(x64):
             left.remove(c)
         return total
 
-    ours = jax.value_and_grad(lambda now: select.choice_loss(now, then, chosen, BETA * LR, norms, LR))
-    for one, two in zip(ours(jnp.asarray(now)), jax.value_and_grad(plackett_luce)(jnp.asarray(now)), strict=True):
+    ours = jax.value_and_grad(
+        lambda now: select.choice_loss(now, then, chosen, BETA * LR, norms, LR)
+    )
+    for one, two in zip(
+        ours(jnp.asarray(now)), jax.value_and_grad(plackett_luce)(jnp.asarray(now)), strict=True
+    ):
         np.testing.assert_allclose(one, two, rtol=1e-10, atol=1e-12)
 
 
@@ -115,7 +126,9 @@ def test_one_step_on_the_choice_loss_is_the_awareness_step(x64, chosen):
         q = _two_step.imagined_choice(BETA, volumes, jnp.ones(6, bool), chosen)
         surprise = jnp.zeros(6).at[chosen].add(1.0) - q
         expected = at - 2 * BETA * LR**2 * jnp.tensordot(surprise, gradients(at), 1)
-        step = jax.grad(lambda at: select.choice_loss(of_all(at), then, chosen, BETA * LR, norms, LR))(at)
+        step = jax.grad(
+            lambda at: select.choice_loss(of_all(at), then, chosen, BETA * LR, norms, LR)
+        )(at)
         np.testing.assert_allclose(at - LR * step, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -128,12 +141,17 @@ def test_the_learner_of_the_loop_takes_the_same_step(x64):
         return models.linear(loss).gradients(params, rows, y).losses
 
     def surprise(params):
-        return select.choice_loss(of_all(params), lesson.here.losses, lesson.chosen, BETA * LR, norms, LR)
+        return select.choice_loss(
+            of_all(params), lesson.here.losses, lesson.chosen, BETA * LR, norms, LR
+        )
 
     norms = lesson.here.squared_norms
     guess = params - LR * jax.grad(lambda p: of_all(p)[lesson.chosen])(params)
     np.testing.assert_allclose(
-        guess - LR * jax.grad(surprise)(guess), step(lesson, params, BETA, len(y)), rtol=1e-9, atol=1e-11
+        guess - LR * jax.grad(surprise)(guess),
+        step(lesson, params, BETA, len(y)),
+        rtol=1e-9,
+        atol=1e-11,
     )
 
 
@@ -147,7 +165,10 @@ def test_three_libraries_agree(x64):
         drawn = select.choose(scores, 4, 0.5, np.random.default_rng(2))
         logits, labels = make(now.reshape(4, 3)), make(np.asarray([0, 2, 1, 1]))
         told[name] = (
-            *(np.asarray(each) for each in (scores, chosen, drawn, select.squared_norms_of(logits, labels))),
+            *(
+                np.asarray(each)
+                for each in (scores, chosen, drawn, select.squared_norms_of(logits, labels))
+            ),
             float(select.choice_loss(one, two, chosen, BETA * LR, three, LR)),
         )
         assert type(scores) is type(chosen) is type(one)
@@ -161,7 +182,9 @@ def test_three_libraries_agree(x64):
 def test_a_score_that_is_not_finite_is_refused_or_comes_last(library, bad):
     scores = np.asarray([[0.3, bad, 0.1, 0.2], [0.0, 1.0, 2.0, 3.0]])
     make = LIBRARIES[library]
-    with pytest.raises(errors.InputError, match=r"1 of 8 scores are not finite, the first at \(0, 1\)"):
+    with pytest.raises(
+        errors.InputError, match=r"1 of 8 scores are not finite, the first at \(0, 1\)"
+    ):
         select.choose(make(scores), 2)
     with pytest.raises(errors.InputError, match="1 of 4 scores are not finite, the first at 1:"):
         select.choose(make(scores[0]), 2)
@@ -170,7 +193,10 @@ def test_a_score_that_is_not_finite_is_refused_or_comes_last(library, bad):
         order = np.asarray(select.choose(make(scores), 4, temperature, rng, on_nan="last"))
         assert order[0, -1] == 1
         assert sorted(order[0]) == [0, 1, 2, 3]
-    assert np.asarray(select.choose(make(scores), 4, on_nan="last")).tolist() == [[0, 3, 2, 1], [3, 2, 1, 0]]
+    assert np.asarray(select.choose(make(scores), 4, on_nan="last")).tolist() == [
+        [0, 3, 2, 1],
+        [3, 2, 1, 0],
+    ]
 
 
 def test_inside_jit_a_score_that_is_not_finite_comes_last():
@@ -186,10 +212,15 @@ def test_rows_of_scores_are_chosen_from_one_by_one(x64, library):
     now, then, norms = (each.reshape(3, 4) for each in numbers(12))
     volumes = select.volumes(make(now), make(then), make(norms), LR)
     chosen = select.choose(volumes, 2)
-    logits, labels = make(np.stack([now, then, norms], axis=-1)), make(np.arange(12).reshape(3, 4) % 3)
+    logits, labels = (
+        make(np.stack([now, then, norms], axis=-1)),
+        make(np.arange(12).reshape(3, 4) % 3),
+    )
     features = make(np.stack([then, norms], axis=-1))
     squared = select.squared_norms_of(logits, labels, features)
-    losses_of_choices = select.choice_loss(make(now), make(then), chosen, BETA * LR, make(norms), LR)
+    losses_of_choices = select.choice_loss(
+        make(now), make(then), chosen, BETA * LR, make(norms), LR
+    )
     assert tuple(losses_of_choices.shape) == (3,)
     for row in range(3):
         one, two, three = make(now[row]), make(then[row]), make(norms[row])
@@ -206,9 +237,13 @@ def test_rows_of_scores_are_chosen_from_one_by_one(x64, library):
 def test_gradients_agree_between_libraries(x64):
     now, then, norms = numbers(6)
     chosen = np.asarray([5, 2])
-    by_jax = jax.grad(lambda now: select.choice_loss(now, then, chosen, 0.8, norms, LR))(jnp.asarray(now))
+    by_jax = jax.grad(lambda now: select.choice_loss(now, then, chosen, 0.8, norms, LR))(
+        jnp.asarray(now)
+    )
     leaf = torch.tensor(now, requires_grad=True)
-    select.choice_loss(leaf, torch.tensor(then), torch.tensor(chosen), 0.8, torch.tensor(norms), LR).backward()
+    select.choice_loss(
+        leaf, torch.tensor(then), torch.tensor(chosen), 0.8, torch.tensor(norms), LR
+    ).backward()
     np.testing.assert_allclose(leaf.grad.numpy(), by_jax, rtol=1e-12)
 
 
@@ -239,15 +274,24 @@ def test_ties_take_the_lowest_index():
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda a: select.volumes(a, a[:2]), r"all of one shape .* losses \(3,\), reference_losses \(2,\)"),
+        (
+            lambda a: select.volumes(a, a[:2]),
+            r"all of one shape .* losses \(3,\), reference_losses \(2,\)",
+        ),
         (lambda a: select.volumes(a, a, a), "squared_norms need lr"),
         (lambda a: select.choose(a, 4), "k must lie between 1 and the 3 scores, not 4"),
         (lambda a: select.choose(a, 0), "k must lie between"),
         (lambda a: select.choose(a, 1, 1.0), "needs rng"),
         (lambda a: select.choose(a, 1, -1.0), "temperature must be at least 0"),
         (lambda a: select.choose(a[None, None], 1), r"not of shape \(1, 1, 3\)"),
-        (lambda a: select.choose(a, 1, on_nan="skip"), "on_nan must be 'refuse' or 'last', not 'skip'"),
-        (lambda a: select.choice_loss(a[None], a[None], np.asarray([1]), 1.0), "a choice is needed for each row"),
+        (
+            lambda a: select.choose(a, 1, on_nan="skip"),
+            "on_nan must be 'refuse' or 'last', not 'skip'",
+        ),
+        (
+            lambda a: select.choice_loss(a[None], a[None], np.asarray([1]), 1.0),
+            "a choice is needed for each row",
+        ),
         (lambda a: select.choose(a, 1, 1.0, "seed"), "rng must be a NumPy generator, not str"),
     ],
 )
@@ -303,7 +347,9 @@ def test_nothing_is_learned_through_the_choice(with_norms):
 
     def through(w):
         norms = (
-            {"squared_norms": lambda w, batch: 4 * batch[0] ** 2 * losses(w, batch), "lr": 0.1} if with_norms else {}
+            {"squared_norms": lambda w, batch: 4 * batch[0] ** 2 * losses(w, batch), "lr": 0.1}
+            if with_norms
+            else {}
         )
         picked = select_jax.pick(losses, w, batch, jnp.zeros(4), 2, **norms)
         return jnp.sum(picked.losses) + jnp.sum(picked.scores) + jnp.sum(picked.batch[0])

@@ -52,12 +52,16 @@ def rates(matrix, target, pair, alpha=1.0):
     ids=["naive", "scbi", "pedagogical"],
 )
 def test_log_odds_grow_at_the_predicted_rate(task, teacher, learner, drawn_from, pair, alpha):
-    curves = ital.teach(task, teacher, learner, steps=4000, seeds=8, eval_every=500, batch_size=5).curves
+    curves = ital.teach(
+        task, teacher, learner, steps=4000, seeds=8, eval_every=500, batch_size=5
+    ).curves
     log_odds = curves["log_odds"].squeeze("learner").transpose("seed", "step").values
     slope = np.polyfit(curves["step"].values, log_odds.mean(axis=0), 1)[0]
     predicted = min(rates(M, 2, pair, alpha))
     assert abs(slope / predicted - 1) < 0.05, (slope, predicted)
-    np.testing.assert_allclose(beliefs.limiting_rate(drawn_from, jnp.log(M), 2), predicted, rtol=1e-4)
+    np.testing.assert_allclose(
+        beliefs.limiting_rate(drawn_from, jnp.log(M), 2), predicted, rtol=1e-4
+    )
     # The check can fail: the other pair's rate and the mean over h′ are further off.
     other = min(rates(M, 2, "aware" if pair == "naive" else "naive"))
     assert abs(slope / other - 1) > 0.1
@@ -68,7 +72,9 @@ def test_log_odds_grow_at_the_predicted_rate(task, teacher, learner, drawn_from,
 def test_a_cooperative_teacher_and_bayes_by_hand(task):
     prior = np.array([0.1, 0.4, 0.2, 0.3])
     taught = tasks.from_likelihoods(M, target=2, prior=prior)
-    curves = ital.teach(taught, "cooperative", "bayes", steps=6, seeds=1, eval_every=1, batch_size=5).curves
+    curves = ital.teach(
+        taught, "cooperative", "bayes", steps=6, seeds=1, eval_every=1, batch_size=5
+    ).curves
     theta, expected = prior, [prior[2]]
     for _ in range(6):
         after = theta * M
@@ -76,8 +82,12 @@ def test_a_cooperative_teacher_and_bayes_by_hand(task):
         theta = after[np.argmax(after[:, 2])]
         expected.append(theta[2])
     np.testing.assert_allclose(curves["belief"].values.squeeze(), expected, rtol=1e-10)
-    np.testing.assert_allclose(curves["log_odds"].values.squeeze(), np.log(expected) - np.log1p(-np.array(expected)))
-    np.testing.assert_allclose(curves["entropy"].values.squeeze()[-1], -np.sum(theta * np.log(theta)))
+    np.testing.assert_allclose(
+        curves["log_odds"].values.squeeze(), np.log(expected) - np.log1p(-np.array(expected))
+    )
+    np.testing.assert_allclose(
+        curves["entropy"].values.squeeze()[-1], -np.sum(theta * np.log(theta))
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,7 +95,10 @@ def test_a_cooperative_teacher_and_bayes_by_hand(task):
     [
         (learners.bayes(), beliefs.literal),
         (learners.scbi(), beliefs.scbi),
-        (learners.pedagogical(1.5, 2), lambda log_m, belief: beliefs.pedagogical(log_m, belief, 1.5, 2)),
+        (
+            learners.pedagogical(1.5, 2),
+            lambda log_m, belief: beliefs.pedagogical(log_m, belief, 1.5, 2),
+        ),
     ],
     ids=lambda part: getattr(part, "name", ""),
 )
@@ -96,7 +109,9 @@ def test_learners_apply_bayes_rule_with_their_teacher_in_mind(learner, drawn_fro
     lesson = learners.Lesson(0, 0.1, jnp.log(M), None, None, jnp.asarray(3), jnp.arange(5), 0)
     after = learner.rule.update(lesson, learner.settings, belief, ()).params
     np.testing.assert_allclose(np.exp(after), expected / expected.sum(), rtol=1e-10)
-    twice = learner.rule.update(lesson._replace(chosen=jnp.array([3, 3])), learner.settings, belief, ()).params
+    twice = learner.rule.update(
+        lesson._replace(chosen=jnp.array([3, 3])), learner.settings, belief, ()
+    ).params
     expected = expected * np.exp(drawn_from(jnp.log(M), belief))[3]
     np.testing.assert_allclose(np.exp(twice), expected / expected.sum(), rtol=1e-10)
 
@@ -106,26 +121,43 @@ def choices(teacher, keys):
     belief = jnp.log(jnp.array([0.1, 0.4, 0.2, 0.3]))
     target, step = jnp.asarray(2), jnp.asarray(0)
     view = teachers.TeacherView(
-        _hypotheses.volumes(belief, jnp.log(M), target, 1.0), belief, jnp.log(M), target, 1.0, step, step
+        _hypotheses.volumes(belief, jnp.log(M), target, 1.0),
+        belief,
+        jnp.log(M),
+        target,
+        1.0,
+        step,
+        step,
     )
     settings = teacher.resolve(teacher.settings, 1.0)
-    return np.asarray(jax.jit(jax.vmap(lambda key: teacher.choose(teacher.prepare(key, 5), view, settings)))(keys))
+    return np.asarray(
+        jax.jit(jax.vmap(lambda key: teacher.choose(teacher.prepare(key, 5), view, settings)))(keys)
+    )
 
 
 @pytest.mark.parametrize("name", ["sampling", "pedagogical", "scbi"])
 def test_teachers_draw_from_their_distribution(name):
     belief = jnp.log(jnp.array([0.1, 0.4, 0.2, 0.3]))
-    drawn_from = {"sampling": beliefs.literal, "pedagogical": one_round(1.0), "scbi": beliefs.scbi}[name]
+    drawn_from = {"sampling": beliefs.literal, "pedagogical": one_round(1.0), "scbi": beliefs.scbi}[
+        name
+    ]
     expected = np.exp(drawn_from(jnp.log(M), belief))[:, 2]
     count = 20_000
-    shares = np.bincount(choices(teachers.make(name), jax.random.split(randomness.key(0), count)), minlength=5) / count
+    shares = (
+        np.bincount(
+            choices(teachers.make(name), jax.random.split(randomness.key(0), count)), minlength=5
+        )
+        / count
+    )
     assert (np.abs(shares - expected) < 4 * np.sqrt(expected * (1 - expected) / count)).all()
 
 
 def test_one_round_of_pedagogy_is_the_boltzmann_teacher():
     keys = jax.random.split(randomness.key(1), 500)
     for alpha in ("1", "3"):
-        chosen = [choices(teachers.make(f"{name}:{alpha}"), keys) for name in ("pedagogical", "boltzmann")]
+        chosen = [
+            choices(teachers.make(f"{name}:{alpha}"), keys) for name in ("pedagogical", "boltzmann")
+        ]
         assert np.mean(chosen[0] == chosen[1]) > 0.99
     assert teachers.make("pedagogical:3").code() == teachers.make("pedagogical").code()
 
@@ -137,13 +169,17 @@ def test_the_volume_is_the_limit_of_the_papers():
     own = np.exp(belief) - np.exp(belief) * M / (np.exp(belief) * M).sum(axis=1, keepdims=True)
     np.testing.assert_allclose(here.weighted_sum(jnp.arange(5.0)), np.arange(5) @ own, atol=1e-12)
     imitated = volume.imitated(lr, here.squared_norms, here.losses, -jnp.log(M[:, 2])) / (2 * lr)
-    np.testing.assert_allclose(_hypotheses.volumes(belief, jnp.log(M), jnp.asarray(2), lr), imitated, rtol=1e-6)
+    np.testing.assert_allclose(
+        _hypotheses.volumes(belief, jnp.log(M), jnp.asarray(2), lr), imitated, rtol=1e-6
+    )
 
 
 def test_volumes_tell_data_apart_when_the_belief_is_1_up_to_rounding():
     belief = jnp.array([-40.0, -41.0, 0.0, -42.0])
     against = (np.exp(np.array([-40.0, -41.0, -np.inf, -42.0])) * M).sum(axis=1) / M[:, 2]
-    np.testing.assert_allclose(_hypotheses.volumes(belief, jnp.log(M), jnp.asarray(2), 1.0), -against, rtol=1e-4)
+    np.testing.assert_allclose(
+        _hypotheses.volumes(belief, jnp.log(M), jnp.asarray(2), 1.0), -against, rtol=1e-4
+    )
 
 
 def test_a_mini_batch_is_the_whole_set_or_a_draw_without_replacement(task):
@@ -151,7 +187,9 @@ def test_a_mini_batch_is_the_whole_set_or_a_draw_without_replacement(task):
     np.testing.assert_array_equal(task.rules.draw(key, world, 5), np.arange(5))
     rows = task.rules.draw(key, world, 3)
     assert len(set(rows.tolist())) == 3
-    np.testing.assert_allclose(np.exp(task.rules.show(world.learner, rows)), M[rows] / M[rows].sum(axis=0), rtol=1e-5)
+    np.testing.assert_allclose(
+        np.exp(task.rules.show(world.learner, rows)), M[rows] / M[rows].sum(axis=0), rtol=1e-5
+    )
 
 
 def test_rectangles():
@@ -163,12 +201,16 @@ def test_rectangles():
     np.testing.assert_allclose(np.exp(world.learner.log_m).sum(axis=0), 1, rtol=1e-5)
     shown, policy = task.picture.grid(world.truth.target)
     assert policy is None
-    np.testing.assert_array_equal(shown.ravel(), _hypotheses.rectangles(2, 3)[:, int(world.truth.test)])
+    np.testing.assert_array_equal(
+        shown.ravel(), _hypotheses.rectangles(2, 3)[:, int(world.truth.test)]
+    )
     assert task.picture.note(np.log([0.25, 0.75]), np.array([0.0, -np.inf])) == "belief 0.25"
 
 
 def test_beliefs_are_drawn_as_cells_without_arrows():
-    watched = ital.watch(tasks.hypotheses(2, 3), "scbi", ["bayes", "scbi"], steps=12, frames=2, batch_size=6)
+    watched = ital.watch(
+        tasks.hypotheses(2, 3), "scbi", ["bayes", "scbi"], steps=12, frames=2, batch_size=6
+    )
     figure = watched.plot()
     assert figure.axes[0].get_xlabel().startswith("belief 0.06")
     assert not any(type(drawn).__name__ == "Quiver" for drawn in figure.axes[0].collections)
@@ -195,12 +237,36 @@ def test_matrices_that_are_no_likelihoods_are_refused(matrix, options, words):
 @pytest.mark.parametrize(
     ("task", "teacher", "learner", "options", "words"),
     [
-        ("regression", "cooperative", "scbi", {}, "'scbi' makes no sense on task 'regression': it needs likelihoods"),
+        (
+            "regression",
+            "cooperative",
+            "scbi",
+            {},
+            "'scbi' makes no sense on task 'regression': it needs likelihoods",
+        ),
         ("regression", "scbi", "imt", {}, "teacher 'scbi' makes no sense on task 'regression'"),
-        ("hypotheses", "scbi", "ital", {}, "'ital' makes no sense on task 'hypotheses': it needs gradients"),
-        ("hypotheses", "omniscient", "bayes", {}, "'omniscient' makes no sense on task 'hypotheses'"),
+        (
+            "hypotheses",
+            "scbi",
+            "ital",
+            {},
+            "'ital' makes no sense on task 'hypotheses': it needs gradients",
+        ),
+        (
+            "hypotheses",
+            "omniscient",
+            "bayes",
+            {},
+            "'omniscient' makes no sense on task 'hypotheses'",
+        ),
         ("hypotheses", "scbi", "bayes", {"batch_size": 21}, "batch_size must be at most 20"),
-        ("hypotheses", "scbi", "bayes", {"diagnostics": True}, "gradient steps, which task 'hypotheses' does not have"),
+        (
+            "hypotheses",
+            "scbi",
+            "bayes",
+            {"diagnostics": True},
+            "gradient steps, which task 'hypotheses' does not have",
+        ),
         ("hypotheses", "pedagogical:x", "bayes", {}, "written pedagogical:ALPHA:ROUNDS"),
         ("hypotheses", "pedagogical:1:0", "bayes", {}, "written pedagogical:ALPHA:ROUNDS"),
         ("hypotheses", "scbi", "pedagogical", {"beta": "auto"}, "give a number as beta"),

@@ -56,7 +56,9 @@ def losses_by_unrolling(weights, world, shown, sweeps=150):
 @pytest.mark.parametrize(("discount", "sharpness"), [(0.0, 1.0), (0.8, 3.0), (0.5, 30.0)])
 @pytest.mark.parametrize("kind", ["grid", "shuffled", "features"])
 @pytest.mark.usefixtures("x64")
-def test_gradients_are_those_of_an_unrolled_iteration_and_of_central_differences(kind, discount, sharpness):
+def test_gradients_are_those_of_an_unrolled_iteration_and_of_central_differences(
+    kind, discount, sharpness
+):
     world = world_of(kind, discount, sharpness)
 
     @jax.jit
@@ -64,14 +66,20 @@ def test_gradients_are_those_of_an_unrolled_iteration_and_of_central_differences
         shown = Demonstrations(states, actions, world.encoding, None)
 
         def planned(weights):
-            return mdp.plan(world.dynamics, world.planning, _irl_rules.reward_of(world.encoding, weights))
+            return mdp.plan(
+                world.dynamics, world.planning, _irl_rules.reward_of(world.encoding, weights)
+            )
 
         def losses(weights):
             return -mdp.log_policy(planned(weights).q)[shown.actions, shown.states]
 
-        ours = _irl_rules.implicit_gradients(world.dynamics, world.planning, planned(weights), shown)
+        ours = _irl_rules.implicit_gradients(
+            world.dynamics, world.planning, planned(weights), shown
+        )
         gradients = jax.jacrev(losses_by_unrolling)(weights, world, shown)
-        central = (losses(weights + step * direction) - losses(weights - step * direction)) / (2 * step)
+        central = (losses(weights + step * direction) - losses(weights - step * direction)) / (
+            2 * step
+        )
         return (
             (ours.losses, losses_by_unrolling(weights, world, shown)),
             (ours.squared_norms, jnp.sum(gradients**2, axis=1)),
@@ -84,7 +92,10 @@ def test_gradients_are_those_of_an_unrolled_iteration_and_of_central_differences
     def check(seed):
         rng = np.random.default_rng(seed)
         weights, direction = rng.uniform(-2, 2, world.parameters), rng.normal(size=world.parameters)
-        states, actions = rng.integers(0, world.dynamics.states, 6), rng.integers(0, world.dynamics.actions, 6)
+        states, actions = (
+            rng.integers(0, world.dynamics.states, 6),
+            rng.integers(0, world.dynamics.actions, 6),
+        )
         for got, wanted in computed(weights, states, actions, direction, rng.normal(size=6)):
             np.testing.assert_allclose(got, wanted, atol=1e-6)
 
@@ -116,14 +127,18 @@ def test_the_teachers_volumes_are_their_formula(small_map):
     drawn = jnp.asarray(states), jnp.asarray(actions)
     teacher_examples = task.rules.show(world.teacher.examples, drawn)
     previous = task.rules.first_previous(jnp.asarray(mind), world)
-    feedback = task.rules.feedback(jnp.asarray(mind), task.rules.show(world.learner, drawn), previous)
+    feedback = task.rules.feedback(
+        jnp.asarray(mind), task.rules.show(world.learner, drawn), previous
+    )
     ours = task.rules.volumes(feedback, teacher_examples, world.teacher.target, 0.1)
 
     def losses(reward):
         return -log_softmax(q_by_hand(reward), axis=0)[actions, states]
 
     gradients = [(losses(mind + 1e-5 * e) - losses(mind - 1e-5 * e)) / 2e-5 for e in np.eye(9)]
-    expected = -(0.1**2) * np.sum(np.square(gradients), axis=0) + 2 * 0.1 * (losses(mind) - losses(reward))
+    expected = -(0.1**2) * np.sum(np.square(gradients), axis=0) + 2 * 0.1 * (
+        losses(mind) - losses(reward)
+    )
     np.testing.assert_allclose(ours, expected, atol=1e-8)
 
 
@@ -132,7 +147,9 @@ def test_measurements_are_their_definitions(small_map):
     task, mind, reward = small_map
     got = task.rules.measure(jnp.asarray(mind), jax.tree.map(jnp.asarray, task.world(0)).truth)
     q, gap = q_by_hand(mind), mind - reward
-    differences = np.abs(np.exp(log_softmax(q, axis=0)) - np.exp(log_softmax(q_by_hand(reward), axis=0)))
+    differences = np.abs(
+        np.exp(log_softmax(q, axis=0)) - np.exp(log_softmax(q_by_hand(reward), axis=0))
+    )
     leading = dense(grid(3))[np.argmax(q, axis=0), np.arange(9)]
     expected = {
         "distance": np.linalg.norm(gap),
@@ -157,7 +174,9 @@ def test_references_are_the_teachers_return_and_the_mean_that_nothing_moves(smal
     assert float(lines["distance"]["floor"]) == pytest.approx(3 * abs(np.mean(mind - reward)))
 
 
-@pytest.mark.parametrize(("make", "sharpness"), [(tasks.irl_dense, 220.0), (tasks.irl_sparse, 200.0)])
+@pytest.mark.parametrize(
+    ("make", "sharpness"), [(tasks.irl_dense, 220.0), (tasks.irl_sparse, 200.0)]
+)
 def test_the_papers_maps_are_planned_as_sharply_as_it_says(make, sharpness):
     """If all rewards are zero, V = (log 4)/k + 0.98·γV everywhere: four actions, and death with 0.02."""
     task = make(size=3)
@@ -188,7 +207,10 @@ def test_a_table_with_features_is_the_grid_it_describes():
 
 def test_the_floor_is_shown_only_where_the_mean_reward_cannot_be_told():
     p = random_transitions(np.random.default_rng(0), 2, 4)
-    for task, shown in ((tasks.irl_tabular(p, np.arange(4.0)), False), (tasks.irl_dense(size=3), True)):
+    for task, shown in (
+        (tasks.irl_tabular(p, np.arange(4.0)), False),
+        (tasks.irl_dense(size=3), True),
+    ):
         curves = ital.teach(task, learner="imt", steps=5, seeds=1).curves
         assert ("floor" in curves["distance"].attrs) == shown
 
@@ -204,7 +226,12 @@ def test_the_mean_reward_never_changes():
 
 def test_maps_are_read_from_text_and_csv(tmp_path):
     expected = [[0, 1.5], [-2, 3]]
-    for text in ("0 1.5\n-2 3\n", "0,1.5\n-2, 3", "# rewards\n\n0;1.5\n-2;3\n", "\ufeff0\t1.5\r\n-2\t3e0\r\n"):
+    for text in (
+        "0 1.5\n-2 3\n",
+        "0,1.5\n-2, 3",
+        "# rewards\n\n0;1.5\n-2;3\n",
+        "\ufeff0\t1.5\r\n-2\t3e0\r\n",
+    ):
         file = tmp_path / "map.txt"
         file.write_text(text, encoding="utf-8")
         assert read_map(file).rewards.tolist() == expected
@@ -315,7 +342,9 @@ def test_a_map_with_walls_goals_and_starts_measures_what_its_table_says():
     leading = p[np.argmax(q, axis=0), np.arange(5)]
     returns = np.linalg.solve(np.eye(5) - leading, leading @ reward)
     got = task.rules.measure(jnp.asarray(mind), truth)
-    assert float(got["policy_tv"]) == pytest.approx(np.mean(np.sum(differences, axis=0) / 2), abs=1e-6)
+    assert float(got["policy_tv"]) == pytest.approx(
+        np.mean(np.sum(differences, axis=0) / 2), abs=1e-6
+    )
     assert float(got["policy_gap"]) == pytest.approx(np.mean(np.max(differences, axis=0)), abs=1e-6)
     assert float(got["reward"]) == pytest.approx(np.mean(returns[:2]), abs=1e-6)
     states, _ = task.rules.draw(jax.random.key(0), jax.tree.map(jnp.asarray, task.world(0)), 400)
@@ -379,7 +408,9 @@ def test_worlds_without_an_end_are_refused(options, message):
 
 
 def test_discount_one_is_fine_where_everybody_dies():
-    curves = ital.teach(tasks.irl(np.eye(3), discount=1.0, death=0.1), learner="imt", steps=5, seeds=1).curves
+    curves = ital.teach(
+        tasks.irl(np.eye(3), discount=1.0, death=0.1), learner="imt", steps=5, seeds=1
+    ).curves
     assert np.isfinite(curves["reward"].values).all()
 
 
@@ -398,7 +429,8 @@ def test_no_value_is_lost_near_one_on_a_map_with_walls():
 
 def test_values_too_large_for_the_precision_are_named():
     with pytest.warns(
-        PrecisionWarning, match=r"values reach 8.8e\+04, so float32 tells actions apart only to about 0.3"
+        PrecisionWarning,
+        match=r"values reach 8.8e\+04, so float32 tells actions apart only to about 0.3",
     ):
         tasks.irl(np.eye(2), discount=0.99999, death=0.0).world(0)
     with pytest.raises(InputError, match="too large for float32: lower the discount"):
@@ -422,7 +454,9 @@ def test_sharp_gradients_are_central_differences_at_every_discount(dynamics, dis
 
     ours = _irl_rules.report(dynamics, planning, planned(reward), shown).gradients
     for cell, direction in enumerate(np.eye(9)):
-        central = (losses(reward + step * direction) - losses(reward - step * direction)) / (2 * step)
+        central = (losses(reward + step * direction) - losses(reward - step * direction)) / (
+            2 * step
+        )
         np.testing.assert_allclose(ours[:, cell], central, atol=1e-5)
 
 

@@ -16,7 +16,11 @@ RUN = {"batch_size": 5, "seeds": 2, "steps": 30, "eval_every": 10}
 def test_the_three_operations_are_those_of_the_function_space():
     """⟨gᵢ, gⱼ⟩ = rᵢrⱼk(xᵢ, xⱼ), and a step is f ← f − η Σᵢ wᵢrᵢk(xᵢ, ·)."""
     rng = np.random.default_rng(0)
-    x, y, w = rng.normal(size=(8, 2)), jnp.asarray(rng.normal(size=(8, 1))), jnp.asarray(rng.normal(size=8))
+    x, y, w = (
+        rng.normal(size=(8, 2)),
+        jnp.asarray(rng.normal(size=(8, 1))),
+        jnp.asarray(rng.normal(size=8)),
+    )
     k = models.gaussian_kernel(0.7)
     gram = np.exp(-np.sum((x[:, None] - x) ** 2, axis=-1) / (2 * 0.7**2))
     np.testing.assert_allclose(k(x, x), gram, rtol=1e-12)
@@ -27,7 +31,9 @@ def test_the_three_operations_are_those_of_the_function_space():
     residuals = np.asarray(model.outputs(params, rows) - y)[:, 0]
     np.testing.assert_allclose(there.squared_norms, residuals**2, rtol=1e-10)  # k(x, x) = 1
     direction = there.weighted_sum(w)
-    np.testing.assert_allclose(there.inner(direction), residuals * (gram @ (np.asarray(w) * residuals)), rtol=1e-10)
+    np.testing.assert_allclose(
+        there.inner(direction), residuals * (gram @ (np.asarray(w) * residuals)), rtol=1e-10
+    )
     moved = model.outputs(params - 0.3 * direction, rows) - model.outputs(params, rows)
     np.testing.assert_allclose(moved[:, 0], -0.3 * gram @ (np.asarray(w) * residuals), rtol=1e-10)
     elsewhere = rng.normal(size=(3, 2))  # f = Σᵢ aᵢk(xᵢ, ·) also between the centres
@@ -43,11 +49,17 @@ def test_a_linear_kernel_gives_the_curves_of_the_linear_learner():
     y = x @ target[:, :-1].T + target[:, -1]
     model = models.kernel(losses.squared, models.linear_kernel, x)
     in_features = np.linalg.lstsq(model.rows(x).x, y, rcond=None)[0].T
-    linear = tasks.from_pool("linear", tasks.Pool(x, x, y, target, target, x, y), losses.squared, beta=3.0)
+    linear = tasks.from_pool(
+        "linear", tasks.Pool(x, x, y, target, target, x, y), losses.squared, beta=3.0
+    )
     pool = tasks.Pool(x, x, y, in_features, in_features, x, y)
-    kernel = tasks.from_pool("kernel", pool, losses.squared, beta=3.0, model=model, teacher_model=model)
+    kernel = tasks.from_pool(
+        "kernel", pool, losses.squared, beta=3.0, model=model, teacher_model=model
+    )
     both = {"init": "uniform:0", "lr": 0.05, **RUN}
-    first, second = (ital.teach(task, learner=["imt", "ital"], **both).curves for task in (linear, kernel))
+    first, second = (
+        ital.teach(task, learner=["imt", "ital"], **both).curves for task in (linear, kernel)
+    )
     for metric in ("distance", "loss"):
         np.testing.assert_allclose(first[metric], second[metric], rtol=1e-9, atol=1e-12)
 
@@ -83,7 +95,9 @@ def test_the_largest_error_teaches_a_picture_sooner_than_a_random_pixel():
         run = {**RUN, "steps": 200, "eval_every": 1}
         curves = ital.teach(tasks.kernel(size=6), teacher, "imt", lr=0.5, **run).curves
         np.testing.assert_allclose(curves["psnr"], -10 * np.log10(2 * curves["loss"]), rtol=1e-5)
-        np.testing.assert_allclose(curves["psnr"][0, :, 0], -10 * np.log10(np.mean(face(6) ** 2)), rtol=1e-5)
+        np.testing.assert_allclose(
+            curves["psnr"][0, :, 0], -10 * np.log10(np.mean(face(6) ** 2)), rtol=1e-5
+        )
         steps.append((curves["psnr"][0] > 15).values.argmax(axis=1))
     assert (steps[1] > 0).all()
     assert (steps[1] < steps[0]).all()
@@ -104,7 +118,9 @@ def test_the_largest_error_is_that_to_the_teachers_target():
     x = jax.tree.map(jnp.asarray, models.linear_rows(np.zeros((3, 1))))
     target = jnp.asarray([[0.0, 1.0], [0.0, 1.0]])  # f* = (1, 1): errors 1, 2 and 8
     examples = type("Examples", (), {"x": x})
-    view = teachers.TeacherView(None, outputs, examples, target, 0.1, jnp.asarray(0), jnp.asarray(9), model=model)
+    view = teachers.TeacherView(
+        None, outputs, examples, target, 0.1, jnp.asarray(0), jnp.asarray(9), model=model
+    )
     teacher = teachers.largest_error()
     assert int(teacher.choose(None, view, ())) == 2
     assert teacher.several(2)(None, view, ()).tolist() == [2, 1]

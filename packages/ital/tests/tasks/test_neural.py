@@ -32,8 +32,13 @@ def test_gradient_operations_equal_those_of_autodiff(depth):
     def example_loss(params, x, y):
         return losses.cross_entropy.value(as_equinox(params, depth)(x[:-1])[None], y[None])[0]
 
-    ours, theirs = model.gradients(params, rows, y), gradients.autodiff(example_loss, params, rows.x, y)
-    direction = jax.tree.map(lambda leaf: jnp.cos(jnp.arange(leaf.size)).reshape(leaf.shape), params)
+    ours, theirs = (
+        model.gradients(params, rows, y),
+        gradients.autodiff(example_loss, params, rows.x, y),
+    )
+    direction = jax.tree.map(
+        lambda leaf: jnp.cos(jnp.arange(leaf.size)).reshape(leaf.shape), params
+    )
     np.testing.assert_allclose(ours.losses, theirs.losses, rtol=1e-12)
     np.testing.assert_allclose(ours.squared_norms, theirs.squared_norms, rtol=1e-12)
     np.testing.assert_allclose(ours.inner(direction), theirs.inner(direction), rtol=1e-10)
@@ -46,7 +51,9 @@ def test_gradient_operations_equal_those_of_autodiff(depth):
 def test_the_start_and_the_outputs_are_those_of_equinox(depth):
     model, params, rows, _, _ = problem(depth)
     network = eqx.nn.MLP(3, 3, 4, depth, jnp.tanh, key=jax.random.key(0))
-    np.testing.assert_allclose(model.outputs(params, rows), jax.vmap(network)(rows.x[:, :-1]), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        model.outputs(params, rows), jax.vmap(network)(rows.x[:, :-1]), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_another_start_is_taken_where_asked_for():

@@ -26,7 +26,9 @@ def test_regression_is_realisable_and_the_views_agree():
     np.testing.assert_allclose(learner, world.learner.labels, atol=1e-12)
     np.testing.assert_allclose(teacher, world.learner.labels, atol=1e-12)
     assert not np.allclose(world.teacher.examples.x.x, world.learner.x.x)
-    np.testing.assert_allclose(world.teacher.examples.x.squared_norms, world.learner.x.squared_norms, rtol=1e-12)
+    np.testing.assert_allclose(
+        world.teacher.examples.x.squared_norms, world.learner.x.squared_norms, rtol=1e-12
+    )
     np.testing.assert_allclose(world.teacher.examples.target_losses, 0, atol=1e-20)
 
 
@@ -44,7 +46,9 @@ def test_gaussian_has_ten_classes_and_scikit_learns_optimum():
     p /= p.sum(axis=1, keepdims=True)
     gradient = (p - np.eye(10)[y]).T @ x + w
     assert np.abs(gradient).max() < 1e-2 < np.abs(w).max()
-    np.testing.assert_allclose(world.teacher.examples.x.x @ world.teacher.target.T, x @ w.T, atol=1e-10)
+    np.testing.assert_allclose(
+        world.teacher.examples.x.x @ world.teacher.target.T, x @ w.T, atol=1e-10
+    )
 
 
 SYNTHETIC = pytest.mark.parametrize(
@@ -89,7 +93,9 @@ def test_one_pool_is_shared_and_never_copied():
     stacked, axes = stack_worlds([pool.world(seed) for seed in range(5)])
     assert set(axes) == {None}
     assert stacked.learner.x.x is pool.world(0).learner.x.x
-    noisy = tasks.from_pool("shared", classes_pool(0), losses.cross_entropy, beta=1.0, label_noise=0.5)
+    noisy = tasks.from_pool(
+        "shared", classes_pool(0), losses.cross_entropy, beta=1.0, label_noise=0.5
+    )
     stacked, _ = stack_worlds([noisy.world(seed) for seed in range(5)])
     assert stacked.learner.x.x.shape == (40, 5)
     assert stacked.learner.labels.shape == (5, 40)
@@ -110,7 +116,9 @@ def test_a_shared_pool_gives_the_curves_of_its_copies():
         return classes_pool(0)
 
     options = {"steps": 30, "seeds": 3, "lr": 0.01}
-    shared = ital.teach(tasks.from_pool("p", classes_pool(0), losses.cross_entropy, beta=300.0), **options)
+    shared = ital.teach(
+        tasks.from_pool("p", classes_pool(0), losses.cross_entropy, beta=300.0), **options
+    )
     copied = ital.teach(tasks.from_pool("p", copies, losses.cross_entropy, beta=300.0), **options)
     np.testing.assert_allclose(shared.curves["loss"], copied.curves["loss"], rtol=1e-4)
 
@@ -130,7 +138,9 @@ def test_label_noise_replaces_its_share_and_nothing_else(make):
         assert {tuple(row) for row in noisy.learner.labels} <= originals
     expected = make().rules
     side = jax.tree.map(jnp.asarray, noisy.teacher)
-    alpha = side.examples.x.x @ side.target.T  # feedback of a learner that has reached the target: only norms remain
+    alpha = (
+        side.examples.x.x @ side.target.T
+    )  # feedback of a learner that has reached the target: only norms remain
     volumes = expected.volumes(alpha, side.examples, side.target, 1e-6)
     np.testing.assert_allclose(volumes, 0, atol=1e-6)
 
@@ -151,7 +161,9 @@ def test_the_teachers_volumes_are_their_formula(make):
 
     g = jax.vmap(jax.grad(one), in_axes=(None, 0, 0, 0))(jnp.zeros_like(omega), z, y, alpha)
     gain = loss.value(alpha, y) - loss.value(z @ omega.T, y)
-    np.testing.assert_allclose(ours, -(lr**2) * jnp.sum(g**2, axis=(1, 2)) + 2 * lr * gain, rtol=1e-9)
+    np.testing.assert_allclose(
+        ours, -(lr**2) * jnp.sum(g**2, axis=(1, 2)) + 2 * lr * gain, rtol=1e-9
+    )
 
 
 def test_the_world_and_its_label_noise_are_streams_of_their_own(monkeypatch):
@@ -182,13 +194,22 @@ def test_measurements_are_their_definitions():
     gap = np.asarray(nu - world.truth.target)
     assert float(got["distance"]) == pytest.approx(np.linalg.norm(gap))
     assert float(got["distance_centred"]) == pytest.approx(np.linalg.norm(gap - gap.mean(axis=0)))
-    assert float(got["accuracy"]) == pytest.approx(np.mean(np.argmax(alpha, axis=1) == world.truth.test.labels))
-    assert float(got["loss"]) == pytest.approx(np.mean(losses.cross_entropy.value(alpha, world.truth.test.labels)))
+    assert float(got["accuracy"]) == pytest.approx(
+        np.mean(np.argmax(alpha, axis=1) == world.truth.test.labels)
+    )
+    assert float(got["loss"]) == pytest.approx(
+        np.mean(losses.cross_entropy.value(alpha, world.truth.test.labels))
+    )
 
 
 @pytest.mark.usefixtures("x64")
 def test_the_floor_is_what_no_method_moves():
-    run = ital.teach(small_classes(), learner=[ital.learners.batch(), ital.learners.teacher_aware()], seeds=3, steps=30)
+    run = ital.teach(
+        small_classes(),
+        learner=[ital.learners.batch(), ital.learners.teacher_aware()],
+        seeds=3,
+        steps=30,
+    )
     curves = run.curves
     floor = np.asarray(curves["distance"].attrs["floor"])[None, :, None]
     by_centred = np.sqrt(curves["distance"] ** 2 - curves["distance_centred"] ** 2)
@@ -196,7 +217,8 @@ def test_the_floor_is_what_no_method_moves():
 
 
 @given(
-    rows=st.lists(st.lists(st.integers(0, 2), min_size=4, max_size=4), min_size=1, max_size=8), seed=st.integers(0, 99)
+    rows=st.lists(st.lists(st.integers(0, 2), min_size=4, max_size=4), min_size=1, max_size=8),
+    seed=st.integers(0, 99),
 )
 def test_is_argmax_follows_argmax_in_ties_too(rows, seed):
     alpha = jnp.asarray(rows, jnp.float32)
@@ -212,7 +234,9 @@ def test_means_over_rows_do_not_depend_on_the_chunks(at_once):
     np.testing.assert_allclose(whole["m"], rows.x.x[:, 0].mean(), rtol=1e-5)
 
 
-@pytest.mark.parametrize(("text", "low", "high"), [("uniform", -1, 1), ("uniform:2", -2, 2), ("normal:0.1", -1, 1)])
+@pytest.mark.parametrize(
+    ("text", "low", "high"), [("uniform", -1, 1), ("uniform:2", -2, 2), ("normal:0.1", -1, 1)]
+)
 def test_starts(text, low, high):
     init = Init.parse(text)
     assert str(init) == text
@@ -223,7 +247,9 @@ def test_starts(text, low, high):
 
 
 def change(**fields):
-    return lambda pool: pool._replace(**{name: edit(getattr(pool, name)) for name, edit in fields.items()})
+    return lambda pool: pool._replace(
+        **{name: edit(getattr(pool, name)) for name, edit in fields.items()}
+    )
 
 
 def poisoned(array):
@@ -247,14 +273,19 @@ def poisoned(array):
         (change(test_x=lambda x: x[:, 1:]), "test_x has shape"),
         (change(teacher_target=lambda w: w[:, 1:]), "teacher_target has shape"),
         (change(learner_target=lambda w: w[:, 1:]), "learner_target has shape"),
-        (change(learner_x=lambda x: x[:0], teacher_x=lambda x: x[:0], labels=lambda y: y[:0]), "no rows"),
+        (
+            change(learner_x=lambda x: x[:0], teacher_x=lambda x: x[:0], labels=lambda y: y[:0]),
+            "no rows",
+        ),
         (change(test_x=lambda x: x[:0], test_labels=lambda y: y[:0]), "test set has no rows"),
     ],
 )
 def test_bad_data_is_refused(edit, message):
     with pytest.raises(ValueError, match=message):
         tasks.from_pool("bad", edit(classes_pool(0)), losses.cross_entropy, beta=1.0)
-    drawn = tasks.from_pool("bad", lambda seed: edit(classes_pool(seed)), losses.cross_entropy, beta=1.0)
+    drawn = tasks.from_pool(
+        "bad", lambda seed: edit(classes_pool(seed)), losses.cross_entropy, beta=1.0
+    )
     with pytest.raises(ValueError, match=message):
         ital.teach(drawn, seeds=1)
 
@@ -279,11 +310,15 @@ def test_regression_labels_must_fit_the_outputs():
         tasks.from_pool("bad", pool._replace(labels=pool.labels[:, :1]), losses.squared, beta=1.0)
     one = Pool(*[getattr(numbers_pool(0, outputs=1), field) for field in Pool._fields])
     flat = one._replace(labels=one.labels[:, 0], test_labels=one.test_labels[:, 0])
-    assert tasks.from_pool("flat", flat, losses.squared, beta=1.0).world(0).learner.labels.shape == (40, 1)
+    assert tasks.from_pool("flat", flat, losses.squared, beta=1.0).world(
+        0
+    ).learner.labels.shape == (40, 1)
 
 
 def test_a_task_without_a_known_optimum_records_no_distance():
-    task = tasks.from_pool("blind", classes_pool(0)._replace(learner_target=None), losses.cross_entropy, beta=1.0)
+    task = tasks.from_pool(
+        "blind", classes_pool(0)._replace(learner_target=None), losses.cross_entropy, beta=1.0
+    )
     curves = ital.teach(task, seeds=2, steps=5).curves
     assert ital.results.metrics_of(curves) == ["accuracy", "loss"]
     with pytest.raises(ValueError, match="omniscient"):

@@ -21,9 +21,13 @@ def test_an_exam_in_every_step_shows_everything():
     known = ital.teach(small_numbers(), "omniscient", ["imt", "ital"], **RUN)
     examined = ital.teach(small_numbers(), "exam:1:30", ["imt", "ital"], **RUN)
     for method in ("imt", "ital"):
-        np.testing.assert_allclose(examined.memories[method].shape, examined.parameters[method].shape)
+        np.testing.assert_allclose(
+            examined.memories[method].shape, examined.parameters[method].shape
+        )
     # The aware learner imagines the teaching volume that fits its teacher, so only the naive ones are comparable.
-    np.testing.assert_allclose(examined.parameters["imt"], known.parameters["imt"], rtol=0, atol=1e-6)
+    np.testing.assert_allclose(
+        examined.parameters["imt"], known.parameters["imt"], rtol=0, atol=1e-6
+    )
 
 
 def test_answers_are_counted():
@@ -43,7 +47,9 @@ def test_the_fit_is_least_squares_with_a_penalty():
     rows = jax.tree.map(jnp.asarray, TeacherRows(LinearRows(x, None), None, None))
     asked = teachers.Answers(rows, jnp.asarray(answers), jnp.asarray(True))
     augmented = np.vstack([x, np.sqrt(RIDGE) * np.eye(4)])
-    expected = np.linalg.lstsq(augmented, np.vstack([answers, np.sqrt(RIDGE) * before.T]), rcond=None)[0].T
+    expected = np.linalg.lstsq(
+        augmented, np.vstack([answers, np.sqrt(RIDGE) * before.T]), rcond=None
+    )[0].T
     np.testing.assert_allclose(fitted(asked, jnp.asarray(before)), expected, rtol=1e-9)
 
 
@@ -51,7 +57,8 @@ def test_more_answers_bring_the_learner_closer():
     task = ital.tasks.regression(dim=20, points=200)
     run = {"steps": 300, "seeds": 10, "lr": 0.01, "eval_every": 300}
     ends = [
-        ital.teach(task, f"exam:20:{n}", "imt", **run).curves["distance"].values[0, :, -1].mean() for n in (2, 8, 40)
+        ital.teach(task, f"exam:20:{n}", "imt", **run).curves["distance"].values[0, :, -1].mean()
+        for n in (2, 8, 40)
     ]
     assert ends[0] > ends[1] > ends[2]
 

@@ -26,8 +26,12 @@ def shared_classes():
 def test_of_a_naive_learner_that_starts_at_its_estimate_it_knows_everything(task):
     known = ital.teach(task(), "omniscient", "imt", init="uniform:0", **RUN)
     imitated = ital.teach(task(), "imitation", "imt", init="uniform:0", **RUN)
-    np.testing.assert_allclose(imitated.parameters["imt"], known.parameters["imt"], rtol=0, atol=1e-12)
-    np.testing.assert_allclose(imitated.memories["imt"], imitated.parameters["imt"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        imitated.parameters["imt"], known.parameters["imt"], rtol=0, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        imitated.memories["imt"], imitated.parameters["imt"], rtol=0, atol=1e-12
+    )
     assert (imitated.curves["imitation_error"].values[..., -1] < 1e-12).all()
 
 
@@ -35,7 +39,9 @@ def test_answers_correct_the_estimate_of_an_aware_learner():
     def gap(teacher):
         slowly = {**RUN, "lr": 0.005, "beta": 50.0}
         result = ital.teach(small_numbers(), teacher, "ital", init="uniform:0", **slowly)
-        return np.linalg.norm(np.asarray(result.memories["ital"]) - np.asarray(result.parameters["ital"]), axis=(1, 2))
+        return np.linalg.norm(
+            np.asarray(result.memories["ital"]) - np.asarray(result.parameters["ital"]), axis=(1, 2)
+        )
 
     corrected, never = gap("imitation"), gap("imitation:0")
     assert (corrected < 0.3 * never).all()
@@ -44,7 +50,9 @@ def test_answers_correct_the_estimate_of_an_aware_learner():
 def test_a_correction_makes_the_estimate_agree_with_the_answer():
     # A learner that never moves: the estimate after the correction and a naive step of size 0 has its answers.
     still = learners.Learner(
-        "still", "Still", learners.Rule(lambda *_: (), lambda lesson, settings, params, _: learners.Update(params))
+        "still",
+        "Still",
+        learners.Rule(lambda *_: (), lambda lesson, settings, params, _: learners.Update(params)),
     )
     long = {**RUN, "steps": 400, "lr": 1e-9}
     result = ital.teach(small_numbers(), "imitation", still, **long)
@@ -52,7 +60,9 @@ def test_a_correction_makes_the_estimate_agree_with_the_answer():
 
 
 def test_it_needs_a_model_of_the_learner():
-    with pytest.raises(InputError, match="teacher 'imitation' makes no sense on task 'irl': it needs simulation"):
+    with pytest.raises(
+        InputError, match="teacher 'imitation' makes no sense on task 'irl': it needs simulation"
+    ):
         ital.teach(ital.tasks.irl(np.eye(3)), "imitation", "imt", **RUN)
 
 

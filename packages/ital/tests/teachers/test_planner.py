@@ -33,7 +33,12 @@ def lookahead(seed, horizon, size=4):
     batches = []
     for _ in range(horizon):
         x = rng.normal(size=(size, 3))
-        batches.append((jax.tree.map(jnp.asarray, models.linear_rows(x)), jnp.asarray(rng.normal(size=(size, 1)))))
+        batches.append(
+            (
+                jax.tree.map(jnp.asarray, models.linear_rows(x)),
+                jnp.asarray(rng.normal(size=(size, 1))),
+            )
+        )
     gradients = lambda params, depth: model.gradients(params, *batches[depth])  # noqa: E731
     learner = LearnerView(None, params, target, gradients)
     learner = learner._replace(volumes=_planner.volumes_at(learner, LR, 0, params))

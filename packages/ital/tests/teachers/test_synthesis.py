@@ -31,7 +31,9 @@ def test_without_a_limit_it_is_the_kaczmarz_method(fast):
     y = rows @ target[:, :-1].T + target[:, -1]
     pool = tasks.Pool(rows, rows, y, target, target, rows[:2], y[:2])
     task = tasks.from_pool("isotropic", pool, losses.squared, beta=1.0)
-    curves = ital.teach(task, "synthesis", "imt", steps=500, seeds=400, batch_size=2, eval_every=500).curves
+    curves = ital.teach(
+        task, "synthesis", "imt", steps=500, seeds=400, batch_size=2, eval_every=500
+    ).curves
     distances = curves["distance"].values[0].astype(float)
     ratio = np.mean((distances[:, 1] / distances[:, 0]) ** 2)
     # E‖e_T‖² = (1 − 1/d)^T ‖e₀‖² = 4.1e-5 ‖e₀‖²
@@ -51,9 +53,13 @@ def test_one_step_gives_the_answer_of_the_target():
 
 def test_labels_stay_within_reach():
     run = {"steps": 20, "seeds": 2, "batch_size": 5, "lr": 0.05}
-    honest = teachers.Teacher("honest", lambda key, view, settings: jax.random.randint(key, (), 0, 5))
+    honest = teachers.Teacher(
+        "honest", lambda key, view, settings: jax.random.randint(key, (), 0, 5)
+    )
     limited = ital.teach(small_numbers(), "synthesis:0", "imt", **run).parameters["imt"]
-    np.testing.assert_allclose(limited, ital.teach(small_numbers(), honest, "imt", **run).parameters["imt"], rtol=1e-6)
+    np.testing.assert_allclose(
+        limited, ital.teach(small_numbers(), honest, "imt", **run).parameters["imt"], rtol=1e-6
+    )
 
 
 @pytest.mark.usefixtures("x64")

@@ -16,13 +16,21 @@ VOLUMES = st.lists(st.integers(-5, 5).map(float), min_size=2, max_size=8)
 
 def view(volumes, step=0):
     return TeacherView(
-        jnp.asarray(volumes), jnp.zeros((len(volumes), 1)), None, None, 0.1, jnp.asarray(step), jnp.asarray(10)
+        jnp.asarray(volumes),
+        jnp.zeros((len(volumes), 1)),
+        None,
+        None,
+        0.1,
+        jnp.asarray(step),
+        jnp.asarray(10),
     )
 
 
 def choose(teacher, volumes, key=0):
     settings = teacher.resolve(teacher.settings, 1.0)
-    return int(teacher.choose(teacher.prepare(jax.random.key(key), len(volumes)), view(volumes), settings))
+    return int(
+        teacher.choose(teacher.prepare(jax.random.key(key), len(volumes)), view(volumes), settings)
+    )
 
 
 @given(volumes=VOLUMES)
@@ -52,13 +60,23 @@ def test_omniscient_looks_at_the_exact_volumes(volumes):
 def test_random_choices_have_their_probabilities(teacher, expected):
     settings = teacher.resolve(teacher.settings, -1.0)
     keys = jax.random.split(jax.random.key(1), 6000)
-    chosen = jax.vmap(lambda key: teacher.choose(teacher.prepare(key, 3), view([0.0, 1.0, 0.5]), settings))(keys)
+    chosen = jax.vmap(
+        lambda key: teacher.choose(teacher.prepare(key, 3), view([0.0, 1.0, 0.5]), settings)
+    )(keys)
     assert chisquare(np.bincount(chosen, minlength=3), 6000 * np.asarray(expected)).pvalue > 1e-3
 
 
 def test_signs_fit_the_teachers():
     helpful = ("cooperative", "omniscient", "random", "boltzmann", "switching", "mixture")
-    assert [teachers.make(name).sign for name in (*helpful, "adversarial")] == [1, 1, 1, 1, 1, 1, -1]
+    assert [teachers.make(name).sign for name in (*helpful, "adversarial")] == [
+        1,
+        1,
+        1,
+        1,
+        1,
+        1,
+        -1,
+    ]
     assert teachers.make("boltzmann:-3").sign == -1
     assert teachers.make("boltzmann:500").name == "boltzmann:500"
 
@@ -100,7 +118,9 @@ def test_a_switching_teacher_helps_until_the_step_and_then_does_not():
     assert [at("switching:3", step) for step in (2, 3)] == [1, 2]
     teacher = teachers.make("switching:3:random")
     keys = jax.random.split(jax.random.key(1), 300)
-    after = jax.vmap(lambda key: teacher.choose(teacher.prepare(key, 3), view(volumes, 3), teacher.settings))(keys)
+    after = jax.vmap(
+        lambda key: teacher.choose(teacher.prepare(key, 3), view(volumes, 3), teacher.settings)
+    )(keys)
     assert set(np.asarray(after).tolist()) == {0, 1, 2}
     assert at("switching:3:random", 2) == 1
 
@@ -109,7 +129,9 @@ def test_a_mixture_helps_as_often_as_it_says():
     teacher = teachers.make("mixture:0.7")
     keys = jax.random.split(jax.random.key(0), 4000)
     chosen = jax.vmap(
-        lambda key: teacher.choose(teacher.prepare(key, 4), view([0.0, 1.0, 0.0, 0.0]), teacher.settings)
+        lambda key: teacher.choose(
+            teacher.prepare(key, 4), view([0.0, 1.0, 0.0, 0.0]), teacher.settings
+        )
     )(keys)
     assert abs(float(np.mean(np.asarray(chosen) == 1)) - (0.7 + 0.3 / 4)) < 0.03
 
@@ -126,18 +148,26 @@ def test_a_random_teacher_does_not_look_at_volumes_that_are_not_finite():
     teacher = teachers.random()
     keys = jax.random.split(jax.random.key(2), 300)
     hidden = view([np.inf, 0.0, np.nan])
-    chosen = jax.vmap(lambda key: teacher.choose(teacher.prepare(key, 3), hidden, teacher.settings))(keys)
+    chosen = jax.vmap(
+        lambda key: teacher.choose(teacher.prepare(key, 3), hidden, teacher.settings)
+    )(keys)
     assert set(np.asarray(chosen).tolist()) == {0, 1, 2}
 
 
 def test_text_that_a_constructor_cannot_read_is_refused_in_one_line(monkeypatch):
-    monkeypatch.setitem(teachers.REGISTRY, "mine", lambda share=0.5: teachers.Teacher(f"mine:{float(share)}", None))
+    monkeypatch.setitem(
+        teachers.REGISTRY, "mine", lambda share=0.5: teachers.Teacher(f"mine:{float(share)}", None)
+    )
     assert teachers.make("mine:0.25").name == "mine:0.25"
-    with pytest.raises(InputError, match="teacher 'mine' refused 'abc': could not convert string to float: 'abc'"):
+    with pytest.raises(
+        InputError, match="teacher 'mine' refused 'abc': could not convert string to float: 'abc'"
+    ):
         teachers.make("mine:abc")
 
 
-@pytest.mark.parametrize("name", ["random", "boltzmann", "boltzmann:5", "mixture", "switching:3:random"])
+@pytest.mark.parametrize(
+    "name", ["random", "boltzmann", "boltzmann:5", "mixture", "switching:3:random"]
+)
 def test_what_noisy_teachers_once_taught_is_not_mixed_with_what_they_teach(name):
     """Their draws changed with version 2: stored lanes of version 1 are computed again."""
     assert teachers.make(name).version == 2

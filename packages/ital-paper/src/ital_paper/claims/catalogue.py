@@ -14,7 +14,16 @@ from ital import statistics
 from ital.errors import InputError
 from ital.statistics import number, p_equals, share, signed
 from ital.tools import plugins
-from ital_paper.claims.judging import LEVEL, NEEDS_PEOPLE, NO_DATA, STUDY, Check, Claim, Finding, judge
+from ital_paper.claims.judging import (
+    LEVEL,
+    NEEDS_PEOPLE,
+    NO_DATA,
+    STUDY,
+    Check,
+    Claim,
+    Finding,
+    judge,
+)
 from ital_paper.experiments.data import METHODS_BY_VIEW, Data, Evidence
 from ital_study import CLAIMED
 
@@ -32,27 +41,43 @@ BASELINES = ("batch", "sgd", "imt")
 HOURS, CORES = 12, 16  # the paper's longest setting
 
 
-def closer(evidence: Evidence, first: str, second: str, metric: str | None = None, where: str | None = None) -> Check:
+def closer(
+    evidence: Evidence, first: str, second: str, metric: str | None = None, where: str | None = None
+) -> Check:
     """Whether the first method ends better than the second, by a paired test."""
     test = statistics.paired(evidence.final(first, metric), evidence.final(second, metric))
     sign = -1 if evidence.higher_is_better(metric or evidence.main) else 1
     means = [sign * float(np.mean(evidence.final(method, metric))) for method in (first, second)]
-    improvement = statistics.probability_of_improvement(evidence.final(first, metric), evidence.final(second, metric))
+    improvement = statistics.probability_of_improvement(
+        evidence.final(first, metric), evidence.final(second, metric)
+    )
     numbers = (
         f"{evidence.label(first)} {number(means[0])}, {evidence.label(second)} {number(means[1])}; "
         f"difference {signed(sign * test.difference)}{_interval(test, sign)}, "
         f"P(improvement) {improvement:.2f}"
     )
-    value = means[0] / means[1] if (metric or evidence.main) == evidence.main and means[1] else float("nan")
+    value = (
+        means[0] / means[1]
+        if (metric or evidence.main) == evidence.main and means[1]
+        else float("nan")
+    )
     check = _check(evidence, test.difference < 0, numbers, value, test.p, tested=True)
     return check._replace(where=where) if where else check
 
 
 def _check(
-    evidence: Evidence, holds: bool, numbers: str, value: float = np.nan, p: float = np.nan, *, tested: bool = False
+    evidence: Evidence,
+    holds: bool,
+    numbers: str,
+    value: float = np.nan,
+    p: float = np.nan,
+    *,
+    tested: bool = False,
 ) -> Check:
     """A check of one experiment, at its task and start."""
-    return Check(evidence.condition.task, evidence.condition.start, holds, numbers, value, p, tested)
+    return Check(
+        evidence.condition.task, evidence.condition.start, holds, numbers, value, p, tested
+    )
 
 
 def _interval(test: statistics.Paired, sign: int) -> str:
@@ -96,7 +121,9 @@ def imt_is_better(data: Data) -> Iterable[Check]:
         more = float(np.mean(evidence.left("imt")) - np.mean(evidence.left("ital")))
         check = _both(closer(evidence, "imt", "batch"), closer(evidence, "imt", "sgd"))
         modest = f"gain over Batch {signed(gain)} of the initial distance; ITAL's gain over IMT {signed(more)}"
-        yield check._replace(holds=check.holds and gain < more, numbers=f"{check.numbers}. {modest}")
+        yield check._replace(
+            holds=check.holds and gain < more, numbers=f"{check.numbers}. {modest}"
+        )
 
 
 def ital_is_best(data: Data) -> Iterable[Check]:
@@ -105,7 +132,13 @@ def ital_is_best(data: Data) -> Iterable[Check]:
         for metric in evidence.panels():
             judged = evidence.main if metric == "distance" else metric
             best = min(BASELINES, key=lambda method: float(np.mean(evidence.final(method, judged))))
-            yield closer(evidence, "ital", best, judged, where=f"{evidence.condition.task} {judged.replace('_', ' ')}")
+            yield closer(
+                evidence,
+                "ital",
+                best,
+                judged,
+                where=f"{evidence.condition.task} {judged.replace('_', ' ')}",
+            )
 
 
 def ital_2_beats_imt(data: Data) -> Iterable[Check]:
@@ -119,7 +152,9 @@ def more_is_faster(data: Data) -> Iterable[Check]:
     views = np.array([2, 5, 10, 15, 20], float)
     for evidence in data.every("cooperative", *METHODS_BY_VIEW):
         curves = [evidence.curve(method)[1] for method in METHODS_BY_VIEW]
-        areas = np.stack([(values / values[:, :1]).mean(axis=1) for values in curves])  # (method, seed)
+        areas = np.stack(
+            [(values / values[:, :1]).mean(axis=1) for values in curves]
+        )  # (method, seed)
         if not np.isfinite(areas).all():
             yield _check(evidence, False, "a learner has diverged")
             continue
@@ -146,7 +181,10 @@ def ital_converges(data: Data) -> Iterable[Check]:
         at = int(np.argmin(np.abs(steps - 0.75 * steps[-1])))
         shares = values / values[:, :1]
         left, late = float(shares[:, -1].mean()), float((shares[:, at] - shares[:, -1]).mean())
-        reached = [median_if_most(statistics.steps_to_reach(steps, values, share)) for share in statistics.SHARES]
+        reached = [
+            median_if_most(statistics.steps_to_reach(steps, values, share))
+            for share in statistics.SHARES
+        ]
         numbers = (
             f"share of the initial distance left {left:.3f}, gained in the last quarter {signed(late)}; "
             f"steps to 50 %, 10 %, 1 %: {', '.join(reached)}"
@@ -165,9 +203,15 @@ def both_networks(data: Data) -> Iterable[Check]:
     for name, (smaller, larger) in NETWORKS.items():
         for start in dict.fromkeys(condition.start for condition in data.experiments):
             pair = [data.get(start, task, "cooperative") for task in (smaller, larger)]
-            ready = [evidence for evidence in pair if evidence is not None and evidence.has("ital", "imt")]
+            ready = [
+                evidence
+                for evidence in pair
+                if evidence is not None and evidence.has("ital", "imt")
+            ]
             if len(ready) == 2:
-                yield _both(*(closer(evidence, "ital", "imt") for evidence in ready))._replace(where=name)
+                yield _both(*(closer(evidence, "ital", "imt") for evidence in ready))._replace(
+                    where=name
+                )
 
 
 def adversary(data: Data) -> Iterable[Check]:
@@ -197,9 +241,7 @@ def random_teacher(data: Data) -> Iterable[Check]:
     for name, arms in (data.study.random if data.study is not None else {}).items():
         aware, naive = np.array(arms["aware"]), np.array(arms["naive"])
         holds, spread = _no_gain(-aware, -naive)
-        numbers = (
-            f"distance fell by {number(aware.mean())} (ITAL) and {number(naive.mean())} (IMT), simulated. {spread}"
-        )
+        numbers = f"distance fell by {number(aware.mean())} (ITAL) and {number(naive.mean())} (IMT), simulated. {spread}"
         yield Check(f"map {name}", STUDY, holds, numbers)
 
 
@@ -208,7 +250,9 @@ def _no_gain(aware: np.ndarray, naive: np.ndarray) -> tuple[bool, str]:
     test = statistics.paired(aware, naive)
     ratio, p = statistics.spread_ratio(aware, naive)
     no_gain = not (test.difference < 0 and test.p < LEVEL)
-    return no_gain and bool(ratio > 1 and p < LEVEL), f"Spread: {number(ratio, 2)} times IMT's (p {p_equals(p)})"
+    return no_gain and bool(
+        ratio > 1 and p < LEVEL
+    ), f"Spread: {number(ratio, 2)} times IMT's (p {p_equals(p)})"
 
 
 def study_arms(data: Data) -> Iterable[Check]:
@@ -248,7 +292,13 @@ def monotonicity(data: Data) -> Iterable[Check]:
     """At most 1 % of sampled pairs violate teaching monotonicity, which the corollary assumes."""
     for (start, task), panel in data.theory.items():
         violated = panel["monotonicity_violations"]
-        yield Check(task, start, violated <= 0.01, f"{share(violated, 2)} of sampled pairs violate it", violated)
+        yield Check(
+            task,
+            start,
+            violated <= 0.01,
+            f"{share(violated, 2)} of sampled pairs violate it",
+            violated,
+        )
 
 
 def never_behind(data: Data) -> Iterable[Check]:
@@ -263,7 +313,11 @@ def never_behind(data: Data) -> Iterable[Check]:
 def hours(data: Data) -> Iterable[Check]:
     """Every setting of the paper's size (2000 steps, at least 8 methods, 20 seeds) takes less than 12 hours here."""
     for evidence in data.every("cooperative"):
-        if evidence.steps < 2000 or evidence.curves.sizes["seed"] < 20 or evidence.curves.sizes["learner"] < 8:
+        if (
+            evidence.steps < 2000
+            or evidence.curves.sizes["seed"] < 20
+            or evidence.curves.sizes["learner"] < 8
+        ):
             continue
         took = float(evidence.curves.attrs["seconds"])
         yield _check(evidence, took < 3600 * HOURS, duration(took), took / 60)
@@ -271,13 +325,21 @@ def hours(data: Data) -> Iterable[Check]:
 
 def duration(took: float) -> str:
     """Seconds in words."""
-    return f"{took:.0f} s" if took < 120 else f"{took / 60:.0f} min" if took < 7200 else f"{took / 3600:.1f} h"
+    return (
+        f"{took:.0f} s"
+        if took < 120
+        else f"{took / 60:.0f} min"
+        if took < 7200
+        else f"{took / 3600:.1f} h"
+    )
 
 
 def awareness(data: Data) -> Iterable[Check]:
     """ITAL ends closer than both controls, which take equally long steps along a gradient, without awareness."""
     for evidence in data.every("cooperative", "ital", "imt-matched", "batch-matched"):
-        yield _both(closer(evidence, "ital", "imt-matched"), closer(evidence, "ital", "batch-matched"))
+        yield _both(
+            closer(evidence, "ital", "imt-matched"), closer(evidence, "ital", "batch-matched")
+        )
 
 
 def awareness_when_tuned(data: Data) -> Iterable[Check]:
@@ -291,13 +353,24 @@ def awareness_when_tuned(data: Data) -> Iterable[Check]:
         aware, naive = verdict.aware.values.values, verdict.naive.values.values
         test = statistics.paired(aware, naive)
         on_edge = ", ".join(
-            f"{best.label}: {' and '.join(best.edge)}" for best in (verdict.aware, verdict.naive) if best.edge
+            f"{best.label}: {' and '.join(best.edge)}"
+            for best in (verdict.aware, verdict.naive)
+            if best.edge
         )
-        numbers = f"{verdict.aware} {number(verdict.aware.mean)}, {verdict.naive} {number(verdict.naive.mean)}" + (
-            f"; at the end of its range: {on_edge}" if on_edge else ""
+        numbers = (
+            f"{verdict.aware} {number(verdict.aware.mean)}, {verdict.naive} {number(verdict.naive.mean)}"
+            + (f"; at the end of its range: {on_edge}" if on_edge else "")
         )
         ratio = verdict.aware.mean / verdict.naive.mean if verdict.naive.mean else float("nan")
-        yield Check(condition.task, condition.start, test.difference < 0, numbers, ratio, test.p, tested=True)
+        yield Check(
+            condition.task,
+            condition.start,
+            test.difference < 0,
+            numbers,
+            ratio,
+            test.p,
+            tested=True,
+        )
 
 
 def _words(rule: Callable[[Data], Iterable[Check]]) -> str:
@@ -314,10 +387,30 @@ MAIN, SUPPLEMENT, OURS = "main text", "supplement", "our question"
 CLAIMS = tuple(
     Claim(claim, source, _words(rule), rule, value, NEEDS_PEOPLE if rule is _nobody else NO_DATA)
     for claim, source, rule, value in (
-        ("Batch and SGD learn alike", MAIN, batch_is_sgd, "difference, of the distance at the start"),
-        ("IMT is better than both, modestly", MAIN, imt_is_better, "final distance, times that of Batch or SGD"),
-        ("ITAL is best on every task and metric", MAIN, ital_is_best, "final distance, times the best baseline's"),
-        ("ITAL beats IMT even if it sees 2 examples", MAIN, ital_2_beats_imt, "final distance, times IMT's"),
+        (
+            "Batch and SGD learn alike",
+            MAIN,
+            batch_is_sgd,
+            "difference, of the distance at the start",
+        ),
+        (
+            "IMT is better than both, modestly",
+            MAIN,
+            imt_is_better,
+            "final distance, times that of Batch or SGD",
+        ),
+        (
+            "ITAL is best on every task and metric",
+            MAIN,
+            ital_is_best,
+            "final distance, times the best baseline's",
+        ),
+        (
+            "ITAL beats IMT even if it sees 2 examples",
+            MAIN,
+            ital_2_beats_imt,
+            "final distance, times IMT's",
+        ),
         (
             "The more of the mini-batch it sees, the faster it learns",
             MAIN,
@@ -331,7 +424,12 @@ CLAIMS = tuple(
             both_networks,
             "final distance, times IMT's",
         ),
-        ("Adversary: a naive learner barely learns, ITAL does", MAIN, adversary, "final distance, times IMT's"),
+        (
+            "Adversary: a naive learner barely learns, ITAL does",
+            MAIN,
+            adversary,
+            "final distance, times IMT's",
+        ),
         ("It works with sparse rewards too", SUPPLEMENT, sparse, "final distance, times IMT's"),
         (
             "A random teacher brings no gain and a larger spread",
@@ -346,10 +444,30 @@ CLAIMS = tuple(
             "further decrease of the distance",
         ),
         ("Machine teachers do better than human ones", MAIN, _nobody, ""),
-        ("Theorem 1: large β makes the aware step the better one", MAIN, theorem, "share of steps at the largest β"),
-        ("Corollary, its assumption: teaching monotonicity", MAIN, monotonicity, "share of pairs that violate it"),
-        ("Corollary, its promise: ITAL is never behind IMT", MAIN, never_behind, "share of points not behind"),
-        (f"The longest setting takes {HOURS} hours on {CORES} cores", SUPPLEMENT, hours, "minutes here"),
+        (
+            "Theorem 1: large β makes the aware step the better one",
+            MAIN,
+            theorem,
+            "share of steps at the largest β",
+        ),
+        (
+            "Corollary, its assumption: teaching monotonicity",
+            MAIN,
+            monotonicity,
+            "share of pairs that violate it",
+        ),
+        (
+            "Corollary, its promise: ITAL is never behind IMT",
+            MAIN,
+            never_behind,
+            "share of points not behind",
+        ),
+        (
+            f"The longest setting takes {HOURS} hours on {CORES} cores",
+            SUPPLEMENT,
+            hours,
+            "minutes here",
+        ),
         (
             "ITAL leads by its awareness, not only by its longer step",
             OURS,

@@ -72,7 +72,9 @@ class Finding(NamedTuple):
     def range(self) -> tuple[float, float, float] | None:
         """Smallest, median and largest number of the checks."""
         values = [check.value for check in self.checks if not np.isnan(check.value)]
-        return (float(min(values)), float(np.median(values)), float(max(values))) if values else None
+        return (
+            (float(min(values)), float(np.median(values)), float(max(values))) if values else None
+        )
 
     @property
     def p(self) -> float | None:
@@ -84,7 +86,9 @@ class Finding(NamedTuple):
         """Where the claim holds and where it fails, for each start, the range of its number, and the largest p."""
         if not self.checks:
             return (
-                "No person has taken part yet." if self.verdict == NEEDS_PEOPLE else "This run has no data to judge it."
+                "No person has taken part yet."
+                if self.verdict == NEEDS_PEOPLE
+                else "This run has no data to judge it."
             )
         parts = []
         for start, held, of, failing in self.tallies:
@@ -95,7 +99,9 @@ class Finding(NamedTuple):
             parts.append(words)
         if self.range is not None:
             low, middle, high = (number(value) for value in self.range)
-            parts.append(f"{self.value}: " + (low if low == high else f"{low} to {high}, median {middle}"))
+            parts.append(
+                f"{self.value}: " + (low if low == high else f"{low} to {high}, median {middle}")
+            )
         if self.p is not None:
             parts.append(f"paired tests where it holds: p {p_equals(self.p).replace('=', '≤')}")
         return ". ".join(part[0].upper() + part[1:] for part in parts) + "."
@@ -113,7 +119,13 @@ class Finding(NamedTuple):
             "range": self.range and rounded(self.range, 5),
             "p": None if self.p is None else rounded([self.p], 3)[0],
             "checks": [
-                [check.where, check.start, check.holds, *rounded([check.value, check.p], 4), check.numbers]
+                [
+                    check.where,
+                    check.start,
+                    check.holds,
+                    *rounded([check.value, check.p], 4),
+                    check.numbers,
+                ]
                 for check in self.checks
             ],
         }

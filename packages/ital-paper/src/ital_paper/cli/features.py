@@ -13,23 +13,33 @@ from ital.tools.platform import set_up_jax
 FILES = ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "tiny-imagenet-vgg")
 
 
-features = typer.Typer(help="Build and check the feature files of the image and equation tasks.", no_args_is_help=True)
+features = typer.Typer(
+    help="Build and check the feature files of the image and equation tasks.", no_args_is_help=True
+)
 data = typer.Typer(no_args_is_help=True)
 
 
 @features.command(epilog="Example: ital features build mnist --data ~/mnist --out mnist.npz")
 def build(
-    name: Annotated[str, typer.Argument(help=f"{', '.join(FILES)} or equation.", show_default=False)],
+    name: Annotated[
+        str, typer.Argument(help=f"{', '.join(FILES)} or equation.", show_default=False)
+    ],
     folder: Annotated[
-        Path | None, typer.Option("--data", help="Folder with the data (default: where ital data get puts it).")
+        Path | None,
+        typer.Option("--data", help="Folder with the data (default: where ital data get puts it)."),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="File to write (default: in the user's data folder, where tasks find it).")
+        Path | None,
+        typer.Option(
+            help="File to write (default: in the user's data folder, where tasks find it)."
+        ),
     ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the training.")] = 0,
     positives: Annotated[
         str | None,
-        typer.Option(help="For equation: which later states count as better: consecutive (the default) or any."),
+        typer.Option(
+            help="For equation: which later states count as better: consecutive (the default) or any."
+        ),
     ] = None,
     device: PLATFORM = None,
 ) -> None:
@@ -40,7 +50,9 @@ def build(
     from ital_paper.tasks import scaled_for
 
     with contextlib.ExitStack() as stack:
-        begin = functools.cache(lambda: stack.enter_context(show_progress(f"{name}: features", 1000)))
+        begin = functools.cache(
+            lambda: stack.enter_context(show_progress(f"{name}: features", 1000))
+        )
         file = feature_files.build(
             name,
             folder,
@@ -57,13 +69,18 @@ def build(
 @features.command(epilog="Example: ital features check mnist")
 def check(
     name: Annotated[
-        str | None, typer.Argument(help="A feature file, or its name (default: all shipped with ital).")
+        str | None,
+        typer.Argument(help="A feature file, or its name (default: all shipped with ital)."),
     ] = None,
 ) -> None:
     """Evaluate the last layers again on the rows of a feature file, and compare with its data card."""
     from ital_paper import features as feature_files
 
-    for file in ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "equation") if name is None else (name,):
+    for file in (
+        ("mnist", "mnist-pixels", "cifar10", "tiny-imagenet", "equation")
+        if name is None
+        else (name,)
+    ):
         for line in feature_files.check(feature_files.find(file) or Path(file)):
             print(line)
 
@@ -76,7 +93,9 @@ def _data() -> None:  # without it, a group of one command would become that com
 @data.command(epilog="Example: ital data get mnist")
 def get(
     name: Annotated[str, typer.Argument(help="mnist or cifar10.", show_default=False)],
-    out: Annotated[Path | None, typer.Option(help="Folder (default: in the user's data folder).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder (default: in the user's data folder).")
+    ] = None,
 ) -> None:
     """Download a data set through scikit-learn, and write it in its usual file format."""
     from ital_paper import features as feature_files

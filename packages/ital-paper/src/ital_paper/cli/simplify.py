@@ -8,7 +8,10 @@ import typer
 from ital.errors import InputError
 from ital.tools.platform import set_up_jax
 
-HOW = typer.Option("--with", help="rules: a fixed order of operations; learned: greedy search with the learned value.")
+HOW = typer.Option(
+    "--with",
+    help="rules: a fixed order of operations; learned: greedy search with the learned value.",
+)
 
 
 EXAMPLE = 'Example: ital simplify "-1/2x^2y + 1/3xy = -1/5y^3 + 1/3x^2y" --steps'
@@ -19,10 +22,15 @@ app = typer.Typer()
 @app.command(epilog=EXAMPLE, context_settings=NEGATIVE_FIRST)
 def simplify(
     equation: Annotated[
-        str, typer.Argument(help="A polynomial equation in x, y and z, of degree at most 4.", show_default=False)
+        str,
+        typer.Argument(
+            help="A polynomial equation in x, y and z, of degree at most 4.", show_default=False
+        ),
     ],
     how: Annotated[str, HOW] = "rules",
-    steps: Annotated[bool, typer.Option("--steps", help="Show every step with its operation.")] = False,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="Show every step with its operation.")
+    ] = False,
     latex: Annotated[bool, typer.Option("--latex", help="Print LaTeX.")] = False,
 ) -> None:
     """Simplify an equation exactly, one operation at a time, to a form that ends in = 0."""

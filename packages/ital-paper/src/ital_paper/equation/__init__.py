@@ -3,7 +3,16 @@
 Exact and pure. The network that learns features needs JAX and is a separate module, ``ital_paper.equation.network``.
 """
 
-from ital_paper.equation._equation import DEGREE, LONGEST, MONOMIALS, Equation, Term, as_typed, latex, text
+from ital_paper.equation._equation import (
+    DEGREE,
+    LONGEST,
+    MONOMIALS,
+    Equation,
+    Term,
+    as_typed,
+    latex,
+    text,
+)
 from ital_paper.equation._pairs import (
     CHUNK,
     Pairs,

@@ -8,7 +8,10 @@ Monomial = tuple[int, int, int]
 DEGREE = 4
 LONGEST = 173  # characters of an equation's text
 MONOMIALS: tuple[Monomial, ...] = tuple(
-    (a, b, c) for a in range(DEGREE + 1) for b in range(DEGREE + 1 - a) for c in range(DEGREE + 1 - a - b)
+    (a, b, c)
+    for a in range(DEGREE + 1)
+    for b in range(DEGREE + 1 - a)
+    for c in range(DEGREE + 1 - a - b)
 )
 
 
@@ -72,7 +75,9 @@ def as_typed(equation: Equation) -> str:
     Returns:
         The text.
     """
-    return " = ".join(_joined([_written(term, "{}/{}", "^{}") for term in side]) for side in equation)
+    return " = ".join(
+        _joined([_written(term, "{}/{}", "^{}") for term in side]) for side in equation
+    )
 
 
 def latex(equation: Equation) -> str:
@@ -84,7 +89,10 @@ def latex(equation: Equation) -> str:
     Returns:
         The LaTeX source, without dollar signs.
     """
-    return " = ".join(_joined([_written(term, r"\frac{{{}}}{{{}}}", "^{{{}}}") for term in side]) for side in equation)
+    return " = ".join(
+        _joined([_written(term, r"\frac{{{}}}{{{}}}", "^{{{}}}") for term in side])
+        for side in equation
+    )
 
 
 def _written(term: Term, fraction: str, power: str) -> tuple[str, str]:
@@ -92,12 +100,19 @@ def _written(term: Term, fraction: str, power: str) -> tuple[str, str]:
     size = abs(term.numerator)
     coefficient = fraction.format(size, term.denominator) if term.denominator > 1 else str(size)
     powers = zip("xyz", term.monomial, strict=True)
-    letters = "".join(letter + (power.format(degree) if degree > 1 else "") for letter, degree in powers if degree)
-    return "-" if term.numerator < 0 else "+", letters if letters and coefficient == "1" else coefficient + letters
+    letters = "".join(
+        letter + (power.format(degree) if degree > 1 else "") for letter, degree in powers if degree
+    )
+    return (
+        "-" if term.numerator < 0 else "+",
+        letters if letters and coefficient == "1" else coefficient + letters,
+    )
 
 
 def _joined(terms: list[tuple[str, str]]) -> str:
     if not terms:
         return "0"
     (sign, first), *others = terms
-    return ("-" if sign == "-" else "") + first + "".join(f" {sign} {rest}" for sign, rest in others)
+    return (
+        ("-" if sign == "-" else "") + first + "".join(f" {sign} {rest}" for sign, rest in others)
+    )

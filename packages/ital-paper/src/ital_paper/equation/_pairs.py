@@ -130,10 +130,14 @@ def some_pairs(seed: int, chunk: int, count: int = CHUNK, *, times: int = 1) -> 
                 pairs.append((along[i + 1], along[i], NEXT, states[i + 1].operation))
                 pairs.append((along[later], along[i], LATER, states[later].operation))
             number = times * (2 if last or 2 * i >= len(states) else 1)
-            for written, operation in _others(state.equation, None if last else states[i + 1].equation, number, rng):
+            for written, operation in _others(
+                state.equation, None if last else states[i + 1].equation, number, rng
+            ):
                 pairs.append((along[i], place(written), OTHER, operation))
     high, low, kinds, operations = zip(*pairs, strict=True)
-    return Pairs(list(places), np.asarray(high), np.asarray(low), np.asarray(kinds), list(operations))
+    return Pairs(
+        list(places), np.asarray(high), np.asarray(low), np.asarray(kinds), list(operations)
+    )
 
 
 def _others(
@@ -146,7 +150,9 @@ def _others(
     return list(itertools.islice((other for other in written if len(other[0]) <= LONGEST), number))
 
 
-def in_parallel(make: Callable[..., T], seed: int, chunks: Sequence[int], workers: int, **options: Any) -> Iterator[T]:
+def in_parallel(
+    make: Callable[..., T], seed: int, chunks: Sequence[int], workers: int, **options: Any
+) -> Iterator[T]:
     """Compute ``make(seed, chunk)`` for all chunks, in their order.
 
     Some chunks are computed ahead of time, but never all of them.
@@ -167,7 +173,8 @@ def in_parallel(make: Callable[..., T], seed: int, chunks: Sequence[int], worker
     with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn")) as pool:
         todo = iter(chunks)
         coming: dict[int, Future[T]] = {
-            chunk: pool.submit(make, seed, chunk, **options) for chunk in itertools.islice(todo, 4 * workers)
+            chunk: pool.submit(make, seed, chunk, **options)
+            for chunk in itertools.islice(todo, 4 * workers)
         }
         for chunk in chunks:
             result = coming.pop(chunk).result()

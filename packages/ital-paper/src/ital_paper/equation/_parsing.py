@@ -39,13 +39,17 @@ def parse(written: str) -> Equation:
     """
     source = _with_carets(written).translate(_PLAIN)
     if len(written) > 4 * LONGEST:
-        raise InputError(f"an equation of {len(written)} characters is too long: its full form may have {LONGEST}")
+        raise InputError(
+            f"an equation of {len(written)} characters is too long: its full form may have {LONGEST}"
+        )
     if source.count("=") != 1:
         raise InputError(f"an equation has one '=', not {source.count('=')}: {written!r}")
     middle = source.index("=")
     equation = Equation(_side(source, 0, middle), _side(source, middle + 1, len(source)))
     if len(text(equation)) > LONGEST:
-        raise InputError(f"the full form of the equation has {len(text(equation))} characters: at most {LONGEST} fit")
+        raise InputError(
+            f"the full form of the equation has {len(text(equation))} characters: at most {LONGEST} fit"
+        )
     return equation
 
 
@@ -56,7 +60,9 @@ def _with_carets(written: str) -> str:
 
 def _fail(source: str, place: int, fault: str) -> InputError:
     near = source[max(0, place - 8) : place] + "»" + source[place : place + 8]
-    return InputError(f"cannot read the equation at character {place + 1} ({near.strip()}): {fault}")
+    return InputError(
+        f"cannot read the equation at character {place + 1} ({near.strip()}): {fault}"
+    )
 
 
 def _side(source: str, place: int, end: int) -> tuple[Term, ...]:
@@ -73,7 +79,9 @@ def _side(source: str, place: int, end: int) -> tuple[Term, ...]:
         place = number.end() if number else place
         monomial, place = _monomial(source, place, end)
         if place == start:
-            raise _fail(source, place, _beyond(source, place, end) or "expected a number or one of x, y, z")
+            raise _fail(
+                source, place, _beyond(source, place, end) or "expected a number or one of x, y, z"
+            )
         if numerator == 0:
             if terms or _skip(source, place, end) < end or monomial != (0, 0, 0):
                 raise _fail(source, start, "a coefficient cannot be 0")
@@ -121,7 +129,11 @@ def _monomial(source: str, place: int, end: int) -> tuple[Monomial, int]:
             raise _fail(source, power.start(1), f"{letter} occurs twice in a term")
         degrees[letter] = int(power[2] or 1)
         if sum(degrees.values()) > DEGREE or degrees[letter] == 0:
-            raise _fail(source, power.start(1), f"the degree of a term must be from 0 to {DEGREE}, with powers from 1")
+            raise _fail(
+                source,
+                power.start(1),
+                f"the degree of a term must be from 0 to {DEGREE}, with powers from 1",
+            )
         place = power.end()
     return (degrees["x"], degrees["y"], degrees["z"]), place
 

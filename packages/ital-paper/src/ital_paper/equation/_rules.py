@@ -51,7 +51,9 @@ def _simplifying(equation: Equation) -> Iterator[Rewrite]:
     while pair := _repeated(equation):
         first, second = pair
         for place in (second, first):
-            yield from apply("scale", operations.scale(equation, place, _factor(equation, place, first, second)))
+            yield from apply(
+                "scale", operations.scale(equation, place, _factor(equation, place, first, second))
+            )
         yield from apply("merge", operations.merge(equation, first, second))
     yield from apply("cancel denominators", operations.cancel_denominators(equation))
     for slot, monomial in enumerate(sorted(_places(equation), reverse=True)):
@@ -61,7 +63,9 @@ def _simplifying(equation: Equation) -> Iterator[Rewrite]:
             yield from apply("move", operations.move_to_left(equation, place - split, slot))
         elif place != slot:
             yield from apply("move", operations.move_within_left(equation, place, slot))
-    yield from apply("cancel common factors", operations.cancel_factors(equation))  # merging may create a common factor
+    yield from apply(
+        "cancel common factors", operations.cancel_factors(equation)
+    )  # merging may create a common factor
 
 
 def _places(equation: Equation) -> dict[Monomial, list[int]]:
@@ -84,7 +88,9 @@ def _alike(equation: Equation) -> tuple[int, int] | None:
 
 def _repeated(equation: Equation) -> tuple[int, int] | None:
     """The last two terms of the largest monomial that is repeated."""
-    repeated = [(monomial, places) for monomial, places in _places(equation).items() if len(places) > 1]
+    repeated = [
+        (monomial, places) for monomial, places in _places(equation).items() if len(places) > 1
+    ]
     if not repeated:
         return None
     _, places = max(repeated)

@@ -63,7 +63,9 @@ class Explorer:
             For each equation, its successors and their rows of features, its own row first.
         """
         equations = list(equations)
-        new = {e: successors_by_text(e) for e in dict.fromkeys(equations) if e not in self._expanded}
+        new = {
+            e: successors_by_text(e) for e in dict.fromkeys(equations) if e not in self._expanded
+        }
         texts = {e: [text(e), *steps] for e, steps in new.items()}
         self._remember([written for family in texts.values() for written in family])
         for e, steps in new.items():
@@ -102,7 +104,9 @@ def greedy(explorer: Explorer, weights: np.ndarray, equation: Equation) -> list[
     path: list[Rewrite] = []
     while len(path) < MOST_STEPS:
         ((steps, rows),) = explorer.expand([path[-1].equation if path else equation])
-        best = int(np.argmax(explorer.phi(rows) @ weights))  # on a tie the first wins: the state itself
+        best = int(
+            np.argmax(explorer.phi(rows) @ weights)
+        )  # on a tie the first wins: the state itself
         if best == 0:
             break
         path.append(steps[best - 1])
@@ -137,9 +141,15 @@ def greedy_ends(
         for number, lane in searching:
             searches_at.setdefault(ends[number][lane], []).append((number, lane))
         searching = []
-        for searches, (steps, rows) in zip(searches_at.values(), explorer.expand(searches_at), strict=True):
-            with np.errstate(invalid="ignore"):  # BLAS also flags lanes that it discards; the features are finite
-                best = np.argmax(explorer.phi(rows) @ weights[[lane for _, lane in searches]].T, axis=0)
+        for searches, (steps, rows) in zip(
+            searches_at.values(), explorer.expand(searches_at), strict=True
+        ):
+            with np.errstate(
+                invalid="ignore"
+            ):  # BLAS also flags lanes that it discards; the features are finite
+                best = np.argmax(
+                    explorer.phi(rows) @ weights[[lane for _, lane in searches]].T, axis=0
+                )
             for (number, lane), i in zip(searches, best.tolist(), strict=True):
                 if i:
                     ends[number][lane] = steps[i - 1].equation

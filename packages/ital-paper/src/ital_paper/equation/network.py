@@ -14,7 +14,14 @@ from ital_paper.equation._equation import LONGEST
 from ital_paper.equation._pairs import SYMBOLS
 
 EMBEDDING = 30
-LAYERS = ((5, 64), (5, 64), (3, 32), (3, 32), (3, 32), (3, 32))  # width and channels; a pool after every second
+LAYERS = (
+    (5, 64),
+    (5, 64),
+    (3, 32),
+    (3, 32),
+    (3, 32),
+    (3, 32),
+)  # width and channels; a pool after every second
 SLOPE = 0.2
 MOST_WINDOWS = 2**20  # kept in memory per kind, at most about 1 GB in total
 
@@ -32,7 +39,9 @@ class Convolution(eqx.Module):
 
     def __call__(self, x: Array, padding: str = "SAME") -> Array:
         """The output of this layer."""
-        y = jax.lax.conv_general_dilated(x, self.weight, (1,), padding, dimension_numbers=("NWC", "WIO", "NWC"))
+        y = jax.lax.conv_general_dilated(
+            x, self.weight, (1,), padding, dimension_numbers=("NWC", "WIO", "NWC")
+        )
         return jax.nn.leaky_relu(y + self.bias, SLOPE)
 
 
@@ -103,7 +112,9 @@ def _last_layer(dense: eqx.nn.Linear, x: Array) -> Array:
         return jnp.tanh(jax.vmap(dense)(halve(x).reshape(len(x), -1)))
 
 
-def _in_parts(function: Callable[..., Array], table: np.ndarray, places: np.ndarray, *others: np.ndarray) -> np.ndarray:
+def _in_parts(
+    function: Callable[..., Array], table: np.ndarray, places: np.ndarray, *others: np.ndarray
+) -> np.ndarray:
     """Apply ``function`` to rows of the table, a fixed number at a time: one program, and little memory."""
     at_once = 1024 if jax.default_backend() == "cpu" else 4096
     parts = []
@@ -124,7 +135,9 @@ class Seen:
         self.table = np.empty((0, channels), np.float32)
         self.inside = np.empty(0, bool)
 
-    def numbers_of(self, keys: np.ndarray, look: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+    def numbers_of(
+        self, keys: np.ndarray, look: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
+    ) -> np.ndarray:
         """Rows of the table for distinct keys; ``look`` computes the rows of new keys, given their positions."""
         slots = np.searchsorted(self.keys, keys)
         numbers = self.numbers[slots]
@@ -136,7 +149,9 @@ class Seen:
             self.keys = np.insert(self.keys, slots[new], keys[new])
             self.numbers = np.insert(self.numbers, slots[new], numbers[new])
             if last > len(self.table):
-                self.table = np.concatenate([self.table, np.empty((last, self.table.shape[1]), np.float32)])
+                self.table = np.concatenate(
+                    [self.table, np.empty((last, self.table.shape[1]), np.float32)]
+                )
             self.table[first:last], inside = look(new)
             self.inside = np.concatenate([self.inside, inside])
         return numbers
@@ -149,7 +164,9 @@ def features_of(network: Network) -> Callable[[np.ndarray], np.ndarray]:
     Successors of an equation share most of these windows: only distinct windows are computed, and cached.
     """
     pairs = list(zip(network.convolutions[::2], network.convolutions[1::2], strict=True))
-    symbols = np.concatenate([np.zeros((1, EMBEDDING)), network.embedding, np.zeros((1, EMBEDDING))], dtype=np.float32)
+    symbols = np.concatenate(
+        [np.zeros((1, EMBEDDING)), network.embedding, np.zeros((1, EMBEDDING))], dtype=np.float32
+    )
     beyond = len(symbols) - 1  # the code of positions before and after a text
     memory: list[Seen] = []
 
@@ -173,12 +190,15 @@ def features_of(network: Network) -> Callable[[np.ndarray], np.ndarray]:
             def look(new: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
                 chosen = windows[np.unravel_index(somewhere[new], windows.shape[:2])]  # noqa: B023
                 in_text = inside[chosen]  # noqa: B023
-                rows = _in_parts(functools.partial(_two_layers, first, second), table, chosen, in_text)  # noqa: B023
+                two_layers = functools.partial(_two_layers, first, second)  # noqa: B023
+                rows = _in_parts(two_layers, table, chosen, in_text)  # noqa: B023
                 return rows, in_text[:, window // 2 - 1]  # noqa: B023
 
             places = seen.numbers_of(distinct, look)[number].reshape(windows.shape[:2])
             table, inside = seen.table, seen.inside
-        return _in_parts(functools.partial(_last_layer, network.dense), table, places.repeat(2, axis=1))
+        return _in_parts(
+            functools.partial(_last_layer, network.dense), table, places.repeat(2, axis=1)
+        )
 
     return features
 

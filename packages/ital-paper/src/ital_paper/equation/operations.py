@@ -40,7 +40,9 @@ def scale(equation: Equation, place: int, factor: int) -> Equation | None:
     term = _terms(equation)[place]
     if term.denominator == 1 or factor < 2:
         return None
-    return _with(equation, place, Term(term.numerator * factor, term.denominator * factor, term.monomial))
+    return _with(
+        equation, place, Term(term.numerator * factor, term.denominator * factor, term.monomial)
+    )
 
 
 def lowest(numerator: int, denominator: int) -> tuple[int, int]:
@@ -62,7 +64,9 @@ def cancel_factors(equation: Equation) -> Equation | None:
     common = math.gcd(*(term.numerator for term in _terms(equation)))
     if common <= 1:
         return None
-    return _each(equation, lambda term: Term(term.numerator // common, term.denominator, term.monomial))
+    return _each(
+        equation, lambda term: Term(term.numerator // common, term.denominator, term.monomial)
+    )
 
 
 def cancel_denominators(equation: Equation) -> Equation | None:
@@ -70,7 +74,9 @@ def cancel_denominators(equation: Equation) -> Equation | None:
     common = math.lcm(*(term.denominator for term in _terms(equation)))
     if common <= 1:
         return None
-    return _each(equation, lambda term: Term(term.numerator * common // term.denominator, 1, term.monomial))
+    return _each(
+        equation, lambda term: Term(term.numerator * common // term.denominator, 1, term.monomial)
+    )
 
 
 def _each(equation: Equation, change: Callable[[Term], Term]) -> Equation:
@@ -103,7 +109,9 @@ def merge(equation: Equation, first: int, second: int) -> Equation | None:
     """
     terms, split = _terms(equation), len(equation.left)
     a, b = terms[first], terms[second]
-    if a.monomial != b.monomial or (a.denominator != b.denominator and 1 not in (a.denominator, b.denominator)):
+    if a.monomial != b.monomial or (
+        a.denominator != b.denominator and 1 not in (a.denominator, b.denominator)
+    ):
         return None
     if first < split <= second:
         b = -b

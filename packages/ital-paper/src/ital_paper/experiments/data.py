@@ -24,7 +24,9 @@ class Evidence:
     condition: Condition
     task: Task
     curves: "xr.Dataset"
-    _read: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]] = field(default_factory=dict, repr=False)
+    _read: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]] = field(
+        default_factory=dict, repr=False
+    )
 
     @property
     def main(self) -> str:
@@ -76,7 +78,9 @@ class Evidence:
 
     def end(self, method: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard error of a metric at the last step."""
-        return mean_and_error(self.curve(method, metric)[1][:, -1], questions_of(self.curves, metric))
+        return mean_and_error(
+            self.curve(method, metric)[1][:, -1], questions_of(self.curves, metric)
+        )
 
     def left(self, method: str) -> np.ndarray:
         """For each seed, the share of the initial distance that is left at the end."""
@@ -117,11 +121,17 @@ class Data:
         self.others = list(others)
         self.matrix = {evidence.condition: evidence for evidence in matrix}
 
-    def every(self, teacher: str, *methods: str, tasks: Iterable[str] | None = None) -> Iterator[Evidence]:
+    def every(
+        self, teacher: str, *methods: str, tasks: Iterable[str] | None = None
+    ) -> Iterator[Evidence]:
         """Experiments with a teacher, on some tasks, that include all these methods."""
         wanted = None if tasks is None else set(tasks)
         for condition, evidence in self.experiments.items():
-            if condition.teacher == teacher and (wanted is None or condition.task in wanted) and evidence.has(*methods):
+            if (
+                condition.teacher == teacher
+                and (wanted is None or condition.task in wanted)
+                and evidence.has(*methods)
+            ):
                 yield evidence
 
     def get(self, start: str, task: str, teacher: str) -> Evidence | None:

@@ -41,7 +41,9 @@ def curves(evidence: Evidence, metric: str, title: str = "", **options: Any) -> 
 
 def starts_of(data: Data) -> Sequence[str]:
     """The starts that have experiments."""
-    return [start for start in STARTS if any(condition.start == start for condition in data.experiments)]
+    return [
+        start for start in STARTS if any(condition.start == start for condition in data.experiments)
+    ]
 
 
 def name(start: str) -> str:

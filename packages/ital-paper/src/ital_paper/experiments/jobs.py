@@ -40,13 +40,20 @@ class Job(NamedTuple):
         if not plan.is_equation(self.condition.task):
             return self.condition.task
         return (
-            "equation" if workers <= FEW else f"{self.condition.task} {self.condition.teacher} {self.condition.start}"
+            "equation"
+            if workers <= FEW
+            else f"{self.condition.task} {self.condition.teacher} {self.condition.start}"
         )
 
     @property
     def figure(self) -> str:
         """The path of the figure of a run, within the folder for results."""
-        return str(self.condition.folder(Path()) / self.condition.task / self.condition.teacher / "curves.png")
+        return str(
+            self.condition.folder(Path())
+            / self.condition.task
+            / self.condition.teacher
+            / "curves.png"
+        )
 
 
 def planned(names: Sequence[str], scale: Scale, *, everything: bool) -> list[Job]:
@@ -56,19 +63,51 @@ def planned(names: Sequence[str], scale: Scale, *, everything: bool) -> list[Job
         for condition in plan.conditions(names, scale)
     ]
     for condition in plan.zero_loss_conditions(names):
-        jobs.append(Job("zero loss", condition, f"zero loss of the target: {condition.title}", ZERO_LOSS_SECONDS))
+        jobs.append(
+            Job(
+                "zero loss",
+                condition,
+                f"zero loss of the target: {condition.title}",
+                ZERO_LOSS_SECONDS,
+            )
+        )
     for condition in plan.beyond_conditions(names, scale) if everything else ():
-        jobs.append(Job("beyond", condition, f"beyond the paper: {condition.title}", plan.seconds(condition, scale)))
+        jobs.append(
+            Job(
+                "beyond",
+                condition,
+                f"beyond the paper: {condition.title}",
+                plan.seconds(condition, scale),
+            )
+        )
     for condition in plan.matrix_conditions(names, scale):
-        jobs.append(Job("matrix", condition, f"who believes what: {condition.title}", MATRIX_SECONDS))
+        jobs.append(
+            Job("matrix", condition, f"who believes what: {condition.title}", MATRIX_SECONDS)
+        )
     for task, start in itertools.product(names, STARTS):
         if task in scale.theory:
-            jobs.append(Job("theory", Condition(start, task, ""), f"theory on {task}, {start} start", THEORY_SECONDS))
+            jobs.append(
+                Job(
+                    "theory",
+                    Condition(start, task, ""),
+                    f"theory on {task}, {start} start",
+                    THEORY_SECONDS,
+                )
+            )
     for condition in plan.sweep_conditions(names, scale):
         seconds = SWEEP_RUNS * plan.seconds(condition, scale)
-        jobs.append(Job("sweep", condition, f"step sizes on {condition.task}, {condition.start} start", seconds))
+        jobs.append(
+            Job(
+                "sweep",
+                condition,
+                f"step sizes on {condition.task}, {condition.start} start",
+                seconds,
+            )
+        )
     if everything:
-        jobs.append(Job("study", Condition("", "study", ""), "study: simulated arms", STUDY_SECONDS))
+        jobs.append(
+            Job("study", Condition("", "study", ""), "study: simulated arms", STUDY_SECONDS)
+        )
     return jobs
 
 
@@ -88,7 +127,9 @@ class News(NamedTuple):
     line: str = ""
 
 
-def run(jobs: Sequence[Job], scale: Scale, out: Path, workers: int, platform: str | None) -> Iterator[News]:
+def run(
+    jobs: Sequence[Job], scale: Scale, out: Path, workers: int, platform: str | None
+) -> Iterator[News]:
     """Run all jobs and yield events. Groups of jobs go to ``workers`` processes, or run in this one (0)."""
     if not workers:
         yield from _do_here(jobs, scale, out)
@@ -99,7 +140,9 @@ def run(jobs: Sequence[Job], scale: Scale, out: Path, workers: int, platform: st
     # The first task runs first, so that there is something to look at; then the longest, so that none is last.
     first, *others = groups.values()
     others.sort(key=lambda group: -sum(job.seconds for job in group))
-    for _, event in processes.run(_do, [Work(tuple(g), scale, out) for g in (first, *others)], workers, platform):
+    for _, event in processes.run(
+        _do, [Work(tuple(g), scale, out) for g in (first, *others)], workers, platform
+    ):
         if event is not None:
             yield event
 
@@ -135,9 +178,21 @@ def do(job: Job, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
     if job.kind == "run":
         run_one(job.condition, scale, out, say)
     elif job.kind == "beyond":
-        experiments.run(plan.beyond_settings(job.condition, scale), out / BEYOND, progress=True, draw=False, say=say)
+        experiments.run(
+            plan.beyond_settings(job.condition, scale),
+            out / BEYOND,
+            progress=True,
+            draw=False,
+            say=say,
+        )
     elif job.kind == "matrix":
-        experiments.run(plan.matrix_settings(job.condition, scale), out / MATRIX, progress=True, draw=False, say=say)
+        experiments.run(
+            plan.matrix_settings(job.condition, scale),
+            out / MATRIX,
+            progress=True,
+            draw=False,
+            say=say,
+        )
     elif job.kind == "zero loss":
         settings = plan.zero_loss_settings(job.condition, scale)
         experiments.run(settings, out / ZERO_LOSS, progress=True, draw=False, say=say)
@@ -152,19 +207,28 @@ def do(job: Job, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
 def run_one(condition: Condition, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
     """Run one experiment and draw its figure, with a label if the run is a quick one."""
     folder = condition.folder(out)
-    outcome = experiments.run(plan.settings(condition, scale), folder, progress=True, draw=False, say=say)
+    outcome = experiments.run(
+        plan.settings(condition, scale), folder, progress=True, draw=False, say=say
+    )
     place = outcome.files[0].parent
     if outcome.lanes_computed or not (place / "curves.pdf").exists():
-        figures.save(task_figure(Evidence(condition, outcome.task, outcome.curves), scale.note), place / "curves")
+        figures.save(
+            task_figure(Evidence(condition, outcome.task, outcome.curves), scale.note),
+            place / "curves",
+        )
     if (condition.start, condition.teacher) == (STARTS[0], "cooperative"):
         maps.store(outcome.task, outcome.curves, out, scale.steps)
 
 
 def sweep(condition: Condition, scale: Scale, out: Path, say: Callable[[str], None]) -> None:
     """Run every method at every step size, and at every β if it has one."""
-    settings = dataclasses.replace(plan.settings(condition, scale), methods=plan.TUNED, seeds=scale.sweep_seeds)
+    settings = dataclasses.replace(
+        plan.settings(condition, scale), methods=plan.TUNED, seeds=scale.sweep_seeds
+    )
     betas = [multiple * float(tasks.make(condition.task).beta) for multiple in plan.RATIONALITIES]
-    tuned = experiments.sweep(settings, plan.STEP_SIZES, betas, condition.folder(out), progress=True, say=say)
+    tuned = experiments.sweep(
+        settings, plan.STEP_SIZES, betas, condition.folder(out), progress=True, say=say
+    )
     figure = tuned.plot()
     stamp(figure, scale.sweep_note)
     figures.save(figure, tuned.files[0].with_name("sweep"))

@@ -23,11 +23,15 @@ def store(task: Task, curves: "xr.Dataset", out: Path, steps: int) -> None:
     if task.picture is None or stored(out, task.name, steps):
         return
     watched = seen(curves, task, ("imt", "ital")) or watch(task, steps=steps, frames=1)
-    last = {name: jax.tree.map(lambda leaf: leaf[-1], params) for name, params in watched.params.items()}
+    last = {
+        name: jax.tree.map(lambda leaf: leaf[-1], params) for name, params in watched.params.items()
+    }
     shown = {f"{watched.labels[name]}, step {steps}": params for name, params in last.items()}
     limit = extent([watched.target])
     panels = [
-        charts.panel(title, [charts.rewards(*task.picture.grid(np.asarray(params)), limit)], size=SIZE)
+        charts.panel(
+            title, [charts.rewards(*task.picture.grid(np.asarray(params)), limit)], size=SIZE
+        )
         for title, params in (shown | {"The truth": watched.target}).items()
     ]
     write(_file(out, task.name), json.dumps({"steps": steps, "panels": panels}).encode())

@@ -50,7 +50,12 @@ RATIONALITIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of a sweep, times the
 RANDOM_METHODS = ("batch", "imt", "ital")
 BEYOND = ("batch", "imt", "ital", "ital-safe", "ital-full", "ital-adaptive", *learners.CONTROLS)
 BY_LOSS = ("imt", "ital")  # methods that depend on the loss that a teacher assumes for its target
-MATRIX = ("regression", "gaussian", "mnist-20", "irl-dense")  # tasks on which every teacher meets every assumption
+MATRIX = (
+    "regression",
+    "gaussian",
+    "mnist-20",
+    "irl-dense",
+)  # tasks on which every teacher meets every assumption
 NEURAL = "mnist-mlp"
 NEURAL_LR = 0.05
 
@@ -154,8 +159,18 @@ class Condition(NamedTuple):
 
 def conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
     """All experiments on these tasks."""
-    every = [Condition(start, task, teacher) for task in names for teacher in TEACHERS for start in STARTS]
-    return every + [Condition(start, task, "random") for task in names if task in scale.random for start in STARTS]
+    every = [
+        Condition(start, task, teacher)
+        for task in names
+        for teacher in TEACHERS
+        for start in STARTS
+    ]
+    return every + [
+        Condition(start, task, "random")
+        for task in names
+        if task in scale.random
+        for start in STARTS
+    ]
 
 
 def settings(condition: Condition, scale: Scale) -> Settings:
@@ -189,7 +204,9 @@ def _task(name: str, teacher_loss: str | None, equations: int | None) -> Task:
 
 def identity(task: Task) -> dict[str, Any]:
     """The identity of a task's results: it differs between variants of the task and between data sets."""
-    named = {name: task.settings[name] for name in ("teacher_loss", "equations") if name in task.settings}
+    named = {
+        name: task.settings[name] for name in ("teacher_loss", "equations") if name in task.settings
+    }
     return {"data_version": task.data_version, **named}
 
 
@@ -200,7 +217,12 @@ def is_equation(task: str) -> bool:
 
 def zero_loss_conditions(names: Sequence[str]) -> list[Condition]:
     """The experiments that are repeated with a teacher that assumes zero loss for its target."""
-    return [Condition(STARTS[0], task, teacher) for task in names if is_equation(task) for teacher in TEACHERS]
+    return [
+        Condition(STARTS[0], task, teacher)
+        for task in names
+        if is_equation(task)
+        for teacher in TEACHERS
+    ]
 
 
 def zero_loss_settings(condition: Condition, scale: Scale) -> Settings:
@@ -212,7 +234,9 @@ def zero_loss_settings(condition: Condition, scale: Scale) -> Settings:
 def beyond_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
     """Experiments beyond the paper: learners that infer what their teacher is like, changing teachers, a network."""
     taught = [task for task in scale.beyond if task in names or task == NEURAL]
-    return [Condition(STARTS[0], task, teacher) for task in taught for teacher in scale.beyond[task]]
+    return [
+        Condition(STARTS[0], task, teacher) for task in taught for teacher in scale.beyond[task]
+    ]
 
 
 def beyond_settings(condition: Condition, scale: Scale) -> Settings:
@@ -222,7 +246,11 @@ def beyond_settings(condition: Condition, scale: Scale) -> Settings:
     """
     left_out = learners.CONTROLS if scale.quick and condition.task != NEURAL else ()
     methods = tuple(method for method in BEYOND if method not in left_out)
-    return replace(settings(condition, scale), methods=methods, lr=NEURAL_LR if condition.task == NEURAL else 1e-3)
+    return replace(
+        settings(condition, scale),
+        methods=methods,
+        lr=NEURAL_LR if condition.task == NEURAL else 1e-3,
+    )
 
 
 def matrix_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:

@@ -46,11 +46,18 @@ def simulate(out: Path, participants: int, note: str) -> SimulatedStudy:
     """
     settings = study.load_config()
     folder = out / "study"
-    made_with = {"format": FORMAT, "config": settings.hash, "participants": participants, "note": note}
+    made_with = {
+        "format": FORMAT,
+        "config": settings.hash,
+        "participants": participants,
+        "note": note,
+    }
     done = folder / "reproduce.json"
     if not _same(done, made_with) or not all((folder / f"{name}.png").exists() for name in FIGURES):
         teachers = [study.teacher(name, default=settings.beta) for name in ("machine", "random")]
-        with jax.default_device(jax.devices("cpu")[0]):  # thousands of tiny steps: a GPU would take ten times as long
+        with jax.default_device(
+            jax.devices("cpu")[0]
+        ):  # thousands of tiny steps: a GPU would take ten times as long
             table = study.simulate(settings, participants, teachers)
             analysed = study.analyze(study.StudyData(settings, table))
         folder.mkdir(parents=True, exist_ok=True)
@@ -84,14 +91,18 @@ def _numbers(analysed: Any) -> dict[str, Any]:
     tests, outcomes = analysed.tests, analysed.outcomes
     own = tests[(tests["teacher"] == "machine") & (tests["second_teacher"] == "machine")]
     naive, matched = (own[own["second"] == second] for second in ("naive", "imt-matched"))
-    over_maps = matched[(matched["map"] == "all") & (matched["outcome"] == "distance_last")][COLUMNS]
+    over_maps = matched[(matched["map"] == "all") & (matched["outcome"] == "distance_last")][
+        COLUMNS
+    ]
     by_chance = outcomes[(outcomes["teacher"] == "random") & (outcomes["map"] != "all")]
     return study.figure_rows(analysed) | {
         "maps": study.map_panels(analysed.config),
         "tests": naive[naive["map"] != "all"][COLUMNS].to_dict("records"),
         "random": {
             str(name): {
-                learner: rows[rows["learner"] == learner].sort_values("participant")["distance_last"].tolist()
+                learner: rows[rows["learner"] == learner]
+                .sort_values("participant")["distance_last"]
+                .tolist()
                 for learner in ("aware", "naive")
             }
             for name, rows in by_chance.groupby("map")

@@ -13,7 +13,17 @@ from ital.gradients import add_scaled, squared_norm
 from ital.learners import imagined_volumes
 from ital.models import Init
 from ital.tasks import World
-from ital.teaching import LaneNumbers, Numbers, Program, Run, Session, at_start, draw, first_lesson, open_sessions
+from ital.teaching import (
+    LaneNumbers,
+    Numbers,
+    Program,
+    Run,
+    Session,
+    at_start,
+    draw,
+    first_lesson,
+    open_sessions,
+)
 from ital.tools import randomness
 from ital.tools.types import Array, Params, PRNGKeyArray
 
@@ -21,7 +31,9 @@ LR, BATCH = 1e-3, 20
 RUN = 2000  # steps of the runs that the corollary is about, whatever the scale
 VERSION = 3  # version of a stored panel: raised whenever its content changes
 MULTIPLES = (0.01, 0.1, 1.0, 3.0)  # of the task's β, for learners taught with diagnostics
-GUARANTEE = tuple(float(10**power) for power in np.arange(0, 12.01, 0.5))  # β of the numerical illustration
+GUARANTEE = tuple(
+    float(10**power) for power in np.arange(0, 12.01, 0.5)
+)  # β of the numerical illustration
 SHARPNESS = tuple(float(10**power) for power in np.arange(1, 8.01, 0.25))
 
 
@@ -38,18 +50,24 @@ def _only_lane(numbers: Numbers) -> Numbers:
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _promised(program: Program, numbers: Numbers, starts: Params, keys: Array, betas: Array) -> dict[str, Array]:
+def _promised(
+    program: Program, numbers: Numbers, starts: Params, keys: Array, betas: Array
+) -> dict[str, Array]:
     """Theorem 1 at sampled ν between a start and ν*, one seed each: conditions, and improvement at every β.
 
     ν′ − ν̂ is written as (1−q_c) times a direction whose length does not depend on 1−q_c. So an improvement can be
     recognised even if the step itself is too small for a floating-point number.
     """
 
-    def of_seed(world: World, start: Params, key: PRNGKeyArray, lane: LaneNumbers) -> dict[str, Array]:
+    def of_seed(
+        world: World, start: Params, key: PRNGKeyArray, lane: LaneNumbers
+    ) -> dict[str, Array]:
         between, batch = jax.random.split(key)
         target = world.truth.target
         params = add_scaled(target, jax.random.uniform(between), add_scaled(start, -1.0, target))
-        lesson = first_lesson(program, world, draw(program, world, batch), numbers.last_step, params, lane)
+        lesson = first_lesson(
+            program, world, draw(program, world, batch), numbers.last_step, params, lane
+        )
         lr = lane.lr
         is_chosen = jnp.arange(program.batch_size) == lesson.chosen
         naive = add_scaled(params, -lr, lesson.here.weighted_sum(is_chosen.astype(lr.dtype)))
@@ -62,11 +80,15 @@ def _promised(program: Program, numbers: Numbers, starts: Params, keys: Array, b
 
         def improved(beta: Array) -> Array:
             weights = jnp.exp(beta * (volumes - jnp.max(volumes)))
-            rest = jnp.sum(jnp.where(is_chosen, 0.0, weights)) / jnp.sum(weights)  # 1 − q_c, accurate even if tiny
+            rest = jnp.sum(jnp.where(is_chosen, 0.0, weights)) / jnp.sum(
+                weights
+            )  # 1 − q_c, accurate even if tiny
             others = jax.nn.softmax(jnp.where(is_chosen, -jnp.inf, beta * (volumes - runner_up)))
             direction = is_chosen - others
             length = 2 * beta * lr**2 * rest
-            return 2 * jnp.sum(direction * progress) > length * squared_norm(after.weighted_sum(direction))
+            return 2 * jnp.sum(direction * progress) > length * squared_norm(
+                after.weighted_sum(direction)
+            )
 
         return {"conditions": held.conditions, "improved": jax.vmap(improved)(betas)}
 
@@ -78,8 +100,12 @@ def _promised(program: Program, numbers: Numbers, starts: Params, keys: Array, b
 def guarantee(name: str, start: str | None, *, seeds: int, batches: int) -> dict[str, Any]:
     """How often the aware step beats the naive one at each β, where the conditions of Theorem 1 hold and where not."""
     session = _session(name, start, seeds)
-    keys = jax.random.split(randomness.key(7), (batches, seeds))[:, np.arange(len(session.numbers.seeds)) % seeds]
-    sampled = _promised(session.program, session.numbers, session.starts, keys, jnp.asarray(GUARANTEE))
+    keys = jax.random.split(randomness.key(7), (batches, seeds))[
+        :, np.arange(len(session.numbers.seeds)) % seeds
+    ]
+    sampled = _promised(
+        session.program, session.numbers, session.starts, keys, jnp.asarray(GUARANTEE)
+    )
     held, improved = (np.asarray(sampled[what])[:, :seeds] for what in ("conditions", "improved"))
     return {
         "beta": list(GUARANTEE),
@@ -98,10 +124,20 @@ def taught(name: str, start: str | None, *, seeds: int, steps: int) -> dict[str,
     betas = [multiple * float(task.beta) for multiple in MULTIPLES]
     aware = [learners.teacher_aware(beta)._replace(name=f"beta {beta:g}") for beta in betas]
     result = ital.teach(
-        task, "cooperative", aware, seeds=seeds, steps=steps, init=start, eval_every=steps // 4, diagnostics=True
+        task,
+        "cooperative",
+        aware,
+        seeds=seeds,
+        steps=steps,
+        init=start,
+        eval_every=steps // 4,
+        diagnostics=True,
     )
     shares = {
-        signal: result.curves[f"theorem_{signal}"].isel(step=slice(1, None)).mean(("seed", "step")).values.tolist()
+        signal: result.curves[f"theorem_{signal}"]
+        .isel(step=slice(1, None))
+        .mean(("seed", "step"))
+        .values.tolist()
         for signal in ("conditions", "improved")
     }
     distance = result.curves["distance"]
@@ -118,7 +154,9 @@ def _imagined(program: Program, numbers: Numbers, starts: Params) -> tuple[Array
 def sharpness(name: str, start: str | None, *, seeds: int) -> dict[str, Any]:
     """q's sharpness at the start over β, mean over seeds; the value that ``auto`` takes, and the task's own."""
     session = _session(name, start, seeds)
-    volumes, same = (some[:seeds] for some in _imagined(session.program, session.numbers, session.starts))
+    volumes, same = (
+        some[:seeds] for some in _imagined(session.program, session.numbers, session.starts)
+    )
     over_seeds = jax.vmap(rationality.sharpness, in_axes=(None, 0, 0))
     curve = [float(over_seeds(jnp.asarray(beta), volumes, same).mean()) for beta in SHARPNESS]
     lr, sign = jnp.asarray(LR), jnp.asarray(1.0)

@@ -60,7 +60,9 @@ def _images(data: _formats.Images, network: str, working: Path, show: Show) -> S
 def _cnn(constructor: str, network: str, data: _formats.Images) -> Callable[..., Any]:
     from ital_paper.features import _networks
 
-    return functools.partial(getattr(_networks, constructor), int(network), side=data.train_x.shape[1])
+    return functools.partial(
+        getattr(_networks, constructor), int(network), side=data.train_x.shape[1]
+    )
 
 
 def _extracted(
@@ -91,8 +93,13 @@ def _extracted(
             extractor, files, size(network), keep, tell, mirrored=mirrored
         ).astype(np.float32)
         before += len(files)
-    mean, deviation = features["train", False].mean(axis=0), features["train", False].std(axis=0) + 1e-3
-    plain, mirrored_rows, test, mirrored_test = ((part - mean) / deviation for part in features.values())
+    mean, deviation = (
+        features["train", False].mean(axis=0),
+        features["train", False].std(axis=0) + 1e-3,
+    )
+    plain, mirrored_rows, test, mirrored_test = (
+        (part - mean) / deviation for part in features.values()
+    )
     return Source(
         np.concatenate([(plain + mirrored_rows) / 2, plain, mirrored_rows]),
         np.concatenate([data.train_y] * 3),
@@ -178,7 +185,9 @@ def build(
             diverged.
     """
     if name not in KINDS and name not in ("mnist-pixels", "equation"):
-        raise InputError(f"unknown features {name!r}: choose from {', '.join([*KINDS, 'mnist-pixels', 'equation'])}")
+        raise InputError(
+            f"unknown features {name!r}: choose from {', '.join([*KINDS, 'mnist-pixels', 'equation'])}"
+        )
     out = own_folder() / f"{name}.npz" if out is None else out
     if out.is_dir():
         raise InputError(f"cannot write features to {out}: it is a folder")
@@ -187,9 +196,15 @@ def build(
         raise InputError(f"the seed must lie in [0, 2**29), not {seed}")
     if name == "equation":
         if data is not None:
-            raise InputError("features of equations need no data: leave out --data, the trajectories are generated")
+            raise InputError(
+                "features of equations need no data: leave out --data, the trajectories are generated"
+            )
         _equations = with_extra("_equations")
-        recipe = _equations.EquationRecipe() if positives is None else _equations.EquationRecipe(positives=positives)
+        recipe = (
+            _equations.EquationRecipe()
+            if positives is None
+            else _equations.EquationRecipe(positives=positives)
+        )
         return Path(_equations.build(out, seed=seed, recipe=recipe, show=show))
     if positives is not None:
         raise InputError(f"positives is only for equation: {name} has none")
@@ -198,7 +213,11 @@ def build(
     if not folder.is_dir():
         raise InputError(
             f"no data for {name}: {folder} is not a folder. Name the folder with --data DIR"
-            + (f", or download the data: ital data get {data_set}" if data_set in ("mnist", "cifar10") else "")
+            + (
+                f", or download the data: ital data get {data_set}"
+                if data_set in ("mnist", "cifar10")
+                else ""
+            )
         )
     if name == "mnist-pixels":
         return with_extra("_pixels").build(folder, out, seed=seed, rows=rows)
@@ -206,7 +225,9 @@ def build(
     _training = with_extra("_training")
     loaded = kind.load(folder)
     working = out.with_name(f"{out.name}.building")
-    recipe = _training.Recipe(**(kind.recipe if epochs is None else {**kind.recipe, "epochs": epochs}))
+    recipe = _training.Recipe(
+        **(kind.recipe if epochs is None else {**kind.recipe, "epochs": epochs})
+    )
     views, test_views, layers, reached = {}, {}, {}, {}
     labels = test_labels = kept = np.empty(0, int)
     for number, network in enumerate(kind.networks):
@@ -224,7 +245,9 @@ def build(
         layers[network] = _training.last_layer(trained)
         test = _training.views(trained, source.test_x)
         views[network] = _training.views(trained, source.train_x[kept]).astype(np.float16)
-        reached[network] = {f"test_top{top}": accuracy(test, layers[network], test_labels, top) for top in kind.top}
+        reached[network] = {
+            f"test_top{top}": accuracy(test, layers[network], test_labels, top) for top in kind.top
+        }
         if network == kind.networks[0]:
             test_views[network] = test.astype(np.float16)
         part(1.0, f"test accuracy {reached[network]['test_top1']:.1%}")
@@ -237,8 +260,12 @@ def build(
     small = np.uint8 if classes <= 256 else np.int32
     for network in kind.networks:
         if not (np.isfinite(views[network]).all() and np.isfinite(layers[network]).all()):
-            raise InputError(f"training of {name} {network} diverged; its checkpoints are in {working}")
-    features = Features(card, labels[kept].astype(small), views, layers, test_labels.astype(small), test_views)
+            raise InputError(
+                f"training of {name} {network} diverged; its checkpoints are in {working}"
+            )
+    features = Features(
+        card, labels[kept].astype(small), views, layers, test_labels.astype(small), test_views
+    )
     save(features if kind.beta is None else scale(features, kind.beta), out)
     shutil.rmtree(working, ignore_errors=True)
     return out
@@ -254,7 +281,9 @@ def with_extra(module: str) -> Any:
     try:
         return importlib.import_module(f"ital_paper.features.{module}")
     except ImportError as error:
-        raise InputError(f"building features needs {error.name}: {install('ital-paper[features]')}") from None
+        raise InputError(
+            f"building features needs {error.name}: {install('ital-paper[features]')}"
+        ) from None
 
 
 def versions() -> dict[str, str]:

@@ -32,7 +32,9 @@ def check(file: Path) -> Iterator[str]:
     for network, reached in card.get("accuracy", {}).items():
         role = "learner" if network == card["learner"] else "teacher"
         layer = loaded.last_layers[network]
-        then = ", ".join(f"{score.removeprefix('test_')} {value:.2%}" for score, value in reached.items())
+        then = ", ".join(
+            f"{score.removeprefix('test_')} {value:.2%}" for score, value in reached.items()
+        )
         yield f"  {role} {network}: {layer.shape[1] - 1} features; test accuracy when built: {then}"
         line = f"    now, on these training rows: {accuracy(loaded.views[network], layer, loaded.labels):.2%}"
         wrong = []
@@ -40,7 +42,9 @@ def check(file: Path) -> Iterator[str]:
             now = accuracy(loaded.test_views[network], layer, loaded.test_labels, int(score[-1]))
             line += f"; on all test rows: {score.removeprefix('test_')} {now:.2%}"
             if abs(now - value) > max(0.005, 3 / len(loaded.test_labels)):
-                wrong.append(f"{file}: {network} reaches {now:.2%} ({score}), but its card says {value:.2%}")
+                wrong.append(
+                    f"{file}: {network} reaches {now:.2%} ({score}), but its card says {value:.2%}"
+                )
         yield line
         if wrong:
             raise InputError(wrong[0])

@@ -73,7 +73,9 @@ class EncodedPairs(NamedTuple):
         return self.consecutive if which == POSITIVES[0] else self.later
 
 
-def encoded_pairs(seed: int, chunk: int, *, count: int = equation.CHUNK, negatives: int = 1) -> EncodedPairs:
+def encoded_pairs(
+    seed: int, chunk: int, *, count: int = equation.CHUNK, negatives: int = 1
+) -> EncodedPairs:
     """The pairs of a chunk of trajectories, encoded."""
     pairs = equation.some_pairs(seed, chunk, count, times=negatives)
     places = np.stack([pairs.high, pairs.low], axis=1).astype(np.int32)
@@ -89,23 +91,35 @@ def joined(parts: list[EncodedPairs]) -> EncodedPairs:
     """The pairs of several chunks in one."""
     firsts = np.cumsum([0, *(len(part.codes) for part in parts[:-1])]).astype(np.int32)
     placed = [
-        part._replace(**{name: getattr(part, name) + first for name in ("consecutive", "later", "negatives")})
+        part._replace(
+            **{name: getattr(part, name) + first for name in ("consecutive", "later", "negatives")}
+        )
         for part, first in zip(parts, firsts, strict=True)
     ]
     return EncodedPairs(*(np.concatenate(column) for column in zip(*placed, strict=True)))
 
 
 def gather_pairs(
-    seed: int, trajectories: int, folder: Path, *, negatives: int, workers: int, show: Callable[[float], None]
+    seed: int,
+    trajectories: int,
+    folder: Path,
+    *,
+    negatives: int,
+    workers: int,
+    show: Callable[[float], None],
 ) -> EncodedPairs:
     """The pairs of trajectories (a multiple of 1000); every ten thousand trajectories are saved to a file."""
     folder.mkdir(parents=True, exist_ok=True)
     chunks = -(-trajectories // equation.CHUNK)
     tens = [range(first, min(first + 10, chunks)) for first in range(0, chunks, 10)]
     files = [folder / f"pairs-{seed}-{negatives}-{ten.start}-{ten.stop}.npz" for ten in tens]
-    missing = [chunk for ten, file in zip(tens, files, strict=True) if not file.is_file() for chunk in ten]
+    missing = [
+        chunk for ten, file in zip(tens, files, strict=True) if not file.is_file() for chunk in ten
+    ]
     count = min(equation.CHUNK, trajectories)
-    new_chunks = equation.in_parallel(encoded_pairs, seed, missing, workers, count=count, negatives=negatives)
+    new_chunks = equation.in_parallel(
+        encoded_pairs, seed, missing, workers, count=count, negatives=negatives
+    )
     parts = []
     for ten, file in zip(tens, files, strict=True):
         if not file.is_file():
@@ -119,7 +133,9 @@ def gather_pairs(
     return joined(parts)
 
 
-def loss_of(network: Network, codes: Array, positives: Array, negatives: Array, decay: float) -> Array:
+def loss_of(
+    network: Network, codes: Array, positives: Array, negatives: Array, decay: float
+) -> Array:
     """Mean hinge over positives + mean hinge over negatives + (λ/2)‖w‖²; hinge = max(0, 1 − (v_high − v_low))."""
     pairs = jnp.concatenate([positives, negatives])
     values = network.values(codes[pairs.reshape(-1)]).reshape(-1, 2)
@@ -129,11 +145,15 @@ def loss_of(network: Network, codes: Array, positives: Array, negatives: Array, 
 
 
 def _optimiser(rate: float, steps: int) -> optax.GradientTransformation:
-    return optax.adam(optax.warmup_cosine_decay_schedule(0.0, rate, max(1, steps // 20), max(2, steps)))
+    return optax.adam(
+        optax.warmup_cosine_decay_schedule(0.0, rate, max(1, steps // 20), max(2, steps))
+    )
 
 
 @eqx.filter_jit(donate="all-except-first")
-def _steps_of(data: tuple[Any, ...], network: Network, state: Any, positives: Array, negatives: Array) -> Any:
+def _steps_of(
+    data: tuple[Any, ...], network: Network, state: Any, positives: Array, negatives: Array
+) -> Any:
     """Take training steps on batches of pairs (steps, batch, 2); also return the mean loss."""
     codes, recipe, total = data
     optimiser = _optimiser(recipe.rate, total)
@@ -156,7 +176,13 @@ def _steps_of(data: tuple[Any, ...], network: Network, state: Any, positives: Ar
 
 
 def train(
-    features: int, pairs: EncodedPairs, recipe: EquationRecipe, *, seed: int, checkpoint: Path, show: Show
+    features: int,
+    pairs: EncodedPairs,
+    recipe: EquationRecipe,
+    *,
+    seed: int,
+    checkpoint: Path,
+    show: Show,
 ) -> Network:
     """Train one network, from its ``checkpoint`` if there is one. A pass uses every positive pair once."""
     network = Network(features, jax.random.key(seed))
@@ -167,9 +193,13 @@ def train(
     down = max(1, min(recipe.batch - up, len(pairs.negatives) // per_epoch))
     total = recipe.epochs * per_epoch
     state = _optimiser(recipe.rate, total).init(eqx.filter(network, eqx.is_inexact_array))
-    identity = json.dumps([features, recipe, seed, len(pairs.codes), jax.__version__, eqx.__version__])
+    identity = json.dumps(
+        [features, recipe, seed, len(pairs.codes), jax.__version__, eqx.__version__]
+    )
     done, (network, state) = resume(checkpoint, identity, (network, state))
-    at_once = 1 if jax.default_backend() == "cpu" else 500  # XLA convolves several times slower in loops on a CPU
+    at_once = (
+        1 if jax.default_backend() == "cpu" else 500
+    )  # XLA convolves several times slower in loops on a CPU
     codes = jnp.asarray(pairs.codes)
     for epoch in range(done // per_epoch, recipe.epochs):
         rng = np.random.default_rng([seed, epoch])
@@ -205,7 +235,10 @@ def pair_accuracy(network: Network, pairs: EncodedPairs) -> dict[str, Any]:
         "all": float(np.concatenate(list(right.values())).mean()),
         "any later": float(ordered(pairs.later).mean()),
     }
-    for kind, names in (("positives", pairs.positive_operations), ("negatives", pairs.negative_operations)):
+    for kind, names in (
+        ("positives", pairs.positive_operations),
+        ("negatives", pairs.negative_operations),
+    ):
         report[kind] = float(right[kind].mean())
         report[f"{kind} by operation"] = {
             operation: {"accuracy": float(right[kind][names == operation].mean()), "pairs": count}
@@ -227,7 +260,9 @@ def search_accuracy(network: Network, seed: int, fresh: int, random: int = 5) ->
     def share(equations: list[equation.Equation], weights: np.ndarray) -> float:
         ends = equation.greedy_ends(explorer, equations, weights)
         goals = map(equation.simplified, equations)
-        return float(np.mean([[end == goal for end in row] for row, goal in zip(ends, goals, strict=True)]))
+        return float(
+            np.mean([[end == goal for end in row] for row, goal in zip(ends, goals, strict=True)])
+        )
 
     return {
         "w*": share(equations, np.asarray(network.value)[None]),
@@ -249,7 +284,11 @@ def row_texts(seed: int, recipe: EquationRecipe) -> list[str]:
 
 
 def build(
-    out: Path, *, seed: int = 0, recipe: EquationRecipe | None = None, show: Show = lambda done, text: None
+    out: Path,
+    *,
+    seed: int = 0,
+    recipe: EquationRecipe | None = None,
+    show: Show = lambda done, text: None,
 ) -> Path:
     """Train the three networks and write the feature file; an interrupted build resumes."""
     recipe = recipe or EquationRecipe()
@@ -270,13 +309,22 @@ def build(
         def part(done: float, text: str, number: int = number, name: str = name) -> None:
             show(0.3 + 0.7 * (number + done) / len(NETWORKS), f"equation {name}: {text}")
 
-        network = train(int(name), pairs, recipe, seed=seed + number, checkpoint=working / f"{name}.eqx", show=part)
+        network = train(
+            int(name),
+            pairs,
+            recipe,
+            seed=seed + number,
+            checkpoint=working / f"{name}.eqx",
+            show=part,
+        )
         views[name] = features_of(network)(codes).astype(np.float16)
         layers[name] = np.append(np.asarray(network.value), np.float32(0))[None]
         weights |= {f"{name}/{leaf}": array for leaf, array in to_weights(network).items()}
         reached[name] = {"pairs": pair_accuracy(network, held_out)}
         if not all(np.isfinite(array).all() for array in (views[name], layers[name])):
-            raise InputError(f"training of equation {name} diverged; its checkpoints are in {working}")
+            raise InputError(
+                f"training of equation {name} diverged; its checkpoints are in {working}"
+            )
         reached[name]["simplification"] = search_accuracy(network, seed, recipe.fresh)
         part(1.0, f"pairs {reached[name]['pairs']['all']:.1%}")
     learner = NETWORKS[0]
@@ -306,7 +354,9 @@ def check(file: Path, rows: int = 500) -> list[str]:
     loaded = load(file)
     card = loaded.card
     recipe = EquationRecipe(**card["recipe"])
-    lines = [f"{len(loaded.labels)} training rows, {len(loaded.test_labels)} test rows; positives: {recipe.positives}"]
+    lines = [
+        f"{len(loaded.labels)} training rows, {len(loaded.test_labels)} test rows; positives: {recipe.positives}"
+    ]
     count = min(equation.CHUNK, recipe.held_out)
     pairs = encoded_pairs(stream(card["seed"], HELD_OUT), 0, count=count)
     codes = equation.encode(row_texts(card["seed"], recipe)[: min(rows, len(loaded.labels))])
@@ -314,16 +364,24 @@ def check(file: Path, rows: int = 500) -> list[str]:
         network = from_weights(int(view), loaded.weights, f"{view}/")
         gap = np.abs(features_of(network)(codes) - loaded.views[view][: len(codes)]).max()
         if not gap < 0.01:
-            raise InputError(f"{file}: the rows of {view} are not the outputs of its network; build it again")
+            raise InputError(
+                f"{file}: the rows of {view} are not the outputs of its network; build it again"
+            )
         ordered, searches = card["reached"][view]["pairs"], card["reached"][view]["simplification"]
         now = pair_accuracy(network, pairs)["all"]
         role = "learner" if view == card["learner"] else "teacher"
-        lines.append(f"{role} {view}: {ordered['all']:.2%} of pairs in the right order; now, on a sample: {now:.2%}")
+        lines.append(
+            f"{role} {view}: {ordered['all']:.2%} of pairs in the right order; now, on a sample: {now:.2%}"
+        )
         if abs(now - ordered["all"]) > 0.02:
-            raise InputError(f"{file}: {view} orders {now:.2%} of pairs, which differs from its card; build it again")
+            raise InputError(
+                f"{file}: {view} orders {now:.2%} of pairs, which differs from its card; build it again"
+            )
         for kind in ("positives", "negatives"):
             counts = ordered[f"{kind} by operation"].items()
-            by_operation = ", ".join(f"{name} {of['accuracy']:.1%} of {of['pairs']:,}" for name, of in counts)
+            by_operation = ", ".join(
+                f"{name} {of['accuracy']:.1%} of {of['pairs']:,}" for name, of in counts
+            )
             lines.append(f"  {kind} {ordered[kind]:.2%}: {by_operation}")
         lines.append(f"  any later state above an earlier one: {ordered['any later']:.2%}")
         lines.append(

@@ -15,7 +15,11 @@ from ital.errors import InputError
 from ital.tools.checks import install
 from ital_paper.features._formats import in_batches, read_photo
 
-LITE_SIZES = {"lite0": 224, "lite1": 240, "lite2": 260}  # image size in pixels that each was made for
+LITE_SIZES = {
+    "lite0": 224,
+    "lite1": 240,
+    "lite2": 260,
+}  # image size in pixels that each was made for
 Extractor = Callable[[np.ndarray], np.ndarray]  # bytes (B, size, size, 3) -> features (B, D)
 
 
@@ -51,7 +55,9 @@ def vgg(depth: str, device: str = "cpu") -> Extractor:
     try:
         import torchvision
     except ImportError:
-        raise InputError(f"VGG features need torchvision: {install('ital-paper[features]')} torchvision") from None
+        raise InputError(
+            f"VGG features need torchvision: {install('ital-paper[features]')} torchvision"
+        ) from None
     try:
         network = getattr(torchvision.models, f"vgg{depth}_bn")(weights="IMAGENET1K_V1")
     except Exception as error:
@@ -62,7 +68,8 @@ def vgg(depth: str, device: str = "cpu") -> Extractor:
     network.classifier = network.classifier[:5]  # linear, ReLU, dropout, linear, ReLU
     network = network.eval().to(device)
     mean, deviation = (
-        (torch.tensor(v, device=device).view(1, 3, 1, 1)) for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+        (torch.tensor(v, device=device).view(1, 3, 1, 1))
+        for v in ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
     )
 
     def extract(images: np.ndarray) -> np.ndarray:
@@ -97,7 +104,9 @@ def extract_all(
             batches = [network(images) for images in _pictures(files[rows], size, batch, mirrored)]
             features = np.concatenate(batches).astype(np.float16)
             if not np.isfinite(features).all():
-                raise InputError("the extractor's features are too large for half precision") from None
+                raise InputError(
+                    "the extractor's features are too large for half precision"
+                ) from None
             file.parent.mkdir(parents=True, exist_ok=True)
             temporary = file.with_name(f".part-{file.name}")
             np.save(temporary, features)
@@ -108,7 +117,9 @@ def extract_all(
 
 
 def _fingerprint(files: list[Path], size: int, mirrored: bool) -> str:
-    stats = [(str(file), stat.st_size, stat.st_mtime_ns) for file in files for stat in (file.stat(),)]
+    stats = [
+        (str(file), stat.st_size, stat.st_mtime_ns) for file in files for stat in (file.stat(),)
+    ]
     return hashlib.sha256(repr((stats, size, mirrored)).encode()).hexdigest()[:16]
 
 

@@ -93,16 +93,36 @@ def load(file: Path) -> Features:
         missing += [name for name in ("name", "data", "learner") if name not in card]
         if missing:
             raise ValueError(f"it has no {missing[0]}")
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+    except (
+        OSError,
+        ValueError,
+        KeyError,
+        EOFError,
+        zipfile.BadZipFile,
+        zlib.error,
+        NotImplementedError,
+    ) as error:
         raise InputError(f"{file} is not a whole feature file ({error}): build it again") from None
     if checksum(card, arrays) != stored_checksum:
-        raise InputError(f"{file} is damaged: its checksum does not match its content; build it again")
+        raise InputError(
+            f"{file} is damaged: its checksum does not match its content; build it again"
+        )
 
     def split(prefix: str) -> dict[str, np.ndarray]:
-        return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+        return {
+            name.removeprefix(prefix): array
+            for name, array in arrays.items()
+            if name.startswith(prefix)
+        }
 
     return Features(
-        card, arrays["labels"], split("view/"), split("last/"), arrays["test_labels"], split("test/"), split("net/")
+        card,
+        arrays["labels"],
+        split("view/"),
+        split("last/"),
+        arrays["test_labels"],
+        split("test/"),
+        split("net/"),
     )
 
 
@@ -139,7 +159,9 @@ def find(name: str) -> Path | None:
     users = own_folder() / f"{name}.npz"
     if users.is_file():
         return users
-    with resources.as_file(resources.files("ital_paper.features") / "data" / f"{name}.npz") as shipped:
+    with resources.as_file(
+        resources.files("ital_paper.features") / "data" / f"{name}.npz"
+    ) as shipped:
         return shipped if shipped.is_file() else None
 
 

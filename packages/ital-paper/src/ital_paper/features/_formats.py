@@ -34,9 +34,13 @@ def read_idx(file: Path) -> np.ndarray:
         if data[:2] == b"\x1f\x8b":
             data = gzip.decompress(data)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"cannot read {file}: {getattr(error, 'strerror', None) or error}") from None
+        raise InputError(
+            f"cannot read {file}: {getattr(error, 'strerror', None) or error}"
+        ) from None
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _IDX_TYPES:
-        raise InputError(f"{file} is not an idx file: its first bytes are {data[:4].hex(' ') or 'missing'}")
+        raise InputError(
+            f"{file} is not an idx file: its first bytes are {data[:4].hex(' ') or 'missing'}"
+        )
     dimensions = data[3]
     header = 4 + 4 * dimensions
     if len(data) < header:
@@ -54,7 +58,12 @@ def mnist(folder: Path) -> Images:
     """The four idx files of MNIST (``train-images-idx3-ubyte`` …, also ``.gz``)."""
 
     def find(name: str) -> np.ndarray:
-        for candidate in (name, f"{name}.gz", name.replace("-idx", ".idx"), f"{name.replace('-idx', '.idx')}.gz"):
+        for candidate in (
+            name,
+            f"{name}.gz",
+            name.replace("-idx", ".idx"),
+            f"{name.replace('-idx', '.idx')}.gz",
+        ):
             if (folder / candidate).is_file():
                 return read_idx(folder / candidate)
         raise InputError(f"{folder} has no {name} (or {name}.gz): MNIST consists of four idx files")
@@ -82,7 +91,9 @@ def cifar10(folder: Path) -> Images:
         batch = read_batch(folder / name)
         x, y = np.asarray(batch["data"]), np.asarray(batch["labels"])
         if x.ndim != 2 or x.shape[1] != 3072 or x.dtype != np.uint8 or y.shape != x.shape[:1]:
-            raise InputError(f"{folder / name}: data of shape {x.shape} and {y.shape} labels, expected bytes (N, 3072)")
+            raise InputError(
+                f"{folder / name}: data of shape {x.shape} and {y.shape} labels, expected bytes (N, 3072)"
+            )
         return x.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1), y
 
     x, y = zip(*(read(f"data_batch_{i}") for i in range(1, 6)), strict=True)
@@ -97,7 +108,10 @@ class _Plain(pickle.Unpickler):
         {
             ("numpy", "ndarray"),
             ("numpy", "dtype"),
-            *((module, "_reconstruct") for module in ("numpy.core.multiarray", "numpy._core.multiarray")),
+            *(
+                (module, "_reconstruct")
+                for module in ("numpy.core.multiarray", "numpy._core.multiarray")
+            ),
             *((module, "scalar") for module in ("numpy.core.multiarray", "numpy._core.multiarray")),
             *((module, "_frombuffer") for module in ("numpy.core.numeric", "numpy._core.numeric")),
             ("_codecs", "encode"),
@@ -119,7 +133,9 @@ def read_batch(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"cannot read {file}: {error.strerror}") from None
     except Exception as error:  # a broken pickle can raise almost anything
-        raise InputError(f"{file} is not a batch of CIFAR-10 ({type(error).__name__}: {error})") from None
+        raise InputError(
+            f"{file} is not a batch of CIFAR-10 ({type(error).__name__}: {error})"
+        ) from None
     if not isinstance(batch, dict):
         raise InputError(f"{file} is not a batch of CIFAR-10: it holds a {type(batch).__name__}")
     named = {key.decode() if isinstance(key, bytes) else key: value for key, value in batch.items()}
@@ -148,9 +164,15 @@ def tiny_imagenet(folder: Path) -> Photos:
     if (folder / "tiny-imagenet-200").is_dir():
         folder = folder / "tiny-imagenet-200"
     if not (folder / "train").is_dir():
-        raise InputError(f"{folder} has no folder train: Tiny ImageNet consists of train/WNID/images/*.JPEG and val/")
+        raise InputError(
+            f"{folder} has no folder train: Tiny ImageNet consists of train/WNID/images/*.JPEG and val/"
+        )
     listed = folder / "wnids.txt"
-    names = listed.read_text().split() if listed.is_file() else sorted(p.name for p in (folder / "train").iterdir())
+    names = (
+        listed.read_text().split()
+        if listed.is_file()
+        else sorted(p.name for p in (folder / "train").iterdir())
+    )
     number = {name: i for i, name in enumerate(names)}
     train, train_y = [], []
     for name in names:
@@ -184,7 +206,9 @@ def read_photo(file: Path, size: int, mirrored: bool = False) -> np.ndarray:
 
     try:
         with Image.open(file) as image:
-            picture = np.asarray(image.convert("RGB").resize((size, size), Image.Resampling.BICUBIC))
+            picture = np.asarray(
+                image.convert("RGB").resize((size, size), Image.Resampling.BICUBIC)
+            )
             return picture[:, ::-1] if mirrored else picture
     except (OSError, UnidentifiedImageError, SyntaxError) as error:
         raise InputError(f"cannot read the image {file}: {error}") from None
@@ -192,14 +216,19 @@ def read_photo(file: Path, size: int, mirrored: bool = False) -> np.ndarray:
 
 def check(images: Images, folder: Path) -> Images:
     """Raise InputError for an empty set or a label outside the classes."""
-    for split, x, y in (("training", images.train_x, images.train_y), ("test", images.test_x, images.test_y)):
+    for split, x, y in (
+        ("training", images.train_x, images.train_y),
+        ("test", images.test_x, images.test_y),
+    ):
         if len(x) == 0:
             raise InputError(f"{folder}: the {split} set is empty")
         if y.min() < 0 or y.max() >= images.classes:
             raise InputError(
                 f"{folder}: {split} labels from {y.min()} to {y.max()}, expected 0 to {images.classes - 1}"
             )
-    return images._replace(train_y=images.train_y.astype(np.int32), test_y=images.test_y.astype(np.int32))
+    return images._replace(
+        train_y=images.train_y.astype(np.int32), test_y=images.test_y.astype(np.int32)
+    )
 
 
 def in_batches(count: int, size: int) -> Iterator[slice]:

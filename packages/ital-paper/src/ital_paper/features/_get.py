@@ -48,7 +48,9 @@ def get_data(name: str, out: Path | None = None) -> list[Path]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about retries: the error says enough
-            x, y = fetch_openml(title, version=version, return_X_y=True, as_frame=False, parser="liac-arff")
+            x, y = fetch_openml(
+                title, version=version, return_X_y=True, as_frame=False, parser="liac-arff"
+            )
     except Exception as error:
         raise InputError(
             f"cannot download {name} ({type(error).__name__}: {error}). Without a network, use files of your own: "
@@ -57,7 +59,9 @@ def get_data(name: str, out: Path | None = None) -> list[Path]:
     x, y = np.asarray(x), np.asarray(y).astype(np.int64)
     expected = {"mnist": 784, "cifar10": 3072}[name]
     if x.ndim != 2 or x.shape[1] != expected or len(x) <= train or len(y) != len(x):
-        raise InputError(f"the downloaded {name} has shape {x.shape}, expected more than {train} rows of {expected}")
+        raise InputError(
+            f"the downloaded {name} has shape {x.shape}, expected more than {train} rows of {expected}"
+        )
     folder.mkdir(parents=True, exist_ok=True)
     x = x.astype(np.uint8)
     return (_write_mnist if name == "mnist" else _write_cifar10)(folder, x, y, train)
@@ -75,7 +79,9 @@ def _write_mnist(folder: Path, x: np.ndarray, y: np.ndarray, train: int) -> list
 
 
 def _write_cifar10(folder: Path, x: np.ndarray, y: np.ndarray, train: int) -> list[Path]:
-    parts: dict[str, Any] = {f"data_batch_{i + 1}": rows for i, rows in enumerate(np.array_split(np.arange(train), 5))}
+    parts: dict[str, Any] = {
+        f"data_batch_{i + 1}": rows for i, rows in enumerate(np.array_split(np.arange(train), 5))
+    }
     parts["test_batch"] = np.arange(train, len(x))
     for name, rows in parts.items():
         write(folder / name, pickle.dumps({b"data": x[rows], b"labels": y[rows].tolist()}))

@@ -21,7 +21,9 @@ def equation_file() -> Path:
     """
     file = find("equation")
     if file is None:
-        raise InputError("there is no feature file of equations: build it with ital features build equation")
+        raise InputError(
+            "there is no feature file of equations: build it with ital features build equation"
+        )
     return file
 
 

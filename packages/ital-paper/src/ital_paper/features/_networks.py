@@ -25,9 +25,13 @@ class Classifier(eqx.Module):
         def view(x: Array, state: eqx.nn.State, key: PRNGKeyArray) -> Any:
             return self.body(x, state, key=key)
 
-        return jax.vmap(view, axis_name=BATCH, in_axes=(0, None, 0), out_axes=(0, None))(x, state, keys)
+        return jax.vmap(view, axis_name=BATCH, in_axes=(0, None, 0), out_axes=(0, None))(
+            x, state, keys
+        )
 
-    def __call__(self, x: Array, state: eqx.nn.State, key: PRNGKeyArray) -> tuple[Array, eqx.nn.State]:
+    def __call__(
+        self, x: Array, state: eqx.nn.State, key: PRNGKeyArray
+    ) -> tuple[Array, eqx.nn.State]:
         """Outputs of a batch."""
         views, state = self.views(x, state, key)
         return jax.vmap(self.last)(views), state
@@ -84,7 +88,9 @@ def cifar_cnn(depth: int, key: PRNGKeyArray, side: int = 32) -> Classifier:
     return _network(layers, 32, 10, next(keys))
 
 
-def bottleneck_mlp(inputs: int, classes: int, key: PRNGKeyArray, dropout: float = 0.5) -> Classifier:
+def bottleneck_mlp(
+    inputs: int, classes: int, key: PRNGKeyArray, dropout: float = 0.5
+) -> Classifier:
     """Dense 500, 250 and 10, ReLU after each and dropout between, then a linear layer to the classes."""
     keys = jax.random.split(key, 4)
     relu, drop = eqx.nn.Lambda(jax.nn.relu), eqx.nn.Dropout(dropout)

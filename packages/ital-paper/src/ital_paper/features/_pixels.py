@@ -21,9 +21,13 @@ def build(folder: Path, out: Path, *, seed: int, rows: int | None = None) -> Pat
     """
     data = _formats.mnist(folder)
     if data.train_x.shape[1] % 2 or data.train_x.shape[2] % 2:
-        raise InputError(f"{folder}: images of {data.train_x.shape[1:3]} pixels cannot be halved: sides must be even")
+        raise InputError(
+            f"{folder}: images of {data.train_x.shape[1:3]} pixels cannot be halved: sides must be even"
+        )
     kept = kept_rows(len(data.train_y), rows or KINDS["mnist"].rows, seed)
-    tested = kept_rows(len(data.test_y), TEST_ROWS, seed)  # at random: the first half of the test set is easier
+    tested = kept_rows(
+        len(data.test_y), TEST_ROWS, seed
+    )  # at random: the first half of the test set is easier
     view, labels = halved(data.train_x[kept, ..., 0]), data.train_y[kept]
     test_view, test_labels = halved(data.test_x[tested, ..., 0]), data.test_y[tested]
     layer = class_means(view, labels, data.classes)
@@ -36,7 +40,12 @@ def build(folder: Path, out: Path, *, seed: int, rows: int | None = None) -> Pat
         "side": data.train_x.shape[1] // 2, "classes": data.classes, "seed": seed, "versions": versions(),
     }  # fmt: skip
     features = Features(
-        card, labels.astype(np.uint8), {VIEW: view}, {VIEW: layer}, test_labels.astype(np.uint8), {VIEW: test_view}
+        card,
+        labels.astype(np.uint8),
+        {VIEW: view},
+        {VIEW: layer},
+        test_labels.astype(np.uint8),
+        {VIEW: test_view},
     )
     return save(features, out)
 
@@ -53,5 +62,7 @@ def class_means(view: np.ndarray, labels: np.ndarray, classes: int) -> np.ndarra
     absent = set(range(classes)) - set(labels.tolist())
     if absent:
         raise InputError(f"the training rows have no image of class {min(absent)}: use more rows")
-    means = np.stack([view[labels == label].mean(axis=0, dtype=np.float64) for label in range(classes)])
+    means = np.stack(
+        [view[labels == label].mean(axis=0, dtype=np.float64) for label in range(classes)]
+    )
     return np.column_stack([means, -np.sum(means**2, axis=1) / 2]).astype(np.float32)

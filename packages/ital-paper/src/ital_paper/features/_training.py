@@ -50,7 +50,9 @@ def augmented(x: Array, key: PRNGKeyArray, margin: int = 4) -> Array:
     x = jnp.where(jax.random.bernoulli(flip, 0.5, (len(x), 1, 1, 1)), x[..., ::-1], x)
     padded = jnp.pad(x, ((0, 0), (0, 0), (margin, margin), (margin, margin)))
     corners = jax.random.randint(move, (len(x), 2), 0, 2 * margin + 1)
-    return jax.vmap(lambda image, corner: jax.lax.dynamic_slice(image, (0, *corner), x.shape[1:]))(padded, corners)
+    return jax.vmap(lambda image, corner: jax.lax.dynamic_slice(image, (0, *corner), x.shape[1:]))(
+        padded, corners
+    )
 
 
 def _optimiser(recipe: Recipe, steps: int) -> optax.GradientTransformation:
@@ -58,7 +60,9 @@ def _optimiser(recipe: Recipe, steps: int) -> optax.GradientTransformation:
     schedule = optax.warmup_cosine_decay_schedule(0.0, recipe.rate, max(1, total // 20), total)
     if recipe.optimiser == "adam":
         return optax.adamw(schedule, weight_decay=recipe.weight_decay)
-    return optax.chain(optax.add_decayed_weights(recipe.weight_decay), optax.sgd(schedule, 0.9, nesterov=True))
+    return optax.chain(
+        optax.add_decayed_weights(recipe.weight_decay), optax.sgd(schedule, 0.9, nesterov=True)
+    )
 
 
 def _epoch(
@@ -81,7 +85,9 @@ def _epoch(
     losses = []
     for part in in_batches(steps, 1 if jax.default_backend() == "cpu" else steps):
         data = (x, y, recipe, steps)
-        trained, optimiser_state, loss = _steps_of(data, trained, optimiser_state, order[part], keys[part])
+        trained, optimiser_state, loss = _steps_of(
+            data, trained, optimiser_state, order[part], keys[part]
+        )
         losses.append(loss)
         if part.stop % 16 == 0:
             jax.block_until_ready(loss)  # stay at most a few steps ahead of the progress shown
@@ -91,20 +97,30 @@ def _epoch(
 
 @eqx.filter_jit(donate="all-except-first")
 def _steps_of(
-    data: tuple[Array, Array, Recipe, int], trained: Trained, optimiser_state: Any, order: Array, keys: Array
+    data: tuple[Array, Array, Recipe, int],
+    trained: Trained,
+    optimiser_state: Any,
+    order: Array,
+    keys: Array,
 ) -> Any:
     """Take training steps on the rows of ``order`` (steps, batch)."""
     x, y, recipe, steps = data
     optimiser = _optimiser(recipe, steps)
     arrays, static = eqx.partition(trained.network, eqx.is_inexact_array)
 
-    def loss(arrays: Any, state: eqx.nn.State, rows: Array, key: PRNGKeyArray) -> tuple[Array, eqx.nn.State]:
+    def loss(
+        arrays: Any, state: eqx.nn.State, rows: Array, key: PRNGKeyArray
+    ) -> tuple[Array, eqx.nn.State]:
         batch = prepare(x[rows])
         moved, key = jax.random.split(key)
-        outputs, state = eqx.combine(arrays, static)(augmented(batch, moved) if recipe.augment else batch, state, key)
+        outputs, state = eqx.combine(arrays, static)(
+            augmented(batch, moved) if recipe.augment else batch, state, key
+        )
         return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(outputs, y[rows])), state
 
-    def step(carry: tuple[Any, ...], batch: tuple[Array, PRNGKeyArray]) -> tuple[tuple[Any, ...], Array]:
+    def step(
+        carry: tuple[Any, ...], batch: tuple[Array, PRNGKeyArray]
+    ) -> tuple[tuple[Any, ...], Array]:
         arrays, state, optimiser_state = carry
         (value, state), gradient = jax.value_and_grad(loss, has_aux=True)(arrays, state, *batch)
         update, optimiser_state = optimiser.update(gradient, optimiser_state, arrays)
@@ -136,8 +152,12 @@ def train(
     trained = Trained(*eqx.nn.make_with_state(make)(jax.random.fold_in(key, 0)))
     batch = min(recipe.batch, len(x))
     recipe = recipe._replace(batch=batch)
-    optimiser_state = _optimiser(recipe, len(x) // batch).init(eqx.filter(trained.network, eqx.is_inexact_array))
-    identity = json.dumps([recipe, seed, _digest(x, y), jax.__version__, eqx.__version__, optax.__version__])
+    optimiser_state = _optimiser(recipe, len(x) // batch).init(
+        eqx.filter(trained.network, eqx.is_inexact_array)
+    )
+    identity = json.dumps(
+        [recipe, seed, _digest(x, y), jax.__version__, eqx.__version__, optax.__version__]
+    )
     done, (trained, optimiser_state) = resume(checkpoint, identity, (trained, optimiser_state))
     data = jnp.asarray(x), jnp.asarray(y)
     for epoch in range(done, recipe.epochs):
@@ -146,7 +166,9 @@ def train(
             show((epoch + share) / recipe.epochs, f"epoch {epoch + 1} of {recipe.epochs}")
 
         key_now = jax.random.fold_in(key, epoch + 1)
-        trained, optimiser_state, value = _epoch(trained, optimiser_state, *data, key_now, recipe, part)
+        trained, optimiser_state, value = _epoch(
+            trained, optimiser_state, *data, key_now, recipe, part
+        )
         keep(checkpoint, identity, epoch + 1, (trained, optimiser_state))
         show((epoch + 1) / recipe.epochs, f"loss {value:.3f}")
     return trained
@@ -195,4 +217,6 @@ def _views(network: Classifier, state: eqx.nn.State, x: Array) -> Array:
 def last_layer(trained: Trained) -> np.ndarray:
     """[W, b] of the last layer (K, d + 1)."""
     last = trained.network.last
-    return np.concatenate([np.asarray(last.weight), np.asarray(last.bias)[:, None]], axis=1).astype(np.float32)
+    return np.concatenate([np.asarray(last.weight), np.asarray(last.bias)[:, None]], axis=1).astype(
+        np.float32
+    )

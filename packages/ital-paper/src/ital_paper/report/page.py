@@ -21,7 +21,13 @@ LEAD = (
     "Every figure and table of the paper, measured again and compared with the paper's claims. Each claim is judged by "
     "a rule that the data could have failed."
 )
-FILES = ("main", "controls", "theorem", "sharpness", "random")  # figures that are also written as files
+FILES = (
+    "main",
+    "controls",
+    "theorem",
+    "sharpness",
+    "random",
+)  # figures that are also written as files
 
 
 def build(context: Context) -> dict[str, Any]:
@@ -64,7 +70,9 @@ def publish(report: dict[str, Any], out: Path, *, files: bool = True) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     for block in figures_in(block for part in report["sections"] for block in part["blocks"]):
         if files and block["name"] in FILES:
-            drawn = charts.chart(block["panels"], block["title"], columns=block["columns"], note=block["note"])
+            drawn = charts.chart(
+                block["panels"], block["title"], columns=block["columns"], note=block["note"]
+            )
             save(drawn, folder / block["name"])
     write(out / "index.html", page(report).encode())
     return out / "index.html"
@@ -72,7 +80,9 @@ def publish(report: dict[str, Any], out: Path, *, files: bool = True) -> Path:
 
 def page(report: dict[str, Any]) -> str:
     """The report as one self-contained page."""
-    return as_page(TITLE, report["sections"], lead=LEAD, banner=report["warning"], version=report["version"])
+    return as_page(
+        TITLE, report["sections"], lead=LEAD, banner=report["warning"], version=report["version"]
+    )
 
 
 def dump(report: dict[str, Any]) -> str:
@@ -91,7 +101,9 @@ def load(file: Path) -> dict[str, Any]:
     try:
         report = json.loads(file.read_text("utf-8"))
         if report["format"] != FORMAT:
-            raise InputError(f"{file} is a report in another format: make it again with ital reproduce")
+            raise InputError(
+                f"{file} is a report in another format: make it again with ital reproduce"
+            )
     except OSError:
         raise InputError(f"there is no report {file}: make one with ital reproduce") from None
     except (ValueError, KeyError, TypeError):
@@ -124,5 +136,7 @@ def markdown(report: dict[str, Any]) -> str:
         others = [f"{what}: {count}" for what, count in tallies.items()]
         if row["range"]:
             others.append(f"{row['value']}: {number(row['range'][1])}")
-        lines.append(f"| {row['claim']} | {row['verdict']} | {' | '.join(counts)} | {'; '.join(others)} |")
+        lines.append(
+            f"| {row['claim']} | {row['verdict']} | {' | '.join(counts)} | {'; '.join(others)} |"
+        )
     return "\n".join(lines) + "\n"

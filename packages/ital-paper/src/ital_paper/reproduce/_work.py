@@ -76,10 +76,14 @@ def reproduce(
     check_writable(out)
     wanted = [] if report_only else plan.chosen(names)
     if equations is not None:
-        tasks.make("equation-40", equations=equations)  # raises for an invalid number before anything is computed
+        tasks.make(
+            "equation-40", equations=equations
+        )  # raises for an invalid number before anything is computed
     for missing in plan.left_out() if not names and not report_only else ():
         instead = plan.STAND_INS[missing]
-        say(f"{missing} needs features that you have to build, and is skipped: {instead} replaces it.")
+        say(
+            f"{missing} needs features that you have to build, and is skipped: {instead} replaces it."
+        )
     jobs = _jobs.planned(wanted, scale, everything=bool(wanted) and not names)
     if workers is None:
         workers = processes.number_for(len({job.condition.task for job in jobs}))
@@ -95,7 +99,9 @@ def reproduce(
                 left.remove(event.job)
                 if len(left) == len(jobs) - 1:
                     say(f"first figure: {out / event.job.figure}")
-                    say(f"report: {report.update(left)} is updated as results come in: reload it to see more")
+                    say(
+                        f"report: {report.update(left)} is updated as results come in: reload it to see more"
+                    )
                 elif left:
                     report.update_if_due(left)
         tell("report", REPORT_SECONDS, 0.0)
@@ -114,7 +120,9 @@ class _Report:
         scale, out, began = self.scale, self.out, time.monotonic()
         data = collect(scale, out)
         if not self.computing and not data.experiments and not data.others:
-            raise InputError(f"there are no results of a {'quick' if scale.quick else 'full'} run in {out}")
+            raise InputError(
+                f"there are no results of a {'quick' if scale.quick else 'full'} run in {out}"
+            )
         with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far away
             findings = catalogue.judge_all(data)
             took = time.monotonic() - self.began if self.computing else None
@@ -187,7 +195,11 @@ def other_runs(out: Path) -> list[Evidence]:
                 run = load(file.parent)
             except InputError:
                 continue
-            found.append(Evidence(condition._replace(start=str(run.curves.attrs["init"])), run.task, run.curves))
+            found.append(
+                Evidence(
+                    condition._replace(start=str(run.curves.attrs["init"])), run.task, run.curves
+                )
+            )
     return found
 
 
@@ -195,7 +207,10 @@ def _grid(condition: Condition, scale: Scale, out: Path) -> "xr.Dataset | None":
     """The sweep of this scale, or None if there is none."""
     try:
         grid = load_curves(condition.folder(out) / condition.task / condition.teacher / "sweep.nc")
-        made_with = {"steps": scale.steps, **plan.identity(plan.task_of(plan.settings(condition, scale)))}
+        made_with = {
+            "steps": scale.steps,
+            **plan.identity(plan.task_of(plan.settings(condition, scale))),
+        }
     except (OSError, Damaged, InputError):
         return None
     return grid if all(grid.attrs.get(name) == value for name, value in made_with.items()) else None
@@ -232,7 +247,12 @@ def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence 
     if any(curves.attrs.get(name) != value for name, value in made_with.items()):
         return None
     seeds = wanted.seed_list
-    seeds_of = {str(name): computed(curves, str(name))["seed"].values.tolist() for name in curves["learner"].values}
+    seeds_of = {
+        str(name): computed(curves, str(name))["seed"].values.tolist()
+        for name in curves["learner"].values
+    }
     if any(not set(seeds) <= set(seeds_of.get(method, ())) for method in wanted.methods or ()):
         return None
-    return Evidence(condition, task, curves.sel({"learner": list(wanted.methods or ()), "seed": seeds}))
+    return Evidence(
+        condition, task, curves.sel({"learner": list(wanted.methods or ()), "seed": seeds})
+    )

@@ -2,7 +2,14 @@
 
 import functools
 
-from ital_paper.tasks._images import cifar10, from_features, mnist, pool_of, tiny_imagenet, tiny_imagenet_vgg
+from ital_paper.tasks._images import (
+    cifar10,
+    from_features,
+    mnist,
+    pool_of,
+    tiny_imagenet,
+    tiny_imagenet_vgg,
+)
 from ital_paper.tasks._mnist_mlp import mnist_mlp
 from ital_paper.tasks._simplification import simplification
 from ital_paper.tasks._view_scale import average_beta, scaled, scaled_for

@@ -86,7 +86,9 @@ def load_features(name: str, file: str, *networks: str) -> features.Features:
     loaded = features.load(path)
     for network in networks:
         if network not in loaded.views:
-            raise InputError(f"{path} has no network {network!r}: choose from {', '.join(loaded.views)}")
+            raise InputError(
+                f"{path} has no network {network!r}: choose from {', '.join(loaded.views)}"
+            )
     return loaded
 
 
@@ -101,7 +103,14 @@ def mnist(teacher: int, *, label_noise: float = 0.0) -> Task:
         The task.
     """
     title = f"MNIST, teacher {teacher}-D"
-    return from_features(f"mnist-{teacher}", "mnist", str(teacher), beta=30000.0, title=title, label_noise=label_noise)
+    return from_features(
+        f"mnist-{teacher}",
+        "mnist",
+        str(teacher),
+        beta=30000.0,
+        title=title,
+        label_noise=label_noise,
+    )
 
 
 def cifar10(teacher: int, *, label_noise: float = 0.0) -> Task:

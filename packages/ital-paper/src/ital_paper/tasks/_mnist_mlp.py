@@ -24,7 +24,10 @@ def mnist_mlp(*, teacher: int = 20, width: int = 32, label_noise: float = 0.0) -
         InputError: if the two feature files hold different rows, or one is missing.
     """
     name = "mnist-mlp"
-    pixels, networks = load_features(name, "mnist-pixels"), load_features(name, "mnist", str(teacher))
+    pixels, networks = (
+        load_features(name, "mnist-pixels"),
+        load_features(name, "mnist", str(teacher)),
+    )
     if not np.array_equal(pixels.labels, networks.labels):
         raise InputError(
             f"task {name!r}: mnist-pixels and mnist hold different rows: build both from one data set with one seed"

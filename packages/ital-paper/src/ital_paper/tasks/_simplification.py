@@ -20,7 +20,9 @@ EXAMS = (*range(10, 101, 10), 200, 300, 400, 500, 750, 1000, 2000)
 EXAM_SEED = 20211  # seed of the fresh equations, the same for all seeds and methods
 
 
-def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "own", label_noise: float = 0.0) -> Task:
+def simplification(
+    teacher: int, *, equations: int = 30, teacher_loss: str = "own", label_noise: float = 0.0
+) -> Task:
     """Values of equations through networks with 45 (learner) and 40 or 50 features (teacher). β = 5000.
 
     Args:
@@ -41,7 +43,9 @@ def simplification(teacher: int, *, equations: int = 30, teacher_loss: str = "ow
     file = features.equation_file()
     loaded = features.load(file)
     if str(teacher) not in loaded.views:
-        raise InputError(f"{file} has no network {teacher!r}: choose from {', '.join(loaded.views)}")
+        raise InputError(
+            f"{file} has no network {teacher!r}: choose from {', '.join(loaded.views)}"
+        )
     task = from_pool(
         f"equation-{teacher}",
         pool_of(loaded, str(teacher)),
@@ -78,7 +82,11 @@ def _exam(file: Path, version: str, equations: int) -> Exam:
 
     def take(params: Params, show: Callable[[float], None]) -> dict[str, np.ndarray]:
         weights = np.asarray(params)[..., 0, :-1]
-        return {"accuracy": accuracy(weights.reshape(-1, weights.shape[-1]), show).reshape(weights.shape[:-1])}
+        return {
+            "accuracy": accuracy(weights.reshape(-1, weights.shape[-1]), show).reshape(
+                weights.shape[:-1]
+            )
+        }
 
     @functools.cache
     def references() -> dict[str, dict[str, float]]:

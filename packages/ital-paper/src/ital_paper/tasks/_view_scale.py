@@ -29,7 +29,10 @@ def scaled(features: Features, scale: float) -> Features:
     """
 
     def views(given: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        return {name: (view.astype(np.float32) * scale).astype(view.dtype) for name, view in given.items()}
+        return {
+            name: (view.astype(np.float32) * scale).astype(view.dtype)
+            for name, view in given.items()
+        }
 
     layers = {
         name: np.column_stack([layer[:, :-1] / scale, layer[:, -1]]).astype(layer.dtype)
@@ -85,7 +88,9 @@ def average_beta(features: Features, seeds: int | Sequence[int] = SEEDS) -> floa
     """
     name, found = features.card["name"], []
     for teacher in features.card["teachers"]:
-        task = from_pool(name, pool_of(features, teacher), losses.cross_entropy, beta="auto", eval_every=1)
+        task = from_pool(
+            name, pool_of(features, teacher), losses.cross_entropy, beta="auto", eval_every=1
+        )
         found.append(float(teach(task, learner="ital", steps=1, seeds=seeds).curves["beta"].mean()))
     return float(np.mean(found))
 

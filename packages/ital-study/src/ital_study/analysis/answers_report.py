@@ -78,7 +78,9 @@ def answered_items(config: Config, answers: "pd.DataFrame") -> Iterator[Answered
                 yield AnsweredItem(item, cell.item, cell.wording, page.when == "after_robot", rows)
 
 
-def blocks(config: Config, answers: "pd.DataFrame | None", names: Sequence[tuple[str, str]]) -> list[Block]:
+def blocks(
+    config: Config, answers: "pd.DataFrame | None", names: Sequence[tuple[str, str]]
+) -> list[Block]:
     """The tables of the report.
 
     Args:
@@ -96,16 +98,25 @@ def blocks(config: Config, answers: "pd.DataFrame | None", names: Sequence[tuple
     distributions = [row for item in items for row in _distribution(item, names)]
     compared = [row for item in items for row in _compared(item, names)]
     heads = ["question", "robots", "first", "second", "n", "difference", "95 % interval", "p"]
-    tables = [report.table(["question", "robot", "answers", "distribution"], distributions, caption="All items")]
+    tables = [
+        report.table(
+            ["question", "robot", "answers", "distribution"], distributions, caption="All items"
+        )
+    ]
     if compared:
-        tables.append(report.table(heads, compared, caption="Scales, by kind of robot", numbers_from=2))
+        tables.append(
+            report.table(heads, compared, caption="Scales, by kind of robot", numbers_from=2)
+        )
     return [*tables, report.paragraph(NOTE)]
 
 
 def _distribution(item: AnsweredItem, names: Sequence[tuple[str, str]]) -> Iterator[list[str]]:
     groups = [(name, item.rows[item.rows["learner"] == learner]) for learner, name in names]
     for name, rows in groups if item.by_robot else [("", item.rows)]:
-        values, labels = rows["value"].dropna().to_numpy(), [label for label in rows["label"] if label]
+        values, labels = (
+            rows["value"].dropna().to_numpy(),
+            [label for label in rows["label"] if label],
+        )
         count = len(labels) if item.item.kind == "text" else len(values)
         if count:
             yield [item.wording, name, str(count), _SUMMARIES[item.item.kind](item.item, values)]
@@ -113,7 +124,9 @@ def _distribution(item: AnsweredItem, names: Sequence[tuple[str, str]]) -> Itera
 
 def _shares(item: Item, values: np.ndarray) -> str:
     labels = KINDS[item.kind].labels(item)
-    counts = [(label or str(i), int((values == i).sum())) for i, label in enumerate(labels, start=1)]
+    counts = [
+        (label or str(i), int((values == i).sum())) for i, label in enumerate(labels, start=1)
+    ]
     return ", ".join(f"{label}: {n} ({100 * n / len(values):.0f} %)" for label, n in counts)
 
 

@@ -26,7 +26,19 @@ CLAIMED = {"distance_last": "distance", "policy_tv_last": "policy", "reward": "r
 LABELS = {"aware": "ITAL", ADAPTIVE: "ITAL adaptive", "naive": "IMT", MATCHED: "IMT, matched steps"}
 Arm = tuple[str, str]  # teacher and learner
 ARMS = ("teacher", "first", "second_teacher", "second")  # columns of the table of tests
-TESTED = ("mean_first", "mean_second", "n", "difference", "sd", "low", "high", "t", "p", "d", "wilcoxon_p")
+TESTED = (
+    "mean_first",
+    "mean_second",
+    "n",
+    "difference",
+    "sd",
+    "low",
+    "high",
+    "t",
+    "p",
+    "d",
+    "wilcoxon_p",
+)
 CONTRASTS = (("aware", "naive"), ("aware", MATCHED), (ADAPTIVE, "naive"), (ADAPTIVE, "aware"))
 
 
@@ -51,14 +63,20 @@ def measures(steps: int) -> dict[str, Measure]:
     Returns:
         How each outcome is shown, by its name.
     """
-    names = {"distance": "distance", "policy_tv": "policy total variation", "policy_gap": "policy gap"}
+    names = {
+        "distance": "distance",
+        "policy_tv": "policy total variation",
+        "policy_gap": "policy gap",
+    }
     outcomes = {
         f"{name}_{when}": Measure(f"Decrease of the {text} after {after}", f"{text}, {after}")
         for name, text in names.items()
         for when, after in (("first", "1 step"), ("last", f"{steps} steps"))
     }
     outcomes["reward"] = Measure(f"Expected reward after {steps} steps", "final reward")
-    outcomes["reward_gain"] = Measure(f"Gain in expected reward after {steps} steps", "gain in reward")
+    outcomes["reward_gain"] = Measure(
+        f"Gain in expected reward after {steps} steps", "gain in reward"
+    )
     return outcomes
 
 
@@ -102,7 +120,9 @@ class Analysis(NamedTuple):
     answers: "pd.DataFrame | None" = None
 
 
-def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], None] = lambda done: None) -> Analysis:
+def analyze(
+    study: StudyData, mode: str | None = None, show: Callable[[int], None] = lambda done: None
+) -> Analysis:
     """Analyse a study, without the people whom its rule or the researcher leaves out; tests are also of everybody.
 
     If the table lacks the machine and random arms, they are simulated with the same maps, starts and arrows as the
@@ -131,9 +151,13 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
     numbers = sorted(int(number) for number in steps["participant"].unique())
     taught_by = list(dict.fromkeys(steps["teacher"]))
     replayed, paths, replay_error = _replays(config, rules, steps)
-    machines = [name for name in dict.fromkeys(["machine", "random", *taught_by]) if name != "human"]
+    machines = [
+        name for name in dict.fromkeys(["machine", "random", *taught_by]) if name != "human"
+    ]
     teachers = [_arms.teacher(name, default=config.beta) for name in machines]
-    arms_run = _arms.run(config, numbers, teachers, (*config.learners, MATCHED), rules=rules, show=show)
+    arms_run = _arms.run(
+        config, numbers, teachers, (*config.learners, MATCHED), rules=rules, show=show
+    )
     simulated = _arms.table(config, arms_run)
     table = pd.concat([steps, replayed, simulated[_lacking(simulated, steps)]], ignore_index=True)
     simulated_paths = _paths_of(arms_run)
@@ -147,7 +171,9 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
             "were not all made under the configuration in study.toml, or not by this version of ital."
         )
     if kind == "simulated":
-        notes.insert(0, "No person took part: programs chose every arrow. The human arms are empty.")
+        notes.insert(
+            0, "No person took part: programs chose every arrow. The human arms are empty."
+        )
     if "human" in taught_by:
         notes.append(
             "The machine and random arms are simulated with the participants' maps, starts and arrows. "
@@ -157,13 +183,19 @@ def analyze(study: StudyData, mode: str | None = None, show: Callable[[int], Non
         config=config,
         kind=kind,
         mode=mode,
-        participants={name: int(steps[steps["teacher"] == name]["participant"].nunique()) for name in taught_by},
+        participants={
+            name: int(steps[steps["teacher"] == name]["participant"].nunique())
+            for name in taught_by
+        },
         agreement=agreement_of(steps),
         outcomes=outcomes,
         summary=summarise(outcomes, list(measures(config.steps))),
         tests=compare(outcomes, list(measures(config.steps))),
         curves=curves_of(table),
-        references={on.name: rules.measures(on.name, rules.truth(on.name).target)["reward"] for on in config.maps},
+        references={
+            on.name: rules.measures(on.name, rules.truth(on.name).target)["reward"]
+            for on in config.maps
+        },
         paths=paths,
         replay_error=replay_error,
         notes=notes,
@@ -214,7 +246,9 @@ def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", lis
             f"{everyone - count} of {everyone} participants did not finish or are not usable, and are left out."
         )
     if not count:
-        raise InputError("no participant of this study has finished all steps: there is nothing to analyse yet")
+        raise InputError(
+            "no participant of this study has finished all steps: there is nothing to analyse yet"
+        )
     versions = rows["config"].nunique()
     if versions > 1 or rows["config"].iloc[0] != config.hash:
         notes.append(
@@ -223,7 +257,9 @@ def complete(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", lis
     return rows, notes
 
 
-def _replays(config: Config, rules: StudyRules, steps: "pd.DataFrame") -> tuple["pd.DataFrame", "pd.DataFrame", float]:
+def _replays(
+    config: Config, rules: StudyRules, steps: "pd.DataFrame"
+) -> tuple["pd.DataFrame", "pd.DataFrame", float]:
     """Replay every choice to the robot it was made for, as a check, and people's choices to the control.
 
     The control sees what people chose for the aware robot, because nobody taught the control itself.
@@ -233,10 +269,14 @@ def _replays(config: Config, rules: StudyRules, steps: "pd.DataFrame") -> tuple[
     of_control: list[pd.DataFrame] = []
     paths, worst = [], 0.0
     for learner in config.learners:
-        rows = steps[steps["learner"] == learner].sort_values(["teacher", "participant", "map", "step"], kind="stable")
+        rows = steps[steps["learner"] == learner].sort_values(
+            ["teacher", "participant", "map", "step"], kind="stable"
+        )
         each = rows.groupby(["teacher", "participant", "map"], sort=False)
         taught = [
-            _arms.Taught(int(group["participant"].iloc[0]), group["map"].iloc[0], group["choice"].tolist())
+            _arms.Taught(
+                int(group["participant"].iloc[0]), group["map"].iloc[0], group["choice"].tolist()
+            )
             for _, group in each
         ]
         heads = rows[rows["step"] == 1]
@@ -250,9 +290,18 @@ def _replays(config: Config, rules: StudyRules, steps: "pd.DataFrame") -> tuple[
             control_run = _arms.replay(rules, by_hand, MATCHED)
             paths.append(_paths(heads[by_people], MATCHED, control_run.length))
             after = {name: values[:, 1:].ravel() for name, values in control_run.measures.items()}
-            before = {f"{name}_before": values[:, :-1].ravel() for name, values in control_run.measures.items()}
-            of_control = [rows[rows["teacher"] == "human"].assign(learner=MATCHED, **after, **before)]
-    return pd.concat([steps.head(0), *of_control], ignore_index=True), pd.concat(paths, ignore_index=True), worst
+            before = {
+                f"{name}_before": values[:, :-1].ravel()
+                for name, values in control_run.measures.items()
+            }
+            of_control = [
+                rows[rows["teacher"] == "human"].assign(learner=MATCHED, **after, **before)
+            ]
+    return (
+        pd.concat([steps.head(0), *of_control], ignore_index=True),
+        pd.concat(paths, ignore_index=True),
+        worst,
+    )
 
 
 def _paths(heads: "pd.DataFrame", learner: str, length: np.ndarray) -> "pd.DataFrame":
@@ -268,7 +317,9 @@ def _lacking(simulated: "pd.DataFrame", steps: "pd.DataFrame") -> "pd.Series":
 
     key = ["teacher", "participant"]
     took_part = pd.MultiIndex.from_frame(simulated[key]).isin(pd.MultiIndex.from_frame(steps[key]))
-    return ~simulated["teacher"].isin(steps["teacher"]) | ((simulated["learner"] == MATCHED) & took_part)
+    return ~simulated["teacher"].isin(steps["teacher"]) | (
+        (simulated["learner"] == MATCHED) & took_part
+    )
 
 
 def _paths_of(ran: _arms.ArmsRun) -> "pd.DataFrame":
@@ -276,16 +327,22 @@ def _paths_of(ran: _arms.ArmsRun) -> "pd.DataFrame":
 
     rows = itertools.product(ran.arms, ran.numbers, ran.maps)
     columns = ["teacher", "map", "participant", "learner"]
-    table = pd.DataFrame([(who, where, number, robot) for (who, robot), number, where in rows], columns=columns)
+    table = pd.DataFrame(
+        [(who, where, number, robot) for (who, robot), number, where in rows], columns=columns
+    )
     path, start = ran.trace.length.sum(axis=-1, dtype=float), ran.measures["distance"][..., 0]
-    return table.assign(path=np.moveaxis(path, -1, 0).ravel(), start=np.moveaxis(start, -1, 0).ravel())
+    return table.assign(
+        path=np.moveaxis(path, -1, 0).ravel(), start=np.moveaxis(start, -1, 0).ravel()
+    )
 
 
 def agreement_of(steps: "pd.DataFrame") -> dict[Arm, float]:
     """How often participants chose what the machine would have chosen, by teacher and learner."""
     same = steps.assign(same=steps["choice"] == steps["machine_choice"])
     shares = same.groupby(["teacher", "learner"])["same"].mean().reset_index()
-    return {(row["teacher"], row["learner"]): float(row["same"]) for row in shares.to_dict("records")}
+    return {
+        (row["teacher"], row["learner"]): float(row["same"]) for row in shares.to_dict("records")
+    }
 
 
 def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":
@@ -302,14 +359,20 @@ def outcomes_of(config: Config, steps: "pd.DataFrame") -> "pd.DataFrame":
     learned["reward"] = last["reward"]
     learned["reward_gain"] = last["reward"] - first["reward_before"]
     per_map = pd.DataFrame(learned).reset_index()
-    over_maps = per_map.groupby(["teacher", "learner", "participant"], sort=False).mean(numeric_only=True).reset_index()
+    over_maps = (
+        per_map.groupby(["teacher", "learner", "participant"], sort=False)
+        .mean(numeric_only=True)
+        .reset_index()
+    )
     table = pd.concat([per_map, over_maps.assign(map=ALL_MAPS)], ignore_index=True)
     return table[[*key, *learned]]
 
 
 def summarise(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
     """Mean, standard deviation, standard error and n of every outcome in every arm, per map and over maps."""
-    long = outcomes.melt(["teacher", "learner", "map", "participant"], list(names), "outcome", "value")
+    long = outcomes.melt(
+        ["teacher", "learner", "map", "participant"], list(names), "outcome", "value"
+    )
     grouped = long.groupby(["teacher", "learner", "map", "outcome"], sort=False)["value"]
     table = grouped.agg(["mean", "std", "sem", "count"]).reset_index()
     return table.rename(columns={"std": "sd", "count": "n"})
@@ -320,7 +383,9 @@ def contrasts(teachers: Sequence[str]) -> list[tuple[Arm, Arm]]:
     control, adaptive ones with naive and aware ones; then the aware, and the adaptive, robots of every teacher with
     those of the machine and of the random teacher.
     """
-    within = [((teacher, first), (teacher, second)) for teacher in teachers for first, second in CONTRASTS]
+    within = [
+        ((teacher, first), (teacher, second)) for teacher in teachers for first, second in CONTRASTS
+    ]
     order = teachers_in_order(teachers)
     references = [name for name in ("machine", "random") if name in order]
     return within + [
@@ -341,20 +406,29 @@ def compare(outcomes: "pd.DataFrame", names: Sequence[str]) -> "pd.DataFrame":
     import pandas as pd
 
     places = list(dict.fromkeys(outcomes["map"]))
-    of_arm = {key: rows.set_index(["map", "participant"]) for key, rows in outcomes.groupby(["teacher", "learner"])}
+    of_arm = {
+        key: rows.set_index(["map", "participant"])
+        for key, rows in outcomes.groupby(["teacher", "learner"])
+    }
     rows = []
     for left, right in contrasts(list(dict.fromkeys(outcomes["teacher"]))):
         if left not in of_arm or right not in of_arm:
             continue
-        both = of_arm[left][list(names)].join(of_arm[right][list(names)].add_suffix("|"), how="inner")
+        both = of_arm[left][list(names)].join(
+            of_arm[right][list(names)].add_suffix("|"), how="inner"
+        )
         shared = [where for where in places if where in both.index.get_level_values("map")]
         for name in names:
             family = []
             for where in shared:
-                first, second = (both[column].xs(where, level="map").to_numpy() for column in (name, f"{name}|"))
+                first, second = (
+                    both[column].xs(where, level="map").to_numpy() for column in (name, f"{name}|")
+                )
                 arms = dict(zip(ARMS, (*left, *right), strict=True))
                 family.append({**arms, "outcome": name, "map": where, **_tested(first, second)})
-            adjusted = iter(statistics.holm(np.array([row["p"] for row in family if row["map"] != ALL_MAPS])))
+            adjusted = iter(
+                statistics.holm(np.array([row["p"] for row in family if row["map"] != ALL_MAPS]))
+            )
             for row in family:
                 row["p_holm"] = row["p"] if row["map"] == ALL_MAPS else float(next(adjusted))
                 row["stars"] = statistics.stars(row["p_holm"])
@@ -398,4 +472,6 @@ def arm(teacher: str, learner: str) -> str:
 def teachers_in_order(names: Sequence[str]) -> list[str]:
     """People first, then the machine, then Boltzmann teachers, then the random one."""
     rank = {"human": 0, "machine": 1, "boltzmann": 2, "random": 3}
-    return sorted(dict.fromkeys(names), key=lambda name: (rank.get(name.partition(":")[0], 4), name))
+    return sorted(
+        dict.fromkeys(names), key=lambda name: (rank.get(name.partition(":")[0], 4), name)
+    )

@@ -53,12 +53,16 @@ def power_of(n: int, effect: float, alpha: float = 0.05, tests: int = 1) -> floa
     return min(float(power), 1.0)
 
 
-def participants_needed(effect: float, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> int:
+def participants_needed(
+    effect: float, power: float = 0.8, alpha: float = 0.05, tests: int = 1
+) -> int:
     """The smallest number of participants that finds the effect with probability ``power`` or more."""
     check(power=power, alpha=alpha, tests=tests)
     check_effect(effect)
     if not effect:
-        raise InputError("an effect of zero cannot be found, however many people take part: give another effect")
+        raise InputError(
+            "an effect of zero cannot be found, however many people take part: give another effect"
+        )
     enough = functools.partial(power_of, effect=effect, alpha=alpha, tests=tests)
     if enough(MOST) < power:
         raise InputError(f"an effect of d = {effect:g} needs more than {MOST} participants")
@@ -91,7 +95,9 @@ def _smallest(holds: Callable[[int], bool], low: int, high: int) -> int:
     return low
 
 
-def share_found(differences: np.ndarray, n: int, alpha: float = 0.05, *, resamples: int = 1000, seed: int = 0) -> float:
+def share_found(
+    differences: np.ndarray, n: int, alpha: float = 0.05, *, resamples: int = 1000, seed: int = 0
+) -> float:
     """The share of studies of n participants that find every map's difference, Holm over maps.
 
     ``differences`` (participants, maps) are those of a pool, from which n are drawn with replacement.
@@ -147,17 +153,26 @@ def simulated_effects(
     if against not in ("naive", arms.MATCHED):
         raise InputError(f"against must be naive or {arms.MATCHED}, not {against!r}")
     if robot == ADAPTIVE and against == arms.MATCHED:
-        raise InputError(f"{arms.MATCHED} takes steps as long as the aware robot's: compare it with robot aware")
+        raise InputError(
+            f"{arms.MATCHED} takes steps as long as the aware robot's: compare it with robot aware"
+        )
     if pool < 10:
         raise InputError(f"the pool needs at least 10 simulated participants, not {pool}")
     arms_run = arms.run(config, pool, teachers, (robot, against), show=show)
     outcomes = measures.outcomes_of(config, arms.table(config, arms_run))
     rows = []
     for i, teacher in enumerate(teachers):
-        per_map_outcomes = outcomes[(outcomes["teacher"] == teacher.name) & (outcomes["map"] != measures.ALL_MAPS)]
-        wide = per_map_outcomes.pivot_table(index="participant", columns=["learner", "map"], values=outcome, sort=False)
+        per_map_outcomes = outcomes[
+            (outcomes["teacher"] == teacher.name) & (outcomes["map"] != measures.ALL_MAPS)
+        ]
+        wide = per_map_outcomes.pivot_table(
+            index="participant", columns=["learner", "map"], values=outcome, sort=False
+        )
         differences = (wide[robot] - wide[against]).to_numpy()
-        over_maps, per_map = _effect(differences.mean(axis=1)), [_effect(column) for column in differences.T]
+        over_maps, per_map = (
+            _effect(differences.mean(axis=1)),
+            [_effect(column) for column in differences.T],
+        )
         agree = (arms_run.trace.choice == arms_run.trace.machine_choice)[:, :, 2 * i]
         rows.append(
             {
@@ -187,7 +202,9 @@ def _needed(effect: float, power: float, alpha: float) -> int | None:
 def check_effect(effect: float) -> None:
     """Raise for an effect that is not a number."""
     if math.isnan(effect):
-        raise InputError("the effect must be a number: mean difference / its deviation, such as 0.5")
+        raise InputError(
+            "the effect must be a number: mean difference / its deviation, such as 0.5"
+        )
 
 
 def check(*, power: float = 0.8, alpha: float = 0.05, tests: int = 1) -> None:

@@ -29,33 +29,62 @@ def register(app: typer.Typer) -> None:
 
 
 def simulate(
-    participants: Annotated[int, typer.Option(help="Number of participants.", min=1, show_default=False)],
+    participants: Annotated[
+        int, typer.Option(help="Number of participants.", min=1, show_default=False)
+    ],
     teacher: Annotated[
         str, typer.Option(help="How they choose: machine (the best arrow), boltzmann or random.")
     ] = "machine",
     rationality: Annotated[
-        float | None, typer.Option(help="Rationality of boltzmann teachers; large: like the machine (default: β).")
+        float | None,
+        typer.Option(
+            help="Rationality of boltzmann teachers; large: like the machine (default: β)."
+        ),
     ] = None,
     config: CONFIG = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the data. Simulates here, without a server.")] = None,
-    url: Annotated[str | None, typer.Option(help="A running study: go through its pages as people do.")] = None,
-    think: Annotated[float, typer.Option(help="With --url: mean number of seconds before each choice.", min=0)] = 0.0,
-    at_once: Annotated[
-        int | None, typer.Option(help="With --url: number of participants at a time (default: all).", min=1)
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for the data. Simulates here, without a server.")
     ] = None,
-    ramp: Annotated[float, typer.Option(help="With --url: seconds within which all begin.", min=0)] = 0.0,
-    limit: Annotated[float | None, typer.Option(help="With --url: seconds after which all stop.", min=0)] = None,
-    seed: Annotated[int, typer.Option(help="With --url: seed of the random choices and pauses.", min=0)] = 0,
-    adaptive: Annotated[bool, typer.Option("--adaptive", help="With --out: also teach the adaptive robot.")] = False,
+    url: Annotated[
+        str | None, typer.Option(help="A running study: go through its pages as people do.")
+    ] = None,
+    think: Annotated[
+        float, typer.Option(help="With --url: mean number of seconds before each choice.", min=0)
+    ] = 0.0,
+    at_once: Annotated[
+        int | None,
+        typer.Option(help="With --url: number of participants at a time (default: all).", min=1),
+    ] = None,
+    ramp: Annotated[
+        float, typer.Option(help="With --url: seconds within which all begin.", min=0)
+    ] = 0.0,
+    limit: Annotated[
+        float | None, typer.Option(help="With --url: seconds after which all stop.", min=0)
+    ] = None,
+    seed: Annotated[
+        int, typer.Option(help="With --url: seed of the random choices and pauses.", min=0)
+    ] = 0,
+    adaptive: Annotated[
+        bool, typer.Option("--adaptive", help="With --out: also teach the adaptive robot.")
+    ] = False,
 ) -> None:
     """Let programs take part instead of people. Their data are marked. --out takes several teachers: machine,random."""
     if (out is None) == (url is None):
-        raise InputError("give either --out DIR, to simulate here, or --url URL, to take part in a running study")
+        raise InputError(
+            "give either --out DIR, to simulate here, or --url URL, to take part in a running study"
+        )
     if adaptive and out is None:
-        raise InputError("--adaptive needs --out: with --url the server's configuration decides which robots there are")
+        raise InputError(
+            "--adaptive needs --out: with --url the server's configuration decides which robots there are"
+        )
     study, teachers = _parts(config, teacher, rationality)
     if out is not None:
-        _simulate_here(dataclasses.replace(study, adaptive=study.adaptive or adaptive), participants, teachers, out)
+        _simulate_here(
+            dataclasses.replace(study, adaptive=study.adaptive or adaptive),
+            participants,
+            teachers,
+            out,
+        )
     elif url is not None:
         if len(teachers) > 1:
             raise InputError("--url takes one teacher only: run the command once per teacher")
@@ -63,7 +92,9 @@ def simulate(
         _simulate_there(study, participants, teachers[0], url, options)
 
 
-def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple["Config", list["ArmTeacher"]]:
+def _parts(
+    config: str | None, teacher: str, rationality: float | None
+) -> tuple["Config", list["ArmTeacher"]]:
     set_up_jax("cpu")  # the steps of a study are far too small for a GPU
     from ital_study.config.load import load_config
     from ital_study.simulation import arms
@@ -71,14 +102,18 @@ def _parts(config: str | None, teacher: str, rationality: float | None) -> tuple
     study = load_config(config)
     names = [name.strip() for name in teacher.split(",")]
     if not all(names) or len(set(names)) < len(names):
-        raise InputError(f"teacher must be machine, random, boltzmann or several of them, not {teacher!r}")
+        raise InputError(
+            f"teacher must be machine, random, boltzmann or several of them, not {teacher!r}"
+        )
     if rationality is not None and "boltzmann" not in names:
         raise InputError("--rationality needs --teacher boltzmann")
     rho = {"boltzmann": rationality}  # of the others, one that is in the name
     return study, [arms.teacher(name, rho.get(name), default=study.beta) for name in names]
 
 
-def _simulate_here(config: "Config", participants: int, teachers: list["ArmTeacher"], out: Path) -> None:
+def _simulate_here(
+    config: "Config", participants: int, teachers: list["ArmTeacher"], out: Path
+) -> None:
     from ital.tools.progress import show_progress
     from ital_study.data import table as _table
     from ital_study.simulation import arms
@@ -86,13 +121,17 @@ def _simulate_here(config: "Config", participants: int, teachers: list["ArmTeach
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise InputError(f"{out} exists and is not an empty folder: choose another --out")
     check_writable(out)
-    with show_progress(f"study {config.name}: {participants} simulated participants", participants) as show:
+    with show_progress(
+        f"study {config.name}: {participants} simulated participants", participants
+    ) as show:
         steps = arms.simulate(config, participants, teachers, show=show)
     for file in _table.write_study(out, config, steps):
         print(file)
 
 
-def _simulate_there(config: "Config", count: int, teacher: "ArmTeacher", url: str, options: dict[str, Any]) -> None:
+def _simulate_there(
+    config: "Config", count: int, teacher: "ArmTeacher", url: str, options: dict[str, Any]
+) -> None:
     import asyncio
 
     from ital.tools.progress import show_progress
@@ -100,7 +139,9 @@ def _simulate_there(config: "Config", count: int, teacher: "ArmTeacher", url: st
 
     key = os.environ.get(KEY, "")
     if not key:
-        raise InputError(f"simulated participants need the server's key: set the environment variable {KEY}")
+        raise InputError(
+            f"simulated participants need the server's key: set the environment variable {KEY}"
+        )
     total = count * (config.warm_up_steps + len(config.maps) * len(config.learners) * config.steps)
     with show_progress(f"{count} simulated participants, {teacher.name}", total) as show:
         shown_at = time.monotonic()
@@ -111,7 +152,9 @@ def _simulate_there(config: "Config", count: int, teacher: "ArmTeacher", url: st
                 shown_at = time.monotonic()
                 show(steps)
 
-        running = _participants.take_part(url, config, teacher, count, key=key, show=show_at_times, **options)
+        running = _participants.take_part(
+            url, config, teacher, count, key=key, show=show_at_times, **options
+        )
         outcome = asyncio.run(running)
         show(len(outcome.latencies))
     summary = outcome.summary()
@@ -125,16 +168,28 @@ def _simulate_there(config: "Config", count: int, teacher: "ArmTeacher", url: st
 
 def analyze(
     source: Annotated[
-        str, typer.Argument(help="A folder written by export or simulate --out, or a database.", show_default=False)
+        str,
+        typer.Argument(
+            help="A folder written by export or simulate --out, or a database.", show_default=False
+        ),
     ],
     mode: Annotated[
-        str | None, typer.Option(help="Data to use: live, pilot, preview, trial or simulated (default: live if any).")
+        str | None,
+        typer.Option(
+            help="Data to use: live, pilot, preview, trial or simulated (default: live if any)."
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for tables, figures and report (default: the subfolder analysis).")
+        Path | None,
+        typer.Option(
+            help="Folder for tables, figures and report (default: the subfolder analysis)."
+        ),
     ] = None,
     picture: Annotated[
-        Path | None, typer.Option(help="Picture of the participants' page, .svg or .png (default: the paper's study).")
+        Path | None,
+        typer.Option(
+            help="Picture of the participants' page, .svg or .png (default: the paper's study)."
+        ),
     ] = None,
 ) -> None:
     """Analyse a study: arms, tests, bars, curves and a one-page report that says whether data are simulated."""
@@ -149,12 +204,16 @@ def analyze(
     interface(study.config, picture)  # raises for an unreadable picture before anything is written
     check_writable(out or folder)
     people = study.steps["participant"].nunique()
-    with show_progress(f"study {study.config.name}: arms of {people} participants", max(people, 1)) as show:
+    with show_progress(
+        f"study {study.config.name}: arms of {people} participants", max(people, 1)
+    ) as show:
         analysis = measures.analyze(study, mode, show=show)
     with show_progress(f"study {study.config.name}: models of a teacher", 100) as show:
         try:
             fitted = fit(study, mode, show=show)
-        except InputError as error:  # of data that cannot be replayed: the rest of the report stands
+        except (
+            InputError
+        ) as error:  # of data that cannot be replayed: the rest of the report stands
             analysis.notes.append(f"No model of a teacher was fitted: {error}.")
             fitted = None
     files = page.write(analysis, out or folder, picture, fitted)
@@ -198,7 +257,9 @@ def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
         tables = [store.steps_table(name) for name in modes]
         answers = pd.concat([answers_table(store, name) for name in modes], ignore_index=True)
         with store.reading() as connection:
-            people = pd.concat([each for name in modes for each in participant_blocks(connection, name)])
+            people = pd.concat(
+                [each for name in modes for each in participant_blocks(connection, name)]
+            )
     tables = [table for table in tables if len(table)]
     if not tables:
         raise InputError(f"no participant of {source} has taught yet: there is nothing to analyse")
@@ -208,19 +269,32 @@ def read_source(source: str, mode: str | None) -> tuple["StudyData", Path]:
 
 def power(
     effect: Annotated[
-        float | None, typer.Option(help="Cohen's d of the paired difference; prints the number of people it needs.")
+        float | None,
+        typer.Option(
+            help="Cohen's d of the paired difference; prints the number of people it needs."
+        ),
     ] = None,
     participants: Annotated[
-        int | None, typer.Option(help="Number of people; prints the smallest effect they can find.", min=2)
+        int | None,
+        typer.Option(help="Number of people; prints the smallest effect they can find.", min=2),
     ] = None,
-    chance: Annotated[float, typer.Option("--power", help="Probability of finding the effect.")] = 0.8,
+    chance: Annotated[
+        float, typer.Option("--power", help="Probability of finding the effect.")
+    ] = 0.8,
     alpha: Annotated[float, typer.Option(help="Significance level, two-sided.")] = 0.05,
-    tests: Annotated[int, typer.Option(help="Number of tests that share the level, e.g. 5 maps.", min=1)] = 1,
+    tests: Annotated[
+        int, typer.Option(help="Number of tests that share the level, e.g. 5 maps.", min=1)
+    ] = 1,
     rationality: Annotated[
-        str | None, typer.Option(help="Without an effect: rationalities of simulated teachers, e.g. 1,10,100.")
+        str | None,
+        typer.Option(help="Without an effect: rationalities of simulated teachers, e.g. 1,10,100."),
     ] = None,
-    pool: Annotated[int, typer.Option(help="Number of simulated participants per teacher.", min=10)] = 100,
-    outcome: Annotated[str, typer.Option(help="Outcome to compare: a column of outcomes.csv.")] = "distance_last",
+    pool: Annotated[
+        int, typer.Option(help="Number of simulated participants per teacher.", min=10)
+    ] = 100,
+    outcome: Annotated[
+        str, typer.Option(help="Outcome to compare: a column of outcomes.csv.")
+    ] = "distance_last",
     robot: Annotated[str, typer.Option(help="Robots to compare: aware or adaptive.")] = "aware",
     against: Annotated[
         str, typer.Option(help="Robots to compare them with: naive, or imt-matched (the control).")
@@ -264,7 +338,11 @@ def _power_of_simulated(
     from ital_study.simulation import arms
 
     study, (robot, against) = load_config(config), robots
-    values = [str(rho) for rho in _power.RATIONALITIES] if rationality is None else rationality.split(",")
+    values = (
+        [str(rho) for rho in _power.RATIONALITIES]
+        if rationality is None
+        else rationality.split(",")
+    )
     names = ["random", *(f"boltzmann:{value.strip()}" for value in values), "machine"]
     teachers = [arms.teacher(name, default=study.beta) for name in names]
     with show_progress(f"{pool} simulated participants, {len(teachers)} teachers", pool) as show:
@@ -272,7 +350,14 @@ def _power_of_simulated(
             study, teachers, pool=pool, outcome=outcome, robot=robot, against=against, power=chance, alpha=alpha,
             show=show,
         )  # fmt: skip
-    print("SIMULATED teachers. Where people lie between them is unknown until people have taken part.")
-    print(f"{outcome}, {robot} against {against}; participants needed for power {chance:g}, α = {alpha:g}:")
-    counts = {name: table[name].map(str).where(table[name].notna(), "more") for name in ("needed", "needed_all_maps")}
+    print(
+        "SIMULATED teachers. Where people lie between them is unknown until people have taken part."
+    )
+    print(
+        f"{outcome}, {robot} against {against}; participants needed for power {chance:g}, α = {alpha:g}:"
+    )
+    counts = {
+        name: table[name].map(str).where(table[name].notna(), "more")
+        for name in ("needed", "needed_all_maps")
+    }
     print(table.assign(**counts).to_string(index=False, float_format=lambda value: f"{value:.2f}"))

@@ -4,7 +4,9 @@ import typer
 
 from ital_study.cli import analysis, exclude, find, fit, learner, serve, setup
 
-study = typer.Typer(help="The human study: people teach robots in the browser.", no_args_is_help=True)
+study = typer.Typer(
+    help="The human study: people teach robots in the browser.", no_args_is_help=True
+)
 play = typer.Typer()
 
 setup.register(study)

@@ -25,8 +25,32 @@ PEOPLE = 200  # if the intake has no limit
 OLD_BACKUP = 24 * 3600  # seconds
 
 NUMBER_WORDS = {
-    "en": ["two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
-    "de": ["zwei", "drei", "vier", "fünf", "sechs", "sieben", "acht", "neun", "zehn", "elf", "zwölf"],
+    "en": [
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+    ],
+    "de": [
+        "zwei",
+        "drei",
+        "vier",
+        "fünf",
+        "sechs",
+        "sieben",
+        "acht",
+        "neun",
+        "zehn",
+        "elf",
+        "zwölf",
+    ],
 }
 NOUNS = {
     "arrows": "arrows|Pfeilen?",
@@ -136,7 +160,10 @@ Result = tuple[str, str]
 
 def _configuration(patient: Patient) -> Result:
     config = patient.config
-    return GOOD, f"{config.name}, version {config.hash[:12]}: {len(config.maps)} maps, {config.steps} steps each"
+    return (
+        GOOD,
+        f"{config.name}, version {config.hash[:12]}: {len(config.maps)} maps, {config.steps} steps each",
+    )
 
 
 def _placeholders(patient: Patient) -> Result:
@@ -151,7 +178,10 @@ def _consent(patient: Patient) -> Result:
     texts = list(texts_of(patient.config.as_dict()))
     untrue = [key for key, text in texts for said in UNTRUE if said in " ".join(text.split())]
     if not untrue:
-        return GOOD, f"version {patient.config.consent.version} does not promise that nobody can look for an ID"
+        return (
+            GOOD,
+            f"version {patient.config.consent.version} does not promise that nobody can look for an ID",
+        )
     return DOUBTFUL, (
         f"{', '.join(untrue)} says that nobody can read an ID back, but ital study find can look for it: say that data "
         "are pseudonymous, as the consent of a new study does, and give the text a new version"
@@ -174,7 +204,12 @@ def wrong_numbers(config: Config) -> list[str]:
     Returns:
         One sentence for each.
     """
-    maps, robots, steps, in_all = len(config.maps), len(config.learners), config.steps, config.total_steps
+    maps, robots, steps, in_all = (
+        len(config.maps),
+        len(config.learners),
+        config.steps,
+        config.total_steps,
+    )
     that_count = in_all - config.warm_up_steps
     fitting = {
         "arrows": {
@@ -190,24 +225,39 @@ def wrong_numbers(config: Config) -> list[str]:
         "maps": {maps, maps + 1, 3},  # three maps are side by side; one more is for practice
         "robots": {robots, maps * robots},
     }
-    words = {word: i for language in NUMBER_WORDS.values() for i, word in enumerate(language, start=2)}
+    words = {
+        word: i for language in NUMBER_WORDS.values() for i, word in enumerate(language, start=2)
+    }
     wrong = []
     for key, text in texts_of(config.as_dict()):
         for noun, pattern in NOUNS.items():
-            for match in re.finditer(rf"\b(\d+|{'|'.join(words)})\s+(?:\w+\s+)?({pattern})\b", text, re.IGNORECASE):
+            for match in re.finditer(
+                rf"\b(\d+|{'|'.join(words)})\s+(?:\w+\s+)?({pattern})\b", text, re.IGNORECASE
+            ):
                 said = words.get(match[1].lower()) or int(match[1])
                 if said != 1 and said not in fitting[noun]:
                     right = " or ".join(map(str, sorted(fitting[noun])))
-                    wrong.append(f"{key} says {' '.join(match[0].split())!r}, but the study has {right}")
+                    wrong.append(
+                        f"{key} says {' '.join(match[0].split())!r}, but the study has {right}"
+                    )
     return wrong
 
 
 def _completion(patient: Patient) -> Result:
-    wrong = [problem for problem in _ends(patient.config.as_dict()["completion"], "completion") if problem]
+    wrong = [
+        problem
+        for problem in _ends(patient.config.as_dict()["completion"], "completion")
+        if problem
+    ]
     if wrong:
         return BAD, "; ".join(wrong)
     where = patient.config.completion.redirect
-    return GOOD, "participants get a code" if where is None else f"participants return to {where.split('?')[0]}"
+    return (
+        GOOD,
+        "participants get a code"
+        if where is None
+        else f"participants return to {where.split('?')[0]}",
+    )
 
 
 def _ends(end: Mapping[str, Any], key: str) -> Iterator[str]:
@@ -233,7 +283,10 @@ def _identities(patient: Patient) -> Result:
             f"place; give long random ones in {names}"
         )
     told = f"{'needed' if panel.required else 'taken, if there is one,'} from {names} in the link"
-    return GOOD, told if panel.pattern != PATTERN else f"{told}; make sure that nobody can guess them"
+    return (
+        GOOD,
+        told if panel.pattern != PATTERN else f"{told}; make sure that nobody can guess them",
+    )
 
 
 def _languages(patient: Patient) -> Result:
@@ -264,17 +317,33 @@ def _password(patient: Patient) -> Result:
 def _permissions(patient: Patient) -> Result:
     """Whether others on this machine may read what only the researcher should."""
     database = Path(patient.database.removeprefix("sqlite:///"))
-    beside = [] if "://" in str(database) else sorted(database.parent.glob(f"{glob.escape(database.name)}*"))
+    beside = (
+        []
+        if "://" in str(database)
+        else sorted(database.parent.glob(f"{glob.escape(database.name)}*"))
+    )
     backups = sorted((patient.folder / _folder.BACKUPS).glob("*.backup"))
-    private = [patient.folder / _folder.PASSWORD, *beside, *sorted(patient.folder.glob("*.key")), *backups]
+    private = [
+        patient.folder / _folder.PASSWORD,
+        *beside,
+        *sorted(patient.folder.glob("*.key")),
+        *backups,
+    ]
     loose = [str(file) for file in dict.fromkeys(private) if _others_may_read(file)]
     if not loose:
         return GOOD, "only you can read the password, the key, the data and the backups"
-    return BAD, f"others on this machine may read {', '.join(loose)}: run chmod 600 {shlex.join(loose)}"
+    return (
+        BAD,
+        f"others on this machine may read {', '.join(loose)}: run chmod 600 {shlex.join(loose)}",
+    )
 
 
 def _others_may_read(file: Path) -> bool:
-    return file.is_file() and file.suffix != ".lock" and bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+    return (
+        file.is_file()
+        and file.suffix != ".lock"
+        and bool(file.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO))
+    )
 
 
 def _data(patient: Patient) -> Result:
@@ -290,7 +359,9 @@ def _data(patient: Patient) -> Result:
             BAD,
             f"a deletion in {store.tombstone_file} cannot be read: {unreadable[0][:60]!a}; put a copy in its place",
         )
-    return GOOD, ", ".join(f"{count} {mode}" for mode, count in counts.items()) or "no participants yet"
+    return GOOD, ", ".join(
+        f"{count} {mode}" for mode, count in counts.items()
+    ) or "no participants yet"
 
 
 def _key(patient: Patient) -> Result:
@@ -317,10 +388,17 @@ def _backups(patient: Patient) -> Result:
     people = _live_participants(patient)
     if newest is None:
         advice = f"run ital study backup {patient.folder}, every hour if you can"
-        return (BAD, f"{people} participants and no backup: {advice}") if people else (GOOD, f"{folder} is there")
+        return (
+            (BAD, f"{people} participants and no backup: {advice}")
+            if people
+            else (GOOD, f"{folder} is there")
+        )
     hours = (time.time() - newest) / 3600
     if people and hours * 3600 > OLD_BACKUP:
-        return DOUBTFUL, f"the newest is {hours:.0f} hours old: run ital study backup {patient.folder}"
+        return (
+            DOUBTFUL,
+            f"the newest is {hours:.0f} hours old: run ital study backup {patient.folder}",
+        )
     return GOOD, f"the newest is {hours:.1f} hours old"
 
 

@@ -7,18 +7,24 @@ import typer
 
 from ital_study.cli.serve import DATABASE, FILE, FOLDER, database_of, open_source
 
-NUMBER = Annotated[int, typer.Argument(help="Number of the participant.", min=0, show_default=False)]
+NUMBER = Annotated[
+    int, typer.Argument(help="Number of the participant.", min=0, show_default=False)
+]
 
 
 def register(study: typer.Typer) -> None:
     """Add the commands to ``ital study``."""
-    study.command(epilog='Example: ital study exclude 17 my-study --reason "took part twice"')(exclude)
+    study.command(epilog='Example: ital study exclude 17 my-study --reason "took part twice"')(
+        exclude
+    )
     study.command(epilog="Example: ital study include 17 my-study")(include)
 
 
 def exclude(
     number: NUMBER,
-    reason: Annotated[str, typer.Option(help="Why, for the audit and the report.", show_default=False)],
+    reason: Annotated[
+        str, typer.Option(help="Why, for the audit and the report.", show_default=False)
+    ],
     folder: FOLDER = None,
     database: DATABASE = FILE,
 ) -> None:

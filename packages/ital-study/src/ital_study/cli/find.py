@@ -25,7 +25,9 @@ def find(
     ],
     folder: FOLDER = None,
     database: DATABASE = FILE,
-    delete: Annotated[bool, typer.Option("--delete", help="Delete the participant, as they asked you to.")] = False,
+    delete: Annotated[
+        bool, typer.Option("--delete", help="Delete the participant, as they asked you to.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Delete without asking.")] = False,
     export: Annotated[
         Path | None,
@@ -59,7 +61,9 @@ def find(
             raise InputError(f"participant {found[0]['number']} is deleted already")
         if len(present) > 1:
             option = "--delete" if delete else "--export"
-            raise InputError(f"{option}: {len(present)} participants were found: give a number, such as #7")
+            raise InputError(
+                f"{option}: {len(present)} participants were found: give a number, such as #7"
+            )
         number = present[0]["number"]
         with store.reading() as connection:
             participant = operations.find(connection, number=number)
@@ -72,7 +76,9 @@ def find(
             return
         if not yes:
             typer.confirm(
-                f"Delete everything that participant {number} did? This cannot be undone", abort=True, err=True
+                f"Delete everything that participant {number} did? This cannot be undone",
+                abort=True,
+                err=True,
             )
         store.erase(participant, "researcher")
         say(f"participant {number} is deleted")

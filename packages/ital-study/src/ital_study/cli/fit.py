@@ -17,33 +17,55 @@ if TYPE_CHECKING:
 
 def register(app: typer.Typer) -> None:
     """Add ``fit`` to ``ital study``."""
-    app.command(epilog="Example: ital study fit data · ital study fit --recovery --out recovery")(fit)
+    app.command(epilog="Example: ital study fit data · ital study fit --recovery --out recovery")(
+        fit
+    )
 
 
 def fit(
     source: Annotated[
-        str | None, typer.Argument(help="A folder written by export or simulate --out, or a database.")
+        str | None,
+        typer.Argument(help="A folder written by export or simulate --out, or a database."),
     ] = None,
     mode: Annotated[
-        str | None, typer.Option(help="Data to use: live, pilot, preview, trial or simulated (default: live if any).")
+        str | None,
+        typer.Option(
+            help="Data to use: live, pilot, preview, trial or simulated (default: live if any)."
+        ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for tables and figure (default: the subfolder analysis).")
+        Path | None,
+        typer.Option(help="Folder for tables and figure (default: the subfolder analysis)."),
     ] = None,
     recovery: Annotated[
-        bool, typer.Option("--recovery", help="Fit simulated people of every kind instead, to see what data can tell.")
+        bool,
+        typer.Option(
+            "--recovery",
+            help="Fit simulated people of every kind instead, to see what data can tell.",
+        ),
     ] = False,
-    participants: Annotated[int, typer.Option(help="With --recovery: number of people per kind.", min=1)] = 40,
-    steps: Annotated[int, typer.Option(help="With --recovery: number of steps with each robot.", min=1)] = 60,
+    participants: Annotated[
+        int, typer.Option(help="With --recovery: number of people per kind.", min=1)
+    ] = 40,
+    steps: Annotated[
+        int, typer.Option(help="With --recovery: number of steps with each robot.", min=1)
+    ] = 60,
     rationality: Annotated[
-        str, typer.Option(help="With --recovery: ρ of the people, per typical spread of a score; several by commas.")
+        str,
+        typer.Option(
+            help="With --recovery: ρ of the people, per typical spread of a score; several by commas."
+        ),
     ] = "0.5,1,2",
-    lapse: Annotated[float, typer.Option(help="With --recovery: ε, the share of choices at random.")] = 0.1,
+    lapse: Annotated[
+        float, typer.Option(help="With --recovery: ε, the share of choices at random.")
+    ] = 0.1,
     config: CONFIG = None,
 ) -> None:
     """Find out which teacher each person is: fit models of a teacher to the choices, and compare them."""
     if recovery == (source is not None):
-        raise InputError("give either a folder or database, to fit its participants, or --recovery, to simulate people")
+        raise InputError(
+            "give either a folder or database, to fit its participants, or --recovery, to simulate people"
+        )
     set_up_jax("cpu")
     if recovery:
         _recover(config, participants, steps, rationality, lapse, out or Path("recovery"))
@@ -72,7 +94,9 @@ def _fit(source: str, mode: str | None, out: Path | None) -> None:
     _print_files(console, files)
 
 
-def _recover(config: str | None, participants: int, steps: int, rationality: str, lapse: float, out: Path) -> None:
+def _recover(
+    config: str | None, participants: int, steps: int, rationality: str, lapse: float, out: Path
+) -> None:
     from rich.console import Console
 
     from ital.tools.progress import show_progress
@@ -84,7 +108,9 @@ def _recover(config: str | None, participants: int, steps: int, rationality: str
     try:
         values = [float(value) for value in rationality.split(",")]
     except ValueError:
-        raise InputError(f"--rationality {rationality}: give numbers separated by commas, such as 0.5,1,2") from None
+        raise InputError(
+            f"--rationality {rationality}: give numbers separated by commas, such as 0.5,1,2"
+        ) from None
     check_writable(out)
     with show_progress(f"study {study.name}: simulated people of every kind", 100) as show:
         recovered = recover(study, participants, steps, values, lapse, show=show)

@@ -9,7 +9,13 @@ from pathlib import Path
 from ital.errors import InputError
 from ital_study.config.template import configuration
 
-CONFIG, DATABASE, PASSWORD, SETTINGS, BACKUPS = "study.toml", "study.db", "password", "server.env", "backups"
+CONFIG, DATABASE, PASSWORD, SETTINGS, BACKUPS = (
+    "study.toml",
+    "study.db",
+    "password",
+    "server.env",
+    "backups",
+)
 
 _SETTINGS = """\
 # Settings of the server, one NAME=VALUE per line; docs/study/deployment.md explains them.
@@ -33,10 +39,14 @@ A study of `ital`. Try it: `ital study serve {folder} --trial`; the dashboard's 
 | `study.db.tombstones` | who was deleted, without content: copy it with every backup | you, nobody else |
 | `backups/` | what `ital study backup {folder}` writes | you, nobody else |
 """
-_IGNORED = "# Data and secrets do not belong in a repository.\npassword\nserver.env\nstudy.db*\nbackups/\n"
+_IGNORED = (
+    "# Data and secrets do not belong in a repository.\npassword\nserver.env\nstudy.db*\nbackups/\n"
+)
 
 
-def create(folder: Path, like: str = "paper", languages: tuple[str, ...] = (), origin: str | None = None) -> None:
+def create(
+    folder: Path, like: str = "paper", languages: tuple[str, ...] = (), origin: str | None = None
+) -> None:
     """Make the folder of a new study.
 
     Args:
@@ -50,14 +60,22 @@ def create(folder: Path, like: str = "paper", languages: tuple[str, ...] = (), o
     """
     text = configuration(study_name(folder), like, languages)
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        raise InputError(f"{folder} is not empty: give a folder that is, or one that is not there yet")
+        raise InputError(
+            f"{folder} is not empty: give a folder that is, or one that is not there yet"
+        )
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / BACKUPS).mkdir(mode=0o700)
         (folder / CONFIG).write_text(text, encoding="utf-8")
-        address = _SETTINGS if origin is None else re.sub("# (ITAL_STUDY_ORIGIN=).*", rf"\1{origin}", _SETTINGS)
+        address = (
+            _SETTINGS
+            if origin is None
+            else re.sub("# (ITAL_STUDY_ORIGIN=).*", rf"\1{origin}", _SETTINGS)
+        )
         (folder / SETTINGS).write_text(address, encoding="utf-8")
-        (folder / "README.md").write_text(_NOTES.format(name=study_name(folder), folder=folder), encoding="utf-8")
+        (folder / "README.md").write_text(
+            _NOTES.format(name=study_name(folder), folder=folder), encoding="utf-8"
+        )
         (folder / ".gitignore").write_text(_IGNORED, encoding="utf-8")
         handle = os.open(folder / PASSWORD, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         with os.fdopen(handle, "w") as file:
@@ -107,12 +125,16 @@ def settings_of(folder: Path, environment: Mapping[str, str] = os.environ) -> di
     """
     settings = {"ITAL_STUDY_FOLDER": str(folder)}
     if (folder / SETTINGS).is_file():
-        for number, line in enumerate((folder / SETTINGS).read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate(
+            (folder / SETTINGS).read_text(encoding="utf-8").splitlines(), start=1
+        ):
             if not line.strip() or line.lstrip().startswith("#"):
                 continue
             name, equals, value = line.partition("=")
             if not equals or not re.fullmatch("[A-Z][A-Z0-9_]*", name.strip()):
-                raise InputError(f"{folder / SETTINGS}, line {number}: write NAME=VALUE, not {line.strip()[:40]!r}")
+                raise InputError(
+                    f"{folder / SETTINGS}, line {number}: write NAME=VALUE, not {line.strip()[:40]!r}"
+                )
             settings[name.strip()] = value.strip().strip("\"'")
     has_password = any(name in settings or name in environment for name in _PASSWORDS)
     if (folder / PASSWORD).is_file() and not has_password:

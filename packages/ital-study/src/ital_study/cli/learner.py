@@ -14,21 +14,27 @@ ORIGIN = re.compile(r"https?://[a-z0-9.-]+(:[0-9]{1,5})?|https?://\[[0-9a-f:]+\]
 
 def register(study: typer.Typer) -> None:
     """Add ``ital study learner``."""
-    study.command(epilog="Example: ital study learner --allow-origin https://lab.example.org")(learner)
+    study.command(epilog="Example: ital study learner --allow-origin https://lab.example.org")(
+        learner
+    )
 
 
 def learner(
     config: CONFIG = None,
     host: HOST = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8010,
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)
+    ] = 8010,
     allow_origin: Annotated[
         list[str] | None,
         typer.Option(
-            help="Site whose pages may use the learner, as https://HOST; may be repeated.", show_default="none"
+            help="Site whose pages may use the learner, as https://HOST; may be repeated.",
+            show_default="none",
         ),
     ] = None,
     requests: Annotated[
-        int, typer.Option(help="Requests that one address may send per minute.", min=1, max=1_000_000)
+        int,
+        typer.Option(help="Requests that one address may send per minute.", min=1, max=1_000_000),
     ] = 1200,
 ) -> None:
     """Serve the robots to other front ends, such as jsPsych: a small JSON interface. Nothing is stored."""
@@ -48,5 +54,7 @@ def checked_origin(text: str) -> str:
     """The origin of a site, as browsers write it; raises an error of one line for anything else."""
     origin = text.rstrip("/")
     if not ORIGIN.fullmatch(origin):
-        raise InputError(f"--allow-origin {text}: expected a site in lower case, such as https://lab.example.org")
+        raise InputError(
+            f"--allow-origin {text}: expected a site in lower case, such as https://lab.example.org"
+        )
     return origin

@@ -24,14 +24,22 @@ from ital_study.cli import folder as _folder
 if TYPE_CHECKING:
     from ital_study.store import Store
 
-CONFIG = Annotated[str | None, typer.Option(help="The study: a TOML file, paper or short (default: paper).")]
+CONFIG = Annotated[
+    str | None, typer.Option(help="The study: a TOML file, paper or short (default: paper).")
+]
 DATABASE = Annotated[
-    str, typer.Option(envvar="ITAL_STUDY_DATABASE", help="A file for SQLite, or postgresql://USER@HOST/NAME.")
+    str,
+    typer.Option(
+        envvar="ITAL_STUDY_DATABASE", help="A file for SQLite, or postgresql://USER@HOST/NAME."
+    ),
 ]
 FOLDER = Annotated[
-    Path | None, typer.Argument(help="The study's folder, with study.db.", metavar="[DIR]", show_default=False)
+    Path | None,
+    typer.Argument(help="The study's folder, with study.db.", metavar="[DIR]", show_default=False),
 ]
-HOST = Annotated[str, typer.Option(help="Address to listen on; 127.0.0.1 allows this machine only.")]
+HOST = Annotated[
+    str, typer.Option(help="Address to listen on; 127.0.0.1 allows this machine only.")
+]
 FILE = "study.db"
 LONGEST_DRAIN = 10.0  # seconds that open requests get to finish when the server stops
 NEEDED = ("alembic", "argon2", "fastapi", "itsdangerous", "sqlalchemy", "uvicorn")
@@ -52,19 +60,28 @@ def need_extra() -> None:
     """Raise an error of one line if the web and database packages are not installed."""
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(f"this needs {missing[0]}, which is not installed: {install('ital-study[server]')}")
+        raise InputError(
+            f"this needs {missing[0]}, which is not installed: {install('ital-study[server]')}"
+        )
 
 
 def serve(
     folder: Annotated[
-        Path | None, typer.Argument(help="A folder made by ital study init.", metavar="DIR", show_default=False)
+        Path | None,
+        typer.Argument(help="A folder made by ital study init.", metavar="DIR", show_default=False),
     ] = None,
     config: CONFIG = None,
     database: DATABASE = FILE,
     host: HOST = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 8000,
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)
+    ] = 8000,
     trial: Annotated[
-        bool, typer.Option("--trial", help="Try the study out: placeholders may be left, and nobody who joins counts.")
+        bool,
+        typer.Option(
+            "--trial",
+            help="Try the study out: placeholders may be left, and nobody who joins counts.",
+        ),
     ] = False,
 ) -> None:
     """Run the study: pages for participants, and a dashboard with a password.
@@ -86,7 +103,9 @@ def serve(
         doctor.refuse_placeholders(parsed)
     password_of(os.environ)
     with open_store(database, create=True) as store, store.claimed():
-        settings = replace(from_environment(store.key_file, draw=store.key_fingerprint() is None), trial=trial)
+        settings = replace(
+            from_environment(store.key_file, draw=store.key_fingerprint() is None), trial=trial
+        )
         store.bind_key(settings.fingerprint)
         name = store.name
     listening, address = listen(host, port)
@@ -100,13 +119,19 @@ def serve(
     address += settings.prefix
     if settings.origin is not None:
         say(f"participants come to {settings.site}{settings.prefix}/")
-    run(create_app(parsed, database, settings), listening, f"participants {address}/   dashboard {address}/dashboard")
+    run(
+        create_app(parsed, database, settings),
+        listening,
+        f"participants {address}/   dashboard {address}/dashboard",
+    )
 
 
 def play(
     config: CONFIG = None,
     host: HOST = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)] = 0,
+    port: Annotated[
+        int, typer.Option(help="Port to listen on; 0 takes a free one.", min=0, max=65535)
+    ] = 0,
     browser: Annotated[bool, typer.Option(help="Open the page in a browser.")] = True,
 ) -> None:
     """Teach naive and teacher-aware robots, and one in between, in the browser. Nothing is stored."""
@@ -119,17 +144,25 @@ def play(
     _set_up_jax()
     page = f"{address}/play"
     opened = page if browser and _has_screen() else None
-    run(create_play_app(parsed), listening, f"{page}   (Ctrl-C stops it; nothing is stored)", opened)
+    run(
+        create_play_app(parsed), listening, f"{page}   (Ctrl-C stops it; nothing is stored)", opened
+    )
 
 
 def export(
-    source: Annotated[str, typer.Argument(help="A database, or a folder that contains study.db.")] = FILE,
+    source: Annotated[
+        str, typer.Argument(help="A database, or a folder that contains study.db.")
+    ] = FILE,
     mode: Annotated[
-        str, typer.Option(help="Mode of the participants: live, pilot, preview, trial or simulated.")
+        str,
+        typer.Option(help="Mode of the participants: live, pilot, preview, trial or simulated."),
     ] = "live",
     out: Annotated[Path, typer.Option(help="Folder for the files.")] = Path("export"),
     raw: Annotated[
-        bool, typer.Option("--raw", help="Leave texts in CSV files that a spreadsheet takes for formulas.")
+        bool,
+        typer.Option(
+            "--raw", help="Leave texts in CSV files that a spreadsheet takes for formulas."
+        ),
     ] = False,
 ) -> None:
     """Write the data: one tidy row per step as CSV and Parquet, the full log, a codebook and the configuration.
@@ -152,12 +185,17 @@ def export(
     for note in unreadable:
         say(note)
     if versions > 1:
-        say(f"these participants saw {versions} versions of the configuration: see the column config")
+        say(
+            f"these participants saw {versions} versions of the configuration: see the column config"
+        )
 
 
 def import_folder(
     folder: Annotated[
-        Path, typer.Argument(help="A folder written by ital study export.", metavar="DATA", show_default=False)
+        Path,
+        typer.Argument(
+            help="A folder written by ital study export.", metavar="DATA", show_default=False
+        ),
     ],
     study: FOLDER = None,
     database: DATABASE = FILE,
@@ -173,11 +211,15 @@ def import_folder(
 
 def backup(
     folder: Annotated[
-        Path | None, typer.Argument(help="A folder made by ital study init.", metavar="DIR", show_default=False)
+        Path | None,
+        typer.Argument(help="A folder made by ital study init.", metavar="DIR", show_default=False),
     ] = None,
     database: DATABASE = FILE,
     out: Annotated[
-        Path | None, typer.Option(help="File to write (default: study-TIME.backup, in the backups of DIR if given).")
+        Path | None,
+        typer.Option(
+            help="File to write (default: study-TIME.backup, in the backups of DIR if given)."
+        ),
     ] = None,
 ) -> None:
     """Write everything to one file, also while the study runs. It can be restored into SQLite or PostgreSQL."""
@@ -191,18 +233,25 @@ def backup(
     with open_source(database) as store:
         counts = backups.backup(store, file)
         key_file = store.key_file
-    print(f"{file}: {counts['participants']} participants, {counts['steps']} steps, {counts['events']} events")
+    print(
+        f"{file}: {counts['participants']} participants, {counts['steps']} steps, {counts['events']} events"
+    )
     if key_file.exists():
         say(f"keep a copy of {key_file} elsewhere: without it, a restored study cannot be served")
 
 
 def restore(
-    file: Annotated[Path, typer.Argument(help="A file written by ital study backup.", show_default=False)],
+    file: Annotated[
+        Path, typer.Argument(help="A file written by ital study backup.", show_default=False)
+    ],
     folder: FOLDER = None,
     database: DATABASE = FILE,
-    replace: Annotated[bool, typer.Option("--replace", help="Replace the participants in the database.")] = False,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace the participants in the database.")
+    ] = False,
     tombstones: Annotated[
-        Path | None, typer.Option(help="Deletions to apply: the .tombstones file of the lost machine.")
+        Path | None,
+        typer.Option(help="Deletions to apply: the .tombstones file of the lost machine."),
     ] = None,
 ) -> None:
     """Load a backup into a database. Participants deleted since then stay deleted. Stop the server first."""
@@ -215,7 +264,9 @@ def restore(
     database = database_of(folder, database)
     with storing(database):
         counts = backups.restore(file, database, replace=replace, more_tombstones=more_tombstones)
-    print(f"{counts['participants']} participants, {counts['steps']} steps; {counts['erased']} erased again")
+    print(
+        f"{counts['participants']} participants, {counts['steps']} steps; {counts['erased']} erased again"
+    )
 
 
 def verify(folder: FOLDER = None, database: DATABASE = FILE) -> None:
@@ -226,7 +277,9 @@ def verify(folder: FOLDER = None, database: DATABASE = FILE) -> None:
     _set_up_jax()
     with open_source(database_of(folder, database)) as store:
         report = verification.verify(store)
-    print(f"{report.participants} participants, {report.steps} steps replayed, {len(report.problems)} problems")
+    print(
+        f"{report.participants} participants, {report.steps} steps replayed, {len(report.problems)} problems"
+    )
     for problem in [*report.problems[:20], *unreadable_note(report.skipped)]:
         print(f"  {problem}")
     if report.problems:
@@ -260,7 +313,9 @@ def storing(database: str) -> Iterator[None]:
     """Turn a write that the database does not take into an error of one line."""
     from ital_study.store import NotStored, name_of
 
-    logging.getLogger("ital_study").addHandler(logging.NullHandler())  # it says the same, for the log of a server
+    logging.getLogger("ital_study").addHandler(
+        logging.NullHandler()
+    )  # it says the same, for the log of a server
     try:
         yield
     except NotStored as error:
@@ -299,7 +354,11 @@ def run(app: Any, listening: socket.socket, announce: str, opened: str | None = 
         async def on_tick(self, counter: int) -> bool:
             stops = await super().on_tick(counter)
             waited = time.monotonic() - (self.stopping_since or 0.0)
-            busy = app.state.health.open_requests > 0 and waited < LONGEST_DRAIN and not self.force_exit
+            busy = (
+                app.state.health.open_requests > 0
+                and waited < LONGEST_DRAIN
+                and not self.force_exit
+            )
             return stops and not busy
 
         async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -320,7 +379,9 @@ def run(app: Any, listening: socket.socket, announce: str, opened: str | None = 
         timeout_graceful_shutdown=5,
     )
     server = Server(settings)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # uvicorn sends it again at the end: the process ends by it
+    signal.signal(
+        signal.SIGTERM, signal.SIG_DFL
+    )  # uvicorn sends it again at the end: the process ends by it
     with listening, contextlib.suppress(KeyboardInterrupt):  # Ctrl-C is the normal way to stop
         server.run(sockets=[listening])
     if not server.started:
@@ -333,7 +394,9 @@ def say(line: str) -> None:
 
 
 def _has_screen() -> bool:
-    return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    return sys.platform in ("darwin", "win32") or any(
+        os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")
+    )
 
 
 def _set_up_jax() -> None:

@@ -17,21 +17,31 @@ SIGNS = {"good": ("✓", "green"), "doubtful": ("!", "yellow"), "bad": ("✗", "
 
 def register(study: typer.Typer) -> None:
     """Add the commands that prepare a study."""
-    study.command(epilog="Example: ital study init my-study --origin https://lab.example.org/teach")(init)
+    study.command(
+        epilog="Example: ital study init my-study --origin https://lab.example.org/teach"
+    )(init)
     study.command(epilog="Example: ital study doctor my-study")(doctor)
 
 
 def init(
     folder: Annotated[
-        Path, typer.Argument(help="The study's folder: empty, or not there yet.", metavar="DIR", show_default=False)
+        Path,
+        typer.Argument(
+            help="The study's folder: empty, or not there yet.", metavar="DIR", show_default=False
+        ),
     ],
     like: Annotated[str, typer.Option(help="The study to begin with: paper or short.")] = "paper",
     language: Annotated[
         str | None,
-        typer.Option(help="Languages of the texts, separated by commas: en, de or en,de (default: all)."),
+        typer.Option(
+            help="Languages of the texts, separated by commas: en, de or en,de (default: all)."
+        ),
     ] = None,
     origin: Annotated[
-        str | None, typer.Option(help="The address that participants will see, such as https://lab.example.org/teach.")
+        str | None,
+        typer.Option(
+            help="The address that participants will see, such as https://lab.example.org/teach."
+        ),
     ] = None,
 ) -> None:
     """Make the folder of a new study: a configuration with comments, a password, a place for backups."""
@@ -45,7 +55,9 @@ def init(
         origin_of({"ITAL_STUDY_ORIGIN": origin})  # raises if it is no address
     _folder.create(folder, like, languages, origin)
     print(f"{folder} can be tried at once:")
-    print(f"  ital study serve {folder} --trial      the dashboard's password is in {folder / _folder.PASSWORD}")
+    print(
+        f"  ital study serve {folder} --trial      the dashboard's password is in {folder / _folder.PASSWORD}"
+    )
     print("Before people take part:")
     print(f"  1. replace what is in [square brackets], and CHANGE-ME, in {folder / _folder.CONFIG}")
     if origin is None:
@@ -56,7 +68,8 @@ def init(
 
 def doctor(
     folder: Annotated[
-        Path, typer.Argument(help="A folder made by ital study init.", metavar="DIR", show_default=False)
+        Path,
+        typer.Argument(help="A folder made by ital study init.", metavar="DIR", show_default=False),
     ],
     database: DATABASE = FILE,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,

@@ -153,7 +153,13 @@ class Config:
             The texts, with their fields filled in.
         """
         texts = Texts(
-            self.language, self.title, self.consent, self.instructions, self.check, self.debriefing, self.questionnaires
+            self.language,
+            self.title,
+            self.consent,
+            self.instructions,
+            self.check,
+            self.debriefing,
+            self.questionnaires,
         )
         fields = self.given_fields() | dict(self.fields)
         if language is not None and language in self.translations:
@@ -261,7 +267,10 @@ class Config:
             "version": self.hash,
             "consent": dataclasses.asdict(texts.consent),
             "instructions": [plain(dataclasses.asdict(page)) for page in texts.instructions],
-            "check": [{"question": asked.question, "options": list(asked.options)} for asked in texts.check],
+            "check": [
+                {"question": asked.question, "options": list(asked.options)}
+                for asked in texts.check
+            ],
         }
 
     def to_toml(self) -> str:
@@ -270,12 +279,16 @@ class Config:
         Returns:
             Text that :func:`parse_config` reads back to the same hash.
         """
-        return toml_text(self.as_dict() | {"quality": plain(dataclasses.asdict(self.quality))})  # defaults are stated
+        return toml_text(
+            self.as_dict() | {"quality": plain(dataclasses.asdict(self.quality))}
+        )  # defaults are stated
 
 
 def _defaults(section: Any) -> dict[str, Any]:
     """The values of keys that are left out."""
     return {
-        each.name: each.default if each.default_factory is dataclasses.MISSING else each.default_factory()
+        each.name: each.default
+        if each.default_factory is dataclasses.MISSING
+        else each.default_factory()
         for each in dataclasses.fields(section)
     }

@@ -44,7 +44,9 @@ def pseudo_text(text: str) -> str:
     Returns:
         Text that people can still read, in which forgotten English stands out.
     """
-    parts = [part if part.startswith("{") else part.translate(_ACCENTS) for part in _FIELD.split(text)]
+    parts = [
+        part if part.startswith("{") else part.translate(_ACCENTS) for part in _FIELD.split(text)
+    ]
     return f"⟦{''.join(parts)}{' ·' * (len(text) // 8)}⟧"
 
 
@@ -82,7 +84,9 @@ def check_words(language: str, own: Any, name: str) -> dict[str, str]:
     english = shipped_words("en")
     for key, word in own.items():
         if key not in english:
-            raise InputError(f"{name} has the unknown key {key}: the keys are those of the English language file")
+            raise InputError(
+                f"{name} has the unknown key {key}: the keys are those of the English language file"
+            )
         if not isinstance(word, str) or not word.strip():
             raise InputError(f"{name}.{key} must be a text")
         lost = set(_FIELD.findall(word)) - set(_FIELD.findall(english[key]))

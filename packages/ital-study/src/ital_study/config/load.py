@@ -9,7 +9,15 @@ from typing import Any
 from ital.errors import InputError
 from ital.tools.files import read_text
 from ital_study.config import languages, questions, texts
-from ital_study.config.configuration import ADAPTIVE, ARROWS, LEARNERS, PALETTES, SHIPPED, VOLUMES, Config
+from ital_study.config.configuration import (
+    ADAPTIVE,
+    ARROWS,
+    LEARNERS,
+    PALETTES,
+    SHIPPED,
+    VOLUMES,
+    Config,
+)
 from ital_study.config.panel import Panel, panel_of
 from ital_study.config.quality import AttentionCheck, Quality, attention_of, quality_of
 from ital_study.config.sections import (
@@ -48,7 +56,9 @@ def load_config(path: str | Path | None = None) -> Config:
     try:
         text = read_text(shipped, f"the configuration {path}")
     except InputError as error:
-        allowed = f"give a TOML file, or a configuration that comes with ital: {' or '.join(SHIPPED)}"
+        allowed = (
+            f"give a TOML file, or a configuration that comes with ital: {' or '.join(SHIPPED)}"
+        )
         raise InputError(f"{error}; {allowed}") from None
     return parse_config(text, str(path))
 
@@ -88,7 +98,9 @@ def config_of(content: Mapping[str, Any]) -> Config:
             )
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"maps and warm_up_map must have different names, but {twice!r} occurs twice")
+        raise InputError(
+            f"maps and warm_up_map must have different names, but {twice!r} occurs twice"
+        )
     consent = table.section("consent", ConsentForm)
     adaptive = table.yes_or_no("adaptive")
     language = table.text("language", most=12)
@@ -102,13 +114,17 @@ def config_of(content: Mapping[str, Any]) -> Config:
         maps=maps,
         warm_up_map=warm_up_map,
         consent=ConsentForm(consent.text("version", most=40), consent.text("text")),
-        instructions=tuple(instruction_of(each) for each in table.sections("instructions", Instruction)),
+        instructions=tuple(
+            instruction_of(each) for each in table.sections("instructions", Instruction)
+        ),
         check=tuple(question_of(each) for each in table.sections("check", Question)),
         debriefing=table.text("debriefing"),
         completion=completion_of(table.section("completion", Completion), panel),
         steps=steps,
         warm_up_steps=table.whole("warm_up_steps", 1, 1000),
-        warm_up_learner=table.one_of("warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS),
+        warm_up_learner=table.one_of(
+            "warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS
+        ),
         # No cell may occur in two successive steps, so the map must hold two steps.
         candidates=table.whole("candidates", 2, size * size // 2),
         lr=table.number("lr", above=0.0, most=1.0),
@@ -131,14 +147,18 @@ def config_of(content: Mapping[str, Any]) -> Config:
         smallest_screen=table.whole("smallest_screen", 0, 10_000),
         panel=panel,
     )
-    fields = texts.fields_of(content.get("fields", {}), {**config.numbers_in_texts(), "map": 1, "robot": 1})
+    fields = texts.fields_of(
+        content.get("fields", {}), {**config.numbers_in_texts(), "map": 1, "robot": 1}
+    )
     config = dataclasses.replace(config, fields=fields)
     translations = {
         name: texts.translation_of(each, config.texts(), config.given_fields())
         for name, each in table.tables("translations", Translation).items()
     }
     if language in translations:
-        raise InputError(f"translations.{language} is the first language: its texts stand outside [translations]")
+        raise InputError(
+            f"translations.{language} is the first language: its texts stand outside [translations]"
+        )
     config = dataclasses.replace(config, translations=translations)
     for name in config.languages:
         config.texts(name)  # every field is known

@@ -58,10 +58,14 @@ def turns(order: str, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
         As many orders as there are learners, ``order`` first. For two learners: an order and its opposite.
     """
     maps = range(order.count("-") + 1)
-    return tuple("-".join(each) for each in zip(*(robots(order, i, learners) for i in maps), strict=True))
+    return tuple(
+        "-".join(each) for each in zip(*(robots(order, i, learners) for i in maps), strict=True)
+    )
 
 
-def firsts(counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEARNERS) -> list[dict[str, int]]:
+def firsts(
+    counted: Mapping[str, int], maps: int, learners: Sequence[str] = LEARNERS
+) -> list[dict[str, int]]:
     """Count how often each learner came first on each map.
 
     Args:
@@ -99,7 +103,11 @@ def next_order(counted: Mapping[str, int], maps: int, learners: tuple[str, ...] 
     def least(among: Sequence[str], cost: Callable[[str], int]) -> list[str]:
         costs = [cost(order) for order in among]
         lowest = min(costs)
-        return [order for order, cost_of_order in zip(among, costs, strict=True) if cost_of_order == lowest]
+        return [
+            order
+            for order, cost_of_order in zip(among, costs, strict=True)
+            if cost_of_order == lowest
+        ]
 
     even = least(
         orders(maps, learners),

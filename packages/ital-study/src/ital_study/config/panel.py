@@ -15,7 +15,20 @@ FIELD = re.compile(r"\{([A-Za-z][A-Za-z0-9_-]*)\}")  # of a redirect
 CODE = "code"  # the field of a redirect that is not a parameter of the link
 MOST_NAMES = 10
 LONGEST = 200  # characters of an identity
-GUESSES = ("1", "7", "42", "123", "0042", "12345", "123456", "p12", "s001", "anna", "anna.smith", "anna@example.org")
+GUESSES = (
+    "1",
+    "7",
+    "42",
+    "123",
+    "0042",
+    "12345",
+    "123456",
+    "p12",
+    "s001",
+    "anna",
+    "anna.smith",
+    "anna@example.org",
+)
 
 
 @dataclass(frozen=True)
@@ -56,7 +69,9 @@ class Panel:
         Returns:
             Name and value of the first parameter that carries an identity; None without one.
         """
-        return next(((name, parameters[name]) for name in self.identity if name in parameters), None)
+        return next(
+            ((name, parameters[name]) for name in self.identity if name in parameters), None
+        )
 
 
 def guessable(pattern: str) -> bool:
@@ -77,17 +92,23 @@ def panel_of(table: TomlTable) -> Panel:
     """Where participants come from."""
     default = Panel()
     identity = _names(table, "identity") if "identity" in table.content else default.identity
-    pass_through = _names(table, "pass_through") if "pass_through" in table.content else default.pass_through
+    pass_through = (
+        _names(table, "pass_through") if "pass_through" in table.content else default.pass_through
+    )
     if not identity:
         raise InputError(f"{table.prefix}identity must name at least one parameter of the link")
     twice = next((name for name in pass_through if name in identity), None)
     if twice is not None:
-        raise InputError(f"{table.prefix}pass_through must not name {twice}, which {table.prefix}identity names")
+        raise InputError(
+            f"{table.prefix}pass_through must not name {twice}, which {table.prefix}identity names"
+        )
     pattern = table.text("pattern", most=500)
     try:
         re.compile(pattern)
     except re.error as error:
-        raise InputError(f"{table.prefix}pattern must be a regular expression, not {pattern!r}: {error}") from None
+        raise InputError(
+            f"{table.prefix}pattern must be a regular expression, not {pattern!r}: {error}"
+        ) from None
     panel = Panel(
         identity=identity,
         pattern=pattern,
@@ -96,14 +117,22 @@ def panel_of(table: TomlTable) -> Panel:
         name=table.text("name", most=60) if "name" in table.content else None,
     )
     if panel.accepts("") or panel.accepts(" "):
-        raise InputError(f"{table.prefix}pattern must not accept a blank identity, but {pattern!r} does")
+        raise InputError(
+            f"{table.prefix}pattern must not accept a blank identity, but {pattern!r} does"
+        )
     return panel
 
 
 def _names(table: TomlTable, key: str) -> tuple[str, ...]:
     names = table.get(key)
-    if not isinstance(names, list) or len(names) > MOST_NAMES or len(set(map(str, names))) < len(names):
-        raise InputError(f"{table.prefix}{key} must be a list of at most {MOST_NAMES} different names, not {names!r}")
+    if (
+        not isinstance(names, list)
+        or len(names) > MOST_NAMES
+        or len(set(map(str, names))) < len(names)
+    ):
+        raise InputError(
+            f"{table.prefix}{key} must be a list of at most {MOST_NAMES} different names, not {names!r}"
+        )
     for name in names:
         if not isinstance(name, str) or not NAME.fullmatch(name) or name == CODE:
             raise InputError(

@@ -106,7 +106,13 @@ class AttentionCheck:
 
 def quality_of(table: TomlTable) -> Quality:
     """Thresholds, and the flags that exclude."""
-    shares = ("too_fast_share", "looked_away_share", "same_place_share", "script_share", "unseen_share")
+    shares = (
+        "too_fast_share",
+        "looked_away_share",
+        "same_place_share",
+        "script_share",
+        "unseen_share",
+    )
     values: dict[str, Any] = {name: table.number(name, above=0.0, most=1.0) for name in shares}
     for name in ("too_fast_seconds", "script_seconds", "pause_minutes"):
         values[name] = table.number(name, least=0.0, most=1e5)
@@ -117,8 +123,12 @@ def quality_of(table: TomlTable) -> Quality:
     for name in ("screen_width", "screen_height"):
         values[name] = table.whole(name, 0, 10**5)
     flags = table.get("exclude")
-    if not isinstance(flags, list | tuple) or not all(flag in list(FLAGS) and flags.count(flag) == 1 for flag in flags):
-        raise InputError(f"{table.prefix}exclude must be a list of different flags, each one of {', '.join(FLAGS)}")
+    if not isinstance(flags, list | tuple) or not all(
+        flag in list(FLAGS) and flags.count(flag) == 1 for flag in flags
+    ):
+        raise InputError(
+            f"{table.prefix}exclude must be a list of different flags, each one of {', '.join(FLAGS)}"
+        )
     return Quality(**values, exclude=tuple(flags))
 
 
@@ -138,5 +148,7 @@ def attention_of(
     places = [dataclasses.astuple(check)[:3] for check in checks]
     for i, place in enumerate(places):
         if place in places[:i]:
-            raise InputError(f"attention[{i + 1}] comes at the same step as attention[{places.index(place) + 1}]")
+            raise InputError(
+                f"attention[{i + 1}] comes at the same step as attention[{places.index(place) + 1}]"
+            )
     return checks

@@ -146,19 +146,29 @@ def _item(table: TomlTable) -> Item:
     for key in table.content:
         if key not in (*common, *KEYS[kind]):
             allowed = ", ".join(KEYS[kind])
-            raise InputError(f"{table.prefix}{key} does not belong to kind {kind!r}: its own keys are {allowed}")
+            raise InputError(
+                f"{table.prefix}{key} does not belong to kind {kind!r}: its own keys are {allowed}"
+            )
     for key in KEYS[kind]:
         if key not in (*table.content, *LEFT_OUT):
             raise InputError(f"the key {table.prefix}{key} is missing")
-    item = Item(table.slug("id"), kind, table.text("question", most=2000), table.yes_or_no("required"))
-    own: dict[str, Any] = {key: _READ[key](table) if key in table.content else LEFT_OUT[key] for key in KEYS[kind]}
+    item = Item(
+        table.slug("id"), kind, table.text("question", most=2000), table.yes_or_no("required")
+    )
+    own: dict[str, Any] = {
+        key: _READ[key](table) if key in table.content else LEFT_OUT[key] for key in KEYS[kind]
+    }
     return dataclasses.replace(item, **own)
 
 
 def _lines(table: TomlTable, key: str, least: int, most: int) -> tuple[str, ...]:
     """A list of short texts."""
     value = table.get(key)
-    if not isinstance(value, list) or not least <= len(value) <= most or not all(map(_is_line, value)):
+    if (
+        not isinstance(value, list)
+        or not least <= len(value) <= most
+        or not all(map(_is_line, value))
+    ):
         raise InputError(f"{table.prefix}{key} must be a list of {least} to {most} texts")
     return tuple(line.strip() for line in value)
 
@@ -168,7 +178,10 @@ def _is_line(value: object) -> bool:
 
 
 def _rows(table: TomlTable) -> tuple[ScaleRow, ...]:
-    rows = tuple(ScaleRow(row.slug("id"), row.text("text", most=1000)) for row in table.sections("rows", ScaleRow))
+    rows = tuple(
+        ScaleRow(row.slug("id"), row.text("text", most=1000))
+        for row in table.sections("rows", ScaleRow)
+    )
     _check_unique(f"{table.prefix}rows", [row.id for row in rows])
     return rows
 
@@ -176,9 +189,15 @@ def _rows(table: TomlTable) -> tuple[ScaleRow, ...]:
 def _scale(table: TomlTable) -> tuple[str, ...]:
     """Labels of the points; both ends have one."""
     value = table.get("scale")
-    fits = isinstance(value, list) and 2 <= len(value) <= 11 and all(isinstance(label, str) for label in value)
+    fits = (
+        isinstance(value, list)
+        and 2 <= len(value) <= 11
+        and all(isinstance(label, str) for label in value)
+    )
     if not fits or not _is_line(value[0]) or not _is_line(value[-1]):
-        raise InputError(f'{table.prefix}scale must be a list of 2 to 11 labels, not empty at both ends ("": no label)')
+        raise InputError(
+            f'{table.prefix}scale must be a list of 2 to 11 labels, not empty at both ends ("": no label)'
+        )
     return tuple(label.strip() for label in value)
 
 
@@ -206,30 +225,52 @@ def _check_unique(what: str, ids: Sequence[str]) -> None:
 # Languages and fields
 
 
-def translations_of(table: TomlTable, first: Sequence[Questionnaire]) -> tuple[TranslatedQuestionnaire, ...]:
+def translations_of(
+    table: TomlTable, first: Sequence[Questionnaire]
+) -> tuple[TranslatedQuestionnaire, ...]:
     """Read ``[[translations.LANGUAGE.questionnaires]]``: the same pages and questions in the same order."""
-    tables = table.sections("questionnaires", TranslatedQuestionnaire) if table.content.get("questionnaires") else []
-    _check_same(f"{table.prefix}questionnaires", [each.slug("id") for each in tables], [page.id for page in first])
+    tables = (
+        table.sections("questionnaires", TranslatedQuestionnaire)
+        if table.content.get("questionnaires")
+        else []
+    )
+    _check_same(
+        f"{table.prefix}questionnaires",
+        [each.slug("id") for each in tables],
+        [page.id for page in first],
+    )
     return tuple(_translated_page(each, was) for each, was in zip(tables, first, strict=True))
 
 
 def _translated_page(table: TomlTable, first: Questionnaire) -> TranslatedQuestionnaire:
     items = table.sections("items", TranslatedItem)
-    _check_same(f"{table.prefix}items", [each.slug("id") for each in items], [item.id for item in first.items])
+    _check_same(
+        f"{table.prefix}items",
+        [each.slug("id") for each in items],
+        [item.id for item in first.items],
+    )
     return TranslatedQuestionnaire(
         id=first.id,
         title=table.text("title", most=200),
-        items=tuple(_translated_item(each, was) for each, was in zip(items, first.items, strict=True)),
+        items=tuple(
+            _translated_item(each, was) for each, was in zip(items, first.items, strict=True)
+        ),
         text=None if first.text is None else table.text("text"),
     )
 
 
 def _translated_item(table: TomlTable, first: Item) -> TranslatedItem:
-    options = None if first.options is None else _lines(table, "options", len(first.options), len(first.options))
+    options = (
+        None
+        if first.options is None
+        else _lines(table, "options", len(first.options), len(first.options))
+    )
     rows = None if first.rows is None else _lines(table, "rows", len(first.rows), len(first.rows))
     scale = None if first.scale is None else _scale(table)
     if first.scale is not None and scale is not None and len(scale) != len(first.scale):
-        raise InputError(f"{table.prefix}scale must have {len(first.scale)} labels, as in the first language")
+        raise InputError(
+            f"{table.prefix}scale must have {len(first.scale)} labels, as in the first language"
+        )
     return TranslatedItem(first.id, table.text("question", most=2000), options, rows, scale)
 
 
@@ -286,7 +327,9 @@ def mapped(page: Questionnaire, new: Callable[[str], str]) -> Questionnaire:
         )
         for item in page.items
     )
-    return dataclasses.replace(page, title=new(page.title), text=page.text and new(page.text), items=items)
+    return dataclasses.replace(
+        page, title=new(page.title), text=page.text and new(page.text), items=items
+    )
 
 
 def later_fields(page: Questionnaire) -> dict[str, str]:

@@ -7,7 +7,15 @@ from ital.errors import InputError
 from ital_study.config.panel import CODE, FIELD, Panel
 from ital_study.config.toml import TomlTable
 
-PICTURES = ("world", "maps", "arrow", "controls", "local-global", "belief", "whole-map")  # that the pages can draw
+PICTURES = (
+    "world",
+    "maps",
+    "arrow",
+    "controls",
+    "local-global",
+    "belief",
+    "whole-map",
+)  # that the pages can draw
 
 Rows = tuple[tuple[float, ...], ...]
 
@@ -123,13 +131,17 @@ def map_of(table: TomlTable) -> Map:
     """A map: a square of numbers."""
     rows = table.get("rewards")
     name = table.text("name", most=40)
-    square = isinstance(rows, list) and all(isinstance(row, list) and len(row) == len(rows) for row in rows)
+    square = isinstance(rows, list) and all(
+        isinstance(row, list) and len(row) == len(rows) for row in rows
+    )
     if not square or not 3 <= len(rows) <= 8:
         raise InputError(f"{table.prefix}rewards must be a square of numbers with 3 to 8 rows")
     for row in rows:
         for cell in row:
             if type(cell) not in (int, float) or not abs(cell) <= 100:
-                raise InputError(f"{table.prefix}rewards must be numbers from -100 to 100, not {cell!r}")
+                raise InputError(
+                    f"{table.prefix}rewards must be numbers from -100 to 100, not {cell!r}"
+                )
     return Map(name, tuple(tuple(float(cell) for cell in row) for row in rows))
 
 
@@ -154,7 +166,10 @@ def completion_of(table: TomlTable, panel: Panel) -> Completion:
             code = end.text("code", most=100) if "code" in end.content else None
             early[key] = EarlyEnd(code, _redirect(end, panel))
     return Completion(
-        table.text("code", most=100), _redirect(table, panel), per_person=table.yes_or_no("per_person"), **early
+        table.text("code", most=100),
+        _redirect(table, panel),
+        per_person=table.yes_or_no("per_person"),
+        **early,
     )
 
 
@@ -164,7 +179,9 @@ def _redirect(table: TomlTable, panel: Panel) -> str | None:
         return None
     redirect = table.text("redirect")
     if not re.fullmatch(r"https?://[^\s]+", redirect):
-        raise InputError(f"{table.prefix}redirect must be an address that begins with https://, not {redirect!r}")
+        raise InputError(
+            f"{table.prefix}redirect must be an address that begins with https://, not {redirect!r}"
+        )
     known = (CODE, *panel.identity, *panel.pass_through)
     unknown = next((name for name in FIELD.findall(redirect) if name not in known), None)
     if unknown is not None:
@@ -177,8 +194,13 @@ def _redirect(table: TomlTable, panel: Panel) -> str | None:
 
 def physics_of(table: TomlTable) -> Physics:
     """How the robot moves and plans."""
-    slip, death = table.number("slip", least=0.0, most=1.0), table.number("death", above=0.0, most=1.0)
+    slip, death = (
+        table.number("slip", least=0.0, most=1.0),
+        table.number("death", above=0.0, most=1.0),
+    )
     if death + 3 * slip > 1:
-        raise InputError(f"{table.prefix}slip and death must be probabilities with death + 3·slip at most 1")
+        raise InputError(
+            f"{table.prefix}slip and death must be probabilities with death + 3·slip at most 1"
+        )
     discount = table.number("discount", least=0.0, most=0.99)
     return Physics(slip, death, discount, table.number("sharpness", above=0.0, most=1e4))

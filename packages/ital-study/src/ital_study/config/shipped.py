@@ -29,7 +29,9 @@ def _changed(text: str, changes: str) -> str:
     for header, new in changed.items():
         sections[header] = new if header.startswith("[[") else _with_values(sections[header], new)
     comment = _COMMENT.match(changes)
-    return ("" if comment is None else comment[0]) + _COMMENT.sub("", "".join(sections.values()), count=1)
+    return ("" if comment is None else comment[0]) + _COMMENT.sub(
+        "", "".join(sections.values()), count=1
+    )
 
 
 def _sections(text: str) -> dict[str, str]:
@@ -38,7 +40,9 @@ def _sections(text: str) -> dict[str, str]:
     header = ""
     for i, part in enumerate(re.split(r"^(?=\[)", text, flags=re.MULTILINE)):
         own = part.split("\n", 1)[0] if i else ""
-        if not (header and own.startswith(f"{header.rstrip(']')}.")):  # not a table inside the last one
+        if not (
+            header and own.startswith(f"{header.rstrip(']')}.")
+        ):  # not a table inside the last one
             header = own
         sections[header] = sections.get(header, "") + part
     return sections

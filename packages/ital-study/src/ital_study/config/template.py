@@ -32,11 +32,15 @@ def configuration(name: str, like: str, languages: tuple[str, ...] = ()) -> str:
     for language in languages:
         if language not in (first, *others):
             known = ", ".join((first, *others))
-            raise InputError(f"--language {language}: {like} comes in {known}; add other languages to study.toml")
+            raise InputError(
+                f"--language {language}: {like} comes in {known}; add other languages to study.toml"
+            )
     text = shipped_text(like)
     if languages and first not in languages:
         if len(languages) > 1:
-            raise InputError(f"--language {','.join(languages)}: name {first} too, or one of the others alone")
+            raise InputError(
+                f"--language {','.join(languages)}: name {first} too, or one of the others alone"
+            )
         text = _in_language(text, languages[0])
     now_first = languages[0] if languages and first not in languages else first
     for language in others:
@@ -55,7 +59,11 @@ def _in_language(text: str, language: str) -> str:
         header = re.match(r"\[\[?([\w.-]+)\]", part)
         table = "" if header is None else header[1]
         number = seen[table] = seen.get(table, -1) + 1
-        new = {key: value for of_table, of_number, key, value in values if (of_table, of_number) == (table, number)}
+        new = {
+            key: value
+            for of_table, of_number, key, value in values
+            if (of_table, of_number) == (table, number)
+        }
         parts.append(_with_values(part, new))
     return "".join(parts)
 
@@ -75,7 +83,9 @@ def _translated_values(
             for key, value in texts.items():
                 yield table, number, key, value
     items = 0
-    for number, (page, texts) in enumerate(zip(content["questionnaires"], translated["questionnaires"], strict=True)):
+    for number, (page, texts) in enumerate(
+        zip(content["questionnaires"], translated["questionnaires"], strict=True)
+    ):
         for key in ("title", "text"):
             if key in texts:
                 yield "questionnaires", number, key, texts[key]
@@ -92,7 +102,9 @@ def _translated_values(
 def _with_values(part: str, new: Mapping[str, Any]) -> str:
     """A table of a TOML text with other values of some keys; a comment behind a value stays."""
     for key, value in new.items():
-        old = re.search(rf'^{key} = ("""[\s\S]*?"""|\[\n[\s\S]*?^\]|[^\n#]*[^\s#])', part, flags=re.MULTILINE)
+        old = re.search(
+            rf'^{key} = ("""[\s\S]*?"""|\[\n[\s\S]*?^\]|[^\n#]*[^\s#])', part, flags=re.MULTILINE
+        )
         if old is None:
             raise ValueError(f"there is no {key} in {part[:40]!r}")
         part = part[: old.start(1)] + _toml_value(value) + part[old.end(1) :]
@@ -103,10 +115,14 @@ def _toml_value(value: Any) -> str:
     """A value as people write it: long texts and lists on lines of their own."""
     if isinstance(value, str):
         if "\n" in value:
-            return '"""\n' + value.strip("\n").replace("\\", "\\\\").replace('"""', '\\"""') + '\n"""'
+            return (
+                '"""\n' + value.strip("\n").replace("\\", "\\\\").replace('"""', '\\"""') + '\n"""'
+            )
         return json.dumps(value, ensure_ascii=False)
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_toml_value(each)}" for key, each in value.items()) + " }"
+        return (
+            "{ " + ", ".join(f"{key} = {_toml_value(each)}" for key, each in value.items()) + " }"
+        )
     items = [_toml_value(each) for each in value]
     line = f"[{', '.join(items)}]"
     return line if len(line) <= 100 else "[\n" + "".join(f"    {item},\n" for item in items) + "]"

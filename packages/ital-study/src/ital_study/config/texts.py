@@ -113,7 +113,9 @@ def fill(text: str, fields: Mapping[str, Any]) -> str:
 
     def value(match: re.Match[str]) -> str:
         if match[1] not in fields:
-            raise InputError(f"the text {text[:40]!r} … has the unknown field {{{match[1]}}}: add it to [fields]")
+            raise InputError(
+                f"the text {text[:40]!r} … has the unknown field {{{match[1]}}}: add it to [fields]"
+            )
         return str(fields[match[1]])
 
     return FIELD.sub(value, text)
@@ -137,8 +139,14 @@ def filled(texts: Texts, fields: Mapping[str, Any]) -> Texts:
         language=texts.language,
         title=new(texts.title),
         consent=ConsentForm(texts.consent.version, new(texts.consent.text)),
-        instructions=tuple(Instruction(new(page.title), new(page.text), page.picture) for page in texts.instructions),
-        check=tuple(Question(new(q.question), tuple(new(o) for o in q.options), q.answer) for q in texts.check),
+        instructions=tuple(
+            Instruction(new(page.title), new(page.text), page.picture)
+            for page in texts.instructions
+        ),
+        check=tuple(
+            Question(new(q.question), tuple(new(o) for o in q.options), q.answer)
+            for q in texts.check
+        ),
         debriefing=new(texts.debriefing),
         questionnaires=tuple(_filled_page(page, fields) for page in texts.questionnaires),
     )
@@ -167,9 +175,13 @@ def translated(first: Texts, language: str, translation: Translation) -> Texts:
         title=translation.title,
         consent=ConsentForm(first.consent.version, translation.consent),
         instructions=tuple(Instruction(page.title, page.text, was.picture) for was, page in pages),
-        check=tuple(Question(asked.question, asked.options, was.answer) for was, asked in questions),
+        check=tuple(
+            Question(asked.question, asked.options, was.answer) for was, asked in questions
+        ),
         debriefing=translation.debriefing,
-        questionnaires=tuple(map(_questions.translated, first.questionnaires, translation.questionnaires)),
+        questionnaires=tuple(
+            map(_questions.translated, first.questionnaires, translation.questionnaires)
+        ),
     )
 
 
@@ -186,7 +198,9 @@ def translation_of(table: TomlTable, first: Texts, known: Mapping[str, Any]) -> 
         ("check", len(check), len(first.check)),
     ):
         if here != there:
-            raise InputError(f"{table.prefix}{key} has {here} entries, but the first language has {there}")
+            raise InputError(
+                f"{table.prefix}{key} has {here} entries, but the first language has {there}"
+            )
     for i, (asked, was) in enumerate(zip(check, first.check, strict=True), start=1):
         if len(asked.options) != len(was.options):
             raise InputError(
@@ -199,7 +213,9 @@ def translation_of(table: TomlTable, first: Texts, known: Mapping[str, Any]) -> 
         instructions=instructions,
         check=check,
         debriefing=table.text("debriefing"),
-        words=languages.check_words(language, table.content.get("words", {}), f"{table.prefix}words"),
+        words=languages.check_words(
+            language, table.content.get("words", {}), f"{table.prefix}words"
+        ),
         questionnaires=_questions.translations_of(table, first.questionnaires),
         fields=fields_of(table.content.get("fields", {}), known, table.prefix),
     )

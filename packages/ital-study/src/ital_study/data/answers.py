@@ -88,7 +88,9 @@ def cells_of(page: Questionnaire, answers: Mapping[str, Any]) -> list[AnswerCell
     Returns:
         Always the same number of rows for a page; without a value where a question was not answered.
     """
-    return [cell for item in page.items for cell in KINDS[item.kind].cells(item, answers.get(item.id))]
+    return [
+        cell for item in page.items for cell in KINDS[item.kind].cells(item, answers.get(item.id))
+    ]
 
 
 def draw_answers(page: Questionnaire, rng: np.random.Generator) -> dict[str, Any]:
@@ -149,7 +151,10 @@ def _multiple_cells(item: Item, answer: list[int] | None) -> list[AnswerCell]:
 
 def _draw_multiple(item: Item, rng: np.random.Generator) -> list[int]:
     options = len(item.options or ())
-    return sorted(int(i) + 1 for i in rng.choice(options, size=int(rng.integers(1, options + 1)), replace=False))
+    return sorted(
+        int(i) + 1
+        for i in rng.choice(options, size=int(rng.integers(1, options + 1)), replace=False)
+    )
 
 
 # Rows on a scale
@@ -216,14 +221,20 @@ KINDS = {
         lambda item, rng: int(rng.integers(len(item.options or ()))) + 1,
     ),
     "multiple": AnswerKind(
-        lambda item: "some of the options", _no_labels, _read_multiple, _multiple_cells, _draw_multiple
+        lambda item: "some of the options",
+        _no_labels,
+        _read_multiple,
+        _multiple_cells,
+        _draw_multiple,
     ),
     "likert": AnswerKind(
         lambda item: "one point of the scale in every row",
         lambda item: item.scale or (),
         _read_likert,
         _likert_cells,
-        lambda item, rng: {row.id: int(rng.integers(len(item.scale or ()))) + 1 for row in item.rows or ()},
+        lambda item, rng: {
+            row.id: int(rng.integers(len(item.scale or ()))) + 1 for row in item.rows or ()
+        },
     ),
     "number": AnswerKind(_number_asks, _no_labels, _read_number, _number_cells, _draw_number),
     "text": AnswerKind(

@@ -19,8 +19,14 @@ PARTICIPANTS: dict[str, tuple[str, str]] = {
         "Where the participant is, or ended: finished, declined, failed_check or left.",
     ),
     "usable": ("yes-no", "Whether every step is stored."),
-    "excluded": ("text", "Why the researcher excluded the participant, after the data came; empty: included."),
-    "order": ("text", "The learner that came first (robot 1) on each map; empty before it was assigned."),
+    "excluded": (
+        "text",
+        "Why the researcher excluded the participant, after the data came; empty: included.",
+    ),
+    "order": (
+        "text",
+        "The learner that came first (robot 1) on each map; empty before it was assigned.",
+    ),
     "done": ("whole", "Number of stored steps; with a server, those of the warm-up too."),
     "answered": ("whole", "Number of answered pages of questions."),
     "joined_at": (
@@ -32,7 +38,10 @@ PARTICIPANTS: dict[str, tuple[str, str]] = {
     "minutes": ("number", "Minutes from consent to the end; empty if one is missing."),
     "tries": ("whole", "Number of attempts at the comprehension check."),
     "focus_losses": ("whole", "How often the page lost the focus, over the whole study."),
-    "comment_length": ("whole", "Characters of the comment at the end; the comment is in events.jsonl."),
+    "comment_length": (
+        "whole",
+        "Characters of the comment at the end; the comment is in events.jsonl.",
+    ),
     "screen_width": ("number", "Width of the window in pixels; empty if unknown."),
     "screen_height": ("number", "Height of the window in pixels; empty if unknown."),
     "pointer": ("text", "Input device, such as fine (mouse) or coarse (finger); empty if unknown."),
@@ -48,11 +57,17 @@ ANSWERS: dict[str, tuple[str, str]] = {
     "teacher": ("text", "As in steps.csv."),
     "language": ("text", "Language in which the question was asked."),
     "page": ("text", "The page of questions, by its id."),
-    "place": ("text", "start, end, the number of the map, or the numbers of map and robot, such as 1-2."),
+    "place": (
+        "text",
+        "start, end, the number of the map, or the numbers of map and robot, such as 1-2.",
+    ),
     "map": ("text", "Name of the map that the page followed; empty at the start and the end."),
     "robot": ("text", "Number of the robot that the page followed; empty for other pages."),
     "learner": ("text", "Kind of that robot; empty for other pages."),
-    "item": ("text", "The question, by its id; with a row of a scale or an option of a multiple choice after the dot."),
+    "item": (
+        "text",
+        "The question, by its id; with a row of a scale or an option of a multiple choice after the dot.",
+    ),
     "kind": ("text", "single, multiple, likert, number or text."),
     "wording": ("text", "The question as the participant read it."),
     "value": (
@@ -66,7 +81,10 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "comes before a text that a spreadsheet would take for a formula, unless they were written with --raw.",
     ),
     "answered_at": ("text", "When the server had stored the page, by its clock (ISO 8601)."),
-    "seconds": ("number", "Seconds that the page was shown, by the participant's clock; empty if unknown."),
+    "seconds": (
+        "number",
+        "Seconds that the page was shown, by the participant's clock; empty if unknown.",
+    ),
 }
 
 
@@ -93,13 +111,18 @@ def _wordings(config: Config) -> Iterator[tuple[str, ...]]:
         for page in config.texts(language).questionnaires:
             for item in page.items:
                 kind = KINDS[item.kind]
-                labels = [f"{i} {label}" for i, label in enumerate(kind.labels(item), start=1) if label]
+                labels = [
+                    f"{i} {label}" for i, label in enumerate(kind.labels(item), start=1) if label
+                ]
                 values = "; ".join(labels) or kind.asks(item)
                 for cell in kind.cells(item, None):
                     yield f"`{cell.item}`", page.id, page.when, language, cell.wording, values
 
 
 def _markdown(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    lines = [list(heads), *([cell.replace("|", "∣").replace("\n", " ") for cell in row] for row in rows)]
+    lines = [
+        list(heads),
+        *([cell.replace("|", "∣").replace("\n", " ") for cell in row] for row in rows),
+    ]
     text = [f"| {' | '.join(cells)} |" for cells in lines]
     return [text[0], "|" + "---|" * len(lines[0]), *text[1:]]

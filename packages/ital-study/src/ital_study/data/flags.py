@@ -57,7 +57,9 @@ def flag_steps(steps: "pd.DataFrame", quality: Quality) -> "pd.DataFrame":
     if served.any():
         gap = _clock(steps).groupby([steps[name] for name in _ROUND]).diff()
         silent = (steps["input"] == "") | seconds.isna()
-        too_soon = (gap >= 0) & (gap - seconds < PAGE_PAUSE)  # a gap below 0 is of a clock that stepped back
+        too_soon = (gap >= 0) & (
+            gap - seconds < PAGE_PAUSE
+        )  # a gap below 0 is of a clock that stepped back
         by_script = served & (silent | (seconds < quality.script_seconds) | too_soon)
     return steps.assign(too_fast=seconds < quality.too_fast_seconds, by_script=by_script)
 
@@ -80,7 +82,9 @@ def in_order(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
 # Participants
 
 
-def numbers_of(steps: "pd.DataFrame", happened: Iterable[PageEvent], config: Config) -> dict[str, Any]:
+def numbers_of(
+    steps: "pd.DataFrame", happened: Iterable[PageEvent], config: Config
+) -> dict[str, Any]:
     """Compute what the flags of one participant depend on.
 
     Args:
@@ -92,7 +96,9 @@ def numbers_of(steps: "pd.DataFrame", happened: Iterable[PageEvent], config: Con
         Values by column, as :data:`NUMBERS` explains them; NaN or empty where there are no data.
     """
     happened = list(happened)
-    checks = [event.data for event in happened if (event.kind, event.source) == ("attention", "server")]
+    checks = [
+        event.data for event in happened if (event.kind, event.source) == ("attention", "server")
+    ]
     screens = [event.data for event in happened if event.kind == "screen"]
     share, run = lazy(steps, config.size)
     agreed, p = agreement(steps)
@@ -183,7 +189,9 @@ def people(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
     import pandas as pd
 
     each = in_order(steps, config).groupby(["participant", "teacher"], sort=False)
-    rows = [{"participant": who[0], "teacher": who[1]} | person(own, (), config) for who, own in each]
+    rows = [
+        {"participant": who[0], "teacher": who[1]} | person(own, (), config) for who, own in each
+    ]
     return pd.DataFrame(rows, columns=["participant", "teacher", *COLUMNS])
 
 
@@ -230,7 +238,9 @@ def agreement(steps: "pd.DataFrame") -> tuple[float, float]:
         return float("nan"), float("nan")
     same = int((steps["choice"] == steps["machine_choice"]).sum())
     arrows = len(json.loads(steps["candidates"].iloc[0]))
-    return same / len(steps), float(stats.binomtest(same, len(steps), 1 / arrows, alternative="greater").pvalue)
+    return same / len(steps), float(
+        stats.binomtest(same, len(steps), 1 / arrows, alternative="greater").pvalue
+    )
 
 
 def _mean(values: "pd.Series") -> float:
@@ -240,7 +250,9 @@ def _mean(values: "pd.Series") -> float:
 def _smallest(screens: Sequence[Mapping[str, Any]], name: str) -> float:
     """The smallest number that a page sent under a name."""
     values = [screen.get(name) for screen in screens]
-    numbers = [value for value in values if isinstance(value, int | float) and abs(value) < LARGEST_WINDOW]
+    numbers = [
+        value for value in values if isinstance(value, int | float) and abs(value) < LARGEST_WINDOW
+    ]
     return min(map(float, numbers), default=float("nan"))
 
 
@@ -265,10 +277,18 @@ def _unseen(steps: "pd.DataFrame", happened: Sequence[PageEvent], config: Config
     """Share of steps for which the page did not report a pick; NaN if no server stored them."""
     if not len(steps) or (steps["stored_at"] == "").all():
         return float("nan")
-    picked = {f"{event.data.get('round')} {event.data.get('step')}" for event in happened if event.kind == "chosen"}
+    picked = {
+        f"{event.data.get('round')} {event.data.get('step')}"
+        for event in happened
+        if event.kind == "chosen"
+    }
     number = {on.name: i for i, on in enumerate(config.maps, start=1)}
     rows = zip(steps["map"], steps["robot"], steps["step"], strict=True)
-    return float(np.mean([f"{number.get(name)}-{robot} {step - 1}" not in picked for name, robot, step in rows]))
+    return float(
+        np.mean(
+            [f"{number.get(name)}-{robot} {step - 1}" not in picked for name, robot, step in rows]
+        )
+    )
 
 
 def _longest_pause(steps: "pd.DataFrame") -> float:
@@ -279,7 +299,9 @@ def _longest_pause(steps: "pd.DataFrame") -> float:
 
 def _clock(steps: "pd.DataFrame") -> "pd.Series[float]":
     """When the server stored each step, in seconds; NaN if it did not."""
-    return steps["stored_at"].map(lambda at: datetime.fromisoformat(at).timestamp() if at else float("nan"))
+    return steps["stored_at"].map(
+        lambda at: datetime.fromisoformat(at).timestamp() if at else float("nan")
+    )
 
 
 # Codebook: name → kind and meaning, as for the step table
@@ -287,27 +309,48 @@ def _clock(steps: "pd.DataFrame") -> "pd.Series[float]":
 NUMBERS = {
     "too_fast_share": ("number", "Share of the participant's steps that were too fast."),
     "looked_away_share": ("number", "Share of steps during which the page lost the focus."),
-    "script_share": ("number", "Share of steps that look as if a program had taken them (`by_script`)."),
-    "unseen_share": ("number", "Share of steps for which the page reported no pick; empty without a server."),
+    "script_share": (
+        "number",
+        "Share of steps that look as if a program had taken them (`by_script`).",
+    ),
+    "unseen_share": (
+        "number",
+        "Share of steps for which the page reported no pick; empty without a server.",
+    ),
     "time_spread": ("number", "Interquartile range of `seconds_to_confirm` over its median."),
     "same_place_share": (
         "number",
         "Largest share of steps that follow one rule: same index, same rank in reading order, nearest to the last.",
     ),
     "same_place_run": ("whole", "Longest run of steps that follow one of these rules."),
-    "machine_share": ("number", "Share of steps on which the participant chose the machine's pick."),
+    "machine_share": (
+        "number",
+        "Share of steps on which the participant chose the machine's pick.",
+    ),
     "chance_p": ("number", "One-sided p of a binomial test of that share against chance."),
     "longest_pause_minutes": ("number", "Longest time between two stored steps, in minutes."),
     "inputs": ("text", "Input devices that were used: keyboard, mouse, touch."),
-    "smallest_width": ("number", "Width of the window in CSS pixels, the smallest that was reported."),
-    "smallest_height": ("number", "Height of the window in CSS pixels, the smallest that was reported."),
-    "small_screen_accepted": ("yes-no", "Whether the participant continued on a small screen despite the advice."),
+    "smallest_width": (
+        "number",
+        "Width of the window in CSS pixels, the smallest that was reported.",
+    ),
+    "smallest_height": (
+        "number",
+        "Height of the window in CSS pixels, the smallest that was reported.",
+    ),
+    "small_screen_accepted": (
+        "yes-no",
+        "Whether the participant continued on a small screen despite the advice.",
+    ),
     "attention_checks": ("whole", "Number of attention checks that were answered."),
     "attention_failed": ("whole", "Number of attention checks that were answered wrongly."),
 }
 COLUMNS: dict[str, tuple[str, str]] = {
     **NUMBERS,
-    **{f"flag_{name}": ("yes-no", f"Flag `{name}`: see below, with its thresholds.") for name in FLAGS},
+    **{
+        f"flag_{name}": ("yes-no", f"Flag `{name}`: see below, with its thresholds.")
+        for name in FLAGS
+    },
     "excluded_by_rule": (
         "text",
         "Flags that leave the participant out of the filtered analysis by the configuration's rule.",
@@ -324,7 +367,12 @@ def codebook_lines(configs: Iterable[Config]) -> list[str]:
     Returns:
         Lines of Markdown.
     """
-    lines = ["", "## Flags", "", "A participant's flags use the thresholds of the configuration that they saw."]
+    lines = [
+        "",
+        "## Flags",
+        "",
+        "A participant's flags use the thresholds of the configuration that they saw.",
+    ]
     for config in configs:
         rule = ", ".join(f"`{name}`" for name in config.quality.exclude) or "no flag"
         lines += [

@@ -9,7 +9,10 @@ from ital_study.data import flags as _quality
 if TYPE_CHECKING:
     import pandas as pd
 
-BEFORE, LATER = "before", "later"  # stated in the configuration that the participant saw, or decided by the researcher
+BEFORE, LATER = (
+    "before",
+    "later",
+)  # stated in the configuration that the participant saw, or decided by the researcher
 WHO = ["participant", "teacher"]
 
 
@@ -47,7 +50,9 @@ class LeftOut(NamedTuple):
         """
         import pandas as pd
 
-        gone = pd.MultiIndex.from_frame(table[WHO]).isin(pd.MultiIndex.from_frame(self.reasons[WHO]))
+        gone = pd.MultiIndex.from_frame(table[WHO]).isin(
+            pd.MultiIndex.from_frame(self.reasons[WHO])
+        )
         return table[~gone & ~table["participant"].isin(self.numbers)]
 
 
@@ -80,7 +85,9 @@ def left_out(config: Config, steps: "pd.DataFrame", participants: "pd.DataFrame 
             rows.append(who | {"reason": person["excluded"], "decided": LATER})
     reasons = pd.DataFrame(rows, columns=[*WHO, "reason", "decided"])
     remaining = LeftOut(people, reasons, frozenset()).without(finished)
-    return LeftOut(people, reasons, frozenset(finished["participant"]) - frozenset(remaining["participant"]))
+    return LeftOut(
+        people, reasons, frozenset(finished["participant"]) - frozenset(remaining["participant"])
+    )
 
 
 __all__ = ["BEFORE", "LATER", "LeftOut", "left_out"]

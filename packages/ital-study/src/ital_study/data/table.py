@@ -25,7 +25,9 @@ MEASURES = {
     "reward": "expected true reward until death when the robot acts on its belief, from a random cell, exact",
 }
 _AFTER = {name: ("number", f"After the step: {text}.") for name, text in MEASURES.items()}
-_BEFORE = {f"{name}_before": ("number", f"Before the step: {text}.") for name, text in MEASURES.items()}
+_BEFORE = {
+    f"{name}_before": ("number", f"Before the step: {text}.") for name, text in MEASURES.items()
+}
 
 # Name → kind (whole, number, text, yes-no) and what it means.
 CODEBOOK: dict[str, tuple[str, str]] = {
@@ -34,15 +36,24 @@ CODEBOOK: dict[str, tuple[str, str]] = {
         "text",
         "live: a participant of the study; pilot, preview, trial: a try-out; simulated: a program, no person.",
     ),
-    "teacher": ("text", "Who chose: human, machine (largest teaching volume), boltzmann:RHO or random."),
+    "teacher": (
+        "text",
+        "Who chose: human, machine (largest teaching volume), boltzmann:RHO or random.",
+    ),
     "config": ("text", "SHA-256 of the configuration that the participant saw."),
     "code_version": ("text", "Version of ital that ran the study."),
-    "order": ("text", "The learner that came first (robot 1) on each map, in the order of the maps."),
+    "order": (
+        "text",
+        "The learner that came first (robot 1) on each map, in the order of the maps.",
+    ),
     "map": ("text", "Name of the map."),
     "learner": ("text", "Kind of robot: naive (IMT) or aware (ITAL). Participants were not told."),
     "robot": ("whole", "1: the first robot on this map, 2: the second."),
     "step": ("whole", "Number of the arrow, from 1. Measures without a suffix are after it."),
-    "usable": ("yes-no", "Whether the participant finished every step and was not withdrawn: analyses use these."),
+    "usable": (
+        "yes-no",
+        "Whether the participant finished every step and was not withdrawn: analyses use these.",
+    ),
     "choice": ("whole", "Index of the chosen arrow among the candidates, from 0."),
     "cell": ("whole", "Cell of the chosen arrow, row by row from the top left, from 0."),
     "action": ("whole", "Direction of the chosen arrow: 0 up, 1 right, 2 down, 3 left."),
@@ -50,28 +61,53 @@ CODEBOOK: dict[str, tuple[str, str]] = {
     "candidates": ("text", "All arrows of the step as JSON, [[cell, action], …]."),
     **_AFTER,
     **_BEFORE,
-    "shown_at": ("text", "When the arrows were shown, by the participant's clock (ISO 8601); empty if unknown."),
-    "chosen_at": ("text", "When the final choice was made, by the participant's clock; empty if unknown."),
-    "confirmed_at": ("text", "When it was confirmed, by the participant's clock; empty if unknown."),
-    "stored_at": ("text", "When the server had stored the step, by its own clock; empty if there was no server."),
+    "shown_at": (
+        "text",
+        "When the arrows were shown, by the participant's clock (ISO 8601); empty if unknown.",
+    ),
+    "chosen_at": (
+        "text",
+        "When the final choice was made, by the participant's clock; empty if unknown.",
+    ),
+    "confirmed_at": (
+        "text",
+        "When it was confirmed, by the participant's clock; empty if unknown.",
+    ),
+    "stored_at": (
+        "text",
+        "When the server had stored the step, by its own clock; empty if there was no server.",
+    ),
     "seconds_to_choice": ("number", "Seconds from shown to the final choice; empty if unknown."),
     "seconds_to_confirm": ("number", "Seconds from shown to confirmed; empty if unknown."),
     "choice_changes": ("whole", "How often the choice was changed before it was confirmed."),
     "focus_losses": ("whole", "How often the page lost the focus during the step."),
     "input": ("text", "Device of the final choice: mouse, touch or keyboard; empty if unknown."),
-    "too_fast": ("yes-no", "Flag: confirmed in less than `too_fast_seconds` of the participant's configuration."),
+    "too_fast": (
+        "yes-no",
+        "Flag: confirmed in less than `too_fast_seconds` of the participant's configuration.",
+    ),
     "by_script": (
         "yes-no",
         "Flag: no input device or times, less than `script_seconds`, or sooner than the page could have shown it.",
     ),
 }
 WITH_ADAPTIVE = {  # what differs in a study with the third robot
-    "learner": ("text", "Kind of robot: naive (IMT), aware (ITAL) or adaptive (ITAL adaptive). Nobody was told."),
+    "learner": (
+        "text",
+        "Kind of robot: naive (IMT), aware (ITAL) or adaptive (ITAL adaptive). Nobody was told.",
+    ),
     "robot": ("whole", "1: the first robot on this map, 2: the second, 3: the third."),
 }
 COLUMNS = tuple(CODEBOOK)
-UNKNOWN: dict[str, Any] = {"input": "", "too_fast": False, "by_script": False}  # for tables without these columns
-LATER: dict[str, Any] = {**UNKNOWN, "unreadable_rows": 0}  # columns that earlier versions did not write
+UNKNOWN: dict[str, Any] = {
+    "input": "",
+    "too_fast": False,
+    "by_script": False,
+}  # for tables without these columns
+LATER: dict[str, Any] = {
+    **UNKNOWN,
+    "unreadable_rows": 0,
+}  # columns that earlier versions did not write
 KEY = ("participant", "teacher", "map", "learner", "step")
 
 _DTYPES: dict[str, Any] = {"whole": "int64", "number": "float64", "yes-no": "bool"}
@@ -138,10 +174,14 @@ def frame(
     table = table.assign(**{column: LATER[column] for column in later})
     missing = [column for column in columns if column not in table]
     if missing:
-        raise InputError(f"the {name} has no column {missing[0]!r}: check that it comes from a study")
+        raise InputError(
+            f"the {name} has no column {missing[0]!r}: check that it comes from a study"
+        )
     table = table[columns]
     try:
-        return table.assign(**{column: _column(table[column], kind) for column, (kind, _) in codebook.items()})
+        return table.assign(
+            **{column: _column(table[column], kind) for column, (kind, _) in codebook.items()}
+        )
     except (ValueError, TypeError) as error:
         raise InputError(f"the {name} holds a value of the wrong kind: {error}") from None
 
@@ -171,14 +211,18 @@ def csv_text(table: "pd.DataFrame", *, header: bool = True, raw: bool = False) -
         The text.
     """
     texts = table.select_dtypes(object)
-    table = table.assign(**{str(column): texts[column].map(lambda text: _cell(text, raw)) for column in texts})
+    table = table.assign(
+        **{str(column): texts[column].map(lambda text: _cell(text, raw)) for column in texts}
+    )
     return table.to_csv(index=False, header=header, lineterminator="\n")
 
 
 def _cell(text: Any, raw: bool) -> Any:
     if not isinstance(text, str):
         return text
-    text = text.replace("\r\n", "\n").replace("\r", "\n")  # the writer does not quote a carriage return
+    text = text.replace("\r\n", "\n").replace(
+        "\r", "\n"
+    )  # the writer does not quote a carriage return
     return text if raw or not _FORMULA.match(text) else f"'{text}"
 
 
@@ -187,7 +231,9 @@ def _as_written(text: str) -> str:
 
 
 def read_csv(
-    source: Path | io.StringIO, codebook: Mapping[str, tuple[str, str]] = CODEBOOK, name: str = "step table"
+    source: Path | io.StringIO,
+    codebook: Mapping[str, tuple[str, str]] = CODEBOOK,
+    name: str = "step table",
 ) -> "pd.DataFrame":
     """Read what :func:`csv_text` wrote, with every number exact."""
     import pandas as pd
@@ -197,15 +243,23 @@ def read_csv(
     try:
         read = pd.read_csv(source, dtype=dict.fromkeys(as_text, object), keep_default_na=False)
         # Python parses the numbers: it restores every bit, whatever the version of pandas.
-        exact = {column: [float(text or "nan") for text in read[column]] for column in numbers if column in read}
-        texts = [column for column, (kind, _) in codebook.items() if kind == "text" and column in read]
+        exact = {
+            column: [float(text or "nan") for text in read[column]]
+            for column in numbers
+            if column in read
+        }
+        texts = [
+            column for column, (kind, _) in codebook.items() if kind == "text" and column in read
+        ]
         read = read.assign(**exact, **{column: read[column].map(_as_written) for column in texts})
     except (ValueError, UnicodeDecodeError) as error:
         raise InputError(f"cannot read the {name}: {error}") from None
     return frame(read, codebook, name)
 
 
-def codebook(config: Config | None = None, modes: Iterable[str] = (), used: Iterable[Config] | None = None) -> str:
+def codebook(
+    config: Config | None = None, modes: Iterable[str] = (), used: Iterable[Config] | None = None
+) -> str:
     """The meaning of every column, as Markdown; begins with a warning if no person took part.
 
     ``used`` are all configurations that participants saw, for the thresholds of their flags.
@@ -285,9 +339,14 @@ def participants_of(steps: "pd.DataFrame", config: Config) -> "pd.DataFrame":
     known = {"stage": "finished"} | dict.fromkeys(nothing, 0)
     heads = steps.drop_duplicates(["participant", "teacher"])[list(copied)].to_dict("records")
     counts = steps.groupby(["participant", "teacher"]).size()
-    rows = [{**head, **known, "done": int(counts[head["participant"], head["teacher"]])} for head in heads]
+    rows = [
+        {**head, **known, "done": int(counts[head["participant"], head["teacher"]])}
+        for head in heads
+    ]
     known_columns = [name for name in PARTICIPANTS if name not in flags.COLUMNS]
-    told = pd.DataFrame(rows, columns=known_columns).merge(flags.people(steps, config), on=["participant", "teacher"])
+    told = pd.DataFrame(rows, columns=known_columns).merge(
+        flags.people(steps, config), on=["participant", "teacher"]
+    )
     return frame(told, PARTICIPANTS, "table of participants")
 
 
@@ -353,8 +412,15 @@ def write_parquet(blocks: "Iterable[pd.DataFrame]", file: BinaryIO) -> None:
         for block in blocks:
             table = pa.Table.from_pandas(block, preserve_index=False)
             if not len(block):  # without rows, text columns would have no type
-                kinds = {"whole": pa.int64(), "number": pa.float64(), "yes-no": pa.bool_(), "text": pa.string()}
-                table = table.cast(pa.schema([(name, kinds[kind]) for name, (kind, _) in CODEBOOK.items()]))
+                kinds = {
+                    "whole": pa.int64(),
+                    "number": pa.float64(),
+                    "yes-no": pa.bool_(),
+                    "text": pa.string(),
+                }
+                table = table.cast(
+                    pa.schema([(name, kinds[kind]) for name, (kind, _) in CODEBOOK.items()])
+                )
             writer = writer or pq.ParquetWriter(file, table.schema)
             writer.write_table(table)
     finally:
@@ -376,7 +442,9 @@ def read_study(folder: Path) -> StudyData:
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise InputError(f"there is no folder {folder}: make one with ital study simulate or ital study export")
+        raise InputError(
+            f"there is no folder {folder}: make one with ital study simulate or ital study export"
+        )
     for name in ("steps.csv", "study.toml"):
         if not (folder / name).is_file():
             raise InputError(f"{folder} is not a study folder: it has no {name}")

@@ -57,7 +57,9 @@ class Maximum(NamedTuple):
     log_likelihood: np.ndarray
 
 
-def probabilities(scores: np.ndarray, rho: np.ndarray | float, epsilon: np.ndarray | float) -> np.ndarray:
+def probabilities(
+    scores: np.ndarray, rho: np.ndarray | float, epsilon: np.ndarray | float
+) -> np.ndarray:
     """p(c) = ε/B + (1−ε)·softmax(ρs)_c.
 
     Args:
@@ -74,7 +76,9 @@ def probabilities(scores: np.ndarray, rho: np.ndarray | float, epsilon: np.ndarr
     return lapse / scores.shape[-1] + (1 - lapse) * softmax
 
 
-def log_likelihood(scores: np.ndarray, choices: Choices, rho: np.ndarray, epsilon: np.ndarray) -> np.ndarray:
+def log_likelihood(
+    scores: np.ndarray, choices: Choices, rho: np.ndarray, epsilon: np.ndarray
+) -> np.ndarray:
     """Σ log p(c) of each person.
 
     Args:
@@ -106,16 +110,26 @@ def maximise(scores: np.ndarray, choices: Choices) -> Maximum:
     low, high = GRID[np.maximum(best - 1, 0)], GRID[np.minimum(best + 1, len(GRID) - 1)]
     for _ in range(SECTIONS):
         inner = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-        left_is_higher = _profile(scores, choices, inner[0])[0] > _profile(scores, choices, inner[1])[0]
-        low, high = np.where(left_is_higher, low, inner[0]), np.where(left_is_higher, inner[1], high)
+        left_is_higher = (
+            _profile(scores, choices, inner[0])[0] > _profile(scores, choices, inner[1])[0]
+        )
+        low, high = (
+            np.where(left_is_higher, low, inner[0]),
+            np.where(left_is_higher, inner[1], high),
+        )
     rho = np.stack([(low + high) / 2, GRID[best]])
     found = [_profile(scores, choices, each) for each in rho]
-    values, lapses = np.stack([value for value, _ in found]), np.stack([lapse for _, lapse in found])
+    values, lapses = (
+        np.stack([value for value, _ in found]),
+        np.stack([lapse for _, lapse in found]),
+    )
     top = values.argmax(axis=0)[None]
     value, lapse, rho = (np.take_along_axis(each, top, axis=0)[0] for each in (values, lapses, rho))
     chance = -choices.steps * np.log(choices.among)
     by_chance = value <= chance + 1e-9
-    return Maximum(np.where(by_chance, 0.0, rho), np.where(by_chance, np.nan, lapse), np.maximum(value, chance))
+    return Maximum(
+        np.where(by_chance, 0.0, rho), np.where(by_chance, np.nan, lapse), np.maximum(value, chance)
+    )
 
 
 def _followed(scores: np.ndarray, choices: Choices, rho: np.ndarray) -> np.ndarray:
@@ -131,11 +145,15 @@ def _with_lapses(followed: np.ndarray, choices: Choices, epsilon: np.ndarray) ->
         return choices.per_person(np.log(lapse / choices.among + (1 - lapse) * followed))
 
 
-def _profile(scores: np.ndarray, choices: Choices, rho: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _profile(
+    scores: np.ndarray, choices: Choices, rho: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The highest log-likelihood for given ρ of each person, and its ε: where the derivative changes its sign."""
     followed = _followed(scores, choices, rho)
     gain = 1 / choices.among - followed  # of a step's probability, per ε
-    with np.errstate(divide="ignore", over="ignore"):  # an arrow of probability 0 needs lapses: an infinite slope
+    with np.errstate(
+        divide="ignore", over="ignore"
+    ):  # an arrow of probability 0 needs lapses: an infinite slope
         falls_from_0 = choices.per_person(gain / followed) <= 0
     rises_to_1 = choices.per_person(gain) >= 0
     at_end, end = falls_from_0 | rises_to_1, np.where(falls_from_0, 0.0, 1.0)

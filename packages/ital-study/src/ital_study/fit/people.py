@@ -88,14 +88,22 @@ def fit(study: StudyData, mode: str | None = None, show: Show = lambda percent: 
     rules = StudyRules(config)
     rows, beliefs, arrows, not_replayed = _replayed(rules, steps, lambda share: show(30 * share))
     units = _scores.units(rules)
-    scores = _scores.scores_many(rules, rows["map"].tolist(), beliefs, arrows) / units[:, None, None]
+    scores = (
+        _scores.scores_many(rules, rows["map"].tolist(), beliefs, arrows) / units[:, None, None]
+    )
     robots = [*config.learners, ALL_ROBOTS]
     people = []
     for i, learner in enumerate(robots):
-        own = np.ones(len(rows), bool) if learner == ALL_ROBOTS else (rows["learner"] == learner).to_numpy()
+        own = (
+            np.ones(len(rows), bool)
+            if learner == ALL_ROBOTS
+            else (rows["learner"] == learner).to_numpy()
+        )
         show(30 + 70 * i / len(robots))
         if own.any():
-            people.append(_people(rows[own], scores[:, own], config.candidates).assign(learner=learner))
+            people.append(
+                _people(rows[own], scores[:, own], config.candidates).assign(learner=learner)
+            )
     table, models = with_selection(pd.concat(people, ignore_index=True), ["teacher", "learner"])
     named = {model.name: float(unit) for model, unit in zip(SCORED, units, strict=True)}
     show(100)
@@ -104,7 +112,9 @@ def fit(study: StudyData, mode: str | None = None, show: Show = lambda percent: 
         config=config,
         kind="human" if "human" in taught_by else "simulated",
         mode=mode,
-        participants={name: int(rows[rows["teacher"] == name]["participant"].nunique()) for name in taught_by},
+        participants={
+            name: int(rows[rows["teacher"] == name]["participant"].nunique()) for name in taught_by
+        },
         people=table,
         models=models.assign(unit=models["model"].map(named)),
         units=named,
@@ -116,10 +126,14 @@ def _usable(config: Config, steps: "pd.DataFrame") -> tuple["pd.DataFrame", list
     """The steps of usable participants on the maps of the study up to the first gap, sorted; and notes on the rest."""
     notes, everyone = [], steps.groupby(PERSON).ngroups
     names = [on.name for on in config.maps]
-    rows = steps[steps["usable"] & steps["learner"].isin(config.learners) & steps["map"].isin(names)]
+    rows = steps[
+        steps["usable"] & steps["learner"].isin(config.learners) & steps["map"].isin(names)
+    ]
     if rows.empty:
         raise InputError("no participant of this study is usable: there is nothing to fit yet")
-    wrong = (rows["choice"] < 0) | (rows["choice"] >= config.candidates) | (rows["step"] > config.steps)
+    wrong = (
+        (rows["choice"] < 0) | (rows["choice"] >= config.candidates) | (rows["step"] > config.steps)
+    )
     if wrong.any():
         row = rows[wrong].iloc[0]
         raise InputError(
@@ -153,7 +167,9 @@ def _replayed(
         arms.Taught(int(number), name, choices.tolist())
         for number, name, choices in zip(heads["participant"], heads["map"], given, strict=True)
     ]
-    trace = arms.follow(rules, taught, heads["learner"].tolist(), show=lambda done: show(done / len(taught)))
+    trace = arms.follow(
+        rules, taught, heads["learner"].tolist(), show=lambda done: show(done / len(taught))
+    )
     targets = np.stack([rules.truth(name).target for name in heads["map"]])
     distance = np.linalg.norm(trace.beliefs[which, when] - targets[which], axis=-1)
     differs = ~(np.abs(distance - rows["distance"].to_numpy()) < REPLAYED)
@@ -167,7 +183,9 @@ def _replayed(
                 f"stored distances of {people} differ from a replay of the choices: these data were not made under "
                 "the configuration in study.toml, or not by this version of ital"
             )
-        notes.append(f"{people} are left out: a replay of their choices does not give the stored distances.")
+        notes.append(
+            f"{people} are left out: a replay of their choices does not give the stored distances."
+        )
     arrows = Arrows(*(part[which, when - 1][kept] for part in trace.arrows))
     return rows[kept].reset_index(drop=True), trace.beliefs[which, when - 1][kept], arrows, notes
 
@@ -196,7 +214,11 @@ def fitted(people: "pd.DataFrame", scores: np.ndarray, choices: Choices) -> "pd.
     chance = Maximum(nothing, nothing, -choices.steps * np.log(choices.among))
     tables = []
     for model in MODELS:
-        best = chance if model.score is None else likelihood.maximise(scores[SCORED.index(model)], choices)
+        best = (
+            chance
+            if model.score is None
+            else likelihood.maximise(scores[SCORED.index(model)], choices)
+        )
         bic = model.parameters * np.log(choices.steps) - 2 * best.log_likelihood
         own = people.assign(model=model.name, steps=choices.steps, **best._asdict(), bic=bic)
         tables.append(own.assign(person=np.arange(len(own))))
@@ -204,7 +226,9 @@ def fitted(people: "pd.DataFrame", scores: np.ndarray, choices: Choices) -> "pd.
     return table.drop(columns="person").reset_index(drop=True)
 
 
-def with_selection(people: "pd.DataFrame", groups: Sequence[str]) -> tuple["pd.DataFrame", "pd.DataFrame"]:
+def with_selection(
+    people: "pd.DataFrame", groups: Sequence[str]
+) -> tuple["pd.DataFrame", "pd.DataFrame"]:
     """Select models: the best of each person, and how frequent each is in every group.
 
     Args:

@@ -102,21 +102,41 @@ def recover(
         for j, learner in enumerate((*config.learners, ALL_ROBOTS)):
             show(100 * (i + (j + 1) / (len(config.learners) + 2)) / len(rationalities))
             own = slice(None) if learner == ALL_ROBOTS else slice(j, j + 1)
-            people.append(_fit_all(scores[:, :, :, own], chosen[:, :, own]).assign(simulated_rho=rho, learner=learner))
-            if not i and learner != ALL_ROBOTS:  # the random kind, which is the last, does not depend on ρ
-                together.append(_correlations(scores[:, -1, :, j], at_start[:, -1, :, j]).assign(learner=learner))
+            people.append(
+                _fit_all(scores[:, :, :, own], chosen[:, :, own]).assign(
+                    simulated_rho=rho, learner=learner
+                )
+            )
+            if (
+                not i and learner != ALL_ROBOTS
+            ):  # the random kind, which is the last, does not depend on ρ
+                together.append(
+                    _correlations(scores[:, -1, :, j], at_start[:, -1, :, j]).assign(
+                        learner=learner
+                    )
+                )
     show(100)
-    table, models = with_selection(pd.concat(people, ignore_index=True), ["simulated_rho", "learner", "kind"])
-    correlations = pd.concat(together, ignore_index=True)[["learner", "score", "other", "correlation"]]
-    return Recovery(config, participants, steps, lapse, table, models, _parameters(table), correlations)
+    table, models = with_selection(
+        pd.concat(people, ignore_index=True), ["simulated_rho", "learner", "kind"]
+    )
+    correlations = pd.concat(together, ignore_index=True)[
+        ["learner", "score", "other", "correlation"]
+    ]
+    return Recovery(
+        config, participants, steps, lapse, table, models, _parameters(table), correlations
+    )
 
 
-def _check(config: Config, participants: int, steps: int, rationalities: Sequence[float], lapse: float) -> None:
+def _check(
+    config: Config, participants: int, steps: int, rationalities: Sequence[float], lapse: float
+) -> None:
     most = len(config.maps) * config.steps
     if participants < 1:
         raise InputError(f"--participants {participants}: at least one person per kind is needed")
     if not 1 <= steps <= most:
-        raise InputError(f"--steps {steps}: a person teaches each robot of this study for 1 to {most} steps")
+        raise InputError(
+            f"--steps {steps}: a person teaches each robot of this study for 1 to {most} steps"
+        )
     if not rationalities or not all(0 < rho <= likelihood.LARGEST for rho in rationalities):
         raise InputError(f"a simulated ρ must lie above 0 and be at most {likelihood.LARGEST:g}")
     if len(set(rationalities)) < len(rationalities):
@@ -136,16 +156,23 @@ def _simulate(
     names = np.array([on.name for on in config.maps])[(person + turn) % len(config.maps)]
     # A person's draws depend on nobody else.
     keys = zip(kind, person, robot, turn, strict=True)
-    draws = np.stack([np.random.default_rng((config.seed, *key)).random(config.steps) for key in keys])
+    draws = np.stack(
+        [np.random.default_rng((config.seed, *key)).random(config.steps) for key in keys]
+    )
     unseen = [-1] * config.steps
-    taught = [arms.Taught(int(number) + 1, str(name), unseen) for number, name in zip(person, names, strict=True)]
+    taught = [
+        arms.Taught(int(number) + 1, str(name), unseen)
+        for number, name in zip(person, names, strict=True)
+    ]
 
     def score(maps: np.ndarray, beliefs: np.ndarray, arrows: Arrows) -> np.ndarray:
         return _scores.scores_many(rules, maps.tolist(), beliefs, arrows) / units[:, None, None]
 
     def pick(lanes: np.ndarray, t: int, arrows: Arrows, beliefs: np.ndarray) -> np.ndarray:
         scores = score(names[lanes], beliefs, arrows)
-        scores = np.concatenate([scores, np.zeros_like(scores[:1])])  # of the random kind, which is the last
+        scores = np.concatenate(
+            [scores, np.zeros_like(scores[:1])]
+        )  # of the random kind, which is the last
         chances = likelihood.probabilities(scores[kind[lanes], np.arange(len(lanes))], rho, lapse)
         passed = chances.cumsum(axis=-1)[:, :-1] < draws[lanes, t][:, None]
         return passed.sum(axis=-1).astype(np.int32)
@@ -168,9 +195,13 @@ def _fit_all(scores: np.ndarray, chosen: np.ndarray) -> "pd.DataFrame":
 
     kinds, people = chosen.shape[:2]
     count, choices = scores.shape[-1], chosen.reshape(kinds * people, -1)
-    who = pd.DataFrame({"kind": np.repeat(NAMES, people), "participant": np.tile(np.arange(1, people + 1), kinds)})
+    who = pd.DataFrame(
+        {"kind": np.repeat(NAMES, people), "participant": np.tile(np.arange(1, people + 1), kinds)}
+    )
     first = np.arange(len(choices)) * choices.shape[1]
-    return fitted(who, scores.reshape(len(scores), -1, count), Choices(choices.ravel(), first, count))
+    return fitted(
+        who, scores.reshape(len(scores), -1, count), Choices(choices.ravel(), first, count)
+    )
 
 
 def _correlations(scores: np.ndarray, at_start: np.ndarray) -> "pd.DataFrame":
@@ -180,7 +211,9 @@ def _correlations(scores: np.ndarray, at_start: np.ndarray) -> "pd.DataFrame":
     every = np.concatenate([scores, at_start])
     matrix = np.corrcoef((every - every.mean(axis=-1, keepdims=True)).reshape(len(every), -1))
     names = [model.name for model in SCORED]
-    pairs = [(names[i], names[j], matrix[i, j]) for i, j in itertools.combinations(range(len(names)), 2)]
+    pairs = [
+        (names[i], names[j], matrix[i, j]) for i, j in itertools.combinations(range(len(names)), 2)
+    ]
     pairs += [(name, "at the start", matrix[i, len(names) + i]) for i, name in enumerate(names)]
     return pd.DataFrame(pairs, columns=["score", "other", "correlation"])
 

@@ -74,7 +74,9 @@ def _nearness(lesson: Lesson, belief: Array, facts: MapFacts, arrows: Arrows) ->
 
 RANDOM = TeacherModel("random", "nothing: every arrow is equally likely", None)
 MODELS = (
-    TeacherModel("exact", "exact teaching volume: how much closer the arrow brings a naive robot", _exact),
+    TeacherModel(
+        "exact", "exact teaching volume: how much closer the arrow brings a naive robot", _exact
+    ),
     TeacherModel("imitated", "imitated teaching volume: the same from losses alone", _imitated),
     TeacherModel("loss", "the loss: what the robot least expects", _loss),
     TeacherModel("minus-loss", "minus the loss: what the robot expects already", _minus_loss),
@@ -95,7 +97,9 @@ def facts(rules: StudyRules, map_name: str) -> MapFacts:
     return MapFacts(truth.target, truth.log_policy, -moves.astype(np.float32))
 
 
-def scores_many(rules: StudyRules, maps: Sequence[str], beliefs: np.ndarray, arrows: Arrows) -> np.ndarray:
+def scores_many(
+    rules: StudyRules, maps: Sequence[str], beliefs: np.ndarray, arrows: Arrows
+) -> np.ndarray:
     """Score the arrows of many steps.
 
     Args:
@@ -112,8 +116,14 @@ def scores_many(rules: StudyRules, maps: Sequence[str], beliefs: np.ndarray, arr
     which = np.searchsorted(names, maps)
     blocks = []
     for first in range(0, len(which), BLOCK):
-        rows = np.arange(first, first + BLOCK).clip(max=len(which) - 1)  # the last block is padded with its last step
-        steps = (np.float32(rules.config.lr), beliefs[rows], jax.tree.map(lambda part, rows=rows: part[rows], arrows))
+        rows = np.arange(first, first + BLOCK).clip(
+            max=len(which) - 1
+        )  # the last block is padded with its last step
+        steps = (
+            np.float32(rules.config.lr),
+            beliefs[rows],
+            jax.tree.map(lambda part, rows=rows: part[rows], arrows),
+        )
         known = jax.tree.map(lambda part, rows=rows: part[which[rows]], of_map)
         blocks.append(np.asarray(_score_block(rules.game, *steps, known), float))
     return np.concatenate(blocks, axis=1)[:, : len(which)]
@@ -133,7 +143,9 @@ def units(rules: StudyRules) -> np.ndarray:
     """
     places = [(number, on.name) for on in rules.config.maps for number in range(1, REFERENCES + 1)]
     drawn = np.concatenate([rules.candidates(number, name) for number, name in places])
-    beliefs = np.stack([rules.start(number, name) for number, name in places]).repeat(rules.config.steps, axis=0)
+    beliefs = np.stack([rules.start(number, name) for number, name in places]).repeat(
+        rules.config.steps, axis=0
+    )
     maps = [name for _, name in places for _ in range(rules.config.steps)]
     scores = scores_many(rules, maps, beliefs, Arrows(drawn[..., 0], drawn[..., 1]))
     spread = np.sqrt(scores.var(axis=-1).mean(axis=-1))
@@ -145,6 +157,12 @@ def _score_block(game: Game, lr: Array, beliefs: Array, arrows: Arrows, known: M
     def score_step(belief: Array, arrows: Arrows, known: MapFacts) -> Array:
         anything = jnp.int32(0)  # scores depend on neither the choice nor the step
         lesson = world.lesson(game, lr, belief, arrows, anything, anything)
-        return jnp.stack([model.score(lesson, belief, known, arrows) for model in SCORED if model.score is not None])
+        return jnp.stack(
+            [
+                model.score(lesson, belief, known, arrows)
+                for model in SCORED
+                if model.score is not None
+            ]
+        )
 
     return jax.vmap(score_step, out_axes=1)(beliefs, arrows, known)

@@ -9,7 +9,15 @@ from ital import report
 from ital.figures import charts
 from ital.figures.charts import Panel
 from ital.statistics import rounded
-from ital_study.analysis.measures import ALL_MAPS, CURVES, Analysis, arm, measures, robots, teachers_in_order
+from ital_study.analysis.measures import (
+    ALL_MAPS,
+    CURVES,
+    Analysis,
+    arm,
+    measures,
+    robots,
+    teachers_in_order,
+)
 from ital_study.config.configuration import ADAPTIVE, Config
 from ital_study.robots.rules import StudyRules
 from ital_study.simulation.arms import MATCHED
@@ -20,22 +28,57 @@ if TYPE_CHECKING:
 # Aware robots are blue, adaptive ones green, naive ones orange, the control grey. The less a teacher is like a person,
 # the paler its colour; the random teacher is hatched. This works in print and for colour-blind readers.
 SHADES = {
-    "aware": {"human": "#08306b", "machine": "#3c7ebf", "boltzmann": "#7fb2dd", "random": "#c3daee"},
-    ADAPTIVE: {"human": "#00533a", "machine": "#1f9e77", "boltzmann": "#72c2a6", "random": "#bfe3d5"},
-    "naive": {"human": "#a63a00", "machine": "#e87a24", "boltzmann": "#f3a868", "random": "#fad7b8"},
-    MATCHED: {"human": "#333333", "machine": "#777777", "boltzmann": "#a0a0a0", "random": "#cfcfcf"},
+    "aware": {
+        "human": "#08306b",
+        "machine": "#3c7ebf",
+        "boltzmann": "#7fb2dd",
+        "random": "#c3daee",
+    },
+    ADAPTIVE: {
+        "human": "#00533a",
+        "machine": "#1f9e77",
+        "boltzmann": "#72c2a6",
+        "random": "#bfe3d5",
+    },
+    "naive": {
+        "human": "#a63a00",
+        "machine": "#e87a24",
+        "boltzmann": "#f3a868",
+        "random": "#fad7b8",
+    },
+    MATCHED: {
+        "human": "#333333",
+        "machine": "#777777",
+        "boltzmann": "#a0a0a0",
+        "random": "#cfcfcf",
+    },
 }
 HATCHES = {"random": "////", "boltzmann": ".."}
-LINES = {"aware": "#5b9bd0", ADAPTIVE: "#4bb391", "naive": "#dd8f4e"}  # of the random teacher: pale lines are invisible
+LINES = {
+    "aware": "#5b9bd0",
+    ADAPTIVE: "#4bb391",
+    "naive": "#dd8f4e",
+}  # of the random teacher: pale lines are invisible
 DASHES = {"random": (1, 1.2), "boltzmann": (4, 1.5)}
 WARNING = "#a63a00"  # of every label that marks data as not from people
-AXES = {"distance": "Distance ‖w − w*‖", "policy_tv": "Policy total variation", "reward": "Expected reward"}
+AXES = {
+    "distance": "Distance ‖w − w*‖",
+    "policy_tv": "Policy total variation",
+    "reward": "Expected reward",
+}
 PANEL, SMALL, MAP = (4.3, 2.7), (2.6, 2.0), (2.4, 2.4)  # inches
 MAPS_CAPTION = (
     "Reward of entering each cell, which the robots should learn. Arrows show the true policy, from which candidate "
     "arrows are drawn; longer arrows are more probable."
 )
-OUTCOMES = ("distance_first", "policy_tv_first", "reward_gain", "distance_last", "policy_tv_last", "reward")
+OUTCOMES = (
+    "distance_first",
+    "policy_tv_first",
+    "reward_gain",
+    "distance_last",
+    "policy_tv_last",
+    "reward",
+)
 Rows = Sequence[Mapping[str, Any]]
 
 
@@ -60,7 +103,11 @@ def whose(analysis: Analysis) -> str:
         return "SIMULATED DATA: no person took part"
     people = analysis.participants["human"]
     text = f"Human data: {people} participant{'s' if people > 1 else ''}; machine and random arms are simulated"
-    return f"{analysis.mode.upper()} RUNS, not data of the study. {text}" if analysis.mode != "live" else text
+    return (
+        f"{analysis.mode.upper()} RUNS, not data of the study. {text}"
+        if analysis.mode != "live"
+        else text
+    )
 
 
 def nobody(analysis: Analysis) -> str:
@@ -109,7 +156,9 @@ def block(name: str, analysis: Analysis) -> list[report.Block]:
     """The same figure as a block of the report."""
     shown = DRAWINGS[name](analysis)
     note = whose(analysis) if shown.of_data else ""
-    return report.figure(name, shown.title, shown.panels, shown.caption, columns=shown.columns, note=note)
+    return report.figure(
+        name, shown.title, shown.panels, shown.caption, columns=shown.columns, note=note
+    )
 
 
 def figure_rows(analysis: Analysis) -> dict[str, Any]:
@@ -126,15 +175,22 @@ def figure_rows(analysis: Analysis) -> dict[str, Any]:
     arm_and_map = ["teacher", "learner", "map"]
     means, curves = analysis.summary, analysis.curves.groupby(arm_and_map, sort=False)
     return {
-        "means": means[means["map"] != ALL_MAPS][[*arm_and_map, "outcome", "mean", "sem"]].to_dict("records"),
-        "titles": {name: measure.title for name, measure in measures(analysis.config.steps).items()},
+        "means": means[means["map"] != ALL_MAPS][[*arm_and_map, "outcome", "mean", "sem"]].to_dict(
+            "records"
+        ),
+        "titles": {
+            name: measure.title for name, measure in measures(analysis.config.steps).items()
+        },
         "curves": [
             dict(zip(arm_and_map, place, strict=True))
             | {name: rounded(rows[name]) for name in rows.columns if name not in arm_and_map}
             for place, rows in curves
         ],
         "references": analysis.references,
-        "paths": analysis.paths.groupby(arm_and_map[:2])[["path", "start"]].mean().reset_index().to_dict("records"),
+        "paths": analysis.paths.groupby(arm_and_map[:2])[["path", "start"]]
+        .mean()
+        .reset_index()
+        .to_dict("records"),
     }
 
 
@@ -168,10 +224,19 @@ def bar_panel(
         The panel.
 
     """
-    rows = {(row["teacher"], row["learner"], row["map"]): row for row in means if row["outcome"] == outcome}
+    rows = {
+        (row["teacher"], row["learner"], row["map"]): row
+        for row in means
+        if row["outcome"] == outcome
+    }
     maps = list(dict.fromkeys(name for *_, name in rows))
     teachers = teachers_in_order([teacher for teacher, *_ in rows])
-    arms = [(teacher, learner) for teacher in teachers for learner in learners if (teacher, learner, maps[0]) in rows]
+    arms = [
+        (teacher, learner)
+        for teacher in teachers
+        for learner in learners
+        if (teacher, learner, maps[0]) in rows
+    ]
     width, middle = 0.84 / len(arms), (len(arms) - 1) / 2
     marks = [
         charts.bars(
@@ -184,7 +249,11 @@ def bar_panel(
     ]  # fmt: skip
     for i, name in enumerate(maps if references else ()):
         level = [(references or {})[name]] * 2
-        marks.append(charts.line("true policy", charts.SOFT, [i - 0.45, i + 0.45], level, dash=(4, 2), width=1.0))
+        marks.append(
+            charts.line(
+                "true policy", charts.SOFT, [i - 0.45, i + 0.45], level, dash=(4, 2), width=1.0
+            )
+        )
     return charts.panel(title, marks, x="Map", x_ticks=(range(len(maps)), maps), size=size)
 
 
@@ -218,10 +287,14 @@ def curve_panel(
         own = LINES[learner] if teacher == "random" else colour(teacher, learner)
         error = np.nan_to_num(np.array(row[f"{metric}_sem"], float))
         dash = DASHES.get(teacher.partition(":")[0], ())
-        marks.append(charts.line(arm(teacher, learner), own, row["step"], row[metric], error, dash=dash))
+        marks.append(
+            charts.line(arm(teacher, learner), own, row["step"], row[metric], error, dash=dash)
+        )
     if references:
         marks.append(charts.rule("y", references[where], "true policy"))
-    values = np.concatenate([list((references or {}).values()), *(np.array(row[metric], float) for row in shown)])
+    values = np.concatenate(
+        [list((references or {}).values()), *(np.array(row[metric], float) for row in shown)]
+    )
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     return charts.panel(
         f"Map {where}", marks, x="Arrows shown", y=AXES[metric], size=size, x_range=(0, shown[0]["step"][-1]),
@@ -239,7 +312,10 @@ def map_panels(config: Config) -> list[Panel]:
         One panel per map.
 
     """
-    rules, strongest = StudyRules(config), max(abs(cell) for on in config.maps for row in on.rewards for cell in row)
+    rules, strongest = (
+        StudyRules(config),
+        max(abs(cell) for on in config.maps for row in on.rewards for cell in row),
+    )
     panels = []
     for on in config.maps:
         policy = np.exp(rules.truth(on.name).log_policy).reshape(-1, config.size, config.size)
@@ -250,7 +326,13 @@ def map_panels(config: Config) -> list[Panel]:
 
 def maps(analysis: Analysis) -> StudyFigure:
     """The maps that were taught, one panel each."""
-    return StudyFigure("The maps", map_panels(analysis.config), len(analysis.config.maps), MAPS_CAPTION, of_data=False)
+    return StudyFigure(
+        "The maps",
+        map_panels(analysis.config),
+        len(analysis.config.maps),
+        MAPS_CAPTION,
+        of_data=False,
+    )
 
 
 def bars(analysis: Analysis) -> StudyFigure:
@@ -277,12 +359,16 @@ def curves(analysis: Analysis) -> StudyFigure:
     rows = figure_rows(analysis)
     truth, learners = rows["references"], robots(analysis.config)
     panels = [
-        curve_panel(rows["curves"], name, metric, learners, references=truth if metric == "reward" else None)
+        curve_panel(
+            rows["curves"], name, metric, learners, references=truth if metric == "reward" else None
+        )
         for metric in CURVES
         for name in truth
     ]
     caption = "Learning curves of every arm; one column per map. Dashed grey: the reward of the true policy."
-    return StudyFigure("Learning curves: mean over participants, bands ± SE", panels, len(truth), caption)
+    return StudyFigure(
+        "Learning curves: mean over participants, bands ± SE", panels, len(truth), caption
+    )
 
 
 def control(analysis: Analysis) -> StudyFigure:
@@ -293,11 +379,17 @@ def control(analysis: Analysis) -> StudyFigure:
         for outcome in ("distance_last", "policy_tv_last")
     ]
     order = teachers_in_order([row["teacher"] for row in rows["paths"]])
-    paths = sorted(rows["paths"], key=lambda row: (order.index(row["teacher"]), learners.index(row["learner"])))
-    marks = [charts.rule("x", float(np.mean([row["start"] for row in paths])), "distance at the start")]
+    paths = sorted(
+        rows["paths"], key=lambda row: (order.index(row["teacher"]), learners.index(row["learner"]))
+    )
+    marks = [
+        charts.rule("x", float(np.mean([row["start"] for row in paths])), "distance at the start")
+    ]
     names = []
     for i, row in enumerate(paths):
-        marks.append(charts.points("", colour(row["teacher"], row["learner"]), [row["path"]], [i], size=7))
+        marks.append(
+            charts.points("", colour(row["teacher"], row["learner"]), [row["path"]], [i], size=7)
+        )
         names.append(f"{arm(row['teacher'], row['learner'])}: {row['path']:.2g}")
     panels.append(
         charts.panel(

@@ -98,7 +98,11 @@ def panels(fit: Fit) -> list[Panel]:
             frequency, error = rows["frequency"].to_numpy(), rows["frequency_sd"].to_numpy()
             counts = [str(best) if best else "" for best in rows["best"]]
             colour = COLOURS.get(teacher.partition(":")[0], charts.SOFT)
-            marks.append(charts.bars(teacher, colour, places, frequency, error, width=0.92 * width, marks=counts))
+            marks.append(
+                charts.bars(
+                    teacher, colour, places, frequency, error, width=0.92 * width, marks=counts
+                )
+            )
         shown.append(
             charts.panel(
                 robot_name(learner), marks, y="Frequency among people", x_ticks=(range(len(NAMES)), short_names()),
@@ -129,7 +133,9 @@ def blocks(fit: Fit, teacher: str) -> list[Block]:
     ]  # fmt: skip
     return [
         *(report.paragraph(sentence(fit, teacher, learner)) for learner in order(fit)),
-        *report.figure("fit", "Which teacher is each person?", panels(fit), CAPTION, note=whose(fit)),
+        *report.figure(
+            "fit", "Which teacher is each person?", panels(fit), CAPTION, note=whose(fit)
+        ),
         *tables,
         *map(report.paragraph, [LIMITS, *fit.notes]),
     ]
@@ -190,7 +196,9 @@ def confusion(recovery: Recovery, rho: float, learner: str) -> np.ndarray:
 def recovery_table(recovery: Recovery) -> "Table":
     """For the screen: how many people of each kind were found, and the medians of ρ and ε of the true model."""
     learners = (*recovery.config.learners, ALL_ROBOTS)
-    medians = recovery.parameters.set_index(["simulated_rho", "learner", "kind"])[["rho_50", "epsilon_50"]]
+    medians = recovery.parameters.set_index(["simulated_rho", "learner", "kind"])[
+        ["rho_50", "epsilon_50"]
+    ]
     rows = []
     for rho in recovery.models["simulated_rho"].unique():
         found = {learner: confusion(recovery, rho, learner).diagonal() for learner in learners}
@@ -198,10 +206,18 @@ def recovery_table(recovery: Recovery) -> "Table":
             cells = [kind, "–" if kind == RANDOM.name else f"{rho:g}"]
             for learner in learners:
                 place = (rho, learner, kind)
-                fitted = medians.loc[[place]].to_numpy()[0] if place in medians.index else (np.nan, np.nan)
+                fitted = (
+                    medians.loc[[place]].to_numpy()[0]
+                    if place in medians.index
+                    else (np.nan, np.nan)
+                )
                 cells += [str(found[learner][i]), *map(decimals, fitted)]
             rows.append(cells)
-    heads = ["simulated", "true ρ", *(head for each in learners for head in (LABELS.get(each, each), "ρ", "ε"))]
+    heads = [
+        "simulated",
+        "true ρ",
+        *(head for each in learners for head in (LABELS.get(each, each), "ρ", "ε")),
+    ]
     title = (
         f"Of {recovery.participants} simulated people of each kind, how many the true model is best for, and medians "
         f"of its ρ and ε; ε = {recovery.lapse:g}, {recovery.steps} steps with each robot"
@@ -243,5 +259,8 @@ def write_recovery(recovery: Recovery, out: Path) -> list[Path]:
         "recovery_parameters": recovery.parameters.assign(simulated_epsilon=recovery.lapse),
         "recovery_correlations": recovery.correlations,
     }
-    files = [_put_table(out / f"{name}.csv", table.assign(data="simulated")) for name, table in tables.items()]
+    files = [
+        _put_table(out / f"{name}.csv", table.assign(data="simulated"))
+        for name, table in tables.items()
+    ]
     return [*files, *save(draw_recovery(recovery), out / "recovery")]

@@ -7,7 +7,14 @@ from ital import report
 from ital_study.config.configuration import Config
 from ital_study.config.load import load_config
 
-LOOK = ("title", "maps", "steps", "candidates", "palette", "numbers")  # keys that change what the picture shows
+LOOK = (
+    "title",
+    "maps",
+    "steps",
+    "candidates",
+    "palette",
+    "numbers",
+)  # keys that change what the picture shows
 ALT = (
     "Three maps side by side: the true map and the robot's belief, both with ten arrows of which one is picked, and "
     "the robot's plan. Below them the button that confirms, and the legend."

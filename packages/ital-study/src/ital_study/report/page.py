@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 
 
-def write(analysis: Analysis, out: Path, picture: Path | None = None, fit: Fit | None = None) -> list[Path]:
+def write(
+    analysis: Analysis, out: Path, picture: Path | None = None, fit: Fit | None = None
+) -> list[Path]:
     """Write tables, figures and the report into a folder, each file completely or not at all; return the files.
 
     ``picture`` is a file that shows the participants' page, instead of the picture that comes with ital. ``fit`` says
@@ -98,7 +100,14 @@ def findings(analysis: Analysis) -> list[str]:
         f"{_verdict(control)}"
     )
     third = _of_adaptive(analysis, teacher) if config.adaptive else []
-    return [comparison, claim(analysis, teacher), slowness, matched, *_beside_others(analysis, teacher, versus), *third]
+    return [
+        comparison,
+        claim(analysis, teacher),
+        slowness,
+        matched,
+        *_beside_others(analysis, teacher, versus),
+        *third,
+    ]
 
 
 def claim(analysis: Analysis, teacher: str) -> str:
@@ -117,8 +126,16 @@ def claim(analysis: Analysis, teacher: str) -> str:
         return f"{claimed} cannot be judged: {_too_few(tests[own]['n'].min())}."
     own &= (tests["difference"] > 0) & (tests["p_holm"] < LEVEL)
     held = [int((tests[own]["outcome"] == outcome).sum()) for outcome in CLAIMED]
-    counts = ", ".join(f"{name} on {count}" for name, count in zip(CLAIMED.values(), held, strict=True))
-    verdict = "holds" if sum(held) == maps * len(CLAIMED) else "holds in part" if sum(held) else "does not hold"
+    counts = ", ".join(
+        f"{name} on {count}" for name, count in zip(CLAIMED.values(), held, strict=True)
+    )
+    verdict = (
+        "holds"
+        if sum(held) == maps * len(CLAIMED)
+        else "holds in part"
+        if sum(held)
+        else "does not hold"
+    )
     rule = f"paired t-test, p < {LEVEL} after Holm’s adjustment over maps"
     return f"{claimed} {verdict}: of {maps} maps, {counts} ({rule})."
 
@@ -126,7 +143,11 @@ def claim(analysis: Analysis, teacher: str) -> str:
 def _versus(analysis: Analysis, teacher: str, first: str) -> dict[Arm, Mapping[Any, Any]]:
     """The tests of an arm on the distance, mean over maps, by what it is compared with."""
     tests = analysis.tests
-    own = (tests["teacher"] == teacher) & (tests["first"] == first) & (tests["outcome"] == "distance_last")
+    own = (
+        (tests["teacher"] == teacher)
+        & (tests["first"] == first)
+        & (tests["outcome"] == "distance_last")
+    )
     rows = tests[own & (tests["map"] == ALL_MAPS)].to_dict("records")
     return {(row["second_teacher"], row["second"]): row for row in rows}
 
@@ -209,7 +230,11 @@ def _digits(outcome: str) -> int:
 def test_rows(analysis: Analysis, outcome: str, first: Arm, second: Arm) -> list[list[str]]:
     """One row per map for a table: means, difference with interval, t, p, Holm's p with stars, d, Wilcoxon's p."""
     tests = analysis.tests
-    rows = tests[(tests["teacher"] == first[0]) & (tests["outcome"] == outcome) & (tests["first"] == first[1])]
+    rows = tests[
+        (tests["teacher"] == first[0])
+        & (tests["outcome"] == outcome)
+        & (tests["first"] == first[1])
+    ]
     rows = rows[(rows["second_teacher"] == second[0]) & (rows["second"] == second[1])]
     digits = _digits(outcome)
     return [
@@ -222,7 +247,9 @@ def test_rows(analysis: Analysis, outcome: str, first: Arm, second: Arm) -> list
             f"{decimals(row['low'], digits)} … {decimals(row['high'], digits)}",
             decimals(row["t"]),
             p_value(row["p"]),
-            f"{p_value(row['p_holm'])} {stars(row['p_holm'])}".strip() if row["map"] != ALL_MAPS else "",
+            f"{p_value(row['p_holm'])} {stars(row['p_holm'])}".strip()
+            if row["map"] != ALL_MAPS
+            else "",
             decimals(row["d"]),
             p_value(row["wilcoxon_p"]),
         ]
@@ -245,31 +272,64 @@ def html_page(analysis: Analysis, picture: Path | None = None, fit: Fit | None =
     title = f"{config.title}: {'report' if of_people else f'report on {analysis.mode} data'}"
     banner = f"{_figures.whose(analysis).removesuffix('.')}."
     alert = not of_people or analysis.left_out.everybody
-    return report.page(title, sections(analysis, picture, fit), lead=lead, banner=banner, alert=alert)
+    return report.page(
+        title, sections(analysis, picture, fit), lead=lead, banner=banner, alert=alert
+    )
 
 
-def sections(analysis: Analysis, picture: Path | None = None, fit: Fit | None = None) -> list[PageSection]:
+def sections(
+    analysis: Analysis, picture: Path | None = None, fit: Fit | None = None
+) -> list[PageSection]:
     """All parts of the page; if everybody is left out, only those without a comparison."""
     if analysis.left_out.everybody:
         return _sections_without_people(analysis, picture)
     teacher, distance = main_teacher(analysis), ("distance_last",)
-    aware, naive, adaptive, matched = ((teacher, learner) for learner in ("aware", "naive", ADAPTIVE, MATCHED))
-    third = [*tests(analysis, CLAIMED, adaptive, naive), *tests(analysis, distance, adaptive, aware)]
-    others = [table for name in ("machine", "random") for table in tests(analysis, distance, aware, (name, "aware"))]
+    aware, naive, adaptive, matched = (
+        (teacher, learner) for learner in ("aware", "naive", ADAPTIVE, MATCHED)
+    )
+    third = [
+        *tests(analysis, CLAIMED, adaptive, naive),
+        *tests(analysis, distance, adaptive, aware),
+    ]
+    others = [
+        table
+        for name in ("machine", "random")
+        for table in tests(analysis, distance, aware, (name, "aware"))
+    ]
     figures = {name: _figures.block(name, analysis) for name in _figures.DRAWINGS}
-    control = [report.paragraph(CONTROL), *figures["control"], *tests(analysis, distance, aware, matched)]
+    control = [
+        report.paragraph(CONTROL),
+        *figures["control"],
+        *tests(analysis, distance, aware, matched),
+    ]
     return [
-        report.section("What was found", "findings", [*map(report.paragraph, findings(analysis)), *figures["bars"]]),
-        report.section("What was taught, and how", "shown", [*figures["maps"], interface(analysis.config, picture)]),
-        report.section("Aware against naive robots", "aware", tests(analysis, CLAIMED, aware, naive)),
+        report.section(
+            "What was found",
+            "findings",
+            [*map(report.paragraph, findings(analysis)), *figures["bars"]],
+        ),
+        report.section(
+            "What was taught, and how",
+            "shown",
+            [*figures["maps"], interface(analysis.config, picture)],
+        ),
+        report.section(
+            "Aware against naive robots", "aware", tests(analysis, CLAIMED, aware, naive)
+        ),
         report.section("Adaptive against naive and aware robots", "adaptive", third),
         report.section("Compared with the machine and with chance", "others", others),
         report.section("All arms", "arms", [_arms_table(analysis)]),
         report.section("Learning curves", "curves", figures["curves"]),
-        report.section("Which teacher is each person?", "fit", fit_report.blocks(fit, teacher) if fit else []),
+        report.section(
+            "Which teacher is each person?", "fit", fit_report.blocks(fit, teacher) if fit else []
+        ),
         report.section("Answers to the questions", "answers", _answers(analysis)),
         report.section("A limit of this comparison: step length", "steps", control),
-        report.section("Data quality, and who is left out", "quality", quality_report.blocks(analysis, aware, naive)),
+        report.section(
+            "Data quality, and who is left out",
+            "quality",
+            quality_report.blocks(analysis, aware, naive),
+        ),
         report.section("Notes", "notes", map(report.paragraph, notes(analysis))),
     ]
 
@@ -314,10 +374,16 @@ def notes(analysis: Analysis) -> list[str]:
 
 def tests(analysis: Analysis, outcomes: Iterable[str], first: Arm, second: Arm) -> list[Block]:
     """A table for each outcome that was tested: one arm against another on every map."""
-    heads, titles = ["map", "n", arm(*first), arm(*second), *HEADINGS], measures(analysis.config.steps)
+    heads, titles = (
+        ["map", "n", arm(*first), arm(*second), *HEADINGS],
+        measures(analysis.config.steps),
+    )
     return [
         report.table(
-            heads, rows, caption=f"{titles[outcome].title}: {arm(*first)} against {arm(*second)}", numbers_from=1
+            heads,
+            rows,
+            caption=f"{titles[outcome].title}: {arm(*first)} against {arm(*second)}",
+            numbers_from=1,
         )
         for outcome in outcomes
         if (rows := test_rows(analysis, outcome, first, second))
@@ -333,7 +399,11 @@ def _arms_table(analysis: Analysis) -> Block:
     """Every outcome in every arm, mean over maps, with its standard error over participants."""
     outcomes = measures(analysis.config.steps)
     cells = {
-        (row["teacher"], row["learner"], row["outcome"]): f"{decimals(row['mean'], _digits(row['outcome']))} ± "
+        (
+            row["teacher"],
+            row["learner"],
+            row["outcome"],
+        ): f"{decimals(row['mean'], _digits(row['outcome']))} ± "
         f"{decimals(row['sem'], _digits(row['outcome']))}"
         for row in analysis.summary[analysis.summary["map"] == ALL_MAPS].to_dict("records")
     }
@@ -367,7 +437,9 @@ def pdf_page(analysis: Analysis, fit: Fit | None = None) -> bytes:
         *(fit_report.blocks(fit, teacher) if fit else []),
         *quality_report.blocks(analysis, tested[0], naive)[1:],
     ]
-    return report.pdf(title, blocks, banner=_figures.whose(analysis), colour=_figures.shade(analysis))
+    return report.pdf(
+        title, blocks, banner=_figures.whose(analysis), colour=_figures.shade(analysis)
+    )
 
 
 def text_tables(analysis: Analysis) -> "dict[str, pd.DataFrame]":
@@ -389,6 +461,8 @@ def text_tables(analysis: Analysis) -> "dict[str, pd.DataFrame]":
                 for teacher in teachers
                 for row in test_rows(analysis, outcome, (teacher, learner), (teacher, "naive"))
             ]
-            table = pd.DataFrame(rows, columns=heads).drop(columns=["95 % interval", "t", "p (Wilcoxon)"])
+            table = pd.DataFrame(rows, columns=heads).drop(
+                columns=["95 % interval", "t", "p (Wilcoxon)"]
+            )
             tables[f"{titles[outcome].title}: {LABELS[learner]} against {naive}"] = table
     return tables

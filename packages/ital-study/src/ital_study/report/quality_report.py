@@ -36,7 +36,11 @@ def summary(analysis: Analysis) -> str:
     """How many people are left out, and by which rule."""
     gone, people = analysis.left_out, len(analysis.left_out.people)
     flags = analysis.config.quality.exclude
-    rule = f"The configuration leaves out people with a flag among {', '.join(flags)}." if flags else ""
+    rule = (
+        f"The configuration leaves out people with a flag among {', '.join(flags)}."
+        if flags
+        else ""
+    )
     if gone.everybody:
         words = (
             f"The rule and the researcher leave out everybody who finished ({people}). Nobody is left "
@@ -63,7 +67,9 @@ def blocks(analysis: Analysis, first: Arm, second: Arm) -> list[Block]:
     Returns:
         The blocks.
     """
-    tables = [reasons_table(analysis), *both(analysis, first, second)] if analysis.left_out.size else []
+    tables = (
+        [reasons_table(analysis), *both(analysis, first, second)] if analysis.left_out.size else []
+    )
     return [report.paragraph(summary(analysis)), *tables, flags_table(analysis)]
 
 
@@ -83,8 +89,12 @@ def reasons_table(analysis: Analysis) -> Block:
     """Why people are left out; somebody with two reasons counts under both."""
     reasons = analysis.left_out.reasons
     counts = Counter(zip(reasons["decided"], reasons["reason"], strict=True))
-    rows = [[reason, DECIDED.get(decided, LATER), count] for (decided, reason), count in counts.items()]
-    return report.table(["reason", "decided by", "people"], rows, caption="Left out, and why", numbers_from=2)
+    rows = [
+        [reason, DECIDED.get(decided, LATER), count] for (decided, reason), count in counts.items()
+    ]
+    return report.table(
+        ["reason", "decided by", "people"], rows, caption="Left out, and why", numbers_from=2
+    )
 
 
 def flags_table(analysis: Analysis) -> Block:
@@ -92,12 +102,20 @@ def flags_table(analysis: Analysis) -> Block:
     quality, people = analysis.config.quality, analysis.left_out.people
     texts = quality.texts()
     rows = [
-        [name, texts[name], "yes" if name in quality.exclude else "no", int(people[f"flag_{name}"].fillna(False).sum())]
+        [
+            name,
+            texts[name],
+            "yes" if name in quality.exclude else "no",
+            int(people[f"flag_{name}"].fillna(False).sum()),
+        ]
         for name in FLAGS
     ]
     caption = "Flags of the people who finished; thresholds of the configuration"
     return report.table(
-        ["flag", "what it says of a person", "leaves out", "people"], rows, caption=caption, numbers_from=3
+        ["flag", "what it says of a person", "leaves out", "people"],
+        rows,
+        caption=caption,
+        numbers_from=3,
     )
 
 
@@ -111,7 +129,11 @@ def both(analysis: Analysis, first: Arm, second: Arm) -> list[Block]:
         digits = 3 if outcome.startswith("policy") else 1 if outcome.startswith("reward") else 2
         cells: dict[str, list[str]] = {}
         for tests in (analysis.full, analysis.tests):
-            own = (tests["teacher"] == first[0]) & (tests["first"] == first[1]) & (tests["outcome"] == outcome)
+            own = (
+                (tests["teacher"] == first[0])
+                & (tests["first"] == first[1])
+                & (tests["outcome"] == outcome)
+            )
             own &= (tests["second_teacher"] == second[0]) & (tests["second"] == second[1])
             for row in tests[own].to_dict("records"):
                 where = "mean over maps" if row["map"] == ALL_MAPS else str(row["map"])

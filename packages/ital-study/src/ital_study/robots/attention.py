@@ -26,7 +26,14 @@ def check_at(config: Config, map_name: str, robot: int, step: int) -> int | None
         Index of the check in the configuration; None if there is none.
     """
     place = (map_name, robot, step)
-    return next((i for i, check in enumerate(config.attention) if (check.map, check.robot, check.step) == place), None)
+    return next(
+        (
+            i
+            for i, check in enumerate(config.attention)
+            if (check.map, check.robot, check.step) == place
+        ),
+        None,
+    )
 
 
 def corner(choose: str, size: int) -> int:
@@ -78,9 +85,18 @@ def answer(config: Config, number: int, check: int, choice: int) -> dict[str, An
     Returns:
         What the event of the answer holds.
     """
-    choose, cells = config.attention[check].choose, [arrow.cell for arrow in arrows_of(config, number, check)]
+    choose, cells = (
+        config.attention[check].choose,
+        [arrow.cell for arrow in arrows_of(config, number, check)],
+    )
     right = right_choice(choose, cells, config.size)
-    return {"check": check, "choose": choose, "choice": choice, "right": right, "passed": choice == right}
+    return {
+        "check": check,
+        "choose": choose,
+        "choice": choice,
+        "right": right,
+        "passed": choice == right,
+    }
 
 
 def right_choice(choose: str, cells: list[int], size: int) -> int:

@@ -20,7 +20,12 @@ from ital_study.robots.world import Arrows, Game
 VERSION = 1  # of states
 LARGEST = 1000.0  # numbers of a state; float32 cannot plan with much larger ones
 TOO_LARGE = "the robot's numbers are too large to plan with: start again"
-OF_STEP = ("change", "best", "volumes", "imitated_volumes")  # signals that need candidates or a choice
+OF_STEP = (
+    "change",
+    "best",
+    "volumes",
+    "imitated_volumes",
+)  # signals that need candidates or a choice
 
 Plain = dict[str, Any]  # what JSON can hold
 
@@ -128,26 +133,33 @@ def mind_of(rules: StudyRules, state: Plain) -> Mind:
         InputError: The state is of another version or configuration, or its numbers do not fit.
     """
     if state["version"] != VERSION:
-        raise InputError(f"the state has version {state['version']}, this is version {VERSION}: start again")
+        raise InputError(
+            f"the state has version {state['version']}, this is version {VERSION}: start again"
+        )
     if state["config"] != rules.config.hash[:12]:
         raise InputError("the state belongs to another configuration: start again")
     rules.map(state["map"])
     belief = np.asarray(state["belief"], np.float32)
     if belief.shape != (rules.config.size**2,):
-        raise InputError(f"the belief has {belief.size} numbers, the map has {rules.config.size**2} cells")
+        raise InputError(
+            f"the belief has {belief.size} numbers, the map has {rules.config.size**2} cells"
+        )
     leaves, shape = jax.tree.flatten(rules.mind(state["robot"], belief).memory)
     sizes = [np.size(leaf) for leaf in leaves]
     if [len(part) for part in state["memory"]] != sizes:
         raise InputError(f"the memory of a robot {state['robot']!r} has parts of {sizes} numbers")
     memory = [
-        np.asarray(part, leaf.dtype).reshape(leaf.shape) for part, leaf in zip(state["memory"], leaves, strict=True)
+        np.asarray(part, leaf.dtype).reshape(leaf.shape)
+        for part, leaf in zip(state["memory"], leaves, strict=True)
     ]
     return Mind(belief, jax.tree.unflatten(shape, memory), state["step"])
 
 
 def _answer(rules: StudyRules, state: Plain, mind: Mind, **of_step: Any) -> Plain:
     picture, measures = rules.picture(mind.belief), rules.measures(state["map"], mind.belief)
-    numbers = np.concatenate([np.ravel(part) for part in jax.tree.leaves((mind.belief, mind.memory))])
+    numbers = np.concatenate(
+        [np.ravel(part) for part in jax.tree.leaves((mind.belief, mind.memory))]
+    )
     if not ((np.abs(numbers) <= LARGEST).all() and np.isfinite(list(measures.values())).all()):
         raise InputError(TOO_LARGE)
     arrows = rules.candidates(state["number"], state["map"])
@@ -155,24 +167,34 @@ def _answer(rules: StudyRules, state: Plain, mind: Mind, **of_step: Any) -> Plai
         "state": state,
         "belief": picture.belief,
         "plan": picture.policy,
-        "candidates": [arrow._asdict() for arrow in arrows[mind.step]] if mind.step < len(arrows) else None,
+        "candidates": [arrow._asdict() for arrow in arrows[mind.step]]
+        if mind.step < len(arrows)
+        else None,
         "signals": {**measures, **dict.fromkeys(OF_STEP), **of_step},
     }
 
 
 def _worth(rules: StudyRules, map_name: str, mind: Mind, candidates: Sequence[Arrow]) -> Plain:
     if max(arrow.cell for arrow in candidates) >= rules.config.size**2:
-        raise InputError(f"an arrow lies outside of the map, which has {rules.config.size**2} cells")
+        raise InputError(
+            f"an arrow lies outside of the map, which has {rules.config.size**2} cells"
+        )
     if len(set(candidates)) < len(candidates):
         raise InputError("two of the arrows are the same")
     volumes = rules.volumes(map_name, mind.belief, candidates)
     imitated = imitated_volumes(rules, map_name, mind.belief, candidates)
     if not np.isfinite([volumes, imitated]).all():
         raise InputError(TOO_LARGE)
-    return {"best": int(np.argmax(volumes)), "volumes": volumes.tolist(), "imitated_volumes": imitated.tolist()}
+    return {
+        "best": int(np.argmax(volumes)),
+        "volumes": volumes.tolist(),
+        "imitated_volumes": imitated.tolist(),
+    }
 
 
-def imitated_volumes(rules: StudyRules, map_name: str, w: np.ndarray, candidates: Sequence[Arrow]) -> np.ndarray:
+def imitated_volumes(
+    rules: StudyRules, map_name: str, w: np.ndarray, candidates: Sequence[Arrow]
+) -> np.ndarray:
     """Return the imitated teaching volume of every arrow, as a teacher estimates it from the robot's losses.
 
     Args:
@@ -191,6 +213,8 @@ def imitated_volumes(rules: StudyRules, map_name: str, w: np.ndarray, candidates
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _imitated_volumes(game: Game, lr: Array, belief: Array, arrows: Arrows, truth: world.Truths) -> Array:
+def _imitated_volumes(
+    game: Game, lr: Array, belief: Array, arrows: Arrows, truth: world.Truths
+) -> Array:
     anything = jnp.int32(0)  # volumes depend on neither the choice nor the step
     return world.imitated_volumes(world.lesson(game, lr, belief, arrows, anything, anything), truth)

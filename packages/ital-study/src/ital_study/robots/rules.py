@@ -74,7 +74,8 @@ class StudyRules:
         self.robots = world.robots(config)
         self._maps = {on.name: on for on in config.all_maps}
         self._truths = {
-            name: world.truths(self.game, np.asarray(on.rewards), config.arrows) for name, on in self._maps.items()
+            name: world.truths(self.game, np.asarray(on.rewards), config.arrows)
+            for name, on in self._maps.items()
         }
         self._arrows = functools.lru_cache(maxsize=512)(self._draw)
         self._lr = np.float32(config.lr)
@@ -92,7 +93,9 @@ class StudyRules:
             InputError: The study has no such map.
         """
         if name not in self._maps:
-            raise InputError(f"study {self.config.name!r} has no map {name!r}: its maps are {', '.join(self._maps)}")
+            raise InputError(
+                f"study {self.config.name!r} has no map {name!r}: its maps are {', '.join(self._maps)}"
+            )
         return self._maps[name]
 
     def truth(self, map_name: str) -> world.Truths:
@@ -156,9 +159,16 @@ class StudyRules:
         return _key(*map(np.uint32, numbers))
 
     def _draw(self, number: int, map_name: str) -> tuple[tuple[Arrow, ...], ...]:
-        fixed = self.game, self.config.candidates, self._key(number, map_name), self.truth(map_name).cumulative
+        fixed = (
+            self.game,
+            self.config.candidates,
+            self._key(number, map_name),
+            self.truth(map_name).cumulative,
+        )
         nowhere = np.zeros(self.config.size**2, bool)
-        drawn = world.all_arrows(functools.partial(_draw_arrows, *fixed), nowhere, self.steps(map_name))
+        drawn = world.all_arrows(
+            functools.partial(_draw_arrows, *fixed), nowhere, self.steps(map_name)
+        )
         cells, actions = (part.tolist() for part in drawn)
         return tuple(tuple(map(Arrow, *step)) for step in zip(cells, actions, strict=True))
 
@@ -191,7 +201,14 @@ class StudyRules:
         robot, belief = self.robot(learner), _belief(w)
         return Mind(belief, jax.tree.map(np.asarray, robot.rule.init(belief, robot.settings)))
 
-    def update(self, map_name: str, learner: str, mind: Mind, candidates_of_step: Sequence[Arrow], choice: int) -> Mind:
+    def update(
+        self,
+        map_name: str,
+        learner: str,
+        mind: Mind,
+        candidates_of_step: Sequence[Arrow],
+        choice: int,
+    ) -> Mind:
         """Return the robot after one arrow: the core's update for this kind of learner.
 
         Args:
@@ -216,13 +233,19 @@ class StudyRules:
         if len(candidates_of_step) != self.config.candidates:
             settings = settings._replace(view=np.float32(len(candidates_of_step)))
         shown = self.arrays(candidates_of_step), np.int32(choice), np.int32(mind.step)
-        after = _update(self.game, robot.rule, self._lr, settings, _belief(mind.belief), mind.memory, *shown)
+        after = _update(
+            self.game, robot.rule, self._lr, settings, _belief(mind.belief), mind.memory, *shown
+        )
         belief, memory = jax.tree.map(np.array, after)
         if not np.isfinite(belief).all():
-            raise FloatingPointError(f"the {learner} robot's belief on map {map_name!r} is not finite")
+            raise FloatingPointError(
+                f"the {learner} robot's belief on map {map_name!r} is not finite"
+            )
         return Mind(belief, memory, mind.step + 1)
 
-    def replay(self, number: int, map_name: str, learner: str, choices: Sequence[int]) -> list[Mind]:
+    def replay(
+        self, number: int, map_name: str, learner: str, choices: Sequence[int]
+    ) -> list[Mind]:
         """Return the robot before the first step and after each step.
 
         Args:
@@ -241,7 +264,9 @@ class StudyRules:
         for arrows, choice in zip(self._arrows(number, map_name), choices, strict=False):
             minds.append(self.update(map_name, learner, minds[-1], arrows, choice))
         if len(minds) <= len(choices):
-            raise InputError(f"{len(choices)} choices on map {map_name!r}, which has {len(minds) - 1} steps")
+            raise InputError(
+                f"{len(choices)} choices on map {map_name!r}, which has {len(minds) - 1} steps"
+            )
         return minds
 
     def picture(self, w: np.ndarray) -> RobotPicture:
@@ -256,7 +281,9 @@ class StudyRules:
         belief = _belief(w)
         return RobotPicture(belief.tolist(), np.asarray(_best_action(self.game, belief)).tolist())
 
-    def volumes(self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> np.ndarray:
+    def volumes(
+        self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]
+    ) -> np.ndarray:
         """Return the exact teaching volume of every arrow: how much closer it would bring a naive robot to the truth.
 
         Args:
@@ -269,7 +296,9 @@ class StudyRules:
         """
         return self.volumes_toward(self.truth(map_name).target, w, candidates_of_step)
 
-    def volumes_toward(self, target: np.ndarray, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> np.ndarray:
+    def volumes_toward(
+        self, target: np.ndarray, w: np.ndarray, candidates_of_step: Sequence[Arrow]
+    ) -> np.ndarray:
         """The exact teaching volumes for any target, such as the map that a participant sees.
 
         Args:
@@ -338,10 +367,17 @@ class StudyRules:
         truth, blocks = self.truth(map_name), []
         for first in range(0, len(ws), BLOCK):
             block = ws[first : first + BLOCK]
-            padded = np.concatenate([block, np.zeros((BLOCK - len(block), ws.shape[1]), np.float32)])
+            padded = np.concatenate(
+                [block, np.zeros((BLOCK - len(block), ws.shape[1]), np.float32)]
+            )
             measured = _measure_many(self.game, padded, truth)
-            blocks.append({name: np.asarray(measured[name], float)[: len(block)] for name in world.METRICS})
-        return {name: np.concatenate([np.empty(0), *(block[name] for block in blocks)]) for name in world.METRICS}
+            blocks.append(
+                {name: np.asarray(measured[name], float)[: len(block)] for name in world.METRICS}
+            )
+        return {
+            name: np.concatenate([np.empty(0), *(block[name] for block in blocks)])
+            for name in world.METRICS
+        }
 
     def warm_up(self) -> None:
         """Compile everything, so that no participant has to wait."""

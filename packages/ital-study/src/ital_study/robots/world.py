@@ -61,7 +61,10 @@ class Arrows(NamedTuple):
 def game(config: Config) -> Game:
     """The physics of a study."""
     physics = config.world
-    return Game(mdp.grid(config.size, physics.slip, physics.death), Planning(physics.discount, physics.sharpness))
+    return Game(
+        mdp.grid(config.size, physics.slip, physics.death),
+        Planning(physics.discount, physics.sharpness),
+    )
 
 
 def robots(config: Config) -> dict[str, Learner]:
@@ -78,7 +81,10 @@ def robots(config: Config) -> dict[str, Learner]:
     }
     resolved = {kind: learner.resolve(learner, situation) for kind, learner in kinds.items()}
     as_float = lambda number: np.asarray(number, np.float32)  # noqa: E731
-    return {kind: robot._replace(settings=jax.tree.map(as_float, robot.settings)) for kind, robot in resolved.items()}
+    return {
+        kind: robot._replace(settings=jax.tree.map(as_float, robot.settings))
+        for kind, robot in resolved.items()
+    }
 
 
 def key_of(seed: Any, number: Any, code: Any) -> PRNGKeyArray:
@@ -118,7 +124,9 @@ def draw_arrows(
     return jax.lax.scan(draw_step, used, first + jnp.arange(DRAWN))
 
 
-def all_arrows(draw: Callable[[Any, Any], tuple[Any, Arrows]], used: np.ndarray, steps: int) -> Arrows:
+def all_arrows(
+    draw: Callable[[Any, Any], tuple[Any, Arrows]], used: np.ndarray, steps: int
+) -> Arrows:
     """Draw the candidates of all steps by repeated calls of ``draw(first, used)``. The axis of steps follows all axes
     of ``used`` but the last.
     """
@@ -130,7 +138,12 @@ def all_arrows(draw: Callable[[Any, Any], tuple[Any, Arrows]], used: np.ndarray,
 
 
 def lesson(
-    game: Game, lr: Array, belief: Belief, arrows: Arrows, choice: Int[Array, ""], step: Int[Array, ""]
+    game: Game,
+    lr: Array,
+    belief: Belief,
+    arrows: Arrows,
+    choice: Int[Array, ""],
+    step: Int[Array, ""],
 ) -> Lesson:
     """What a robot sees of one step (from 0): the arrows, and the one that was shown."""
     shown = Demonstrations(arrows.cells, jnp.asarray(CORE_ACTION)[arrows.actions], None, None)
@@ -141,7 +154,9 @@ def lesson(
 
     count = arrows.cells.shape[0]
     bystander = jnp.zeros((), jnp.int32)
-    return Lesson(step, lr, shown, gradients(belief), gradients, choice, jnp.arange(count), bystander)
+    return Lesson(
+        step, lr, shown, gradients(belief), gradients, choice, jnp.arange(count), bystander
+    )
 
 
 def volumes(lesson: Lesson, belief: Belief, target: Belief) -> Float[Array, " B"]:

@@ -2,7 +2,13 @@
 
 from ital_study.server._app import create_app, create_learner_app, create_play_app
 from ital_study.server._lookup import look_up, nobody_found, person_lines
-from ital_study.server._settings import ServerSettings, from_environment, origin_of, password_of, secret_of
+from ital_study.server._settings import (
+    ServerSettings,
+    from_environment,
+    origin_of,
+    password_of,
+    secret_of,
+)
 
 __all__ = [
     "ServerSettings",

@@ -14,7 +14,14 @@ from ital_study.server import _messages as messages
 from ital_study.server import _overview, _security
 from ital_study.server._app_state import AppState, app_state
 from ital_study.server._lookup import look_up, nobody_found
-from ital_study.server._participants import ERRORS, CsrfToken, ResearcherCookie, check_token, drop_cookie, set_cookie
+from ital_study.server._participants import (
+    ERRORS,
+    CsrfToken,
+    ResearcherCookie,
+    check_token,
+    drop_cookie,
+    set_cookie,
+)
 from ital_study.server._plain import Refused
 from ital_study.store import exclusions, operations, records
 
@@ -51,7 +58,9 @@ ByPage = Annotated[ResearcherPage, Depends()]
 
 
 @router.post("/login", responses=ERRORS)
-async def log_in(request: Request, response: Response, body: messages.LogIn, cookie: ResearcherCookie = None) -> Answer:
+async def log_in(
+    request: Request, response: Response, body: messages.LogIn, cookie: ResearcherCookie = None
+) -> Answer:
     """Log in with the password."""
     app = app_state(request)
     app.limit_log_in(request, cookie)
@@ -84,18 +93,25 @@ async def log_out(page: ByPage, response: Response, body: messages.Nothing) -> A
 
 
 @router.get("/overview", responses=ERRORS)
-async def overview(request: Request, cookie: ResearcherCookie = None, mode: Mode = "live") -> Answer:
+async def overview(
+    request: Request, cookie: ResearcherCookie = None, mode: Mode = "live"
+) -> Answer:
     """Everything that the dashboard shows for one mode."""
     app = app_state(request)
     session = logged_in(app, cookie)
-    return {"csrf": app.study.keys.csrf(session), **await asyncio.to_thread(app.dashboard.overview, mode)}
+    return {
+        "csrf": app.study.keys.csrf(session),
+        **await asyncio.to_thread(app.dashboard.overview, mode),
+    }
 
 
 @router.post("/pause", responses=ERRORS)
 async def pause(page: ByPage, body: messages.Pause) -> Answer:
     """Pause or resume the intake of new participants; those who have begun can always continue."""
     app, _ = page.entitled()
-    await asyncio.to_thread(app.store.write, lambda connection: operations.pause(connection, body.paused))
+    await asyncio.to_thread(
+        app.store.write, lambda connection: operations.pause(connection, body.paused)
+    )
     return {"paused": body.paused}
 
 
@@ -104,7 +120,9 @@ async def release(page: ByPage, body: messages.Release) -> Answer:
     """Free the slot of a participant who will not come back."""
     app, _ = page.entitled()
     participant = await _participant(app, body.number)
-    await asyncio.to_thread(app.store.write, lambda connection: operations.release(connection, body.number))
+    await asyncio.to_thread(
+        app.store.write, lambda connection: operations.release(connection, body.number)
+    )
     app.study.drop(participant.uid)
     return {"number": body.number}
 
@@ -114,7 +132,9 @@ async def delete(page: ByPage, body: messages.Delete) -> Answer:
     """Erase a participant; a tombstone and an audit record remain."""
     app, _ = page.entitled()
     if body.number != body.confirm:
-        raise Refused(422, "invalid", "The two numbers differ. Please type the participant's number again.")
+        raise Refused(
+            422, "invalid", "The two numbers differ. Please type the participant's number again."
+        )
     participant = await _participant(app, body.number)
     await asyncio.to_thread(app.store.erase, participant, "researcher")
     app.study.drop(participant.uid)
@@ -176,7 +196,14 @@ FILES = {
 @router.get("/export/{file}", response_class=StreamingResponse, responses=ERRORS)
 async def export(
     request: Request,
-    file: Literal["steps.csv", "participants.csv", "answers.csv", "steps.parquet", "events.jsonl", "codebook.md"],
+    file: Literal[
+        "steps.csv",
+        "participants.csv",
+        "answers.csv",
+        "steps.parquet",
+        "events.jsonl",
+        "codebook.md",
+    ],
     cookie: ResearcherCookie = None,
     mode: Mode = "live",
 ) -> StreamingResponse:
@@ -186,5 +213,7 @@ async def export(
     app = app_state(request)
     logged_in(app, cookie)
     content = iterate_in_threadpool(stream(app.store, file, mode))
-    headers = {"Content-Disposition": f'attachment; filename="{app.study.config.name}-{mode}-{file}"'}
+    headers = {
+        "Content-Disposition": f'attachment; filename="{app.study.config.name}-{mode}-{file}"'
+    }
     return StreamingResponse(content, media_type=FILES[file], headers=headers)

@@ -58,9 +58,14 @@ def create_app(config: Config, store_url: str, settings: ServerSettings) -> Fast
     routers = (_participants.router, _admin.router, _pages.router, _health.router)
     app = _application("ital study", life, routers)
     if settings.prefix:
-        app.add_middleware(Prefix, prefix=settings.prefix, address=f"{settings.site}{settings.prefix}")
+        app.add_middleware(
+            Prefix, prefix=settings.prefix, address=f"{settings.site}{settings.prefix}"
+        )
     app.add_middleware(
-        _security.Guard, health=app.state.health, origin=settings.site, shared_host=bool(settings.prefix)
+        _security.Guard,
+        health=app.state.health,
+        origin=settings.site,
+        shared_host=bool(settings.prefix),
     )
     return app
 
@@ -73,7 +78,9 @@ async def _tidy(store: Store, config: Config) -> None:
         if turn % 12 == 0:
             await asyncio.to_thread(store.tidy)
             with contextlib.suppress(NotStored):  # the next minute will do
-                await asyncio.to_thread(store.write, lambda connection: admission.erase_visitors(connection, config))
+                await asyncio.to_thread(
+                    store.write, lambda connection: admission.erase_visitors(connection, config)
+                )
 
 
 def create_play_app(config: Config) -> FastAPI:
@@ -98,7 +105,9 @@ def create_play_app(config: Config) -> FastAPI:
     return app
 
 
-def create_learner_app(config: Config, origins: Sequence[str] = (), requests_per_minute: int = 1200) -> FastAPI:
+def create_learner_app(
+    config: Config, origins: Sequence[str] = (), requests_per_minute: int = 1200
+) -> FastAPI:
     """Make the server of ``ital study learner``: the robots for other front ends, nothing stored.
 
     Args:
@@ -120,12 +129,17 @@ def create_learner_app(config: Config, origins: Sequence[str] = (), requests_per
     app = _application("ital study learner", life, (_learner.router,))
     app.add_middleware(_security.Guard, health=app.state.health, allowed=origins)
     app.add_middleware(
-        CORSMiddleware, allow_origins=list(origins), allow_methods=["GET", "POST"], allow_headers=["Content-Type"]
+        CORSMiddleware,
+        allow_origins=list(origins),
+        allow_methods=["GET", "POST"],
+        allow_headers=["Content-Type"],
     )
     return app
 
 
-def _application(title: str, life: Callable[[FastAPI], Any], routers: Sequence[APIRouter]) -> FastAPI:
+def _application(
+    title: str, life: Callable[[FastAPI], Any], routers: Sequence[APIRouter]
+) -> FastAPI:
     app = FastAPI(
         title=title,
         version=__version__,
@@ -156,7 +170,11 @@ def _problem(request: Request, status: int, code: str, error: str, **details: An
 async def _refused(request: Request, error: Any) -> Response:
     state = error.state or {}
     response = _problem(
-        request, error.status, error.code, error.error, **({"state": state} if "stage" in state else {})
+        request,
+        error.status,
+        error.code,
+        error.error,
+        **({"state": state} if "stage" in state else {}),
     )
     if "wait" in state:
         response.headers["Retry-After"] = str(state["wait"])
@@ -164,8 +182,12 @@ async def _refused(request: Request, error: Any) -> Response:
 
 
 async def _http_error(request: Request, error: Any) -> Response:
-    code = {404: "not_found", 405: "not_allowed", 413: "too_large"}.get(error.status_code, "refused")
-    response = _problem(request, error.status_code, code, SENTENCES.get(error.status_code, "This is not possible."))
+    code = {404: "not_found", 405: "not_allowed", 413: "too_large"}.get(
+        error.status_code, "refused"
+    )
+    response = _problem(
+        request, error.status_code, code, SENTENCES.get(error.status_code, "This is not possible.")
+    )
     response.headers.update(error.headers or {})
     return response
 
@@ -177,7 +199,9 @@ async def _not_valid(request: Request, error: Any) -> Response:
     if not place:
         return _problem(request, 422, "invalid", SENTENCES[422])
     facts = first.get("ctx", {})
-    allowed = facts.get("expected_tags") or facts.get("expected")  # from the schema, not from the request
+    allowed = facts.get("expected_tags") or facts.get(
+        "expected"
+    )  # from the schema, not from the request
     rule = f" must be one of {allowed}" if allowed else ""
     return _problem(request, 422, "invalid", f"The request is not valid: {place!a}{rule}.")
 

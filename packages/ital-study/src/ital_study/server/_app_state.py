@@ -33,7 +33,12 @@ class AppState:
         """Count a request from an address; raise if there are too many."""
         seconds = limit.wait(address, cost)
         if seconds:
-            raise Refused(429, "too_many", f"Too many attempts. Please wait {seconds} seconds.", {"wait": seconds})
+            raise Refused(
+                429,
+                "too_many",
+                f"Too many attempts. Please wait {seconds} seconds.",
+                {"wait": seconds},
+            )
 
     def limit_log_in(self, request: Request, cookie: str | None) -> None:
         """Count an attempt to log in; raise if there are too many.
@@ -52,7 +57,9 @@ class AppState:
     def log_in(self) -> str:
         """Start a researcher's session."""
         now = time.monotonic()
-        self._researchers = {session: until for session, until in self._researchers.items() if until > now}
+        self._researchers = {
+            session: until for session, until in self._researchers.items() if until > now
+        }
         session = secrets.token_hex(16)
         self._researchers[session] = now + _security.RESEARCHER_AGE
         return session
@@ -84,4 +91,6 @@ def is_this_machine(request: Request) -> bool:
 def address_of(request: Request) -> str:
     """The address of a request, for limits in memory; never stored. An IPv6 user has 2⁶⁴ addresses, so /64 counts."""
     host = request.client.host if request.client else "unknown"
-    return ":".join(host.split(":")[:4]) if host.count(":") > 1 and not host.startswith("::") else host
+    return (
+        ":".join(host.split(":")[:4]) if host.count(":") > 1 and not host.startswith("::") else host
+    )

@@ -18,7 +18,9 @@ from ital_study.store.operations import Closed
 from ital_study.store.records import Participant
 
 SIMULATED = "id"  # the name under which simulated participants give their own names
-KINDS = {"PROLIFIC_PID": "prolific"}  # what the hash of an identity contains in place of the parameter's name
+KINDS = {
+    "PROLIFIC_PID": "prolific"
+}  # what the hash of an identity contains in place of the parameter's name
 
 
 class Arrival(NamedTuple):
@@ -46,7 +48,11 @@ async def arrive(study: LiveStudy, visit: Visit) -> Arrival:
         if visit.resume is not None:
             return await _by_code(study, visit, visit.resume)
         identity = _identity(study, visit)
-        if identity is not None and visit.mode != "simulated" and not study.config.panel.accepts(identity[1]):
+        if (
+            identity is not None
+            and visit.mode != "simulated"
+            and not study.config.panel.accepts(identity[1])
+        ):
             return _without_identity(study, visit, "invalid", identity[0])
         return await _by_identity(study, visit, identity)
     except Closed:
@@ -76,7 +82,9 @@ def _without_identity(study: LiveStudy, visit: Visit, problem: str, parameter: s
 async def _by_code(study: LiveStudy, visit: Visit, code: str) -> Arrival:
     resumed = await asyncio.to_thread(study.find, resume_hash=study.keys.resume_hash(code))
     if resumed is None or not study.serves(resumed):
-        raise Refused(404, "unknown_code", "This code is not known. Please check it, or open the study link.")
+        raise Refused(
+            404, "unknown_code", "This code is not known. Please check it, or open the study link."
+        )
     return Arrival(await study.look(resumed.uid), resumed.uid, proven=True)
 
 
@@ -97,7 +105,9 @@ async def _by_identity(study: LiveStudy, visit: Visit, identity: tuple[str, str]
             if visitor is None and people and study.config.panel.required:
                 return "missing"
         if visitor is not None:
-            if visitor.stage == "consent" and visitor.config == study.config.hash:  # they have no place yet
+            if (
+                visitor.stage == "consent" and visitor.config == study.config.hash
+            ):  # they have no place yet
                 operations.lock(connection)
                 operations.check_open(connection, study.config, visit.mode)
             return visitor
@@ -115,7 +125,10 @@ async def _by_identity(study: LiveStudy, visit: Visit, identity: tuple[str, str]
 
     try:
         participant = await asyncio.wrap_future(study.store.submit(job))
-    except (NotStored, sa.exc.IntegrityError):  # the same ID joined in another process at the same moment
+    except (
+        NotStored,
+        sa.exc.IntegrityError,
+    ):  # the same ID joined in another process at the same moment
         raise Refused(503, "try_again", TRY_AGAIN) from None
     if participant == "missing":
         return _without_identity(study, visit, "missing", study.config.panel.identity[0])
@@ -130,4 +143,6 @@ async def _by_identity(study: LiveStudy, visit: Visit, identity: tuple[str, str]
 
 def _over(study: LiveStudy, visit: Visit, stage: str) -> PageState:
     """The state of somebody who does not take part."""
-    return over_state(stage, study.config, visit.mode, languages.best(visit.wishes, study.config.languages))
+    return over_state(
+        stage, study.config, visit.mode, languages.best(visit.wishes, study.config.languages)
+    )

@@ -17,17 +17,26 @@ def shown_page(asked: Asked, config: Config, language: str) -> Questionnaire:
     """A page of questions in a participant's language, with the numbers of its map and robot."""
     page = config.texts(language).questionnaires[config.questionnaires.index(asked.page)]
     about = asked.about
-    return questions.at_place(page, "" if about is None else about.map_number, "" if about is None else about.robot)
+    return questions.at_place(
+        page, "" if about is None else about.map_number, "" if about is None else about.robot
+    )
 
 
 def page_questions(asked: Asked, config: Config, language: str) -> dict[str, Any]:
     """A page of questions for the browser."""
     page = shown_page(asked, config, language)
     items = [
-        {key: value for key, value in dataclasses.asdict(item).items() if value is not None} for item in page.items
+        {key: value for key, value in dataclasses.asdict(item).items() if value is not None}
+        for item in page.items
     ]
     text = [] if page.text is None else blocks(page.text)
-    return {"page": page.id, "place": asked.place, "title": page.title, "text": text, "items": items}
+    return {
+        "page": page.id,
+        "place": asked.place,
+        "title": page.title,
+        "text": text,
+        "items": items,
+    }
 
 
 def answers_event(

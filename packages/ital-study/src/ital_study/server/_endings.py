@@ -35,15 +35,29 @@ def has_consented(participant: Participant) -> bool:
 def fixed_codes(config: Config) -> dict[str, str]:
     """The codes that everybody with the same outcome gets, by outcome."""
     what = config.completion
-    ends = {outcome: what if outcome == "finished" else getattr(what, outcome) for outcome in OUTCOMES}
-    codes = {outcome: end.code for outcome, end in ends.items() if end is not None and end.code is not None}
-    return {outcome: code for outcome, code in codes.items() if not what.per_person or outcome == ANONYMOUS}
+    ends = {
+        outcome: what if outcome == "finished" else getattr(what, outcome) for outcome in OUTCOMES
+    }
+    codes = {
+        outcome: end.code
+        for outcome, end in ends.items()
+        if end is not None and end.code is not None
+    }
+    return {
+        outcome: code
+        for outcome, code in codes.items()
+        if not what.per_person or outcome == ANONYMOUS
+    }
 
 
 def completion(config: Config, keys: Keys, uid: str, outcome: str) -> dict[str, Any]:
     """The code and the address that a participant is entitled to; the page fills in the address's fields."""
     what = config.completion
-    end = EarlyEnd(what.code, what.redirect) if outcome == "finished" else getattr(what, outcome) or EarlyEnd()
+    end = (
+        EarlyEnd(what.code, what.redirect)
+        if outcome == "finished"
+        else getattr(what, outcome) or EarlyEnd()
+    )
     code = end.code
     if what.per_person and code is not None and outcome != ANONYMOUS:
         code = keys.completion_code(uid, outcome)

@@ -22,10 +22,14 @@ class FlagsOfPeople:
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[int, list[str]]] = {}  # by uid: number of steps, and flags
 
-    def added(self, rows: Sequence[dict[str, Any]], people: Sequence[Participant]) -> list[dict[str, Any]]:
+    def added(
+        self, rows: Sequence[dict[str, Any]], people: Sequence[Participant]
+    ) -> list[dict[str, Any]]:
         """The rows of the dashboard with their flags; None where they are not known yet."""
         with self._lock:
-            self._compute([each for each in people if each.done and each.stage not in operations.OPEN])
+            self._compute(
+                [each for each in people if each.done and each.stage not in operations.OPEN]
+            )
             return [
                 row | {"flags": self._kept[each.uid][1] if each.uid in self._kept else None}
                 for row, each in zip(rows, people, strict=True)
@@ -39,7 +43,10 @@ class FlagsOfPeople:
         with self._store.reading() as connection:
             for each in reversed(missing):  # the newest first
                 columns = exclusions.quality_of(connection, self._rules, each)
-                self._kept[each.uid] = each.done, [name for name in FLAGS if columns[f"flag_{name}"]]
+                self._kept[each.uid] = (
+                    each.done,
+                    [name for name in FLAGS if columns[f"flag_{name}"]],
+                )
                 if time.monotonic() > until:
                     return
 

@@ -29,13 +29,17 @@ class Round(NamedTuple):
 
 def rounds(config: Config, order: str | None) -> list[Round]:
     """The warm-up and, once an order is assigned, all robots on every map."""
-    rounds_so_far = [Round("w", config.warm_up_map.name, 0, config.warm_up_learner, 1, config.warm_up_steps, 0)]
+    rounds_so_far = [
+        Round("w", config.warm_up_map.name, 0, config.warm_up_learner, 1, config.warm_up_steps, 0)
+    ]
     if order is None:
         return rounds_so_far
     for i, on in enumerate(config.maps):
         for robot, learner in enumerate(orders.robots(order, i, config.learners), start=1):
             first = rounds_so_far[-1].first + rounds_so_far[-1].steps
-            rounds_so_far.append(Round(f"{i + 1}-{robot}", on.name, i + 1, learner, robot, config.steps, first))
+            rounds_so_far.append(
+                Round(f"{i + 1}-{robot}", on.name, i + 1, learner, robot, config.steps, first)
+            )
     return rounds_so_far
 
 
@@ -66,7 +70,9 @@ def asked(config: Config, order: str | None) -> list[Asked]:
     places: dict[str, list[tuple[str, int, Round | None]]] = {
         "before": [("start", 0, None)],
         "after_robot": [(each.id, each.first + each.steps, each) for each in on_maps],
-        "after_map": [(str(each.map_number), each.first + each.steps, each) for each in last_robots],
+        "after_map": [
+            (str(each.map_number), each.first + each.steps, each) for each in last_robots
+        ],
         "end": [("end", config.total_steps, None)],
     }
     ranks = list(places)

@@ -31,5 +31,9 @@ def _report(state: Any) -> tuple[int, dict[str, Any]]:
     trouble = state.ital.store.condition.trouble
     if trouble is None:
         return 200, {"state": "ready"}
-    facts = {"since": iso(1000 * trouble.since), "cause": trouble.cause, "failures": trouble.failures}
+    facts = {
+        "since": iso(1000 * trouble.since),
+        "cause": trouble.cause,
+        "failures": trouble.failures,
+    }
     return 503, {"state": "storage failing", **facts}

@@ -18,9 +18,13 @@ from ital_study.store.rows import Choice, Message
 
 Name = Annotated[str, Field(min_length=1, max_length=40)]
 ParticipantNumber = Annotated[int, Field(ge=0, le=2**32 - 1)]
-BoundedNumber = Annotated[float, Field(ge=-learner.LARGEST, le=learner.LARGEST, allow_inf_nan=False)]
+BoundedNumber = Annotated[
+    float, Field(ge=-learner.LARGEST, le=learner.LARGEST, allow_inf_nan=False)
+]
 Numbers = Annotated[list[BoundedNumber], Field(max_length=1000)]
-ERRORS: dict[int | str, dict[str, Any]] = {status: {"model": Problem} for status in (400, 403, 413, 422, 429)}
+ERRORS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem} for status in (400, 403, 413, 422, 429)
+}
 
 
 class LearnerArrow(Message):
@@ -117,7 +121,9 @@ def limited(request: Request) -> None:
     limit: RateLimit = request.app.state.limit
     seconds = limit.wait(address_of(request))
     if seconds:
-        raise Refused(429, "too_many", f"Too many requests. Please wait {seconds} seconds.", {"wait": seconds})
+        raise Refused(
+            429, "too_many", f"Too many requests. Please wait {seconds} seconds.", {"wait": seconds}
+        )
 
 
 router = APIRouter(prefix="/api/learner", tags=["learner"], dependencies=[Depends(limited)])
@@ -132,7 +138,11 @@ def describe(request: Request) -> LearnerStudy:
     rules: StudyRules = request.app.state.rules
     config = rules.config
     maps = [
-        LearnerMap(name=on.name, rewards=[cell for row in on.rewards for cell in row], steps=rules.steps(on.name))
+        LearnerMap(
+            name=on.name,
+            rewards=[cell for row in on.rewards for cell in row],
+            steps=rules.steps(on.name),
+        )
         for on in config.all_maps
     ]
     return LearnerStudy(
@@ -170,7 +180,9 @@ def _arrows(body: LearnerLook) -> list[Arrow]:
     return [Arrow(one.cell, one.action) for one in body.candidates]
 
 
-def _answered(compute: Callable[..., learner.Plain], request: Request, *values: Any) -> LearnerAnswer:
+def _answered(
+    compute: Callable[..., learner.Plain], request: Request, *values: Any
+) -> LearnerAnswer:
     try:
         return LearnerAnswer.model_validate(compute(request.app.state.rules, *values))
     except InputError as error:

@@ -23,7 +23,12 @@ PAY = {
     "failed_check": "failed the comprehension check",
     "left": "left early",
 }
-DOES = {"finished": "finishes", "declined": "declines", "failed_check": "fails the check", "left": "leaves early"}
+DOES = {
+    "finished": "finishes",
+    "declined": "declines",
+    "failed_check": "fails the check",
+    "left": "leaves early",
+}
 
 
 def look_up(store: Store, secret: bytes, who: str) -> list[dict[str, Any]]:
@@ -42,13 +47,16 @@ def look_up(store: Store, secret: bytes, who: str) -> list[dict[str, Any]]:
     """
     keys, configs = Keys(secret), store.configs()
     if store.key_fingerprint() != keys.fingerprint():
-        raise InputError(f"{store.name} was served with another key: put that key back into {store.key_file}")
+        raise InputError(
+            f"{store.name} was served with another key: put that key back into {store.key_file}"
+        )
     with store.reading() as connection:
         sought = _Sought(keys, configs, who.strip())
         found = [
             _facts(connection, keys, configs[each.config], each) | {"matched": how}
             for each in operations.everyone(connection)
-            if (how := sought.match(each.uid, each.number, each.external_hash, each.resume_hash)) is not None
+            if (how := sought.match(each.uid, each.number, each.external_hash, each.resume_hash))
+            is not None
         ]
         found += [
             _deleted(row) | {"matched": how, **sought.proven(row.uid)}
@@ -85,7 +93,9 @@ class _Sought:
         self.keys = keys
         digits = who.removeprefix("#").strip()
         self.number = int(digits) if digits.isdecimal() and int(digits[:12]) <= LARGEST else None
-        self.names = {name for config in configs.values() for name in config.panel.identity} | set(Panel().identity)
+        self.names = {name for config in configs.values() for name in config.panel.identity} | set(
+            Panel().identity
+        )
         self.hashes, self.resume_hash, self.code = set[str](), "", ""
         if not who.startswith("#"):
             self.hashes = {external_hash(keys, name, who) for name in self.names}
@@ -115,10 +125,16 @@ class _Sought:
         )
 
 
-def _facts(connection: sa.Connection, keys: Keys, config: Config, participant: Participant) -> dict[str, Any]:
+def _facts(
+    connection: sa.Connection, keys: Keys, config: Config, participant: Participant
+) -> dict[str, Any]:
     began, ended = _times(connection, participant)
     outcome = _endings.outcome_of(participant)
-    code = None if outcome is None else _endings.completion(config, keys, participant.uid, outcome)["code"]
+    code = (
+        None
+        if outcome is None
+        else _endings.completion(config, keys, participant.uid, outcome)["code"]
+    )
     return {
         "number": participant.number,
         "mode": participant.mode,
@@ -140,7 +156,11 @@ def _facts(connection: sa.Connection, keys: Keys, config: Config, participant: P
 def _times(connection: sa.Connection, participant: Participant) -> tuple[int | None, int | None]:
     """When somebody agreed to take part, and when their part ended."""
     e = events.c
-    mine = sa.select(e.kind, e.at).where(e.participant == participant.number, e.source == "server").order_by(e.number)
+    mine = (
+        sa.select(e.kind, e.at)
+        .where(e.participant == participant.number, e.source == "server")
+        .order_by(e.number)
+    )
     happened = [(row.kind, row.at) for row in connection.execute(mine)]
     began = next((at for kind, at in happened if kind == "consent"), None)
     ended = happened[-1][1] if happened and participant.stage in operations.ENDED else None
@@ -154,8 +174,16 @@ def _pay(participant: Participant, outcome: str | None, code: str | None) -> str
             if participant.stage == "consent"
             else "nothing yet: not finished"
         )
-    said = "taught all robots" if participant.usable and participant.stage != "finished" else PAY[outcome]
-    return f"{said}: entitled to the code {code}" if code is not None else f"{said}: the study has no code for this"
+    said = (
+        "taught all robots"
+        if participant.usable and participant.stage != "finished"
+        else PAY[outcome]
+    )
+    return (
+        f"{said}: entitled to the code {code}"
+        if code is not None
+        else f"{said}: the study has no code for this"
+    )
 
 
 def _deleted(row: Any) -> dict[str, Any]:

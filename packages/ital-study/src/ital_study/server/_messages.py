@@ -7,7 +7,10 @@ from pydantic import BaseModel, Field
 from ital_study.store.rows import Choice, Count, Message, Noticed, Round, Seconds, Timing
 
 Ids = Annotated[
-    dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")], Annotated[str, Field(max_length=200)]],
+    dict[
+        Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,39}$")],
+        Annotated[str, Field(max_length=200)],
+    ],
     Field(max_length=10),
 ]
 Code = Annotated[str, Field(min_length=1, max_length=40)]
@@ -24,7 +27,9 @@ class Join(Message):
     mode: Literal["live", "pilot", "preview", "simulated"] = "live"
     key: Annotated[str, Field(max_length=200)] | None = None
     language: Annotated[str, Field(pattern=r"^[A-Za-z0-9,-]{0,100}$")] | None = None
-    teacher: Annotated[str, Field(pattern=r"^(machine|random|boltzmann:[0-9.e+-]{1,20})$")] | None = None
+    teacher: (
+        Annotated[str, Field(pattern=r"^(machine|random|boltzmann:[0-9.e+-]{1,20})$")] | None
+    ) = None
 
 
 class ChosenLanguage(Message):

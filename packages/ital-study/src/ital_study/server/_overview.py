@@ -60,10 +60,13 @@ class Dashboard:
             "orders": _orders_table(usable, open_now),
             "firsts": {on.name: row for on, row in zip(config.maps, firsts, strict=True)},
             "flags": config.quality.texts(),
-            "participants": self._flags.added([_listed(each, pace, config, since) for each in shown], shown),
+            "participants": self._flags.added(
+                [_listed(each, pace, config, since) for each in shown], shown
+            ),
             "dropouts": _drop_outs(listed, since),
             "curves": curves,
-            "warnings": _warnings(listed, config) + unreadable_note(self._unreadable.counts(listed)),
+            "warnings": _warnings(listed, config)
+            + unreadable_note(self._unreadable.counts(listed)),
         }
 
     def _of_steps(self, mode: str) -> tuple[dict[int, float], dict[str, Any]]:
@@ -87,7 +90,11 @@ class Dashboard:
 
 def is_open(participant: Participant, since: int) -> bool:
     """Whether a participant is active: not finished, not released or excluded, and seen recently."""
-    on_the_way = participant.stage in operations.OPEN and not participant.usable and participant.excluded is None
+    on_the_way = (
+        participant.stage in operations.OPEN
+        and not participant.usable
+        and participant.excluded is None
+    )
     return on_the_way and not participant.released and participant.seen_at > since
 
 
@@ -112,12 +119,28 @@ def _pace(mode: str) -> Any:
     )
     span, gaps = sa.func.sum(per_round.c.span), sa.func.sum(per_round.c.gaps)
     seconds = sa.cast(span, sa.Float) / sa.cast(gaps, sa.Float) / 1000.0
-    return sa.select(per_round.c.participant, seconds).group_by(per_round.c.participant).having(gaps > 0)
+    return (
+        sa.select(per_round.c.participant, seconds)
+        .group_by(per_round.c.participant)
+        .having(gaps > 0)
+    )
 
 
-def _listed(participant: Participant, pace: dict[int, float], config: Config, since: int) -> dict[str, Any]:
+def _listed(
+    participant: Participant, pace: dict[int, float], config: Config, since: int
+) -> dict[str, Any]:
     seconds = pace.get(participant.number)
-    columns = ("number", "mode", "teacher", "stage", "done", "order", "usable", "released", "excluded")
+    columns = (
+        "number",
+        "mode",
+        "teacher",
+        "stage",
+        "done",
+        "order",
+        "usable",
+        "released",
+        "excluded",
+    )
     return {name: getattr(participant, name) for name in columns} | {
         "total": config.total_steps,
         "started": iso(participant.joined_at),
@@ -128,11 +151,15 @@ def _listed(participant: Participant, pace: dict[int, float], config: Config, si
     }
 
 
-def _orders_table(counted: Sequence[Participant], open_now: Sequence[Participant]) -> list[dict[str, Any]]:
+def _orders_table(
+    counted: Sequence[Participant], open_now: Sequence[Participant]
+) -> list[dict[str, Any]]:
     usable = Counter(each.order for each in counted)
     on_the_way = Counter(each.order for each in open_now)
     orders = sorted({order for order in (*usable, *on_the_way) if order})
-    return [{"order": order, "usable": usable[order], "open": on_the_way[order]} for order in orders]
+    return [
+        {"order": order, "usable": usable[order], "open": on_the_way[order]} for order in orders
+    ]
 
 
 def _drop_outs(listed: Sequence[Participant], since: int) -> list[dict[str, Any]]:
@@ -152,7 +179,11 @@ def _curves(connection: sa.Connection, config: Config, mode: str) -> dict[str, A
     query = (
         sa.select(s.map, s.learner, s.step, s.state)
         .join(participants, participants.c.number == s.participant)
-        .where(participants.c.mode == mode, participants.c.config == config.hash, participants.c.excluded.is_(None))
+        .where(
+            participants.c.mode == mode,
+            participants.c.config == config.hash,
+            participants.c.excluded.is_(None),
+        )
     )
     truths = {on.name: np.asarray(on.rewards, np.float32).ravel() for on in config.maps}
     beliefs: dict[tuple[str, str, int], list[bytes]] = defaultdict(list)
@@ -164,13 +195,17 @@ def _curves(connection: sa.Connection, config: Config, mode: str) -> dict[str, A
         curves[name] = {}
         for learner in config.learners:
             taken = [t for t in range(1, config.steps + 1) if beliefs.get((name, learner, t))]
-            stacked = [np.frombuffer(b"".join(beliefs[name, learner, t]), "<f4").reshape(-1, truth.size) for t in taken]
+            stacked = [
+                np.frombuffer(b"".join(beliefs[name, learner, t]), "<f4").reshape(-1, truth.size)
+                for t in taken
+            ]
             distances = [np.linalg.norm(each - truth, axis=1) for each in stacked]
             curves[name][learner] = {
                 "step": taken,
                 "distance_mean": [round(float(at.mean()), 4) for at in distances],
                 "distance_sem": [
-                    round(float(at.std(ddof=1) / np.sqrt(len(at))), 4) if len(at) > 1 else None for at in distances
+                    round(float(at.std(ddof=1) / np.sqrt(len(at))), 4) if len(at) > 1 else None
+                    for at in distances
                 ],
                 "n": len(distances[0]) if distances else 0,
             }
@@ -181,11 +216,16 @@ def _warnings(listed: Sequence[Participant], config: Config) -> list[str]:
     others = sum(each.config != config.hash for each in listed)
     if not others:
         return []
-    return [f"{others} participants saw another version of the configuration; balance and curves leave them out."]
+    return [
+        f"{others} participants saw another version of the configuration; balance and curves leave them out."
+    ]
 
 
 def audit_entries(store: Store, most: int = 1000) -> list[dict[str, Any]]:
     """The newest audit records first."""
     with store.reading() as connection:
         rows = connection.execute(sa.select(audit).order_by(audit.c.id.desc()).limit(most)).all()
-    return [{"at": iso(row.at), "action": row.action, "number": row.number, "detail": row.detail} for row in rows]
+    return [
+        {"at": iso(row.at), "action": row.action, "number": row.number, "detail": row.detail}
+        for row in rows
+    ]

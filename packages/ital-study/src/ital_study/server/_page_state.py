@@ -34,7 +34,10 @@ def page_state(session: ParticipantSession, keys: Keys) -> PageState:
     if stage in ("instructions", "check"):
         state["instructions"] = [_read(page) for page in session.public["instructions"]]
     if stage == "check":
-        state["check"] = {"questions": session.public["check"], "tries_left": _flow.TRIES - participant.tries}
+        state["check"] = {
+            "questions": session.public["check"],
+            "tries_left": _flow.TRIES - participant.tries,
+        }
     if session.asked is not None and stage == "questions":
         state["questions"] = page_questions(session.asked, config, participant.language)
     if teaching:
@@ -72,7 +75,11 @@ def _scene(session: ParticipantSession) -> dict[str, Any]:
     assert place is not None
     assert picture is not None
     current, t = place
-    last = session.after if session.after is not None and session.after["round"] == current.id else None
+    last = (
+        session.after
+        if session.after is not None and session.after["round"] == current.id
+        else None
+    )
     check, arrows = session.attention, session.arrows[t]
     if check is not None:
         arrows = attention.arrows_of(config, session.participant.number, check)
@@ -96,7 +103,13 @@ def _scene(session: ParticipantSession) -> dict[str, Any]:
 def over_state(stage: str, config: Config, mode: str, language: str | None = None) -> PageState:
     """The state of somebody without a session: declined, deleted, or not admitted."""
     public = config.public(language)
-    return {"stage": stage, "csrf": "", "resume_code": None, "mode": mode, "language": public["language"]} | {
+    return {
+        "stage": stage,
+        "csrf": "",
+        "resume_code": None,
+        "mode": mode,
+        "language": public["language"],
+    } | {
         "study": study_facts(public),
         "progress": _flow.no_progress(config),
         "after": None,
@@ -105,5 +118,16 @@ def over_state(stage: str, config: Config, mode: str, language: str | None = Non
 
 def study_facts(public: Mapping[str, Any]) -> dict[str, Any]:
     """What every page may know about the study."""
-    names = ("title", "languages", "palette", "numbers", "hint", "maps", "robots", "steps", "warm_up_steps", "version")
+    names = (
+        "title",
+        "languages",
+        "palette",
+        "numbers",
+        "hint",
+        "maps",
+        "robots",
+        "steps",
+        "warm_up_steps",
+        "version",
+    )
     return {name: public[name] for name in (*names, "panel", "size", "values")}

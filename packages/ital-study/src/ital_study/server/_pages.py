@@ -28,13 +28,17 @@ router = APIRouter(include_in_schema=False)
 play_router = APIRouter(include_in_schema=False)
 
 
-def page(request: Request, name: str, words: Mapping[str, str] = languages.shipped_words("en")) -> Response:
+def page(
+    request: Request, name: str, words: Mapping[str, str] = languages.shipped_words("en")
+) -> Response:
     """A page of the package with its ``{key}`` replaced by words, and the banner of a trial at its top."""
     text = (FOLDER / name).read_text(encoding="utf-8")
     state = getattr(request.app.state, "ital", None)  # ital play has none
     if state is not None and state.settings.trial:
         # Pages that have loaded their words say it in their own language.
-        shown = '<div class="mode-banner" role="status" data-word="trial.banner">{trial.banner}</div>'
+        shown = (
+            '<div class="mode-banner" role="status" data-word="trial.banner">{trial.banner}</div>'
+        )
         text = re.sub(r"(<body[^>]*>)", lambda body: f"{body[1]}\n    {shown}", text, count=1)
     text = re.sub(r"\{([a-z_.]+)\}", lambda key: html.escape(words[key[1]]), text)
     return Response(text, media_type=TYPES[".html"], headers={"Cache-Control": "no-store"})
@@ -69,7 +73,9 @@ def visitor_words(request: Request) -> dict[str, str]:
     """The words of the study's language that fits the visitor best, for what is read before scripts run."""
     config = app_state(request).study.config
     accepted = re.sub(r";[^,]*", "", request.headers.get("accept-language", ""))
-    language = languages.best(f"{request.query_params.get('lang', '')},{accepted}", config.languages)
+    language = languages.best(
+        f"{request.query_params.get('lang', '')},{accepted}", config.languages
+    )
     return {"language": language, **config.words_in(language)}
 
 
@@ -104,7 +110,9 @@ async def play_page(request: Request) -> Response:
 async def icon() -> Response:
     """The page's icon."""
     headers = {"Cache-Control": "max-age=3600"}
-    return FileResponse(FOLDER / "static" / "favicon.svg", media_type=TYPES[".svg"], headers=headers)
+    return FileResponse(
+        FOLDER / "static" / "favicon.svg", media_type=TYPES[".svg"], headers=headers
+    )
 
 
 @play_router.get("/")

@@ -124,7 +124,9 @@ async def state(request: Request, cookie: ParticipantCookie = None) -> State:
 
 
 @router.get("/words")
-async def words(request: Request, wishes: Annotated[str, Query(pattern=r"^[A-Za-z0-9,-]{0,100}$")] = "") -> State:
+async def words(
+    request: Request, wishes: Annotated[str, Query(pattern=r"^[A-Za-z0-9,-]{0,100}$")] = ""
+) -> State:
     """The words of the pages, in the study's language that fits the wishes best."""
     config = app_state(request).study.config
     language = languages.best(wishes, config.languages)
@@ -154,7 +156,9 @@ async def consent(page: ByPage, response: Response, body: messages.Consent) -> S
         drop_cookie(page.request, response, _security.PARTICIPANT_COOKIE)
     elif study.gave_consent(uid, page.cookie):
         signed = study.keys.participant_cookie(uid)
-        set_cookie(page.request, response, _security.PARTICIPANT_COOKIE, signed, _security.PARTICIPANT_AGE)
+        set_cookie(
+            page.request, response, _security.PARTICIPANT_COOKIE, signed, _security.PARTICIPANT_AGE
+        )
         return show_code(study, state, signed)
     return state
 
@@ -174,7 +178,9 @@ async def check(page: ByPage, body: messages.CheckAnswers) -> State:
 @router.post("/answers", responses=ERRORS)
 async def answers(page: ByPage, body: messages.PageAnswers) -> State:
     """Take the answers to a page of questions. Repeating the request changes nothing."""
-    return await page.answer(page.study.answers(page.uid, body.page, body.place, body.answers, body.seconds))
+    return await page.answer(
+        page.study.answers(page.uid, body.page, body.place, body.answers, body.seconds)
+    )
 
 
 @router.post("/steps", responses=ERRORS)
@@ -188,14 +194,21 @@ async def steps(page: ByPage, body: messages.TakeStep) -> State:
 async def attention(page: ByPage, body: messages.TakeStep) -> State:
     """Take the answer to an attention check before a step. Repeating the request changes nothing."""
     timing = body.timing.model_dump(exclude_none=True)
-    return await page.answer(page.study.attention(page.uid, body.round, body.step, body.choice, timing))
+    return await page.answer(
+        page.study.attention(page.uid, body.round, body.step, body.choice, timing)
+    )
 
 
 @router.post("/events", responses=ERRORS)
 async def events(page: ByPage, body: messages.Events) -> dict[str, int]:
     """Store events of the page: focus lost and regained, changes of choice."""
     happened = [
-        Event(new.kind, new.data.model_dump(exclude_unset=True), "client", None if new.at is None else round(new.at))
+        Event(
+            new.kind,
+            new.data.model_dump(exclude_unset=True),
+            "client",
+            None if new.at is None else round(new.at),
+        )
         for new in body.events
     ]
     uid, app = page.uid, app_state(page.request)
@@ -250,4 +263,9 @@ def drop_cookie(request: Request, response: Response, name: str) -> None:
 
 def _kind_of_cookie(request: Request) -> Any:
     path = f"{app_state(request).settings.prefix}/"
-    return {"path": path, "httponly": True, "samesite": "strict", "secure": request.url.scheme == "https"}
+    return {
+        "path": path,
+        "httponly": True,
+        "samesite": "strict",
+        "secure": request.url.scheme == "https",
+    }

@@ -21,7 +21,9 @@ TRY_AGAIN = "We could not store this just now. Please try again."
 class Refused(Exception):
     """A request that is answered with an error; ``state`` lets a page catch up."""
 
-    def __init__(self, status: int, code: str, error: str, state: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, status: int, code: str, error: str, state: dict[str, Any] | None = None
+    ) -> None:
         super().__init__(error)
         self.status, self.code, self.error, self.state = status, code, error, state
 

@@ -14,7 +14,11 @@ from ital_study.server._participants import ERRORS
 from ital_study.server._plain import Refused
 from ital_study.simulation.arms import MATCHED
 
-ROBOTS = {"naive": "naive", "matched": MATCHED, "aware": "aware"}  # learners, by their name in the page's messages
+ROBOTS = {
+    "naive": "naive",
+    "matched": MATCHED,
+    "aware": "aware",
+}  # learners, by their name in the page's messages
 
 router = APIRouter(prefix="/api/play", tags=["play"])
 
@@ -47,7 +51,10 @@ def scene(rules: StudyRules, name: str, seed: int, choices: list[int]) -> dict[s
     arrows = rules.candidates(seed, name)
     if len(choices) > len(arrows) or any(choice >= config.candidates for choice in choices):
         raise Refused(422, "invalid", "There is no such arrow.")
-    beliefs = {kind: _replayed(rules, seed, name, learner, tuple(choices)) for kind, learner in ROBOTS.items()}
+    beliefs = {
+        kind: _replayed(rules, seed, name, learner, tuple(choices))
+        for kind, learner in ROBOTS.items()
+    }
     shown = arrows[len(choices)] if len(choices) < len(arrows) else None
     return {
         "map": name,
@@ -59,15 +66,24 @@ def scene(rules: StudyRules, name: str, seed: int, choices: list[int]) -> dict[s
         "palette": config.palette,
         "truth": [cell for row in rules.map(name).rewards for cell in row],
         "arrows": None if shown is None else [arrow._asdict() for arrow in shown],
-        "best": None if shown is None else {kind: rules.best(name, w, shown) for kind, w in beliefs.items()},
+        "best": None
+        if shown is None
+        else {kind: rules.best(name, w, shown) for kind, w in beliefs.items()},
         "best_reward": rules.measures(name, np.asarray(rules.truth(name).target))["reward"],
-        **{kind: rules.picture(w)._asdict() | {"measures": rules.measures(name, w)} for kind, w in beliefs.items()},
+        **{
+            kind: rules.picture(w)._asdict() | {"measures": rules.measures(name, w)}
+            for kind, w in beliefs.items()
+        },
     }
 
 
-def _replayed(rules: StudyRules, seed: int, name: str, learner: str, choices: tuple[int, ...]) -> np.ndarray:
+def _replayed(
+    rules: StudyRules, seed: int, name: str, learner: str, choices: tuple[int, ...]
+) -> np.ndarray:
     """The belief after these choices; usually only the last choice is new."""
-    for i in range(len(choices)):  # shorter sequences first, so that each finds its predecessor in the cache
+    for i in range(
+        len(choices)
+    ):  # shorter sequences first, so that each finds its predecessor in the cache
         _after(rules, seed, name, learner, choices[:i])
     return _after(rules, seed, name, learner, choices).belief
 
@@ -82,4 +98,6 @@ def _after(rules: StudyRules, seed: int, name: str, learner: str, choices: tuple
         return rules.update(name, learner, before, *shown)
     naive, aware = (rules.update(name, kind, before, *shown) for kind in ("naive", "aware"))
     along, length = naive.belief - before.belief, np.linalg.norm(aware.belief - before.belief)
-    return naive._replace(belief=before.belief + along * (length / (np.linalg.norm(along) or np.inf)))
+    return naive._replace(
+        belief=before.belief + along * (length / (np.linalg.norm(along) or np.inf))
+    )

@@ -24,7 +24,9 @@ class Prefix:
         elif path == self.prefix:  # relative addresses need the slash
             query = scope.get("query_string", b"")
             location = f"{self.prefix}/".encode() + (b"?" + query if query else b"")
-            await send({"type": "http.response.start", "status": 308, "headers": [(b"location", location)]})
+            await send(
+                {"type": "http.response.start", "status": 308, "headers": [(b"location", location)]}
+            )
             await send({"type": "http.response.body", "body": b""})
         else:
             sentence = (

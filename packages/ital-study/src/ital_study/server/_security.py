@@ -18,8 +18,12 @@ from ital_study.server._plain import SENTENCES, plain
 LOG = logging.getLogger("ital_study")
 PARTICIPANT_COOKIE, RESEARCHER_COOKIE = "ital_participant", "ital_researcher"
 PARTICIPANT_AGE, RESEARCHER_AGE = 180 * 24 * 3600, 12 * 3600  # seconds
-KNOWN_BROWSER_AGE = 30 * 24 * 3600  # seconds for which a browser that logged in has a limit of attempts of its own
-CLOCK_SKEW = 24 * 3600  # seconds by which the server's clock may step back without refusing the cookies it signed
+KNOWN_BROWSER_AGE = (
+    30 * 24 * 3600
+)  # seconds for which a browser that logged in has a limit of attempts of its own
+CLOCK_SKEW = (
+    24 * 3600
+)  # seconds by which the server's clock may step back without refusing the cookies it signed
 LARGEST_BODY = 64 * 1024
 BY_IDENTITY = "~"  # in the cookie of a browser that showed nothing but an identity, after a mark of the browser
 CODE_ALPHABET = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"  # no characters that look alike
@@ -78,7 +82,9 @@ class Keys:
 
     def participant_cookie(self, uid: str, proven: bool = True) -> str:
         """A signed cookie for a participant; ``proven`` unless the browser showed nothing but an identity."""
-        return _text(self._participants.dumps(uid if proven else f"{secrets.token_hex(8)}{BY_IDENTITY}{uid}"))
+        return _text(
+            self._participants.dumps(uid if proven else f"{secrets.token_hex(8)}{BY_IDENTITY}{uid}")
+        )
 
     def participant_of(self, cookie: str | None) -> str | None:
         """The participant of a cookie; None for one that is missing, forged or too old."""
@@ -133,7 +139,9 @@ def _load(serializer: URLSafeTimedSerializer, cookie: str | None, age: int) -> s
 
 def same(first: str | None, second: str | None) -> bool:
     """Whether two secrets are equal, compared in constant time."""
-    return bool(first) and bool(second) and hmac.compare_digest(_fold(str(first)), _fold(str(second)))
+    return (
+        bool(first) and bool(second) and hmac.compare_digest(_fold(str(first)), _fold(str(second)))
+    )
 
 
 def _fold(text: str) -> bytes:
@@ -161,7 +169,9 @@ class RateLimit:
             return 1 + int((cost - left) * 60 / self._most)
         self._seen[address] = (left - cost, now)
         if len(self._seen) > 10_000:
-            self._seen = {address: seen for address, seen in self._seen.items() if now - seen[1] < 60}
+            self._seen = {
+                address: seen for address, seen in self._seen.items() if now - seen[1] < 60
+            }
         return 0
 
 
@@ -206,7 +216,10 @@ class Guard:
     async def _serve(
         self, scope: MutableMapping[str, Any], receive: Receive, send: Send, draining: bool = False
     ) -> None:
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1")
+            for name, value in scope["headers"]
+        }
 
         begun = False
 
@@ -223,8 +236,16 @@ class Guard:
             await refuse(send_with_headers, scope["path"], 503, "try_again", SENTENCES[503])
             return
         if scope["method"] not in ("GET", "HEAD", "OPTIONS"):
-            if headers.get("origin") not in self.allowed and not is_own_origin(headers, self.origin):
-                await refuse(send_with_headers, scope["path"], 403, "forbidden", "This request came from another site.")
+            if headers.get("origin") not in self.allowed and not is_own_origin(
+                headers, self.origin
+            ):
+                await refuse(
+                    send_with_headers,
+                    scope["path"],
+                    403,
+                    "forbidden",
+                    "This request came from another site.",
+                )
                 return
             body = await _body(receive, headers.get("content-length"))
             if body is None:
@@ -257,7 +278,11 @@ def _with_defaults(headers: Any, https_only: bool) -> list[tuple[bytes, bytes]]:
     if https_only:
         ours["Strict-Transport-Security"] = "max-age=31536000"
     present = {name.lower() for name, _ in headers}
-    added = [(name.encode(), value.encode()) for name, value in ours.items() if name.lower().encode() not in present]
+    added = [
+        (name.encode(), value.encode())
+        for name, value in ours.items()
+        if name.lower().encode() not in present
+    ]
     return [*headers, *added]
 
 

@@ -61,7 +61,9 @@ class ParticipantSession:
         participant = self.participant
         if participant.stage != "questions":
             return None
-        return _flow.asked_next(self.config, participant.order, participant.done, participant.answered)
+        return _flow.asked_next(
+            self.config, participant.order, participant.done, participant.answered
+        )
 
     @property
     def attention(self) -> int | None:
@@ -81,12 +83,20 @@ class ParticipantSession:
         current, t = last
         by_step = {(step.map, step.learner, step.step): step for step in stored}
         steps = [by_step[current.map, current.learner, i + 1] for i in range(t + 1)]
-        minds = self.rules.replay(number, current.map, current.learner, [step.choice for step in steps])
+        minds = self.rules.replay(
+            number, current.map, current.learner, [step.choice for step in steps]
+        )
         # The stored belief is what the participant saw; a replay on another machine may round differently. A robot's
         # memory is not stored, so it comes from the replay.
         beliefs = [minds[0].belief, *(as_state(step.state) for step in steps)]
-        if not np.allclose([mind.belief for mind in minds], beliefs, rtol=TOLERANCE, atol=TOLERANCE):
-            LOG.error("participant %d, map %s: the replay differs from what is stored", number, current.map)
+        if not np.allclose(
+            [mind.belief for mind in minds], beliefs, rtol=TOLERANCE, atol=TOLERANCE
+        ):
+            LOG.error(
+                "participant %d, map %s: the replay differs from what is stored",
+                number,
+                current.map,
+            )
         self.look_back(current, steps[-1], beliefs[-2])
         return minds[-1]._replace(belief=beliefs[-1])
 
@@ -104,7 +114,11 @@ class ParticipantSession:
         self.mind, self.picture = mind, self.rules.picture(mind.belief)
 
     def look_back(
-        self, current: Round, step: StoredStep, before: np.ndarray, picture: RobotPicture | None = None
+        self,
+        current: Round,
+        step: StoredStep,
+        before: np.ndarray,
+        picture: RobotPicture | None = None,
     ) -> None:
         """Keep the effect of the last step, for the page to show."""
         shown = picture or self.rules.picture(as_state(step.state))
@@ -112,5 +126,10 @@ class ParticipantSession:
         if self.config.hint:
             arrows = self.rules.candidates(self.participant.number, current.map)[step.step - 1]
             hint = self.rules.best(current.map, before, arrows)
-        step_facts = {"round": current.id, "step": step.step - 1, "choice": step.choice, "hint": hint}
+        step_facts = {
+            "round": current.id,
+            "step": step.step - 1,
+            "choice": step.choice,
+            "hint": hint,
+        }
         self.after = step_facts | shown._asdict()

@@ -91,7 +91,9 @@ def from_environment(
     )
 
 
-def secret_of(key_file: Path, environment: Mapping[str, str] = os.environ, *, draw: bool = False) -> bytes:
+def secret_of(
+    key_file: Path, environment: Mapping[str, str] = os.environ, *, draw: bool = False
+) -> bytes:
     """Return the secret of a server: from the environment, or from its file.
 
     Args:
@@ -159,7 +161,9 @@ def hash_password(password: str) -> str:
     if password.startswith("$argon2"):
         return password
     if len(password) < SHORTEST_PASSWORD:
-        raise InputError(f"the dashboard's password must have at least {SHORTEST_PASSWORD} characters")
+        raise InputError(
+            f"the dashboard's password must have at least {SHORTEST_PASSWORD} characters"
+        )
     return PasswordHasher().hash(password)
 
 
@@ -183,7 +187,9 @@ def own_secret(file: Path, draw: bool = True) -> bytes:
 
 def _strong(secret: str) -> bytes:
     if len(secret) < 32:
-        raise InputError("the study's secret must have at least 32 characters: leave it out to have one generated")
+        raise InputError(
+            "the study's secret must have at least 32 characters: leave it out to have one generated"
+        )
     return secret.encode()
 
 

@@ -47,7 +47,9 @@ class LiveStudy:
             parsed = self.config
             if config != parsed.hash:
                 with self.store.reading() as connection:
-                    parsed = parse_config(operations.config_text(connection, config), "the stored configuration")
+                    parsed = parse_config(
+                        operations.config_text(connection, config), "the stored configuration"
+                    )
             self._rules[config] = StudyRules(parsed)
         return self._rules[config]
 
@@ -64,7 +66,9 @@ class LiveStudy:
         if session is None:
             loaded = await asyncio.to_thread(self._load, uid)
             if loaded is None:
-                raise Refused(401, "unknown", "We do not know you yet. Please open the study link again.")
+                raise Refused(
+                    401, "unknown", "We do not know you yet. Please open the study link again."
+                )
             session = self._sessions.setdefault(uid, loaded)
         self._sessions.move_to_end(uid)
         while len(self._sessions) > MOST_SESSIONS:
@@ -121,12 +125,18 @@ class LiveStudy:
     async def _store(self, job: Callable[[sa.Connection], Any]) -> Any:
         return await asyncio.wrap_future(self.store.submit(job))
 
-    async def _move(self, session: ParticipantSession, happened: Sequence[Event] = (), **changes: Any) -> PageState:
+    async def _move(
+        self, session: ParticipantSession, happened: Sequence[Event] = (), **changes: Any
+    ) -> PageState:
         """Move a participant to the next state and return it."""
         participant = session.participant
-        return await self._change(session, lambda c: operations.move(c, participant, happened, **changes))
+        return await self._change(
+            session, lambda c: operations.move(c, participant, happened, **changes)
+        )
 
-    async def _change(self, session: ParticipantSession, job: Callable[[sa.Connection], Participant]) -> PageState:
+    async def _change(
+        self, session: ParticipantSession, job: Callable[[sa.Connection], Participant]
+    ) -> PageState:
         """Run a job that moves a participant, and return the new state."""
         session.participant = await self._store(job)
         session.enter()
@@ -156,7 +166,9 @@ class LiveStudy:
 
         return await self._with(uid, act)
 
-    async def consent(self, uid: str, accepted: bool, version: str, browser: str | None = None) -> PageState:
+    async def consent(
+        self, uid: str, accepted: bool, version: str, browser: str | None = None
+    ) -> PageState:
         """Accept or decline to take part; ``browser`` is its cookie. If declined, only that fact is stored.
 
         Raises Closed if all places are taken.
@@ -170,8 +182,13 @@ class LiveStudy:
                 raise self._out_of_order(session)
             if not accepted:
                 return await self._decline(session)
-            happened = [Event("joined", {"at": participant.joined_at}), Event("consent", {"version": version})]
-            state = await self._change(session, lambda c: admission.admit(c, participant, session.config, happened))
+            happened = [
+                Event("joined", {"at": participant.joined_at}),
+                Event("consent", {"version": version}),
+            ]
+            state = await self._change(
+                session, lambda c: admission.admit(c, participant, session.config, happened)
+            )
             session.consented_by = browser
             return state
 
@@ -180,7 +197,9 @@ class LiveStudy:
     async def closed(self, uid: str) -> PageState:
         """The state of a visitor for whom no place is left."""
         participant = (await self._session(uid)).participant
-        return over_state("closed", self.rules(participant.config).config, participant.mode, participant.language)
+        return over_state(
+            "closed", self.rules(participant.config).config, participant.mode, participant.language
+        )
 
     def gave_consent(self, uid: str, browser: str | None) -> bool:
         """Whether the consent came from this browser, as far as the server remembers."""
@@ -203,12 +222,17 @@ class LiveStudy:
         async def act(session: ParticipantSession) -> PageState:
             participant, questions = session.participant, session.config.check
             if participant.stage != "check":
-                return self._once_more(session, participant.stage not in ("consent", "instructions"))
+                return self._once_more(
+                    session, participant.stage not in ("consent", "instructions")
+                )
             if tries_left is not None and tries_left != _flow.TRIES - participant.tries:
                 return page_state(session, self.keys)  # the same answers were sent twice
             if len(answers) != len(questions):
                 raise Refused(422, "invalid", f"Please answer all {len(questions)} questions.")
-            passed = all(answer == question.answer for answer, question in zip(answers, questions, strict=True))
+            passed = all(
+                answer == question.answer
+                for answer, question in zip(answers, questions, strict=True)
+            )
             event = Event("check", {"answers": list(answers), "passed": passed})
             tries = participant.tries + 1
             if not passed:
@@ -219,7 +243,9 @@ class LiveStudy:
                 order = operations.assign_order(connection, participant, session.config)
                 happened = [event, Event("order", {"order": order})]
                 stage = _flow.stage_after(session.config, order, 0, 0)
-                return operations.move(connection, participant, happened, stage=stage, tries=tries, order=order)
+                return operations.move(
+                    connection, participant, happened, stage=stage, tries=tries, order=order
+                )
 
             return await self._change(session, job)
 
@@ -232,7 +258,9 @@ class LiveStudy:
 
         async def act(session: ParticipantSession) -> PageState:
             participant, config = session.participant, session.config
-            course = {(each.page.id, each.place): each for each in _flow.asked(config, participant.order)}
+            course = {
+                (each.page.id, each.place): each for each in _flow.asked(config, participant.order)
+            }
             asked = course.get((page, place))
             if asked is None:
                 raise self._out_of_order(session)
@@ -243,8 +271,12 @@ class LiveStudy:
                     raise self._out_of_order(session) from None
                 raise Refused(422, "invalid", str(error)) from None
             if asked == session.asked:
-                stage = _flow.stage_after(config, participant.order, participant.done, participant.answered + 1)
-                return await self._move(session, [event], stage=stage, answered=participant.answered + 1)
+                stage = _flow.stage_after(
+                    config, participant.order, participant.done, participant.answered + 1
+                )
+                return await self._move(
+                    session, [event], stage=stage, answered=participant.answered + 1
+                )
             stored = await asyncio.to_thread(self._stored_answers, participant.number, page, place)
             return self._once_more(session, stored == event.data["answers"])
 
@@ -254,14 +286,23 @@ class LiveStudy:
         with self.store.reading() as connection:
             events = operations.events_of(connection, number, "answers")
         stored = (event.data for event in events if event.source == "server")
-        return next((data["answers"] for data in stored if (data["page"], data["place"]) == (page, place)), None)
+        return next(
+            (data["answers"] for data in stored if (data["page"], data["place"]) == (page, place)),
+            None,
+        )
 
-    async def step(self, uid: str, round_id: str, t: int, choice: int, timing: Mapping[str, Any]) -> PageState:
+    async def step(
+        self, uid: str, round_id: str, t: int, choice: int, timing: Mapping[str, Any]
+    ) -> PageState:
         """Take one step: store it, then acknowledge it. Repeating the step changes nothing."""
 
         async def act(session: ParticipantSession) -> PageState:
             place = session.place
-            if place is not None and (place[0].id, place[1]) == (round_id, t) and session.attention is None:
+            if (
+                place is not None
+                and (place[0].id, place[1]) == (round_id, t)
+                and session.attention is None
+            ):
                 return await self._take(session, place[0], t, choice, timing)
             if await asyncio.to_thread(self._stored_choice, session, round_id, t) == choice:
                 return page_state(session, self.keys)
@@ -270,7 +311,12 @@ class LiveStudy:
         return await self._with(uid, act)
 
     async def _take(
-        self, session: ParticipantSession, current: Round, t: int, choice: int, timing: Mapping[str, Any]
+        self,
+        session: ParticipantSession,
+        current: Round,
+        t: int,
+        choice: int,
+        timing: Mapping[str, Any],
     ) -> PageState:
         participant, rules, before = session.participant, session.rules, session.mind
         assert before is not None
@@ -287,14 +333,20 @@ class LiveStudy:
             timing=operations.as_json(dict(timing)),
             stored_at=operations.now(),
         )
-        stage = _flow.stage_after(session.config, participant.order, participant.done + 1, participant.answered)
+        stage = _flow.stage_after(
+            session.config, participant.order, participant.done + 1, participant.answered
+        )
         complete = participant.done + 1 == session.config.total_steps
         happened = [Event("all_steps_stored")] if complete else []
         session.participant = await self._store(
-            lambda c: operations.add_step(c, participant, step, happened, stage=stage, usable=complete)
+            lambda c: operations.add_step(
+                c, participant, step, happened, stage=stage, usable=complete
+            )
         )
         session.enter(mind)
-        session.look_back(current, step, before.belief, session.picture if session.mind is mind else None)
+        session.look_back(
+            current, step, before.belief, session.picture if session.mind is mind else None
+        )
         return page_state(session, self.keys)
 
     def _stored_choice(self, session: ParticipantSession, round_id: str, t: int) -> int | None:
@@ -306,7 +358,9 @@ class LiveStudy:
             steps = operations.steps_of(connection, session.participant.number, **columns)
         return steps[0].choice if steps else None
 
-    async def attention(self, uid: str, round_id: str, t: int, choice: int, timing: Mapping[str, Any]) -> PageState:
+    async def attention(
+        self, uid: str, round_id: str, t: int, choice: int, timing: Mapping[str, Any]
+    ) -> PageState:
         """Store the answer to the attention check before a step; the robot does not see it."""
 
         async def act(session: ParticipantSession) -> PageState:
@@ -319,8 +373,12 @@ class LiveStudy:
             if choice >= session.config.candidates:
                 raise Refused(422, "invalid", "There is no such arrow.")
             answer = attention.answer(session.config, participant.number, check, choice)
-            event = Event("attention", answer | {"round": round_id, "step": t, "timing": dict(timing)})
-            session.participant = await self._store(lambda c: operations.move(c, participant, [event]))
+            event = Event(
+                "attention", answer | {"round": round_id, "step": t, "timing": dict(timing)}
+            )
+            session.participant = await self._store(
+                lambda c: operations.move(c, participant, [event])
+            )
             session.attended |= {check}
             return page_state(session, self.keys)
 
@@ -335,10 +393,14 @@ class LiveStudy:
                 return {"stored": 0}
             size = sum(len(operations.as_json(dict(event.data))) for event in happened)
             if participant.events + len(happened) > admission.most_events(session.config):
-                raise Refused(429, "too_many", "Too many events were sent. Your choices are still stored.")
+                raise Refused(
+                    429, "too_many", "Too many events were sent. Your choices are still stored."
+                )
             if participant.bytes + size > admission.most_bytes(session.config):
                 raise Refused(413, "too_large", "Too much was sent. Your choices are still stored.")
-            session.participant = await self._store(lambda c: operations.move(c, participant, happened))
+            session.participant = await self._store(
+                lambda c: operations.move(c, participant, happened)
+            )
             return {"stored": len(happened)}
 
         return await self._with(uid, act)
@@ -348,12 +410,16 @@ class LiveStudy:
 
         async def act(session: ParticipantSession) -> PageState:
             if session.participant.stage == "comments":
-                return await self._move(session, [Event("comments", {"text": text})], stage="finished")
+                return await self._move(
+                    session, [Event("comments", {"text": text})], stage="finished"
+                )
             return self._once_more(session, session.participant.stage == "finished")
 
         return await self._with(uid, act)
 
-    async def leave(self, uid: str, keep: bool, code: str | None = None, proven: bool = True) -> PageState:
+    async def leave(
+        self, uid: str, keep: bool, code: str | None = None, proven: bool = True
+    ) -> PageState:
         """Leave the study; the stored data are kept or erased. Whoever has not consented declines.
 
         A browser that is not ``proven`` to be the participant's needs the resume code to erase data.
@@ -362,8 +428,14 @@ class LiveStudy:
         async def act(session: ParticipantSession) -> PageState:
             participant = session.participant
             if not keep:
-                if not proven and participant.stage != "consent" and not self._is_code_of(participant, code):
-                    raise Refused(422, "code_needed", "Please type your resume code to delete your data.")
+                if (
+                    not proven
+                    and participant.stage != "consent"
+                    and not self._is_code_of(participant, code)
+                ):
+                    raise Refused(
+                        422, "code_needed", "Please type your resume code to delete your data."
+                    )
                 await asyncio.to_thread(self.store.erase, participant, "participant")
                 self.drop(uid)
                 outcome = _endings.outcome_of_leaving(participant)
@@ -372,7 +444,9 @@ class LiveStudy:
                 return page_state(session, self.keys)
             if participant.stage == "consent":
                 return await self._decline(session)
-            return await self._move(session, [Event("left", {"stage": participant.stage})], stage="left")
+            return await self._move(
+                session, [Event("left", {"stage": participant.stage})], stage="left"
+            )
 
         return await self._with(uid, act, also_excluded=True)
 
@@ -398,7 +472,9 @@ class LiveStudy:
         return Refused(409, "excluded", message, page_state(session, self.keys))
 
     def _is_code_of(self, participant: Participant, code: str | None) -> bool:
-        return code is not None and _security.same(self.keys.resume_hash(code), participant.resume_hash)
+        return code is not None and _security.same(
+            self.keys.resume_hash(code), participant.resume_hash
+        )
 
     def _over(self, stage: str, session: ParticipantSession, outcome: str | None) -> PageState:
         """The state of somebody whose session is over, with what they are entitled to."""

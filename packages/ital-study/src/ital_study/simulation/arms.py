@@ -68,7 +68,9 @@ def teacher(name: str, rationality: float | None = None, *, default: float) -> A
     """
     kind, _, rho = name.partition(":")
     if kind not in ("machine", "random", "boltzmann") or (rho and kind != "boltzmann"):
-        raise InputError(f"teacher must be machine, random, boltzmann or boltzmann:RHO, not {name!r}")
+        raise InputError(
+            f"teacher must be machine, random, boltzmann or boltzmann:RHO, not {name!r}"
+        )
     if rationality is not None and (rho or kind != "boltzmann"):
         raise InputError(f"a rationality needs the plain teacher boltzmann, not {name!r}")
     try:
@@ -76,7 +78,9 @@ def teacher(name: str, rationality: float | None = None, *, default: float) -> A
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise InputError(f"the rationality of a boltzmann teacher must be a finite number, not {rho or rationality!r}")
+        raise InputError(
+            f"the rationality of a boltzmann teacher must be a finite number, not {rho or rationality!r}"
+        )
     if kind == "machine":
         return ArmTeacher(kind, 1.0, 0.0)
     if kind == "random":
@@ -129,7 +133,9 @@ def run(
     """
     rules = rules or StudyRules(config)
     learners = config.learners if learners is None else learners
-    numbers = list(range(1, participants + 1)) if isinstance(participants, int) else list(participants)
+    numbers = (
+        list(range(1, participants + 1)) if isinstance(participants, int) else list(participants)
+    )
     if not numbers:
         raise InputError("at least one participant is needed")
     arms = [(teacher, learner) for teacher in teachers for learner in learners]
@@ -139,9 +145,13 @@ def run(
     trace = _run_all(rules, lanes, kinds, lambda done: show(done * len(numbers) // len(lanes)))
     shape = (len(numbers), len(config.maps), len(arms))
     trace = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), trace)
-    measured = [rules.measures_many(on.name, trace.beliefs[:, i]) for i, on in enumerate(config.maps)]
+    measured = [
+        rules.measures_many(on.name, trace.beliefs[:, i]) for i, on in enumerate(config.maps)
+    ]
     beliefs = (len(numbers), len(arms), config.steps + 1)
-    measures = {name: np.stack([m[name].reshape(beliefs) for m in measured], axis=1) for name in METRICS}
+    measures = {
+        name: np.stack([m[name].reshape(beliefs) for m in measured], axis=1) for name in METRICS
+    }
     names = [(teacher.name, learner) for teacher, learner in arms]
     return ArmsRun(numbers, [on.name for on in config.maps], names, trace, measures)
 
@@ -184,12 +194,18 @@ def _run_some(
 def _robot(rules: StudyRules, learner: str) -> Learner:
     """The robot that determines a learner's step lengths: for the control, the aware robot."""
     if learner != MATCHED and learner not in rules.robots:
-        raise InputError(f"unknown learner {learner!r}: choose from {', '.join(rules.robots)} and {MATCHED}")
+        raise InputError(
+            f"unknown learner {learner!r}: choose from {', '.join(rules.robots)} and {MATCHED}"
+        )
     return rules.robots["aware" if learner == MATCHED else learner]
 
 
 def _lane(
-    rules: StudyRules, number: int, on: Map, arm: tuple[ArmTeacher, str], given: Sequence[int] | None = None
+    rules: StudyRules,
+    number: int,
+    on: Map,
+    arm: tuple[ArmTeacher, str],
+    given: Sequence[int] | None = None,
 ) -> ArmLane:
     teacher, learner = arm
     truth = rules.truth(on.name)
@@ -204,7 +220,9 @@ def _lane(
         stream=np.uint32(world.map_code(f"{teacher.name} {learner}")),
         settings=_robot(rules, learner).settings,
         matched=np.bool_(learner == MATCHED),
-        given=np.full(rules.config.steps, -1, np.int32) if given is None else np.asarray(given, np.int32),
+        given=np.full(rules.config.steps, -1, np.int32)
+        if given is None
+        else np.asarray(given, np.int32),
     )
 
 
@@ -272,7 +290,10 @@ def follow(
 
 
 def simulate(
-    config: Config, participants: int | Sequence[int], teachers: Sequence[ArmTeacher], **options: Any
+    config: Config,
+    participants: int | Sequence[int],
+    teachers: Sequence[ArmTeacher],
+    **options: Any,
 ) -> "pd.DataFrame":
     """Simulate participants and return their step table.
 
@@ -306,7 +327,9 @@ def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
     numbers, maps, arms, trace, measures = run
     shape, taught = trace.choice.shape, [learner for _, learner in arms]
     # A robot that the study does not include is simulated as if it did.
-    learners = tuple(learner for learner in (*LEARNERS, ADAPTIVE) if learner in (*config.learners, *taught))
+    learners = tuple(
+        learner for learner in (*LEARNERS, ADAPTIVE) if learner in (*config.learners, *taught)
+    )
     orders = [order_of(number, len(maps), learners) for number in numbers]
     arrows = np.stack([trace.arrows.cells, trace.arrows.actions], axis=-1)
     chosen = np.take_along_axis(arrows, trace.choice[..., None, None], axis=-2)[..., 0, :]
@@ -315,7 +338,9 @@ def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
     def along(values: Sequence[Any], *axes: int) -> np.ndarray:
         """Values that vary along some axes, as a column."""
         array = np.asarray(values, object if isinstance(values[0], str) else None)
-        return np.broadcast_to(np.expand_dims(array, [a for a in range(4) if a not in axes]), shape).ravel()
+        return np.broadcast_to(
+            np.expand_dims(array, [a for a in range(4) if a not in axes]), shape
+        ).ravel()
 
     return frame(
         pd.DataFrame(
@@ -335,7 +360,9 @@ def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
                 "cell": chosen[..., 0].ravel(),
                 "action": chosen[..., 1].ravel(),
                 "machine_choice": trace.machine_choice.ravel(),
-                "candidates": [json.dumps(step) for step in arrows.reshape(-1, *arrows.shape[-2:]).tolist()],
+                "candidates": [
+                    json.dumps(step) for step in arrows.reshape(-1, *arrows.shape[-2:]).tolist()
+                ],
                 **{name: values[..., 1:].ravel() for name, values in measures.items()},
                 **{f"{name}_before": values[..., :-1].ravel() for name, values in measures.items()},
                 "shown_at": "",
@@ -351,9 +378,13 @@ def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
     )
 
 
-def _places(order: str, map_index: int, learners: Sequence[str], taught: Sequence[str]) -> list[int]:
+def _places(
+    order: str, map_index: int, learners: Sequence[str], taught: Sequence[str]
+) -> list[int]:
     """The number of each robot on a map; the control, which nobody teaches in a study, counts as the last."""
-    places = {learner: i for i, learner in enumerate(_orders.robots(order, map_index, learners), start=1)}
+    places = {
+        learner: i for i, learner in enumerate(_orders.robots(order, map_index, learners), start=1)
+    }
     return [places.get(learner, len(learners)) for learner in taught]
 
 

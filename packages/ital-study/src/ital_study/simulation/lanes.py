@@ -44,7 +44,9 @@ class Trace(NamedTuple):
 
 def choose(key: Array, volumes: Array, rationality: Array, noise: Array) -> Array:
     """argmax of ρ·TV + noise·Gumbel; ties take the lowest index."""
-    return jnp.argmax(rationality * volumes + noise * jax.random.gumbel(key, volumes.shape, volumes.dtype))
+    return jnp.argmax(
+        rationality * volumes + noise * jax.random.gumbel(key, volumes.shape, volumes.dtype)
+    )
 
 
 def step(
@@ -59,10 +61,16 @@ def step(
     lesson = lesson._replace(chosen=chosen)
     after, memory, _ = rule.update(lesson, lane.settings, belief, memory)
     length = jnp.linalg.norm(after - belief)
-    along = lesson.here.weighted_sum((jnp.arange(scores.shape[0]) == lesson.chosen).astype(scores.dtype))
+    along = lesson.here.weighted_sum(
+        (jnp.arange(scores.shape[0]) == lesson.chosen).astype(scores.dtype)
+    )
     steepness = jnp.linalg.norm(along)
     control = add_scaled(belief, -length / jnp.where(steepness > 0, steepness, jnp.inf), along)
-    return (jnp.where(lane.matched, control, after), memory), (lesson.chosen, jnp.argmax(scores), length)
+    return (jnp.where(lane.matched, control, after), memory), (
+        lesson.chosen,
+        jnp.argmax(scores),
+        length,
+    )
 
 
 def run_lanes(
@@ -77,30 +85,51 @@ def run_lanes(
     given, lanes = lanes.given, jax.device_put(lanes._replace(given=()))
     nowhere = np.zeros((len(given), game.dynamics.states), bool)
     draws_of = seed, lanes.number, lanes.code, lanes.cumulative
-    arrows = world.all_arrows(functools.partial(_draw_lanes, game, count, *draws_of), nowhere, steps)
-    minds = jax.tree.map(np.asarray, _first_minds(game, rule, scale, seed, lanes))  # same types as after a step
+    arrows = world.all_arrows(
+        functools.partial(_draw_lanes, game, count, *draws_of), nowhere, steps
+    )
+    minds = jax.tree.map(
+        np.asarray, _first_minds(game, rule, scale, seed, lanes)
+    )  # same types as after a step
     start, done = minds[0], []
     for t in range(steps):
         shown = Arrows(arrows.cells[:, t], arrows.actions[:, t])
         choices = given[:, t] if pick is None else pick(t, shown, np.asarray(minds[0]))
-        minds, outcome = _step_lanes(game, rule, lr, seed, np.int32(t), lanes, shown, choices, minds)
+        minds, outcome = _step_lanes(
+            game, rule, lr, seed, np.int32(t), lanes, shown, choices, minds
+        )
         done.append((*outcome, minds[0]))
-    choice, machine_choice, length, beliefs = (np.stack(column, axis=1) for column in zip(*done, strict=True))
-    return Trace(arrows, choice, machine_choice, length, np.concatenate([start[:, None], beliefs], axis=1))
+    choice, machine_choice, length, beliefs = (
+        np.stack(column, axis=1) for column in zip(*done, strict=True)
+    )
+    return Trace(
+        arrows, choice, machine_choice, length, np.concatenate([start[:, None], beliefs], axis=1)
+    )
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _draw_lanes(
-    game: Game, count: int, seed: Array, numbers: Array, codes: Array, cumulative: Array, first: Array, used: Array
+    game: Game,
+    count: int,
+    seed: Array,
+    numbers: Array,
+    codes: Array,
+    cumulative: Array,
+    first: Array,
+    used: Array,
 ) -> tuple[Array, Arrows]:
     def draw(number: Array, code: Array, cumulative: Array, used: Array) -> tuple[Array, Arrows]:
-        return world.draw_arrows(game, count, world.key_of(seed, number, code), cumulative, first, used)
+        return world.draw_arrows(
+            game, count, world.key_of(seed, number, code), cumulative, first, used
+        )
 
     return jax.vmap(draw)(numbers, codes, cumulative, used)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _first_minds(game: Game, rule: Any, scale: Array, seed: Array, lanes: ArmLane) -> tuple[Array, Any]:
+def _first_minds(
+    game: Game, rule: Any, scale: Array, seed: Array, lanes: ArmLane
+) -> tuple[Array, Any]:
     def first_mind(lane: ArmLane) -> tuple[Array, Any]:
         start = world.first_belief(game, world.key_of(seed, lane.number, lane.code), scale)
         return start, rule.init(start, lane.settings)
@@ -116,6 +145,8 @@ def _step_lanes(
     def step_lane(lane: ArmLane, arrows: Arrows, given: Array, mind: tuple[Array, Any]) -> Any:
         key = world.key_of(seed, lane.number, lane.code)
         stream = jax.random.fold_in(jax.random.fold_in(key, _TEACHER), lane.stream)
-        return step(game, rule, lr, lane, mind, number, arrows, given, jax.random.fold_in(stream, number))
+        return step(
+            game, rule, lr, lane, mind, number, arrows, given, jax.random.fold_in(stream, number)
+        )
 
     return jax.vmap(step_lane)(lanes, arrows, given, minds)

@@ -65,7 +65,9 @@ class CrowdOutcome:
             "retries": float(self.retries),
         }
         for name, share in (("median", 50), ("p95", 95), ("p99", 99), ("slowest", 100)):
-            summary[f"{name}_ms"] = 1000 * float(np.percentile(self.latencies, share)) if steps else float("nan")
+            summary[f"{name}_ms"] = (
+                1000 * float(np.percentile(self.latencies, share)) if steps else float("nan")
+            )
         return summary
 
 
@@ -77,19 +79,37 @@ class _Crowd:
     """What the participants of one run share: connection, rules, settings and result."""
 
     def __init__(
-        self, config: Config, teacher: ArmTeacher, client: "httpx.AsyncClient", key: str, think: float, patience: float
+        self,
+        config: Config,
+        teacher: ArmTeacher,
+        client: "httpx.AsyncClient",
+        key: str,
+        think: float,
+        patience: float,
     ) -> None:
         self.rules, self.version = StudyRules(config), config.hash
-        self.answers = {asked.question: asked.answer for name in config.languages for asked in config.texts(name).check}
+        self.answers = {
+            asked.question: asked.answer
+            for name in config.languages
+            for asked in config.texts(name).check
+        }
         self.pages = {page.id: page for page in config.questionnaires}
-        self.teacher, self.client, self.key, self.think, self.patience = teacher, client, key, think, patience
+        self.teacher, self.client, self.key, self.think, self.patience = (
+            teacher,
+            client,
+            key,
+            think,
+            patience,
+        )
 
     def choose(self, scene: Mapping[str, Any], rng: np.random.Generator) -> int:
         """The teacher's choice, given what is on the screen."""
         arrows = [Arrow(arrow["cell"], arrow["action"]) for arrow in scene["arrows"]]
         scores = np.zeros(len(arrows))
         if self.teacher.rationality:
-            scores = self.rules.volumes_toward(np.asarray(scene["truth"]), np.asarray(scene["belief"]), arrows)
+            scores = self.rules.volumes_toward(
+                np.asarray(scene["truth"]), np.asarray(scene["belief"]), arrows
+            )
         noise = self.teacher.noise * rng.gumbel(size=len(arrows))
         return int(np.argmax(self.teacher.rationality * scores + noise))
 
@@ -97,7 +117,9 @@ class _Crowd:
 class _Participant:
     """One participant: a cookie, the state on the screen, and a way to choose."""
 
-    def __init__(self, crowd: _Crowd, name: str, rng: np.random.Generator, outcome: CrowdOutcome) -> None:
+    def __init__(
+        self, crowd: _Crowd, name: str, rng: np.random.Generator, outcome: CrowdOutcome
+    ) -> None:
         self.crowd, self.name, self.rng, self.outcome = crowd, name, rng, outcome
         self.cookies: dict[str, str] = {}
         self.state: Json = {}
@@ -133,23 +155,33 @@ class _Participant:
         state = self.state
         match state["stage"]:
             case "consent":
-                await self.send("/api/consent", {"accepted": True, "version": state["consent"]["version"]})
+                await self.send(
+                    "/api/consent", {"accepted": True, "version": state["consent"]["version"]}
+                )
             case "instructions":
                 await self.send("/api/instructions", {})
             case "check":
                 questions = [asked["question"] for asked in state["check"]["questions"]]
-                await self.send("/api/check", {"answers": [self.crowd.answers.get(text, 0) for text in questions]})
+                await self.send(
+                    "/api/check",
+                    {"answers": [self.crowd.answers.get(text, 0) for text in questions]},
+                )
             case "questions":
                 asked = state["questions"]
                 answers = draw_answers(self.crowd.pages[asked["page"]], self.rng)
-                await self.send("/api/answers", {"page": asked["page"], "place": asked["place"], "answers": answers})
+                await self.send(
+                    "/api/answers",
+                    {"page": asked["page"], "place": asked["place"], "answers": answers},
+                )
             case "warm_up" | "teach":
                 await self.teach(state["scene"])
                 show()
             case "comments":
                 await self.send("/api/comments", {"text": ""})
             case stage:
-                raise ServerRefused(f"a simulated participant does not know what to do at stage {stage!r}")
+                raise ServerRefused(
+                    f"a simulated participant does not know what to do at stage {stage!r}"
+                )
 
     async def teach(self, scene: Json) -> None:
         """One step: think, choose, confirm."""
@@ -160,7 +192,9 @@ class _Participant:
         if choose is None:
             choice = self.crowd.choose(scene, self.rng)
         else:  # simulated participants read what the page asks for
-            choice = right_choice(choose, [arrow["cell"] for arrow in scene["arrows"]], scene["size"])
+            choice = right_choice(
+                choose, [arrow["cell"] for arrow in scene["arrows"]], scene["size"]
+            )
         now = time.time()
         timing = {
             "shown_at": round(1000 * shown),
@@ -175,7 +209,9 @@ class _Participant:
         if choose is not None:
             await self.send("/api/attention", body)
         elif await self.send("/api/steps", body, timed=True):
-            self.outcome.acknowledged.append(Acknowledged(self.name, scene["round"], scene["step"], choice))
+            self.outcome.acknowledged.append(
+                Acknowledged(self.name, scene["round"], scene["step"], choice)
+            )
 
     async def send(self, path: str, body: Json, *, timed: bool = False) -> bool:
         """Post until there is an answer, and adopt the state in it. Return whether the request was accepted.
@@ -190,15 +226,23 @@ class _Participant:
             try:
                 headers = {"X-CSRF-Token": self.state.get("csrf", "")}
                 if self.cookies:
-                    headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+                    headers["Cookie"] = "; ".join(
+                        f"{name}={value}" for name, value in self.cookies.items()
+                    )
                 answer = await self.crowd.client.post(path, json=body, headers=headers)
-                lost = f"status {answer.status_code}" if answer.status_code >= 500 or answer.status_code == 429 else ""
+                lost = (
+                    f"status {answer.status_code}"
+                    if answer.status_code >= 500 or answer.status_code == 429
+                    else ""
+                )
             except httpx.TransportError as error:
                 lost = str(error) or type(error).__name__
             if not lost:
                 break
             if time.monotonic() > give_up_at:
-                raise ServerRefused(f"no answer from the server for {self.crowd.patience:g} s ({lost})")
+                raise ServerRefused(
+                    f"no answer from the server for {self.crowd.patience:g} s ({lost})"
+                )
             self.outcome.retries += 1
             await asyncio.sleep(pause * (1 + self.rng.random()))
             pause = min(2 * pause, 2.0)
@@ -209,7 +253,9 @@ class _Participant:
             self.cookies |= dict(answer.cookies)
             self.state = content
             return True
-        if answer.status_code == 409 and "state" in content:  # another tab was faster, or an earlier answer was lost
+        if (
+            answer.status_code == 409 and "state" in content
+        ):  # another tab was faster, or an earlier answer was lost
             self.outcome.catch_ups += 1
             self.state = content["state"]
             return False
@@ -313,12 +359,19 @@ async def _client(
     try:
         import httpx
     except ModuleNotFoundError:
-        raise InputError(f"simulated participants over HTTP need httpx: {install('ital-study[server]')}") from None
+        raise InputError(
+            f"simulated participants over HTTP need httpx: {install('ital-study[server]')}"
+        ) from None
     if not url.startswith(("http://", "https://")):
         raise InputError(f"the address of a study must begin with http:// or https://, not {url!r}")
     limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections)
     async with httpx.AsyncClient(
-        base_url=url.rstrip("/"), timeout=httpx.Timeout(30.0, pool=None), limits=limits, transport=transport
+        base_url=url.rstrip("/"),
+        timeout=httpx.Timeout(30.0, pool=None),
+        limits=limits,
+        transport=transport,
     ) as client:
-        client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))  # the shared client keeps no cookie
+        client.cookies.jar.set_policy(
+            DefaultCookiePolicy(allowed_domains=[])
+        )  # the shared client keeps no cookie
         yield client

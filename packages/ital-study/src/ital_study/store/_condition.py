@@ -11,7 +11,9 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 LOG = logging.getLogger("ital_study")
-LOG_EVERY = 60.0  # seconds between two lines about the same trouble, because each retry of each page fails
+LOG_EVERY = (
+    60.0  # seconds between two lines about the same trouble, because each retry of each page fails
+)
 # Parts of messages of SQLite, psycopg and the system, and what they mean. Messages themselves may name files and hosts.
 CAUSES = {
     "disk is full": "the disk is full",

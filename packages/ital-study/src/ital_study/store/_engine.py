@@ -26,25 +26,33 @@ def parse_url(text: str) -> sa.URL:
     try:
         url = sa.make_url(text)
     except sa.exc.ArgumentError:
-        raise InputError("the database must be a file, sqlite:///FILE or postgresql://USER@HOST/NAME") from None
+        raise InputError(
+            "the database must be a file, sqlite:///FILE or postgresql://USER@HOST/NAME"
+        ) from None
     backend = url.get_backend_name()
     if backend in ("postgresql", "postgres"):
         return url.set(drivername="postgresql+psycopg")
     if backend != "sqlite":
         raise InputError(f"the database must be SQLite or PostgreSQL, not {backend}")
     if not url.database or url.database == ":memory:":
-        raise InputError("the database needs a file, because data in memory are lost when the server stops")
+        raise InputError(
+            "the database needs a file, because data in memory are lost when the server stops"
+        )
     return url.set(drivername="sqlite+pysqlite")
 
 
 def connect(url: sa.URL) -> sa.Engine:
     """An engine with explicit transactions; the option ``write`` makes a transaction the only writer."""
     if url.get_backend_name() == "sqlite":
-        engine = sa.create_engine(url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=8)
+        engine = sa.create_engine(
+            url, connect_args={"timeout": 30, "check_same_thread": False}, pool_size=8
+        )
         sa.event.listen(engine, "connect", _set_up_sqlite)
         sa.event.listen(engine, "begin", _begin_sqlite)
         return engine
-    engine = sa.create_engine(url, pool_pre_ping=True, pool_size=8, connect_args={"connect_timeout": 10})
+    engine = sa.create_engine(
+        url, pool_pre_ping=True, pool_size=8, connect_args={"connect_timeout": 10}
+    )
     sa.event.listen(engine, "connect", _set_up_postgresql)
     return engine
 

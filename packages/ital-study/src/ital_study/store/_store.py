@@ -55,7 +55,11 @@ class Store:
         Yields:
             The connection.
         """
-        level = {} if self.url.get_backend_name() == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+        level = (
+            {}
+            if self.url.get_backend_name() == "sqlite"
+            else {"isolation_level": "REPEATABLE READ"}
+        )
         with self.engine.connect().execution_options(**level) as connection:
             yield connection
 
@@ -151,7 +155,9 @@ class Store:
             Configurations by their hash, oldest first.
         """
         with self.reading() as connection:
-            stored = connection.execute(sa.select(configurations).order_by(configurations.c.added_at)).all()
+            stored = connection.execute(
+                sa.select(configurations).order_by(configurations.c.added_at)
+            ).all()
         return {row.hash: parse_config(row.text, f"configuration {row.name}") for row in stored}
 
     def config(self) -> Config:
@@ -181,7 +187,9 @@ class Store:
         in_use = InputError(f"{self.name} is in use by a running server: stop it first")
         if self.url.get_backend_name() != "sqlite":
             with self.engine.connect() as connection:
-                alone = connection.execute(sa.text(f"SELECT pg_try_advisory_lock({ADVISORY_LOCK})")).scalar_one()
+                alone = connection.execute(
+                    sa.text(f"SELECT pg_try_advisory_lock({ADVISORY_LOCK})")
+                ).scalar_one()
                 connection.commit()
                 if not alone:
                     raise in_use
@@ -225,7 +233,11 @@ class Store:
         """
         stored = self.key_fingerprint()
         if stored is None:
-            self.write(lambda connection: connection.execute(server_key.insert().values(id=1, fingerprint=fingerprint)))
+            self.write(
+                lambda connection: connection.execute(
+                    server_key.insert().values(id=1, fingerprint=fingerprint)
+                )
+            )
         elif stored != fingerprint:
             raise InputError(
                 f"{self.name} was first served with another key: put that key back into {self.key_file}, or set "
@@ -264,7 +276,9 @@ class Store:
         """
         p = participants.c
         with self.reading() as connection:
-            return connection.execute(sa.select(sa.func.count(p.config.distinct())).where(p.mode == mode)).scalar_one()
+            return connection.execute(
+                sa.select(sa.func.count(p.config.distinct())).where(p.mode == mode)
+            ).scalar_one()
 
     def participants_by_mode(self) -> dict[str, int]:
         """Count the participants of every mode: those who agreed to take part.
@@ -340,7 +354,9 @@ def open_store(url: str, *, create: bool = False) -> Store:
             if revision is None and not create:
                 raise InputError(f"{shown(parsed)} holds no study")
             if revision is not None and revision not in _engine.known_revisions():
-                raise InputError(f"{shown(parsed)} was written by a newer version of ital: update ital")
+                raise InputError(
+                    f"{shown(parsed)} was written by a newer version of ital: update ital"
+                )
             _engine.migrate(connection)
     except sa.exc.DBAPIError as error:
         engine.dispose()

@@ -92,7 +92,11 @@ class Writer:
                 for job, future in batch:
                     try:
                         # A job that fails must not affect the others; a single job needs no savepoint.
-                        with connection.begin_nested() if len(batch) > 1 else contextlib.nullcontext():
+                        with (
+                            connection.begin_nested()
+                            if len(batch) > 1
+                            else contextlib.nullcontext()
+                        ):
                             value = job(connection)
                     except sa.exc.OperationalError:
                         raise  # the database is full, locked or gone: every job of this commit fails

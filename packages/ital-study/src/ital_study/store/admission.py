@@ -61,7 +61,9 @@ def erase_visitors(connection: sa.Connection, config: Config) -> int:
     """
     p = participants.c
     until = operations.now() - min(operations.release_after(config), DAY)
-    return connection.execute(participants.delete().where(p.stage == "consent", p.seen_at < until)).rowcount
+    return connection.execute(
+        participants.delete().where(p.stage == "consent", p.seen_at < until)
+    ).rowcount
 
 
 def most_events(config: Config) -> int:

@@ -35,7 +35,10 @@ def answer_blocks(connection: sa.Connection, mode: str, **who: Any) -> "Iterator
     """
     config = functools.cache(lambda hash: parse_config(operations.config_text(connection, hash)))
     answered = [each for each in operations.everyone(connection, mode=mode, **who) if each.answered]
-    tables = (table.frame(_rows(connection, each, config), ANSWERS, "table of answers") for each in answered)
+    tables = (
+        table.frame(_rows(connection, each, config), ANSWERS, "table of answers")
+        for each in answered
+    )
     yield from table.with_rows(tables, table.frame([], ANSWERS, "table of answers"))
 
 
@@ -61,14 +64,19 @@ def _rows(
     config = config_of(participant.config)
     for event in operations.events_of(connection, participant.number, "answers"):
         data = event.data
-        answered = answered_page(config, participant.language, data) if event.source == "server" else None
+        answered = (
+            answered_page(config, participant.language, data) if event.source == "server" else None
+        )
         if answered is None:
             continue
         kinds = {item.id: item.kind for item in answered.page.items}
         for cell in cells_of(*answered):
             yield {
                 "participant": participant.number,
-                **{column: getattr(participant, column) for column in ("mode", "teacher", "language")},
+                **{
+                    column: getattr(participant, column)
+                    for column in ("mode", "teacher", "language")
+                },
                 **{column: data[column] for column in ("page", "place")},
                 **{column: data.get(column, "") for column in ("map", "robot", "learner")},
                 "kind": kinds[cell.item.partition(".")[0]],

@@ -50,7 +50,14 @@ def backup(store: "_store.Store", file: Path) -> dict[str, int]:
             out.write(line)
 
         revision = _engine.current_revision(connection)
-        put({"format": FORMAT, "ital": __version__, "revision": revision, "made_at": operations.now()})
+        put(
+            {
+                "format": FORMAT,
+                "ital": __version__,
+                "revision": revision,
+                "made_at": operations.now(),
+            }
+        )
         for table in ALL:
             for row in connection.execute(sa.select(table).order_by(*table.primary_key)):
                 put({"table": table.name, "row": [_packed(value) for value in row]})
@@ -87,7 +94,11 @@ def check(file: Path) -> dict[str, Any]:
         for line in _lines(file):
             record = json.loads(line)
             if "sha256" in record:
-                if first is not None and last is not None and record["sha256"] == digest.hexdigest():
+                if (
+                    first is not None
+                    and last is not None
+                    and record["sha256"] == digest.hexdigest()
+                ):
                     return first | last
                 break
             digest.update(line)
@@ -128,7 +139,9 @@ def restore(
     """
     facts = check(file)
     if facts["revision"] not in _engine.known_revisions():
-        raise InputError(f"{file} was made by a newer version of ital ({facts['ital']}): update ital")
+        raise InputError(
+            f"{file} was made by a newer version of ital ({facts['ital']}): update ital"
+        )
     with contextlib.suppress(InputError), _store.open_store(url):
         pass  # a database that is there completes the file of deletions
     kept = read_tombstones(_engine.beside(_engine.parse_url(url), "tombstones"))
@@ -137,7 +150,9 @@ def restore(
         def job(connection: sa.Connection) -> int:
             someone = connection.execute(sa.select(participants.c.number)).first()
             if someone is not None and not replace:
-                raise InputError(f"{store.name} holds participants already: give --replace to replace them")
+                raise InputError(
+                    f"{store.name} holds participants already: give --replace to replace them"
+                )
             stored = [dict(row._mapping) for row in connection.execute(sa.select(tombstones))]
             _empty(connection)
             _engine.migrate(connection, facts["revision"])
@@ -187,4 +202,6 @@ def _insert(connection: sa.Connection, file: Path, columns: dict[str, list[str]]
     flush()
     if connection.dialect.name == "postgresql":
         next_id = "(SELECT COALESCE(MAX(id), 0) + 1 FROM audit)"
-        connection.execute(sa.text(f"SELECT setval(pg_get_serial_sequence('audit', 'id'), {next_id}, false)"))
+        connection.execute(
+            sa.text(f"SELECT setval(pg_get_serial_sequence('audit', 'id'), {next_id}, false)")
+        )

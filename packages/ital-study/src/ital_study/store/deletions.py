@@ -176,4 +176,8 @@ def apply(connection: sa.Connection, kept_tombstones: Iterable[Mapping[str, Any]
     """
     applied = set(connection.execute(sa.select(tombstones.c.uid)).scalars())
     present = set(connection.execute(sa.select(participants.c.uid)).scalars())
-    return sum(operations.erase(connection, row) for row in kept_tombstones if row["uid"] not in applied - present)
+    return sum(
+        operations.erase(connection, row)
+        for row in kept_tombstones
+        if row["uid"] not in applied - present
+    )

@@ -39,7 +39,9 @@ def exclude(connection: sa.Connection, number: int, reason: str | None) -> None:
             raise InputError(f"the reason must be one line of 1 to {LONGEST} characters")
     if participant.excluded == reason:
         return
-    connection.execute(participants.update().where(participants.c.number == number).values(excluded=reason))
+    connection.execute(
+        participants.update().where(participants.c.number == number).values(excluded=reason)
+    )
     operations.note(connection, "included" if reason is None else "excluded", number, reason or "")
 
 
@@ -73,4 +75,6 @@ def quality_of(
     own = rules(participant.config)
     stored = operations.events_of(connection, participant.number, "attention", "screen", "chosen")
     happened = [PageEvent(event.kind, event.data, event.source) for event in stored]
-    return flags.person(steps_of_person(connection, own, participant, measured=False), happened, own.config)
+    return flags.person(
+        steps_of_person(connection, own, participant, measured=False), happened, own.config
+    )

@@ -22,7 +22,15 @@ from ital_study.store.participants_table import participant_blocks
 from ital_study.store.records import Participant
 from ital_study.store.rows import read_event, read_timing
 from ital_study.store.step_rows import blocks
-from ital_study.store.tables import audit, configurations, events, intake, participants, steps, tombstones
+from ital_study.store.tables import (
+    audit,
+    configurations,
+    events,
+    intake,
+    participants,
+    steps,
+    tombstones,
+)
 from ital_study.store.times import from_iso, iso
 
 if TYPE_CHECKING:
@@ -81,7 +89,12 @@ def log(connection: sa.Connection, mode: str, **who: Any) -> Iterator[dict[str, 
     used = {participant.config for participant in everyone}
     for row in connection.execute(sa.select(configurations).order_by(configurations.c.added_at)):
         if row.hash in used:
-            facts = {"hash": row.hash, "name": row.name, "added_at": iso(row.added_at), "toml": row.text}
+            facts = {
+                "hash": row.hash,
+                "name": row.name,
+                "added_at": iso(row.added_at),
+                "toml": row.text,
+            }
             yield {"record": "configuration", **facts}
     for participant in everyone:
         times = {"joined_at": iso(participant.joined_at), "seen_at": iso(participant.seen_at)}
@@ -90,11 +103,20 @@ def log(connection: sa.Connection, mode: str, **who: Any) -> Iterator[dict[str, 
         yield {"record": "participant", "participant": number} | {
             name: value for name, value in columns.items() if name not in private
         }
-        yield from sorted(_happened(connection, number), key=lambda record: (record["at"], record["record"]))
+        yield from sorted(
+            _happened(connection, number), key=lambda record: (record["at"], record["record"])
+        )
     if who:
         return
-    for row in connection.execute(sa.select(tombstones).order_by(tombstones.c.deleted_at, tombstones.c.number)):
-        yield {"record": "deleted", "participant": row.number, "at": iso(row.deleted_at), "by": row.by}
+    for row in connection.execute(
+        sa.select(tombstones).order_by(tombstones.c.deleted_at, tombstones.c.number)
+    ):
+        yield {
+            "record": "deleted",
+            "participant": row.number,
+            "at": iso(row.deleted_at),
+            "by": row.by,
+        }
 
 
 def _happened(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]]:
@@ -127,7 +149,9 @@ def _happened(connection: sa.Connection, number: int) -> Iterator[dict[str, Any]
 TABLES = {"steps.csv": blocks, "participants.csv": participant_blocks, "answers.csv": answer_blocks}
 
 
-def stream(store: "Store", file: str, mode: str, *, raw: bool = False, **who: Any) -> Iterator[bytes]:
+def stream(
+    store: "Store", file: str, mode: str, *, raw: bool = False, **who: Any
+) -> Iterator[bytes]:
     """Iterate over the content of a file of the export; memory holds one participant at a time.
 
     Args:
@@ -186,7 +210,9 @@ def configs_of(connection: sa.Connection, mode: str) -> list[Config]:
     return [parse_config(text, "the stored configuration") for text in texts]
 
 
-def export_study(store: "Store", folder: Path, mode: str = "live", *, raw: bool = False) -> list[Path]:
+def export_study(
+    store: "Store", folder: Path, mode: str = "live", *, raw: bool = False
+) -> list[Path]:
     """Write a study folder: the tables, steps.parquet, events.jsonl, codebook.md and study.toml.
 
     Temporary files are written first and renamed when all are complete. Only their owner may read them, because people
@@ -205,7 +231,12 @@ def export_study(store: "Store", folder: Path, mode: str = "live", *, raw: bool 
         InputError: There is no such mode, or no study.
     """
     _check_mode(mode)
-    names = [*TABLES, "events.jsonl", "codebook.md", *(["steps.parquet"] if table.has_parquet() else [])]
+    names = [
+        *TABLES,
+        "events.jsonl",
+        "codebook.md",
+        *(["steps.parquet"] if table.has_parquet() else []),
+    ]
     contents = {name: stream(store, name, mode, raw=raw) for name in names}
     with store.reading() as connection:
         config = configs_of(connection, mode)[0]
@@ -222,7 +253,9 @@ researchers did. Times are ISO 8601, in UTC.
 """
 
 
-def export_person(store: "Store", folder: Path, participant: Participant, *, raw: bool = False) -> list[Path]:
+def export_person(
+    store: "Store", folder: Path, participant: Participant, *, raw: bool = False
+) -> list[Path]:
     """Write everything that is stored of one participant, with a codebook, for somebody who asks for their data.
 
     Args:
@@ -239,12 +272,24 @@ def export_person(store: "Store", folder: Path, participant: Participant, *, raw
     contents = {name: stream(store, name, mode, raw=raw, number=number) for name in names}
     with store.reading() as connection:
         config = parse_config(operations.config_text(connection, participant.config))
-        records = connection.execute(sa.select(audit).where(audit.c.number == number).order_by(audit.c.id)).all()
-    row = participant._asdict() | {"joined_at": iso(participant.joined_at), "seen_at": iso(participant.seen_at)}
-    actions = [{"at": iso(record.at), "action": record.action, "detail": record.detail} for record in records]
+        records = connection.execute(
+            sa.select(audit).where(audit.c.number == number).order_by(audit.c.id)
+        ).all()
+    row = participant._asdict() | {
+        "joined_at": iso(participant.joined_at),
+        "seen_at": iso(participant.seen_at),
+    }
+    actions = [
+        {"at": iso(record.at), "action": record.action, "detail": record.detail}
+        for record in records
+    ]
     everything = json.dumps({"participant": row, "audit": actions}, indent=2).encode()
     codebook = table.codebook(config, [mode], [config]) + ABOUT_ONE
-    fixed = {"participant.json": everything, "codebook.md": codebook.encode(), "study.toml": config.to_toml().encode()}
+    fixed = {
+        "participant.json": everything,
+        "codebook.md": codebook.encode(),
+        "study.toml": config.to_toml().encode(),
+    }
     return _write(folder, contents | {name: [content] for name, content in fixed.items()})
 
 
@@ -289,14 +334,18 @@ def import_study(store: "Store", folder: Path) -> int:
                 except (KeyError, ValueError, TypeError, AttributeError) as error:
                     if isinstance(error, InputError):
                         raise
-                    raise InputError(f"{file}: line {i + 1} was not written by ital study export") from None
+                    raise InputError(
+                        f"{file}: line {i + 1} was not written by ital study export"
+                    ) from None
         operations.note(connection, "imported", detail=f"{count} participants")
         return count
 
     try:
         return store.write(job)
     except sa.exc.IntegrityError:
-        raise InputError(f"{file} is inconsistent: a step or event occurs twice, or has no participant") from None
+        raise InputError(
+            f"{file} is inconsistent: a step or event occurs twice, or has no participant"
+        ) from None
 
 
 def _put(connection: sa.Connection, record: dict[str, Any]) -> int:
@@ -306,24 +355,41 @@ def _put(connection: sa.Connection, record: dict[str, Any]) -> int:
         _put_configuration(connection, record)
     elif kind == "participant":
         if operations.find(connection, number=number) is not None:
-            raise InputError(f"participant {number} is in the database already: import into another database")
+            raise InputError(
+                f"participant {number} is in the database already: import into another database"
+            )
         copied = {name: record[name] for name in Participant._fields if name in record}
         times = {name: from_iso(record[name]) for name in ("joined_at", "seen_at")}
-        new = {"number": number, "uid": secrets.token_hex(16), "external_hash": None, "resume_hash": None, "events": 0}
+        new = {
+            "number": number,
+            "uid": secrets.token_hex(16),
+            "external_hash": None,
+            "resume_hash": None,
+            "events": 0,
+        }
         connection.execute(participants.insert().values(copied | times | new))
         _count_on(connection, int(record["participant"]))
         return 1
     elif kind == "step":
         state = operations.as_bytes(np.asarray(record["state"], np.float32))
-        copied = {name: record[name] for name in ("participant", "map", "learner", "robot", "step", "choice")}
-        stored = {"state": state, "timing": _text(record["timing"]), "stored_at": from_iso(record["at"])}
+        copied = {
+            name: record[name]
+            for name in ("participant", "map", "learner", "robot", "step", "choice")
+        }
+        stored = {
+            "state": state,
+            "timing": _text(record["timing"]),
+            "stored_at": from_iso(record["at"]),
+        }
         connection.execute(steps.insert().values(copied | stored))
     elif kind in ("event", "unreadable"):
         copied = {name: record[name] for name in ("participant", "number", "kind", "source")}
         at = {"at": from_iso(record["at"]), "client_at": from_iso(record["client_at"])}
         connection.execute(events.insert().values(copied | at | {"data": _text(record["data"])}))
         p = participants.c
-        connection.execute(participants.update().where(p.number == number).values(events=p.events + 1))
+        connection.execute(
+            participants.update().where(p.number == number).values(events=p.events + 1)
+        )
     elif kind == "deleted":
         copied = {"number": number, "by": record["by"], "deleted_at": from_iso(record["at"])}
         connection.execute(tombstones.insert().values(uid=secrets.token_hex(16), **copied))
@@ -341,10 +407,14 @@ def _text(data: Any) -> str:
 def _put_configuration(connection: sa.Connection, record: Mapping[str, Any]) -> None:
     if parse_config(record["toml"], "the configuration in events.jsonl").hash != record["hash"]:
         raise InputError("the configuration in events.jsonl does not match its hash")
-    stored = connection.execute(sa.select(configurations).where(configurations.c.hash == record["hash"])).first()
+    stored = connection.execute(
+        sa.select(configurations).where(configurations.c.hash == record["hash"])
+    ).first()
     if stored is None:
         row = {"hash": record["hash"], "name": record["name"], "text": record["toml"]}
-        connection.execute(configurations.insert().values(row | {"added_at": from_iso(record["added_at"])}))
+        connection.execute(
+            configurations.insert().values(row | {"added_at": from_iso(record["added_at"])})
+        )
 
 
 def _count_on(connection: sa.Connection, number: int) -> None:

@@ -16,9 +16,24 @@ from ital_study.config import orders
 from ital_study.config.configuration import Config
 from ital_study.store import rows
 from ital_study.store.records import Event, Participant, StoredEvent, StoredStep
-from ital_study.store.tables import audit, configurations, events, intake, participants, steps, tombstones
+from ital_study.store.tables import (
+    audit,
+    configurations,
+    events,
+    intake,
+    participants,
+    steps,
+    tombstones,
+)
 
-OPEN = ("consent", "instructions", "check", "questions", "warm_up", "teach")  # stages of active participants
+OPEN = (
+    "consent",
+    "instructions",
+    "check",
+    "questions",
+    "warm_up",
+    "teach",
+)  # stages of active participants
 PLACED = OPEN[1:]  # a place is taken at consent
 ENDED = ("finished", "declined", "failed_check", "left")
 RECOGNISED = ("live", "trial")  # modes in which deleted people are told so when they come back
@@ -85,13 +100,17 @@ def events_of(connection: sa.Connection, number: int, *kinds: str) -> list[Store
 
 def config_text(connection: sa.Connection, config: str) -> str:
     """The configuration of that hash."""
-    return connection.execute(sa.select(configurations.c.text).where(configurations.c.hash == config)).scalar_one()
+    return connection.execute(
+        sa.select(configurations.c.text).where(configurations.c.hash == config)
+    ).scalar_one()
 
 
 def taken_orders(connection: sa.Connection, mode: str, config: str, since: int) -> Counter[str]:
     """How often each order is in use: usable completions, and active participants seen after ``since``."""
     order = participants.c.order
-    query = sa.select(order, sa.func.count()).where(order.is_not(None), *_takes_slot(mode, config, since))
+    query = sa.select(order, sa.func.count()).where(
+        order.is_not(None), *_takes_slot(mode, config, since)
+    )
     return Counter({row[0]: row[1] for row in connection.execute(query.group_by(order))})
 
 
@@ -112,8 +131,18 @@ def is_paused(connection: sa.Connection) -> bool:
 
 def add_configuration(connection: sa.Connection, config: Config) -> None:
     """Store the configuration under its hash, once."""
-    if connection.execute(sa.select(configurations.c.hash).where(configurations.c.hash == config.hash)).first() is None:
-        row = {"hash": config.hash, "name": config.name, "text": config.to_toml(), "added_at": now()}
+    if (
+        connection.execute(
+            sa.select(configurations.c.hash).where(configurations.c.hash == config.hash)
+        ).first()
+        is None
+    ):
+        row = {
+            "hash": config.hash,
+            "name": config.name,
+            "text": config.to_toml(),
+            "added_at": now(),
+        }
         connection.execute(configurations.insert().values(row))
 
 
@@ -192,7 +221,9 @@ def _is_full(connection: sa.Connection, config: Config) -> bool:
     if config.intake is None:
         return False
     holders = _takes_slot("live", config.hash, now() - release_after(config))
-    return connection.execute(sa.select(sa.func.count()).where(*holders)).scalar_one() >= config.intake
+    return (
+        connection.execute(sa.select(sa.func.count()).where(*holders)).scalar_one() >= config.intake
+    )
 
 
 def release_after(config: Config) -> int:
@@ -225,7 +256,11 @@ _ADD_STEP, _ADD_EVENT = steps.insert(), events.insert()
 
 
 def move(
-    connection: sa.Connection, participant: Participant, happened: Sequence[Event] = (), size: int = 0, **changes: Any
+    connection: sa.Connection,
+    participant: Participant,
+    happened: Sequence[Event] = (),
+    size: int = 0,
+    **changes: Any,
 ) -> Participant:
     """Change a participant, and store events.
 
@@ -275,7 +310,9 @@ def add_step(
     **changes: Any,
 ) -> Participant:
     """Store a step and move the participant on; both or neither."""
-    changed = move(connection, participant, happened, len(step.timing), done=participant.done + 1, **changes)
+    changed = move(
+        connection, participant, happened, len(step.timing), done=participant.done + 1, **changes
+    )
     connection.execute(_ADD_STEP, {"participant": participant.number, **step._asdict()})
     return changed
 
@@ -283,7 +320,9 @@ def add_step(
 def assign_order(connection: sa.Connection, participant: Participant, config: Config) -> str:
     """The order that balances usable and active participants; nobody else gets one meanwhile."""
     lock(connection)
-    taken = taken_orders(connection, participant.mode, participant.config, now() - release_after(config))
+    taken = taken_orders(
+        connection, participant.mode, participant.config, now() - release_after(config)
+    )
     return orders.next_order(taken, len(config.maps), config.learners)
 
 
@@ -294,7 +333,9 @@ def decline(connection: sa.Connection, participant: Participant) -> Participant:
 
 def release(connection: sa.Connection, number: int) -> None:
     """Free an abandoned slot for somebody else."""
-    connection.execute(participants.update().where(participants.c.number == number).values(released=True))
+    connection.execute(
+        participants.update().where(participants.c.number == number).values(released=True)
+    )
     note(connection, "released", number)
 
 
@@ -304,7 +345,9 @@ def pause(connection: sa.Connection, paused: bool) -> None:
     note(connection, "paused" if paused else "resumed")
 
 
-def note(connection: sa.Connection, action: str, number: int | None = None, detail: str = "") -> None:
+def note(
+    connection: sa.Connection, action: str, number: int | None = None, detail: str = ""
+) -> None:
     """Write an audit record."""
     connection.execute(audit.insert().values(at=now(), action=action, number=number, detail=detail))
 
@@ -327,14 +370,21 @@ def tombstone_of(participant: Participant, by: str) -> dict[str, Any]:
 def erase(connection: sa.Connection, tombstone: Mapping[str, Any]) -> bool:
     """Remove every row of a participant, leaving a tombstone and an audit record; return False if there was none."""
     uid, number = tombstone["uid"], tombstone["number"]
-    if connection.execute(sa.select(tombstones.c.uid).where(tombstones.c.uid == uid)).first() is None:
+    if (
+        connection.execute(sa.select(tombstones.c.uid).where(tombstones.c.uid == uid)).first()
+        is None
+    ):
         connection.execute(tombstones.insert().values(dict(tombstone)))
     participant = find(connection, uid=uid)
     if participant is not None:
         connection.execute(events.delete().where(events.c.participant == participant.number))
         connection.execute(steps.delete().where(steps.c.participant == participant.number))
         connection.execute(participants.delete().where(participants.c.number == participant.number))
-        note(connection, "withdrawn" if tombstone["by"] == "participant" else "deleted", participant.number)
+        note(
+            connection,
+            "withdrawn" if tombstone["by"] == "participant" else "deleted",
+            participant.number,
+        )
     # Numbers are never given twice, even if the participant joined after the restored backup was made.
     free = connection.execute(sa.select(intake.c.next_number)).scalar_one()
     if free <= number:

@@ -17,10 +17,23 @@ if TYPE_CHECKING:
     import pandas as pd
 
 BLOCK = 500  # participants
-COPIED = ("mode", "teacher", "config", "code_version", "language", "stage", "usable", "excluded", "order", "done")
+COPIED = (
+    "mode",
+    "teacher",
+    "config",
+    "code_version",
+    "language",
+    "stage",
+    "usable",
+    "excluded",
+    "order",
+    "done",
+)
 
 
-def participant_blocks(connection: sa.Connection, mode: str, **who: Any) -> "Iterator[pd.DataFrame]":
+def participant_blocks(
+    connection: sa.Connection, mode: str, **who: Any
+) -> "Iterator[pd.DataFrame]":
     """Iterate over the table of participants.
 
     Args:
@@ -35,7 +48,11 @@ def participant_blocks(connection: sa.Connection, mode: str, **who: Any) -> "Ite
     for first in range(0, max(len(everyone), 1), BLOCK):
         rows = [
             participant_row(connection, participant)
-            | {"unreadable_rows": count_unreadable(connection, rules(participant.config).config, participant)}
+            | {
+                "unreadable_rows": count_unreadable(
+                    connection, rules(participant.config).config, participant
+                )
+            }
             | exclusions.quality_of(connection, rules, participant)
             for participant in everyone[first : first + BLOCK]
         ]
@@ -52,7 +69,9 @@ def participant_row(connection: sa.Connection, participant: Participant) -> dict
     Returns:
         Values by column.
     """
-    happened = operations.events_of(connection, participant.number, "consent", "comments", "focus_lost", "screen")
+    happened = operations.events_of(
+        connection, participant.number, "consent", "comments", "focus_lost", "screen"
+    )
     # A page can report events of any kind; those of the server are the ones that count.
     by_server = {event.kind: event for event in happened if event.source == "server"}
     by_page = [event for event in happened if event.source == "client"]

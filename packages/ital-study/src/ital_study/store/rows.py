@@ -124,7 +124,9 @@ class Happened(_PageEvent):
     data: NoData = NoData()
 
 
-Noticed = Annotated[Shown | ArrowPicked | FocusLost | Screen | Happened, Field(discriminator="kind")]
+Noticed = Annotated[
+    Shown | ArrowPicked | FocusLost | Screen | Happened, Field(discriminator="kind")
+]
 
 
 # Events of the server, as far as somebody reads what they hold
@@ -160,7 +162,11 @@ class Answered(_Stored):
 
 
 _NOTICED: TypeAdapter[Any] = TypeAdapter(Noticed)
-_OF_SERVER: dict[str, type[BaseModel]] = {"comments": Commented, "attention": Attended, "answers": Answered}
+_OF_SERVER: dict[str, type[BaseModel]] = {
+    "comments": Commented,
+    "attention": Attended,
+    "answers": Answered,
+}
 
 
 # Reading
@@ -199,7 +205,9 @@ def read_timing(text: str) -> dict[str, Any] | None:
     """
     timing = read_object(text)
     try:
-        return None if timing is None else Timing.model_validate(timing).model_dump(exclude_none=True)
+        return (
+            None if timing is None else Timing.model_validate(timing).model_dump(exclude_none=True)
+        )
     except ValidationError:
         return None
 
@@ -278,5 +286,7 @@ def count_unreadable(connection: sa.Connection, config: Config, participant: Par
             count += 1
         elif (event.kind, event.source) == ("answers", "server"):
             count += answered_page(config, language, event.data) is None
-    timings = connection.execute(sa.select(steps.c.timing).where(steps.c.participant == number)).scalars()
+    timings = connection.execute(
+        sa.select(steps.c.timing).where(steps.c.participant == number)
+    ).scalars()
     return count + sum(read_timing(text) is None for text in timings)

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 def rules_of(connection: sa.Connection) -> Callable[[str], StudyRules]:
     """The rules by the hash of their configuration, each made once."""
-    return functools.cache(lambda config: StudyRules(parse_config(operations.config_text(connection, config))))
+    return functools.cache(
+        lambda config: StudyRules(parse_config(operations.config_text(connection, config)))
+    )
 
 
 def blocks(connection: sa.Connection, mode: str, **who: Any) -> "Iterator[pd.DataFrame]":
@@ -38,7 +40,8 @@ def blocks(connection: sa.Connection, mode: str, **who: Any) -> "Iterator[pd.Dat
     """
     rules, everyone = rules_of(connection), operations.everyone(connection, mode=mode, **who)
     yield from table.with_rows(
-        (steps_of_person(connection, rules(each.config), each) for each in everyone), table.frame([])
+        (steps_of_person(connection, rules(each.config), each) for each in everyone),
+        table.frame([]),
     )
 
 
@@ -56,12 +59,18 @@ def steps_of_person(
     Returns:
         The table; the warm-up does not count.
     """
-    rows = rows_of(rules, participant, operations.steps_of(connection, participant.number), measured=measured)
+    rows = rows_of(
+        rules, participant, operations.steps_of(connection, participant.number), measured=measured
+    )
     return flags.flag_steps(table.frame(rows), rules.config.quality)
 
 
 def rows_of(
-    rules: StudyRules, participant: Participant, stored: Iterable[StoredStep], *, measured: bool = True
+    rules: StudyRules,
+    participant: Participant,
+    stored: Iterable[StoredStep],
+    *,
+    measured: bool = True,
 ) -> list[dict[str, Any]]:
     """Convert a participant's steps to rows of the table; the warm-up does not count.
 
@@ -79,7 +88,11 @@ def rows_of(
     for step in stored:
         if step.map in maps:
             by_round.setdefault((maps.index(step.map), step.robot), []).append(step)
-    return [row for _, steps in sorted(by_round.items()) for row in _rows_of_round(rules, participant, steps, measured)]
+    return [
+        row
+        for _, steps in sorted(by_round.items())
+        for row in _rows_of_round(rules, participant, steps, measured)
+    ]
 
 
 def _rows_of_round(
@@ -87,7 +100,12 @@ def _rows_of_round(
 ) -> Iterator[dict[str, Any]]:
     stored = sorted(stored, key=lambda step: step.step)
     name = stored[0].map
-    beliefs = np.stack([rules.start(participant.number, name), *(operations.as_state(step.state) for step in stored)])
+    beliefs = np.stack(
+        [
+            rules.start(participant.number, name),
+            *(operations.as_state(step.state) for step in stored),
+        ]
+    )
     unknown = dict.fromkeys(table.MEASURES, np.full(len(beliefs), np.nan))
     measures = rules.measures_many(name, beliefs) if measured else unknown
     candidates = rules.candidates(participant.number, name)
@@ -95,9 +113,15 @@ def _rows_of_round(
         arrows = candidates[step.step - 1]
         yield {
             "participant": participant.number,
-            **{column: getattr(participant, column) for column in ("mode", "teacher", "config", "code_version")},
+            **{
+                column: getattr(participant, column)
+                for column in ("mode", "teacher", "config", "code_version")
+            },
             **{column: getattr(participant, column) for column in ("order", "usable")},
-            **{column: getattr(step, column) for column in ("map", "learner", "robot", "step", "choice")},
+            **{
+                column: getattr(step, column)
+                for column in ("map", "learner", "robot", "step", "choice")
+            },
             "cell": arrows[step.choice].cell,
             "action": arrows[step.choice].action,
             "machine_choice": rules.best(name, beliefs[i], arrows),
@@ -117,7 +141,11 @@ def _times(timing: Mapping[str, Any]) -> dict[str, Any]:
     def seconds(name: str, until: str) -> float:
         if name in timing:
             return float(timing[name])
-        return (timing[until] - shown) / 1000 if shown is not None and until in timing else float("nan")
+        return (
+            (timing[until] - shown) / 1000
+            if shown is not None and until in timing
+            else float("nan")
+        )
 
     return {
         **{name: iso(timing.get(name)) for name in ("shown_at", "chosen_at", "confirmed_at")},

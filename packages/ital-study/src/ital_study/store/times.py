@@ -14,4 +14,6 @@ def iso(milliseconds: float | None) -> str:
 
 def from_iso(text: str) -> int | None:
     """The time of a text that :func:`iso` wrote."""
-    return round((datetime.fromisoformat(text) - _START) / timedelta(milliseconds=1)) if text else None
+    return (
+        round((datetime.fromisoformat(text) - _START) / timedelta(milliseconds=1)) if text else None
+    )

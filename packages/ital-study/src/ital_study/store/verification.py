@@ -50,11 +50,15 @@ def verify(store: "Store") -> Report:
             count += len(steps)
             own_rules = rules(participant.config)
             wrong = problems_of(own_rules, participant, steps)
-            skipped[participant.number] = count_unreadable(connection, own_rules.config, participant)
+            skipped[participant.number] = count_unreadable(
+                connection, own_rules.config, participant
+            )
             pages = operations.events_of(connection, participant.number, "answers")
             answered = sum(event.source == "server" for event in pages)
             if answered != participant.answered:
-                wrong.append(f"{answered} pages of answers are stored, but {participant.answered} were counted")
+                wrong.append(
+                    f"{answered} pages of answers are stored, but {participant.answered} were counted"
+                )
             problems += [f"participant {participant.number}: {text}" for text in wrong]
     return Report(len(everyone), count, problems, skipped)
 
@@ -77,7 +81,9 @@ def unreadable(store: "Store", mode: str) -> dict[int, int]:
         }
 
 
-def problems_of(rules: StudyRules, participant: Participant, stored_steps: list[StoredStep]) -> list[str]:
+def problems_of(
+    rules: StudyRules, participant: Participant, stored_steps: list[StoredStep]
+) -> list[str]:
     """Find problems in the steps of one participant.
 
     Args:
@@ -90,7 +96,9 @@ def problems_of(rules: StudyRules, participant: Participant, stored_steps: list[
     """
     number, order, problems = participant.number, participant.order, []
     if len(stored_steps) != participant.done:
-        problems.append(f"{len(stored_steps)} steps are stored, but {participant.done} were counted")
+        problems.append(
+            f"{len(stored_steps)} steps are stored, but {participant.done} were counted"
+        )
     by_round: dict[tuple[str, str], list[StoredStep]] = {}
     for step in sorted(stored_steps, key=lambda step: step.step):
         by_round.setdefault((step.map, step.learner), []).append(step)
@@ -99,11 +107,17 @@ def problems_of(rules: StudyRules, participant: Participant, stored_steps: list[
         if [step.step for step in steps] != list(range(1, len(steps) + 1)):
             problems.append(f"map {name}, {learner}: a step is missing")
             continue
-        if name in maps and order and steps[0].robot != _robot(rules, order, maps.index(name), learner):
+        if (
+            name in maps
+            and order
+            and steps[0].robot != _robot(rules, order, maps.index(name), learner)
+        ):
             problems.append(f"map {name}, {learner}: the robot does not match the order")
         replayed = rules.replay(number, name, learner, [step.choice for step in steps])[1:]
         stored = [operations.as_state(step.state) for step in steps]
-        if not np.allclose([mind.belief for mind in replayed], stored, rtol=TOLERANCE, atol=TOLERANCE):
+        if not np.allclose(
+            [mind.belief for mind in replayed], stored, rtol=TOLERANCE, atol=TOLERANCE
+        ):
             problems.append(f"map {name}, {learner}: the replay differs from what is stored")
     return problems
 

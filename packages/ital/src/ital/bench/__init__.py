@@ -36,7 +36,11 @@ def measure(lanes: int, steps: int, test_rows: int) -> dict[str, Any]:
     """
     _check(lanes, steps, test_rows)
     device = jax.devices()[0]
-    report: dict[str, Any] = {"device": f"{device.platform}: {device.device_kind}", "lanes": lanes, "steps": steps}
+    report: dict[str, Any] = {
+        "device": f"{device.platform}: {device.device_kind}",
+        "lanes": lanes,
+        "steps": steps,
+    }
     rows = report["cases"] = {}
     for name, case in _cases.cases(test_rows).items():
         seconds, compile_seconds = _time(_cases.session(case.task, lanes, steps))
@@ -80,14 +84,18 @@ def _numpy_speed(case: _cases.Case) -> float:
     speed = functools.partial(case.numpy, world, case.task.beta, LR)
     with threadpool_limits(1):  # one lane on one core: threads would slow down such small products
         pilot = speed(100, EVERY)
-        return statistics.median(speed(max(100, int(pilot * NUMPY_SECONDS / REPEATS)), EVERY) for _ in range(REPEATS))
+        return statistics.median(
+            speed(max(100, int(pilot * NUMPY_SECONDS / REPEATS)), EVERY) for _ in range(REPEATS)
+        )
 
 
 def _check(lanes: int, steps: int, test_rows: int) -> None:
     if test_rows < 1:
         raise InputError(f"bench needs at least one test row, not {test_rows}")
     if lanes < 8 or lanes % 8 or steps < EVERY:
-        raise InputError(f"bench needs a multiple of 8 lanes and at least {EVERY} steps, not {lanes} and {steps}")
+        raise InputError(
+            f"bench needs a multiple of 8 lanes and at least {EVERY} steps, not {lanes} and {steps}"
+        )
 
 
 def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
@@ -100,7 +108,10 @@ def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
         as_json: Whether to print JSON instead of a table.
     """
     _check(lanes, steps, test_rows)
-    print(f"this takes about {expected_minutes(lanes, steps):.0f} min on two idle cores", file=sys.stderr)
+    print(
+        f"this takes about {expected_minutes(lanes, steps):.0f} min on two idle cores",
+        file=sys.stderr,
+    )
     report = measure(lanes, steps, test_rows)
     if as_json:
         print(json.dumps(report, indent=2))
@@ -108,19 +119,30 @@ def main(lanes: int, steps: int, test_rows: int, as_json: bool) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=f"{lanes} lanes × {steps} steps on {report['device']}", title_justify="left")
+    table = Table(
+        title=f"{lanes} lanes × {steps} steps on {report['device']}", title_justify="left"
+    )
     for column in ("case", "NumPy", "ital", "floor", "÷ NumPy", "× floor", "run", "compile"):
         table.add_column(column, justify="left" if column == "case" else "right")
     for name, row in report["cases"].items():
         floor = above_floor = "–"
         if "floor_steps_per_second" in row:
-            floor, above_floor = _thousands(row["floor_steps_per_second"]), f"{row['ital_over_floor_time']:.2f}×"
-        speeds = _thousands(row["numpy_steps_per_second"]), _thousands(row["ital_steps_per_second"]), floor
+            floor, above_floor = (
+                _thousands(row["floor_steps_per_second"]),
+                f"{row['ital_over_floor_time']:.2f}×",
+            )
+        speeds = (
+            _thousands(row["numpy_steps_per_second"]),
+            _thousands(row["ital_steps_per_second"]),
+            floor,
+        )
         seconds = f"{row['ital_seconds']:.3f} s", f"{row['compile_seconds']:.1f} s"
         table.add_row(name, *speeds, f"{row['ital_over_numpy']:.1f}×", above_floor, *seconds)
     console = Console()
     console.print(table)
-    console.print("Steps per second. A step is one step of one lane; every time includes a measurement every 20 steps.")
+    console.print(
+        "Steps per second. A step is one step of one lane; every time includes a measurement every 20 steps."
+    )
 
 
 def expected_minutes(lanes: int, steps: int) -> float:

@@ -34,9 +34,14 @@ def pool(classes: int = 200, dim: int = 10, rows: int = 100_000, test_rows: int 
     x = rng.standard_normal((rows, dim), dtype=np.float32)
     target = rng.standard_normal((classes, dim + 1), dtype=np.float32)
     labels = rng.integers(0, classes, rows)
-    test_x, test_labels = rng.standard_normal((test_rows, dim), dtype=np.float32), rng.integers(0, classes, test_rows)
+    test_x, test_labels = (
+        rng.standard_normal((test_rows, dim), dtype=np.float32),
+        rng.integers(0, classes, test_rows),
+    )
     data = tasks.Pool(x, x, labels, target, target, test_x, test_labels)
-    return tasks.from_pool("pool", data, losses.cross_entropy, beta=1000.0, title=f"{classes}-class pool")
+    return tasks.from_pool(
+        "pool", data, losses.cross_entropy, beta=1000.0, title=f"{classes}-class pool"
+    )
 
 
 def cases(test_rows: int) -> dict[str, Case]:
@@ -51,7 +56,11 @@ def cases(test_rows: int) -> dict[str, Case]:
 
 
 def session(
-    task: Task, lanes: int, steps: int, teacher: Teacher | None = None, methods: Sequence[Learner] = ()
+    task: Task,
+    lanes: int,
+    steps: int,
+    teacher: Teacher | None = None,
+    methods: Sequence[Learner] = (),
 ) -> Session:
     """Eight methods (by default those of the paper) on ``lanes / 8`` seeds."""
     methods = methods or [learners.make(method) for method in learners.PAPER]
@@ -61,7 +70,9 @@ def session(
 
 # The floor: the same loop with a loss that costs almost nothing, so that only matrix products and sampling remain.
 # The loss is the sum of the outputs, so that the compiler cannot drop the products of a measurement.
-_NO_LOSS = losses.Loss("none", "none", lambda alpha, y: jnp.sum(alpha, axis=-1), lambda alpha, y: alpha, False)
+_NO_LOSS = losses.Loss(
+    "none", "none", lambda alpha, y: jnp.sum(alpha, axis=-1), lambda alpha, y: alpha, False
+)
 
 
 def _two_products_each_way(lesson: Any, settings: Any, params: Any, memory: Any) -> Update:
@@ -81,4 +92,8 @@ def floor(task: Task) -> tuple[Task, Teacher, Learner]:
     )
     products = Rule(init=lambda params, settings: (), update=_two_products_each_way)
     first = Teacher("first", lambda key, view, settings: jnp.zeros((), int))
-    return task._replace(rules=products_only), first, Learner("products", "Products", products, settings=jnp.zeros(()))
+    return (
+        task._replace(rules=products_only),
+        first,
+        Learner("products", "Products", products, settings=jnp.zeros(())),
+    )

@@ -39,7 +39,9 @@ def peak_resident() -> int:
         lines = Path("/proc/self/status").read_text().splitlines()
         return next(1024 * int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
     except (OSError, StopIteration):
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (
+            1 if sys.platform == "darwin" else 1024
+        )
 
 
 def worker() -> dict[str, Any]:

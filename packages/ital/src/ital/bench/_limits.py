@@ -29,7 +29,9 @@ class Limits(NamedTuple):
 
     def bandwidth(self, size: float) -> float:
         """Bytes per second from an array of ``size`` bytes; a small array stays in a cache."""
-        return max(rate for bytes_, rate in self.copy.items() if bytes_ >= min(size, max(self.copy)))
+        return max(
+            rate for bytes_, rate in self.copy.items() if bytes_ >= min(size, max(self.copy))
+        )
 
 
 class Cost(NamedTuple):
@@ -94,17 +96,23 @@ def cost(session: Session, every: int) -> Cost:
     """The cost of one step and its share of a measurement. The compiler counts the operations (one round of a loop)."""
     program, numbers, lanes = session.program, session.numbers, session.carry.lanes
     worlds, axes = numbers.worlds, numbers.world_axes(program)
-    drawn = jax.vmap(functools.partial(draw, program), in_axes=(axes, 0))(worlds, jax.vmap(key_of)(numbers.seeds))
+    drawn = jax.vmap(functools.partial(draw, program), in_axes=(axes, 0))(
+        worlds, jax.vmap(key_of)(numbers.seeds)
+    )
     moment = Moment(jnp.zeros((), int), numbers.last_step)
 
     def seed(world: Any, drawn: Drawn, numbers: Any, lanes: Lane) -> Lane:
         step = functools.partial(teaching_step, program, world, drawn)
         return jax.vmap(step, in_axes=(0, None, 0))(numbers, moment, lanes)[0]
 
-    flops, kernels = _analysed(jax.vmap(seed, in_axes=(axes, 0, 0, 0)), worlds, drawn, numbers.lanes, lanes)
+    flops, kernels = _analysed(
+        jax.vmap(seed, in_axes=(axes, 0, 0, 0)), worlds, drawn, numbers.lanes, lanes
+    )
     measure = jax.vmap(jax.vmap(program.rules.measure, in_axes=(0, None)), in_axes=(0, axes.truth))
     measurement, _ = _analysed(measure, lanes.params, worlds.truth)
-    shown = jax.eval_shape(jax.vmap(program.rules.show, in_axes=(axes.learner, 0)), worlds.learner, drawn.batch)
+    shown = jax.eval_shape(
+        jax.vmap(program.rules.show, in_axes=(axes.learner, 0)), worlds.learner, drawn.batch
+    )
     tested = _bytes(worlds.truth.test) + _bytes(lanes.params)
     return Cost(
         flops=(flops + measurement / every) / numbers.lanes.lr.size,

@@ -29,7 +29,9 @@ def transitions(size: int, slip: float = 0.06, death: float = 0.02) -> Array:
             for way, (down, right) in enumerate([(-1, 0), (1, 0), (0, -1), (0, 1)]):
                 to = np.clip(row + down, 0, size - 1) * size + np.clip(column + right, 0, size - 1)
                 for action in range(4):
-                    p[action, row * size + column, to] += 1 - death - 3 * slip if way == action else slip
+                    p[action, row * size + column, to] += (
+                        1 - death - 3 * slip if way == action else slip
+                    )
     return p
 
 
@@ -79,7 +81,9 @@ def steps_per_second(world: World, beta: float, lr: float, steps: int, every: in
         states = rng.integers(0, s, 20)
         actions = (rng.random(20) > cumulative[:, states]).sum(axis=0).clip(max=3)
 
-        teachers_plan = plan(teachers_p, nu[in_teachers], teachers_plan)  # reported rewards, in the teacher's order
+        teachers_plan = plan(
+            teachers_p, nu[in_teachers], teachers_plan
+        )  # reported rewards, in the teacher's order
         losses, g = lessons(teachers_plan, order[states], actions)
         volumes = -(lr**2) * (g**2).sum(axis=1) + 2 * lr * (losses + log_pi[actions, states])
         c = np.argmax(volumes)

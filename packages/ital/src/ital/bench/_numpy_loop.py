@@ -32,22 +32,31 @@ def _cross_entropy_derivative(alpha: Array, y: Array) -> Array:
 
 def _cross_entropy_value(alpha: Array, y: Array) -> Array:
     largest = alpha.max(axis=1)
-    return largest + np.log(np.exp(alpha - largest[:, None]).sum(axis=1)) - alpha[np.arange(len(y)), y]
+    return (
+        largest + np.log(np.exp(alpha - largest[:, None]).sum(axis=1)) - alpha[np.arange(len(y)), y]
+    )
 
 
-squared = NumpyLoss(lambda alpha, y: 0.5 * ((alpha - y) ** 2).sum(axis=1), lambda alpha, y: alpha - y)
+squared = NumpyLoss(
+    lambda alpha, y: 0.5 * ((alpha - y) ** 2).sum(axis=1), lambda alpha, y: alpha - y
+)
 cross_entropy = NumpyLoss(_cross_entropy_value, _cross_entropy_derivative)
 
 
-def steps_per_second(loss: NumpyLoss, world: World, beta: float, lr: float, steps: int, every: int) -> float:
+def steps_per_second(
+    loss: NumpyLoss, world: World, beta: float, lr: float, steps: int, every: int
+) -> float:
     """Teach one ITAL learner for ``steps`` steps, measuring every ``every`` steps; return steps per second.
 
     Computes each line of Algorithm 1 in order, in NumPy's default float64.
     """
-    x_learner, x_teacher = (np.asarray(x, float) for x in (world.learner.x.x, world.teacher.examples.x.x))
+    x_learner, x_teacher = (
+        np.asarray(x, float) for x in (world.learner.x.x, world.teacher.examples.x.x)
+    )
     y_all, test_y = world.learner.labels, world.truth.test.labels
     test_x, target, omega = (
-        np.asarray(a, float) for a in (world.truth.test.x.x, world.truth.target, world.teacher.target)
+        np.asarray(a, float)
+        for a in (world.truth.test.x.x, world.truth.target, world.teacher.target)
     )
     rng = np.random.default_rng(0)
     nu = rng.uniform(-1, 1, target.shape)
@@ -60,12 +69,16 @@ def steps_per_second(loss: NumpyLoss, world: World, beta: float, lr: float, step
         alpha = x @ nu.T  # feedback
         losses, r = loss.value(alpha, y), loss.derivative(alpha, y)
         r_norms = (r**2).sum(axis=1)
-        volumes = -(lr**2) * r_norms * (z**2).sum(axis=1) + 2 * lr * (losses - loss.value(z @ omega.T, y))
+        volumes = -(lr**2) * r_norms * (z**2).sum(axis=1) + 2 * lr * (
+            losses - loss.value(z @ omega.T, y)
+        )
         c = np.argmax(volumes)
 
         guess = nu - lr * np.outer(r[c], x[c])
         alpha = x @ guess.T
-        imagined = -(lr**2) * r_norms * (x**2).sum(axis=1) + 2 * lr * (losses - loss.value(alpha, y))
+        imagined = -(lr**2) * r_norms * (x**2).sum(axis=1) + 2 * lr * (
+            losses - loss.value(alpha, y)
+        )
         q = softmax(beta * imagined)
         r = loss.derivative(alpha, y)
         nu = guess - 2 * beta * lr**2 * (np.outer(r[c], x[c]) - (q[:, None] * r).T @ x)

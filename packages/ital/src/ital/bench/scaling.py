@@ -49,9 +49,14 @@ def measure(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
         "device": named(jax.devices()[:1]),
         "jax": jax.__version__,
         "every": EVERY,
-        "limits": {**limits._asdict(), "copy": {str(size): rate for size, rate in limits.copy.items()}},
+        "limits": {
+            **limits._asdict(),
+            "copy": {str(size): rate for size, rate in limits.copy.items()},
+        },
     }
-    report["lanes"] = {name: _against_lanes(name, make(), limits, say) for name, make in TASKS.items()}
+    report["lanes"] = {
+        name: _against_lanes(name, make(), limits, say) for name, make in TASKS.items()
+    }
     report["rows"] = []
     for rows in ROWS:
         say(f"a pool of {rows:,} rows")
@@ -63,16 +68,24 @@ def measure(say: Callable[[str], None] = lambda line: None) -> dict[str, Any]:
     say("memory")
     empty = memory(100)
     report["memory"] = [_above(empty, memory(rows)) for rows in MEMORY_ROWS]
-    report["load"] = [*busy, os.getloadavg()[0]]  # a load beyond this benchmark's own makes the figures doubtful
+    report["load"] = [
+        *busy,
+        os.getloadavg()[0],
+    ]  # a load beyond this benchmark's own makes the figures doubtful
     return report
 
 
-def _against_lanes(name: str, task: Task, limits: _limits.Limits, say: Callable[[str], None]) -> list[dict[str, Any]]:
+def _against_lanes(
+    name: str, task: Task, limits: _limits.Limits, say: Callable[[str], None]
+) -> list[dict[str, Any]]:
     """One series; it stops where the next point would take too long."""
     task = _few_worlds(task)
     points: list[dict[str, Any]] = []
     for lanes in LANES:
-        if points and EVERY * points[-1]["seconds_per_step"] * lanes / points[-1]["lanes"] > LONGEST:
+        if (
+            points
+            and EVERY * points[-1]["seconds_per_step"] * lanes / points[-1]["lanes"] > LONGEST
+        ):
             break
         say(f"{name}, {lanes} lanes")
         points.append(_point(task, lanes, limits, points[0] if points else None))
@@ -115,7 +128,9 @@ def endless(task: Task, lanes: int) -> Session:
     return _cases.session(task, lanes, steps=2**30)
 
 
-def _point(task: Task, lanes: int, limits: _limits.Limits, first: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _point(
+    task: Task, lanes: int, limits: _limits.Limits, first: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """Speed at a number of lanes, and its bounds; the cost of one lane's step is taken from the ``first`` point."""
     session = endless(task, lanes)
     lanes = session.numbers.lanes.lr.size  # including the lanes that pad the program
@@ -152,11 +167,17 @@ def _start(*arguments: str) -> "subprocess.Popen[str]":
 
     Each process compiles its own program: one loaded from disk would make its peak memory look smaller.
     """
-    environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false", "JAX_ENABLE_COMPILATION_CACHE": "false"}
+    environment = {
+        **os.environ,
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        "JAX_ENABLE_COMPILATION_CACHE": "false",
+    }
     if jax.default_backend() == "cpu":
         environment["JAX_PLATFORMS"] = "cpu"
     command = [sys.executable, "-m", "ital.bench._child", *arguments]
-    return subprocess.Popen(command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    return subprocess.Popen(
+        command, env=environment, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
 
 
 def _together(workers: int, seconds: float = 2.0) -> float:
@@ -166,7 +187,9 @@ def _together(workers: int, seconds: float = 2.0) -> float:
         for child in children:
             assert child.stdout is not None
             if child.stdout.readline() != "ready\n":
-                raise InputError(f"one of {workers} parallel processes failed: check that there is enough memory")
+                raise InputError(
+                    f"one of {workers} parallel processes failed: check that there is enough memory"
+                )
         for child in children:
             assert child.stdin is not None
             child.stdin.write(f"{seconds}\n")
@@ -193,7 +216,9 @@ def memory(rows: int) -> dict[str, Any]:
     child = _start("memory", str(rows))
     out, _ = child.communicate()
     if child.returncode:
-        raise InputError(f"the process that measures memory with {rows} rows failed: check that there is enough memory")
+        raise InputError(
+            f"the process that measures memory with {rows} rows failed: check that there is enough memory"
+        )
     return json.loads(out)
 
 
@@ -248,11 +273,21 @@ def _print(report: Mapping[str, Any]) -> None:
     for column in ("", "steps/s", "step of all lanes", "nearest bound", "distance"):
         table.add_column(column, justify="left" if column in ("", "nearest bound") else "right")
 
-    def add(title: str, points: Iterable[Mapping[str, Any]], describe: Callable[[Mapping[str, Any]], str]) -> None:
+    def add(
+        title: str,
+        points: Iterable[Mapping[str, Any]],
+        describe: Callable[[Mapping[str, Any]], str],
+    ) -> None:
         for point in points:
             step = f"{1e6 * point['seconds_per_step']:,.0f} µs"
             speed = _thousands(point["steps_per_second"])
-            table.add_row(f"{title}, {describe(point)}", speed, step, point["bound"], f"{point['distance']:.1f}×")
+            table.add_row(
+                f"{title}, {describe(point)}",
+                speed,
+                step,
+                point["bound"],
+                f"{point['distance']:.1f}×",
+            )
         table.add_section()
 
     for name, points in report["lanes"].items():
@@ -261,10 +296,14 @@ def _print(report: Mapping[str, Any]) -> None:
     console.print(table)
     for point in report["workers"]:
         plural = "es" if point["workers"] > 1 else ""
-        console.print(f"{point['workers']} process{plural}: {_thousands(point['steps_per_second'])} steps/s together")
+        console.print(
+            f"{point['workers']} process{plural}: {_thousands(point['steps_per_second'])} steps/s together"
+        )
     for point in report["memory"]:
         share = point["above_empty_bytes"] / point["pool_bytes"]
         line = f"{point['rows']:,} rows × {DIM}, both views {point['pool_bytes'] / 2**20:,.0f} MiB: peak {share:.2f}×"
         if "device_above_empty_bytes" in point:
-            line += f", on the device {point['device_above_empty_bytes'] / point['pool_bytes']:.2f}×"
+            line += (
+                f", on the device {point['device_above_empty_bytes'] / point['pool_bytes']:.2f}×"
+            )
         console.print(f"{line} of that above an empty run")

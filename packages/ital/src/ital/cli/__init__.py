@@ -22,7 +22,9 @@ app = typer.Typer(
 
 
 @app.callback(invoke_without_command=True)
-def _root(version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False) -> None:
+def _root(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
     if version:
         print(f"ital {__version__}")
         raise typer.Exit
@@ -66,8 +68,12 @@ def main(arguments: list[str] | None = None) -> None:
             _fail(error.format_message(), 2)
         else:
             raise
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # everything is written: there is nothing left to interrupt
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # programs started from here would inherit that it is ignored
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # everything is written: there is nothing left to interrupt
+    signal.signal(
+        signal.SIGTERM, signal.SIG_DFL
+    )  # programs started from here would inherit that it is ignored
     if status == 130:
         how, status = ("terminated", 143) if interrupts.terminated() else ("interrupted", 130)
         _fail(f"{how}; finished work is kept, and the same command resumes it", status)

@@ -16,16 +16,24 @@ def register(app: typer.Typer) -> None:
 
 
 def bench(
-    lanes: Annotated[int, typer.Option(help="Number of lanes to run in parallel (8 methods per seed).")] = 160,
+    lanes: Annotated[
+        int, typer.Option(help="Number of lanes to run in parallel (8 methods per seed).")
+    ] = 160,
     steps: Annotated[int, typer.Option(help="Teaching steps per lane.")] = 2000,
     test_rows: Annotated[int, typer.Option(help="Test rows of the 200-class pool.")] = 10_000,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
     scaling: Annotated[
         bool,
-        typer.Option("--scaling", help="Instead, measure how speed and memory scale with lanes, rows and processes."),
+        typer.Option(
+            "--scaling",
+            help="Instead, measure how speed and memory scale with lanes, rows and processes.",
+        ),
     ] = False,
     out: Annotated[
-        Path | None, typer.Option(help="With --scaling: folder for scaling.json and its figure (default: none).")
+        Path | None,
+        typer.Option(
+            help="With --scaling: folder for scaling.json and its figure (default: none)."
+        ),
     ] = None,
     platform: PLATFORM = None,
 ) -> None:

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 HEADING = "Commands of other packages"
-COMPLETION = ("install_completion", "show_completion")  # options of the whole program, not of a command
+COMPLETION = (
+    "install_completion",
+    "show_completion",
+)  # options of the whole program, not of a command
 
 
 class CommandGroup(TyperGroup):
@@ -71,7 +74,9 @@ def _load(entry: "EntryPoint") -> Any:
         command = typer.main.get_command(plugin)
     except Exception as error:
         reason = f"{type(error).__name__}: {error}"
-        raise InputError(f"command {entry.name!r} from another package ({entry.value}) is broken: {reason}") from error
+        raise InputError(
+            f"command {entry.name!r} from another package ({entry.value}) is broken: {reason}"
+        ) from error
     command.name = entry.name
     command.params = [parameter for parameter in command.params if parameter.name not in COMPLETION]
     return command

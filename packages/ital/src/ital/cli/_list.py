@@ -14,9 +14,14 @@ def register(app: typer.Typer) -> None:
 
 
 def list_parts(
-    task: Annotated[str | None, typer.Argument(help="A task to describe (default: list everything).")] = None,
+    task: Annotated[
+        str | None, typer.Argument(help="A task to describe (default: list everything).")
+    ] = None,
     awareness: Annotated[
-        bool, typer.Option("--awareness", help="With TASK: also what awareness amounts to at the start (3 seeds).")
+        bool,
+        typer.Option(
+            "--awareness", help="With TASK: also what awareness amounts to at the start (3 seeds)."
+        ),
     ] = False,
 ) -> None:
     """List tasks, teachers and methods, one line each; with TASK, describe that task."""
@@ -29,7 +34,11 @@ def list_parts(
         raise InputError("--awareness needs a TASK: ital list TASK --awareness")
     from ital import learners, tasks, teachers
 
-    for title, registry in (("Tasks", tasks.REGISTRY), ("Teachers", teachers.REGISTRY), ("Methods", learners.REGISTRY)):
+    for title, registry in (
+        ("Tasks", tasks.REGISTRY),
+        ("Teachers", teachers.REGISTRY),
+        ("Methods", learners.REGISTRY),
+    ):
         print(title)
         for name, make in registry.items():
             print(f"  {name:<20} {describe(make)}")
@@ -61,7 +70,9 @@ def _describe_task(name: str) -> None:
     }
     if task.rules.risk is not None:
         risk = theory.teaching_risk(task)
-        facts["teaching risk"] = f"{risk:.3g} (seed 0): the part of the target that the learner's view cannot express"
+        facts["teaching risk"] = (
+            f"{risk:.3g} (seed 0): the part of the target that the learner's view cannot express"
+        )
     print(name)
     for what, words in facts.items():
         print(f"  {what:<20} {words}")

@@ -9,23 +9,31 @@ from ital.cli.options import split
 from ital.tools.platform import set_up_jax
 
 FOLDERS = typer.Argument(
-    metavar="FOLDER…", help="Folders that ital run, ital sweep or result.save wrote.", show_default=False
+    metavar="FOLDER…",
+    help="Folders that ital run, ital sweep or result.save wrote.",
+    show_default=False,
 )
 
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
-    app.command(epilog="Example: ital plot results/regression/cooperative results/regression/random")(plot)
+    app.command(
+        epilog="Example: ital plot results/regression/cooperative results/regression/random"
+    )(plot)
 
 
 def plot(
     folders: Annotated[list[Path], FOLDERS],
     metrics: Annotated[
-        str | None, typer.Option(help="Metrics to show, comma-separated (default: the task's panels).")
+        str | None,
+        typer.Option(help="Metrics to show, comma-separated (default: the task's panels)."),
     ] = None,
-    methods: Annotated[str | None, typer.Option(help="Methods to show, comma-separated (default: all).")] = None,
+    methods: Annotated[
+        str | None, typer.Option(help="Methods to show, comma-separated (default: all).")
+    ] = None,
     against: Annotated[
-        str | None, typer.Option(help="Method to compare the others with (default: imt, or the first).")
+        str | None,
+        typer.Option(help="Method to compare the others with (default: imt, or the first)."),
     ] = None,
     out: Annotated[
         Path | None,

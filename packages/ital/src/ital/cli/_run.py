@@ -15,7 +15,9 @@ from ital.tools.platform import set_up_jax
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command(epilog="Example: ital run regression --teacher adversarial --methods imt,ital --seeds 10")(run)
+    app.command(
+        epilog="Example: ital run regression --teacher adversarial --methods imt,ital --seeds 10"
+    )(run)
     grid = "--lr 0.001,0.01,0.1 --beta 0,500,5000"
     app.command(epilog="Example: ital matrix gaussian --seeds 10")(matrix)
     app.command(epilog=f"Example: ital sweep regression {grid} --methods imt,ital --seeds 5")(sweep)
@@ -30,7 +32,10 @@ def run(
     kind: options.KIND = None,
     teacher: options.TEACHER = "cooperative",
     methods: Annotated[
-        str | None, typer.Option(help="Learners, comma-separated (default: the task's own, or the eight of the paper).")
+        str | None,
+        typer.Option(
+            help="Learners, comma-separated (default: the task's own, or the eight of the paper)."
+        ),
     ] = None,
     seeds: options.SEEDS = 20,
     first_seed: options.FIRST_SEED = 0,
@@ -38,7 +43,9 @@ def run(
     beta: options.BETA = None,
     beta_decay: Annotated[
         float | None,
-        typer.Option(help="Share that β loses per step (default: the task's if β is the task's, else 0)."),
+        typer.Option(
+            help="Share that β loses per step (default: the task's if β is the task's, else 0)."
+        ),
     ] = None,
     lr: options.LR = 1e-3,
     batch_size: options.BATCH_SIZE = 20,
@@ -54,11 +61,18 @@ def run(
     platform: options.PLATFORM = None,
     devices: options.DEVICES = "1",
     animate: Annotated[
-        bool, typer.Option("--animate", help="Also write an animation of what is learned, if the task can be drawn.")
+        bool,
+        typer.Option(
+            "--animate",
+            help="Also write an animation of what is learned, if the task can be drawn.",
+        ),
     ] = False,
     awareness: Annotated[
         bool,
-        typer.Option("--awareness", help="Also print how sharp q and how long the awareness step is at the start."),
+        typer.Option(
+            "--awareness",
+            help="Also print how sharp q and how long the awareness step is at the start.",
+        ),
     ] = False,
     csv: options.CSV = False,
     overwrite: options.OVERWRITE = False,
@@ -104,7 +118,9 @@ def _print_awareness(settings: Any) -> None:
     plan = few.plan()
     names = ("beta", "beta_decay", "lr", "batch_size", "choices", "init", "form", "optimizer")
     numbers = {name: getattr(few, name) for name in names}
-    found = teaching.awareness(plan.task, plan.teacher, list(plan.learners), seeds=few.seed_list, **numbers)
+    found = teaching.awareness(
+        plan.task, plan.teacher, list(plan.learners), seeds=few.seed_list, **numbers
+    )
     for line in teaching.awareness_in_words(found):
         print(line)
 
@@ -118,10 +134,15 @@ def matrix(
     kind: options.KIND = None,
     teachers: Annotated[
         str | None,
-        typer.Option(help="Real teachers, comma-separated (default: seven, those that make sense on the task)."),
+        typer.Option(
+            help="Real teachers, comma-separated (default: seven, those that make sense on the task)."
+        ),
     ] = None,
     controls: Annotated[
-        bool, typer.Option("--controls", help="Add a naive learner whose steps are as long as the aware learner's.")
+        bool,
+        typer.Option(
+            "--controls", help="Add a naive learner whose steps are as long as the aware learner's."
+        ),
     ] = False,
     seeds: options.SEEDS = 20,
     first_seed: options.FIRST_SEED = 0,
@@ -169,7 +190,8 @@ def sweep(
     beta: Annotated[
         str,
         typer.Option(
-            help="Values of β, comma-separated: how rational aware learners think the teacher is.", show_default=False
+            help="Values of β, comma-separated: how rational aware learners think the teacher is.",
+            show_default=False,
         ),
     ],
     task: options.TASK_OR_TABLE = None,
@@ -208,7 +230,8 @@ def sweep(
     resource: options.RESOURCE = None,
     seeds_per_cell: options.SEEDS_PER_CELL = None,
     points_per_cell: Annotated[
-        int | None, typer.Option(help="Points (a method at an η and a β) computed together (default: all).")
+        int | None,
+        typer.Option(help="Points (a method at an η and a β) computed together (default: all)."),
     ] = None,
     mlflow: options.MLFLOW = None,
     out: options.OUT = Path("results"),
@@ -220,7 +243,11 @@ def sweep(
     """
     taught = options.task_settings(task, data, label, teacher_columns, learner_columns, kind)
     lrs, betas = parse_numbers("lr", lr), parse_numbers("beta", beta)
-    lane_steps = len(split("methods", methods)) * len(lrs) * len(betas) * seeds * steps if devices == "1" else 0
+    lane_steps = (
+        len(split("methods", methods)) * len(lrs) * len(betas) * seeds * steps
+        if devices == "1"
+        else 0
+    )
     engine = engine_of(workers, scheduler, resource, platform, seeds=seeds, lane_steps=lane_steps)
     from ital import experiments
 
@@ -239,7 +266,11 @@ def sweep(
 
 
 def engine_of(
-    workers: int | None, scheduler: str | None, resource: str | None, platform: str | None, **size: int
+    workers: int | None,
+    scheduler: str | None,
+    resource: str | None,
+    platform: str | None,
+    **size: int,
 ) -> Any:
     """The engine that the options ask for, after setting up JAX for it; ``size`` as in ``experiments.engine_for``."""
     if workers and scheduler is not None:
@@ -247,10 +278,14 @@ def engine_of(
     on_cluster = bool(workers) or scheduler is not None
     if resource is not None and not on_cluster:
         raise InputError("--resource needs workers: add --workers or --scheduler")
-    set_up_jax("cpu" if on_cluster else platform)  # --platform is for the workers: this process leaves the GPU to them
+    set_up_jax(
+        "cpu" if on_cluster else platform
+    )  # --platform is for the workers: this process leaves the GPU to them
     from ital import experiments
 
-    return experiments.engine_for(workers=workers, scheduler=scheduler, resource=resource, platform=platform, **size)
+    return experiments.engine_for(
+        workers=workers, scheduler=scheduler, resource=resource, platform=platform, **size
+    )
 
 
 @contextlib.contextmanager

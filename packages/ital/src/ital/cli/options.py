@@ -20,32 +20,55 @@ TASK_OR_TABLE = Annotated[
         show_default=False,
     ),
 ]
-DATA = Annotated[Path | None, typer.Option(help="Your own table instead of a TASK: a CSV or Parquet file.")]
+DATA = Annotated[
+    Path | None, typer.Option(help="Your own table instead of a TASK: a CSV or Parquet file.")
+]
 LABEL = Annotated[str | None, typer.Option(help="The table column with the labels.")]
 TEACHER_COLUMNS = Annotated[
-    str | None, typer.Option(help="Columns that the teacher sees, comma-separated (default: all but the labels).")
+    str | None,
+    typer.Option(
+        help="Columns that the teacher sees, comma-separated (default: all but the labels)."
+    ),
 ]
 LEARNER_COLUMNS = Annotated[
-    str | None, typer.Option(help="Columns that the learner sees, comma-separated (default: all but the labels).")
+    str | None,
+    typer.Option(
+        help="Columns that the learner sees, comma-separated (default: all but the labels)."
+    ),
 ]
 KIND = Annotated[
-    str | None, typer.Option(help="Kind of labels: classification or regression (default: inferred and printed).")
+    str | None,
+    typer.Option(
+        help="Kind of labels: classification or regression (default: inferred and printed)."
+    ),
 ]
 TEACHER = Annotated[str, typer.Option(help="The teacher, which chooses the examples.")]
 BETA = Annotated[
     str | None,
-    typer.Option(help="β, how rational aware learners think the teacher is: auto or a number (default: the task's)."),
+    typer.Option(
+        help="β, how rational aware learners think the teacher is: auto or a number (default: the task's)."
+    ),
 ]
 LR = Annotated[float, typer.Option(help="The learner's step size.")]
 SEEDS = Annotated[int, typer.Option(help="Number of seeds.")]
 FIRST_SEED = Annotated[int, typer.Option(help="The first seed.")]
 STEPS = Annotated[int, typer.Option(help="Teaching steps.")]
 BATCH_SIZE = Annotated[int, typer.Option(help="Examples in a mini-batch.")]
-CHOICES = Annotated[int, typer.Option(help="Examples that the teacher shows in each step, in order.")]
-INIT = Annotated[str | None, typer.Option(help="Start of the learners: uniform or normal:0.1 (default: the task's).")]
-LABEL_NOISE = Annotated[float, typer.Option(help="Probability that a label of the pool is replaced.")]
+CHOICES = Annotated[
+    int, typer.Option(help="Examples that the teacher shows in each step, in order.")
+]
+INIT = Annotated[
+    str | None,
+    typer.Option(help="Start of the learners: uniform or normal:0.1 (default: the task's)."),
+]
+LABEL_NOISE = Annotated[
+    float, typer.Option(help="Probability that a label of the pool is replaced.")
+]
 MAP = Annotated[
-    Path | None, typer.Option(help="For task irl: rewards of the grid, a text or CSV file with one line per row.")
+    Path | None,
+    typer.Option(
+        help="For task irl: rewards of the grid, a text or CSV file with one line per row."
+    ),
 ]
 TEACHER_LOSS = Annotated[
     str | None,
@@ -55,34 +78,61 @@ TEACHER_LOSS = Annotated[
 ]
 EQUATIONS = Annotated[
     int | None,
-    typer.Option(help="For equation tasks: number of equations in an exam (default: 30).", show_default=False),
+    typer.Option(
+        help="For equation tasks: number of equations in an exam (default: 30).", show_default=False
+    ),
 ]
-EVAL_EVERY = Annotated[int | None, typer.Option(help="Steps between measurements (default: the task's, mostly 10).")]
+EVAL_EVERY = Annotated[
+    int | None, typer.Option(help="Steps between measurements (default: the task's, mostly 10).")
+]
 STEP = Annotated[
     str,
-    typer.Option(help="How much of a proposed update is applied: rate (the paper), length:L, length:L:decay, or safe."),
+    typer.Option(
+        help="How much of a proposed update is applied: rate (the paper), length:L, length:L:decay, or safe."
+    ),
 ]
 OPTIMIZER = Annotated[
     str | None,
-    typer.Option(help="Optax optimiser of the steps, e.g. adam:0.01 (default: none); without a rate it uses --lr."),
+    typer.Option(
+        help="Optax optimiser of the steps, e.g. adam:0.01 (default: none); without a rate it uses --lr."
+    ),
 ]
-PLATFORM = Annotated[str | None, typer.Option(help="Where to compute: cpu or gpu (default: a GPU if there is one).")]
+PLATFORM = Annotated[
+    str | None, typer.Option(help="Where to compute: cpu or gpu (default: a GPU if there is one).")
+]
 DEVICES = Annotated[str, typer.Option(help="Number of local devices that share the seeds, or all.")]
-OVERWRITE = Annotated[bool, typer.Option("--overwrite", help="Replace a result that has other settings.")]
+OVERWRITE = Annotated[
+    bool, typer.Option("--overwrite", help="Replace a result that has other settings.")
+]
 WORKERS = Annotated[
-    int | None, typer.Option(help="Number of local worker processes (extra: cluster); 0: compute in this process.")
+    int | None,
+    typer.Option(
+        help="Number of local worker processes (extra: cluster); 0: compute in this process."
+    ),
 ]
 SCHEDULER = Annotated[
-    str | None, typer.Option(help="Compute on the workers of this Dask scheduler, e.g. tcp://host:8786.")
+    str | None,
+    typer.Option(help="Compute on the workers of this Dask scheduler, e.g. tcp://host:8786."),
 ]
 RESOURCE = Annotated[
-    str | None, typer.Option(help="Use only workers that declare this resource, e.g. GPU; a cell takes one unit.")
+    str | None,
+    typer.Option(
+        help="Use only workers that declare this resource, e.g. GPU; a cell takes one unit."
+    ),
 ]
-SEEDS_PER_CELL = Annotated[int | None, typer.Option(help="Seeds computed together (default: all; with workers, one).")]
+SEEDS_PER_CELL = Annotated[
+    int | None, typer.Option(help="Seeds computed together (default: all; with workers, one).")
+]
 MLFLOW = Annotated[
-    str | None, typer.Option(help="Also log every method to this MLflow store, e.g. ./mlruns (extra: mlflow).")
+    str | None,
+    typer.Option(help="Also log every method to this MLflow store, e.g. ./mlruns (extra: mlflow)."),
 ]
-CSV = Annotated[bool, typer.Option("--csv", help="Also write every measured value to a CSV table, one value per row.")]
+CSV = Annotated[
+    bool,
+    typer.Option(
+        "--csv", help="Also write every measured value to a CSV table, one value per row."
+    ),
+]
 OUT = Annotated[Path, typer.Option(help="Folder for the results.")]
 
 
@@ -147,7 +197,9 @@ def parse_devices(text: str) -> int | str:
     try:
         return int(text)
     except ValueError:
-        raise InputError(f"devices must be a whole number of at least 1, or 'all', not {text!r}") from None
+        raise InputError(
+            f"devices must be a whole number of at least 1, or 'all', not {text!r}"
+        ) from None
 
 
 def parse_numbers(name: str, text: str) -> list[float]:

@@ -54,8 +54,15 @@ class Cell:
         methods = ", ".join(dict.fromkeys(lane.method for lane in self.lanes))
         first, last = self.seeds[0], self.seeds[-1]
         seeds = f"seed {first}" if first == last else f"seeds {first} to {last}"
-        numbers = {axis: sorted({getattr(lane, axis) for lane in self.lanes} - {None}) for axis in ("lr", "beta")}
-        axes = [f"{axis} {', '.join(f'{value:g}' for value in values)}" for axis, values in numbers.items() if values]
+        numbers = {
+            axis: sorted({getattr(lane, axis) for lane in self.lanes} - {None})
+            for axis in ("lr", "beta")
+        }
+        axes = [
+            f"{axis} {', '.join(f'{value:g}' for value in values)}"
+            for axis, values in numbers.items()
+            if values
+        ]
         return f"{self.name} ({'; '.join([methods, *axes, seeds])})"
 
     def path(self, folder: Path) -> Path:
@@ -75,7 +82,9 @@ class Cell:
         here = json.loads(self.experiment.made_by)
         for name, expected in json.loads(self.made_by).items():
             if here.get(name) != expected:
-                raise InputError(f"a worker has {name} = {here.get(name)}, not {expected}: set up all workers alike")
+                raise InputError(
+                    f"a worker has {name} = {here.get(name)}, not {expected}: set up all workers alike"
+                )
 
 
 def _halved(items: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -100,7 +109,10 @@ def missing_cells(experiment: Experiment, result: "xr.Dataset | None", sizes: Ch
             absent = tuple(lanes[j] for j in block if seed in missing[j])
             if absent:
                 together.setdefault((i // sizes.seeds, absent), []).append(seed)
-    return [Cell(experiment, absent, tuple(seeds), experiment.made_by) for (_, absent), seeds in together.items()]
+    return [
+        Cell(experiment, absent, tuple(seeds), experiment.made_by)
+        for (_, absent), seeds in together.items()
+    ]
 
 
 def compute_cell(
@@ -137,7 +149,9 @@ def _fits(cell: Cell) -> bool:
     return True
 
 
-def _compute(cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]) -> bool:
+def _compute(
+    cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]
+) -> bool:
     """Compute a cell in one piece; return whether memory sufficed."""
     cell.check_here()
     lane_versions = [cell.experiment.version(lane) for lane in cell.lanes]
@@ -146,7 +160,10 @@ def _compute(cell: Cell, folder: Path, show: Callable[[float], None], say: Calla
         recording = cell.experiment.open(cell.lanes, list(cell.seeds))
         seconds = run_to_the_end(recording, checkpoint, show, say)
         curves = recording.curves(cell.seeds, cell.experiment.names(cell.lanes))
-        curves["version"] = ("learner", "seed"), np.repeat(np.array(lane_versions)[:, None], len(cell.seeds), axis=1)
+        curves["version"] = (
+            ("learner", "seed"),
+            np.repeat(np.array(lane_versions)[:, None], len(cell.seeds), axis=1),
+        )
         if cell.seeds[0] == cell.experiment.plan.seeds[0] and not cell.experiment.axes:
             path = recording.path(cell.seeds)
             curves = curves if path is None else curves.assign(path=path)
@@ -156,7 +173,12 @@ def _compute(cell: Cell, folder: Path, show: Callable[[float], None], say: Calla
         checkpoint.unlink(missing_ok=True)
         return False
     lanes = json.dumps(cell.lanes)
-    curves.attrs = {"result": cell.experiment.kind.file, "made_by": cell.made_by, "lanes": lanes, "seconds": seconds}
+    curves.attrs = {
+        "result": cell.experiment.kind.file,
+        "made_by": cell.made_by,
+        "lanes": lanes,
+        "seconds": seconds,
+    }
     curves.attrs |= versions()
     (folder / CELLS).mkdir(exist_ok=True)
     _store.save_curves(curves, cell.path(folder), _store.own_mark())
@@ -165,7 +187,10 @@ def _compute(cell: Cell, folder: Path, show: Callable[[float], None], say: Calla
 
 
 def run_to_the_end(
-    recording: Recording, checkpoint: Path, show: Callable[[float], None], say: Callable[[str], None]
+    recording: Recording,
+    checkpoint: Path,
+    show: Callable[[float], None],
+    say: Callable[[str], None],
 ) -> float:
     """Run all sessions to their end, from the last checkpoint if there is one; return the total time in seconds.
 
@@ -188,7 +213,9 @@ def run_to_the_end(
     with interrupts.deferred() as interrupted:
         show(recording.done / recording.total)
         for i, session in enumerate(recording.sessions):
-            for block in session.blocks(lambda share: show(recording.done_with(share) / recording.total)):
+            for block in session.blocks(
+                lambda share: show(recording.done_with(share) / recording.total)
+            ):
                 recording.blocks[i].append(block)
                 show(recording.done / recording.total)
                 now = time.monotonic()
@@ -227,7 +254,9 @@ def read(file: Path, say: Callable[[str], None]) -> "xr.Dataset | None":
         return None
 
 
-def finished(experiment: Experiment, folder: Path, say: Callable[[str], None]) -> "Iterator[tuple[Path, xr.Dataset]]":
+def finished(
+    experiment: Experiment, folder: Path, say: Callable[[str], None]
+) -> "Iterator[tuple[Path, xr.Dataset]]":
     """The finished cells of an experiment in a folder; cells of other experiments and other files are ignored."""
     wanted = (experiment.kind.file, experiment.made_by)
     for file in sorted((folder / CELLS).glob("*.nc")):

@@ -17,14 +17,25 @@ from typing import Any
 
 from ital.errors import InputError
 from ital.experiments._cells import CELLS, Cell, compute_cell, read
-from ital.experiments._engines import ATTEMPTS, FATAL, Engine, Failure, Finished, RunCells, line_of, processes
+from ital.experiments._engines import (
+    ATTEMPTS,
+    FATAL,
+    Engine,
+    Failure,
+    Finished,
+    RunCells,
+    line_of,
+    processes,
+)
 from ital.tools import interrupts
 from ital.tools import processes as _processes
 from ital.tools.checks import install
 from ital.tools.files import write
 from ital.tools.platform import check_platform, set_up_jax
 
-LARGE_SWEEP = 2**21  # lane steps from which a sweep uses all cores; smaller ones are over before workers start
+LARGE_SWEEP = (
+    2**21
+)  # lane steps from which a sweep uses all cores; smaller ones are over before workers start
 TOKEN = ".token"  # lets a worker verify that it sees the same folder
 
 
@@ -54,7 +65,9 @@ def cluster(
             answers.
     """
     if (workers is None) == (scheduler is None):
-        raise InputError("a cluster needs either a number of workers or the address of a scheduler, not both")
+        raise InputError(
+            "a cluster needs either a number of workers or the address of a scheduler, not both"
+        )
     if workers is not None and workers < 1:
         raise InputError(f"workers must be at least 1, not {workers}")
     check_platform(platform)
@@ -66,13 +79,20 @@ def cluster(
         for name in ("distributed", "tornado.application"):
             stack.enter_context(_quiet(name))
         # A scheduler must answer before anything is written; local processes start when there is work for them.
-        opened = _local(distributed, workers) if workers is not None else _connected(distributed, scheduler or "")
+        opened = (
+            _local(distributed, workers)
+            if workers is not None
+            else _connected(distributed, scheduler or "")
+        )
         connect = functools.cache(lambda: stack.enter_context(opened))
         if scheduler is not None:
             connect()
 
         def run_cells(
-            cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]
+            cells: Sequence[Cell],
+            folder: Path,
+            show: Callable[..., None],
+            say: Callable[[str], None],
         ) -> Finished:
             send = _Sender(connect(), folder.resolve(), resource, platform)
             try:
@@ -139,7 +159,10 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
     import dask
 
     # Deaths are counted for the cell being computed (see attempt), not for cells that were only queued there.
-    patience = {"distributed.scheduler.allowed-failures": 1_000_000, "distributed.scheduler.worker-saturation": 1.0}
+    patience = {
+        "distributed.scheduler.allowed-failures": 1_000_000,
+        "distributed.scheduler.worker-saturation": 1.0,
+    }
     with contextlib.ExitStack() as stack:
         stack.enter_context(dask.config.set(patience))
         # Dask cannot close a cluster that is still starting: Ctrl-C waits until it is up.
@@ -150,12 +173,17 @@ def _local(distributed: Any, workers: int) -> Iterator[Any]:
                     threads_per_worker=1,
                     processes=True,
                     dashboard_address=":0",
-                    preload=[*dask.config.get("distributed.worker.preload"), "ital.experiments._cluster"],
+                    preload=[
+                        *dask.config.get("distributed.worker.preload"),
+                        "ital.experiments._cluster",
+                    ],
                     silence_logs=logging.CRITICAL,
                     env={"XLA_PYTHON_CLIENT_PREALLOCATE": "false"},  # they may share a GPU
                 )
             except RuntimeError as error:
-                raise OSError(errno.ECHILD, f"could not be started ({line_of(error)})", "workers") from error
+                raise OSError(
+                    errno.ECHILD, f"could not be started ({line_of(error)})", "workers"
+                ) from error
             stack.enter_context(local)
         if interrupted():
             raise KeyboardInterrupt
@@ -185,7 +213,9 @@ def _tended(local: Any, workers: int) -> Iterator[None]:
 class _Sender:
     """Sends cells to the workers; ``token`` identifies one call of the engine."""
 
-    def __init__(self, client: Any, folder: Path, resource: str | None, platform: str | None) -> None:
+    def __init__(
+        self, client: Any, folder: Path, resource: str | None, platform: str | None
+    ) -> None:
         self.client, self.folder, self.platform = client, folder, platform
         self.resources = None if resource is None else {resource: 1}
         self.token = uuid.uuid4().hex[:8]
@@ -196,14 +226,20 @@ class _Sender:
     def __call__(self, cell: Cell) -> Any:
         key = f"ital-{cell.name}-{uuid.uuid4().hex[:8]}"  # unique, because the scheduler remembers past keys
         arguments = (cell, str(self.folder), self.token, self.platform)
-        return self.client.submit(attempt, *arguments, key=key, pure=False, resources=self.resources)
+        return self.client.submit(
+            attempt, *arguments, key=key, pure=False, resources=self.resources
+        )
 
     def starts(self, cell: Cell) -> int:
         return starts(cell, self.folder, self.token)
 
 
 def _as_they_finish(
-    distributed: Any, send: _Sender, cells: Sequence[Cell], show: Callable[..., None], say: Callable[[str], None]
+    distributed: Any,
+    send: _Sender,
+    cells: Sequence[Cell],
+    show: Callable[..., None],
+    say: Callable[[str], None],
 ) -> Finished:
     """Send all cells and yield each when it ends; resend those that fail."""
     if not send.client.scheduler_info()["workers"]:
@@ -226,9 +262,13 @@ def _as_they_finish(
             starts = send.starts(cell)
             if isinstance(error, GivenUp) or starts >= ATTEMPTS:
                 lines = traceback.format_exception(type(error), error, future.traceback())
-                failure = Failure(cell, starts, str(error) if isinstance(error, GivenUp) else "".join(lines))
+                failure = Failure(
+                    cell, starts, str(error) if isinstance(error, GivenUp) else "".join(lines)
+                )
             else:
-                say(f"cell {cell} failed ({line_of(error)}), attempt {max(1, starts)} of {ATTEMPTS}")
+                say(
+                    f"cell {cell} failed ({line_of(error)}), attempt {max(1, starts)} of {ATTEMPTS}"
+                )
                 again = send(cell)
                 sent[again] = cell
                 running.add(again)
@@ -250,7 +290,9 @@ def _result(future: Any, client: Any) -> list[str]:
 
 def _lost(client: Any) -> OSError:
     reason = "the scheduler is gone; finished work is kept, and the same command resumes it"
-    return ConnectionError(errno.ECONNRESET, reason, client.scheduler.address if client.scheduler else "cluster")
+    return ConnectionError(
+        errno.ECONNRESET, reason, client.scheduler.address if client.scheduler else "cluster"
+    )
 
 
 # What runs in a worker.
@@ -316,4 +358,6 @@ def _check_shared(folder: Path, token: str) -> None:
         token_there = ""
     if token_there != token:
         host = socket.gethostname()
-        raise InputError(f"worker {host} does not see {folder}: --out must be on a file system that all workers share")
+        raise InputError(
+            f"worker {host} does not see {folder}: --out must be on a file system that all workers share"
+        )

@@ -44,24 +44,35 @@ class Collector:
                 "seconds": seconds,
             }
             self.result = merged.assign_attrs(attributes)
-            for outdated in self.folder.glob(self.experiment.kind.drawn) if self.experiment.kind.drawn else ():
+            for outdated in (
+                self.folder.glob(self.experiment.kind.drawn) if self.experiment.kind.drawn else ()
+            ):
                 outdated.unlink()
             _store.save_curves(self.result, self.folder / self.experiment.kind.file)
         forget(self.folder, {*names, *(file.stem for file in by_file)})
 
 
-def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> "xr.Dataset":
+def assemble(
+    experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]"
+) -> "xr.Dataset":
     """The result with every lane of the cells in its place, and everything else unchanged."""
     # The order in which cells finished must not show in the result.
     order = {lane: position for position, lane in enumerate(experiment.lanes)}
-    cells = sorted(cells, key=lambda cell: (order.get(lanes_of(cell)[0], len(order)), int(cell["seed"].values[0])))
+    cells = sorted(
+        cells,
+        key=lambda cell: (order.get(lanes_of(cell)[0], len(order)), int(cell["seed"].values[0])),
+    )
     old = None if old is None else experiment.grown(old)
     result = _gaps(experiment, old, cells)
     if old is not None:
         _write(old, result, {"learner": old["learner"].values, "seed": old["seed"].values})
     for cell in cells:
         for row, lane in enumerate(lanes_of(cell)):
-            labels = {"learner": lane.method, **experiment.coordinates(lane), "seed": cell["seed"].values}
+            labels = {
+                "learner": lane.method,
+                **experiment.coordinates(lane),
+                "seed": cell["seed"].values,
+            }
             _write(cell.isel(learner=row), result, labels)
     paths = [part["path"] for part in (old, *cells) if part is not None and "path" in part]
     if paths:
@@ -69,7 +80,9 @@ def assemble(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[
     return result
 
 
-def _gaps(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> "xr.Dataset":
+def _gaps(
+    experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]"
+) -> "xr.Dataset":
     """A result with all labels of ``old`` and the cells, in which nothing is computed yet."""
     import xarray as xr
 
@@ -78,7 +91,10 @@ def _gaps(experiment: Experiment, old: "xr.Dataset | None", cells: "Sequence[xr.
     stored = [] if old is None else old["learner"].values.tolist()
     methods = _in_order(stored, label_of, experiment.lanes)
     seeds = sorted({int(seed) for part in parts for seed in part["seed"].values})
-    axes = {name: list(values) if old is None else old[name].values for name, values in experiment.axes.items()}
+    axes = {
+        name: list(values) if old is None else old[name].values
+        for name, values in experiment.axes.items()
+    }
     coords: dict[str, Any] = {
         "learner": methods,
         "label": ("learner", [label_of[name] for name in methods]),
@@ -123,21 +139,33 @@ def _in_order(stored: list[str], found: Mapping[str, str], lanes: Sequence[Point
     if set(found) <= set(named):
         return [name for name in named if name in found]
     new = [name for name in found if name not in stored]
-    return stored + [name for name in new if name not in named] + [name for name in named if name in new]
+    return (
+        stored
+        + [name for name in new if name not in named]
+        + [name for name in named if name in new]
+    )
 
 
 def _labels(old: "xr.Dataset | None", cells: "Sequence[xr.Dataset]") -> dict[str, str]:
     """Methods and their legend labels."""
     named = [] if old is None else [(old["learner"].values.tolist(), old["label"].values)]
     named += [([lane.method for lane in lanes_of(cell)], cell["label"].values) for cell in cells]
-    return {str(name): str(label) for names, labels in named for name, label in zip(names, labels, strict=True)}
+    return {
+        str(name): str(label)
+        for names, labels in named
+        for name, label in zip(names, labels, strict=True)
+    }
 
 
-def _by_seed(name: Any, parts: "Sequence[xr.Dataset]", seeds: list[int]) -> Mapping[str, np.ndarray]:
+def _by_seed(
+    name: Any, parts: "Sequence[xr.Dataset]", seeds: list[int]
+) -> Mapping[str, np.ndarray]:
     """The constants of a metric, one number per seed."""
     constants: dict[str, dict[int, float]] = {}
     for part in parts:
         for kind, values in part[name].attrs.items() if name in part else ():
             by_seed = zip(map(int, part["seed"].values), np.atleast_1d(values), strict=True)
             constants.setdefault(kind, {}).update(by_seed)
-    return {kind: np.asarray([by_seed[seed] for seed in seeds]) for kind, by_seed in constants.items()}
+    return {
+        kind: np.asarray([by_seed[seed] for seed in seeds]) for kind, by_seed in constants.items()
+    }

@@ -59,9 +59,13 @@ def completed(
     check_writable(folder)
     check_writable(folder / CELLS)
     if file.is_dir():
-        raise InputError(f"{file} is a folder, but the result is a file of this name: move it, or choose another --out")
+        raise InputError(
+            f"{file} is a folder, but the result is a file of this name: move it, or choose another --out"
+        )
     if not overwrite:
-        _store.stored(experiment.identity, file)  # raises for other settings before the folder is touched
+        _store.stored(
+            experiment.identity, file
+        )  # raises for other settings before the folder is touched
     spread = engine is not None and chunks == Chunks()
     if experiment.settings.data is not None:
         say(describe_data(experiment.plan.task))
@@ -71,7 +75,9 @@ def completed(
         earlier = None if overwrite else _store.stored(experiment.identity, file, say)
         old = experiment.outdated(earlier)
         if old:
-            say(f"{', '.join(old)}: computed by an earlier version of the teacher; name them to compute them again")
+            say(
+                f"{', '.join(old)}: computed by an earlier version of the teacher; name them to compute them again"
+            )
         collector = Collector(experiment, folder, earlier, sizes, say)
         if not overwrite:
             collector.collect()
@@ -94,15 +100,28 @@ def completed(
                     else:
                         failures.append(failure)
         else:
-            raise OSError(errno.EIO, "files of finished cells are repeatedly missing or damaged", str(folder))
+            raise OSError(
+                errno.EIO, "files of finished cells are repeatedly missing or damaged", str(folder)
+            )
         _store.remove_if_empty(folder / CELLS)
         if collector.result is None:
             raise Incomplete(None, failures, len(failures), out)
-        yield Done(collector.result, sum(cell.size for cell in done), failures, len(done) + len(failures), out)
+        yield Done(
+            collector.result,
+            sum(cell.size for cell in done),
+            failures,
+            len(done) + len(failures),
+            out,
+        )
 
 
 def _collected(
-    collector: Collector, run_cells: RunCells, cells: Sequence[Cell], show: Callable[..., None], *, wait: bool
+    collector: Collector,
+    run_cells: RunCells,
+    cells: Sequence[Cell],
+    show: Callable[..., None],
+    *,
+    wait: bool,
 ) -> Iterator[tuple[Cell, Failure | None]]:
     """Run cells and collect them periodically; with ``wait`` only at the end, which replaces the old result."""
     finished: list[str] = []

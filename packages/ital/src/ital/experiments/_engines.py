@@ -31,7 +31,12 @@ class RunCells(Protocol):
     """The interface of an engine: compute cells in any order, here or elsewhere."""
 
     def __call__(
-        self, cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None], /
+        self,
+        cells: Sequence[Cell],
+        folder: Path,
+        show: Callable[..., None],
+        say: Callable[[str], None],
+        /,
     ) -> Finished:
         """Compute the cells and yield each when it is finished, with its failure if it failed for good.
 
@@ -53,7 +58,9 @@ def in_process() -> Iterator[RunCells]:
     yield _one_by_one
 
 
-def _one_by_one(cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]) -> Finished:
+def _one_by_one(
+    cells: Sequence[Cell], folder: Path, show: Callable[..., None], say: Callable[[str], None]
+) -> Finished:
     done = 0
     for cell in cells:
         tell = lambda share, first=done, size=cell.size: show(first + share * size)  # noqa: E731
@@ -61,7 +68,9 @@ def _one_by_one(cells: Sequence[Cell], folder: Path, show: Callable[..., None], 
         done += cell.size
 
 
-def _tried(cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]) -> Failure | None:
+def _tried(
+    cell: Cell, folder: Path, show: Callable[[float], None], say: Callable[[str], None]
+) -> Failure | None:
     for number in range(1, ATTEMPTS + 1):
         try:
             compute_cell(cell, folder, show=show, say=say)
@@ -92,7 +101,9 @@ def processes(workers: int, platform: str | None = None) -> Iterator[RunCells]:
         shares: dict[str, float] = {}
         number = 0
         parts = [(cell, folder) for cell in cells]
-        for part, message in _processes.run(_compute_here, parts, min(workers, len(parts)), platform):
+        for part, message in _processes.run(
+            _compute_here, parts, min(workers, len(parts)), platform
+        ):
             if part is not None:
                 number += 1
                 yield part[0], message
@@ -109,7 +120,9 @@ def processes(workers: int, platform: str | None = None) -> Iterator[RunCells]:
 def _compute_here(part: tuple[Cell, Path]) -> Failure | None:
     """Compute a cell in a worker process."""
     cell, folder = part
-    return _tried(cell, folder, lambda share: _processes.tell((cell.name, share * cell.size)), _processes.tell)
+    return _tried(
+        cell, folder, lambda share: _processes.tell((cell.name, share * cell.size)), _processes.tell
+    )
 
 
 def line_of(error: BaseException) -> str:

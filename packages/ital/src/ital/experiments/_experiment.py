@@ -204,7 +204,10 @@ class Experiment:
         """Put a stored sweep on all its values and all of this one, with gaps where nothing was computed."""
         if not self.axes:
             return result
-        axes = {name: sorted({*result[name].values.tolist(), *values}) for name, values in self.axes.items()}
+        axes = {
+            name: sorted({*result[name].values.tolist(), *values})
+            for name, values in self.axes.items()
+        }
         wider = result.reindex(axes, fill_value=GAPS)
         for method in tuning.without_beta(result):
             # What does not depend on β is repeated along it.
@@ -259,11 +262,17 @@ class Experiment:
         """List stored methods outside this experiment that another version of its teacher has taught."""
         if result is None or "version" not in result:
             return []
-        current = {_without_learner(version_of(self.plan.teacher, learner)) for learner in self.plan.learners}
+        current = {
+            _without_learner(version_of(self.plan.teacher, learner))
+            for learner in self.plan.learners
+        }
         found = []
         for name in map(str, result["learner"].values):
             stored = set(result["version"].sel(learner=name).values.ravel().astype(str)) - {""}
-            if name not in self.plan.methods and {_without_learner(version) for version in stored} - current:
+            if (
+                name not in self.plan.methods
+                and {_without_learner(version) for version in stored} - current
+            ):
                 found.append(name)
         return found
 
@@ -315,7 +324,11 @@ class Experiment:
         rows = plan.run.steps // plan.run.interval_on(plan.task) + 2
         needed = len(self.lanes) * len(plan.seeds) * rows * np.dtype(np.float32).itemsize
         lanes = f"{len(self.lanes)} {self.kind.noun}s on {len(plan.seeds)} seeds"
-        check_memory(f"curves of {lanes}, {rows} measurements each", needed, "take fewer seeds, or measure less often")
+        check_memory(
+            f"curves of {lanes}, {rows} measurements each",
+            needed,
+            "take fewer seeds, or measure less often",
+        )
         check_footprint(plan.task, plan.run, 1, plan.seeds[:1])
 
 
@@ -335,7 +348,9 @@ def _with_beta(plan: Plan, learner: Learner, beta: float) -> Learner:
     """Give a learner its β and fill in all other open settings."""
 
     def no_auto(*arguments: Any) -> float:
-        raise InputError(f"method {learner.name!r} finds its own β, but a sweep sets β: use ital run for this method")
+        raise InputError(
+            f"method {learner.name!r} finds its own β, but a sweep sets β: use ital run for this method"
+        )
 
     run = dataclasses.replace(plan.run, beta=beta)
     context = situation(plan.task, plan.teacher, run, auto_beta=no_auto)

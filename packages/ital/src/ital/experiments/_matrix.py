@@ -26,7 +26,15 @@ from ital.tools.files import write
 if TYPE_CHECKING:
     import xarray as xr
 
-TEACHERS = ("cooperative", "boltzmann", "random", "adversarial", "switching", "planner:3", "exam:20:120")
+TEACHERS = (
+    "cooperative",
+    "boltzmann",
+    "random",
+    "adversarial",
+    "switching",
+    "planner:3",
+    "exam:20:120",
+)
 """The real teachers of a matrix."""
 
 CONTROL = "imt-matched"
@@ -73,7 +81,10 @@ class Matrix:
             One line; empty if a teacher of the order is missing.
         """
         cells = self.cells
-        if any(teacher not in cells or learner not in cells[teacher] for teacher, learner in BEST_RESPONSES):
+        if any(
+            teacher not in cells or learner not in cells[teacher]
+            for teacher, learner in BEST_RESPONSES
+        ):
             return ""
         described = self.task.metrics.get(self.metric)
         sign = -1.0 if described and described.higher_is_better else 1.0
@@ -146,7 +157,9 @@ def matrix(
         say(line)
     runs = {}
     for teacher, (made, _) in possible.items():
-        outcome = run(made, out, draw=False, overwrite=overwrite, engine=engine, progress=progress, say=say)
+        outcome = run(
+            made, out, draw=False, overwrite=overwrite, engine=engine, progress=progress, say=say
+        )
         runs[teacher] = outcome.curves.sel({"learner": list(methods), "seed": made.seed_list})
     result = Matrix(runs, outcome.task, tuple(left_out))
     return replace(result, files=tuple(_write(result, Path(out) / outcome.task.name, draw)))
@@ -158,10 +171,16 @@ def _write(result: Matrix, folder: Path, draw: bool) -> list[Path]:
     for teacher, row in result.cells.items():
         for learner, cell in row.items():
             values = ",".join(f"{value:.6g}" for value in cell)
-            lines.append(f"{teacher},{learner},{ASSUMED.get(learner, 'control')},{result.metric},{values}")
+            lines.append(
+                f"{teacher},{learner},{ASSUMED.get(learner, 'control')},{result.metric},{values}"
+            )
     file = folder / "matrix.csv"
     write(file, ("\n".join(lines) + "\n").encode())
-    drawn = figures.save(figures.plot_matrix(result.runs, result.task), folder / "matrix") if draw else []
+    drawn = (
+        figures.save(figures.plot_matrix(result.runs, result.task), folder / "matrix")
+        if draw
+        else []
+    )
     return [file, *drawn]
 
 

@@ -49,10 +49,16 @@ def redraw(
     loaded = {place: load(place) for place in places if not _only_sweep(place)}
     chosen = {place: _chosen(run, methods) for place, run in loaded.items()}
     runs = dict(zip(_names(loaded), chosen.values(), strict=True))
-    files = [file for swept in sweeps for file in figures.save(swept.plot(), swept.files[0].with_suffix(""))]
+    files = [
+        file
+        for swept in sweeps
+        for file in figures.save(swept.plot(), swept.files[0].with_suffix(""))
+    ]
     if len(runs) == 1:
         ((place, run),) = chosen.items()
-        name = "curves" if metrics is None and methods is None else "selection"  # does not replace the run's own figure
+        name = (
+            "curves" if metrics is None and methods is None else "selection"
+        )  # does not replace the run's own figure
         beside = (place if place.is_dir() else place.parent) / name
         files += figures.save(run.plot(metrics), Path(out or beside))
     elif runs:
@@ -60,12 +66,16 @@ def redraw(
         files += figures.save(figures.plot_runs(drawn, metrics), Path(out or COMPARISON))
     for name, run in runs.items():
         recorded = [metric for metric in metrics or metrics_of(run.curves) if metric in run.curves]
-        print_differences(f"{name}: methods at the last step", _ordered(run).compare(against, recorded), console)
+        print_differences(
+            f"{name}: methods at the last step", _ordered(run).compare(against, recorded), console
+        )
     for name in list(runs)[1:]:
         first = next(iter(runs))
         run = _ordered(runs[name])
         better_high = [metric for metric, how in run.task.metrics.items() if how.higher_is_better]
-        differences = compare_runs(run.curves, runs[first].curves, first, metrics, higher_is_better=better_high)
+        differences = compare_runs(
+            run.curves, runs[first].curves, first, metrics, higher_is_better=better_high
+        )
         print_differences(f"{name} minus {first}: last step", differences, console)
     return files
 
@@ -81,7 +91,9 @@ def _chosen(run: Result, methods: Sequence[str] | None) -> Result:
     taught = [str(name) for name in run.curves["learner"].values]
     shared = [name for name in methods if name in taught]
     if not shared:
-        raise InputError(f"no method {', '.join(methods)} was taught: choose from {', '.join(taught)}")
+        raise InputError(
+            f"no method {', '.join(methods)} was taught: choose from {', '.join(taught)}"
+        )
     return Result(run.curves.sel(learner=shared), run.task, {})
 
 

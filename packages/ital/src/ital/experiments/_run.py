@@ -88,7 +88,9 @@ def run(
         picture_of(plan.task)  # raises InputError if the task has none
     folder, chunks = Path(out) / experiment.folder, Chunks(seeds_per_cell)
     store = None if mlflow is None else _track.open_store(mlflow)
-    with completed(experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
+    with completed(
+        experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say
+    ) as done:
         curves = done.result
         files = [folder / RUN.file, *write_summary(curves, plan.task, folder, draw)]
         files += write_table(curves, folder / "curves.csv", csv)
@@ -101,16 +103,24 @@ def run(
     return outcome
 
 
-def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: bool, progress: bool) -> list[Path]:
+def _write_pictures(
+    plan: Plan, curves: "xr.Dataset", folder: Path, animate: bool, progress: bool
+) -> list[Path]:
     """Write ``pictures.png`` and ``.pdf``, and ``pictures.gif`` if asked for: what is learned on the first seed.
 
     They show a naive beside an aware method if the result has both. Existing files are current: new curves remove them.
     """
     from ital import figures, learners
 
-    stills, moving = [folder / f"pictures{suffix}" for suffix in (".png", ".pdf")], folder / "pictures.gif"
+    stills, moving = (
+        [folder / f"pictures{suffix}" for suffix in (".png", ".pdf")],
+        folder / "pictures.gif",
+    )
     files = [*stills, *([moving] if animate else [])]
-    draw_stills, draw_moving = not all(file.exists() for file in stills), animate and not moving.exists()
+    draw_stills, draw_moving = (
+        not all(file.exists() for file in stills),
+        animate and not moving.exists(),
+    )
     if not (draw_stills or draw_moving):
         return files
     methods = [str(name) for name in curves["learner"].values]
@@ -128,5 +138,7 @@ def _write_pictures(plan: Plan, curves: "xr.Dataset", folder: Path, animate: boo
         if draw_stills:
             figures.save(figures.plot_pictures(watched), folder / "pictures")
         if draw_moving:
-            figures.animate(watched, moving, show=lambda done: show(round(share + (100 - share) * done)))
+            figures.animate(
+                watched, moving, show=lambda done: show(round(share + (100 - share) * done))
+            )
     return files

@@ -72,17 +72,23 @@ class Settings(Run):
         if not isinstance(self.task, str | Task):
             raise InputError(f"task must be a task or the name of one, not {shown(self.task)}")
         if not isinstance(self.teacher, str):
-            raise InputError(f"teacher must be the name of a teacher, not {self.teacher!r}: ital.teach takes objects")
+            raise InputError(
+                f"teacher must be the name of a teacher, not {self.teacher!r}: ital.teach takes objects"
+            )
         if isinstance(self.methods, str):
             listed = ", ".join(repr(name.strip()) for name in self.methods.split(","))
-            raise InputError(f"methods must be a list of names, [{listed}], not the text {self.methods!r}")
+            raise InputError(
+                f"methods must be a list of names, [{listed}], not the text {self.methods!r}"
+            )
         task = self.make_task()
         names = task.methods or learners.PAPER if self.methods is None else self.methods
         task, teacher, methods = parts(task, self.teacher, list(names))
         teacher.resolve(teacher.settings, task.beta)
         self.check(task, methods)
         if not isinstance(self.optimizer, str | None):
-            raise InputError("results are stored under the optimizer's name: give a name such as 'adam:0.001'")
+            raise InputError(
+                "results are stored under the optimizer's name: give a name such as 'adam:0.001'"
+            )
         check_parts(task, teacher, methods, self.choices)
         numbers = {field.name: getattr(self, field.name) for field in fields(Run)}
         run = Run(**{**numbers, "seeds": self.seed_list})
@@ -106,20 +112,30 @@ class Settings(Run):
         """
         if isinstance(self.task, Task):
             return self._given_task(self.task)
-        return self._registered_task(self.task) if self.data is None else self._own_task(self.task, self.data)
+        return (
+            self._registered_task(self.task)
+            if self.data is None
+            else self._own_task(self.task, self.data)
+        )
 
     def _given_task(self, task: Task) -> Task:
         for option in ("label_noise", "map", "teacher_loss", "equations", "data", *_OF_TABLES):
             if getattr(self, option):
-                raise InputError(f"{option} is for tasks that are named: give it to the function that makes your task")
+                raise InputError(
+                    f"{option} is for tasks that are named: give it to the function that makes your task"
+                )
         return task
 
     def _own_task(self, name: str, data: str) -> Task:
         if self.map is not None:
-            raise InputError("--map and --data exclude each other: --map is for task irl, --data for a table")
+            raise InputError(
+                "--map and --data exclude each other: --map is for task irl, --data for a table"
+            )
         for option in ("teacher_loss", "equations"):
             if getattr(self, option) is not None:
-                raise InputError(f"--{option.replace('_', '-')} is for the equation tasks, not for a table")
+                raise InputError(
+                    f"--{option.replace('_', '-')} is for the equation tasks, not for a table"
+                )
         return tasks.from_table(
             data,
             self.label,
@@ -134,14 +150,20 @@ class Settings(Run):
     def _registered_task(self, name: str) -> Task:
         for option in _OF_TABLES:
             if getattr(self, option) is not None:
-                raise InputError(f"--{option.replace('_', '-')} describes a table: use it with --data")
+                raise InputError(
+                    f"--{option.replace('_', '-')} describes a table: use it with --data"
+                )
         refusals = {
             "label_noise": "has no labels, so it takes no --label-noise",
             "rewards": "has its own world, so it takes no --map (task 'irl' does)",
             "teacher_loss": "has no choice of teacher_loss (the equation tasks do)",
             "equations": "has no exam in equations (the equation tasks do)",
         }
-        given = {"rewards": self.map, "teacher_loss": self.teacher_loss, "equations": self.equations}
+        given = {
+            "rewards": self.map,
+            "teacher_loss": self.teacher_loss,
+            "equations": self.equations,
+        }
         options: dict[str, Any] = {"label_noise": self.label_noise} if self.label_noise else {}
         options |= {option: value for option, value in given.items() if value is not None}
         for option in options if name in tasks.REGISTRY else ():
@@ -174,7 +196,9 @@ def _plain(value: Any) -> str | int | float:
 
 
 DEFAULTS = {"step_form": "rate"} | {
-    field.name: _plain(field.default) for field in fields(Run) if field.name not in (*_STATED, *_SHARED)
+    field.name: _plain(field.default)
+    for field in fields(Run)
+    if field.name not in (*_STATED, *_SHARED)
 }
 """Defaults of settings that a result does not record: only other values are stored, so old results stay valid."""
 

@@ -31,7 +31,9 @@ def own_mark() -> str:
     return f".{socket.gethostname()}-{os.getpid()}"
 
 
-def stored(identity: Mapping[str, Any], file: Path, say: Callable[[str], None] | None = None) -> "xr.Dataset | None":
+def stored(
+    identity: Mapping[str, Any], file: Path, say: Callable[[str], None] | None = None
+) -> "xr.Dataset | None":
     """The stored result, or None; raises InputError for other settings; renames a damaged file and reports it."""
     try:
         curves = load_curves(file)
@@ -47,7 +49,9 @@ def stored(identity: Mapping[str, Any], file: Path, say: Callable[[str], None] |
         found = curves.attrs.get(name, DEFAULTS.get(name))
         if found != expected:
             difference = f"{name} = {found}, not {expected}"
-            raise InputError(f"{file} was made with {difference}: choose another --out, or replace it with --overwrite")
+            raise InputError(
+                f"{file} was made with {difference}: choose another --out, or replace it with --overwrite"
+            )
     return curves
 
 
@@ -92,7 +96,11 @@ def load_checkpoint(recording: Recording, path: Path) -> float | None:
                 raise Damaged(f"{path} is of an earlier version")
             saved = [arrays[f"carry/{i}/{j}"] for j in range(len(leaves))]
             session.state = jax.tree.unflatten(structure, saved)
-            rows = {name.split("/", 2)[2]: arrays[name] for name in arrays.files if name.startswith(f"rows/{i}/")}
+            rows = {
+                name.split("/", 2)[2]: arrays[name]
+                for name in arrays.files
+                if name.startswith(f"rows/{i}/")
+            }
             session.begun = bool(rows)
             recording.blocks[i] = [Block(rows.pop("step"), rows)] if rows else []
         return float(arrays["seconds"])
@@ -115,7 +123,9 @@ def owned(folder: Path) -> Iterator[None]:
         try:
             yield
         finally:
-            (folder / LOCK).unlink(missing_ok=True)  # before it is closed: until then nobody else owns the folder
+            (folder / LOCK).unlink(
+                missing_ok=True
+            )  # before it is closed: until then nobody else owns the folder
 
 
 def _locked(folder: Path) -> IO[str]:
@@ -127,7 +137,9 @@ def _locked(folder: Path) -> IO[str]:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         file.close()
-        raise InputError(f"another run is writing to {folder}: wait for it or choose another --out") from None
+        raise InputError(
+            f"another run is writing to {folder}: wait for it or choose another --out"
+        ) from None
     return file
 
 

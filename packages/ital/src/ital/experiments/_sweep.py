@@ -131,7 +131,9 @@ def sweep(
     plan = experiment.plan
     folder, chunks = Path(out) / experiment.folder, Chunks(seeds_per_cell, points_per_cell)
     store = None if mlflow is None else _track.open_store(mlflow)
-    with completed(experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say) as done:
+    with completed(
+        experiment, Path(out), chunks, engine, overwrite=overwrite, progress=progress, say=say
+    ) as done:
         from ital import figures
 
         grid = done.result
@@ -162,7 +164,9 @@ def load_sweep(folder: Path | str) -> Sweep:
     """
     file = Path(folder) / SWEEP.file
     if not file.is_file():
-        raise InputError(f"{folder} holds no sweep: expected a folder with {SWEEP.file}, as ital sweep writes it")
+        raise InputError(
+            f"{folder} holds no sweep: expected a folder with {SWEEP.file}, as ital sweep writes it"
+        )
     try:
         grid = _store.load_curves(file)
     except _store.Damaged as damage:

@@ -45,7 +45,9 @@ def print_outcome(outcome: Outcome, console: Console | None = None) -> None:
         if note is not None:
             console.print(Text(note, style="bold red"), soft_wrap=True)
     if outcome.curves.attrs.get("beta") == "auto":
-        better_high = [name for name, metric in outcome.task.metrics.items() if metric.higher_is_better]
+        better_high = [
+            name for name, metric in outcome.task.metrics.items() if metric.higher_is_better
+        ]
         behind = behind_note(outcome.curves, better_high, ("--beta", "--lr"))
         if behind is not None:
             console.print(Text(behind, style="bold"), soft_wrap=True)
@@ -77,7 +79,10 @@ def _tables_that_fit(outcome: Outcome, console: Console) -> list[Table]:
 
 def _fits(table: Table, console: Console) -> bool:
     """Whether no cell of a table must be wrapped or cut."""
-    return console.measure(table, options=console.options.update(width=10_000)).maximum <= console.width
+    return (
+        console.measure(table, options=console.options.update(width=10_000)).maximum
+        <= console.width
+    )
 
 
 def table(outcome: Outcome, metrics: Sequence[str]) -> Table:
@@ -93,21 +98,31 @@ def table(outcome: Outcome, metrics: Sequence[str]) -> Table:
     shown.add_column("seeds", justify="right")
     cells: dict[str, list[tuple[float, float]]] = {}
     for metric in metrics:
-        curve = [computed(curves, method)[metric].transpose("seed", "step").values for method in methods]
+        curve = [
+            computed(curves, method)[metric].transpose("seed", "step").values for method in methods
+        ]
         last_measured = np.append(0, np.flatnonzero(measured(curves, metric)))[-1]
-        ends = [mean_and_error(lanes[:, last_measured], questions_of(curves, metric)) for lanes in curve]
+        ends = [
+            mean_and_error(lanes[:, last_measured], questions_of(curves, metric)) for lanes in curve
+        ]
         cells[metric] = [(float(mean), float(error)) for mean, error in ends]
-    best = {metric: _best(task.metrics.get(metric), [mean for mean, _ in cells[metric]]) for metric in metrics}
+    best = {
+        metric: _best(task.metrics.get(metric), [mean for mean, _ in cells[metric]])
+        for metric in metrics
+    }
     for i, method in enumerate(methods):
         diverged = divergence(curves, method) is not None
         row = [
-            _cell(*cells[metric][i], bold=cells[metric][i][0] == best[metric], diverged=diverged) for metric in metrics
+            _cell(*cells[metric][i], bold=cells[metric][i][0] == best[metric], diverged=diverged)
+            for metric in metrics
         ]
         shown.add_row(label(curves, method), *row, str(computed(curves, method).sizes["seed"]))
     start = computed(curves, methods[0])
     first = [float(start[metric].values[..., 0].mean()) for metric in metrics]
     shown.add_section()
-    shown.add_row(Text("start", style="dim"), *[Text(_number(value), style="dim") for value in first], "")
+    shown.add_row(
+        Text("start", style="dim"), *[Text(_number(value), style="dim") for value in first], ""
+    )
     return shown
 
 
@@ -120,7 +135,9 @@ def print_sweep(sweep: Sweep, console: Console | None = None) -> None:
     """
     console = console or Console()
     verdicts = sweep.verdicts()
-    tables = [best_settings(sweep, verdicts, details) for details in (("of start", "edge"), ("edge",), ())]
+    tables = [
+        best_settings(sweep, verdicts, details) for details in (("of start", "edge"), ("edge",), ())
+    ]
     console.print(next((table for table in tables if _fits(table, console)), tables[-1]))
     for verdict in verdicts:
         for line in conclusions(sweep, verdict):
@@ -162,7 +179,9 @@ def best_settings(sweep: Sweep, verdicts: list[tuning.Verdict], details: Sequenc
     """
     grid = sweep.grid
     metric = tuning.metric_of(grid).replace("_", " ")
-    title = f"{sweep.task.title}, {grid.attrs['teacher']} teacher: each method at its own best setting"
+    title = (
+        f"{sweep.task.title}, {grid.attrs['teacher']} teacher: each method at its own best setting"
+    )
     shown = Table(title=title, title_justify="left")
     shown.add_column("step", justify="right")
     shown.add_column("method", no_wrap=True)
@@ -195,13 +214,22 @@ def conclusions(sweep: Sweep, verdict: tuning.Verdict) -> list[str]:
     if second and first.mean == second[0].mean:
         lines = [f"Step {step}: {first} and {second[0]} tie."]
     else:
-        than = "" if closer is None else f", {better} than {second[0]} on {closer[0]} of {closer[1]} seeds"
+        than = (
+            ""
+            if closer is None
+            else f", {better} than {second[0]} on {closer[0]} of {closer[1]} seeds"
+        )
         lines = [f"Step {step}: {first} wins{than}."]
     if verdict.naive and verdict.aware:
         naive, aware = verdict.naive, verdict.aware
-        lines.append(f"  Best naive: {naive}, {_number(naive.mean)}. Best aware: {aware}, {_number(aware.mean)}.")
+        lines.append(
+            f"  Best naive: {naive}, {_number(naive.mean)}. Best aware: {aware}, {_number(aware.mean)}."
+        )
     for method in tuning.aware_methods(grid):
-        over_naive, over_imt = tuning.pays(grid, method, step), tuning.pays_at_same_lr(grid, method, step)
+        over_naive, over_imt = (
+            tuning.pays(grid, method, step),
+            tuning.pays_at_same_lr(grid, method, step),
+        )
         settings = int(tuning.ran(grid).sel({"learner": method}).sum())
         counted = [
             f"{int(where.sum())} of {settings} settings is {better} than {whom}"
@@ -231,7 +259,9 @@ def _number(value: float) -> str:
     return number(value) if np.isfinite(value) else "–"
 
 
-def print_differences(title: str, comparison: "pd.DataFrame", console: Console | None = None) -> None:
+def print_differences(
+    title: str, comparison: "pd.DataFrame", console: Console | None = None
+) -> None:
     """Print a comparison: mean difference, its 95 % interval, p after Holm, and P(improvement).
 
     Args:
@@ -247,7 +277,9 @@ def print_differences(title: str, comparison: "pd.DataFrame", console: Console |
     for column in ("difference", "95 % interval", "seeds", "p (Holm)", "P(improvement)"):
         shown.add_column(column, justify="right")
     for row in comparison.to_dict("records"):
-        interval = f"[{number(row['low'])}, {number(row['high'])}]" if np.isfinite(row["low"]) else "–"
+        interval = (
+            f"[{number(row['low'])}, {number(row['high'])}]" if np.isfinite(row["low"]) else "–"
+        )
         shown.add_row(
             row["metric"].replace("_", " "),
             row["method"],

@@ -34,7 +34,9 @@ def open_store(uri: str) -> Any:
         client = MlflowClient(tracking_uri=uri)
         client.search_experiments(max_results=1)
     except Exception as error:  # a store may raise many kinds of errors
-        raise InputError(f"no MLflow store at {uri} ({' '.join(str(error).split())[:200]})") from None
+        raise InputError(
+            f"no MLflow store at {uri} ({' '.join(str(error).split())[:200]})"
+        ) from None
     return client
 
 
@@ -57,14 +59,18 @@ def _track(client: Any, experiment: Experiment, result: "xr.Dataset", files: Seq
         if curves is None:
             continue
         settings = {**experiment.identity, "method": lane.method}
-        settings |= {axis: value for axis, value in lane._asdict().items() if axis in experiment.axes}
+        settings |= {
+            axis: value for axis, value in lane._asdict().items() if axis in experiment.axes
+        }
         content = _content(settings, curves)
         earlier = client.search_runs([place], filter_string=f"tags.`{CONTENT}` = '{content}'")
         if any(run.info.status == "FINISHED" for run in earlier):
             continue
         for run in earlier:  # interrupted
             client.delete_run(run.info.run_id)
-        run = client.create_run(place, run_name=_run_name(experiment, lane), tags={CONTENT: content})
+        run = client.create_run(
+            place, run_name=_run_name(experiment, lane), tags={CONTENT: content}
+        )
         _log(client, run.info.run_id, settings, curves, files)
         logged += 1
     return logged
@@ -90,15 +96,23 @@ def _content(settings: dict[str, Any], curves: "xr.Dataset") -> str:
 
 
 def _run_name(experiment: Experiment, lane: Point) -> str:
-    numbers = [f"{axis}={value:g}" for axis in experiment.axes if (value := getattr(lane, axis)) is not None]
+    numbers = [
+        f"{axis}={value:g}"
+        for axis in experiment.axes
+        if (value := getattr(lane, axis)) is not None
+    ]
     return " ".join([lane.method, *numbers])
 
 
-def _log(client: Any, run: str, settings: dict[str, Any], curves: "xr.Dataset", files: Sequence[Path]) -> None:
+def _log(
+    client: Any, run: str, settings: dict[str, Any], curves: "xr.Dataset", files: Sequence[Path]
+) -> None:
     from mlflow.entities import Metric, Param
 
     now = int(1000 * time.time())
-    client.log_batch(run, params=[Param(name, str(value)[:6000]) for name, value in settings.items()])
+    client.log_batch(
+        run, params=[Param(name, str(value)[:6000]) for name, value in settings.items()]
+    )
     rows = [Metric(key, value, now, step) for key, value, step in _rows(curves)]
     for first in range(0, len(rows), AT_ONCE):
         client.log_batch(run, metrics=rows[first : first + AT_ONCE])
@@ -114,5 +128,9 @@ def _rows(curves: "xr.Dataset") -> Iterator[tuple[str, float, int]]:
         lanes = curves[metric].transpose("seed", "step").values
         names = ["mean", *(f"seed-{seed}" for seed in curves["seed"].values)]
         for name, row in zip(names, [mean_and_error(lanes)[0], *lanes], strict=True):
-            finite = [(step, float(value)) for step, value in zip(steps, row, strict=True) if np.isfinite(value)]
+            finite = [
+                (step, float(value))
+                for step, value in zip(steps, row, strict=True)
+                if np.isfinite(value)
+            ]
             yield from ((f"{metric}/{name}", value, step) for step, value in finite)

@@ -4,7 +4,15 @@ from ital.figures import charts
 from ital.figures._card import card
 from ital.figures._curves import colours, curve_panel, in_legend_order, label, plot_curves, save
 from ital.figures._maps import plot_sweep, sweep_panels
-from ital.figures._matrix import ASSUMED, MATRIX_NOTE, MatrixCell, main_metric, matrix_cells, matrix_panel, plot_matrix
+from ital.figures._matrix import (
+    ASSUMED,
+    MATRIX_NOTE,
+    MatrixCell,
+    main_metric,
+    matrix_cells,
+    matrix_panel,
+    plot_matrix,
+)
 from ital.figures._pictures import Watched, animate, extent, picture_of, plot_pictures
 from ital.figures._runs import plot_runs
 from ital.figures._scaling import plot_scaling

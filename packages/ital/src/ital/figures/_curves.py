@@ -66,10 +66,18 @@ def plot_curves(
     shown = _named("metric", metrics, recorded, "was not recorded") or panels_of(task, recorded)
     chosen = _named("learner", methods, taught, "was not taught") or in_legend_order(taught)
     if ax is not None:
-        return _on_axes(curves, task, shown if metrics else shown[: np.size(ax)], chosen, np.ravel(ax))
+        return _on_axes(
+            curves, task, shown if metrics else shown[: np.size(ax)], chosen, np.ravel(ax)
+        )
     seeds = curves.sizes["seed"]
-    detail = f"{curves.attrs.get('teacher', '')} teacher, {seeds} seed{'s' if seeds > 1 else ''}".strip(", ")
-    panels = [curve_panel(curves, task, metric, methods=chosen, size=(4.2, 2.8)) for metric in shown]
+    detail = (
+        f"{curves.attrs.get('teacher', '')} teacher, {seeds} seed{'s' if seeds > 1 else ''}".strip(
+            ", "
+        )
+    )
+    panels = [
+        curve_panel(curves, task, metric, methods=chosen, size=(4.2, 2.8)) for metric in shown
+    ]
     return charts.chart(panels, f"{task.title}: {detail}", columns=len(panels), figsize=figsize)
 
 
@@ -88,7 +96,11 @@ def panels_of(task: Task, recorded: list[str]) -> list[str]:
 
 
 def _on_axes(
-    curves: "xr.Dataset", task: Task, metrics: Sequence[str], methods: Sequence[str], axes: np.ndarray
+    curves: "xr.Dataset",
+    task: Task,
+    metrics: Sequence[str],
+    methods: Sequence[str],
+    axes: np.ndarray,
 ) -> "Figure":
     """Draw panels on the caller's axes, each with its own legend."""
     if len(axes) < len(metrics):
@@ -163,18 +175,28 @@ def curve_panel(
         The panel, for :func:`ital.figures.charts.chart` or a report.
 
     """
-    methods = in_legend_order([str(name) for name in curves["learner"].values]) if methods is None else methods
-    styles = styles or {name: (own, DASHES.get(name, (0, ()))[1]) for name, own in colours(methods).items()}
+    methods = (
+        in_legend_order([str(name) for name in curves["learner"].values])
+        if methods is None
+        else methods
+    )
+    styles = styles or {
+        name: (own, DASHES.get(name, (0, ()))[1]) for name, own in colours(methods).items()
+    }
     marks, lowest, highest = [], np.inf, 0.0
     at = measured(curves, metric)
     for method in methods:
         lanes = computed(curves, method)
         values = lanes[metric].transpose("seed", "step").values[:, at].astype(float)
-        mean, error = mean_and_error(np.where(np.isfinite(values), values, np.nan), questions_of(curves, metric))
+        mean, error = mean_and_error(
+            np.where(np.isfinite(values), values, np.nan), questions_of(curves, metric)
+        )
         colour, dash = styles[method]
         width = 2.2 if method == "ital" else 1.5
         steps, band = lanes["step"].values[at], error if len(values) > 1 else None
-        marks.append(charts.line(label(curves, method), colour, steps, mean, band, dash=dash, width=width))
+        marks.append(
+            charts.line(label(curves, method), colour, steps, mean, band, dash=dash, width=width)
+        )
         finite = mean[np.isfinite(mean)]
         lowest, highest = min([lowest, *finite]), max([highest, *finite])
     described = task.metrics.get(metric)
@@ -210,7 +232,9 @@ def save(figure: "Figure", path: Path) -> list[Path]:
         file = path.with_name(path.name + suffix)
         drawn = io.BytesIO()
         figure.savefig(drawn, format=suffix[1:], **options)
-        figure.set_layout_engine("none")  # the layout is done; repeating it would take as long as drawing
+        figure.set_layout_engine(
+            "none"
+        )  # the layout is done; repeating it would take as long as drawing
         write(file, drawn.getvalue())
         written.append(file)
     return written

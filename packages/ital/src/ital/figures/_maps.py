@@ -50,17 +50,32 @@ def sweep_panels(grid: "xr.Dataset") -> list[charts.Panel]:
     """
     last = int(grid["step"].values[-1])
     metric = tuning.metric_of(grid).removesuffix("_centred").replace("_", " ")
-    soon = "steps to 90% of the best gain" if tuning.more_is_better(grid) else f"steps to {tuning.SHARE:.0%}"
+    soon = (
+        "steps to 90% of the best gain"
+        if tuning.more_is_better(grid)
+        else f"steps to {tuning.SHARE:.0%}"
+    )
     methods = in_legend_order([str(name) for name in grid["learner"].values])
     naive = [name for name in methods if name in tuning.naive_methods(grid)]
     groups = [*([naive] if naive else []), *([name] for name in methods if name not in naive)]
     bad, steps = tuning.diverged(grid, last), tuning.steps_to(grid)
     rows = (
-        (tuning.mean_values(grid, last).where(~bad), tuning.more_is_better(grid), f"{metric} at step {last}"),
+        (
+            tuning.mean_values(grid, last).where(~bad),
+            tuning.more_is_better(grid),
+            f"{metric} at step {last}",
+        ),
         (steps.where(np.isfinite(steps) & ~bad), False, soon),
     )
     return [
-        _map(grid, values, more, bad, names, f"{label(grid, names[0]) if names != naive else 'Naive'}: {what}")
+        _map(
+            grid,
+            values,
+            more,
+            bad,
+            names,
+            f"{label(grid, names[0]) if names != naive else 'Naive'}: {what}",
+        )
         for values, more, what in rows
         for names in groups
     ]
@@ -77,10 +92,17 @@ def _map(
     """One heat map: η along x; β, or the methods without one, along y."""
     best = np.nanargmax if more_is_better else np.nanargmin
     has_beta = names[0] not in tuning.without_beta(grid)
-    place = {"learner": names[0]} if has_beta else {"learner": names, "beta": grid["beta"].values[0]}
+    place = (
+        {"learner": names[0]} if has_beta else {"learner": names, "beta": grid["beta"].values[0]}
+    )
     order = ("beta", "lr") if has_beta else ("learner", "lr")
-    shown, diverged, ran = (part.sel(place).transpose(*order).values for part in (values, bad, tuning.ran(grid)))
-    texts = [[_text(*cell) for cell in zip(*row, strict=True)] for row in zip(shown, diverged, ran, strict=True)]
+    shown, diverged, ran = (
+        part.sel(place).transpose(*order).values for part in (values, bad, tuning.ran(grid))
+    )
+    texts = [
+        [_text(*cell) for cell in zip(*row, strict=True)]
+        for row in zip(shown, diverged, ran, strict=True)
+    ]
     framed = []
     for row, of_method in [(0, shown)] if has_beta else list(enumerate(shown[:, None])):
         if np.isfinite(of_method).any():
@@ -94,7 +116,11 @@ def _map(
         limits = (float(finite.min()), float(finite.max()))
     else:
         limits = charts.colour_limits(values.values)
-    rows = [f"{value:.4g}" for value in grid["beta"].values] if has_beta else [label(grid, name) for name in names]
+    rows = (
+        [f"{value:.4g}" for value in grid["beta"].values]
+        if has_beta
+        else [label(grid, name) for name in names]
+    )
     columns = [f"{value:.4g}" for value in grid["lr"].values]
     return charts.panel(
         title, [charts.cells(shown, texts, framed, dots, limits, more_is_better)], x="η",

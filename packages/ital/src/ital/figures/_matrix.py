@@ -16,7 +16,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAIVE = "imt"
-ASSUMED = {"imt": "nothing", "ital-helpful": "a helper", "ital-hostile": "an adversary", "ital-adaptive": "finds out"}
+ASSUMED = {
+    "imt": "nothing",
+    "ital-helpful": "a helper",
+    "ital-hostile": "an adversary",
+    "ital-adaptive": "finds out",
+}
 """What each learner of a matrix assumes about its teacher."""
 
 MOST = 10.0  # the ratio to the naive learner with the last colour; its inverse has the first
@@ -52,7 +57,11 @@ def main_metric(curves: "xr.Dataset", task: Task) -> str:
         Name of the metric.
     """
     recorded = metrics_of(curves)
-    return next(name for name in ("distance_centred", "distance", *task.panels, *recorded) if name in recorded)
+    return next(
+        name
+        for name in ("distance_centred", "distance", *task.panels, *recorded)
+        if name in recorded
+    )
 
 
 def matrix_cells(runs: "Mapping[str, xr.Dataset]", task: Task) -> dict[str, dict[str, MatrixCell]]:
@@ -71,11 +80,16 @@ def matrix_cells(runs: "Mapping[str, xr.Dataset]", task: Task) -> dict[str, dict
 def _row(curves: "xr.Dataset", metric: str) -> dict[str, MatrixCell]:
     last = np.flatnonzero(measured(curves, metric))[-1]
     ends = {
-        str(name): mean_and_error(computed(curves, str(name))[metric].transpose("seed", "step").values[:, last])
+        str(name): mean_and_error(
+            computed(curves, str(name))[metric].transpose("seed", "step").values[:, last]
+        )
         for name in curves["learner"].values
     }
     naive = float(ends[NAIVE][0]) if NAIVE in ends else np.nan
-    return {name: MatrixCell(float(mean), float(error), float(mean) / naive) for name, (mean, error) in ends.items()}
+    return {
+        name: MatrixCell(float(mean), float(error), float(mean) / naive)
+        for name, (mean, error) in ends.items()
+    }
 
 
 def matrix_panel(runs: "Mapping[str, xr.Dataset]", task: Task, title: str = "") -> charts.Panel:
@@ -93,7 +107,9 @@ def matrix_panel(runs: "Mapping[str, xr.Dataset]", task: Task, title: str = "") 
     described = task.metrics.get(main_metric(first, task))
     methods = [str(name) for name in first["learner"].values]
     teachers = list(rows)[::-1]  # a map is drawn from the bottom up
-    ratios = np.array([[rows[teacher][name].over_naive for name in methods] for teacher in teachers])
+    ratios = np.array(
+        [[rows[teacher][name].over_naive for name in methods] for teacher in teachers]
+    )
     texts = [[_text(rows[teacher][name]) for name in methods] for teacher in teachers]
     best = np.nanargmax if described and described.higher_is_better else np.nanargmin
     framed = [(i, int(best(ratios[i]))) for i in range(len(rows)) if np.isfinite(ratios[i]).any()]
@@ -107,7 +123,11 @@ def matrix_panel(runs: "Mapping[str, xr.Dataset]", task: Task, title: str = "") 
 
 
 def _text(cell: MatrixCell) -> str:
-    return f"{number(cell.mean)}\n{number(cell.over_naive, 2)} ×" if np.isfinite(cell.mean) else "diverged"
+    return (
+        f"{number(cell.mean)}\n{number(cell.over_naive, 2)} ×"
+        if np.isfinite(cell.mean)
+        else "diverged"
+    )
 
 
 def plot_matrix(runs: "Mapping[str, xr.Dataset]", task: Task) -> "Figure":

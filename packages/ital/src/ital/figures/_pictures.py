@@ -72,7 +72,9 @@ class Watched(NamedTuple):
         """
         path = path_of(file, "file")
         if path.suffix.lower() != ".gif":
-            raise InputError(f"an animation is a GIF: name the file {path.with_suffix('.gif')}, not {path}")
+            raise InputError(
+                f"an animation is a GIF: name the file {path.with_suffix('.gif')}, not {path}"
+            )
         return animate(self, path, seconds=seconds)
 
 
@@ -93,17 +95,24 @@ def plot_pictures(watched: Watched, steps: Sequence[int] | None = None) -> "Figu
 
     picture = picture_of(watched.task)
     last = watched.steps[-1]
-    frames = [int(np.argmin(np.abs(watched.steps - step))) for step in steps or (0, last // 4, last // 2, last)]
+    frames = [
+        int(np.argmin(np.abs(watched.steps - step)))
+        for step in steps or (0, last // 4, last // 2, last)
+    ]
     frames = list(dict.fromkeys(frames))
     rows, columns = len(watched.params), len(frames) + 1
-    figure = NotebookFigure(figsize=(PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8), layout="constrained")
+    figure = NotebookFigure(
+        figsize=(PANEL * columns + 0.8, (PANEL + 0.25) * rows + 0.8), layout="constrained"
+    )
     axes = figure.subplots(rows, columns, squeeze=False)
     figure.draw_without_rendering()  # sets the panels' size, which determines their text size
     limit = picture.limit or extent([watched.target, *watched.params.values()])
     for row, name in enumerate(watched.params):
         for column, frame in enumerate(frames):
             show_learner(axes[row, column], watched, name, frame, limit)
-            axes[row, column].set_title(f"step {watched.steps[frame]}" if row == 0 else "", fontsize=10)
+            axes[row, column].set_title(
+                f"step {watched.steps[frame]}" if row == 0 else "", fontsize=10
+            )
         axes[row, 0].set_ylabel(wrapped(watched.labels[name], PANEL, 12), fontsize=12)
         axes[row, -1].set_axis_off()
     show_target(axes[0, -1], watched, limit)
@@ -112,7 +121,11 @@ def plot_pictures(watched: Watched, steps: Sequence[int] | None = None) -> "Figu
 
 
 def animate(
-    watched: Watched, file: Path, *, seconds: float = 8.0, show: Callable[[float], None] = lambda done: None
+    watched: Watched,
+    file: Path,
+    *,
+    seconds: float = 8.0,
+    show: Callable[[float], None] = lambda done: None,
 ) -> Path:
     """Write a GIF of all learners side by side, with the target beside them, completely or not at all.
 
@@ -134,7 +147,9 @@ def animate(
 
     picture = picture_of(watched.task)
     panels = len(watched.params) + 1
-    figure = Figure(figsize=(1.25 * PANEL * panels + 0.8, 1.25 * PANEL + 1.0), dpi=90, layout="constrained")
+    figure = Figure(
+        figsize=(1.25 * PANEL * panels + 0.8, 1.25 * PANEL + 1.0), dpi=90, layout="constrained"
+    )
     canvas = FigureCanvasAgg(figure)
     axes = figure.subplots(1, panels, squeeze=False)[0]
     figure.draw_without_rendering()  # sets the panels' size, which determines their text size
@@ -149,12 +164,18 @@ def animate(
             axis.set_title(f"{watched.labels[name]}, step {step}")
         canvas.draw()
         figure.set_layout_engine("none")  # the first frame fixes the layout
-        images.append(Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(128))
+        images.append(
+            Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB").quantize(128)
+        )
         show((frame + 1) / len(watched.steps))
     each = 1000 * seconds / len(images)
-    durations = [each] * (len(images) - 1) + [max(2000.0, each)]  # the last frame stays longer before the restart
+    durations = [each] * (len(images) - 1) + [
+        max(2000.0, each)
+    ]  # the last frame stays longer before the restart
     moving = io.BytesIO()
-    images[0].save(moving, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0)
+    images[0].save(
+        moving, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0
+    )
     write(file, moving.getvalue())
     return file
 
@@ -208,7 +229,9 @@ def picture_of(task: Task) -> Picture:
         InputError: if it has none.
     """
     if task.picture is None:
-        raise InputError(f"task {task.name!r} has no picture of what is learned, so it cannot be drawn or animated")
+        raise InputError(
+            f"task {task.name!r} has no picture of what is learned, so it cannot be drawn or animated"
+        )
     return task.picture
 
 
@@ -222,4 +245,7 @@ def extent(params: Sequence[Any]) -> float:
         The value, or 1 if there is none.
     """
     leaves = [np.asarray(leaf, float) for leaf in jax.tree.leaves(list(params))]
-    return max((np.abs(leaf[np.isfinite(leaf)]).max(initial=0.0) for leaf in leaves), default=0.0) or 1.0
+    return (
+        max((np.abs(leaf[np.isfinite(leaf)]).max(initial=0.0) for leaf in leaves), default=0.0)
+        or 1.0
+    )

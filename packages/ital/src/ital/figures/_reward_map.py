@@ -50,7 +50,9 @@ def draw_rewards(
     points = axis.get_window_extent().width * 72 / axis.figure.dpi / size  # of one cell
     dark = np.abs(rewards) > 0.6 * limit
     above = 0.0 if policy is None else 0.24  # of the arrow
-    written = {place: _written(reward) for place, reward in np.ndenumerate(rewards) if not walls[place]}
+    written = {
+        place: _written(reward) for place, reward in np.ndenumerate(rewards) if not walls[place]
+    }
     fontsize = letter_size([*written.values()], 0.95 * points, 0.38 * points, largest=11)
     for (row, column), words in written.items() if fontsize >= SMALLEST else ():
         axis.text(
@@ -62,7 +64,9 @@ def draw_rewards(
     for cells, dashes in ((goals, "-"), (starts, ":")):
         for row, column in cells:
             corner = (column - 0.46, row - 0.46)
-            axis.add_patch(Rectangle(corner, 0.92, 0.92, fill=False, color="0.1", ls=dashes, lw=1.6))
+            axis.add_patch(
+                Rectangle(corner, 0.92, 0.92, fill=False, color="0.1", ls=dashes, lw=1.6)
+            )
     axis.set(xticks=[], yticks=[])
     for spine in axis.spines.values():
         spine.set_color("0.6")

@@ -38,10 +38,16 @@ def plot_runs(
     panels = []
     for run, (curves, task) in runs.items():
         taught = [str(name) for name in curves["learner"].values]
-        shown = in_legend_order(taught) if methods is None else [name for name in methods if name in taught]
+        shown = (
+            in_legend_order(taught)
+            if methods is None
+            else [name for name in methods if name in taught]
+        )
         for metric in columns:
             known = metric in metrics_of(curves) and shown
-            panels.append(curve_panel(curves, task, metric, run, methods=shown) if known else charts.blank())
+            panels.append(
+                curve_panel(curves, task, metric, run, methods=shown) if known else charts.blank()
+            )
     if not any(panel["marks"] for panel in panels):
         raise InputError("no run has any of these metrics and methods")
     figure = charts.chart(panels, "", columns=len(columns))

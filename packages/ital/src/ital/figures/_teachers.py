@@ -17,7 +17,18 @@ if TYPE_CHECKING:
     import xarray as xr
     from matplotlib.figure import Figure
 
-COLOURS = ("#595959", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e6ab02", "#7b3294", "#8c510a", "#56b4e9", "#111111")
+COLOURS = (
+    "#595959",
+    "#d55e00",
+    "#0072b2",
+    "#009e73",
+    "#cc79a7",
+    "#e6ab02",
+    "#7b3294",
+    "#8c510a",
+    "#56b4e9",
+    "#111111",
+)
 # Teachers that know much teach alike: dashes let the lines below show through.
 STYLES = tuple((colour, ((), (5, 3), (1, 2))[i % 3]) for i, colour in enumerate(COLOURS))
 
@@ -52,18 +63,28 @@ def plot_teachers(
     first = next(iter(runs.values()))
     columns = list(metrics or panels_of(task, metrics_of(first)))
     shared = [
-        name for name in map(str, first["learner"].values) if all(name in run["learner"] for run in runs.values())
+        name
+        for name in map(str, first["learner"].values)
+        if all(name in run["learner"] for run in runs.values())
     ]
     rows = list(methods or shared)
     for teacher, run in runs.items():
-        for kind, names, known in (("metric", columns, metrics_of(run)), ("method", rows, run["learner"].values)):
+        for kind, names, known in (
+            ("metric", columns, metrics_of(run)),
+            ("method", rows, run["learner"].values),
+        ):
             for name in names:
                 if name not in known:
                     raise InputError(f"the run with the {teacher} teacher has no {kind} {name!r}")
     styles = dict(zip(runs, itertools.cycle(STYLES), strict=False))
     panels = [
         curve_panel(
-            _by_teacher(runs, method, metric), task, metric, label(first, method), methods=list(runs), styles=styles
+            _by_teacher(runs, method, metric),
+            task,
+            metric,
+            label(first, method),
+            methods=list(runs),
+            styles=styles,
         )
         for method in rows
         for metric in columns

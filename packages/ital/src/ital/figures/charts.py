@@ -56,7 +56,15 @@ def line(
 ) -> Mark:
     """A curve with a band of ± ``error``; ``dot`` makes it a single highlighted point."""
     optional = ({"dash": list(dash)} if len(dash) else {}) | ({"dot": True} if dot else {})
-    mark = {"kind": "line", "label": label, "colour": colour, "width": width, **optional, "x": x, "y": y}
+    mark = {
+        "kind": "line",
+        "label": label,
+        "colour": colour,
+        "width": width,
+        **optional,
+        "x": x,
+        "y": y,
+    }
     return mark if error is None else mark | {"error": error}
 
 
@@ -88,7 +96,14 @@ def points(
     pale: bool = False,
 ) -> Mark:
     """Points, with ± ``error`` along x."""
-    mark = {"kind": "points", "label": label, "colour": colour, "marker": marker, "size": size, "pale": pale}
+    mark = {
+        "kind": "points",
+        "label": label,
+        "colour": colour,
+        "marker": marker,
+        "size": size,
+        "pale": pale,
+    }
     return mark | {"x": x, "y": y} | ({} if error is None else {"error": error})
 
 
@@ -123,8 +138,17 @@ def cells(
 
 def rewards(values: np.ndarray, policy: np.ndarray | None, limit: float) -> Mark:
     """A grid of rewards as colours and numbers, with one arrow per cell if there is a policy."""
-    directions = policy if policy is None else [[rounded(row, 2) for row in direction] for direction in policy]
-    return {"kind": "rewards", "values": [rounded(row, 2) for row in values], "policy": directions, "limit": limit}
+    directions = (
+        policy
+        if policy is None
+        else [[rounded(row, 2) for row in direction] for direction in policy]
+    )
+    return {
+        "kind": "rewards",
+        "values": [rounded(row, 2) for row in values],
+        "policy": directions,
+        "limit": limit,
+    }
 
 
 def panel(
@@ -142,10 +166,25 @@ def panel(
     size: tuple[float, float] = SIZE,
 ) -> Panel:
     """A panel. ``log`` names its logarithmic axes; ``zero`` starts y at 0; ticks are positions and labels."""
-    described = {"title": title, "marks": list(marks), "steps": None, "x": x, "y": y, "log": log, "zero": zero}
+    described = {
+        "title": title,
+        "marks": list(marks),
+        "steps": None,
+        "x": x,
+        "y": y,
+        "log": log,
+        "zero": zero,
+    }
     ranges = {"x_range": x_range and list(x_range), "y_range": y_range and list(y_range)}
-    ticks = {"x_ticks": x_ticks and [list(part) for part in x_ticks], "y_ticks": y_ticks and [*map(list, y_ticks)]}
-    return described | {"size": list(size)} | {name: own for name, own in (ranges | ticks).items() if own is not None}
+    ticks = {
+        "x_ticks": x_ticks and [list(part) for part in x_ticks],
+        "y_ticks": y_ticks and [*map(list, y_ticks)],
+    }
+    return (
+        described
+        | {"size": list(size)}
+        | {name: own for name, own in (ranges | ticks).items() if own is not None}
+    )
 
 
 def blank(size: tuple[float, float] = SIZE) -> Panel:
@@ -157,7 +196,9 @@ def stored(full: Panel) -> Panel:
     """A panel as plain data: curves thinned, numbers rounded, and steps shared by several curves stored once."""
     marks = [_stored(mark) for mark in full["marks"]]
     shared = next((mark["x"] for mark in marks if mark["kind"] == "line"), None)
-    marks = [{name: own for name, own in mark.items() if name != "x" or own != shared} for mark in marks]
+    marks = [
+        {name: own for name, own in mark.items() if name != "x" or own != shared} for mark in marks
+    ]
     return full | {"marks": marks, "steps": shared}
 
 
@@ -165,7 +206,9 @@ def _stored(mark: Mark) -> Mark:
     if mark["kind"] == "rule":
         return mark | {"at": rounded([mark["at"]])[0]}
     kept = thin(len(mark["x"])) if mark["kind"] == "line" else slice(None)
-    return mark | {n: rounded(numbers_of(mark, n)[kept], digits) for n, digits in DIGITS.items() if n in mark}
+    return mark | {
+        n: rounded(numbers_of(mark, n)[kept], digits) for n, digits in DIGITS.items() if n in mark
+    }
 
 
 def thin(length: int, most: int = POINTS) -> np.ndarray:
@@ -184,7 +227,12 @@ def legend(panels: Iterable[Panel]) -> list[Mark]:
 def reference_lines(panels: Iterable[Panel]) -> list[Mark]:
     """One rule for every text at the end of a rule."""
     rules: dict[str, Mark] = {}
-    for mark in (mark for shown in panels for mark in shown["marks"] if mark["kind"] == "rule" and mark["words"]):
+    for mark in (
+        mark
+        for shown in panels
+        for mark in shown["marks"]
+        if mark["kind"] == "rule" and mark["words"]
+    ):
         rules.setdefault(mark["words"], mark)
     return list(rules.values())
 
@@ -227,14 +275,24 @@ def chart(
     head = wrapped("\n".join(part for part in (title, note) if part), width, 11)
     foot = wrapped(foot, width, 7)
     labels = [mark["label"] for mark in legend(panels)]
-    ncols = max(1, int(width / (0.55 + 0.06 * max(map(len, labels), default=0))))  # inches per key and per letter
-    below = 9 * max(0, -(-len(labels) // ncols) - 2)  # a panel of the default size has room for two legend rows
+    ncols = max(
+        1, int(width / (0.55 + 0.06 * max(map(len, labels), default=0)))
+    )  # inches per key and per letter
+    below = 9 * max(
+        0, -(-len(labels) // ncols) - 2
+    )  # a panel of the default size has room for two legend rows
     height += 0 if figsize else LINE * (11 * head.count("\n") + 7 * foot.count("\n") + below) / INCH
     with mpl.rc_context(STYLE):
-        figure = NotebookFigure(figsize=(width, height), layout="constrained") if onto is None else onto
-        widths = [max(shown["size"][0] for shown in panels[column::columns]) for column in range(columns)]
+        figure = (
+            NotebookFigure(figsize=(width, height), layout="constrained") if onto is None else onto
+        )
+        widths = [
+            max(shown["size"][0] for shown in panels[column::columns]) for column in range(columns)
+        ]
         axes = figure.subplots(rows, columns, squeeze=False, width_ratios=widths)
-        placed = list(zip(axes.flat, [*panels, *[blank()] * (rows * columns - len(panels))], strict=True))
+        placed = list(
+            zip(axes.flat, [*panels, *[blank()] * (rows * columns - len(panels))], strict=True)
+        )
         for axis, shown in placed:
             axis.set_title(wrapped(shown["title"], 0.75 * shown["size"][0], 10), fontsize=10)
         if any(needs_room(shown) for shown in panels):
@@ -244,7 +302,13 @@ def chart(
         labelled = [axis.get_legend_handles_labels() for axis in axes.flat]
         handles = {text: handle for both in labelled for handle, text in zip(*both, strict=True)}
         if handles:
-            figure.legend(handles.values(), handles.keys(), loc="outside lower center", ncols=ncols, title=foot)
+            figure.legend(
+                handles.values(),
+                handles.keys(),
+                loc="outside lower center",
+                ncols=ncols,
+                title=foot,
+            )
         else:
             figure.supxlabel(foot, fontsize=7, color=SOFT)
         figure.suptitle(head, fontsize=11)
@@ -254,7 +318,9 @@ def chart(
 def chart_size(panels: Sequence[Panel], columns: int = 3) -> tuple[float, float]:
     """Width and height of a chart in inches."""
     columns = min(columns, len(panels))
-    width = sum(max(shown["size"][0] for shown in panels[column::columns]) for column in range(columns))
+    width = sum(
+        max(shown["size"][0] for shown in panels[column::columns]) for column in range(columns)
+    )
     height = max(shown["size"][1] for shown in panels)
     return width, -(-len(panels) // columns) * (height + 0.2) + 1.0
 
@@ -312,7 +378,9 @@ def _line(axis: Any, mark: Mark) -> None:
     )  # fmt: skip
     if "error" in mark:
         error = numbers_of(mark, "error")
-        axis.fill_between(x, y - error, y + error, color=mark["colour"], alpha=0.18, lw=0, zorder=front - 1)
+        axis.fill_between(
+            x, y - error, y + error, color=mark["colour"], alpha=0.18, lw=0, zorder=front - 1
+        )
 
 
 def _bars(axis: Any, mark: Mark) -> None:
@@ -326,7 +394,14 @@ def _bars(axis: Any, mark: Mark) -> None:
     axis.margins(y=0.15)
     for place, high, words in zip(x, np.maximum(y, 0) + error, mark["marks"], strict=False):
         if words:
-            axis.annotate(words, (place, high), xytext=(0, 1), textcoords="offset points", ha="center", fontsize=8)
+            axis.annotate(
+                words,
+                (place, high),
+                xytext=(0, 1),
+                textcoords="offset points",
+                ha="center",
+                fontsize=8,
+            )
 
 
 def _points(axis: Any, mark: Mark) -> None:
@@ -342,11 +417,23 @@ def _rule(axis: Any, mark: Mark) -> None:
     across = axis.axvline if mark["axis"] == "x" else axis.axhline
     across(mark["at"], color=colour, ls="-" if mark["soft"] else "--", lw=0.9, zorder=1)
     place: dict[str, Any] = (
-        {"xy": (mark["at"], 0.02), "xycoords": ("data", "axes fraction"), "xytext": (2, 0), "rotation": 90}
+        {
+            "xy": (mark["at"], 0.02),
+            "xycoords": ("data", "axes fraction"),
+            "xytext": (2, 0),
+            "rotation": 90,
+        }
         if mark["axis"] == "x"
-        else {"xy": (1, mark["at"]), "xycoords": ("axes fraction", "data"), "xytext": (-3, 3), "ha": "right"}
+        else {
+            "xy": (1, mark["at"]),
+            "xycoords": ("axes fraction", "data"),
+            "xytext": (-3, 3),
+            "ha": "right",
+        }
     )
-    axis.annotate(mark["words"], textcoords="offset points", fontsize=7.5, color=SOFT, va="bottom", **place)
+    axis.annotate(
+        mark["words"], textcoords="offset points", fontsize=7.5, color=SOFT, va="bottom", **place
+    )
 
 
 def _cells(axis: Any, mark: Mark) -> None:
@@ -357,8 +444,14 @@ def _cells(axis: Any, mark: Mark) -> None:
     low, high = mark.get("limits") or colour_limits(values)
     norm = Normalize(low, high) if mark.get("linear") else LogNorm(low, high)
     edges = [np.arange(size + 1) - 0.5 for size in values.shape]
-    axis.pcolormesh(edges[1], edges[0], np.ma.masked_invalid(values), cmap="viridis", norm=norm, lw=0)
-    size = letter_size([text for row in mark["texts"] for text in row], *cell_size(axis, *values.shape), largest=6.5)
+    axis.pcolormesh(
+        edges[1], edges[0], np.ma.masked_invalid(values), cmap="viridis", norm=norm, lw=0
+    )
+    size = letter_size(
+        [text for row in mark["texts"] for text in row],
+        *cell_size(axis, *values.shape),
+        largest=6.5,
+    )
     for (row, column), value in np.ndenumerate(values) if size >= SMALLEST else ():
         dark = np.isfinite(value) and norm(max(value, norm.vmin)) < 0.55
         axis.text(
@@ -366,7 +459,9 @@ def _cells(axis: Any, mark: Mark) -> None:
             color="#fffffe" if dark else "#1d2430" if np.isfinite(value) else SOFT,
         )  # fmt: skip
     for row, column in mark["framed"]:
-        axis.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, ec=FRAME, lw=1.8, clip_on=False))
+        axis.add_patch(
+            Rectangle((column - 0.5, row - 0.5), 1, 1, fill=False, ec=FRAME, lw=1.8, clip_on=False)
+        )
     for row, column in mark["dots"]:
         axis.plot([column + 0.36], [row + 0.3], ".", color=FRAME, ms=4)
 
@@ -374,7 +469,11 @@ def _cells(axis: Any, mark: Mark) -> None:
 def colour_limits(values: np.ndarray) -> tuple[float, float]:
     """Values of the first and the last colour of a map on a log scale."""
     positive = values[np.isfinite(values) & (values > 0)]
-    return (float(positive.min()), max(positive.max(), 1.001 * positive.min())) if positive.size else (0.1, 1.0)
+    return (
+        (float(positive.min()), max(positive.max(), 1.001 * positive.min()))
+        if positive.size
+        else (0.1, 1.0)
+    )
 
 
 def _rewards(axis: Any, mark: Mark) -> None:

@@ -83,7 +83,9 @@ def make(name: str) -> Learner:
     """
     base, colon, argument = name.partition(":")
     if colon and _takes_beta(base):
-        raise InputError(f"method {base!r} takes no argument ({argument!r}): set beta for all methods of the run")
+        raise InputError(
+            f"method {base!r} takes no argument ({argument!r}): set beta for all methods of the run"
+        )
     view = re.fullmatch(r"ital-([1-9][0-9]{0,8})", name)
     if view and name not in REGISTRY:
         return teacher_aware(view=int(view[1]))

@@ -23,7 +23,14 @@ import jax.numpy as jnp
 from ital import volume as teaching_volume
 from ital.errors import InputError
 from ital.learners._base import Learner, Rule, Situation, Update
-from ital.learners._two_step import Literal, awareness_step, imagine, imagined_choice, imagined_volumes, in_view
+from ital.learners._two_step import (
+    Literal,
+    awareness_step,
+    imagine,
+    imagined_choice,
+    imagined_volumes,
+    in_view,
+)
 from ital.lessons import Lesson
 from ital.rationality import LINEAR
 from ital.steps import within_reach
@@ -68,7 +75,9 @@ def scores(lesson: Lesson, seen: Bool[Array, " B"] | None = None) -> Float[Array
     else:
         weights = seen / jnp.sum(seen, dtype=here.losses.dtype)
     mean = here.weighted_sum(weights)
-    return jnp.stack([teaching_volume.exact(lesson.lr, here.squared_norms, here.losses), here.inner(mean)])
+    return jnp.stack(
+        [teaching_volume.exact(lesson.lr, here.squared_norms, here.losses), here.inner(mean)]
+    )
 
 
 def place(scores: PerExample, chosen: Array, seen: Bool[Array, " B"] | None = None) -> Array:
@@ -81,7 +90,9 @@ def place(scores: PerExample, chosen: Array, seen: Bool[Array, " B"] | None = No
     return (lower - higher) / jnp.maximum(jnp.sum(seen) - 1, 1)
 
 
-def tilted(chosen_place: Scalar, count: int, seen: Bool[Array, " B"] | None = None) -> Float[Array, " T"]:
+def tilted(
+    chosen_place: Scalar, count: int, seen: Bool[Array, " B"] | None = None
+) -> Float[Array, " T"]:
     """p(place) ∝ exp(κ·place) for every κ, relative to the uniform distribution over ``count`` places.
 
     Of ``count`` examples those that are ``seen`` have a place.
@@ -93,7 +104,9 @@ def tilted(chosen_place: Scalar, count: int, seen: Bool[Array, " B"] | None = No
         # The n-th of them has the n-th place. Values elsewhere are left out of the mean.
         others = jnp.maximum(jnp.sum(seen) - 1, 1)
         places = jnp.where(seen, 2 * (jnp.cumsum(seen) - 1) / others - 1, 0.0)
-    return jnp.exp(tilts * chosen_place) / jnp.mean(jnp.exp(tilts[:, None] * places), axis=1, where=seen)
+    return jnp.exp(tilts * chosen_place) / jnp.mean(
+        jnp.exp(tilts[:, None] * places), axis=1, where=seen
+    )
 
 
 def first_weights() -> tuple[Array, Array]:
@@ -113,7 +126,9 @@ def weigh(
     total = jnp.sum(memory.partial, axis=(1, 2), keepdims=True)
     partial = memory.partial + settings.tilt_change * (total * 3 * prior - memory.partial)
     partial = partial + settings.mind_change * (prior - partial)
-    indifferent = memory.indifferent + settings.mind_change * (prior_indifferent - memory.indifferent)
+    indifferent = memory.indifferent + settings.mind_change * (
+        prior_indifferent - memory.indifferent
+    )
     likelihood = jax.vmap(functools.partial(tilted, count=count, seen=seen))
     partial = partial * jnp.stack([likelihood(places), likelihood(-places)])
     total = jnp.sum(partial) + indifferent
@@ -123,7 +138,11 @@ def weigh(
 def trust_of(partial: Float[Array, "2 S T"], threshold: Scalar) -> Float[Array, ""]:
     """P(helps) − P(harms), reduced by the threshold (0 below it) and scaled to lie from −1 to 1."""
     helps, harms = jnp.sum(partial, axis=(1, 2))
-    return jnp.sign(helps - harms) * jnp.maximum(jnp.abs(helps - harms) - threshold, 0.0) / (1 - threshold)
+    return (
+        jnp.sign(helps - harms)
+        * jnp.maximum(jnp.abs(helps - harms) - threshold, 0.0)
+        / (1 - threshold)
+    )
 
 
 def init(params: Params, settings: AdaptiveNumbers) -> Memory:
@@ -131,7 +150,9 @@ def init(params: Params, settings: AdaptiveNumbers) -> Memory:
     return Memory(*first_weights(), jnp.zeros(()), jnp.zeros(()))
 
 
-def update(lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Memory, *, volume: str) -> Update:
+def update(
+    lesson: Lesson, settings: AdaptiveNumbers, params: Params, memory: Memory, *, volume: str
+) -> Update:
     """Take ITAL's step with β = trust·|β|, limited to a safe length.
 
     |β| follows the spread of the imagined volumes, so that q stays as sharp as the ``auto`` rule made it at the
@@ -171,7 +192,9 @@ def resolve(learner: Learner, situation: Situation) -> Learner:
     return learner._replace(rule=rule(situation.volume), settings=settings)
 
 
-def adaptive(*, tilt_change: float = 0.02, mind_change: float = 0.001, threshold: float = 0.5) -> Learner:
+def adaptive(
+    *, tilt_change: float = 0.02, mind_change: float = 0.001, threshold: float = 0.5
+) -> Learner:
     """Finds out whether the teacher helps or harms and how much to trust it; needs no β (ITAL adaptive).
 
     Args:
@@ -185,7 +208,11 @@ def adaptive(*, tilt_change: float = 0.02, mind_change: float = 0.001, threshold
     Raises:
         InputError: if a number does not lie in [0, 1).
     """
-    for name, value in (("tilt_change", tilt_change), ("mind_change", mind_change), ("threshold", threshold)):
+    for name, value in (
+        ("tilt_change", tilt_change),
+        ("mind_change", mind_change),
+        ("threshold", threshold),
+    ):
         if not (math.isfinite(value) and 0 <= value < 1):
             raise InputError(f"{name} must lie in [0, 1), not {value!r}")
     settings = AdaptiveNumbers(None, tilt_change, mind_change, threshold)

@@ -6,7 +6,10 @@ from ital.learners._two_step import Literal, Schedule
 
 
 def batch_matched(
-    beta: float | str | Schedule | None = None, *, beta_decay: float | None = None, volume: str | None = None
+    beta: float | str | Schedule | None = None,
+    *,
+    beta_decay: float | None = None,
+    volume: str | None = None,
 ) -> Learner:
     """Steps along the mean gradient of the mini-batch, as far as ITAL: a control for the length of the step.
 

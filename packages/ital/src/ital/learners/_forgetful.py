@@ -43,7 +43,12 @@ def init(params: Params, settings: ForgetfulNumbers, *, learner: Rule) -> Forget
 
 
 def update(
-    lesson: Lesson, settings: ForgetfulNumbers, params: Params, memory: ForgetfulMemory, *, learner: Rule
+    lesson: Lesson,
+    settings: ForgetfulNumbers,
+    params: Params,
+    memory: ForgetfulMemory,
+    *,
+    learner: Rule,
 ) -> Update:
     """Take the learner's step, and move by λ(ν⁰ − ν)."""
     learned = learner.update(lesson, settings.learner, params, memory.learner)
@@ -57,7 +62,11 @@ def update(
 @functools.cache  # one object per rule: learners that share it are lanes of one program
 def rule(learner: Rule) -> Rule:
     """The rule of ``learner``, with forgetting."""
-    return Rule(functools.partial(init, learner=learner), functools.partial(update, learner=learner), learner.optimized)
+    return Rule(
+        functools.partial(init, learner=learner),
+        functools.partial(update, learner=learner),
+        learner.optimized,
+    )
 
 
 def forgetful(forgetting: float | str = 0.01, *, learner: Learner | None = None) -> Learner:
@@ -78,12 +87,16 @@ def forgetful(forgetting: float | str = 0.01, *, learner: Learner | None = None)
     """
     share = registry.number(forgetting)
     if not 0 <= share <= 1:
-        raise InputError(f"the share that a forgetful learner forgets must lie in [0, 1], not {forgetting!r}")
+        raise InputError(
+            f"the share that a forgetful learner forgets must lie in [0, 1], not {forgetting!r}"
+        )
     inner = imt() if learner is None else learner
 
     def resolve(outer: Learner, situation: Situation) -> Learner:
         resolved = inner.resolve(inner, situation)
-        return outer._replace(rule=rule(resolved.rule), settings=ForgetfulNumbers(share, resolved.settings))
+        return outer._replace(
+            rule=rule(resolved.rule), settings=ForgetfulNumbers(share, resolved.settings)
+        )
 
     written = repr(share).removesuffix(".0")
     return inner._replace(

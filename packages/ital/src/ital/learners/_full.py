@@ -8,7 +8,10 @@ from ital.learners._two_step import Literal, Schedule, resolve
 
 
 def full(
-    beta: float | str | Schedule | None = None, *, beta_decay: float | None = None, volume: str | None = None
+    beta: float | str | Schedule | None = None,
+    *,
+    beta_decay: float | None = None,
+    volume: str | None = None,
 ) -> Learner:
     """Learns from every example of the mini-batch, and from the choice among them (ITAL full).
 
@@ -24,7 +27,9 @@ def full(
         The learner.
     """
     aware = teacher_aware(beta, beta_decay=beta_decay, volume=volume)
-    return aware._replace(name="ital-full", label="ITAL full", resolve=functools.partial(_resolve, volume=volume))
+    return aware._replace(
+        name="ital-full", label="ITAL full", resolve=functools.partial(_resolve, volume=volume)
+    )
 
 
 def _resolve(learner: Learner, situation: Situation, *, volume: str | None) -> Learner:

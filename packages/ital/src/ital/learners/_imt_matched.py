@@ -6,7 +6,10 @@ from ital.learners._two_step import Literal, Schedule
 
 
 def imt_matched(
-    beta: float | str | Schedule | None = None, *, beta_decay: float | None = None, volume: str | None = None
+    beta: float | str | Schedule | None = None,
+    *,
+    beta_decay: float | None = None,
+    volume: str | None = None,
 ) -> Learner:
     """Steps on the chosen example, as far as ITAL: a control for the length of the step.
 

@@ -19,14 +19,20 @@ from ital.lessons import Lesson
 from ital.tools.types import Params
 
 
-def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule) -> Update:
+def update(
+    lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule
+) -> Update:
     """Take a step of ``aware``'s length along −g, g = Σᵢ aᵢ gᵢ(ν) with the control's own weights a; none if g = 0."""
     as_ital = settings._replace(literal=Literal(chosen=1.0))
     after_ital = aware.update(lesson, as_ital, params, memory).params
     length = jnp.sqrt(squared_norm(add_scaled(after_ital, -1.0, params)))
     gradient = lesson.here.weighted_sum(literal_weights(lesson, settings.literal))
     norm = jnp.sqrt(squared_norm(gradient))
-    return Update(add_scaled(params, -jnp.where(norm == 0, 0.0, length / jnp.where(norm == 0, 1.0, norm)), gradient))
+    return Update(
+        add_scaled(
+            params, -jnp.where(norm == 0, 0.0, length / jnp.where(norm == 0, 1.0, norm)), gradient
+        )
+    )
 
 
 @functools.cache  # both controls are lanes of one program
@@ -48,6 +54,8 @@ def matched(
 
     def resolve(learner: Learner, situation: Situation) -> Learner:
         resolved = aware.resolve(aware, situation)
-        return learner._replace(rule=rule(resolved.rule), settings=resolved.settings._replace(literal=literal))
+        return learner._replace(
+            rule=rule(resolved.rule), settings=resolved.settings._replace(literal=literal)
+        )
 
     return Learner(name, label, rule(aware.rule), aware.settings._replace(literal=literal), resolve)

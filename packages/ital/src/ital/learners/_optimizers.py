@@ -54,7 +54,9 @@ def optimizer(given: Any) -> Optimizer | None:
     if callable(getattr(given, "init", None)) and callable(getattr(given, "update", None)):
         return Optimizer("optax", _always(given))
     hint = "; it is a function: call it" if inspect.isfunction(given) else ""
-    raise InputError(f"expected an optimizer such as optax.adam(1e-3), or a name like 'adam', not {shown(given)}{hint}")
+    raise InputError(
+        f"expected an optimizer such as optax.adam(1e-3), or a name like 'adam', not {shown(given)}{hint}"
+    )
 
 
 def _named(name: str, colon: str, rate: str) -> Optimizer:
@@ -64,8 +66,12 @@ def _named(name: str, colon: str, rate: str) -> Optimizer:
         raise InputError(registry.nearest("optimizer", name, NAMES))
     value = registry.number(rate) if colon else 0.0
     if colon and not (math.isfinite(value) and value > 0):
-        raise InputError(f"the rate of an optimizer must be a positive number, as in {name}:0.001, not {rate!r}")
-    return Optimizer(f"{name}:{repr(value).removesuffix('.0')}" if colon else name, getattr(optax, name), value)
+        raise InputError(
+            f"the rate of an optimizer must be a positive number, as in {name}:0.001, not {rate!r}"
+        )
+    return Optimizer(
+        f"{name}:{repr(value).removesuffix('.0')}" if colon else name, getattr(optax, name), value
+    )
 
 
 @functools.cache  # one object per transformation: learners that share it share a program

@@ -25,7 +25,9 @@ def resolve(learner: Learner, situation: Situation) -> Learner:
     if alpha is None:
         alpha = situation.beta
     if isinstance(alpha, str):
-        raise InputError(f"method {learner.name!r} finds no β by itself: give a number as beta, or leave it out")
+        raise InputError(
+            f"method {learner.name!r} finds no β by itself: give a number as beta, or leave it out"
+        )
     return learner._replace(settings=PedagogicalNumbers(alpha, rounds))
 
 
@@ -44,7 +46,14 @@ def pedagogical(alpha: float | None = None, rounds: int = 1) -> Learner:
     """
     require_whole(rounds=rounds)
     if not ((alpha is None or is_finite(alpha)) and rounds >= 1):
-        raise InputError(f"pedagogical needs a finite α and at least one round, not {alpha!r} and {rounds}")
+        raise InputError(
+            f"pedagogical needs a finite α and at least one round, not {alpha!r} and {rounds}"
+        )
     return Learner(
-        "pedagogical", "Pedagogical", RULE, PedagogicalNumbers(alpha, rounds), resolve, needs=("likelihoods",)
+        "pedagogical",
+        "Pedagogical",
+        RULE,
+        PedagogicalNumbers(alpha, rounds),
+        resolve,
+        needs=("likelihoods",),
     )

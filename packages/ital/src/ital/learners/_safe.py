@@ -11,7 +11,9 @@ from ital.steps import within_reach
 from ital.tools.types import Params
 
 
-def update(lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule) -> Update:
+def update(
+    lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule
+) -> Update:
     """Take ``aware``'s step, limited to the safe length."""
     proposed = aware.update(lesson, settings, params, memory)
     return proposed._replace(params=within_reach(lesson, (), params, proposed.params))
@@ -24,7 +26,10 @@ def rule(aware: Rule) -> Rule:
 
 
 def safe(
-    beta: float | str | Schedule | None = None, *, beta_decay: float | None = None, volume: str | None = None
+    beta: float | str | Schedule | None = None,
+    *,
+    beta_decay: float | None = None,
+    volume: str | None = None,
 ) -> Learner:
     """ITAL with steps limited to a safe length, so that no β diverges.
 

@@ -74,7 +74,11 @@ def literal_weights(lesson: Lesson, literal: Literal) -> PerExample:
 def _shares(chosen: Array, size: int) -> Array:
     """1 for the chosen example, 0 for others; with several choices, 1/k for each."""
     index = jnp.arange(size)
-    return index == chosen if chosen.ndim == 0 else jnp.sum(index == chosen[:, None], axis=0) / len(chosen)
+    return (
+        index == chosen
+        if chosen.ndim == 0
+        else jnp.sum(index == chosen[:, None], axis=0) / len(chosen)
+    )
 
 
 def in_view(lesson: Lesson, view: Scalar | int | Int[Array, ""]) -> Bool[Array, " B"]:
@@ -128,7 +132,9 @@ def imagined_choice(
     return jnp.sum(jax.lax.scan(one_of_those_left, seen, chosen)[1], axis=0)
 
 
-def awareness_step(beta: Scalar, lr: Scalar, chosen: Array, q: PerExample, guess: Params, there: Gradients) -> Params:
+def awareness_step(
+    beta: Scalar, lr: Scalar, chosen: Array, q: PerExample, guess: Params, there: Gradients
+) -> Params:
     """ν′ = ν̂ − 2βη² ( g_c − Σᵢ qᵢgᵢ ): one step up the gradient of log q(c), eq. (imit-update).
 
     Args:
@@ -182,7 +188,9 @@ def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Im
     guess = lesson.toward(params, naive)
     if volume == "exact":
         progress = here.inner(add_scaled(params, -1.0, guess))
-        return Imagined(guess, here, teaching_volume.exact(lesson.lr, here.squared_norms, progress), naive)
+        return Imagined(
+            guess, here, teaching_volume.exact(lesson.lr, here.squared_norms, progress), naive
+        )
     there = lesson.gradients(guess)
     volumes = teaching_volume.imitated(lesson.lr, here.squared_norms, here.losses, there.losses)
     return Imagined(guess, there, volumes, naive)
@@ -208,21 +216,31 @@ def update(
     imagined = imagine(lesson, params, settings.literal, volume)
     q = imagined_choice(beta, imagined.volumes, in_view(lesson, settings.view), lesson.chosen)
     if make is None:
-        return Update(awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients))
+        return Update(
+            awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients)
+        )
     literal = lesson.here.weighted_sum(literal_weights(lesson, settings.literal))
     awareness = imagined.gradients.weighted_sum(_surprise(lesson.chosen, q))
     rate = jnp.where(settings.rate > 0, settings.rate, lesson.lr)
-    return Update(*descend(make, rate, add_scaled(literal, 2 * beta * lesson.lr, awareness), params, memory))
+    return Update(
+        *descend(make, rate, add_scaled(literal, 2 * beta * lesson.lr, awareness), params, memory)
+    )
 
 
 @functools.cache  # one object per structure: learners that share it are lanes of one program
-def rule(volume: str, schedule: Schedule | None = None, make: Callable[[Any], Any] | None = None) -> Rule:
+def rule(
+    volume: str, schedule: Schedule | None = None, make: Callable[[Any], Any] | None = None
+) -> Rule:
     """The two-step rule for a learner that imagines the ``imitated`` or the ``exact`` volume."""
 
     def init(params: Params, settings: AwareNumbers) -> Any:
         return () if make is None else first_state(make, params)
 
-    return Rule(init, functools.partial(update, volume=volume, schedule=schedule, make=make), make is not None)
+    return Rule(
+        init,
+        functools.partial(update, volume=volume, schedule=schedule, make=make),
+        make is not None,
+    )
 
 
 @functools.cache
@@ -239,7 +257,11 @@ def imagined_volumes(volume: str) -> Callable[[Lesson, Params], PerExample]:
 
 
 def resolve(
-    learner: Learner, situation: Situation, *, volume: str | None = None, optimizer: Optimizer | None = None
+    learner: Learner,
+    situation: Situation,
+    *,
+    volume: str | None = None,
+    optimizer: Optimizer | None = None,
 ) -> Learner:
     """Fill in β, its decay, M, the imagined volume and the optimiser; raise InputError if M exceeds the mini-batch."""
     literal, beta, decay, view, _ = learner.settings
@@ -261,7 +283,9 @@ def resolve(
             "choose a larger batch or leave the method out"
         )
     if view < situation.choices:
-        raise InputError(f"method {learner.name!r} sees {view} examples, but the teacher shows {situation.choices}")
+        raise InputError(
+            f"method {learner.name!r} sees {view} examples, but the teacher shows {situation.choices}"
+        )
     make, rate = (None, None) if optimizer is None else (optimizer.make, optimizer.rate)
     numbers = AwareNumbers(literal, beta, decay, view, rate)
     return learner._replace(rule=rule(volume, schedule, make), settings=numbers)
@@ -274,7 +298,11 @@ def naive(name: str, label: str, literal: Literal) -> Learner:
 
 def with_own(optimizer: Optimizer | None, learner: Learner, volume: str | None = None) -> Learner:
     """The two-step learner with an optimiser of its own, which is part of its name."""
-    learner = learner._replace(resolve=functools.partial(resolve, volume=volume, optimizer=optimizer))
+    learner = learner._replace(
+        resolve=functools.partial(resolve, volume=volume, optimizer=optimizer)
+    )
     if optimizer is None:
         return learner
-    return learner._replace(name=f"{learner.name}-{optimizer.name}", label=f"{learner.label} {optimizer.name}")
+    return learner._replace(
+        name=f"{learner.name}-{optimizer.name}", label=f"{learner.label} {optimizer.name}"
+    )

@@ -14,7 +14,9 @@ from ital.gradients import HIGHEST
 from ital.tools.platform import on_cpu
 from ital.tools.types import Array
 
-FEWEST_SPARSE = 256  # below this number of states, a matrix product is as fast as lists of successors
+FEWEST_SPARSE = (
+    256  # below this number of states, a matrix product is as fast as lists of successors
+)
 Operator = Callable[[Array], Array]
 
 
@@ -97,7 +99,9 @@ def grid(
     if rows < 1 or columns < 1:
         raise InputError(f"a grid needs at least one cell, not size {size}")
     if not (slip >= 0 and death >= 0 and death + 3 * slip <= 1):
-        raise InputError(f"slip {slip} and death {death} must be probabilities with death + 3·slip at most 1")
+        raise InputError(
+            f"slip {slip} and death {death} must be probabilities with death + 3·slip at most 1"
+        )
     number = numbered(rows, columns, walls)
     if number.max() < 0:
         raise InputError("a grid needs at least one cell without a wall")
@@ -138,16 +142,23 @@ def grid(
     def leave(state: Array, weights: Array) -> Array:
         ways = zip(jnp.asarray(towards), slipping(weights), strict=True)
         cells = jnp.arange(states)
-        left = functools.reduce(jnp.add, [jnp.where(cells == to[state], way, 0.0) for to, way in ways])
+        left = functools.reduce(
+            jnp.add, [jnp.where(cells == to[state], way, 0.0) for to, way in ways]
+        )
         return jnp.where(jnp.asarray(ended)[state], 0.0, left) if ends else left
 
     def diagonals(weights: Array) -> tuple[list[Array], list[Array]]:
         """P_w and its transpose: the weight of the cell itself, then of the cells around it."""
         ways = slipping(unless_ended(weights))
-        stays = functools.reduce(jnp.add, [jnp.where(bump, way, 0.0) for bump, way in zip(bumps, ways, strict=True)])
+        stays = functools.reduce(
+            jnp.add, [jnp.where(bump, way, 0.0) for bump, way in zip(bumps, ways, strict=True)]
+        )
         goes = [jnp.where(bump, 0.0, way) for bump, way in zip(bumps, ways, strict=True)]
         opposites = [goes[way] for way in OPPOSITE]
-        comes = [jnp.where(bumps[way], 0.0, beside(from_there, way)) for way, from_there in enumerate(opposites)]
+        comes = [
+            jnp.where(bumps[way], 0.0, beside(from_there, way))
+            for way, from_there in enumerate(opposites)
+        ]
         return [stays, *goes], [stays, *comes]
 
     def times(diagonals: list[Array], v: Array) -> Array:
@@ -155,7 +166,9 @@ def grid(
         read = [weight * beside(v, way) for way, weight in enumerate(reads)]
         return functools.reduce(jnp.add, read, stays * v)
 
-    def both_ways(operation: Callable[[list[Array], Array], Array], weights: Array) -> tuple[Operator, Operator]:
+    def both_ways(
+        operation: Callable[[list[Array], Array], Array], weights: Array
+    ) -> tuple[Operator, Operator]:
         ahead, back = (functools.partial(operation, matrix) for matrix in diagonals(weights))
         return ahead, back
 
@@ -250,7 +263,11 @@ def _eliminate(size: int, diagonals: list[Array], right: Array) -> Array:
 
     def down(above: tuple[Array, Array], row: tuple[list[Array], Array]) -> tuple[Any, Any]:
         (passed_on, solved), ((stays, from_above, from_below, left, right), b) = above, row
-        within = identity * (1 - stays) - jnp.roll(identity, 1, 1) * left - jnp.roll(identity, -1, 1) * right
+        within = (
+            identity * (1 - stays)
+            - jnp.roll(identity, 1, 1) * left
+            - jnp.roll(identity, -1, 1) * right
+        )
         inverse = jax.lax.fori_loop(0, size, pivot, within - passed_on * from_above)
         solved = jnp.matmul(b + from_above * solved, inverse, precision=HIGHEST)
         return (from_below[:, None] * inverse, solved), (from_below[:, None] * inverse, solved)
@@ -284,7 +301,9 @@ def real(what: str, values: ArrayLike) -> np.ndarray:
         if not (np.issubdtype(array.dtype, np.floating) or np.issubdtype(array.dtype, np.integer)):
             raise ValueError
     except ValueError:
-        raise InputError(f"{what} must be an array of real numbers, all rows of one length") from None
+        raise InputError(
+            f"{what} must be an array of real numbers, all rows of one length"
+        ) from None
     return array.astype(float)
 
 
@@ -302,15 +321,21 @@ def tabular(transitions: ArrayLike) -> Dynamics:
     """
     p = real("transitions", transitions)
     if p.ndim != 3 or p.shape[1] != p.shape[2] or 0 in p.shape:
-        raise InputError(f"transitions must have the shape (actions, states, states), not {p.shape}")
+        raise InputError(
+            f"transitions must have the shape (actions, states, states), not {p.shape}"
+        )
     if not np.isfinite(p).all() or (p < 0).any():
         raise InputError("transitions hold values that are not probabilities")
     rows = p.sum(axis=2)
     if (rows > 1 + 1e-6).any():
         action, state = np.unravel_index(np.argmax(rows), rows.shape)
-        raise InputError(f"transitions of action {action} in state {state} sum to {rows.max():g}, more than 1")
+        raise InputError(
+            f"transitions of action {action} in state {state} sum to {rows.max():g}, more than 1"
+        )
 
-    survival = float(rows.max()) if rows.max() < 1 - 1e-6 else 1.0  # rows that differ from 1 only by rounding: no death
+    survival = (
+        float(rows.max()) if rows.max() < 1 - 1e-6 else 1.0
+    )  # rows that differ from 1 only by rounding: no death
     even = bool(np.ptp(rows) < 1e-6)
     linked = np.any(p > 0, axis=0)
     degree = int(max(linked.sum(axis=0).max(), linked.sum(axis=1).max()))
@@ -329,11 +354,15 @@ def tabular(transitions: ArrayLike) -> Dynamics:
     return Dynamics(p.shape[1], p.shape[0], expect, leave, survival, even)
 
 
-def _sparse(p: np.ndarray, linked: np.ndarray, degree: int, survival: float, even: bool) -> Dynamics:
+def _sparse(
+    p: np.ndarray, linked: np.ndarray, degree: int, survival: float, even: bool
+) -> Dynamics:
     """Dynamics stored as lists, for a table in which each state has at most ``degree`` successors and predecessors."""
     states = len(linked)
     successors, predecessors = _lists(linked, degree), _lists(linked.T, degree)
-    leads = np.take_along_axis(p, successors[None], axis=2) * np.take_along_axis(linked, successors, axis=1)
+    leads = np.take_along_axis(p, successors[None], axis=2) * np.take_along_axis(
+        linked, successors, axis=1
+    )
     comes = np.take_along_axis(p.swapaxes(1, 2), predecessors[None], axis=2)
     comes *= np.take_along_axis(linked.T, predecessors, axis=1)
 

@@ -47,7 +47,9 @@ def check(dynamics: Dynamics, planning: Planning) -> None:
     if not (planning.sharpness > 0 and math.isfinite(planning.sharpness)):
         raise InputError(f"the sharpness k must be positive, not {planning.sharpness}")
     if not (planning.discount >= 0 and planning.discount * dynamics.survival < 1):
-        raise InputError(f"the discount must be below 1 unless every step can end in death, not {planning.discount}")
+        raise InputError(
+            f"the discount must be below 1 unless every step can end in death, not {planning.discount}"
+        )
     if not planning.tolerance > 0:
         raise InputError(f"the tolerance of planning must be positive, not {planning.tolerance}")
 
@@ -66,7 +68,9 @@ class Solution(NamedTuple):
     q: Array
 
 
-def bellman(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> tuple[Array, Array]:
+def bellman(
+    dynamics: Dynamics, planning: Planning, reward: Array, values: Array
+) -> tuple[Array, Array]:
     """Soft Bellman backup: Q(s,a) = Σ P(s′|s,a)[r(s′)+γV(s′)], V(s) = (1/k) log Σₐ exp(kQ(s,a)).
 
     Args:
@@ -88,7 +92,10 @@ def bellman(dynamics: Dynamics, planning: Planning, reward: Array, values: Array
 def soft_maximum(k: float, q: Array) -> Array:
     """(1/k) log Σₐ exp(kQ(·,a)), action by action, so that the compiler fuses a whole sweep into one pass."""
     largest = functools.reduce(jnp.maximum, q)
-    return largest + jnp.log(functools.reduce(jnp.add, [jnp.exp(k * (action - largest)) for action in q])) / k
+    return (
+        largest
+        + jnp.log(functools.reduce(jnp.add, [jnp.exp(k * (action - largest)) for action in q])) / k
+    )
 
 
 def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Solution:
@@ -154,7 +161,9 @@ def _sweeps(dynamics: Dynamics, planning: Planning) -> int:
     return math.ceil(math.log(1 / 5000) / math.log(rate)) if rate else 1
 
 
-def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array, blindly: int = 0) -> Solution:
+def _sweep(
+    dynamics: Dynamics, planning: Planning, reward: Array, values: Array, blindly: int = 0
+) -> Solution:
     """Value iteration; the first ``blindly`` sweeps do not test for convergence."""
 
     def sweep(values: Array) -> Array:
@@ -176,7 +185,9 @@ def _sweep(dynamics: Dynamics, planning: Planning, reward: Array, values: Array,
 
     if blindly:
         loops_cost = not on_cpu()
-        values = jax.lax.fori_loop(0, blindly, lambda _, values: sweep(values), values, unroll=loops_cost)
+        values = jax.lax.fori_loop(
+            0, blindly, lambda _, values: sweep(values), values, unroll=loops_cost
+        )
     start = jnp.full((), blindly), jnp.full((), jnp.inf, values.dtype), values
     _, _, values = jax.lax.while_loop(unfinished, another, start)
     return Solution(reward, values, bellman(dynamics, planning, reward, values)[1])
@@ -255,7 +266,12 @@ def onward(dynamics: Dynamics, planning: Planning, policy: Array) -> Onward:
     Returns:
         The two operators.
     """
-    return solver(dynamics, planning.discount * policy, planning.discount * dynamics.survival, planning.tolerance)
+    return solver(
+        dynamics,
+        planning.discount * policy,
+        planning.discount * dynamics.survival,
+        planning.tolerance,
+    )
 
 
 def solver(dynamics: Dynamics, weights: Array, rate: float, tolerance: float) -> Onward:
@@ -287,7 +303,9 @@ def cheapest_way(dynamics: Dynamics, rate: float, tolerance: float, rows: int) -
         return "walk" if dynamics.walk and (short or dynamics.states > MOST_ON_TABLE) else "table"
     doublings, remaining = _cheapest(rate, tolerance, dynamics.states, rows)
     size = dynamics.columns
-    work = {"table": dynamics.states * (doublings * (dynamics.states + rows) + (remaining - 1) * rows)}
+    work = {
+        "table": dynamics.states * (doublings * (dynamics.states + rows) + (remaining - 1) * rows)
+    }
     if dynamics.walk:
         work["walk"] = 6 * dynamics.degree * terms * rows
     if dynamics.eliminate:

@@ -80,7 +80,11 @@ def set_cover(
     Raises:
         InputError: if shapes do not fit, planning would not end, or there would be no trajectory.
     """
-    p = table(transitions) if isinstance(transitions, Dynamics) else real("transitions", transitions)
+    p = (
+        table(transitions)
+        if isinstance(transitions, Dynamics)
+        else real("transitions", transitions)
+    )
     dynamics = tabular(p)
     encoded = np.eye(dynamics.states) if features is None else real("features", features)
     target = real("weights", weights)
@@ -89,12 +93,16 @@ def set_cover(
             f"features have shape {encoded.shape} and weights {target.shape}, expected ({dynamics.states}, d) and (d,)"
         )
     if not (discount >= 0 and discount * dynamics.survival < 1):
-        raise InputError(f"the discount must be below 1 unless every step can end in death, not {discount}")
+        raise InputError(
+            f"the discount must be below 1 unless every step can end in death, not {discount}"
+        )
     if length < 1:
         raise InputError(f"length {length}: a trajectory needs at least one state")
     if rollouts < 1:
         raise InputError(f"rollouts {rollouts}: at least one trajectory is needed from each start")
-    from_states = np.arange(dynamics.states) if starts is None else np.unique(np.asarray(starts, int))
+    from_states = (
+        np.arange(dynamics.states) if starts is None else np.unique(np.asarray(starts, int))
+    )
     if not len(from_states) or from_states[0] < 0 or from_states[-1] >= dynamics.states:
         raise InputError(f"starts must be states from 0 to {dynamics.states - 1}, at least one")
     policy = optimal_policy(p, encoded @ target, discount)
@@ -129,7 +137,9 @@ def optimal_policy(transitions: np.ndarray, reward: np.ndarray, discount: float)
     return policy
 
 
-def feature_counts(transitions: np.ndarray, features: np.ndarray, policy: np.ndarray, discount: float) -> np.ndarray:
+def feature_counts(
+    transitions: np.ndarray, features: np.ndarray, policy: np.ndarray, discount: float
+) -> np.ndarray:
     """μ(s,a) = Σ P(s′|s,a)[φ(s′) + γμ(s′,π(s′))], the expected features after an action, then following a policy.
 
     Args:

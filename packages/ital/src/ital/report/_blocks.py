@@ -130,7 +130,13 @@ def table(
 
 
 def figure(
-    name: str, title: str, panels: Sequence[charts.Panel], caption: str, *, columns: int = 3, note: str = ""
+    name: str,
+    title: str,
+    panels: Sequence[charts.Panel],
+    caption: str,
+    *,
+    columns: int = 3,
+    note: str = "",
 ) -> list[Block]:
     """Make a figure.
 
@@ -147,7 +153,14 @@ def figure(
 
     """
     kept = [charts.stored(panel) for panel in panels]
-    about = {"name": name, "title": title, "note": note, "panels": kept, "columns": columns, "caption": caption}
+    about = {
+        "name": name,
+        "title": title,
+        "note": note,
+        "panels": kept,
+        "columns": columns,
+        "caption": caption,
+    }
     return [{"kind": "figure", **about}] if panels else []
 
 
@@ -169,10 +182,19 @@ def picture(name: str, title: str, file: Path, caption: str, *, alt: str) -> Blo
 
     """
     if file.suffix not in PICTURES:
-        raise InputError(f"{file} is not a picture that a report can show: give an .svg or a .png file")
+        raise InputError(
+            f"{file} is not a picture that a report can show: give an .svg or a .png file"
+        )
     content = check_readable(file, f"the picture {file}").read_bytes()
     source = f"data:{PICTURES[file.suffix]};base64,{base64.b64encode(content).decode()}"
-    return {"kind": "picture", "name": name, "title": title, "source": source, "caption": caption, "alt": alt}
+    return {
+        "kind": "picture",
+        "name": name,
+        "title": title,
+        "source": source,
+        "caption": caption,
+        "alt": alt,
+    }
 
 
 def folded(title: str, blocks: Sequence[Block], *, unfolded: bool = False) -> list[Block]:
@@ -187,7 +209,11 @@ def folded(title: str, blocks: Sequence[Block], *, unfolded: bool = False) -> li
         The block in a list, which is empty if there is nothing to show.
 
     """
-    return [{"kind": "folded", "title": title, "open": unfolded, "blocks": list(blocks)}] if blocks else []
+    return (
+        [{"kind": "folded", "title": title, "open": unfolded, "blocks": list(blocks)}]
+        if blocks
+        else []
+    )
 
 
 def claims(rows: Iterable[dict[str, Any]]) -> Block:

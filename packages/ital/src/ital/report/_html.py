@@ -24,9 +24,7 @@ RULE_KEY = (
     f'style="stroke:{in_page(charts.SOFT)};stroke-width:1.3;stroke-dasharray:5 3"/></svg>'
 )
 LONG = 12  # panels: a figure with more may be cut between pages
-OPEN_BEFORE_PRINT = (
-    "<script>addEventListener('beforeprint',()=>document.querySelectorAll('details').forEach(d=>d.open=true))</script>"
-)
+OPEN_BEFORE_PRINT = "<script>addEventListener('beforeprint',()=>document.querySelectorAll('details').forEach(d=>d.open=true))</script>"
 
 
 def page(
@@ -118,20 +116,25 @@ def _bullets(block: Block, salt: str) -> str:
 
 def _commands(block: Block, salt: str) -> str:
     rows = "".join(
-        f"<dt>{text(what)}</dt><dd><pre><code>{text(command)}</code></pre></dd>" for what, command in block["pairs"]
+        f"<dt>{text(what)}</dt><dd><pre><code>{text(command)}</code></pre></dd>"
+        for what, command in block["pairs"]
     )
     return f'<dl class="commands">{rows}</dl>'
 
 
 def _terms(block: Block, salt: str) -> str:
-    rows = "".join(f"<dt>{text(term)}</dt><dd>{text(meaning)}</dd>" for term, meaning in block["pairs"])
+    rows = "".join(
+        f"<dt>{text(term)}</dt><dd>{text(meaning)}</dd>" for term, meaning in block["pairs"]
+    )
     return f'<dl class="terms">{rows}</dl>'
 
 
 def _folded(block: Block, salt: str) -> str:
     inside = html(block["blocks"], salt)
     state = " open" if block["open"] else ""
-    return f'<details class="more"{state}><summary>{text(block["title"])}</summary>{inside}</details>'
+    return (
+        f'<details class="more"{state}><summary>{text(block["title"])}</summary>{inside}</details>'
+    )
 
 
 def _table(block: Block, salt: str) -> str:
@@ -139,16 +142,26 @@ def _table(block: Block, salt: str) -> str:
     best = {tuple(cell) for cell in block["best"]}
 
     def kind(column: int, row: int = -1) -> str:
-        names = ["number"] if block["numbers_from"] is not None and column >= block["numbers_from"] else []
+        names = (
+            ["number"]
+            if block["numbers_from"] is not None and column >= block["numbers_from"]
+            else []
+        )
         names += ["best"] if (row, column) in best else []
         return f' class="{" ".join(names)}"' if names else ""
 
-    head = "".join(f'<th scope="col"{kind(i)}>{text(words)}</th>' for i, words in enumerate(block["heads"]))
+    head = "".join(
+        f'<th scope="col"{kind(i)}>{text(words)}</th>' for i, words in enumerate(block["heads"])
+    )
     body = "".join(
-        "<tr>" + "".join(f"<td{kind(i, row)}>{text(value)}</td>" for i, value in enumerate(values)) + "</tr>"
+        "<tr>"
+        + "".join(f"<td{kind(i, row)}>{text(value)}</td>" for i, value in enumerate(values))
+        + "</tr>"
         for row, values in enumerate(block["rows"])
     )
-    return tabled(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>", block["caption"])
+    return tabled(
+        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>", block["caption"]
+    )
 
 
 def tabled(content: str, caption: str = "") -> str:
@@ -163,7 +176,9 @@ def _figure(block: Block, salt: str) -> str:
     width = max(panel["size"][0] for panel in panels)
     tiles = "".join(tile(panel, f"{block['name']}-{i}") for i, panel in enumerate(panels))
     keys = "".join(f"<li>{key(mark)}{text(mark['label'])}</li>" for mark in charts.legend(panels))
-    keys += "".join(f"<li>{RULE_KEY}{text(mark['words'])}</li>" for mark in charts.reference_lines(panels))
+    keys += "".join(
+        f"<li>{RULE_KEY}{text(mark['words'])}</li>" for mark in charts.reference_lines(panels)
+    )
     note = f' <span class="note">{text(block["note"])}</span>' if block["note"] else ""
     columns = min(block["columns"], len(panels))
     sizes = f"--columns:{columns};--narrow:{62 * width:.0f}px;--wide:{116 * width:.0f}px"
@@ -199,7 +214,11 @@ def described(panel: charts.Panel) -> str:
     ends = [
         f"{mark['label']} {number(mark['y'][-1])}"
         for mark in panel["marks"]
-        if mark["kind"] == "line" and mark["label"] and not mark.get("dot") and mark["y"] and mark["y"][-1] is not None
+        if mark["kind"] == "line"
+        and mark["label"]
+        and not mark.get("dot")
+        and mark["y"]
+        and mark["y"][-1] is not None
     ]
     about = ", ".join(part for part in (panel["title"], panel["y"]) if part)
     return f"{about}. At the end: {', '.join(ends)}." if ends else about
@@ -231,9 +250,12 @@ def _claims(block: Block, salt: str) -> str:
 
 def claim(row: dict[str, Any]) -> str:
     """One claim: its verdict, the number of places where it holds by start, its value, its largest p, its checks."""
-    places = "".join(tally(counts) for counts in row["tallies"]) or f"<li>{text(row['summary'])}</li>"
+    places = (
+        "".join(tally(counts) for counts in row["tallies"]) or f"<li>{text(row['summary'])}</li>"
+    )
     numbers = "".join(
-        f'<li><span class="what">{text(what)}</span> {text(value)}</li>' for what, value in claim_numbers(row)
+        f'<li><span class="what">{text(what)}</span> {text(value)}</li>'
+        for what, value in claim_numbers(row)
     )
     facts = "".join(f'<ul class="facts">{some}</ul>' for some in (places, numbers) if some)
     inside = f"<p><b>Rule.</b> {text(row['rule'])}</p>" + (checks(row) if row["checks"] else "")
@@ -249,7 +271,11 @@ def claim(row: dict[str, Any]) -> str:
 def tally(counts: dict[str, Any]) -> str:
     """For one start: a bar for the share of checks that hold, and the places where the claim fails."""
     held, of = counts["held"], counts["of"]
-    bar = f'<span class="bar" aria-hidden="true"><i style="width:{100 * held / of:.0f}%"></i></span>' if of else ""
+    bar = (
+        f'<span class="bar" aria-hidden="true"><i style="width:{100 * held / of:.0f}%"></i></span>'
+        if of
+        else ""
+    )
     count = f"{held} of {of}" if of else "not run"
     failing = counts["failing"]
     more = f" and {len(failing) - 4} more" if len(failing) > 5 else ""
@@ -263,7 +289,9 @@ def claim_numbers(row: dict[str, Any]) -> list[tuple[str, str]]:
     numbers = []
     if row["range"]:
         low, middle, high = (number(value) for value in row["range"])
-        numbers.append((row["value"], middle if low == high else f"median {middle} ({low} to {high})"))
+        numbers.append(
+            (row["value"], middle if low == high else f"median {middle} ({low} to {high})")
+        )
     if row["p"] is not None:
         numbers.append(("paired tests where it holds", f"p {p_equals(row['p']).replace('=', '≤')}"))
     return numbers
@@ -273,7 +301,9 @@ def checks(row: dict[str, Any]) -> str:
     """Every check of a claim, one per line, grouped by start."""
     body, before = "", None
     starts = list(dict.fromkeys(start for _, start, *_ in row["checks"]))
-    for where, start, holds, value, p, words in sorted(row["checks"], key=lambda check: starts.index(check[1])):
+    for where, start, holds, value, p, words in sorted(
+        row["checks"], key=lambda check: starts.index(check[1])
+    ):
         if start != before:
             body += f'<tr class="group"><th colspan="5" scope="colgroup">{text(start)}</th></tr>'
             before = start
@@ -285,8 +315,12 @@ def checks(row: dict[str, Any]) -> str:
         )
     heads = ("where", "holds", row["value"] or "number", "p", "in full")
     kinds = ("", "", ' class="number"', ' class="number"', ' class="words"')
-    head = "".join(f'<th scope="col"{kind}>{text(name)}</th>' for name, kind in zip(heads, kinds, strict=True))
-    return tabled(f'<table class="checks"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>')
+    head = "".join(
+        f'<th scope="col"{kind}>{text(name)}</th>' for name, kind in zip(heads, kinds, strict=True)
+    )
+    return tabled(
+        f'<table class="checks"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
+    )
 
 
 SHOWN: dict[str, Callable[[Block, str], str]] = {

@@ -54,13 +54,17 @@ def _table(place: Any, block: Block) -> None:
     axis.axis("off")
     axis.set_title(block["caption"], fontsize=10, loc="left")
     heads = [textwrap.fill(head, 16) for head in block["heads"]]
-    drawn = axis.table(block["rows"], colLabels=heads, cellLoc="right", edges="horizontal", bbox=(0.02, 0, 0.96, 1))
+    drawn = axis.table(
+        block["rows"], colLabels=heads, cellLoc="right", edges="horizontal", bbox=(0.02, 0, 0.96, 1)
+    )
     drawn.auto_set_font_size(False)
     drawn.set_fontsize(9)
 
 
 def _figure(place: Any, block: Block) -> None:
-    charts.chart(block["panels"], block["title"], columns=block["columns"], note=block["note"], onto=place)
+    charts.chart(
+        block["panels"], block["title"], columns=block["columns"], note=block["note"], onto=place
+    )
 
 
 DRAWN: dict[str, tuple[Callable[[Block], float], Callable[[Any, Block], None]]] = {

@@ -31,13 +31,17 @@ def _svg(content: str, salt: str) -> str:
 
     panel: charts.Panel = json.loads(content)
     with mpl.rc_context({**charts.STYLE, "svg.hashsalt": salt}):
-        usual = "y_ticks" not in panel and panel["marks"][0]["kind"] != "rewards"  # space for names has to be measured
+        usual = (
+            "y_ticks" not in panel and panel["marks"][0]["kind"] != "rewards"
+        )  # space for names has to be measured
         figure = Figure(figsize=panel["size"], layout=None if usual else "constrained")
         figure.patch.set_alpha(0)
         axis = figure.subplots()
         if usual:
             width, height = panel["size"]
-            figure.subplots_adjust(MARGINS[0] / width, MARGINS[1] / height, 1 - 0.12 / width, 1 - 0.08 / height)
+            figure.subplots_adjust(
+                MARGINS[0] / width, MARGINS[1] / height, 1 - 0.12 / width, 1 - 0.08 / height
+            )
         axis.patch.set_alpha(0)
         if charts.needs_room(panel):
             figure.draw_without_rendering()
@@ -52,11 +56,17 @@ def compact(text: str) -> str:
     text = text[text.index("<svg") :]
     for pattern in NOT_SEEN:
         text = re.sub(pattern, "", text, flags=re.S)
-    text = re.sub(r' (d|x|y|points|transform)="([^"]*)"', lambda match: f' {match[1]}="{_shorter(match[2])}"', text)
+    text = re.sub(
+        r' (d|x|y|points|transform)="([^"]*)"',
+        lambda match: f' {match[1]}="{_shorter(match[2])}"',
+        text,
+    )
     used = set(re.findall(r"#([\w-]+)[\")]", text))
     text = re.sub(r' id="([\w.-]+)"', lambda match: match[0] if match[1] in used else "", text)
     text = text.replace("xlink:href", "href")
-    text = re.sub(r"(stroke|fill): (#[0-9a-f]{6})", lambda match: f"{match[1]}:{in_page(match[2])}", text)
+    text = re.sub(
+        r"(stroke|fill): (#[0-9a-f]{6})", lambda match: f"{match[1]}:{in_page(match[2])}", text
+    )
     text = re.sub(r">\s+<", "><", re.sub(r"[ \t]*\n[ \t]*", " ", text)).replace("; ", ";")
     while (less := re.sub(r"<g></g>|<defs></defs>", "", text)) != text:
         text = less
@@ -65,7 +75,9 @@ def compact(text: str) -> str:
 
 def _shorter(numbers: str) -> str:
     """Coordinates to a tenth of a point."""
-    numbers = re.sub(r"\d+\.\d+", lambda match: f"{float(match[0]):.1f}".removesuffix(".0"), numbers)
+    numbers = re.sub(
+        r"\d+\.\d+", lambda match: f"{float(match[0]):.1f}".removesuffix(".0"), numbers
+    )
     return re.sub(r"\s*([A-Za-z])\s*(?=[\d.-])", r"\1", re.sub(r"\s+", " ", numbers)).strip()
 
 

@@ -19,7 +19,10 @@ Array = Any  # of NumPy, JAX or PyTorch
 
 
 def volumes(
-    losses: Array, reference_losses: Array, squared_norms: Array | None = None, lr: float | None = None
+    losses: Array,
+    reference_losses: Array,
+    squared_norms: Array | None = None,
+    lr: float | None = None,
 ) -> Array:
     """Score examples by the imitated teaching volume, in units of loss: (lᵢ − l*ᵢ) − (η/2)‖gᵢ‖².
 
@@ -44,7 +47,9 @@ def volumes(
     return progress if squared_norms is None else progress - (_step_size(lr) / 2) * squared_norms
 
 
-def squared_norms_of(logits: Array, labels: Array, features: Array | None = None, *, bias: bool = True) -> Array:
+def squared_norms_of(
+    logits: Array, labels: Array, features: Array | None = None, *, bias: bool = True
+) -> Array:
     """Squared norms ‖gᵢ‖² of the cross-entropy's gradients in the last layer, from one forward pass.
 
     Args:
@@ -67,7 +72,9 @@ def squared_norms_of(logits: Array, labels: Array, features: Array | None = None
     return of_logits * (xp.sum(features**2, axis=-1) + float(bias))
 
 
-def choose(scores: Array, k: int, temperature: float = 0.0, rng: Any = None, *, on_nan: str = "refuse") -> Array:
+def choose(
+    scores: Array, k: int, temperature: float = 0.0, rng: Any = None, *, on_nan: str = "refuse"
+) -> Array:
     """Choose k of N examples: the best ones, or k draws without replacement with probability ∝ exp(score/temperature).
 
     Args:
@@ -87,7 +94,9 @@ def choose(scores: Array, k: int, temperature: float = 0.0, rng: Any = None, *, 
         InputError: if k does not fit, randomness is needed and missing, or scores are not finite.
     """
     if len(scores.shape) not in (1, 2):
-        raise InputError(f"scores must be one row (N,) or several (B, N), not of shape {tuple(scores.shape)}")
+        raise InputError(
+            f"scores must be one row (N,) or several (B, N), not of shape {tuple(scores.shape)}"
+        )
     count = scores.shape[-1]
     if not 1 <= k <= count:
         raise InputError(f"k must lie between 1 and the {count} scores, not {k}")
@@ -101,7 +110,9 @@ def choose(scores: Array, k: int, temperature: float = 0.0, rng: Any = None, *, 
         _refuse_infinite(finite, xp)
     if temperature > 0:
         scores = scores / temperature + _gumbel(scores, rng, xp)
-    scores = xp.where(finite, scores, xp.asarray(-xp.inf, dtype=scores.dtype, device=arrays.device(scores)))
+    scores = xp.where(
+        finite, scores, xp.asarray(-xp.inf, dtype=scores.dtype, device=arrays.device(scores))
+    )
     return xp.argsort(scores, axis=-1, descending=True, stable=True)[..., :k]
 
 
@@ -146,7 +157,9 @@ def choice_loss(
         raise InputError(f"a choice is needed for each row of losses: {told}")
     taken = places[..., None] == xp.arange(scores.shape[-1], device=device)  # (…, k, N)
     times = xp.astype(taken, xp.int32)
-    left = xp.cumulative_sum(times, axis=-2) - times == 0  # not chosen at an earlier place (…, k, N)
+    left = (
+        xp.cumulative_sum(times, axis=-2) - times == 0
+    )  # not chosen at an earlier place (…, k, N)
     at_each_place = scores[..., None, :]
     among = xp.where(left, at_each_place, -xp.inf)
     most = xp.max(among, axis=-1, keepdims=True)
@@ -194,7 +207,9 @@ def _same_shape(**named: Array | None) -> None:
     shapes = set(given.values())
     if len(shapes) > 1 or any(len(shape) not in (1, 2) for shape in shapes):
         told = ", ".join(f"{name} {shape}" for name, shape in given.items())
-        raise InputError(f"one number per example is needed, all of one shape (N,) or (B, N): {told}")
+        raise InputError(
+            f"one number per example is needed, all of one shape (N,) or (B, N): {told}"
+        )
 
 
 def _step_size(lr: float | None) -> float:

@@ -60,7 +60,9 @@ def pick(
     norms = None if squared_norms is None else squared_norms(still, batch)
     scores = select.volumes(now, reference_losses, norms, lr)
     indices = select.choose(scores, k, temperature, key, on_nan="last")
-    return Picked(jax.tree.map(lambda rows: jnp.take(rows, indices, axis=0), batch), indices, scores, now)
+    return Picked(
+        jax.tree.map(lambda rows: jnp.take(rows, indices, axis=0), batch), indices, scores, now
+    )
 
 
 __all__ = ["Picked", "pick"]

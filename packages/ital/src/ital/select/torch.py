@@ -112,7 +112,9 @@ class TeachingLoader:
         on_nan: str = "refuse",
     ) -> None:
         if not isinstance(loader, DataLoader):
-            raise InputError(f"loader must be a DataLoader of large batches, not {type(loader).__name__}")
+            raise InputError(
+                f"loader must be a DataLoader of large batches, not {type(loader).__name__}"
+            )
         for name, number in (("k", k), ("every", every)):
             if number < 1:
                 raise InputError(f"{name} must be at least 1, not {number}")
@@ -123,7 +125,9 @@ class TeachingLoader:
         self.scorer = scorer or model
         self.k = k
         self.every = every
-        self.reference = torch.as_tensor(reference) if isinstance(reference, np.ndarray) else reference
+        self.reference = (
+            torch.as_tensor(reference) if isinstance(reference, np.ndarray) else reference
+        )
         _check_length(self.reference, loader)
         self.loss = loss or _cross_entropy
         self.squared_norms = squared_norms
@@ -205,14 +209,20 @@ class TeachingLoader:
             places = select.choose(scores, wanted, self.temperature, self._rng, on_nan=self.on_nan)
         return _Scored(x, y, rows[0] if rows else None, scores, losses, places)
 
-    def _reference_losses(self, x: torch.Tensor, y: torch.Tensor, rows: Sequence[torch.Tensor]) -> torch.Tensor:
+    def _reference_losses(
+        self, x: torch.Tensor, y: torch.Tensor, rows: Sequence[torch.Tensor]
+    ) -> torch.Tensor:
         if isinstance(self.reference, torch.nn.Module):
             return self._losses(self.reference, x, y)[0]
         if not rows:
-            raise InputError("precomputed reference losses need rows (x, y, index): wrap the dataset in Indexed")
+            raise InputError(
+                "precomputed reference losses need rows (x, y, index): wrap the dataset in Indexed"
+            )
         return self.reference[rows[0].to(self.reference.device)].to(x.device)
 
-    def _losses(self, network: torch.nn.Module, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    def _losses(
+        self, network: torch.nn.Module, x: torch.Tensor, y: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         with _scoring(network, x.device, self.autocast):
             outputs = network(x)
             return self.loss(outputs.float(), y), outputs
@@ -261,7 +271,9 @@ class _Scored(NamedTuple):
         """The examples at some of the places."""
         indices = places if self.rows is None else self.rows[places]
         large = (self.x, self.y)
-        return ChosenBatch(self.x[places], self.y[places], indices, self.scores[places], large, places, self.losses)
+        return ChosenBatch(
+            self.x[places], self.y[places], indices, self.scores[places], large, places, self.losses
+        )
 
 
 def _check_length(reference: Any, loader: DataLoader[Any]) -> None:
@@ -269,7 +281,9 @@ def _check_length(reference: Any, loader: DataLoader[Any]) -> None:
     if isinstance(reference, torch.nn.Module) or not hasattr(loader.dataset, "__len__"):
         return
     if len(reference) != len(loader.dataset):
-        raise InputError(f"the reference has {len(reference)} losses, but the dataset has {len(loader.dataset)} rows")
+        raise InputError(
+            f"the reference has {len(reference)} losses, but the dataset has {len(loader.dataset)} rows"
+        )
 
 
 def precompute_reference(
@@ -303,13 +317,21 @@ def precompute_reference(
     """
     path, count = Path(file), len(dataset)
     note = path.with_suffix(".json")
-    told = {"rows": count, "model": _fingerprint(model), "precision": str(autocast or torch.float32)}
+    told = {
+        "rows": count,
+        "model": _fingerprint(model),
+        "precision": str(autocast or torch.float32),
+    }
     done = _done_before(path, note, told)
     kept = np.lib.format.open_memmap(path, "r+" if done else "w+", np.float32, (count,))
     rest = torch.utils.data.Subset(dataset, range(done, count))
-    for losses in _losses_of(model, rest, loss, batch_size, workers, autocast) if done < count else ():
+    for losses in (
+        _losses_of(model, rest, loss, batch_size, workers, autocast) if done < count else ()
+    ):
         if not np.isfinite(losses).all():
-            raise InputError(f"the reference's loss is not finite in rows {done} to {done + len(losses) - 1}")
+            raise InputError(
+                f"the reference's loss is not finite in rows {done} to {done + len(losses) - 1}"
+            )
         kept[done : done + len(losses)] = losses
         kept.flush()
         done += len(losses)
@@ -361,7 +383,9 @@ def cross_reference(
     for learned, judged in (halves, halves[::-1]):
         model = train(torch.utils.data.Subset(dataset, learned.tolist()))
         rows = torch.utils.data.Subset(dataset, judged.tolist())
-        found[judged] = np.concatenate([*_losses_of(model, rows, loss, batch_size, workers, autocast)])
+        found[judged] = np.concatenate(
+            [*_losses_of(model, rows, loss, batch_size, workers, autocast)]
+        )
     if not np.isfinite(found).all():
         row = int(np.flatnonzero(~np.isfinite(found))[0])
         raise InputError(f"the loss of row {row} is not finite: has the model diverged?")
@@ -394,7 +418,9 @@ def _done_before(path: Path, note: Path, told: dict[str, Any]) -> int:
     done = before.pop("done", 0)
     if before != told:
         differs = next(name for name in told if before.get(name) != told[name])
-        raise InputError(f"{path} was computed with another {differs}: remove it, or give another file")
+        raise InputError(
+            f"{path} was computed with another {differs}: remove it, or give another file"
+        )
     return int(done)
 
 
@@ -402,7 +428,9 @@ def _fingerprint(model: torch.nn.Module) -> str:
     digest = hashlib.sha256()
     for name, value in model.state_dict().items():
         digest.update(name.removeprefix("_orig_mod.").encode())
-        digest.update(value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes())
+        digest.update(
+            value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+        )
     return digest.hexdigest()
 
 
@@ -411,11 +439,17 @@ def _cross_entropy(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 
 @contextlib.contextmanager
-def _scoring(network: torch.nn.Module, device: torch.device, autocast: torch.dtype | None) -> Iterator[None]:
+def _scoring(
+    network: torch.nn.Module, device: torch.device, autocast: torch.dtype | None
+) -> Iterator[None]:
     """Without gradients, in evaluation mode; afterwards the network is in its mode again."""
     training = network.training
     network.eval()
-    mixed = contextlib.nullcontext() if autocast is None else torch.autocast(device.type, dtype=autocast)
+    mixed = (
+        contextlib.nullcontext()
+        if autocast is None
+        else torch.autocast(device.type, dtype=autocast)
+    )
     try:
         with torch.no_grad(), mixed:
             yield

@@ -5,7 +5,18 @@ from typing import Any
 
 from ital.errors import InputError
 from ital.tasks._arrays import describe_data, from_arrays
-from ital.tasks._base import Exam, Metric, Picture, Rules, Task, TeacherSide, Truth, World, copies, stack_worlds
+from ital.tasks._base import (
+    Exam,
+    Metric,
+    Picture,
+    Rules,
+    Task,
+    TeacherSide,
+    Truth,
+    World,
+    copies,
+    stack_worlds,
+)
 from ital.tasks._encoding import Encoding
 from ital.tasks._gaussian import gaussian
 from ital.tasks._hypotheses import from_likelihoods, hypotheses
@@ -48,7 +59,9 @@ def make(name: str, **options: Any) -> Task:
         >>> ital.tasks.make("regression", label_noise=0.1)
     """
     if name not in REGISTRY:
-        raise InputError(plugins.missing("ital.tasks", name) or registry.nearest("task", name, REGISTRY))
+        raise InputError(
+            plugins.missing("ital.tasks", name) or registry.nearest("task", name, REGISTRY)
+        )
     return REGISTRY[name](**options)
 
 

@@ -113,7 +113,9 @@ def from_arrays(
     if not (isinstance(split_seed, int | np.integer) and 0 <= split_seed < 2**32):
         raise InputError(f"split_seed must be a whole number of at least 0, not {split_seed!r}")
     if model is not None and learner_target is not None:
-        raise InputError("learner_target is the optimum of a linear learner: leave it out if model is given")
+        raise InputError(
+            "learner_target is the optimum of a linear learner: leave it out if model is given"
+        )
     if standardise not in (True, False, "views"):
         raise InputError(f"standardise must be True, False or 'views', not {shown(standardise)}")
     labels = encode(y, _kind_of(loss, kind))
@@ -125,19 +127,35 @@ def from_arrays(
     if x_test is None and y_test is None:
         rows = _split(teacher_x, learner_x, labels, row_weights, test_size, split_seed)
     elif x_test is None or y_test is None:
-        raise InputError("x_test and y_test belong together: give both, or neither to split off a test set")
+        raise InputError(
+            "x_test and y_test belong together: give both, or neither to split off a test set"
+        )
     else:
-        rows = _with_test(teacher_x, learner_x, labels, row_weights, as_view(x_test, "x_test"), y_test)
+        rows = _with_test(
+            teacher_x, learner_x, labels, row_weights, as_view(x_test, "x_test"), y_test
+        )
     _check_classes(labels, rows.labels)
     targets = _given_targets(rows, labels, teacher_target, learner_target)
-    made = models.linear(taught_loss) if model is None else _made(model, taught_loss, loss_is_given=loss is not None)
+    made = (
+        models.linear(taught_loss)
+        if model is None
+        else _made(model, taught_loss, loss_is_given=loss is not None)
+    )
     pool, encoding = _encoded(rows, labels, targets, taught_loss, made, standardise, l2)
-    settings: dict[str, Any] = {"kind": labels.kind, "rows": len(pool.labels), "test_rows": len(pool.test_labels)}
+    settings: dict[str, Any] = {
+        "kind": labels.kind,
+        "rows": len(pool.labels),
+        "test_rows": len(pool.test_labels),
+    }
     settings |= {"classes": list(labels.classes)} if labels.classes else {}
     settings |= {"standardised": standardise, "l2": l2}
     settings |= {"given": given} if (given := _given(*targets)) else {}
-    settings |= {} if taught_loss in (losses.cross_entropy, losses.squared) else {"loss": taught_loss.name}
-    settings |= {} if weights is None else {"weights": "balanced" if isinstance(weights, str) else "given"}
+    settings |= (
+        {} if taught_loss in (losses.cross_entropy, losses.squared) else {"loss": taught_loss.name}
+    )
+    settings |= (
+        {} if weights is None else {"weights": "balanced" if isinstance(weights, str) else "given"}
+    )
     settings |= {} if model is None else {"model": made.name}
     task = from_pool(
         name,
@@ -169,7 +187,11 @@ def describe_data(task: Task) -> str:
     """
     settings = task.settings
     classes = settings.get("classes")
-    kind = "regression" if classes is None else f"classification, {len(classes)} classes ({_few(classes)})"
+    kind = (
+        "regression"
+        if classes is None
+        else f"classification, {len(classes)} classes ({_few(classes)})"
+    )
     loss = settings.get("loss")
     if loss is not None:
         estimator = f"L-BFGS for loss {loss} (l2={settings['l2']:g})"
@@ -178,7 +200,9 @@ def describe_data(task: Task) -> str:
     else:
         estimator = f"LogisticRegression(C={1 / settings['l2']:g})"
     units = "standardised" if settings["standardised"] else "as they are"
-    weights = {None: "", "balanced": "; classes weighted equally", "given": "; rows weighted"}[settings.get("weights")]
+    weights = {None: "", "balanced": "; classes weighted equally", "given": "; rows weighted"}[
+        settings.get("weights")
+    ]
     given = settings.get("given", "")
     origins = {"": f"targets fitted by {estimator}", "both": "targets given"}
     origin = origins.get(given, f"the {given}'s target given, the other fitted by {estimator}")
@@ -195,7 +219,9 @@ def _views(x_teacher: Any, x_learner: Any, rows: int) -> tuple[np.ndarray, np.nd
         raise InputError("x_teacher is missing: give the rows that teacher and learner see, (N, d)")
     for name, view in views.items():
         if len(view) != rows:
-            raise InputError(f"{name} has {len(view)} rows, but y has {rows} labels: views are paired row by row")
+            raise InputError(
+                f"{name} has {len(view)} rows, but y has {rows} labels: views are paired row by row"
+            )
     teacher_x, learner_x = (views.get(name, next(iter(views.values()))) for name in given)
     return teacher_x, learner_x
 
@@ -206,10 +232,14 @@ def _kind_of(loss: Any, kind: str | None) -> str | None:
         return kind
     if not isinstance(loss, Loss):
         hint = f": make one with ital.losses.custom({called(loss)!r}, …)" if callable(loss) else ""
-        raise InputError(f"loss must be one of ital.losses, or your own by ital.losses.custom, not {shown(loss)}{hint}")
+        raise InputError(
+            f"loss must be one of ital.losses, or your own by ital.losses.custom, not {shown(loss)}{hint}"
+        )
     fitting = KINDS[0] if loss.classes else KINDS[1]
     if kind in KINDS and kind != fitting:
-        raise InputError(f"loss {loss.name!r} is for a {fitting}, but kind is {kind!r}: leave kind out")
+        raise InputError(
+            f"loss {loss.name!r} is for a {fitting}, but kind is {kind!r}: leave kind out"
+        )
     return fitting
 
 
@@ -217,7 +247,11 @@ def _check_indices(given: dict[str, Any]) -> None:
     """Raise InputError if pandas objects that belong together row by row have different indices."""
     import pandas as pd
 
-    indices = {name: each.index for name, each in given.items() if isinstance(each, pd.DataFrame | pd.Series)}
+    indices = {
+        name: each.index
+        for name, each in given.items()
+        if isinstance(each, pd.DataFrame | pd.Series)
+    }
     if len(indices) < 2:
         return
     (first, index), *others = indices.items()
@@ -236,15 +270,24 @@ def _row_weights(weights: Any, labels: Labels) -> np.ndarray | None:
     rows = len(labels.values)
     if isinstance(weights, str):
         if weights != "balanced" or not labels.classes:
-            raise InputError(f"weights must be one number per row, or 'balanced' for classes, not {weights!r}")
+            raise InputError(
+                f"weights must be one number per row, or 'balanced' for classes, not {weights!r}"
+            )
         counts = np.bincount(labels.values)
         return rows / (len(counts) * counts[labels.values])
     try:
         values = np.asarray(dense(weights, "weights", "have one number per row, (N,)"), float)
     except (TypeError, ValueError):
         raise InputError(f"weights must be one number per row, not {shown(weights)}") from None
-    if values.shape != (rows,) or not np.isfinite(values).all() or values.min() < 0 or not values.any():
-        raise InputError(f"weights must be {rows} finite numbers of at least 0, one per row and not all 0")
+    if (
+        values.shape != (rows,)
+        or not np.isfinite(values).all()
+        or values.min() < 0
+        or not values.any()
+    ):
+        raise InputError(
+            f"weights must be {rows} finite numbers of at least 0, one per row and not all 0"
+        )
     return values
 
 
@@ -293,7 +336,9 @@ def _with_test(
     test_labels = encode_like(labels, y_test, "y_test")
     expected = (len(test_labels), learner_x.shape[1])
     if test_x.shape != expected:
-        raise InputError(f"x_test has shape {test_x.shape}, expected {expected} to fit y_test and the learner's view")
+        raise InputError(
+            f"x_test has shape {test_x.shape}, expected {expected} to fit y_test and the learner's view"
+        )
     return Rowwise(teacher_x, learner_x, labels.values, test_x, test_labels, weights)
 
 
@@ -309,7 +354,10 @@ def _given_targets(
     rows: Rowwise, labels: Labels, teacher_target: Any, learner_target: Any
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Weights of the given estimators; with one view, one estimator serves both players."""
-    views = (("teacher_target", teacher_target, rows.teacher_x), ("learner_target", learner_target, rows.learner_x))
+    views = (
+        ("teacher_target", teacher_target, rows.teacher_x),
+        ("learner_target", learner_target, rows.learner_x),
+    )
     teacher, learner = (
         None if estimator is None else read_estimator(estimator, x.shape[1], labels, name)
         for name, estimator, x in views
@@ -333,17 +381,25 @@ def _encoded(
     y_units = Units(np.zeros(outputs), np.ones(outputs))
     if not labels.classes:
         y_units = units_of(rows.labels, standardise is True)
-    y, test_y = (each if labels.classes else y_units.apply(each) for each in (rows.labels, rows.test_labels))
+    y, test_y = (
+        each if labels.classes else y_units.apply(each) for each in (rows.labels, rows.test_labels)
+    )
     weights = rows.weights
     if weights is not None:
         if not weights.any():
-            raise InputError("weights are 0 on all teaching rows: choose fewer test rows, or give x_test and y_test")
+            raise InputError(
+                "weights are 0 on all teaching rows: choose fewer test rows, or give x_test and y_test"
+            )
         weights = weights / weights.mean()
 
     def placed(x: np.ndarray, given: np.ndarray | None) -> tuple[Units, np.ndarray, np.ndarray]:
         units = units_of(x, bool(standardise))
         scaled = units.apply(x)
-        target = fit(scaled, y, loss, outputs, l2, weights) if given is None else in_units(given, units, y_units)
+        target = (
+            fit(scaled, y, loss, outputs, l2, weights)
+            if given is None
+            else in_units(given, units, y_units)
+        )
         return units, scaled, target
 
     teacher_weights, learner_weights = targets
@@ -356,12 +412,18 @@ def _encoded(
     known = learner_target if model is models.linear(loss) else None
     test_x = learner_units.apply(rows.test_x)
     pool = Pool(learner_x, teacher_x, y, teacher_target, known, test_x, test_y, weights)
-    return pool, Encoding(labels, teacher_units, learner_units, y_units, teacher_target, known, model)
+    return pool, Encoding(
+        labels, teacher_units, learner_units, y_units, teacher_target, known, model
+    )
 
 
 def _given(teacher: np.ndarray | None, learner: np.ndarray | None) -> str:
     """Whose target was given."""
-    names = [name for name, weights in (("teacher", teacher), ("learner", learner)) if weights is not None]
+    names = [
+        name
+        for name, weights in (("teacher", teacher), ("learner", learner))
+        if weights is not None
+    ]
     return "both" if len(names) == 2 else "".join(names)
 
 
@@ -375,7 +437,9 @@ def _made(model: Any, loss: Loss, loss_is_given: bool) -> Model:
             )
         return model
     if not callable(model):
-        raise InputError(f"model must be a function from a loss to an ital.models.Model, not {shown(model)}")
+        raise InputError(
+            f"model must be a function from a loss to an ital.models.Model, not {shown(model)}"
+        )
     try:
         made = model(loss)
     except TypeError as error:
@@ -383,12 +447,18 @@ def _made(model: Any, loss: Loss, loss_is_given: bool) -> Model:
             f"model must be a function of one argument, the loss; {called(model)} fails: {error}"
         ) from None
     if not isinstance(made, Model):
-        raise InputError(f"model must be a function from a loss to an ital.models.Model, but returns {shown(made)}")
+        raise InputError(
+            f"model must be a function from a loss to an ital.models.Model, but returns {shown(made)}"
+        )
     return made
 
 
 def _few(classes: list[Any]) -> str:
-    return ", ".join(map(str, classes)) if len(classes) <= 4 else f"{classes[0]}, {classes[1]} … {classes[-1]}"
+    return (
+        ", ".join(map(str, classes))
+        if len(classes) <= 4
+        else f"{classes[0]}, {classes[1]} … {classes[-1]}"
+    )
 
 
 def _checksum(pool: Pool) -> str:

@@ -295,7 +295,10 @@ def stack_worlds(worlds: Sequence[World]) -> tuple[World, tuple[int | None, ...]
     _check_alike(worlds)
     columns = list(zip(*map(jax.tree.leaves, worlds), strict=True))
     axes = tuple(None if all(leaf is column[0] for leaf in column) else 0 for column in columns)
-    stacked = [column[0] if axis is None else np.stack(column) for column, axis in zip(columns, axes, strict=True)]
+    stacked = [
+        column[0] if axis is None else np.stack(column)
+        for column, axis in zip(columns, axes, strict=True)
+    ]
     return jax.tree.unflatten(jax.tree.structure(worlds[0]), stacked), axes
 
 

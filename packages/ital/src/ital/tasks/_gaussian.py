@@ -35,7 +35,9 @@ def draw(seed: int, classes: int, dim: int, per_class: int) -> Pool:
     return Pool(x, teacher_x, y, teacher_target, target, test_x, test_y)
 
 
-def gaussian(classes: int = 10, dim: int = 30, *, per_class: int = 90, label_noise: float = 0.0) -> Task:
+def gaussian(
+    classes: int = 10, dim: int = 30, *, per_class: int = 90, label_noise: float = 0.0
+) -> Task:
     """Gaussian classes, K = 10, d = 30, the teacher's view rotated. Cross-entropy, β = 60000.
 
     Args:
@@ -52,7 +54,9 @@ def gaussian(classes: int = 10, dim: int = 30, *, per_class: int = 90, label_noi
     """
     require_whole(classes=classes, dim=dim, per_class=per_class)
     if classes < 3 or dim < 1 or per_class < 1:
-        raise InputError(f"gaussian needs classes >= 3, dim >= 1, per_class >= 1, not {classes}, {dim}, {per_class}")
+        raise InputError(
+            f"gaussian needs classes >= 3, dim >= 1, per_class >= 1, not {classes}, {dim}, {per_class}"
+        )
     rotation, rows = 4 * dim**2, 4 * classes * per_class * dim  # numbers, as in regression
     what = f"gaussian with {classes} classes of {per_class} points with {dim} features"
     check_memory(what, 8 * (rotation + rows), "take fewer classes, points or features")

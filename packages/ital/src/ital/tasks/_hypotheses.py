@@ -27,13 +27,17 @@ class Likelihoods(NamedTuple):
 
 def start(key: PRNGKeyArray, init: Init, world: World) -> Array:
     """The prior, its logarithm shifted by the start's numbers: none with the task's own start."""
-    return jax.nn.log_softmax(world.learner.log_prior + init.draw(key, world.learner.log_prior.shape))
+    return jax.nn.log_softmax(
+        world.learner.log_prior + init.draw(key, world.learner.log_prior.shape)
+    )
 
 
 def draw(key: PRNGKeyArray, world: World, batch_size: int) -> Array:
     """All data, in order, or ``batch_size`` of them without replacement."""
     data = world.learner.log_m.shape[0]
-    return jnp.arange(data) if batch_size == data else jax.random.permutation(key, data)[:batch_size]
+    return (
+        jnp.arange(data) if batch_size == data else jax.random.permutation(key, data)[:batch_size]
+    )
 
 
 def show(side: Likelihoods, rows: Array) -> Array:
@@ -116,11 +120,15 @@ def from_likelihoods(
     data, hypotheses = matrix.shape
     first = np.full(hypotheses, 1 / hypotheses) if prior is None else np.asarray(prior, float)
     if first.shape != (hypotheses,) or not (np.isfinite(first).all() and (first > 0).all()):
-        raise InputError(f"task {name!r}: the prior must hold {hypotheses} positive numbers, one per hypothesis")
+        raise InputError(
+            f"task {name!r}: the prior must hold {hypotheses} positive numbers, one per hypothesis"
+        )
     if target is not None:
         require_whole(target=target)
         if not 0 <= target < hypotheses:
-            raise InputError(f"task {name!r}: target must be a hypothesis from 0 to {hypotheses - 1}, not {target}")
+            raise InputError(
+                f"task {name!r}: target must be a hypothesis from 0 to {hypotheses - 1}, not {target}"
+            )
 
     @functools.cache
     def side(dtype: Any) -> Likelihoods:  # one object for all seeds, which therefore share it
@@ -147,7 +155,11 @@ def from_likelihoods(
         panels=("belief", "log_odds", "entropy"),
         init=Init("uniform", 0.0),
         eval_every=1,
-        settings={"likelihoods": digest, **({} if target is None else {"target": target}), **(settings or {})},
+        settings={
+            "likelihoods": digest,
+            **({} if target is None else {"target": target}),
+            **(settings or {}),
+        },
         picture=picture,
         offers=("likelihoods",),
         methods=("bayes", "pedagogical", "scbi"),
@@ -162,22 +174,31 @@ def _checked(name: str, likelihoods: ArrayLike) -> np.ndarray:
     except (TypeError, ValueError):
         raise InputError(f"task {name!r}: the likelihoods must be a matrix of numbers") from None
     if matrix.ndim != 2 or min(matrix.shape) < 2:
-        raise InputError(f"task {name!r}: the likelihoods need at least 2 data and 2 hypotheses, not {matrix.shape}")
+        raise InputError(
+            f"task {name!r}: the likelihoods need at least 2 data and 2 hypotheses, not {matrix.shape}"
+        )
     if not (np.isfinite(matrix).all() and (matrix > 0).all()):
-        raise InputError(f"task {name!r}: likelihoods must be positive: give impossible data a small probability")
+        raise InputError(
+            f"task {name!r}: likelihoods must be positive: give impossible data a small probability"
+        )
     sums = matrix.sum(axis=0)
     if not np.allclose(sums, 1, rtol=0, atol=1e-5):
         column = int(np.argmax(np.abs(sums - 1)))
-        raise InputError(f"task {name!r}: column {column} of the likelihoods sums to {sums[column]:.6g}, not to 1")
+        raise InputError(
+            f"task {name!r}: column {column} of the likelihoods sums to {sums[column]:.6g}, not to 1"
+        )
     if len(np.unique(matrix, axis=1).T) < matrix.shape[1]:
-        raise InputError(f"task {name!r}: two columns of the likelihoods are equal: no datum tells them apart")
+        raise InputError(
+            f"task {name!r}: two columns of the likelihoods are equal: no datum tells them apart"
+        )
     return matrix / sums
 
 
 def rectangles(height: int, width: int) -> np.ndarray:
     """Whether each cell of a grid lies in each rectangle of whole cells (cells, rectangles), row by row."""
     rows, columns = (
-        [(first, last) for first in range(size) for last in range(first, size)] for size in (height, width)
+        [(first, last) for first in range(size) for last in range(first, size)]
+        for size in (height, width)
     )
     row, column = (place.ravel() for place in np.indices((height, width)))
     return np.stack(

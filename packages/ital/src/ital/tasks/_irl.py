@@ -57,7 +57,9 @@ def from_rewards(
         encoding = None if features is None else as_float(features)
         order = rng.permutation(dynamics.states if features is None else features.shape[1])
         target = as_float(weights(rng))
-        teacher_encoding = order.astype(np.int32) if encoding is None else encoding[:, np.argsort(order)]
+        teacher_encoding = (
+            order.astype(np.int32) if encoding is None else encoding[:, np.argsort(order)]
+        )
         teacher_target = np.empty_like(target)
         teacher_target[order] = target
         reward = np.asarray(reward_of(encoding, jnp.asarray(target)))
@@ -81,7 +83,9 @@ def from_rewards(
             "distance_centred": Metric("Distance to the target, centred"),
             "policy_tv": Metric("Policy total variation"),
             "policy_gap": Metric("Largest difference of policies"),
-            "reward": Metric("Expected reward", higher_is_better=True, reference="teacher's own policy"),
+            "reward": Metric(
+                "Expected reward", higher_is_better=True, reference="teacher's own policy"
+            ),
         },
         panels=("distance", "policy_tv", "reward"),
         init=Init("uniform", 2.0),
@@ -96,7 +100,9 @@ def check_precision(name: str, values: Array) -> None:
     kind = values.dtype.name
     remedy = "lower the discount, raise the probability of death, or scale the rewards down"
     if not math.isfinite(largest):
-        raise InputError(f"task {name!r}: the values of these rewards are too large for {kind}: {remedy}")
+        raise InputError(
+            f"task {name!r}: the values of these rewards are too large for {kind}: {remedy}"
+        )
     coarseness = 32 * float(jnp.finfo(values.dtype).eps) * largest  # of Q, measured against float64
     if coarseness > COARSE:
         warnings.warn(
@@ -149,7 +155,9 @@ def on_grid(
         without_arrows = is_wall | np.isin(number, dynamics.goals)
         return on_map(np.asarray(params), is_wall), on_map(arrows, without_arrows)
 
-    caption = "Reward of entering each cell; arrows: where the policy leads, longer if more certain."
+    caption = (
+        "Reward of entering each cell; arrows: where the policy leads, longer if more certain."
+    )
     if goals:
         caption += " Framed: everything ends here."
     if starts:
@@ -252,7 +260,9 @@ def irl(
         >>> ital.teach(ital.tasks.irl([[0, 0, "1G"], [0, "#", 0]]), steps=200, seeds=5).plot()
     """
     if rewards is None:
-        raise InputError("task 'irl' needs a map of rewards: --map FILE, a text or CSV file with one line per row")
+        raise InputError(
+            "task 'irl' needs a map of rewards: --map FILE, a text or CSV file with one line per row"
+        )
     drawn = read_map(rewards) if isinstance(rewards, Path | str) else as_map("the map", rewards)
     drawn = drawn.marked(goals, starts)
     rows, columns = drawn.rewards.shape
@@ -305,8 +315,12 @@ def irl_tabular(
     target = mdp.real("weights", weights)
     encoded = None if features is None else mdp.real("features", features)
     expected = (dynamics.states,) if encoded is None else encoded.shape[1:]
-    if encoded is not None and (encoded.ndim != 2 or len(encoded) != dynamics.states or encoded.shape[1] == 0):
-        raise InputError(f"task {name!r}: features have shape {encoded.shape}, expected ({dynamics.states}, d)")
+    if encoded is not None and (
+        encoded.ndim != 2 or len(encoded) != dynamics.states or encoded.shape[1] == 0
+    ):
+        raise InputError(
+            f"task {name!r}: features have shape {encoded.shape}, expected ({dynamics.states}, d)"
+        )
     if target.shape != expected:
         raise InputError(f"task {name!r}: weights have shape {target.shape}, expected {expected}")
     if not np.isfinite(target).all() or (encoded is not None and not np.isfinite(encoded).all()):

@@ -47,7 +47,9 @@ class RewardMap(NamedTuple):
             content += repr((self.rewards.shape, self.goals, self.starts)).encode()
         return hashlib.sha256(content).hexdigest()[:16]
 
-    def marked(self, goals: Sequence[Sequence[int]], starts: Sequence[Sequence[int]]) -> "RewardMap":
+    def marked(
+        self, goals: Sequence[Sequence[int]], starts: Sequence[Sequence[int]]
+    ) -> "RewardMap":
         """The map with more goals and starts, checked.
 
         Raises:
@@ -68,7 +70,9 @@ class RewardMap(NamedTuple):
         try:
             row, column = cell
         except (TypeError, ValueError):
-            raise InputError(f"{self.name}: a {what} is a pair (row, column), not {cell!r}") from None
+            raise InputError(
+                f"{self.name}: a {what} is a pair (row, column), not {cell!r}"
+            ) from None
         if not (is_whole(row) and is_whole(column) and 0 <= row < rows and 0 <= column < columns):
             raise InputError(
                 f"{self.name}: {what} {cell!r} is not on a map of {rows} × {columns} cells; "
@@ -87,7 +91,9 @@ class RewardMap(NamedTuple):
                 raise InputError(f"{self.name}: the start {cell} is a goal, where everything ends")
         free = ~np.isnan(self.rewards)
         if free.sum() < 2 or free.sum() == len(self.goals):
-            raise InputError(f"{self.name} needs at least two cells without a wall, one of them without a goal")
+            raise InputError(
+                f"{self.name} needs at least two cells without a wall, one of them without a goal"
+            )
         if self.starts:
             unreached = _cells(np.argwhere(free & ~self._reached()))
             if unreached:
@@ -108,7 +114,12 @@ class RewardMap(NamedTuple):
                 continue
             reached[row, column] = True
             if (row, column) not in self.goals:
-                around = [(row - 1, column), (row + 1, column), (row, column - 1), (row, column + 1)]
+                around = [
+                    (row - 1, column),
+                    (row + 1, column),
+                    (row, column - 1),
+                    (row, column + 1),
+                ]
                 waiting.extend(around)
         return reached
 
@@ -131,7 +142,9 @@ def as_map(name: str, cells: ArrayLike) -> RewardMap:
         if array.dtype == object:  # None among numbers
             array = array.astype(float)
     except (TypeError, ValueError):
-        raise InputError(f"{name} must be an array of real numbers, all rows of one length") from None
+        raise InputError(
+            f"{name} must be an array of real numbers, all rows of one length"
+        ) from None
     if array.ndim != 2 or array.size == 0:
         if array.size == 0:
             raise InputError(NO_REWARDS.format(name=name))

@@ -65,7 +65,9 @@ def reward_of(encoding: Any, params: Array) -> Array:
     """r(s) = features(s)·w."""
     if encoding is None:
         return params
-    return params[encoding] if encoding.ndim == 1 else jnp.matmul(encoding, params, precision=HIGHEST)
+    return (
+        params[encoding] if encoding.ndim == 1 else jnp.matmul(encoding, params, precision=HIGHEST)
+    )
 
 
 def in_encoding(encoding: Any, per_state: Array) -> Array:
@@ -96,7 +98,9 @@ class RewardReport(NamedTuple):
     gradients: Array
 
 
-def report(dynamics: Dynamics, planning: Planning, solution: Solution, shown: Demonstrations) -> RewardReport:
+def report(
+    dynamics: Dynamics, planning: Planning, solution: Solution, shown: Demonstrations
+) -> RewardReport:
     """The losses of demonstrations and their gradients, by implicit differentiation of the fixed point.
 
     With c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under μ = softmax(kQ), the gradient of −log π(a|s)
@@ -108,7 +112,9 @@ def report(dynamics: Dynamics, planning: Planning, solution: Solution, shown: De
 
     def surprise(state: Array, action: Array) -> Array:
         """−c."""
-        return dynamics.leave(state, jnp.exp(log_pi[:, state]) - (jnp.arange(dynamics.actions) == action))
+        return dynamics.leave(
+            state, jnp.exp(log_pi[:, state]) - (jnp.arange(dynamics.actions) == action)
+        )
 
     sources = jax.vmap(surprise)(shown.states, shown.actions)  # (B, S)
     return RewardReport(*solution, -log_pi[shown.actions, shown.states], onward.back(sources))
@@ -128,7 +134,9 @@ def in_weights(reported: RewardReport, encoding: Any) -> Gradients:
     return Gradients(reported.losses, jnp.sum(own**2, axis=1), inner, weighted_sum)
 
 
-def implicit_gradients(dynamics: Dynamics, planning: Planning, solution: Solution, shown: Demonstrations) -> Gradients:
+def implicit_gradients(
+    dynamics: Dynamics, planning: Planning, solution: Solution, shown: Demonstrations
+) -> Gradients:
     """−log π(a|s) of each demonstration, and its gradients with respect to the reward weights.
 
     Args:
@@ -173,7 +181,9 @@ def irl_rules(dynamics: Dynamics, planning: Planning, starts: tuple[int, ...] = 
         states = jax.random.randint(state_key, (batch_size,), 0, len(lessons))
         if dynamics.goals:
             states = jnp.asarray(lessons)[states]
-        actions = jax.random.categorical(action_key, world.teacher.examples.log_policy[:, states], axis=0)
+        actions = jax.random.categorical(
+            action_key, world.teacher.examples.log_policy[:, states], axis=0
+        )
         return states, actions
 
     def show(side: Side, drawn: tuple[Array, Array]) -> Demonstrations:
@@ -183,7 +193,9 @@ def irl_rules(dynamics: Dynamics, planning: Planning, starts: tuple[int, ...] = 
         solution = mdp.replan(dynamics, planning, reward_of(examples.encoding, params), previous)
         return report(dynamics, planning, solution, examples)
 
-    def volumes(reported: RewardReport, examples: Demonstrations, target: Array, lr: Scalar) -> Array:
+    def volumes(
+        reported: RewardReport, examples: Demonstrations, target: Array, lr: Scalar
+    ) -> Array:
         """Eq. (imit-teacher) with the loss of a demonstration, in the teacher's encoding."""
         target_losses = -examples.log_policy[examples.actions, examples.states]
         here = in_weights(reported, examples.encoding)
@@ -210,8 +222,12 @@ def irl_rules(dynamics: Dynamics, planning: Planning, starts: tuple[int, ...] = 
         reward = truth.test.reward
         own = mdp.expected_return(dynamics, planning, plan(reward).q, reward, starts)
         lines = {"reward": {"reference": own}}
-        if dynamics.even and one_hot(truth.test.encoding):  # demonstrations say nothing about the mean reward
-            lines["distance"] = {"floor": jnp.sqrt(dynamics.states) * jnp.abs(jnp.mean(start - truth.target))}
+        if dynamics.even and one_hot(
+            truth.test.encoding
+        ):  # demonstrations say nothing about the mean reward
+            lines["distance"] = {
+                "floor": jnp.sqrt(dynamics.states) * jnp.abs(jnp.mean(start - truth.target))
+            }
         return lines
 
     def first_values(start: Array, world: World) -> Array:
@@ -223,6 +239,20 @@ def irl_rules(dynamics: Dynamics, planning: Planning, starts: tuple[int, ...] = 
     def risk(world: World) -> float:
         if one_hot(world.learner.encoding):
             return 0.0  # a weight per state expresses every reward
-        return views.feature_risk(world.learner.encoding, world.teacher.examples.encoding, world.teacher.target)
+        return views.feature_risk(
+            world.learner.encoding, world.teacher.examples.encoding, world.teacher.target
+        )
 
-    return Rules(start, draw, show, feedback, volumes, gradients, measure, references, first_values, values, risk=risk)
+    return Rules(
+        start,
+        draw,
+        show,
+        feedback,
+        volumes,
+        gradients,
+        measure,
+        references,
+        first_values,
+        values,
+        risk=risk,
+    )

@@ -72,8 +72,12 @@ def kernel(size: int = 24, *, width: float = 1.0, label_noise: float = 0.0) -> T
     with threadpool_limits(limits=1):  # threads cost more than they save on matrices this small
         pixels, model = model_on(size, float(width))
         features = model.rows(pixels).x
-        target = (face(size).ravel() @ features / np.sum(features**2, axis=0))[None]  # columns of φ are orthogonal
-        labels = features @ target.T  # the picture; for a wide kernel, the nearest one that its functions can show
+        target = (face(size).ravel() @ features / np.sum(features**2, axis=0))[
+            None
+        ]  # columns of φ are orthogonal
+        labels = (
+            features @ target.T
+        )  # the picture; for a wide kernel, the nearest one that its functions can show
         task = from_pool(
             "kernel",
             Pool(pixels, pixels, labels, target, target, pixels, labels),
@@ -93,5 +97,7 @@ def kernel(size: int = 24, *, width: float = 1.0, label_noise: float = 0.0) -> T
         rules=with_psnr(task.rules),
         metrics={"psnr": Metric("PSNR (dB)", higher_is_better=True), **task.metrics},
         panels=("psnr", "distance"),
-        picture=Picture(grid, "brightness", "The learner's function on all pixels.", limit=1.0, grey=True),
+        picture=Picture(
+            grid, "brightness", "The learner's function on all pixels.", limit=1.0, grey=True
+        ),
     )

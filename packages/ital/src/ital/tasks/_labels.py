@@ -41,16 +41,26 @@ def encode(y: Any, kind: str | None = None, name: str = "y") -> Labels:
     values = _plain(y, name)
     if values.ndim == 2:
         if kind != "regression" and _is_one_hot(values):
-            return Labels(values.argmax(axis=1).astype(np.int64), tuple(range(values.shape[1])), is_one_hot=True)
+            return Labels(
+                values.argmax(axis=1).astype(np.int64),
+                tuple(range(values.shape[1])),
+                is_one_hot=True,
+            )
         if kind == "classification":
-            raise InputError(f"{name} has {values.shape[1]} columns: classes need one column, or one-hot columns")
+            raise InputError(
+                f"{name} has {values.shape[1]} columns: classes need one column, or one-hot columns"
+            )
     if (_infer(values) if kind is None else kind) == "classification":
         classes, indices = np.unique(values, return_inverse=True)
         if len(classes) < 2:
-            raise InputError(f"{name} holds one class only ({classes[0]!s}): at least two are needed")
+            raise InputError(
+                f"{name} holds one class only ({classes[0]!s}): at least two are needed"
+            )
         return Labels(indices.reshape(-1), tuple(classes.tolist()))
     if values.dtype.kind == "U":
-        raise InputError(f"{name} holds text, so it cannot be a regression: leave kind out, or give numbers")
+        raise InputError(
+            f"{name} holds text, so it cannot be a regression: leave kind out, or give numbers"
+        )
     numbers = values.astype(float)
     if too_large(numbers):
         raise InputError(f"{name} {TOO_LARGE}")
@@ -60,18 +70,29 @@ def encode(y: Any, kind: str | None = None, name: str = "y") -> Labels:
 def encode_like(labels: Labels, y: Any, name: str) -> np.ndarray:
     """Encode further labels in the same way as ``labels``."""
     values = _plain(y, name)
-    if labels.is_one_hot and values.ndim == 2 and values.shape[1] == len(labels.classes) and _is_one_hot(values):
+    if (
+        labels.is_one_hot
+        and values.ndim == 2
+        and values.shape[1] == len(labels.classes)
+        and _is_one_hot(values)
+    ):
         return values.argmax(axis=1)
     if labels.classes:
         index = {label: i for i, label in enumerate(labels.classes)}
         unknown = [label for label in values.reshape(-1).tolist() if label not in index]
         if values.ndim == 2 or unknown:
-            fault = f"holds the class {unknown[0]!r}, which y does not have" if unknown else "must be like y"
+            fault = (
+                f"holds the class {unknown[0]!r}, which y does not have"
+                if unknown
+                else "must be like y"
+            )
             raise InputError(f"{name} {fault}")
         return np.array([index[label] for label in values.tolist()])
     numbers = encode(y, "regression", name).values
     if numbers.shape[1] != labels.values.shape[1]:
-        raise InputError(f"{name} has {numbers.shape[1]} columns, but y has {labels.values.shape[1]}")
+        raise InputError(
+            f"{name} has {numbers.shape[1]} columns, but y has {labels.values.shape[1]}"
+        )
     return numbers
 
 
@@ -80,7 +101,9 @@ def as_view(x: Any, name: str) -> np.ndarray:
     values = dense(x, name, "be a table of rows and columns (N, d)")
     if values.ndim != 2 or 0 in values.shape:
         hint = f": use {name}.reshape(len({name}), -1)" if values.ndim > 2 and values.size else ""
-        raise InputError(f"{name} must be a table of rows and columns (N, d), not shape {values.shape}{hint}")
+        raise InputError(
+            f"{name} must be a table of rows and columns (N, d), not shape {values.shape}{hint}"
+        )
     names = list(getattr(x, "columns", range(values.shape[1])))
     if values.dtype.kind not in "biuf":
         for column, each in zip(names, values.T, strict=True):
@@ -94,7 +117,9 @@ def as_view(x: Any, name: str) -> np.ndarray:
     faults = ~np.isfinite(values).all(axis=0)
     if faults.any():
         column = names[int(faults.argmax())]
-        raise InputError(f"{name}: column {column!r} has missing or infinite values: fill them, or drop the rows")
+        raise InputError(
+            f"{name}: column {column!r} has missing or infinite values: fill them, or drop the rows"
+        )
     for column, each in zip(names, values.T, strict=True):
         if too_large(each):
             raise InputError(f"{name}: column {column!r} {TOO_LARGE}")
@@ -121,7 +146,9 @@ def _plain(y: Any, name: str) -> np.ndarray:
 
     values = dense(y, name, "have one label per row, (N,) or (N, K)")
     if values.ndim not in (1, 2) or values.size == 0:
-        raise InputError(f"{name} must have one label per row, (N,) or (N, K), not shape {values.shape}")
+        raise InputError(
+            f"{name} must have one label per row, (N,) or (N, K), not shape {values.shape}"
+        )
     values = values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
     if values.dtype.kind not in "biufUS":  # objects: text, or numbers and booleans of pandas
         if pd.isna(values.reshape(-1)).any():
@@ -147,4 +174,8 @@ def _infer(values: np.ndarray) -> str:
         return "classification"
     distinct, rows = len(np.unique(values)), len(values)
     is_whole = bool((values == np.round(values)).all())
-    return "classification" if is_whole and distinct <= min(rows / 2, max(FEW, rows / 10)) else "regression"
+    return (
+        "classification"
+        if is_whole and distinct <= min(rows / 2, max(FEW, rows / 10))
+        else "regression"
+    )

@@ -56,13 +56,21 @@ def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
         for layer, hidden in zip(params[:0:-1], layer_inputs[:0:-1], strict=True):
             back = jnp.matmul(deltas[0], layer[:, :-1], precision=HIGHEST)
             deltas.insert(0, back * (1 - hidden[:, :-1] ** 2))  # tanh′ = 1 − tanh²
-        squared_norms = [rows.squared_norms, *(jnp.sum(hidden**2, axis=-1) for hidden in layer_inputs[1:])]
+        squared_norms = [
+            rows.squared_norms,
+            *(jnp.sum(hidden**2, axis=-1) for hidden in layer_inputs[1:]),
+        ]
         values = loss.value(alpha, y)
-        parts = [factored(values, *layer) for layer in zip(deltas, layer_inputs, squared_norms, strict=True)]
+        parts = [
+            factored(values, *layer)
+            for layer in zip(deltas, layer_inputs, squared_norms, strict=True)
+        ]
         return Gradients(
             losses=values,
             squared_norms=functools.reduce(jnp.add, [part.squared_norms for part in parts]),
-            inner=lambda v: functools.reduce(jnp.add, [part.inner(u) for part, u in zip(parts, v, strict=True)]),
+            inner=lambda v: functools.reduce(
+                jnp.add, [part.inner(u) for part, u in zip(parts, v, strict=True)]
+            ),
             weighted_sum=lambda w: tuple(part.weighted_sum(w) for part in parts),
         )
 

@@ -26,7 +26,11 @@ BY_CLASS = {
     "macro_f1": Metric("Macro F1", higher_is_better=True),
 }
 PIECE = 2**26  # bytes copied to a GPU at a time
-SHARES = ("_labelled", "_answered", "_right")  # of each class, from which the scores by class are computed
+SHARES = (
+    "_labelled",
+    "_answered",
+    "_right",
+)  # of each class, from which the scores by class are computed
 
 
 class Rows(NamedTuple):
@@ -104,7 +108,9 @@ def from_pool(
         raise InputError(f"task {name!r}: loss must be an ital.losses.Loss, not {shown(loss)}")
     for role, part in (("model", model), ("teacher_model", teacher_model)):
         if part is not None and not isinstance(part, Model):
-            raise InputError(f"task {name!r}: {role} must be an ital.models.Model or None, not {shown(part)}")
+            raise InputError(
+                f"task {name!r}: {role} must be an ital.models.Model or None, not {shown(part)}"
+            )
     both = (model or models.linear(loss), teacher_model or models.linear(loss))
     if not callable(pool):
         handed = [check(name, pool, loss, *both)]
@@ -115,7 +121,11 @@ def from_pool(
         draw = lambda seed: _world(check(name, pool(seed), loss, *both), loss, *both, teacher_loss)  # noqa: E731
 
     def world(seed: int) -> World:
-        return _with_noise(draw(seed), loss, label_noise, seed, teacher_loss) if label_noise else draw(seed)
+        return (
+            _with_noise(draw(seed), loss, label_noise, seed, teacher_loss)
+            if label_noise
+            else draw(seed)
+        )
 
     metrics = {
         "distance": Metric("Distance to the target"),
@@ -126,7 +136,13 @@ def from_pool(
         "loss": Metric(loss.title),
     }
     rules = _rules(*both, loss, top5, by_class)
-    offers = ("gradients", "simulation", "questions", "labels", *(["ideal labels"] if rules.ideal_labels else []))
+    offers = (
+        "gradients",
+        "simulation",
+        "questions",
+        "labels",
+        *(["ideal labels"] if rules.ideal_labels else []),
+    )
     return Task(
         name=name,
         title=title or name,
@@ -145,7 +161,9 @@ def from_pool(
 
 
 @functools.cache  # equal tasks share one compiled program
-def _rules(model: Model, teacher_model: Model, loss: Loss, top5: bool = False, by_class: bool = False) -> Rules:
+def _rules(
+    model: Model, teacher_model: Model, loss: Loss, top5: bool = False, by_class: bool = False
+) -> Rules:
     def start(key: PRNGKeyArray, init: Init, world: World) -> Params:
         outputs = world.teacher.target.shape[0]
         params = model.start(key, init, world.learner.x, outputs)
@@ -188,7 +206,9 @@ def _rules(model: Model, teacher_model: Model, loss: Loss, top5: bool = False, b
 
     def measure(params: Params, truth: Truth) -> dict[str, Array]:
         outputs = jax.eval_shape(model.outputs, params, truth.test.x).shape[-1]
-        metrics = _mean_over_rows(functools.partial(on_rows, params), truth.test, _rows_at_once(outputs))
+        metrics = _mean_over_rows(
+            functools.partial(on_rows, params), truth.test, _rows_at_once(outputs)
+        )
         if by_class:
             metrics |= _scores_by_class(*(metrics.pop(name) for name in SHARES))
         if truth.target is not None:
@@ -215,7 +235,9 @@ def _rules(model: Model, teacher_model: Model, loss: Loss, top5: bool = False, b
         per_residual = lr * examples.x.squared_norms[:, None]
         if examples.weights is not None:
             # A row without weight moves nothing, whatever its label is.
-            per_residual = per_residual * jnp.where(examples.weights > 0, examples.weights, 1.0)[:, None]
+            per_residual = (
+                per_residual * jnp.where(examples.weights > 0, examples.weights, 1.0)[:, None]
+            )
         return loss.label(alpha, (alpha - aim) / per_residual)
 
     def risk(world: World) -> float:
@@ -233,7 +255,11 @@ def _rules(model: Model, teacher_model: Model, loss: Loss, top5: bool = False, b
 
 def _relabel(loss: Loss, examples: Rows, index: Array, label: Array) -> Rows:
     """The mini-batch with other labels; where labels are classes, all become distributions over the classes."""
-    labels = jax.nn.one_hot(examples.labels, label.shape[-1], dtype=label.dtype) if loss.classes else examples.labels
+    labels = (
+        jax.nn.one_hot(examples.labels, label.shape[-1], dtype=label.dtype)
+        if loss.classes
+        else examples.labels
+    )
     return examples._replace(labels=labels.at[index].set(label))
 
 
@@ -258,7 +284,9 @@ def _shares_by_class(alpha: Array, y: Array) -> dict[str, Array]:
     """Per row and class: whether the label, the answer, or both are this class."""
     classes = jnp.arange(alpha.shape[-1])
     labelled = y[:, None] == classes
-    is_number = ~jnp.isnan(alpha).any(axis=-1, keepdims=True)  # argmax of NaN would answer the first class
+    is_number = ~jnp.isnan(alpha).any(
+        axis=-1, keepdims=True
+    )  # argmax of NaN would answer the first class
     answered = (jnp.argmax(alpha, axis=-1)[:, None] == classes) & is_number
     per_class = (labelled, answered, labelled & answered)
     return {name: flags.astype(alpha.dtype) for name, flags in zip(SHARES, per_class, strict=True)}
@@ -279,7 +307,9 @@ def _scores_by_class(labelled: Array, answered: Array, right: Array) -> dict[str
     }
 
 
-def _mean_over_rows(per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_once: int) -> dict[str, Array]:
+def _mean_over_rows(
+    per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_once: int
+) -> dict[str, Array]:
     """The means of ``per_row`` over all rows, ``at_once`` rows at a time.
 
     All lanes measure in parallel: the outputs of a whole test set would not fit into a CPU's cache.
@@ -320,7 +350,9 @@ def _world(
     one_view = pool.learner_x is pool.teacher_x and model.rows is teacher_model.rows
     learner_x = jax.tree.map(put, model.rows(as_float(pool.learner_x)))
     pool = pool._replace(learner_x=_NOTHING)
-    teacher_x = learner_x if one_view else jax.tree.map(put, teacher_model.rows(as_float(pool.teacher_x)))
+    teacher_x = (
+        learner_x if one_view else jax.tree.map(put, teacher_model.rows(as_float(pool.teacher_x)))
+    )
     pool = pool._replace(teacher_x=_NOTHING)
     target = as_float(pool.teacher_target)
     weights = None if pool.weights is None else as_float(pool.weights)
@@ -328,7 +360,10 @@ def _world(
     return World(
         learner=Rows(learner_x, labels, weights),
         teacher=TeacherSide(TeacherRows(teacher_x, labels, target_losses, weights), target),
-        truth=Truth(jax.tree.map(as_float, pool.learner_target), Rows(model.rows(as_float(pool.test_x)), test_labels)),
+        truth=Truth(
+            jax.tree.map(as_float, pool.learner_target),
+            Rows(model.rows(as_float(pool.test_x)), test_labels),
+        ),
     )
 
 
@@ -360,16 +395,22 @@ def _target_losses(
     if teacher_loss == "zero":
         return np.zeros(len(labels), target.dtype)
     parts = [slice(first, first + 8192) for first in range(0, len(labels), 8192)]
-    losses = np.concatenate([np.asarray(_losses(loss, x.x[rows], target, labels[rows])) for rows in parts])
+    losses = np.concatenate(
+        [np.asarray(_losses(loss, x.x[rows], target, labels[rows])) for rows in parts]
+    )
     return losses if weights is None else weights * losses
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def _losses(loss: Loss, x: Array, target: Array, labels: Array) -> Array:
-    return check_losses(loss, loss.value(jnp.matmul(x, target.T, precision=HIGHEST), labels), len(x))
+    return check_losses(
+        loss, loss.value(jnp.matmul(x, target.T, precision=HIGHEST), labels), len(x)
+    )
 
 
-def _with_noise(world: World, loss: Loss, probability: float, seed: int, teacher_loss: str) -> World:
+def _with_noise(
+    world: World, loss: Loss, probability: float, seed: int, teacher_loss: str
+) -> World:
     """The same world with some labels replaced; arrays that do not depend on labels stay the same objects."""
     rng = np.random.default_rng([seed, 0x6E6F6973])
     labels = world.learner.labels
@@ -378,8 +419,12 @@ def _with_noise(world: World, loss: Loss, probability: float, seed: int, teacher
         classes = len(world.teacher.target)
         others = (labels + rng.integers(1, classes, len(labels))) % classes
     else:
-        others = labels[(np.arange(len(labels)) + rng.integers(1, len(labels), len(labels))) % len(labels)]
-    noisy = np.where(replaced.reshape(-1, *(1,) * (labels.ndim - 1)), others, labels).astype(labels.dtype)
+        others = labels[
+            (np.arange(len(labels)) + rng.integers(1, len(labels), len(labels))) % len(labels)
+        ]
+    noisy = np.where(replaced.reshape(-1, *(1,) * (labels.ndim - 1)), others, labels).astype(
+        labels.dtype
+    )
     rows, target = world.teacher.examples, world.teacher.target
     target_losses = _target_losses(loss, rows.x, target, noisy, teacher_loss, rows.weights)
     return World(

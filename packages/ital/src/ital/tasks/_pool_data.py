@@ -51,7 +51,11 @@ def check(name: str, pool: Any, loss: Loss, model: Model, teacher_model: Model) 
         raise InputError(f"task {name!r}: {fault}")
 
     absent = {"learner_target", *(["weights"] if pool.weights is None else [])}
-    arrays = {field: _array(name, field, value) for field, value in pool._asdict().items() if field not in absent}
+    arrays = {
+        field: _array(name, field, value)
+        for field, value in pool._asdict().items()
+        if field not in absent
+    }
     rows = len(arrays["labels"])
     if rows == 0:
         refuse("the pool has no rows")
@@ -59,7 +63,9 @@ def check(name: str, pool: Any, loss: Loss, model: Model, teacher_model: Model) 
         refuse("the test set has no rows")
     for view in ("learner_x", "teacher_x"):
         if arrays[view].ndim != 2 or len(arrays[view]) != rows:
-            refuse(f"{view} has shape {arrays[view].shape}, but there are {rows} labels: views are paired row by row")
+            refuse(
+                f"{view} has shape {arrays[view].shape}, but there are {rows} labels: views are paired row by row"
+            )
     if arrays["test_x"].shape != (len(arrays["test_labels"]), arrays["learner_x"].shape[1]):
         refuse(
             f"test_x has shape {arrays['test_x'].shape}, expected "
@@ -90,17 +96,28 @@ def check(name: str, pool: Any, loss: Loss, model: Model, teacher_model: Model) 
     for field in ("labels", "test_labels"):
         labels = arrays[field]
         if loss.classes and (
-            labels.ndim != 1 or (labels != labels.astype(np.int64)).any() or labels.min() < 0 or labels.max() >= outputs
+            labels.ndim != 1
+            or (labels != labels.astype(np.int64)).any()
+            or labels.min() < 0
+            or labels.max() >= outputs
         ):
-            refuse(f"{field} must be class indices 0 … {outputs - 1} (found {labels.min():g} … {labels.max():g})")
-        if not loss.classes and labels.shape != (len(labels), outputs) and (labels.ndim, outputs) != (1, 1):
+            refuse(
+                f"{field} must be class indices 0 … {outputs - 1} (found {labels.min():g} … {labels.max():g})"
+            )
+        if (
+            not loss.classes
+            and labels.shape != (len(labels), outputs)
+            and (labels.ndim, outputs) != (1, 1)
+        ):
             refuse(f"{field} has shape {labels.shape}, expected ({len(labels)}, {outputs})")
     return pool
 
 
 def _all_finite(array: np.ndarray) -> bool:
     """Whether all values are finite, checked part by part to save memory."""
-    return all(np.isfinite(array[first : first + 8192]).all() for first in range(0, len(array), 8192))
+    return all(
+        np.isfinite(array[first : first + 8192]).all() for first in range(0, len(array), 8192)
+    )
 
 
 def _array(name: str, field: str, value: Any) -> np.ndarray:
@@ -110,7 +127,9 @@ def _array(name: str, field: str, value: Any) -> np.ndarray:
     except (TypeError, ValueError):  # rows of different lengths
         array = np.asarray(None)
     if array.ndim == 0:
-        raise InputError(f"task {name!r}: {field} must be an array with one row per example, not {shown(value)}")
+        raise InputError(
+            f"task {name!r}: {field} must be an array with one row per example, not {shown(value)}"
+        )
     return array
 
 
@@ -123,7 +142,9 @@ def check_start(model: Model, key: PRNGKeyArray, init: Init, rows: Any, outputs:
     """Refuses a start that the model ignores: its results would be stored under the name of another start."""
     if init.kind == OWN.kind:
         return
-    traced = jax.make_jaxpr(lambda scale: model.start(key, Init(init.kind, scale), rows, outputs))(1.0).jaxpr
+    traced = jax.make_jaxpr(lambda scale: model.start(key, Init(init.kind, scale), rows, outputs))(
+        1.0
+    ).jaxpr
     used = [variable for equation in traced.eqns for variable in equation.invars] + traced.outvars
     if not any(variable is traced.invars[0] for variable in used):
         raise InputError(
@@ -135,15 +156,24 @@ def check_start(model: Model, key: PRNGKeyArray, init: Init, rows: Any, outputs:
 def check_model(model: Model, loss: Loss, params: Params, world: World) -> None:
     """Raise InputError if the model's outputs, the loss or the target have the wrong shape."""
     rows, outputs = world.learner.labels.shape[0], world.teacher.target.shape[0]
-    alpha = traced(f"model {model.name!r} cannot be applied to the pool", model.outputs, params, world.learner.x)
+    alpha = traced(
+        f"model {model.name!r} cannot be applied to the pool",
+        model.outputs,
+        params,
+        world.learner.x,
+    )
     if alpha.shape != (rows, outputs):
         raise InputError(
             f"model {model.name!r} gives outputs of shape {alpha.shape[1:]} for an example, expected ({outputs},): "
             "one output per row of teacher_target"
         )
-    derivative = traced(f"loss {loss.name!r} cannot be applied", loss.derivative, alpha, world.learner.labels)
+    derivative = traced(
+        f"loss {loss.name!r} cannot be applied", loss.derivative, alpha, world.learner.labels
+    )
     if derivative.shape != alpha.shape:
-        raise InputError(f"the derivative of loss {loss.name!r} has shape {derivative.shape}, expected {alpha.shape}")
+        raise InputError(
+            f"the derivative of loss {loss.name!r} has shape {derivative.shape}, expected {alpha.shape}"
+        )
     target = world.truth.target
     if target is not None and _shapes(target) != _shapes(params):
         raise InputError(

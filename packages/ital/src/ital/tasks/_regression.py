@@ -13,7 +13,9 @@ from ital.tools.checks import require_whole
 from ital.tools.memory import check_memory
 
 
-def rotated(x: np.ndarray, target: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+def rotated(
+    x: np.ndarray, target: np.ndarray, rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """A teacher's view of ``x`` and ``target``: rotated by a random (Haar) orthogonal matrix, except the bias."""
     turn = _haar(x.shape[1], rng) if x.shape[1] > 1 else np.ones((1, 1))
     return x @ turn, np.concatenate([target[:, :-1] @ turn, target[:, -1:]], axis=1)
@@ -60,10 +62,17 @@ def regression(dim: int = 100, *, points: int = 600, label_noise: float = 0.0) -
     """
     require_whole(dim=dim, points=points)
     if dim < 1 or points < 2:
-        raise InputError(f"regression needs dim >= 1 and points >= 2, not dim={dim}, points={points}")
-    rotation, rows = 4 * dim**2, 3 * points * dim  # numbers: the random rotation with its factors, both views
+        raise InputError(
+            f"regression needs dim >= 1 and points >= 2, not dim={dim}, points={points}"
+        )
+    rotation, rows = (
+        4 * dim**2,
+        3 * points * dim,
+    )  # numbers: the random rotation with its factors, both views
     check_memory(
-        f"regression with {dim} features and {points} points", 8 * (rotation + rows), "take fewer features or points"
+        f"regression with {dim} features and {points} points",
+        8 * (rotation + rows),
+        "take fewer features or points",
     )
     return from_pool(
         "regression",

@@ -50,7 +50,9 @@ def from_table(
     table = _read(path)
     columns = [column for column in table.columns if not column.startswith("Unnamed: ")]
     if label is None:
-        raise InputError(f"label is missing: name the column of {path} that holds the labels; it has {_few(columns)}")
+        raise InputError(
+            f"label is missing: name the column of {path} that holds the labels; it has {_few(columns)}"
+        )
     if label not in columns:
         raise _unknown(path, label, columns)
     views = {
@@ -79,18 +81,26 @@ def _read(path: Path) -> "pd.DataFrame":
     try:
         table = pd.read_csv(path) if path.suffix.lower() == ".csv" else pd.read_parquet(path)
     except ImportError:
-        raise InputError(f"{path}: Parquet needs pyarrow: pip install pyarrow, or save the table as CSV") from None
+        raise InputError(
+            f"{path}: Parquet needs pyarrow: pip install pyarrow, or save the table as CSV"
+        ) from None
     except (ValueError, pd.errors.ParserError) as error:
-        raise InputError(f"{path} cannot be read as a table: {' '.join(str(error).split())}") from None
+        raise InputError(
+            f"{path} cannot be read as a table: {' '.join(str(error).split())}"
+        ) from None
     table = table.rename(columns=str)
     if len(table.columns) == 1 and path.suffix.lower() == ".csv":
         for separator, name in ((";", "semicolons"), ("\t", "tabs"), ("|", "bars")):
             if separator in table.columns[0]:
-                raise InputError(f"{path}: its columns are separated by {name}: save it with commas")
+                raise InputError(
+                    f"{path}: its columns are separated by {name}: save it with commas"
+                )
     return table
 
 
-def _chosen(path: Path, columns: list[str], label: str, chosen: Sequence[str] | None, argument: str) -> list[str]:
+def _chosen(
+    path: Path, columns: list[str], label: str, chosen: Sequence[str] | None, argument: str
+) -> list[str]:
     """The columns of a view: the chosen ones, or all but the labels."""
     if chosen is None:
         return [column for column in columns if column != label]
@@ -109,7 +119,11 @@ def _unknown(path: Path, column: str, columns: list[str]) -> InputError:
 
 
 def _few(columns: list[str]) -> str:
-    return ", ".join(columns) if len(columns) <= 12 else f"{', '.join(columns[:12])} … ({len(columns)} columns)"
+    return (
+        ", ".join(columns)
+        if len(columns) <= 12
+        else f"{', '.join(columns[:12])} … ({len(columns)} columns)"
+    )
 
 
 __all__ = ["from_table"]

@@ -59,7 +59,12 @@ def units_of(x: np.ndarray, standardise: bool) -> Units:
 
 
 def fit(
-    x: np.ndarray, y: np.ndarray, loss: Loss, outputs: int, l2: float, weights: np.ndarray | None = None
+    x: np.ndarray,
+    y: np.ndarray,
+    loss: Loss,
+    outputs: int,
+    l2: float,
+    weights: np.ndarray | None = None,
 ) -> np.ndarray:
     """The optimum (K, d+1) of Σ wᵢ·l(ωxᵢ, yᵢ) + ½·l2·‖ω‖², with the bias last and not penalised."""
     from sklearn.linear_model import LogisticRegression, Ridge
@@ -81,7 +86,9 @@ def _float64() -> AbstractContextManager[Any]:
     return enable_x64()
 
 
-def _minimised(x: np.ndarray, y: np.ndarray, loss: Loss, outputs: int, l2: float, weights: np.ndarray) -> np.ndarray:
+def _minimised(
+    x: np.ndarray, y: np.ndarray, loss: Loss, outputs: int, l2: float, weights: np.ndarray
+) -> np.ndarray:
     """The same optimum for any loss, by L-BFGS from 0 in float64."""
     from scipy.optimize import minimize
 
@@ -92,7 +99,9 @@ def _minimised(x: np.ndarray, y: np.ndarray, loss: Loss, outputs: int, l2: float
         rows = jnp.asarray(np.column_stack([x, np.ones(len(x))]), float)
         labels = jnp.asarray(y, int if loss.classes else float)
 
-        values = traced(f"loss {loss.name!r} cannot be applied", loss.value, rows @ np.zeros(shape).T, labels)
+        values = traced(
+            f"loss {loss.name!r} cannot be applied", loss.value, rows @ np.zeros(shape).T, labels
+        )
         check_losses(loss, values, len(x))
 
         def objective(flat: Array) -> Array:
@@ -102,8 +111,19 @@ def _minimised(x: np.ndarray, y: np.ndarray, loss: Loss, outputs: int, l2: float
 
         at = jax.jit(jax.value_and_grad(objective))
         start = np.zeros(shape[0] * shape[1])
-        options = {"maxiter": MOST_ITERATIONS, "maxfun": 2 * MOST_ITERATIONS, "ftol": 0.0, "gtol": 1e-9}
-        found = minimize(lambda flat: jax.device_get(at(flat)), start, jac=True, method="L-BFGS-B", options=options)
+        options = {
+            "maxiter": MOST_ITERATIONS,
+            "maxfun": 2 * MOST_ITERATIONS,
+            "ftol": 0.0,
+            "gtol": 1e-9,
+        }
+        found = minimize(
+            lambda flat: jax.device_get(at(flat)),
+            start,
+            jac=True,
+            method="L-BFGS-B",
+            options=options,
+        )
     if not (np.isfinite(found.fun) and np.isfinite(found.x).all()):
         raise InputError(
             f"loss {loss.name!r}: no optimum was found, because the loss or its derivative is not finite near 0: "
@@ -116,13 +136,23 @@ def read_estimator(estimator: Any, columns: int, labels: Labels, name: str) -> n
     """The weights (K, d+1) of a fitted linear estimator; raises InputError if it does not match the data."""
     if not hasattr(estimator, "coef_"):
         kind = type(estimator).__name__
-        hint = "give its last step and the rows it gets" if hasattr(estimator, "steps") else "call its fit first"
-        raise InputError(f"{name} must be a fitted linear estimator with coef_ and intercept_, not {kind}: {hint}")
+        hint = (
+            "give its last step and the rows it gets"
+            if hasattr(estimator, "steps")
+            else "call its fit first"
+        )
+        raise InputError(
+            f"{name} must be a fitted linear estimator with coef_ and intercept_, not {kind}: {hint}"
+        )
     if bool(labels.classes) != hasattr(estimator, "classes_"):
         wanted = "a classifier" if labels.classes else "a regressor"
-        raise InputError(f"{name} must be {wanted}, because y gives a {labels.kind}, not {type(estimator).__name__}")
+        raise InputError(
+            f"{name} must be {wanted}, because y gives a {labels.kind}, not {type(estimator).__name__}"
+        )
     if labels.classes and list(estimator.classes_) != list(labels.classes):
-        raise InputError(f"{name} knows the classes {list(estimator.classes_)}, but y has {list(labels.classes)}")
+        raise InputError(
+            f"{name} knows the classes {list(estimator.classes_)}, but y has {list(labels.classes)}"
+        )
     weights = _weights(estimator)
     outputs = len(labels.classes) or labels.values.shape[1]
     if weights.shape != (outputs, columns + 1):
@@ -143,6 +173,8 @@ def in_units(weights: np.ndarray, x_units: Units, y_units: Units) -> np.ndarray:
 def _weights(estimator: Any) -> np.ndarray:
     """Slopes and bias (K, d+1). A binary classifier has one row w: −w/2 and w/2 give the same probabilities."""
     slopes = np.atleast_2d(np.asarray(estimator.coef_, float))
-    weights = np.column_stack([slopes, np.broadcast_to(np.asarray(estimator.intercept_, float), len(slopes))])
+    weights = np.column_stack(
+        [slopes, np.broadcast_to(np.asarray(estimator.intercept_, float), len(slopes))]
+    )
     is_binary = len(getattr(estimator, "classes_", ())) == 2 and len(weights) == 1
     return np.concatenate([-weights / 2, weights / 2]) if is_binary else weights

@@ -3,7 +3,16 @@
 from collections.abc import Callable
 
 from ital.teachers._adversarial import adversarial
-from ital.teachers._base import Answers, Choice, LearnerView, Query, Teacher, TeacherView, first_largest, largest
+from ital.teachers._base import (
+    Answers,
+    Choice,
+    LearnerView,
+    Query,
+    Teacher,
+    TeacherView,
+    first_largest,
+    largest,
+)
 from ital.teachers._boltzmann import boltzmann
 from ital.teachers._cooperative import cooperative
 from ital.teachers._exam import exam

@@ -164,7 +164,14 @@ class Teacher(NamedTuple):
         """
         choose = self.several(choices) if choices > 1 and self.several else self.choose
         return self._replace(
-            name="", choose=choose, settings=(), sign=1.0, resolve=as_given, version=1, several=None, needs=()
+            name="",
+            choose=choose,
+            settings=(),
+            sign=1.0,
+            resolve=as_given,
+            version=1,
+            several=None,
+            needs=(),
         )
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -28,7 +28,9 @@ def fitted(answers: Answers, estimate: Array) -> Array:
     return estimate + jax.scipy.linalg.solve(gram, x.T @ missed, assume_a="pos").T
 
 
-def choose(key: Any, view: TeacherView, settings: Any, memory: Array) -> tuple[Choice, Array, Signals]:
+def choose(
+    key: Any, view: TeacherView, settings: Any, memory: Array
+) -> tuple[Choice, Array, Signals]:
     """Fit v to the answers, if there was an exam; choose by the exact volume at v, and simulate the naive step."""
     answers = view.answers
     assert answers is not None
@@ -69,7 +71,9 @@ def exam(text: str = "20:120") -> Teacher:
     """
     every, _, number = str(text).partition(":")
     if not (every.isdecimal() and number.isdecimal() and int(every) and int(number)):
-        raise InputError(f"an exam teacher is written exam:m:n (every m steps, n rows), not exam:{text}")
+        raise InputError(
+            f"an exam teacher is written exam:m:n (every m steps, n rows), not exam:{text}"
+        )
     return Teacher(
         f"exam:{int(every)}:{int(number)}",
         choose,

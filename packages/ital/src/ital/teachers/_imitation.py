@@ -19,7 +19,9 @@ def init(key: PRNGKeyArray, side: Any, settings: Any) -> Array:
     return jnp.zeros_like(side.target)
 
 
-def choose(key: Any, view: TeacherView, settings: Any, memory: Array) -> tuple[Choice, Array, Signals]:
+def choose(
+    key: Any, view: TeacherView, settings: Any, memory: Array
+) -> tuple[Choice, Array, Signals]:
     """Choose by the exact volume at v; then correct v by the answer on the chosen example, and simulate its step.
 
     The order matters: the answer was given before the step. With v = ν the correction is 0, so v stays equal to ν.
@@ -49,6 +51,8 @@ def imitation(rate: float | str = WHOLE) -> Teacher:
     """
     number = registry.number(rate)
     if not (0 <= number < math.inf or rate is WHOLE):
-        raise InputError(f"an imitation teacher is written imitation or imitation:RATE with RATE ≥ 0, not {rate!r}")
+        raise InputError(
+            f"an imitation teacher is written imitation or imitation:RATE with RATE ≥ 0, not {rate!r}"
+        )
     name = "imitation" if math.isnan(number) else f"imitation:{number:g}"
     return Teacher(name, choose, number, init=init, needs=("simulation",))

@@ -34,4 +34,6 @@ def largest_error() -> Teacher:
     Returns:
         The teacher.
     """
-    return Teacher("largest-error", choose, prepare=draw_none, several=several, needs=("simulation",))
+    return Teacher(
+        "largest-error", choose, prepare=draw_none, several=several, needs=("simulation",)
+    )

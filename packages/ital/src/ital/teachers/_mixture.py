@@ -20,6 +20,8 @@ def mixture(helps: float | str = 0.5) -> Teacher:
     """
     probability = number(helps)
     if not 0 <= probability <= 1:
-        raise InputError(f"the probability of the mixture teacher must lie in [0, 1], not {helps!r}")
+        raise InputError(
+            f"the probability of the mixture teacher must lie in [0, 1], not {helps!r}"
+        )
     name = "mixture" if probability == 0.5 else f"mixture:{probability:g}"
     return rational(name, Rationality(lapse=1 - probability), version=2)

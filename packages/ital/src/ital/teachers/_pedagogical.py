@@ -21,7 +21,9 @@ class Pedagogy(NamedTuple):
 
 def choose(noise: Noise, view: TeacherView, settings: Pedagogy) -> Int[Array, ""]:
     """d ~ P_T(·|h*), with the belief θ that the learner reports."""
-    return drawn(noise, beliefs.pedagogical(view.examples, view.feedback, *settings)[:, view.target])
+    return drawn(
+        noise, beliefs.pedagogical(view.examples, view.feedback, *settings)[:, view.target]
+    )
 
 
 def resolve(settings: Pedagogy, beta: float | str) -> Pedagogy:
@@ -45,7 +47,11 @@ def pedagogical(text: str = "") -> Teacher:
     alpha, _, rounds = str(text).partition(":")
     rounds = rounds or "1"
     if (alpha and not math.isfinite(number(alpha))) or not rounds.isdecimal() or int(rounds) < 1:
-        raise InputError(f"a pedagogical teacher is written pedagogical:ALPHA:ROUNDS, not pedagogical:{text}")
+        raise InputError(
+            f"a pedagogical teacher is written pedagogical:ALPHA:ROUNDS, not pedagogical:{text}"
+        )
     numbers = Pedagogy(number(alpha) if alpha else None, int(rounds))
     name = f"pedagogical:{text}" if text else "pedagogical"
-    return Teacher(name, choose, numbers, prepare=draw_noise, resolve=resolve, needs=("likelihoods",))
+    return Teacher(
+        name, choose, numbers, prepare=draw_noise, resolve=resolve, needs=("likelihoods",)
+    )

@@ -21,7 +21,9 @@ MOST = 100  # mini-batches that a planner sees: each is compiled
 def volumes_at(learner: LearnerView, lr: Scalar, depth: int, params: Params) -> PerExample:
     """The exact teaching volumes of the mini-batch that comes ``depth`` steps later."""
     there = learner.gradients(params, depth)
-    return volume.exact(lr, there.squared_norms, there.inner(add_scaled(params, -1.0, learner.target)))
+    return volume.exact(
+        lr, there.squared_norms, there.inner(add_scaled(params, -1.0, learner.target))
+    )
 
 
 def stepped(learner: LearnerView, lr: Scalar, depth: int, params: Params, chosen: Array) -> Params:
@@ -39,7 +41,9 @@ def planning(horizon: int) -> ChooseFn:
     greedy plan at every depth, so the best plan is never worse than greed on the same mini-batches.
     """
 
-    def choose(noise: Any, view: TeacherView, learner: LearnerView, settings: Any) -> Int[Array, ""]:
+    def choose(
+        noise: Any, view: TeacherView, learner: LearnerView, settings: Any
+    ) -> Int[Array, ""]:
         volumes_of = functools.partial(volumes_at, learner, view.lr)
         step = functools.partial(stepped, learner, view.lr)
         firsts = largest(learner.volumes, WIDTH)
@@ -71,7 +75,9 @@ def planner(horizon: int | str = 3) -> Teacher:
         InputError: if H is not a whole number from 1 to 100.
     """
     if not str(horizon).isdecimal() or int(horizon) < 1:
-        raise InputError(f"a planner is written planner:H with a whole number H of at least 1, not planner:{horizon}")
+        raise InputError(
+            f"a planner is written planner:H with a whole number H of at least 1, not planner:{horizon}"
+        )
     number = int(horizon)
     if number > MOST:
         raise InputError(f"a planner sees at most {MOST} mini-batches ahead, not {shown(number)}")

@@ -57,7 +57,9 @@ def choose(noise: Noise, view: TeacherView, settings: Rationality) -> Int[Array,
     return first_largest(scores(noise, view, view.volumes, settings))
 
 
-def choose_knowing(noise: Noise, view: TeacherView, learner: LearnerView, settings: Rationality) -> Int[Array, ""]:
+def choose_knowing(
+    noise: Noise, view: TeacherView, learner: LearnerView, settings: Rationality
+) -> Int[Array, ""]:
     """The same with the exact teaching volume, eq. (teaching-volume), for a teacher that sees the parameters."""
     return first_largest(scores(noise, view, learner.volumes, settings))
 
@@ -71,10 +73,14 @@ def several(count: int) -> ChooseFn:
 @functools.cache
 def several_knowing(count: int) -> ChooseFn:
     """The same with the exact teaching volume."""
-    return lambda noise, view, learner, settings: largest(scores(noise, view, learner.volumes, settings), count)
+    return lambda noise, view, learner, settings: largest(
+        scores(noise, view, learner.volumes, settings), count
+    )
 
 
-def scores(noise: Noise, view: TeacherView, volumes: PerExample, settings: Rationality) -> PerExample:
+def scores(
+    noise: Noise, view: TeacherView, volumes: PerExample, settings: Rationality
+) -> PerExample:
     """weight · volume + noise, with the numbers of this step."""
     change = jnp.where(jnp.isnan(settings.change), view.steps / 2, settings.change)
     after, lapse = view.step >= change, noise.lapse < settings.lapse
@@ -88,4 +94,6 @@ def rational(name: str, numbers: Rationality, *, version: int = 1, **options: An
     """A teacher with this rule; noise is drawn only if its numbers need it."""
     quiet = numbers.noise == numbers.noise_after == numbers.lapse == 0
     prepare = draw_none if quiet else draw_noise
-    return Teacher(name, choose, numbers, prepare=prepare, version=version, several=several, **options)
+    return Teacher(
+        name, choose, numbers, prepare=prepare, version=version, several=several, **options
+    )

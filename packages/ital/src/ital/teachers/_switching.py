@@ -24,8 +24,16 @@ def switching(text: str = "") -> Teacher:
         step, then = "", step
     then = then or "adversarial"
     if then not in THEN or (step and not step.isdecimal()):
-        raise InputError(f"a switching teacher is written switching:STEP:{'|'.join(THEN)}, not switching:{text}")
-    name = "switching" + (f":{int(step)}" if step else "") + (f":{then}" if then != "adversarial" else "")
+        raise InputError(
+            f"a switching teacher is written switching:STEP:{'|'.join(THEN)}, not switching:{text}"
+        )
+    name = (
+        "switching"
+        + (f":{int(step)}" if step else "")
+        + (f":{then}" if then != "adversarial" else "")
+    )
     weight, noise = THEN[then]
-    numbers = Rationality(change=float(step) if step else HALF_WAY, weight_after=weight, noise_after=noise)
+    numbers = Rationality(
+        change=float(step) if step else HALF_WAY, weight_after=weight, noise_after=noise
+    )
     return rational(name, numbers, version=2 if noise else 1)

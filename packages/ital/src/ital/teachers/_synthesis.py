@@ -38,6 +38,8 @@ def synthesis(reach: float | str = math.inf) -> Teacher:
     """
     number = registry.number(reach)
     if not number >= 0:
-        raise InputError(f"a synthesis teacher is written synthesis or synthesis:r with r ≥ 0, not synthesis:{reach}")
+        raise InputError(
+            f"a synthesis teacher is written synthesis or synthesis:r with r ≥ 0, not synthesis:{reach}"
+        )
     name = "synthesis" if number == math.inf else f"synthesis:{number:g}"
     return Teacher(name, choose, number, omniscient=True, needs=("labels", "ideal labels"))

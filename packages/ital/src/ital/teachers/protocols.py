@@ -45,7 +45,9 @@ class FirstMemoryFn(Protocol):
 class AskFn(Protocol):
     """Asks the learner a question."""
 
-    def __call__(self, noise: Any, side: Any, view: "TeacherView", settings: Any, memory: Any, /) -> "Query":
+    def __call__(
+        self, noise: Any, side: Any, view: "TeacherView", settings: Any, memory: Any, /
+    ) -> "Query":
         """Return the question of this step.
 
         Args:

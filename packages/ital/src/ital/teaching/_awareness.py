@@ -71,7 +71,9 @@ def awareness(
         for lane, each in enumerate(session.learners):
             beta = float(np.mean(each.settings.beta))
             if beta != 0:
-                rows.append((each.label, beta, float(sharpness[lane]), float(even[lane]), float(step[lane])))
+                rows.append(
+                    (each.label, beta, float(sharpness[lane]), float(even[lane]), float(step[lane]))
+                )
     return pd.DataFrame(rows, columns=["method", "beta", "sharpness", "even", "step"])
 
 
@@ -79,7 +81,9 @@ def awareness(
 def _at_start(program: Program, numbers: Numbers, starts: Params) -> tuple[Array, Array, Array]:
     """Sharpness of q, that of an even q, and the relative length of the awareness step, each (seed, lane)."""
 
-    def of_lane(world: World, seed: Array, start: Params, lane: LaneNumbers) -> tuple[Array, Array, Array]:
+    def of_lane(
+        world: World, seed: Array, start: Params, lane: LaneNumbers
+    ) -> tuple[Array, Array, Array]:
         memory = first_memory(program, world, seed, lane.teacher)
         settings = lane.learner
 
@@ -87,19 +91,27 @@ def _at_start(program: Program, numbers: Numbers, starts: Params) -> tuple[Array
             drawn = draw(program, world, key)
             lesson = first_lesson(program, world, drawn, numbers.last_step, start, lane, memory)
             imagined = imagine(lesson, start, settings.literal, "imitated")
-            q = imagined_choice(settings.beta, imagined.volumes, in_view(lesson, settings.view), lesson.chosen)
-            after = awareness_step(settings.beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients)
+            q = imagined_choice(
+                settings.beta, imagined.volumes, in_view(lesson, settings.view), lesson.chosen
+            )
+            after = awareness_step(
+                settings.beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients
+            )
             naive = squared_norm(add_scaled(imagined.naive, -1.0, start))
             aware = squared_norm(add_scaled(after, -1.0, imagined.naive))
             same = copies(drawn.batch, program.batch_size)
             even = in_view(lesson, settings.view) / settings.view
-            sharpest, flattest = (jnp.max(jnp.sum(jnp.where(same, each, 0.0), axis=-1)) for each in (q, even))
+            sharpest, flattest = (
+                jnp.max(jnp.sum(jnp.where(same, each, 0.0), axis=-1)) for each in (q, even)
+            )
             return sharpest, flattest, jnp.sqrt(aware / naive)
 
         keys = jax.random.split(jax.random.fold_in(key_of(seed), AUTO), rationality.BATCHES)
         return jax.tree.map(functools.partial(jnp.mean, axis=0), jax.vmap(of_batch)(keys))
 
-    def of_seed(world: World, seed: Array, start: Params, lanes: LaneNumbers) -> tuple[Array, Array, Array]:
+    def of_seed(
+        world: World, seed: Array, start: Params, lanes: LaneNumbers
+    ) -> tuple[Array, Array, Array]:
         return jax.vmap(functools.partial(of_lane, world, seed, start))(lanes)
 
     axes = numbers.world_axes(program), 0, 0, 0

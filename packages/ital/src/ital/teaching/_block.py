@@ -43,10 +43,16 @@ def _draw_all(program: Program, numbers: Numbers, step: Array) -> Drawn:
 
     def of_seed(world: World, seed: Array) -> Drawn:
         at = functools.partial(jax.random.fold_in, jax.random.fold_in(key_of(seed), STEPS))
-        later = jax.vmap(at)(step + jnp.arange(1, program.teacher.ahead)) if program.teacher.ahead > 1 else None
+        later = (
+            jax.vmap(at)(step + jnp.arange(1, program.teacher.ahead))
+            if program.teacher.ahead > 1
+            else None
+        )
         return draw(program, world, at(step), later)
 
-    return jax.vmap(of_seed, in_axes=(numbers.world_axes(program), 0))(numbers.worlds, numbers.seeds)
+    return jax.vmap(of_seed, in_axes=(numbers.world_axes(program), 0))(
+        numbers.worlds, numbers.seeds
+    )
 
 
 def _step_all(
@@ -55,7 +61,9 @@ def _step_all(
     """Take one step in every lane of every seed."""
     moment = Moment(step, numbers.last_step)
 
-    def of_seed(world: World, drawn: Drawn, per_lane: LaneNumbers, lanes: Lane) -> tuple[Lane, dict[str, Array]]:
+    def of_seed(
+        world: World, drawn: Drawn, per_lane: LaneNumbers, lanes: Lane
+    ) -> tuple[Lane, dict[str, Array]]:
         of_lane = functools.partial(teaching_step, program, world, drawn)
         return jax.vmap(of_lane, in_axes=(0, None, 0))(per_lane, moment, lanes)
 
@@ -67,7 +75,9 @@ def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, 
     """Run all lanes to their next measurement, and measure; with ``every`` 0, measure at once."""
     first, end = carry.step, jnp.minimum(carry.step + numbers.every, numbers.last_step)
     draw_all = functools.partial(_draw_all, program, numbers)
-    step_all = jax.jit(functools.partial(_step_all, program, numbers), inline=True)  # traced once, for shapes and loop
+    step_all = jax.jit(
+        functools.partial(_step_all, program, numbers), inline=True
+    )  # traced once, for shapes and loop
     # On a GPU, testing after each step whether it is the last costs more than computing a whole chunk in vain.
     whole_chunks = program.platform != "cpu"
 
@@ -78,7 +88,9 @@ def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, 
 
         def one_step(i: Array, state: tuple[Lane, Any]) -> tuple[Lane, Any]:
             lanes, sums = state
-            after, signals = step_all(before.step + i, jax.tree.map(lambda leaf: leaf[i], drawn), lanes)
+            after, signals = step_all(
+                before.step + i, jax.tree.map(lambda leaf: leaf[i], drawn), lanes
+            )
             added = jax.tree.map(jnp.add, sums, signals)
             if not whole_chunks:
                 return after, added
@@ -96,11 +108,15 @@ def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, 
     outside = sums.pop(OUTSIDE)
     params = carry.lanes.params
     measure = jax.vmap(program.rules.measure, in_axes=(0, None))
-    metrics = jax.vmap(measure, in_axes=(0, numbers.world_axes(program).truth))(params, numbers.worlds.truth)
+    metrics = jax.vmap(measure, in_axes=(0, numbers.world_axes(program).truth))(
+        params, numbers.worlds.truth
+    )
     _check_metrics(metrics, carry.lanes.params)
     taken_names = set(sums) & {*metrics, *RESERVED}
     if taken_names:
-        raise InputError(f"a signal cannot be called {sorted(taken_names)[0]!r}: that name is taken, choose another")
+        raise InputError(
+            f"a signal cannot be called {sorted(taken_names)[0]!r}: that name is taken, choose another"
+        )
     if program.teacher.ask is not None:
         metrics["answers"] = carry.lanes.asked.astype(jnp.result_type(float))
     metrics[OUTSIDE] = outside
@@ -113,19 +129,27 @@ def _interval(program: Program, numbers: Numbers, carry: Carry) -> tuple[Carry, 
 def _check_metrics(metrics: Any, params: Params) -> None:
     """Raise InputError for measurements that are not one number per lane."""
     if not isinstance(metrics, dict):
-        raise InputError(f"a task's measure must return a dictionary of numbers, not {type(metrics).__name__}")
+        raise InputError(
+            f"a task's measure must return a dictionary of numbers, not {type(metrics).__name__}"
+        )
     lanes = jax.tree.leaves(params)[0].shape[:2]
     for name, values in metrics.items():
         if values.shape != lanes:
-            raise InputError(f"metric {name!r} must be one number, not an array of shape {values.shape[2:]}")
+            raise InputError(
+                f"metric {name!r} must be one number, not an array of shape {values.shape[2:]}"
+            )
 
 
 def _all_finite(params: Params) -> Array:
-    return functools.reduce(jnp.logical_and, [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(params)])
+    return functools.reduce(
+        jnp.logical_and, [jnp.all(jnp.isfinite(leaf)) for leaf in jax.tree.leaves(params)]
+    )
 
 
 @functools.partial(jax.jit, static_argnums=0, donate_argnums=2)
-def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, Measurement]:
+def run_block(
+    program: Program, numbers: Numbers, carry: Carry, intervals: Array
+) -> tuple[Carry, Measurement]:
     """Run ``intervals`` (≤ BLOCK) intervals of all lanes; return the carry and one row per measurement.
 
     With several devices, each runs the whole block on its own seeds, without communication.
@@ -146,7 +170,9 @@ def run_block(program: Program, numbers: Numbers, carry: Carry, intervals: Array
         return block(numbers, carry, intervals)
 
 
-def _block(program: Program, numbers: Numbers, carry: Carry, intervals: Array) -> tuple[Carry, Measurement]:
+def _block(
+    program: Program, numbers: Numbers, carry: Carry, intervals: Array
+) -> tuple[Carry, Measurement]:
     @functools.partial(jax.jit, inline=True)  # traced once, for the shapes and for the loop
     def interval(carry: Carry) -> tuple[Carry, Measurement]:
         return _interval(program, numbers, carry)

@@ -32,7 +32,9 @@ def check_footprint(task: Task, run: Run, learners: int, seeds: Sequence[int]) -
     """
     if len(seeds) <= FEW_SEEDS and len(seeds) * run.batch_size <= FEW_EXAMPLES:
         return
-    needed = len(seeds) * bytes_per_seed(task, run, learners, [task.world(seed) for seed in seeds[:2]])
+    needed = len(seeds) * bytes_per_seed(
+        task, run, learners, [task.world(seed) for seed in seeds[:2]]
+    )
     what = f"{len(seeds)} seed{'s' if len(seeds) > 1 else ''} with mini-batches of {run.batch_size} examples"
     check_memory(what, needed, "take fewer seeds or a smaller batch size")
 
@@ -60,7 +62,9 @@ def bytes_per_seed(task: Task, run: Run, learners: int, worlds: Sequence[World])
     params, drawn, shown = jax.eval_shape(shapes, worlds[0])
     stacked, axes = stack_worlds(worlds)
     own = [leaf for leaf, axis in zip(jax.tree.leaves(stacked), axes, strict=True) if axis == 0]
-    per_example = run.batch_size * np.dtype(np.int32).itemsize  # a random order, and a loss for each learner
+    per_example = (
+        run.batch_size * np.dtype(np.int32).itemsize
+    )  # a random order, and a loss for each learner
     batches = CHUNK * (_size(drawn) + per_example) + _size(shown) + learners * per_example
     pairs = run.batch_size**2  # which examples of a mini-batch are copies of one another
     return _size(own) // len(worlds) + pairs + batches + COPIES * learners * _size(params)
@@ -68,4 +72,7 @@ def bytes_per_seed(task: Task, run: Run, learners: int, worlds: Sequence[World])
 
 def _size(tree: Any) -> int:
     """Bytes of all arrays of a pytree, or of arrays with its shapes."""
-    return sum(int(np.prod(np.shape(leaf))) * np.dtype(leaf.dtype).itemsize for leaf in jax.tree.leaves(tree))
+    return sum(
+        int(np.prod(np.shape(leaf))) * np.dtype(leaf.dtype).itemsize
+        for leaf in jax.tree.leaves(tree)
+    )

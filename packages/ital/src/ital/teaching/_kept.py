@@ -58,7 +58,9 @@ def task_from(description: Mapping[str, Any]) -> Task:
         if made is not None and described(made)["settings"] == settings:
             return made
     metrics = {name: Metric(*metric) for name, metric in description["metrics"].items()}
-    return _shown_only(description["name"], description["title"], metrics, tuple(description["panels"]), settings)
+    return _shown_only(
+        description["name"], description["title"], metrics, tuple(description["panels"]), settings
+    )
 
 
 def _made(name: str, options: Mapping[str, Any]) -> Task | None:
@@ -72,7 +74,11 @@ def _made(name: str, options: Mapping[str, Any]) -> Task | None:
 
 
 def _shown_only(
-    name: str, title: str, metrics: Mapping[str, Metric], panels: tuple[str, ...], settings: Mapping[str, Any]
+    name: str,
+    title: str,
+    metrics: Mapping[str, Metric],
+    panels: tuple[str, ...],
+    settings: Mapping[str, Any],
 ) -> Task:
     """A task without its functions, only for tables and figures."""
 
@@ -100,8 +106,12 @@ def task_of(attributes: Mapping[str, Any]) -> Task:
     made = _made(name, {})
     if made is None:
         return _shown_only(name, name, {}, (), {})
-    settings = {key: attributes.get(key, value) for key, value in described(made)["settings"].items()}
-    plain = {key: value.item() if hasattr(value, "item") else value for key, value in settings.items()}
+    settings = {
+        key: attributes.get(key, value) for key, value in described(made)["settings"].items()
+    }
+    plain = {
+        key: value.item() if hasattr(value, "item") else value for key, value in settings.items()
+    }
     return task_from(described(made) | {"settings": plain})
 
 
@@ -121,7 +131,10 @@ def write_summary(curves: "xr.Dataset", task: Task, folder: Path, draw: bool = T
 
     summary = folder / "summary.csv"
     write(summary, summarise(curves).to_csv(index=False).encode())
-    return [summary, *(figures.save(figures.plot_curves(curves, task), folder / "curves") if draw else ())]
+    return [
+        summary,
+        *(figures.save(figures.plot_curves(curves, task), folder / "curves") if draw else ()),
+    ]
 
 
 def write_table(curves: "xr.Dataset", file: Path, wanted: bool) -> list[Path]:
@@ -188,7 +201,9 @@ def _folders_below(folder: Path) -> Iterator[Path]:
     while waiting:
         try:
             entries = list(os.scandir(waiting.popleft()))
-            below = sorted(Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False))
+            below = sorted(
+                Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)
+            )
         except OSError:  # it is no folder, or not ours to read
             continue
         waiting.extend(below)

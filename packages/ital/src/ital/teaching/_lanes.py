@@ -22,7 +22,9 @@ from ital.tools.devices import Layout
 from ital.tools.types import Array, Params
 
 
-def open_sessions(task: Task, teacher: Teacher, learners: Sequence[Learner], run: Run) -> list[Session]:
+def open_sessions(
+    task: Task, teacher: Teacher, learners: Sequence[Learner], run: Run
+) -> list[Session]:
     """Draw the worlds, fill in open settings of teacher and learners, and open one session per rule.
 
     Args:
@@ -60,17 +62,35 @@ def open_sessions(task: Task, teacher: Teacher, learners: Sequence[Learner], run
             layout.mesh,
         )
 
-    def numbers(lr: Any, form_numbers: Any, learner_numbers: Any, shape: tuple[int, ...]) -> Numbers:
+    def numbers(
+        lr: Any, form_numbers: Any, learner_numbers: Any, shape: tuple[int, ...]
+    ) -> Numbers:
         each_lr = np.broadcast_to(np.asarray(lr, jnp.result_type(float)), shape)
         each_teacher = jax.tree.map(functools.partial(spread, shape=shape), teacher_numbers)
         lanes = LaneNumbers(each_lr, form_numbers, learner_numbers, each_teacher)
-        return Numbers(worlds, np.asarray(seeds, np.uint32), lanes, whole(_stride(eval_every)), whole(run.steps))
+        return Numbers(
+            worlds,
+            np.asarray(seeds, np.uint32),
+            lanes,
+            whole(_stride(eval_every)),
+            whole(run.steps),
+        )
 
     @functools.cache
-    def auto_beta(imagine: Callable[[Lesson, Params], Array], sign: float = teacher.sign) -> np.ndarray:
+    def auto_beta(
+        imagine: Callable[[Lesson, Params], Array], sign: float = teacher.sign
+    ) -> np.ndarray:
         first_form = jax.tree.map(lambda number: number[:, 0], _side_by_side(forms[:1], len(seeds)))
-        per_seed = numbers(run.lr, first_form, (), (len(seeds),)).placed(layout.copied, layout.spread, axes)
-        shared = program(learners[0].rule), imagine, init.kind, spread(init.scale, ()), spread(sign, ())
+        per_seed = numbers(run.lr, first_form, (), (len(seeds),)).placed(
+            layout.copied, layout.spread, axes
+        )
+        shared = (
+            program(learners[0].rule),
+            imagine,
+            init.kind,
+            spread(init.scale, ()),
+            spread(sign, ()),
+        )
         return layout.cut(np.asarray(_start.auto_beta_per_seed(*shared, per_seed)))
 
     make_session = functools.partial(
@@ -84,13 +104,18 @@ def open_sessions(task: Task, teacher: Teacher, learners: Sequence[Learner], run
     )
     context = situation(task, teacher, run, auto_beta)
     by_rule: dict[Rule, list[tuple[Learner, float, Form]]] = {}
-    for learner, lr, form in zip(learners, np.broadcast_to(run.lr, len(learners)), forms, strict=True):
+    for learner, lr, form in zip(
+        learners, np.broadcast_to(run.lr, len(learners)), forms, strict=True
+    ):
         resolved = fill_in(learner, context)
         by_rule.setdefault(resolved.rule, []).append((resolved, lr, form))
     sessions = []
     for rule, lanes in by_rule.items():
         group, lrs, group_forms = zip(*lanes, strict=True)
-        each_form, each_learner = _side_by_side(group_forms, len(seeds)), _side_by_side(group, len(seeds))
+        each_form, each_learner = (
+            _side_by_side(group_forms, len(seeds)),
+            _side_by_side(group, len(seeds)),
+        )
         group_numbers = numbers(lrs, each_form, each_learner, (len(seeds), len(group)))
         sessions.append(make_session(program(rule), group_numbers, group))
     return sessions

@@ -24,7 +24,17 @@ from ital.teaching._choose import view_of
 from ital.teaching._lanes import open_sessions, version_of
 from ital.teaching._live_files import plain, read_session, write_session
 from ital.teaching._parts import check_parts, parts
-from ital.teaching._program import STEPS, Carry, Lane, LaneNumbers, Moment, Numbers, Program, key_of, spread
+from ital.teaching._program import (
+    STEPS,
+    Carry,
+    Lane,
+    LaneNumbers,
+    Moment,
+    Numbers,
+    Program,
+    key_of,
+    spread,
+)
 from ital.teaching._recording import Recording
 from ital.teaching._run import Run, make_run, takes_run
 from ital.teaching._step import draw, meet
@@ -85,7 +95,9 @@ class Live:
         """Everything that a machine teacher would see of the next step; raises InputError at the end of the session."""
         self._refuse_after_end()
         if self._view is None:
-            self._view = jax.tree.map(np.asarray, _look(self._session.program, self._numbers, self._session.carry))
+            self._view = jax.tree.map(
+                np.asarray, _look(self._session.program, self._numbers, self._session.carry)
+            )
         return self._view
 
     @property
@@ -107,13 +119,22 @@ class Live:
     def metrics(self) -> dict[str, float]:
         """The metrics after the latest choice, or at the start."""
         rows = self._recording.blocks[0][-1].rows.items()
-        return {name.removeprefix(SIGNAL): float(row[-1, 0, 0]) for name, row in rows if name not in (FINITE, PATH)}
+        return {
+            name.removeprefix(SIGNAL): float(row[-1, 0, 0])
+            for name, row in rows
+            if name not in (FINITE, PATH)
+        }
 
     @property
     def curves(self) -> "xr.Dataset":
         """All metrics so far, with the dimensions of :func:`ital.teach`: (learner, seed, step)."""
         curves = self._recording.curves(self.run.seed_list, [self.learner.name])
-        curves.attrs |= {"task": self.task.name, "teacher": LIVE.name, "lr": self.run.lr, "steps": self.step}
+        curves.attrs |= {
+            "task": self.task.name,
+            "teacher": LIVE.name,
+            "lr": self.run.lr,
+            "steps": self.step,
+        }
         return curves
 
     def choose(self, index: Any) -> dict[str, float]:
@@ -133,11 +154,17 @@ class Live:
         try:
             place = operator.index(index)
         except TypeError:
-            raise InputError(f"a choice is one whole number from 0 to {size - 1}, not {index!r}") from None
+            raise InputError(
+                f"a choice is one whole number from 0 to {size - 1}, not {index!r}"
+            ) from None
         if not 0 <= place < size:
-            raise InputError(f"choice {place} is not in the mini-batch: choose from 0 to {size - 1}")
+            raise InputError(
+                f"choice {place} is not in the mini-batch: choose from 0 to {size - 1}"
+            )
         chosen = self._session.layout.spread(spread(place, (1, 1)))
-        self._session.numbers = self._numbers._replace(lanes=self._numbers.lanes._replace(teacher=chosen))
+        self._session.numbers = self._numbers._replace(
+            lanes=self._numbers.lanes._replace(teacher=chosen)
+        )
         self._recording.blocks[0].append(self._session.advance(1))
         self.choices.append(place)
         self._view = None
@@ -156,7 +183,9 @@ class Live:
             InputError: if a number of the run cannot be written.
             OSError: if the file cannot be written.
         """
-        return write_session(Path(file), {**self.identity, "choices": self.choices, "metrics": self.metrics})
+        return write_session(
+            Path(file), {**self.identity, "choices": self.choices, "metrics": self.metrics}
+        )
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -170,16 +199,23 @@ class Live:
             "learner": self.learner.name,
             "version": version_of(LIVE, self.learner),
             "run": asdict(self.run) | {"init": self.run.init and str(start)} | named,
-            "numbers": [np.ravel(leaf).tolist() for leaf in jax.tree.leaves((lanes.lr, lanes.form, lanes.learner))],
+            "numbers": [
+                np.ravel(leaf).tolist()
+                for leaf in jax.tree.leaves((lanes.lr, lanes.form, lanes.learner))
+            ],
         }
 
     def _refuse_after_end(self) -> None:
         if self.step >= self.steps:
-            raise InputError(f"the session has ended after {self.steps} steps: open a session with more steps")
+            raise InputError(
+                f"the session has ended after {self.steps} steps: open a session with more steps"
+            )
 
 
 @takes_run("seeds", "eval_every", "devices")
-def session(task: Task | str, learner: Learner | str = "ital", *, seed: int = 0, **settings: Any) -> Live:
+def session(
+    task: Task | str, learner: Learner | str = "ital", *, seed: int = 0, **settings: Any
+) -> Live:
     """Open a live session, in which you or your program choose each example that the learner sees.
 
     Args:
@@ -204,7 +240,9 @@ def session(task: Task | str, learner: Learner | str = "ital", *, seed: int = 0,
     return Live(made, learners[0], make_run(settings, seeds=[seed], eval_every=1, devices=1))
 
 
-def load_session(file: Path | str, task: Task | None = None, learner: Learner | None = None) -> Live:
+def load_session(
+    file: Path | str, task: Task | None = None, learner: Learner | None = None
+) -> Live:
     """Resume a saved session: open it and repeat its steps, which gives the same parameters bit for bit.
 
     Args:
@@ -224,12 +262,18 @@ def load_session(file: Path | str, task: Task | None = None, learner: Learner | 
     for name, value in plain(live.identity).items():
         if value != stored.get(name):
             part = "learner" if name in ("learner", "numbers") else "task"
-            raise InputError(f"{file}: the {name.replace('_', ' ')} differ: pass the saved {part} to load_session")
+            raise InputError(
+                f"{file}: the {name.replace('_', ' ')} differ: pass the saved {part} to load_session"
+            )
     for index in stored["choices"]:
         live.choose(index)
     for name, value in live.metrics.items():
-        if not np.isclose(value, stored["metrics"].get(name, math.nan), rtol=1e-3, atol=1e-6, equal_nan=True):
-            raise InputError(f"{file}: its choices now lead elsewhere ({name} {value:g}): use the same task")
+        if not np.isclose(
+            value, stored["metrics"].get(name, math.nan), rtol=1e-3, atol=1e-6, equal_nan=True
+        ):
+            raise InputError(
+                f"{file}: its choices now lead elsewhere ({name} {value:g}): use the same task"
+            )
     return live
 
 
@@ -238,13 +282,19 @@ def _look(program: Program, numbers: Numbers, carry: Carry) -> TeacherView:
     """What the teacher sees of the next step, in a session with one lane and one seed."""
 
     def of_seed(world: World, seed: Array, per_lane: LaneNumbers, lanes: Lane) -> TeacherView:
-        drawn = draw(program, world, jax.random.fold_in(jax.random.fold_in(key_of(seed), STEPS), carry.step))
+        drawn = draw(
+            program, world, jax.random.fold_in(jax.random.fold_in(key_of(seed), STEPS), carry.step)
+        )
         per_lane, lane = jax.tree.map(lambda leaf: leaf[0], (per_lane, lanes))
         scene = meet(program, world, drawn, lane.params, lane.previous)
-        seen = view_of(program, world, drawn, scene, Moment(carry.step, numbers.last_step), per_lane.lr)
+        seen = view_of(
+            program, world, drawn, scene, Moment(carry.step, numbers.last_step), per_lane.lr
+        )
         return seen._replace(model=None)  # code, not data
 
     axes = (numbers.world_axes(program), 0, 0, 0)
     with traced_for(program.platform):
-        seen = jax.vmap(of_seed, in_axes=axes)(numbers.worlds, numbers.seeds, numbers.lanes, carry.lanes)
+        seen = jax.vmap(of_seed, in_axes=axes)(
+            numbers.worlds, numbers.seeds, numbers.lanes, carry.lanes
+        )
     return jax.tree.map(lambda leaf: leaf[0], seen)

@@ -9,7 +9,10 @@ from ital.errors import InputError
 from ital.tools import files
 
 FORMAT = 1
-LATER = {"choices": 1, "optimizer": None}  # settings of a run that older files do not hold, as these runs had them
+LATER = {
+    "choices": 1,
+    "optimizer": None,
+}  # settings of a run that older files do not hold, as these runs had them
 
 
 def plain(content: dict[str, Any]) -> dict[str, Any]:
@@ -20,7 +23,9 @@ def plain(content: dict[str, Any]) -> dict[str, Any]:
 def write_session(file: Path, content: dict[str, Any]) -> Path:
     """Write the file, with its format and its checksum."""
     content = plain({"ital_session": FORMAT, **content})
-    files.write(file, json.dumps({**content, "checksum": _checksum(content)}, indent=1).encode() + b"\n")
+    files.write(
+        file, json.dumps({**content, "checksum": _checksum(content)}, indent=1).encode() + b"\n"
+    )
     return file
 
 
@@ -35,7 +40,9 @@ def read_session(file: Path) -> dict[str, Any]:
     if not intact:
         raise InputError(f"{file}: damaged, or not a saved live session")
     if content["ital_session"] != FORMAT:
-        raise InputError(f"{file}: format {content['ital_session']}, but this version of ital reads format {FORMAT}")
+        raise InputError(
+            f"{file}: format {content['ital_session']}, but this version of ital reads format {FORMAT}"
+        )
     return content | {"run": LATER | content["run"]}
 
 

@@ -30,7 +30,9 @@ def parts(
     if isinstance(teacher, str):
         _check_role("teacher", teacher, teachers.REGISTRY, "learner", learners.REGISTRY)
         teacher = teachers.make(teacher)
-    listed: Sequence[Any] = learner if isinstance(learner, list | tuple) and type(learner) is not Learner else [learner]
+    listed: Sequence[Any] = (
+        learner if isinstance(learner, list | tuple) and type(learner) is not Learner else [learner]
+    )
     made = [_learner(part) if isinstance(part, str) else part for part in listed]
     expected: list[tuple[str, Any, type | tuple[type, ...], str]] = [
         ("task", task, Task, "ital.tasks.regression()"),
@@ -40,7 +42,9 @@ def parts(
     for role, part, kind, example in expected:
         if not isinstance(part, kind):
             hint = "; it is a function: call it" if callable(part) else _other_role(part)
-            raise InputError(f"expected a {role} such as {example}, or its name, not {part!r}{hint}")
+            raise InputError(
+                f"expected a {role} such as {example}, or its name, not {part!r}{hint}"
+            )
     return task, teacher, made
 
 
@@ -49,7 +53,9 @@ def _learner(name: str) -> Learner:
     return learners.make(name)
 
 
-def _check_role(role: str, name: str, known: Container[str], other: str, others: Container[str]) -> None:
+def _check_role(
+    role: str, name: str, known: Container[str], other: str, others: Container[str]
+) -> None:
     """Raise InputError for the name of a learner in the place of the teacher, or the reverse."""
     plain = name.partition(":")[0]
     if plain in others and plain not in known:
@@ -78,7 +84,10 @@ def check_parts(task: Task, teacher: Teacher, taught: Sequence[Learner], choices
     """
     # The omniscient teacher's volumes are those of a step along a gradient.
     needed = (*teacher.needs, "gradients") if teacher.omniscient else teacher.needs
-    named = [("teacher", teacher.name, needed), *(("method", part.name, part.needs) for part in taught)]
+    named = [
+        ("teacher", teacher.name, needed),
+        *(("method", part.name, part.needs) for part in taught),
+    ]
     for role, name, needs in named:
         missing = [need for need in needs if need not in task.offers]
         if missing:
@@ -87,7 +96,9 @@ def check_parts(task: Task, teacher: Teacher, taught: Sequence[Learner], choices
                 f"and the task offers {', '.join(task.offers) or 'nothing'}"
             )
     if choices > 1 and teacher.several is None:
-        raise InputError(f"teacher {teacher.name!r} chooses one example in each step: leave out choices ({choices})")
+        raise InputError(
+            f"teacher {teacher.name!r} chooses one example in each step: leave out choices ({choices})"
+        )
 
 
 def check_world(task: Task, teacher: Teacher, world: World, *, diagnostics: bool = False) -> None:
@@ -103,7 +114,11 @@ def check_world(task: Task, teacher: Teacher, world: World, *, diagnostics: bool
         InputError: if the learner's target or its gradients are needed and unknown.
     """
     if diagnostics and "gradients" not in task.offers:
-        raise InputError(f"diagnostics check Theorem 1 on gradient steps, which task {task.name!r} does not have")
+        raise InputError(
+            f"diagnostics check Theorem 1 on gradient steps, which task {task.name!r} does not have"
+        )
     if world.truth.target is None and (teacher.omniscient or diagnostics):
         needy = f"teacher {teacher.name!r}" if teacher.omniscient else "diagnostics"
-        raise InputError(f"{needy} needs the learner's target, which task {task.name!r} does not have")
+        raise InputError(
+            f"{needy} needs the learner's target, which task {task.name!r} does not have"
+        )

@@ -19,7 +19,9 @@ VERSION = 2  # of the loop: raised whenever the same seed would give other examp
 # Streams of random numbers of a seed, kept apart by fold_in.
 START, STEPS, AUTO, TEACHER = 0, 1, 2, 3
 
-OUTSIDE = "_outside"  # a signal of every step: whether the teacher's index is outside the mini-batch
+OUTSIDE = (
+    "_outside"  # a signal of every step: whether the teacher's index is outside the mini-batch
+)
 
 
 class Program(NamedTuple):
@@ -47,7 +49,9 @@ class Program(NamedTuple):
     choices: int
     diagnostics: bool
     watched: bool  # whether every row holds the parameters of the first seed
-    axes: tuple[int | None, ...]  # axis of the seeds in each array of the world: 0, or None if it is shared
+    axes: tuple[
+        int | None, ...
+    ]  # axis of the seeds in each array of the world: 0, or None if it is shared
     platform: str = "cpu"  # platform of the devices
     mesh: Any = None  # the devices that share the seeds, if there are several
 
@@ -108,9 +112,18 @@ class Numbers(NamedTuple):
             The numbers.
         """
         worlds, structure = jax.tree.flatten(self.worlds)
-        put = [(shared if axis is None else by_seed)(leaf) for leaf, axis in zip(worlds, axes, strict=True)]
+        put = [
+            (shared if axis is None else by_seed)(leaf)
+            for leaf, axis in zip(worlds, axes, strict=True)
+        ]
         seeds, lanes = jax.tree.map(by_seed, (self.seeds, self.lanes))
-        return Numbers(jax.tree.unflatten(structure, put), seeds, lanes, shared(self.every), shared(self.last_step))
+        return Numbers(
+            jax.tree.unflatten(structure, put),
+            seeds,
+            lanes,
+            shared(self.every),
+            shared(self.last_step),
+        )
 
 
 def key_of(seed: Array | int) -> PRNGKeyArray:
@@ -207,7 +220,9 @@ class Measurement(NamedTuple):
 
 def named(function: Callable[..., Any]) -> str:
     """The name of a function as an error message shows it: as written in its file."""
-    return getattr(inspect.unwrap(getattr(function, "func", function)), "__qualname__", repr(function))
+    return getattr(
+        inspect.unwrap(getattr(function, "func", function)), "__qualname__", repr(function)
+    )
 
 
 def shapes_of(tree: Any, types: bool = False) -> str:
@@ -215,7 +230,11 @@ def shapes_of(tree: Any, types: bool = False) -> str:
 
     def described(leaf: Any) -> str:
         numeric = isinstance(leaf, int | float | np.number | np.ndarray | jax.Array)
-        return f"{jnp.result_type(leaf) if types else ''}{list(jnp.shape(leaf))}" if numeric else type(leaf).__name__
+        return (
+            f"{jnp.result_type(leaf) if types else ''}{list(jnp.shape(leaf))}"
+            if numeric
+            else type(leaf).__name__
+        )
 
     return " ".join(str(jax.tree.map(described, tree)).replace("'", "").split())
 
@@ -227,5 +246,7 @@ def whole(number: int) -> np.ndarray:
 
 def spread(value: Any, shape: tuple[int, ...]) -> np.ndarray:
     """A number, or one per seed, repeated for each lane."""
-    value = np.asarray(value, jnp.result_type(float))  # integers become floats too: 5 and 5.0 give one program
+    value = np.asarray(
+        value, jnp.result_type(float)
+    )  # integers become floats too: 5 and 5.0 give one program
     return np.broadcast_to(value.reshape(value.shape + (1,) * (len(shape) - value.ndim)), shape)

@@ -31,7 +31,10 @@ class Recording:
     @property
     def done(self) -> int:
         """The work done so far."""
-        return sum((s.step + EXAM * self._exams(i)) * s.numbers.lanes.lr.size for i, s in enumerate(self.sessions))
+        return sum(
+            (s.step + EXAM * self._exams(i)) * s.numbers.lanes.lr.size
+            for i, s in enumerate(self.sessions)
+        )
 
     def done_with(self, share: float) -> int:
         """The work done so far, including a share of the next exam.
@@ -46,7 +49,11 @@ class Recording:
 
     def _exams(self, i: int) -> int:
         blocks = self.blocks[i]
-        return sum(step <= int(blocks[-1].steps[-1]) for step in self.sessions[i].exams) if blocks else 0
+        return (
+            sum(step <= int(blocks[-1].steps[-1]) for step in self.sessions[i].exams)
+            if blocks
+            else 0
+        )
 
     def rows(self, i: int) -> dict[str, np.ndarray]:
         """Everything that one session measured; NaN where a block lacks a metric.
@@ -59,9 +66,15 @@ class Recording:
         """
         blocks = self.blocks[i]
         rows = {"step": np.concatenate([block.steps for block in blocks])}
-        for metric, last in {name: row for block in blocks for name, row in block.rows.items()}.items():
-            gaps = [np.full((len(block.steps), *last.shape[1:]), np.nan, last.dtype) for block in blocks]
-            rows[metric] = np.concatenate([b.rows.get(metric, gap) for b, gap in zip(blocks, gaps, strict=True)])
+        for metric, last in {
+            name: row for block in blocks for name, row in block.rows.items()
+        }.items():
+            gaps = [
+                np.full((len(block.steps), *last.shape[1:]), np.nan, last.dtype) for block in blocks
+            ]
+            rows[metric] = np.concatenate(
+                [b.rows.get(metric, gap) for b, gap in zip(blocks, gaps, strict=True)]
+            )
         return rows
 
     def curves(self, seeds: Sequence[int], methods: Sequence[str]) -> "xr.Dataset":
@@ -84,7 +97,9 @@ class Recording:
             rows = thinned(self.rows(i), session.eval_every)
             finite = rows.pop(FINITE)
             rows.pop(PATH, None)
-            diverged_at = np.where(finite.all(axis=0), -1, rows["step"][np.argmin(finite, axis=0)]).T
+            diverged_at = np.where(
+                finite.all(axis=0), -1, rows["step"][np.argmin(finite, axis=0)]
+            ).T
             betas = [getattr(learner.settings, "beta", np.nan) for learner in session.learners]
             coords = {
                 "learner": [learner.name for learner in session.learners],
@@ -99,13 +114,20 @@ class Recording:
             computed = np.ones(diverged_at.shape, np.int8)
             per_seed = [np.broadcast_to(np.asarray(beta, float), len(seeds)) for beta in betas]
             lanes = {"beta": np.stack(per_seed), "diverged_at": diverged_at, "computed": computed}
-            part = xr.Dataset({**data, **{name: (("learner", "seed"), row) for name, row in lanes.items()}}, coords)
+            part = xr.Dataset(
+                {**data, **{name: (("learner", "seed"), row) for name, row in lanes.items()}},
+                coords,
+            )
             for metric, constants in session.references.items():
                 part[metric].attrs |= {kind: np.asarray(value) for kind, value in constants.items()}
             for metric, constants in (session.exam.references() if session.exam else {}).items():
-                part[metric].attrs |= {kind: np.full(len(seeds), value) for kind, value in constants.items()}
+                part[metric].attrs |= {
+                    kind: np.full(len(seeds), value) for kind, value in constants.items()
+                }
             parts.append(part)
-        curves = xr.concat(parts, "learner", data_vars="all", join="outer", combine_attrs="override")
+        curves = xr.concat(
+            parts, "learner", data_vars="all", join="outer", combine_attrs="override"
+        )
         return curves.sel({"learner": list(methods)})
 
     def path(self, seeds: Sequence[int]) -> "xr.DataArray | None":
@@ -127,4 +149,6 @@ class Recording:
         path = np.concatenate([rows[PATH][kept] for rows in sessions], axis=1).transpose(1, 0, 2)
         methods = [learner.name for session in self.sessions for learner in session.learners]
         coords = {"learner": methods, "frame": steps[kept]}
-        return xr.DataArray(path, coords, ("learner", "frame", "parameter"), attrs={"seed": seeds[0]})
+        return xr.DataArray(
+            path, coords, ("learner", "frame", "parameter"), attrs={"seed": seeds[0]}
+        )

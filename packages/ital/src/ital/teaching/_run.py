@@ -68,7 +68,9 @@ class Run:
 
     def __repr__(self) -> str:
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
-        changed = [f"{name}={value!r}" for name, (value, default) in values.items() if value != default]
+        changed = [
+            f"{name}={value!r}" for name, (value, default) in values.items() if value != default
+        ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     @property
@@ -118,10 +120,18 @@ class Run:
             InputError: if the forms differ in more than numbers.
         """
         if not isinstance(self.form, str | Form | Sequence):
-            raise InputError(f"form must be rate, length:L, length:L:decay or safe, not {shown(self.form)}")
-        forms = [make_form(self.form)] * learners if isinstance(self.form, str | Form) else list(self.form)
+            raise InputError(
+                f"form must be rate, length:L, length:L:decay or safe, not {shown(self.form)}"
+            )
+        forms = (
+            [make_form(self.form)] * learners
+            if isinstance(self.form, str | Form)
+            else list(self.form)
+        )
         if len({form.take for form in forms}) > 1:
-            raise InputError("all learners of one call must share a form of step; they may differ in its numbers")
+            raise InputError(
+                "all learners of one call must share a form of step; they may differ in its numbers"
+            )
         return forms
 
     def check(self, task: Task, learners: Sequence[Learner]) -> None:
@@ -147,16 +157,22 @@ class Run:
                 f"not {self.batch_size}"
             )
         if self.choices > self.batch_size:
-            raise InputError(f"choices must be at most batch_size ({self.batch_size}), not {self.choices}")
+            raise InputError(
+                f"choices must be at most batch_size ({self.batch_size}), not {self.choices}"
+            )
         if self.choices > 1 and self.diagnostics:
-            raise InputError("diagnostics check Theorem 1, which is about a single choice: leave out choices")
+            raise InputError(
+                "diagnostics check Theorem 1, which is about a single choice: leave out choices"
+            )
         count = int(self.seeds) if is_whole(self.seeds) else 1  # type: ignore[arg-type]
         rows = self.steps // self.interval_on(task) + 2
         curves = f"curves of {count} seeds, {len(names)} methods and {rows} measurements"
         check_memory(curves, count * len(names) * rows * np.dtype(np.float32).itemsize, FEWER)
         seeds = self.seed_list
         lr = self.lr
-        if not isinstance(lr, int | float | np.number) or not (math.isfinite(np.float32(lr)) and np.float32(lr) > 0):
+        if not isinstance(lr, int | float | np.number) or not (
+            math.isfinite(np.float32(lr)) and np.float32(lr) > 0
+        ):
             several = isinstance(lr, Sequence | np.ndarray) and not isinstance(lr, str)
             hint = ": one number for all learners; call once per step size" if several else ""
             raise InputError(f"lr (the step size) must be positive and finite, not {lr!r}{hint}")
@@ -169,10 +185,18 @@ class Run:
             if most_common[0][1] > 1:
                 raise InputError(f"{kind} {most_common[0][0]} is given twice")
         if min(seeds) < 0 or max(seeds) >= 2**31:
-            raise InputError(f"seeds must lie in [0, 2**31), not {min(seeds) if min(seeds) < 0 else max(seeds)}")
-        if not (self.beta is None or is_finite(self.beta) or (isinstance(self.beta, str) and self.beta == "auto")):
+            raise InputError(
+                f"seeds must lie in [0, 2**31), not {min(seeds) if min(seeds) < 0 else max(seeds)}"
+            )
+        if not (
+            self.beta is None
+            or is_finite(self.beta)
+            or (isinstance(self.beta, str) and self.beta == "auto")
+        ):
             raise InputError(f"beta must be a finite number or 'auto', not {shown(self.beta)}")
-        if self.beta_decay is not None and not (is_finite(self.beta_decay) and 0 <= self.beta_decay < 1):
+        if self.beta_decay is not None and not (
+            is_finite(self.beta_decay) and 0 <= self.beta_decay < 1
+        ):
             raise InputError(f"beta_decay must lie in [0, 1), not {shown(self.beta_decay)}")
         make_optimizer(self.optimizer)
 
@@ -201,9 +225,16 @@ def takes_run(*fixed: str) -> Callable[[Function], Function]:
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
-        parameters = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        parameters = [
+            p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
         parameters += [
-            inspect.Parameter(field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=field.type)
+            inspect.Parameter(
+                field.name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=field.default,
+                annotation=field.type,
+            )
             for field in fields(Run)
             if field.name not in fixed
         ]
@@ -219,6 +250,8 @@ def make_run(settings: dict[str, Any], **fixed: Any) -> Run:
     for name in settings:
         if name not in names:
             if name in ("method", "methods", "learners"):  # as in Settings and on the command line
-                raise TypeError(f"unknown setting {name!r}: give methods as learner=, a name or a list of names")
+                raise TypeError(
+                    f"unknown setting {name!r}: give methods as learner=, a name or a list of names"
+                )
             raise TypeError(registry.nearest("setting", name, names))
     return Run(**settings, **fixed)

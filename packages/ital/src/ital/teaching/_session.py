@@ -135,10 +135,17 @@ class Session:
         return measured
 
     def _rows(self, measured: Measurement, intervals: int) -> dict[str, np.ndarray]:
-        per_lane = {**measured.metrics, **{SIGNAL + name: row for name, row in measured.signals.items()}}
-        rows = {name: np.asarray(row)[:intervals, : self.layout.seeds] for name, row in per_lane.items()}
+        per_lane = {
+            **measured.metrics,
+            **{SIGNAL + name: row for name, row in measured.signals.items()},
+        }
+        rows = {
+            name: np.asarray(row)[:intervals, : self.layout.seeds] for name, row in per_lane.items()
+        }
         path = jax.tree.leaves(measured.watched)  # with several devices, each has a first seed
-        return rows | ({PATH: np.asarray(path[0])[:intervals, : len(self.learners)]} if len(path) == 1 else {})
+        return rows | (
+            {PATH: np.asarray(path[0])[:intervals, : len(self.learners)]} if len(path) == 1 else {}
+        )
 
     def blocks(self, show: Callable[[float], None] = lambda done: None) -> Iterator[Block]:
         """Run to the end in blocks of about half a second.
@@ -171,7 +178,11 @@ class Session:
         """The measured steps with an exam: those that the task asks for, or the next measured step."""
         if self.exam is None:
             return []
-        measured = (-(-step // self.eval_every) * self.eval_every for step in self.exam.steps if step <= self.steps)
+        measured = (
+            -(-step // self.eval_every) * self.eval_every
+            for step in self.exam.steps
+            if step <= self.steps
+        )
         return sorted({0, self.steps, *(min(step, self.steps) for step in measured)})
 
     def examined(self, block: Block, show: Callable[[float], None]) -> Block:

@@ -22,17 +22,23 @@ def start(program: Program, kind: str, scale: Array, numbers: Numbers) -> Params
     """ν⁰ of every seed."""
 
     def seed(world: World, seed: Array) -> Params:
-        return program.rules.start(jax.random.fold_in(key_of(seed), START), Init(kind, scale), world)
+        return program.rules.start(
+            jax.random.fold_in(key_of(seed), START), Init(kind, scale), world
+        )
 
     with traced_for(program.platform):
-        return jax.vmap(seed, in_axes=(numbers.world_axes(program), 0))(numbers.worlds, numbers.seeds)
+        return jax.vmap(seed, in_axes=(numbers.world_axes(program), 0))(
+            numbers.worlds, numbers.seeds
+        )
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any]:
     """All lanes before the first step (one ν⁰ per seed, one memory per lane), and the references."""
 
-    def seed(world: World, seed: Array, start: Params, learner: Any, teacher: Any) -> tuple[Lane, Any]:
+    def seed(
+        world: World, seed: Array, start: Params, learner: Any, teacher: Any
+    ) -> tuple[Lane, Any]:
         previous = first_previous(program.rules, start, world)
 
         def lane(learner: Any, teacher: Any) -> Lane:
@@ -53,7 +59,9 @@ def first_memory(program: Program, world: World, seed: Array, settings: Any) -> 
     """The teacher's memory before the first step; () for a teacher without one."""
     if program.teacher.init is None:
         return ()
-    return _strong(program.teacher.init(jax.random.fold_in(key_of(seed), TEACHER), world.teacher, settings))
+    return _strong(
+        program.teacher.init(jax.random.fold_in(key_of(seed), TEACHER), world.teacher, settings)
+    )
 
 
 def _strong(memory: Any) -> Any:
@@ -81,10 +89,14 @@ def at_start(
 
         def of_batch(key: PRNGKeyArray) -> tuple[Array, Array]:
             drawn = draw(program, world, key)
-            volumes = imagine(first_lesson(program, world, drawn, numbers.last_step, start, lane, memory), start)
+            volumes = imagine(
+                first_lesson(program, world, drawn, numbers.last_step, start, lane, memory), start
+            )
             return volumes, copies(drawn.batch, program.batch_size)
 
-        return jax.vmap(of_batch)(jax.random.split(jax.random.fold_in(key_of(seed), AUTO), rationality.BATCHES))
+        return jax.vmap(of_batch)(
+            jax.random.split(jax.random.fold_in(key_of(seed), AUTO), rationality.BATCHES)
+        )
 
     axes = numbers.world_axes(program), 0, 0, 0
     with traced_for(program.platform):
@@ -93,7 +105,12 @@ def at_start(
 
 @functools.partial(jax.jit, static_argnums=(0, 1, 2))
 def auto_beta_per_seed(
-    program: Program, imagine: Callable[[Lesson, Params], Array], kind: str, scale: Array, sign: Array, numbers: Numbers
+    program: Program,
+    imagine: Callable[[Lesson, Params], Array],
+    kind: str,
+    scale: Array,
+    sign: Array,
+    numbers: Numbers,
 ) -> Array:
     """The value of ``beta="auto"`` for every seed, from the volumes that the learner imagines at ν⁰."""
     volumes, same = at_start(program, imagine, numbers, start(program, kind, scale, numbers))

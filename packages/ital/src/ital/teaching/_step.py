@@ -15,7 +15,17 @@ from ital.learners import Lesson, Update
 from ital.tasks import Rules, World, copies
 from ital.teachers import Choice
 from ital.teaching._choose import Chosen, choose
-from ital.teaching._program import OUTSIDE, Drawn, Lane, LaneNumbers, Moment, Program, Scene, named, shapes_of
+from ital.teaching._program import (
+    OUTSIDE,
+    Drawn,
+    Lane,
+    LaneNumbers,
+    Moment,
+    Program,
+    Scene,
+    named,
+    shapes_of,
+)
 from ital.tools.checks import shown
 from ital.tools.types import Array, Params, PRNGKeyArray
 
@@ -50,8 +60,14 @@ def _ahead(program: Program, world: World, key: PRNGKeyArray, later: Array | Non
     count = program.teacher.ahead - 1
     if not count:
         return None
-    keys = jax.vmap(functools.partial(jax.random.fold_in, key))(jnp.arange(count)) if later is None else later
-    return jax.vmap(lambda key: program.rules.draw(jax.random.split(key, 4)[0], world, program.batch_size))(keys)
+    keys = (
+        jax.vmap(functools.partial(jax.random.fold_in, key))(jnp.arange(count))
+        if later is None
+        else later
+    )
+    return jax.vmap(
+        lambda key: program.rules.draw(jax.random.split(key, 4)[0], world, program.batch_size)
+    )(keys)
 
 
 def _ranks(tickets: Array) -> Array:
@@ -59,7 +75,9 @@ def _ranks(tickets: Array) -> Array:
     if len(tickets) > 64:
         return jnp.argsort(jnp.argsort(tickets))
     index = jnp.arange(len(tickets))
-    before = (tickets < tickets[:, None]) | ((tickets == tickets[:, None]) & (index < index[:, None]))
+    before = (tickets < tickets[:, None]) | (
+        (tickets == tickets[:, None]) & (index < index[:, None])
+    )
     return jnp.sum(before, axis=1)
 
 
@@ -78,11 +96,21 @@ def meet(program: Program, world: World, drawn: Drawn, params: Params, previous:
     """The mini-batch as both players see it, with the learner's feedback."""
     rules = program.rules
     examples = rules.show(world.learner, drawn.batch)
-    return Scene(examples, rules.show(world.teacher.examples, drawn.batch), rules.feedback(params, examples, previous))
+    return Scene(
+        examples,
+        rules.show(world.teacher.examples, drawn.batch),
+        rules.feedback(params, examples, previous),
+    )
 
 
 def show(
-    program: Program, world: World, drawn: Drawn, scene: Scene, moment: Moment, lane: Lane, numbers: LaneNumbers
+    program: Program,
+    world: World,
+    drawn: Drawn,
+    scene: Scene,
+    moment: Moment,
+    lane: Lane,
+    numbers: LaneNumbers,
 ) -> tuple[Lesson, Chosen]:
     """The lesson (the teacher's choice and the learner's own view of the mini-batch), and the teacher after it."""
     rules = program.rules
@@ -95,7 +123,15 @@ def show(
 
     here, index = rules.gradients(lane.params, examples, scene.feedback), chosen.choice.index
     lesson = Lesson(
-        moment.step, numbers.lr, examples, here, gradients, index, drawn.order, drawn.bystander, moment.steps
+        moment.step,
+        numbers.lr,
+        examples,
+        here,
+        gradients,
+        index,
+        drawn.order,
+        drawn.bystander,
+        moment.steps,
     )
     return lesson._replace(toward=functools.partial(program.take, lesson, numbers.form)), chosen
 
@@ -105,7 +141,9 @@ def _relabelled(program: Program, examples: Any, choice: Choice) -> Any:
     if choice.label is None:
         return examples
     if program.rules.relabel is None:
-        raise InputError(f"a teacher ({named(program.teacher.choose)}) shows a label of its own, but the task has none")
+        raise InputError(
+            f"a teacher ({named(program.teacher.choose)}) shows a label of its own, but the task has none"
+        )
     return program.rules.relabel(examples, choice.index, choice.label)
 
 
@@ -132,7 +170,9 @@ def first_lesson(
     Returns:
         The lesson.
     """
-    lane = Lane(params, (), first_previous(program.rules, params, world), memory, jnp.zeros((), int))
+    lane = Lane(
+        params, (), first_previous(program.rules, params, world), memory, jnp.zeros((), int)
+    )
     scene = meet(program, world, drawn, params, lane.previous)
     return show(program, world, drawn, scene, Moment(jnp.zeros((), int), steps), lane, numbers)[0]
 
@@ -163,10 +203,16 @@ def teaching_step(
     after = lesson.toward(lane.params, update.params)
     _check_signals(chosen.signals, update.signals)
     outside = (lesson.chosen < 0) | (lesson.chosen >= program.batch_size)
-    signals = {**chosen.signals, **update.signals, OUTSIDE: outside if program.choices == 1 else jnp.any(outside)}
+    signals = {
+        **chosen.signals,
+        **update.signals,
+        OUTSIDE: outside if program.choices == 1 else jnp.any(outside),
+    }
     if program.diagnostics:
         signals |= _theorem(lesson, lane.params, after, world.truth.target)
-    return Lane(after, update.memory, program.rules.keep(scene.feedback), chosen.memory, chosen.asked), signals
+    return Lane(
+        after, update.memory, program.rules.keep(scene.feedback), chosen.memory, chosen.asked
+    ), signals
 
 
 def _check_update(program: Program, update: Any, lane: Lane) -> None:
@@ -174,22 +220,35 @@ def _check_update(program: Program, update: Any, lane: Lane) -> None:
     whose = f"a learner's update ({named(program.rule.update)})"
     if not isinstance(update, Update):
         returned = "a plain tuple" if isinstance(update, tuple) else f"{type(update).__name__}"
-        raise InputError(f"{whose} must return ital.learners.Update(params, memory, signals), not {returned}")
+        raise InputError(
+            f"{whose} must return ital.learners.Update(params, memory, signals), not {returned}"
+        )
     if shapes_of(update.params) != shapes_of(lane.params):
         raise InputError(f"{whose} must return parameters of the same shape as it was given")
     given, kept = shapes_of(lane.memory, types=True), shapes_of(update.memory, types=True)
     if given != kept:
-        raise InputError(f"{whose} must return a memory of the same form as init: {kept}, expected {given}")
+        raise InputError(
+            f"{whose} must return a memory of the same form as init: {kept}, expected {given}"
+        )
     if not isinstance(update.signals, Mapping):
-        raise InputError(f"{whose} must return signals as a dictionary, not {shown(update.signals)}")
+        raise InputError(
+            f"{whose} must return signals as a dictionary, not {shown(update.signals)}"
+        )
     _check_numbers(whose, update.signals)
 
 
 def _check_numbers(whose: str, signals: Mapping[str, Any]) -> None:
     """Raise InputError for a signal that is not one number."""
     for name, signal in signals.items():
-        if not isinstance(signal, int | float | np.number | np.ndarray | jax.Array) or jnp.shape(signal) != ():
-            what = f"shape {jnp.shape(signal)}" if isinstance(signal, np.ndarray | jax.Array) else shown(signal)
+        if (
+            not isinstance(signal, int | float | np.number | np.ndarray | jax.Array)
+            or jnp.shape(signal) != ()
+        ):
+            what = (
+                f"shape {jnp.shape(signal)}"
+                if isinstance(signal, np.ndarray | jax.Array)
+                else shown(signal)
+            )
             raise InputError(f"{whose}: signal {name!r} must be one number, not {what}")
 
 
@@ -206,7 +265,9 @@ def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> d
     here = lesson.here
     is_chosen = (jnp.arange(lesson.order.shape[0]) == lesson.chosen).astype(here.losses.dtype)
     naive = add_scaled(before, -lesson.lr, here.weighted_sum(is_chosen))
-    held = theory.local_improvement(lesson.lr, lesson.chosen, here, lesson.gradients(naive), naive, after, target)
+    held = theory.local_improvement(
+        lesson.lr, lesson.chosen, here, lesson.gradients(naive), naive, after, target
+    )
     # Two steps that differ only by rounding count as equal: a compiler may round the same sum in two ways.
     rounding = 4 * jnp.finfo(here.losses.dtype).eps ** 2 * squared_norm(naive)
     improved = held.improved & (squared_norm(add_scaled(after, -1.0, naive)) > rounding)

@@ -101,7 +101,9 @@ class Result:
                 f"task {self.task.name!r} was not made here by from_arrays or from_table, so the units of its data "
                 "are not known: make the task and teach again"
             )
-        params = jax.tree.map(lambda leaf: leaf[self._seed(seed)], self.parameters[self._learner(learner)])
+        params = jax.tree.map(
+            lambda leaf: leaf[self._seed(seed)], self.parameters[self._learner(learner)]
+        )
         return np.asarray(encoding.predict(params, x))
 
     def _learner(self, learner: str | None) -> str:
@@ -111,7 +113,9 @@ class Result:
         names = list(self.parameters)
         if learner is None:
             if len(names) > 1:
-                raise InputError(f"several learners were taught: choose learner= from {', '.join(names)}")
+                raise InputError(
+                    f"several learners were taught: choose learner= from {', '.join(names)}"
+                )
             return names[0]
         if learner not in names:
             raise InputError(registry.nearest("method", str(learner), names))
@@ -123,7 +127,9 @@ class Result:
         if seed is None:
             return 0
         if seed not in seeds:
-            raise InputError(f"seed {seed!r} was not taught: choose from {', '.join(map(str, seeds))}")
+            raise InputError(
+                f"seed {seed!r} was not taught: choose from {', '.join(map(str, seeds))}"
+            )
         return seeds.index(seed)
 
     def save(self, folder: Path | str, *, overwrite: bool = False) -> list[Path]:
@@ -166,7 +172,11 @@ class Result:
         return summarise(self.curves)
 
     def compare(
-        self, against: str | None = None, metrics: Sequence[str] | str | None = None, *, step: int | None = None
+        self,
+        against: str | None = None,
+        metrics: Sequence[str] | str | None = None,
+        *,
+        step: int | None = None,
     ) -> "pd.DataFrame":
         """Compare every method with one of them, on the same seeds: paired differences, their intervals, and tests.
 
@@ -188,7 +198,9 @@ class Result:
         Example:
             >>> result.compare(against="imt", metrics=["distance"])
         """
-        better_high = [name for name, metric in self.task.metrics.items() if metric.higher_is_better]
+        better_high = [
+            name for name, metric in self.task.metrics.items() if metric.higher_is_better
+        ]
         return compare(self.curves, against, metrics, step=step, higher_is_better=better_high)
 
     def awareness(self) -> "pd.DataFrame":
@@ -301,11 +313,15 @@ def teach(
     if any(notes):
         warnings.warn(" ".join(filter(None, notes)), DivergenceWarning, stacklevel=2)
     if "auto" in (run.beta, task.beta if run.beta is None else None):
-        behind = behind_note(curves, [name for name, metric in task.metrics.items() if metric.higher_is_better])
+        behind = behind_note(
+            curves, [name for name, metric in task.metrics.items() if metric.higher_is_better]
+        )
         if behind is not None:
             warnings.warn(behind, AwarenessWarning, stacklevel=2)
     states = {
-        learner.name: jax.tree.map(lambda leaf, lane=lane: leaf[:, lane].copy(), session.state.lanes)
+        learner.name: jax.tree.map(
+            lambda leaf, lane=lane: leaf[:, lane].copy(), session.state.lanes
+        )
         for session in sessions
         for lane, learner in enumerate(session.learners)
     }

@@ -79,11 +79,21 @@ def watch(
             steps.append(session.step)
             show((number + session.step / session.steps) / len(sessions))
         for lane, taught in enumerate(session.learners):
-            of_lane = [jax.tree.map(lambda leaf, lane=lane: leaf[lane], snapshot) for snapshot in snapshots]
+            of_lane = [
+                jax.tree.map(lambda leaf, lane=lane: leaf[lane], snapshot) for snapshot in snapshots
+            ]
             params[taught.name] = jax.tree.map(lambda *leaves: np.stack(leaves), *of_lane)
     target = task.world(seed).truth.target
     labels = {taught.name: taught.label for taught in watched}
-    return Watched(task, teacher.name, seed, np.asarray(steps), {name: params[name] for name in labels}, target, labels)
+    return Watched(
+        task,
+        teacher.name,
+        seed,
+        np.asarray(steps),
+        {name: params[name] for name in labels},
+        target,
+        labels,
+    )
 
 
 def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | None:
@@ -106,7 +116,9 @@ def seen(curves: "xr.Dataset", task: Task, methods: Sequence[str]) -> Watched | 
     labels = {name: str(curves["label"].sel({"learner": name}).values) for name in methods}
     params = {name: path.sel({"learner": name}).values for name in methods}
     target = task.world(seed).truth.target
-    return Watched(task, curves.attrs["teacher"], seed, curves["frame"].values, params, target, labels)
+    return Watched(
+        task, curves.attrs["teacher"], seed, curves["frame"].values, params, target, labels
+    )
 
 
 def _params(session: Session) -> Any:

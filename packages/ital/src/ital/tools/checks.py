@@ -39,7 +39,9 @@ def is_whole(value: Any) -> bool:
 
 def is_finite(value: Any) -> bool:
     """Whether a value is one finite real number."""
-    number = isinstance(value, numbers.Real | np.number) or (isinstance(value, np.ndarray) and value.shape == ())
+    number = isinstance(value, numbers.Real | np.number) or (
+        isinstance(value, np.ndarray) and value.shape == ()
+    )
     return number and not isinstance(value, bool) and math.isfinite(float(value))
 
 
@@ -62,14 +64,18 @@ def path_of(value: Any, what: str) -> Path:
     if not isinstance(value, str | os.PathLike):
         raise InputError(f"{what} must be a path, not {shown(value)}")
     if not os.fspath(value):
-        raise InputError(f"the name of the {what} is empty: give a path, or . for the working folder")
+        raise InputError(
+            f"the name of the {what} is empty: give a path, or . for the working folder"
+        )
     return Path(value)
 
 
 def too_large(values: np.ndarray) -> bool:
     """Whether some finite values cannot be computed with in single precision."""
     finite = values[np.isfinite(values)]
-    return finite.size > 0 and float(np.abs(finite).max()) > LARGEST  # float16 cannot hold the limit
+    return (
+        finite.size > 0 and float(np.abs(finite).max()) > LARGEST
+    )  # float16 cannot hold the limit
 
 
 def shown(value: Any) -> str:

@@ -56,7 +56,9 @@ def load_curves(path: Path) -> "xr.Dataset":
         raise Damaged(f"{path} cannot be read ({type(error).__name__})") from error
     if not intact:
         raise Damaged(f"{path} does not match its checksum")
-    return curves.rename(method="learner") if "method" in curves.dims else curves  # files of earlier versions
+    return (
+        curves.rename(method="learner") if "method" in curves.dims else curves
+    )  # files of earlier versions
 
 
 def _checksum(curves: "xr.Dataset") -> str:
@@ -67,12 +69,16 @@ def _checksum(curves: "xr.Dataset") -> str:
         values = variable.values
         plain = values.astype(np.float64 if values.dtype.kind in "fiub" else "U")
         digest.update(f"{name} {variable.dims} {plain.shape}".encode())
-        digest.update(plain.tobytes() if plain.dtype.kind == "f" else json.dumps(plain.tolist()).encode())
+        digest.update(
+            plain.tobytes() if plain.dtype.kind == "f" else json.dumps(plain.tolist()).encode()
+        )
         digest.update(_plain_attributes(variable.attrs))
     digest.update(_plain_attributes(curves.attrs))
     return digest.hexdigest()
 
 
 def _plain_attributes(attributes: Mapping[Any, Any]) -> bytes:
-    plain = {str(k): v if isinstance(v, str) else np.ravel(v).tolist() for k, v in attributes.items()}
+    plain = {
+        str(k): v if isinstance(v, str) else np.ravel(v).tolist() for k, v in attributes.items()
+    }
     return json.dumps(plain, sort_keys=True, default=float).encode()

@@ -35,7 +35,17 @@ def worth_saying(devices: list[Any]) -> bool:
     return len(devices) > 1 or devices[0].platform != "cpu"
 
 
-SIZES = (1, 2, 5, 10, 20, 30, 40, 60, 80)  # numbers of seeds for which programs are compiled; beyond, every 40
+SIZES = (
+    1,
+    2,
+    5,
+    10,
+    20,
+    30,
+    40,
+    60,
+    80,
+)  # numbers of seeds for which programs are compiled; beyond, every 40
 
 
 def padded(seeds: int) -> int:
@@ -71,13 +81,17 @@ class Layout(NamedTuple):
         sharding = None if self.mesh is None else NamedSharding(self.mesh, SEEDS)
 
         def put(leaf: Any) -> Any:
-            return jax.device_put(leaf if number == self.seeds else np.asarray(leaf)[order], sharding)
+            return jax.device_put(
+                leaf if number == self.seeds else np.asarray(leaf)[order], sharding
+            )
 
         return jax.tree.map(put, tree)
 
     def copied(self, tree: Any) -> Any:
         """Arrays that all seeds share, copied to each device."""
-        return jax.device_put(tree, None if self.mesh is None else NamedSharding(self.mesh, EVERYWHERE))
+        return jax.device_put(
+            tree, None if self.mesh is None else NamedSharding(self.mesh, EVERYWHERE)
+        )
 
     def cut(self, tree: Any) -> Any:
         """Arrays with a leading axis of seeds, without the repeated seeds."""

@@ -30,7 +30,9 @@ def check_readable(file: Path | str, what: str, *, at_once: bool = True) -> Path
     try:
         status = path.stat()
     except (OSError, ValueError) as error:  # a name may hold a null character
-        raise InputError(f"cannot read {what}: {getattr(error, 'strerror', None) or error}") from None
+        raise InputError(
+            f"cannot read {what}: {getattr(error, 'strerror', None) or error}"
+        ) from None
     if stat.S_ISDIR(status.st_mode):
         raise InputError(f"cannot read {what}: Is a directory")
     if not stat.S_ISREG(status.st_mode):
@@ -56,7 +58,9 @@ def read_text(file: Path | str, what: str) -> str:
 def check_writable(folder: Path | str) -> None:
     """Raise InputError if a folder could not be created or written to; leaves nothing behind."""
     if not str(folder):
-        raise InputError("the name of the folder is empty: name a folder, or . for the working folder")
+        raise InputError(
+            "the name of the folder is empty: name a folder, or . for the working folder"
+        )
     place = Path(folder)
     try:
         while not place.exists() and place != place.parent:
@@ -117,7 +121,9 @@ def whole(path: Path, mark: str = "", *, private: bool = False) -> Iterator[Bina
             temporary.unlink(missing_ok=True)
         if isinstance(error, OSError):
             reason = f"cannot write here: {error.strerror or error}"
-            raise Unwritable(error.errno, reason, str(path if path.is_dir() else path.parent)) from error
+            raise Unwritable(
+                error.errno, reason, str(path if path.is_dir() else path.parent)
+            ) from error
         raise
 
 

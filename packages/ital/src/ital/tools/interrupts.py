@@ -8,7 +8,10 @@ from multiprocessing import resource_tracker
 from types import FrameType
 from typing import Any
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C, and what a batch system or a container sends before it kills
+SIGNALS = (
+    signal.SIGINT,
+    signal.SIGTERM,
+)  # Ctrl-C, and what a batch system or a container sends before it kills
 SWALLOWS = "_xla_gc_callback"  # JAX's callback of the garbage collector: Python ignores what is raised in it
 SOON = 0.02  # seconds
 
@@ -78,11 +81,17 @@ def deferred() -> Iterator[Callable[[], bool]]:
         if previous[number] is _raise_and_note:
             _received.add(number)
 
-    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
+    if (
+        threading.current_thread() is not threading.main_thread()
+    ):  # only the main thread receives signals
         yield lambda: False
         return
     previous: dict[int, Any] = {number: signal.getsignal(number) for number in SIGNALS}
-    ours = [number for number in SIGNALS if number == signal.SIGINT or previous[number] is _raise_and_note]
+    ours = [
+        number
+        for number in SIGNALS
+        if number == signal.SIGINT or previous[number] is _raise_and_note
+    ]
     for number in ours:
         signal.signal(number, note)
     try:

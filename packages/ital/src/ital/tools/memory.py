@@ -83,7 +83,10 @@ class _Names(NamedTuple):
 
 # What is cached counts as used, but is released before the limit is enforced.
 _VERSION_1 = _Names(
-    "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", ("total_inactive_file", "total_active_file")
+    "memory",
+    "memory.limit_in_bytes",
+    "memory.usage_in_bytes",
+    ("total_inactive_file", "total_active_file"),
 )
 _VERSION_2 = _Names("", "memory.max", "memory.current", ("inactive_file", "active_file"))
 
@@ -138,7 +141,9 @@ def _text(file: Path) -> str:
 def check_memory(what: str, needed: int, remedy: str) -> None:
     """Raise InputError if ``needed`` bytes are more than are free."""
     if needed > (free := free_memory()):
-        raise InputError(f"{what} need at least {in_words(needed)} of memory, but {in_words(free)} are free: {remedy}")
+        raise InputError(
+            f"{what} need at least {in_words(needed)} of memory, but {in_words(free)} are free: {remedy}"
+        )
 
 
 def in_words(size: int) -> str:

@@ -52,7 +52,9 @@ def set_up_jax(platform: str | None, *, cache: bool = True) -> None:
         try:
             jax.devices("gpu")  # if there is one, it is JAX's default
         except RuntimeError:
-            raise InputError("JAX finds no GPU on this machine: leave out --platform, or use --platform cpu") from None
+            raise InputError(
+                "JAX finds no GPU on this machine: leave out --platform, or use --platform cpu"
+            ) from None
     if cache:
         keep_programs()
 
@@ -65,7 +67,9 @@ def keep_programs() -> None:
     """
     import jax
 
-    if os.environ.get("ITAL_CACHE") == "0" or getattr(jax.config, "jax_compilation_cache_dir", None):
+    if os.environ.get("ITAL_CACHE") == "0" or getattr(
+        jax.config, "jax_compilation_cache_dir", None
+    ):
         return  # JAX reads JAX_COMPILATION_CACHE_DIR itself
     folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "ital" / "xla"
     try:

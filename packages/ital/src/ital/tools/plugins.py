@@ -50,7 +50,9 @@ def entries(group: str) -> "dict[str, EntryPoint]":
     for package in SIBLINGS:
         for entry in _entries_of_sources(package, group):
             found.setdefault(entry.name, entry)
-    own = [name for sibling in SIBLINGS.values() for name in sibling.get(group, ()) if name in found]
+    own = [
+        name for sibling in SIBLINGS.values() for name in sibling.get(group, ()) if name in found
+    ]
     others = sorted(set(found).difference(own))
     return {name: found[name] for name in (*own, *others)}
 

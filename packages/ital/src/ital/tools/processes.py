@@ -36,7 +36,9 @@ def number_for(parts: int) -> int:
     """Number of workers for this many parts, limited by cores and free memory; 0: work in this process."""
     import jax
 
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     if jax.default_backend() != "cpu":
         cores = min(ON_A_GPU, cores)
     workers = min(cores, parts, shared_memory() // MEMORY_EACH)
@@ -56,7 +58,9 @@ def run(
     Yields (None, message) for each message as it arrives, and (part, result) when a part is done. Ctrl-C reaches all
     workers, so that each can save its work. The first error stops all workers and is raised.
     """
-    context = multiprocessing.get_context("spawn")  # forking a process that has loaded JAX would hang
+    context = multiprocessing.get_context(
+        "spawn"
+    )  # forking a process that has loaded JAX would hang
     messages: Any = context.Queue()
     started: list[int] = []
     pool = ProcessPoolExecutor(workers, context, _begin, (messages, platform, os.getpid()))
@@ -103,7 +107,9 @@ def _work(work: Callable[[Any], Any], part: Any) -> Any:
     except KeyboardInterrupt:
         _stopped = True
         if interrupts.terminated():
-            os._exit(128 + signal.SIGTERM)  # the pool sends it when another worker has died, and waits for the end
+            os._exit(
+                128 + signal.SIGTERM
+            )  # the pool sends it when another worker has died, and waits for the end
         raise
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -60,7 +60,11 @@ def _kernel() -> Any:
     """``IPython.display`` inside a notebook kernel, else None; IPython is not imported if it is not already loaded."""
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython is not None else None
-    return importlib.import_module("IPython.display") if getattr(shell, "kernel", None) is not None else None
+    return (
+        importlib.import_module("IPython.display")
+        if getattr(shell, "kernel", None) is not None
+        else None
+    )
 
 
 class NotebookProgress:

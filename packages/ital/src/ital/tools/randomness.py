@@ -48,7 +48,9 @@ def _split(key: Array, shape: tuple[int, ...]) -> Array:
 
 
 def _fold_in(key: Array, data: Array | int) -> Array:
-    return jnp.stack(_threefry(key, jnp.zeros((), jnp.uint32), jnp.asarray(data).astype(jnp.uint32)))
+    return jnp.stack(
+        _threefry(key, jnp.zeros((), jnp.uint32), jnp.asarray(data).astype(jnp.uint32))
+    )
 
 
 def _bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
@@ -59,7 +61,13 @@ def _bits(key: Array, width: int, shape: tuple[int, ...]) -> Array:
 
 
 IMPLEMENTATION = define_prng_impl(
-    key_shape=(2,), seed=_seed, split=_split, random_bits=_bits, fold_in=_fold_in, name="ital_threefry", tag="ital"
+    key_shape=(2,),
+    seed=_seed,
+    split=_split,
+    random_bits=_bits,
+    fold_in=_fold_in,
+    name="ital_threefry",
+    tag="ital",
 )
 
 

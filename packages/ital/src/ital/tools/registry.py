@@ -29,7 +29,9 @@ def make(kind: str, registry: Mapping[str, Callable[..., T]], text: str) -> T:
     try:
         inspect.signature(registry[name]).bind(*arguments)
     except TypeError:
-        raise InputError(f"{kind} {name!r} takes no argument, but {argument!r} follows its name") from None
+        raise InputError(
+            f"{kind} {name!r} takes no argument, but {argument!r} follows its name"
+        ) from None
     try:
         return registry[name](*arguments)
     except (ValueError, TypeError) as error:  # of a constructor that does not check its argument
@@ -62,4 +64,6 @@ def describe(make: Any) -> str:
             return str(error)
     bound = getattr(make, "keywords", {})
     line = ((getattr(make, "func", make).__doc__ or "").strip().splitlines() or [""])[0]
-    return line + (f" Here {', '.join(f'{key} = {value}' for key, value in bound.items())}." if bound else "")
+    return line + (
+        f" Here {', '.join(f'{key} = {value}' for key, value in bound.items())}." if bound else ""
+    )

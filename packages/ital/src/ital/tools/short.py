@@ -16,7 +16,13 @@ def short(kind: str, *names: str, numbers: Any = ()) -> str:
     Returns:
         One line.
     """
-    fields = numbers._asdict() if hasattr(numbers, "_asdict") else numbers if isinstance(numbers, Mapping) else {}
+    fields = (
+        numbers._asdict()
+        if hasattr(numbers, "_asdict")
+        else numbers
+        if isinstance(numbers, Mapping)
+        else {}
+    )
     shown = [f"{name}={written}" for name, value in fields.items() if (written := _single(value))]
     return f"{kind}({', '.join([*map(repr, names), *shown])})"
 

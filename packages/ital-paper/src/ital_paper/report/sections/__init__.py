@@ -71,7 +71,10 @@ def all_sections() -> list[Section]:
     Returns:
         The sections, in their order on the page.
     """
-    return [*SECTIONS, *(_declared(name, part) for name, part in plugins.parts("ital.sections", ()).items())]
+    return [
+        *SECTIONS,
+        *(_declared(name, part) for name, part in plugins.parts("ital.sections", ()).items()),
+    ]
 
 
 def _declared(name: str, part: plugins.Part) -> Section:

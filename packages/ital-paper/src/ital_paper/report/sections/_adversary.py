@@ -54,20 +54,35 @@ def build(context: Context) -> list[report.Block]:
 
 def table(experiments: list[Evidence]) -> report.Block:
     """A table of the distance left."""
-    methods = [name for name in ("batch", "sgd", "imt", "ital-2", "ital-5", "ital") if experiments[0].has(name)]
+    methods = [
+        name
+        for name in ("batch", "sgd", "imt", "ital-2", "ital-5", "ital")
+        if experiments[0].has(name)
+    ]
     rows = [
-        (each.condition.task, each.condition.start, *(number(float(each.left(name).mean())) for name in methods))
+        (
+            each.condition.task,
+            each.condition.start,
+            *(number(float(each.left(name).mean())) for name in methods),
+        )
         for each in experiments
     ]
     heads = ("task", "start", *(experiments[0].label(name) for name in methods))
-    caption = "Share of the initial distance that is left at the end; above 1, the learner was led away."
+    caption = (
+        "Share of the initial distance that is left at the end; above 1, the learner was led away."
+    )
     return report.table(heads, rows, caption=caption, numbers_from=2)
 
 
 def panels(context: Context, start: str) -> list[charts.Panel]:
     """All panels of all tasks, one row per task."""
     shown = []
-    for evidence in [evidence for task in PAPER if (evidence := context.data.get(start, task, "adversarial"))]:
-        row = [figures.curves(evidence, metric, evidence.condition.task, size=SIZE) for metric in evidence.panels()]
+    for evidence in [
+        evidence for task in PAPER if (evidence := context.data.get(start, task, "adversarial"))
+    ]:
+        row = [
+            figures.curves(evidence, metric, evidence.condition.task, size=SIZE)
+            for metric in evidence.panels()
+        ]
         shown += row + [charts.blank(SIZE)] * (-len(row) % COLUMNS)
     return shown

@@ -40,18 +40,27 @@ def build(context: Context) -> list[report.Block]:
             "per teacher; mean over seeds, bands ± 1 standard error."
         )
         tasks = list(dict.fromkeys(evidence.condition.task for evidence in linear))
-        panels = [_trust([evidence for evidence in linear if evidence.condition.task == task]) for task in tasks]
-        content += report.figure("trust", "What the learner thinks of its teacher", panels, caption, note=note)
+        panels = [
+            _trust([evidence for evidence in linear if evidence.condition.task == task])
+            for task in tasks
+        ]
+        content += report.figure(
+            "trust", "What the learner thinks of its teacher", panels, caption, note=note
+        )
     caption = (
         "A neural network, all layers learning, taught on MNIST pictures by a teacher with another network. The "
         "matched controls take steps as long as ITAL's in the naive directions."
     )
     panels = [
-        figures.curves(evidence, metric, f"{evidence.condition.teacher} teacher", methods=evidence.methods)
+        figures.curves(
+            evidence, metric, f"{evidence.condition.teacher} teacher", methods=evidence.methods
+        )
         for evidence in neural
         for metric in ("accuracy", "loss")
     ]
-    return content + report.figure("neural", "A neural learner", panels, caption, columns=2, note=note)
+    return content + report.figure(
+        "neural", "A neural learner", panels, caption, columns=2, note=note
+    )
 
 
 def _of_start(left: float) -> str:
@@ -64,8 +73,16 @@ def _left(experiments: list[Evidence]) -> report.Block:
     rows, best = [], []
     for row, evidence in enumerate(experiments):
         means = [float(evidence.left(method).mean()) for method in methods]
-        rows.append([evidence.condition.task, evidence.condition.teacher, *(_of_start(mean) for mean in means)])
-        best.append((row, 2 + int(np.argmin([mean if np.isfinite(mean) else np.inf for mean in means]))))
+        rows.append(
+            [
+                evidence.condition.task,
+                evidence.condition.teacher,
+                *(_of_start(mean) for mean in means),
+            ]
+        )
+        best.append(
+            (row, 2 + int(np.argmin([mean if np.isfinite(mean) else np.inf for mean in means])))
+        )
     heads = ["Task", "Teacher", *(experiments[0].label(method) for method in methods)]
     caption = "Share of the initial distance that is left at the end, mean over seeds; the smallest in bold."
     return report.table(heads, rows, caption=caption, numbers_from=2, best=best)
@@ -82,7 +99,11 @@ def _farther_than_the_start(experiments: list[Evidence]) -> list[report.Block]:
     if left <= 1:
         return []
     condition = evidence.condition
-    times = f"{number(left)} times the initial distance" if np.isfinite(left) else "a value that is not finite"
+    times = (
+        f"{number(left)} times the initial distance"
+        if np.isfinite(left)
+        else "a value that is not finite"
+    )
     words = FARTHER.format(label=label, task=condition.task, teacher=condition.teacher, times=times)
     return [report.paragraph(words)]
 
@@ -95,4 +116,6 @@ def _trust(experiments: list[Evidence]) -> charts.Panel:
         steps, values = evidence.curve(ADAPTIVE, "trust")
         teacher, (mean, error) = evidence.condition.teacher, mean_and_error(values)
         marks.append(charts.line(teacher, shades[teacher], steps, mean, error))
-    return charts.panel(experiments[0].task.title, marks, x="Training iteration", y="Trust", y_range=(-1.05, 1.05))
+    return charts.panel(
+        experiments[0].task.title, marks, x="Training iteration", y="Trust", y_range=(-1.05, 1.05)
+    )

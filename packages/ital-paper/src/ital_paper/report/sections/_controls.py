@@ -22,7 +22,10 @@ def build(context: Context) -> list[report.Block]:
         return []
     content = [report.paragraph(EXPLAIN), report.paragraph(who_leads(experiments))]
     panels = [
-        panel([evidence for evidence in experiments if evidence.condition.start == start], f"{start} start")
+        panel(
+            [evidence for evidence in experiments if evidence.condition.start == start],
+            f"{start} start",
+        )
         for start in figures.starts_of(context.data)
     ]
     caption = (
@@ -68,7 +71,10 @@ def who_leads(experiments: list[Evidence]) -> str:
 def panel(experiments: list[Evidence], title: str) -> charts.Panel:
     """One line per task, one point per method."""
     coloured, rows = colours(METHODS), len(experiments)
-    marks = [charts.rule("x", 1.0, "start"), *(charts.rule("y", i + 0.5, soft=True) for i in range(rows - 1))]
+    marks = [
+        charts.rule("x", 1.0, "start"),
+        *(charts.rule("y", i + 0.5, soft=True) for i in range(rows - 1)),
+    ]
     for j, method in enumerate(METHODS):
         # Experiments may have different numbers of seeds.
         ends = [mean_and_error(evidence.left(method)) for evidence in experiments]
@@ -88,12 +94,21 @@ def table(experiments: list[Evidence]) -> report.Block:
     rows, best = [], []
     for i, evidence in enumerate(experiments):
         shares = left(evidence)
-        best += [(i, 2 + j) for j, share in enumerate(shares.values()) if share == min(shares.values())]
+        best += [
+            (i, 2 + j) for j, share in enumerate(shares.values()) if share == min(shares.values())
+        ]
         ends = [number(float(evidence.final(method).mean())) for method in METHODS[2:]]
         rows.append(
-            (evidence.condition.task, evidence.condition.start, *(number(share) for share in shares.values()), *ends)
+            (
+                evidence.condition.task,
+                evidence.condition.start,
+                *(number(share) for share in shares.values()),
+                *ends,
+            )
         )
     names = [experiments[0].label(method) for method in METHODS]
     heads = ("task", "start", *names, *(f"{name}, distance" for name in names[2:]))
-    caption = "Share of the distance that is left at the end (the best in bold), then final distances."
+    caption = (
+        "Share of the distance that is left at the end (the best in bold), then final distances."
+    )
     return report.table(heads, rows, caption=caption, numbers_from=2, best=best)

@@ -22,7 +22,9 @@ def build(context: Context) -> list[report.Block]:
     """Distances of six tasks, and the study's bars."""
     data, note = context.data, context.scale.note
     six = six_tasks(data, "cooperative")
-    experiments = [evidence for task in six if (evidence := data.get(STARTS[0], task, "cooperative"))]
+    experiments = [
+        evidence for task in six if (evidence := data.get(STARTS[0], task, "cooperative"))
+    ]
     panels = [figures.curves(evidence, "distance", evidence.task.title) for evidence in experiments]
     if not panels:
         return []
@@ -30,7 +32,9 @@ def build(context: Context) -> list[report.Block]:
         "Distance to the target with a cooperative teacher, which sees other features than the learner; uniform start, "
         "mean over seeds, bands ± 1 standard error. Dashed grey: the smallest distance that any method can reach."
     ) + ("" if VGG in six else LITE)
-    content = report.figure("main", "Cooperative teacher: distance to the target", panels, caption, note=note)
+    content = report.figure(
+        "main", "Cooperative teacher: distance to the target", panels, caption, note=note
+    )
     if data.study is not None:
         about = (
             "SIMULATED teachers: no person took part. Left: decrease of the distance to the true rewards; "
@@ -38,6 +42,11 @@ def build(context: Context) -> list[report.Block]:
         )
         shown = [bars(data.study, outcome, size=WIDE) for outcome in ("distance_last", "reward")]
         content += report.figure(
-            "study-bars", "The study's arms, simulated", shown, about, columns=2, note=context.scale.study_note
+            "study-bars",
+            "The study's arms, simulated",
+            shown,
+            about,
+            columns=2,
+            note=context.scale.study_note,
         )
     return content

@@ -16,10 +16,18 @@ def build(context: Context) -> list[report.Block]:
     tasks = list(dict.fromkeys(condition.task for condition in context.data.matrix))
     panels, lines = [], []
     for task in tasks:
-        found = [evidence for condition, evidence in context.data.matrix.items() if condition.task == task]
-        made = Matrix({evidence.condition.teacher: evidence.curves for evidence in found}, found[0].task)
+        found = [
+            evidence
+            for condition, evidence in context.data.matrix.items()
+            if condition.task == task
+        ]
+        made = Matrix(
+            {evidence.condition.teacher: evidence.curves for evidence in found}, found[0].task
+        )
         panels.append(figures.matrix_panel(made.runs, made.task, made.task.title))
-        lines.append(f"{made.task.title}: {made.best_responses() or 'a teacher of the order is missing.'}")
+        lines.append(
+            f"{made.task.title}: {made.best_responses() or 'a teacher of the order is missing.'}"
+        )
     if not panels:
         return []
     title, note = "Who believes what", context.scale.note

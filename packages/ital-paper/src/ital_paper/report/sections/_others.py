@@ -30,8 +30,18 @@ def figure(evidence: Evidence) -> list[report.Block]:
     size = f"{evidence.curves.sizes['seed']} seeds, {evidence.steps} steps"
     methods = figures.shown_methods(evidence) or evidence.methods
     panels = [figures.curves(evidence, metric, methods=methods) for metric in evidence.panels()]
-    name, title = f"{task}-{teacher}-{figures.name(start)}", f"{task}: {teacher} teacher, {start} start"
-    return report.figure(name, title, panels, "Mean over seeds, bands ± 1 SE.", columns=max(3, len(panels)), note=size)
+    name, title = (
+        f"{task}-{teacher}-{figures.name(start)}",
+        f"{task}: {teacher} teacher, {start} start",
+    )
+    return report.figure(
+        name,
+        title,
+        panels,
+        "Mean over seeds, bands ± 1 SE.",
+        columns=max(3, len(panels)),
+        note=size,
+    )
 
 
 def table(evidence: Evidence) -> report.Block:
@@ -42,5 +52,7 @@ def table(evidence: Evidence) -> report.Block:
         last = [evidence.curve(method, metric)[1][:, -1] for metric in metrics]
         rows.append((evidence.label(method), *(spread(*mean_and_error(values)) for values in last)))
     heads = ("method", *(metric.replace("_", " ") for metric in metrics))
-    caption = f"{evidence.condition.title}, step {evidence.steps}: mean ± standard error over seeds."
+    caption = (
+        f"{evidence.condition.title}, step {evidence.steps}: mean ± standard error over seeds."
+    )
     return report.table(heads, rows, caption=caption, numbers_from=1)

@@ -28,8 +28,12 @@ def panel(evidence: Evidence) -> charts.Panel:
     for i, method in enumerate(methods):
         left = evidence.left(method)
         jitter = np.linspace(-0.14, 0.14, len(left)) if len(left) > 1 else np.zeros(1)
-        marks.append(charts.points("one seed", coloured[method], i + jitter, left, size=3.5, pale=True))
-        marks.append(charts.line("mean", charts.INK, [i - 0.25, i + 0.25], [left.mean()] * 2, width=1.6))
+        marks.append(
+            charts.points("one seed", coloured[method], i + jitter, left, size=3.5, pale=True)
+        )
+        marks.append(
+            charts.line("mean", charts.INK, [i - 0.25, i + 0.25], [left.mean()] * 2, width=1.6)
+        )
     names = [evidence.label(method) for method in methods]
     return charts.panel(
         f"{evidence.condition.task}, {evidence.condition.start} start", marks, y="Distance left, of the start",

@@ -16,7 +16,9 @@ def build(context: Context) -> list[report.Block]:
     data = context.data
     rows, computing = [], 0.0
     for task in dict.fromkeys(condition.task for condition in data.experiments):
-        own = [evidence for evidence in data.experiments.values() if evidence.condition.task == task]
+        own = [
+            evidence for evidence in data.experiments.values() if evidence.condition.task == task
+        ]
         attrs = own[0].curves.attrs
         decay = float(attrs["beta_decay"])
         beta = f"±{abs(float(attrs['beta'])):g}" + (f"·(1 − {number(decay, 1)})ᵗ" if decay else "")
@@ -29,11 +31,19 @@ def build(context: Context) -> list[report.Block]:
         ))  # fmt: skip
     heads = ("task", "β", "η", "mini-batch", "steps", "seeds", "starts", "experiments", "run time")
     with_results = {condition.task for condition in data.experiments}
-    stands = [f"{instead} replaces {missing}" for missing, instead in STAND_INS.items() if missing not in with_results]
+    stands = [
+        f"{instead} replaces {missing}"
+        for missing, instead in STAND_INS.items()
+        if missing not in with_results
+    ]
     remarks = [
         "β is positive for helpful and negative for adversarial teachers. "
         f"With the random teacher, on {', '.join(context.scale.random)}, it is positive.",
-        *([f"Tasks whose files the user has to build are left out: {'; '.join(stands)}."] if stands else []),
+        *(
+            [f"Tasks whose files the user has to build are left out: {'; '.join(stands)}."]
+            if stands
+            else []
+        ),
         f"Run time of all experiments, over all calls: {duration(computing)}."
         + ("" if context.took is None else f" This call took {duration(context.took)} in all."),
     ]

@@ -10,7 +10,14 @@ from ital_paper.report.sections._context import Context
 from ital_study import CLAIMED, MAPS_CAPTION, bar_panel, curve_panel, interface, load_config
 
 ROBOTS, BESIDE_CONTROL = ("aware", "naive"), ("aware", "imt-matched", "naive")
-OUTCOMES = ("distance_first", "policy_tv_first", "reward_gain", "distance_last", "policy_tv_last", "reward")
+OUTCOMES = (
+    "distance_first",
+    "policy_tv_first",
+    "reward_gain",
+    "distance_last",
+    "policy_tv_last",
+    "reward",
+)
 WIDE = (4.8, 2.6)  # inches of a panel that shares its row with one other
 METRICS = ("distance", "policy_tv", "reward")
 STARS = (
@@ -24,7 +31,9 @@ def build(context: Context) -> list[report.Block]:
     study, note = context.data.study, context.scale.study_note
     if study is None:
         return []
-    lead = f"SIMULATED: {study.participants} programs per arm chose the arrows. No person took part."
+    lead = (
+        f"SIMULATED: {study.participants} programs per arm chose the arrows. No person took part."
+    )
     if study.control:
         lead += (
             f" Over all maps the distance falls by {number(study.control['mean_first'])} for machine-taught ITAL and "
@@ -61,14 +70,21 @@ def table(study: SimulatedStudy) -> report.Block:
     for row in (row for outcome in CLAIMED for row in study.tests if row["outcome"] == outcome):
         means = number(row["mean_first"]), number(row["mean_second"])
         tested = p_value(row["p"]), f"{p_value(row['p_holm'])} {stars(row['p_holm'])}".strip()
-        rows.append((study.titles[row["outcome"]], row["map"], *means, signed(row["difference"]), *tested))
-    caption = "Machine teacher (simulated): ITAL against IMT, paired t-test, p adjusted over maps (Holm)."
+        rows.append(
+            (study.titles[row["outcome"]], row["map"], *means, signed(row["difference"]), *tested)
+        )
+    caption = (
+        "Machine teacher (simulated): ITAL against IMT, paired t-test, p adjusted over maps (Holm)."
+    )
     heads = ("measure", "map", "ITAL", "IMT", "difference", "p", "p (Holm)")
     return report.table(heads, rows, caption=caption, numbers_from=2)
 
 
 def bars(
-    study: SimulatedStudy, outcome: str, learners: Sequence[str] = ROBOTS, size: tuple[float, float] = (3.6, 2.5)
+    study: SimulatedStudy,
+    outcome: str,
+    learners: Sequence[str] = ROBOTS,
+    size: tuple[float, float] = (3.6, 2.5),
 ) -> charts.Panel:
     """One group of bars per map."""
     tests = [row for row in study.tests if row["outcome"] == outcome] if learners == ROBOTS else []

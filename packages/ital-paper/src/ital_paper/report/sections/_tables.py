@@ -23,7 +23,9 @@ def build(context: Context) -> list[report.Block]:
     experiments = context.data.experiments
     content = [report.paragraph(LEAD)]
     for task in dict.fromkeys(condition.task for condition in experiments):
-        own = [table(evidence) for condition, evidence in experiments.items() if condition.task == task]
+        own = [
+            table(evidence) for condition, evidence in experiments.items() if condition.task == task
+        ]
         content += report.folded(f"{task}: {len(own)} experiments", own)
     return content if len(content) > 1 else []
 
@@ -46,9 +48,7 @@ def table(evidence: Evidence) -> report.Block:
         "method", measured, "95 %", "IQM", "95 %", "minus IMT", "95 %", "p", "P(better)", "to 50 %", "to 10 %",
         "to 1 %", *(metric.replace("_", " ") for metric in others),
     )  # fmt: skip
-    caption = (
-        f"{evidence.condition.title}, step {evidence.steps}. {measured.capitalize()} at the start: {number(start)}."
-    )
+    caption = f"{evidence.condition.title}, step {evidence.steps}. {measured.capitalize()} at the start: {number(start)}."
     return report.table(heads, rows, caption=caption, numbers_from=1)
 
 

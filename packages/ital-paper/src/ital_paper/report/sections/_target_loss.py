@@ -19,7 +19,15 @@ def build(context: Context, task: str) -> list[report.Block]:
         own, zero = context.data.experiments.get(condition), context.data.zero_loss.get(condition)
         if own is not None and zero is not None:
             for method in BY_LOSS:
-                ends = [spread(*by_loss.end(method, metric)) for metric in METRICS for by_loss in (own, zero)]
+                ends = [
+                    spread(*by_loss.end(method, metric))
+                    for metric in METRICS
+                    for by_loss in (own, zero)
+                ]
                 rows.append((condition.teacher, own.label(method), *ends))
-    heads = ("teacher", "method", *(f"{title}, {loss}" for title in METRICS.values() for loss in ("own", "zero")))
+    heads = (
+        "teacher",
+        "method",
+        *(f"{title}, {loss}" for title in METRICS.values() for loss in ("own", "zero")),
+    )
     return [report.table(heads, rows, caption=CAPTION, numbers_from=2)] if rows else []

@@ -23,7 +23,11 @@ def build(context: Context) -> list[report.Block]:
     """Every task with the cooperative teacher, from both starts; the first is visible, the others are folded."""
     content: list[report.Block] = []
     for task in PAPER:
-        starts = [evidence for start in STARTS if (evidence := context.data.get(start, task, "cooperative"))]
+        starts = [
+            evidence
+            for start in STARTS
+            if (evidence := context.data.get(start, task, "cooperative"))
+        ]
         shown = [block for evidence in starts for block in figure(evidence, context.scale.note)]
         maps: list[dict[str, Any]] = _maps.stored(context.out, task) if starts else []
         shown += report.figure(
@@ -40,7 +44,10 @@ def build(context: Context) -> list[report.Block]:
 def left(evidence: Evidence) -> str:
     """The distance left at the end, for some methods, in words."""
     methods = [method for method in ("batch", "imt", "ital-2", "ital") if evidence.has(method)]
-    return ", ".join(f"{evidence.label(method)} {number(float(evidence.left(method).mean()))}" for method in methods)
+    return ", ".join(
+        f"{evidence.label(method)} {number(float(evidence.left(method).mean()))}"
+        for method in methods
+    )
 
 
 def figure(evidence: Evidence, note: str) -> list[report.Block]:
@@ -55,5 +62,8 @@ def figure(evidence: Evidence, note: str) -> list[report.Block]:
     if any(questions_of(evidence.curves, metric) for metric in evidence.panels()):
         caption += " The band of an exam includes the variation from its choice of questions."
     panels = [figures.curves(evidence, metric) for metric in evidence.panels()]
-    name, title = f"{task}-{teacher}-{figures.name(start)}", f"{task}: {teacher} teacher, {start} start"
+    name, title = (
+        f"{task}-{teacher}-{figures.name(start)}",
+        f"{task}: {teacher} teacher, {start} start",
+    )
     return report.figure(name, title, panels, caption, columns=max(3, len(panels)), note=note)

@@ -43,44 +43,72 @@ def build(context: Context) -> list[report.Block]:
         return []
     return [
         report.paragraph(EXPLAIN),
-        *report.figure("theorem", "Theorem 1 at sampled steps", panels(data, _promised), GUARANTEE, note=note),
+        *report.figure(
+            "theorem", "Theorem 1 at sampled steps", panels(data, _promised), GUARANTEE, note=note
+        ),
         sampled(data),
         taught(data),
         corollary(data),
-        *report.figure("sharpness", "β: how sharp q is at the start", panels(data, _sharp), SHARPNESS, note=note),
+        *report.figure(
+            "sharpness",
+            "β: how sharp q is at the start",
+            panels(data, _sharp),
+            SHARPNESS,
+            note=note,
+        ),
     ]
 
 
 def panels(data: Data, draw: Callable[[str, dict[str, Any]], charts.Panel]) -> list[charts.Panel]:
     """One panel per task, with both starts."""
     names = list(dict.fromkeys(task for _, task in data.theory))
-    return [draw(task, {start: panel for (start, own), panel in data.theory.items() if own == task}) for task in names]
+    return [
+        draw(task, {start: panel for (start, own), panel in data.theory.items() if own == task})
+        for task in names
+    ]
 
 
 def _promised(task: str, starts: dict[str, Any]) -> charts.Panel:
     marks = []
     for start, panel in starts.items():
-        for name, dash, words in (("where_held", (), "conditions hold"), ("elsewhere", (1, 1.2), "they do not")):
+        for name, dash, words in (
+            ("where_held", (), "conditions hold"),
+            ("elsewhere", (1, 1.2), "they do not"),
+        ):
             if panel["guarantee"][name]:
                 values = panel["guarantee"][name]
                 label = f"{words}, {start} start"
-                marks.append(charts.line(label, START_COLOURS[start], panel["guarantee"]["beta"], values, dash=dash))
+                marks.append(
+                    charts.line(
+                        label, START_COLOURS[start], panel["guarantee"]["beta"], values, dash=dash
+                    )
+                )
         beta = panel["sharpness"]["task_beta"]
     marks.append(charts.rule("x", beta, "task's β"))
-    return charts.panel(task, marks, x="β", y="Share improved", log="x", y_range=(-0.03, 1.05), size=(3.3, 2.3))
+    return charts.panel(
+        task, marks, x="β", y="Share improved", log="x", y_range=(-0.03, 1.05), size=(3.3, 2.3)
+    )
 
 
 def _sharp(task: str, starts: dict[str, Any]) -> charts.Panel:
     marks = [charts.rule("y", 0.8, soft=True)]
     for start, panel in starts.items():
         sharpness, colour = panel["sharpness"], START_COLOURS[start]
-        marks.append(charts.line(f"{start} start", colour, sharpness["beta"], sharpness["sharpness"]))
+        marks.append(
+            charts.line(f"{start} start", colour, sharpness["beta"], sharpness["sharpness"])
+        )
         auto = float(np.median(sharpness["auto"]))
         height = float(np.interp(np.log(auto), np.log(sharpness["beta"]), sharpness["sharpness"]))
         marks.append(charts.line(f"auto, {start} start", colour, [auto], [height], dot=True))
     marks.append(charts.rule("x", sharpness["task_beta"], "task's β"))
     return charts.panel(
-        task, marks, x="β", y="Probability of q's favourite", log="x", y_range=(0, 1.05), size=(3.3, 2.3)
+        task,
+        marks,
+        x="β",
+        y="Probability of q's favourite",
+        log="x",
+        y_range=(0, 1.05),
+        size=(3.3, 2.3),
     )
 
 
@@ -113,7 +141,11 @@ def taught(data: Data) -> report.Block:
     for (start, task), panel in data.theory.items():
         of_taught = panel["taught"]
         for beta, held, improved, left in zip(
-            of_taught["beta"], of_taught["conditions"], of_taught["improved"], of_taught["left"], strict=True
+            of_taught["beta"],
+            of_taught["conditions"],
+            of_taught["improved"],
+            of_taught["left"],
+            strict=True,
         ):
             own = " (task's)" if beta == of_taught["task_beta"] else ""
             rows.append((task, start, f"{beta:g}{own}", share(held), share(improved), number(left)))
@@ -131,7 +163,13 @@ def corollary(data: Data) -> report.Block:
     for (start, task), panel in data.theory.items():
         premises, violated = theory.Premises(**panel["premises"]), panel["monotonicity_violations"]
         fails = theory.failing(premises, violated)
-        estimates = (premises.loss_slope, premises.norm_slope, premises.radius, premises.error, premises.missed)
+        estimates = (
+            premises.loss_slope,
+            premises.norm_slope,
+            premises.radius,
+            premises.error,
+            premises.missed,
+        )
         shares = share(violated, 2), share(premises.convexity_violations, 1)
         risk = "–" if panel["teaching_risk"] is None else number(panel["teaching_risk"])
         verdict = f"fails: {', '.join(fails)}" if fails else "may hold"

@@ -26,7 +26,9 @@ def build(context: Context) -> list[report.Block]:
     maps: list[report.Block] = []
     for condition, grid in context.data.sweeps.items():
         for verdict in (tuning.judge(grid, step) for step in tuning.judged_steps(grid)):
-            best = [f"{tuned} {number(tuned.mean)}{'*' if tuned.edge else ''}" for tuned in verdict.best]
+            best = [
+                f"{tuned} {number(tuned.mean)}{'*' if tuned.edge else ''}" for tuned in verdict.best
+            ]
             rows.append((condition.task, condition.start, verdict.step, *best))
         seeds = grid.sizes["seed"]
         title = f"{condition.task}, {condition.start} start: step sizes and β, {seeds} seeds"

@@ -52,7 +52,9 @@ def upgrade() -> None:
     )
     op.create_table(
         "steps",
-        sa.Column("participant", sa.Integer, sa.ForeignKey("participants.number"), primary_key=True),
+        sa.Column(
+            "participant", sa.Integer, sa.ForeignKey("participants.number"), primary_key=True
+        ),
         sa.Column("map", sa.String(40), primary_key=True),
         sa.Column("learner", sa.String(16), primary_key=True),
         sa.Column("step", sa.Integer, primary_key=True),
@@ -64,7 +66,9 @@ def upgrade() -> None:
     )
     op.create_table(
         "events",
-        sa.Column("participant", sa.Integer, sa.ForeignKey("participants.number"), primary_key=True),
+        sa.Column(
+            "participant", sa.Integer, sa.ForeignKey("participants.number"), primary_key=True
+        ),
         sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("kind", sa.String(32), nullable=False),
         sa.Column("source", sa.String(8), nullable=False),

@@ -11,4 +11,6 @@ depends_on = None
 
 def upgrade() -> None:
     """Add the column; studies that began before had no such pages."""
-    op.add_column("participants", sa.Column("answered", sa.Integer, nullable=False, server_default="0"))
+    op.add_column(
+        "participants", sa.Column("answered", sa.Integer, nullable=False, server_default="0")
+    )
