@@ -98,6 +98,19 @@ def test_run_prints_a_table_and_the_files(capsys, tmp_path):
     assert "nothing was computed" in out
 
 
+def test_the_earlier_name_of_form_is_still_read(capsys):
+    words = ["run", "small", "--methods", "imt", "--seeds", "1", "--steps", "10"]
+    status, _, err = ital(capsys, *words, "--step", "length:0.1")
+    assert status == 0, err
+    for same in (["--step=length:0.1"], ["--form", "length:0.1"]):
+        status, out, err = ital(capsys, *words, *same)
+        assert status == 0, err
+        assert "nothing was computed" in out
+    _, out, _ = ital(capsys, "run", "--help")
+    assert "--form" in out
+    assert not re.search(r"--step\b(?!-)", out)
+
+
 @pytest.mark.drawn
 def test_a_map_is_taught_drawn_and_animated(capsys, tmp_path):
     (tmp_path / "map.csv").write_text("0,1\n-1,0\n")

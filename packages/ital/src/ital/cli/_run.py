@@ -1,11 +1,13 @@
 """``ital run``, ``ital matrix`` and ``ital sweep``."""
 
 import contextlib
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from ital.cli import options
 from ital.cli.options import parse_beta, parse_devices, parse_numbers, split
@@ -15,12 +17,24 @@ from ital.tools.platform import set_up_jax
 
 def register(app: typer.Typer) -> None:
     """Add the commands."""
-    app.command(
-        epilog="Example: ital run regression --teacher adversarial --methods imt,ital --seeds 10"
-    )(run)
-    grid = "--lr 0.001,0.01,0.1 --beta 0,500,5000"
-    app.command(epilog="Example: ital matrix gaussian --seeds 10")(matrix)
-    app.command(epilog=f"Example: ital sweep regression {grid} --methods imt,ital --seeds 5")(sweep)
+    examples = {
+        run: "ital run regression --teacher adversarial --methods imt,ital --seeds 10",
+        matrix: "ital matrix gaussian --seeds 10",
+        sweep: "ital sweep regression --lr 0.001,0.01,0.1 --beta 0,500,5000 --methods imt,ital "
+        "--seeds 5",
+    }
+    for command, example in examples.items():
+        app.command(cls=TeachingCommand, epilog=f"Example: {example}")(command)
+
+
+class TeachingCommand(TyperCommand):
+    """A command that teaches. It also reads ``--step``, the earlier name of ``--form``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words after the command."""
+        # Scripts and notes of earlier versions say --step; the help names one option only.
+        renamed = [re.sub(r"^--step(?==|$)", "--form", word) for word in args]
+        return super().parse_args(ctx, renamed)
 
 
 def run(
@@ -56,7 +70,7 @@ def run(
     teacher_loss: options.TEACHER_LOSS = None,
     equations: options.EQUATIONS = None,
     eval_every: options.EVAL_EVERY = None,
-    step: options.STEP = "rate",
+    form: options.FORM = "rate",
     optimizer: options.OPTIMIZER = None,
     platform: options.PLATFORM = None,
     devices: options.DEVICES = "1",
@@ -95,7 +109,7 @@ def run(
         **taught, teacher=teacher, seeds=seeds, first_seed=first_seed, steps=steps, beta=parse_beta(beta), lr=lr,
         beta_decay=beta_decay, batch_size=batch_size, init=init, label_noise=label_noise,
         map=None if map is None else str(map), teacher_loss=teacher_loss, equations=equations, eval_every=eval_every,
-        form=step, optimizer=optimizer, devices=parse_devices(devices),
+        form=form, optimizer=optimizer, devices=parse_devices(devices),
         methods=None if methods is None else split("methods", methods), choices=choices,
     )  # fmt: skip
     with shown(experiments.print_outcome) as say:
@@ -154,7 +168,7 @@ def matrix(
     label_noise: options.LABEL_NOISE = 0.0,
     map: options.MAP = None,
     eval_every: options.EVAL_EVERY = None,
-    step: options.STEP = "rate",
+    form: options.FORM = "rate",
     platform: options.PLATFORM = None,
     overwrite: options.OVERWRITE = False,
     workers: options.WORKERS = None,
@@ -175,7 +189,7 @@ def matrix(
 
     settings = experiments.Settings(
         **taught, seeds=seeds, first_seed=first_seed, steps=steps, beta=parse_beta(beta), lr=lr, batch_size=batch_size,
-        init=init, label_noise=label_noise, map=None if map is None else str(map), eval_every=eval_every, form=step,
+        init=init, label_noise=label_noise, map=None if map is None else str(map), eval_every=eval_every, form=form,
     )  # fmt: skip
     chosen = None if teachers is None else split("teachers", teachers)
     result = experiments.matrix(
@@ -219,7 +233,7 @@ def sweep(
     map: options.MAP = None,
     teacher_loss: options.TEACHER_LOSS = None,
     eval_every: options.EVAL_EVERY = None,
-    step: options.STEP = "rate",
+    form: options.FORM = "rate",
     optimizer: options.OPTIMIZER = None,
     platform: options.PLATFORM = None,
     devices: options.DEVICES = "1",
@@ -254,7 +268,7 @@ def sweep(
     settings = experiments.Settings(
         **taught, teacher=teacher, methods=split("methods", methods), seeds=seeds, first_seed=first_seed, steps=steps,
         batch_size=batch_size, init=init, label_noise=label_noise, map=None if map is None else str(map),
-        teacher_loss=teacher_loss, eval_every=eval_every, form=step, optimizer=optimizer,
+        teacher_loss=teacher_loss, eval_every=eval_every, form=form, optimizer=optimizer,
         devices=parse_devices(devices), choices=choices,
     )  # fmt: skip
     with shown(experiments.print_sweep) as say:

@@ -85,7 +85,7 @@ EQUATIONS = Annotated[
 EVAL_EVERY = Annotated[
     int | None, typer.Option(help="Steps between measurements (default: the task's, mostly 10).")
 ]
-STEP = Annotated[
+FORM = Annotated[
     str,
     typer.Option(
         help="How much of a proposed update is applied: rate (the paper), length:L, length:L:decay, or safe."

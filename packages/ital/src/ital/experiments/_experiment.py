@@ -226,7 +226,7 @@ class Experiment:
         for field in dataclasses.fields(Settings):
             value = getattr(self.settings, field.name)
             if field.name != "task" and value != field.default:
-                options[{"form": "step"}.get(field.name, field.name)] = value
+                options[field.name] = value
         options |= {name: ",".join(map(repr, axis)) for name, axis in self.axes.items()}
         options["methods"] = ",".join(self.plan.methods)
         options |= {"first_seed": seeds[0], "seeds": seeds[-1] - seeds[0] + 1, "out": out}
