@@ -1,4 +1,4 @@
-"""The types of a task: a world per seed with a side for each player, and the pure functions that the loop calls."""
+"""The types of a task: a world per seed, with a side for each player, and its pure functions."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -83,26 +83,31 @@ class Rules(NamedTuple):
 
     Attributes:
         start: ``start(key, init, world)`` draws ν⁰.
-        draw: ``draw(key, world, B)`` draws a mini-batch as small arrays (rows, states, …), equal where examples are
-            equal.
+        draw: ``draw(key, world, B)`` draws a mini-batch as small arrays (rows, states, …), equal
+            where examples are equal.
         show: ``show(side, drawn)`` looks them up on the learner's or the teacher's side.
-        feedback: ``feedback(ν, examples, previous)`` is what the learner reports, with anything that follows from the
-            report alone.
-        volumes: ``volumes(feedback, examples, ω*, η)`` returns the teacher's imitated teaching volumes.
-        gradients: ``gradients(ν, examples, feedback)`` returns the learner's losses and gradients, given its feedback
-            at that ν.
+        feedback: ``feedback(ν, examples, previous)`` is what the learner reports, with anything
+            that follows from the report alone.
+        volumes: ``volumes(feedback, examples, ω*, η)`` returns the teacher's imitated teaching
+            volumes.
+        gradients: ``gradients(ν, examples, feedback)`` returns the learner's losses and gradients,
+            given its feedback at that ν.
         measure: ``measure(ν, truth)`` returns the recorded metrics.
-        references: ``references(ν⁰, truth)`` returns constants of a seed, by metric and kind (a "floor" that no method
-            can get below, a "reference" line).
-        first_previous: ``first_previous(ν⁰, world)``, if given, is the ``previous`` of the first step: an initial value
-            for iterative computations. Without it ``previous`` is None.
+        references: ``references(ν⁰, truth)`` returns constants of a seed, by metric and kind (a
+            "floor" that no method can get below, a "reference" line).
+        first_previous: ``first_previous(ν⁰, world)``, if given, is the ``previous`` of the first
+            step: an initial value for iterative computations. Without it ``previous`` is None.
         keep: ``keep(feedback)`` is the ``previous`` of the next step.
-        most_awareness: the largest 2βη for the automatic β: the length of the awareness step in naive steps.
-        relabel: ``relabel(examples, index, label)``, if given, replaces labels of the learner's mini-batch.
-        ideal_labels: ``ideal_labels(ν, ν*, examples, lr)``, if given, returns labels with which one naive step on an
-            example would bring the learner's answer to the target's, as far as labels can.
+        most_awareness: the largest 2βη for the automatic β: the length of the awareness step in
+            naive steps.
+        relabel: ``relabel(examples, index, label)``, if given, replaces labels of the learner's
+            mini-batch.
+        ideal_labels: ``ideal_labels(ν, ν*, examples, lr)``, if given, returns labels with which one
+            naive step on an example would bring the learner's answer to the target's, as far as
+            labels can.
         teacher_model: a learner's model in the teacher's own view, if there is one.
-        risk: ``risk(world)``, if given, is how much of the target the learner's view cannot express.
+        risk: ``risk(world)``, if given, is how much of the target the learner's view cannot
+            express.
     """
 
     start: StartFn
@@ -126,39 +131,52 @@ class Rules(NamedTuple):
 
 
 def copies(batch: Any, size: int) -> Array:
-    """Which examples of a mini-batch are copies of one another: those with equal draws.
+    """Find the examples of a mini-batch that are copies of one another: those with equal draws.
 
     Args:
         batch: what the task drew.
         size: number of examples in the mini-batch.
 
     Returns:
-        Booleans (B, B). If a draw does not have one entry per example, no two examples count as copies.
+        Booleans (B, B). If a draw does not have one entry per example, no two examples count as
+        copies.
     """
-    same = jnp.eye(size, dtype=bool)
+    itself = jnp.eye(size, dtype=bool)
     leaves = [jnp.asarray(leaf) for leaf in jax.tree.leaves(batch)]
-    if not leaves or any(leaf.shape[:1] != (size,) for leaf in leaves):
-        return same
-    alike = [jnp.all((leaf[:, None] == leaf).reshape(size, size, -1), axis=-1) for leaf in leaves]
-    return same | functools.reduce(jnp.logical_and, alike)
+    has_one_entry_per_example = all(leaf.shape[:1] == (size,) for leaf in leaves)
+    if not leaves or not has_one_entry_per_example:
+        return itself
+    equal_pairs = [_equal_pairs(leaf) for leaf in leaves]
+    # NaN differs from itself, so the diagonal is added: each example is a copy of itself.
+    return itself | functools.reduce(jnp.logical_and, equal_pairs)
+
+
+def _equal_pairs(leaf: Array) -> Array:
+    """Compare each entry of an array (B, …) with each other: booleans (B, B)."""
+    size = len(leaf)
+    equal_numbers = (leaf[:, None] == leaf).reshape(size, size, -1)
+    return jnp.all(equal_numbers, axis=-1)
 
 
 def distance_note(params: Params, target: Params) -> str:
-    """How far parameters are from the target, in words."""
+    """Say in words how far parameters are from the target."""
     distance = float(np.sqrt(squared_norm(add_scaled(params, -1.0, target))))
-    return f"distance {distance:.2f}" if np.isfinite(distance) else "diverged"
+    if not np.isfinite(distance):
+        return "diverged"
+    return f"distance {distance:.2f}"
 
 
 class Picture(NamedTuple):
     """How to draw parameters.
 
     Attributes:
-        grid: ``grid(params)`` returns the rewards (n, m) of a map and its policy (4, n, m), or None for
-            no arrows. Walls are masked; so is the policy in cells where there is none.
+        grid: ``grid(params)`` returns the rewards (n, m) of a map and its policy (4, n, m), or None
+            for no arrows. Walls are masked; so is the policy in cells where there is none.
         colours: what the colours mean.
         caption: one line that explains the picture.
         note: ``note(params, target)`` returns the line below a learner.
-        limit: the largest value, if the values begin at 0; None for any values, with colours for the parameters.
+        limit: the largest value, if the values begin at 0; None for any values, with colours for
+            the parameters.
         grey: whether it is a grey picture, black at 0 and white at the limit.
         goals: cells that are framed, as (row, column).
         starts: cells with a dotted frame.
@@ -178,17 +196,20 @@ class Picture(NamedTuple):
 
 
 class Exam(NamedTuple):
-    """A measurement that is too slow for every step; it is made at a few steps, between blocks of the compiled program.
+    """A measurement that is too slow for every step.
 
-    It is taken at the start, at ``steps`` and at the last step.
+    It is taken at the start, at ``steps`` and at the last step, between blocks of the compiled
+    program.
 
     Attributes:
         steps: the steps at which it is taken.
         metrics: names of its metrics.
-        take: ``take(params, show)`` gets parameters with leading axes (seed, lane), all finite, and returns metrics
-            (seed, lane); it may call ``show`` with the share that is done, from 0 to 1.
-        references: ``references()`` returns constants by metric and kind, as in :class:`Rules`. For a metric that is a
-            share of correct answers, "questions" lets error bands include the choice of questions.
+        take: ``take(params, show)`` gets parameters with leading axes (seed, lane), all finite, and
+            returns metrics (seed, lane); it may call ``show`` with the share that is done, from 0
+            to 1.
+        references: ``references()`` returns constants by metric and kind, as in :class:`Rules`. For
+            a metric that is a share of correct answers, "questions" lets error bands include the
+            choice of questions.
     """
 
     steps: tuple[int, ...]
@@ -215,7 +236,8 @@ class Metric(NamedTuple):
 
 
 class Task(NamedTuple):
-    """
+    """A world per seed, the rules of teaching in it, and the paper's settings for it.
+
     Attributes:
         name: its registered name.
         title: its name in figures.
@@ -231,16 +253,15 @@ class Task(NamedTuple):
         data_version: changes whenever the same seed would give another world.
         picture: how to draw parameters, if they can be drawn.
         exam: a slow measurement at a few steps, if there is one.
-        offers: what teachers and learners may need of it. "gradients": a learner steps along gradients; "simulation":
-            a teacher can simulate a learner in its own view; "questions": the learner answers on any row; "labels": a
-            teacher may replace them; "ideal labels": it is known which would be best; "likelihoods": an example is a
-            row of log P(d|h), and the parameters are a log belief.
+        offers: what teachers and learners may need of it. "gradients": a learner steps along
+            gradients; "simulation": a teacher can simulate a learner in its own view; "questions":
+            the learner answers on any row; "labels": a teacher may replace them; "ideal labels": it
+            is known which would be best; "likelihoods": an example is a row of log P(d|h), and the
+            parameters are a log belief.
         methods: names of its default learners; none means the eight of the paper.
         examples: number of its examples, if a mini-batch holds each at most once.
-        encoding: how data of one's own were encoded, and the way back: see :class:`ital.tasks.Encoding`.
-
-    Args:
-        task: a world per seed, its rules, and the paper's settings for it.
+        encoding: how data of one's own were encoded, and the way back: see
+            :class:`ital.tasks.Encoding`.
     """
 
     name: str
@@ -270,47 +291,59 @@ class Task(NamedTuple):
 
 
 def sizes_of(side: Any) -> str:
-    """The number of arrays and of their elements on a side of the world."""
+    """Count the arrays and their elements on a side of the world, in words."""
     leaves = jax.tree.leaves(side)
-    return f"{len(leaves)} arrays of {sum(np.size(leaf) for leaf in leaves)} numbers"
+    elements = sum(np.size(leaf) for leaf in leaves)
+    return f"{len(leaves)} arrays of {elements} numbers"
 
 
 def as_float(values: Any) -> np.ndarray:
-    """Values in the floating-point precision of this run."""
+    """Convert values to the floating-point precision of this run."""
     return np.asarray(values, jnp.result_type(float))
 
 
 def stack_worlds(worlds: Sequence[World]) -> tuple[World, tuple[int | None, ...]]:
-    """Stack the worlds of several seeds, and return per array the axis of the seeds: None if all share one object.
+    """Stack the worlds of several seeds along a first axis.
+
+    An array that is one object in all worlds stays as it is: seeds share it, memory holds it once.
 
     Args:
         worlds: one world per seed.
 
     Returns:
-        The world with an axis of seeds, and the axis of each array.
+        The world with an axis of seeds, and per array the axis of the seeds: 0, or None for an
+        array that all share.
 
     Raises:
         InputError: if the worlds differ in their arrays or the shapes of these.
     """
     _check_alike(worlds)
-    columns = list(zip(*map(jax.tree.leaves, worlds), strict=True))
-    axes = tuple(None if all(leaf is column[0] for leaf in column) else 0 for column in columns)
-    stacked = [
-        column[0] if axis is None else np.stack(column)
-        for column, axis in zip(columns, axes, strict=True)
-    ]
-    return jax.tree.unflatten(jax.tree.structure(worlds[0]), stacked), axes
+    leaves: list[Any] = []
+    axes: list[int | None] = []
+    # Each turn gets one array of the world, as every seed has it.
+    for of_seeds in zip(*map(jax.tree.leaves, worlds), strict=True):
+        first = of_seeds[0]
+        if all(leaf is first for leaf in of_seeds):
+            leaves.append(first)
+            axes.append(None)
+        else:
+            leaves.append(np.stack(of_seeds))
+            axes.append(0)
+    structure = jax.tree.structure(worlds[0])
+    return jax.tree.unflatten(structure, leaves), tuple(axes)
 
 
 def _check_alike(worlds: Sequence[World]) -> None:
     """Raise InputError for worlds that cannot be lanes of one program."""
-    (first, parts), *others = (jax.tree.flatten(world) for world in worlds)
-    for number, (leaves, structure) in enumerate(others, 1):
-        if str(structure) != str(parts):
+    first_leaves, first_structure = jax.tree.flatten(worlds[0])
+    for number, world in enumerate(worlds[1:], 1):
+        leaves, structure = jax.tree.flatten(world)
+        if str(structure) != str(first_structure):
             raise InputError(
-                f"the worlds of seed numbers 0 and {number} hold different arrays: give all the same structure"
+                f"the worlds of seed numbers 0 and {number} hold different arrays: "
+                "give all the same structure"
             )
-        for expected, other in zip(first, leaves, strict=True):
+        for expected, other in zip(first_leaves, leaves, strict=True):
             if expected is not other and np.shape(expected) != np.shape(other):
                 shapes = f"{np.shape(expected)} and {np.shape(other)}"
                 raise InputError(
