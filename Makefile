@@ -91,6 +91,7 @@ lint: $(VENV)/.installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/lint-imports
+	$(BIN)/python -m tools.house
 	$(BIN)/proselint --config .proselintrc.json check README.md CONTRIBUTING.md docs/*.md docs/*/*.md
 
 types: $(VENV)/.installed-dev

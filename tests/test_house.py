@@ -1,140 +1,112 @@
-"""The structure of the package: no imports of private names, unique class names, files of limited length.
-
-``lint-imports`` (pyproject.toml) checks the layers.
-"""
+"""The rules of the house (``python -m tools.house``, in ``make lint``) notice what breaks them."""
 
 import ast
-import collections
-from pathlib import Path
 
 import pytest
+from tools.house import density, docstrings, walls, words
+from tools.house.sources import ROOT, Source, package_sources
 
-PACKAGES_FOLDER = Path(__file__).parents[1] / "packages"
-OURS = ("ital", "ital_study", "ital_paper")
-TREES = {
-    ".".join(file.relative_to(source).with_suffix("").parts).removesuffix(".__init__"): (
-        file,
-        ast.parse(file.read_text()),
+
+@pytest.fixture(scope="module")
+def sources():
+    return package_sources()
+
+
+@pytest.fixture
+def with_module(sources):
+    """All sources and one more."""
+
+    def add(text, module="ital.made_up"):
+        file = ROOT / "packages" / "made_up.py"
+        return {**sources, module: Source(module, file, text, ast.parse(text))}
+
+    return add
+
+
+def test_private_names_stay_in_their_package(with_module):
+    text = (
+        "from ital.tasks._irl import irl\n"
+        "from ital.tasks import _irl, irl\n"
+        "from ital.volume import _a\n"
+        "NAME = 'ital.tasks._irl.irl'\n"
     )
-    for source in sorted(PACKAGES_FOLDER.glob("*/src"))
-    for file in sorted(source.rglob("*.py"))
-}
-PACKAGES = {name for name, (file, _) in TREES.items() if file.name == "__init__.py"}
-
-
-def package_of(module):
-    """The package that a module is in, or is."""
-    return module if module in PACKAGES else module.rpartition(".")[0]
-
-
-def imports(module):
-    """Every module or name that a module imports, wherever in it: (the package it is of, its dotted name)."""
-    for node in ast.walk(TREES[module][1]):
-        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] in OURS:
-            for alias in node.names:
-                yield f"{node.module}.{alias.name}"
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.partition(".")[0] in OURS)
-
-
-def foreign_and_private(module):
-    """Imports of private names of another package. The modules of ``ital`` itself are shared tools."""
-    own = package_of(module)
-    for name in imports(module):
-        parts = name.split(".")
-        for i in range(2, len(parts)):
-            holder = ".".join(parts[:i])
-            inside = own == holder or own.startswith(f"{holder}.")
-            if (
-                holder in PACKAGES
-                and parts[i].startswith("_")
-                and not parts[i].startswith("__")
-                and not inside
-            ):
-                yield name
-        holder = ".".join(parts[:-1])
-        if (
-            parts[-1].startswith("_")
-            and holder in TREES
-            and holder not in PACKAGES
-            and parts[-1] != "__version__"
-        ):
-            yield name
-
-
-@pytest.mark.parametrize("module", TREES)
-def test_nobody_goes_through_the_walls(module):
-    assert not list(foreign_and_private(module))
-
-
-def test_a_hole_would_be_seen():
-    TREES["ital.made_up"] = (
-        PACKAGES_FOLDER / "made_up.py",
-        ast.parse(
-            "from ital.tasks._irl import irl\nfrom ital.tasks import _irl, irl\nfrom ital.volume import _a"
-        ),
-    )
-    try:
-        assert list(foreign_and_private("ital.made_up")) == [
-            "ital.tasks._irl.irl",
-            "ital.tasks._irl",
-            "ital.volume._a",
-        ]
-    finally:
-        del TREES["ital.made_up"]
-
-
-def test_imports_are_not_hidden_in_strings():
-    private = [
-        (module, node.value)
-        for module, (_, tree) in TREES.items()
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant)
-        and isinstance(node.value, str)
-        and node.value.startswith(OURS)
-        if "._" in node.value and package_of(module) != package_of(node.value)
+    broken = with_module(text)
+    assert [line.partition(": ")[2] for line in walls.crossed_walls(broken)] == [
+        "ital.tasks._irl.irl is private to ital.tasks",
+        "ital.tasks._irl is private to ital.tasks",
+        "ital.volume._a is private to ital.volume",
     ]
-    assert not private
+    assert "ital.tasks._irl.irl" in next(walls.hidden_imports(broken))
 
 
-def test_a_class_has_a_name_of_its_own():
-    names = [
-        node.name
-        for _, tree in TREES.values()
-        for node in tree.body
-        if isinstance(node, ast.ClassDef)
+def test_a_class_has_one_name(with_module):
+    broken = with_module("class Task: ...\n")
+    assert list(walls.repeated_classes(broken)) == [
+        "class Task is defined in ital.tasks._base and ital.made_up"
     ]
-    assert [name for name, count in collections.Counter(names).items() if count > 1] == []
 
 
-def test_a_file_of_tests_has_a_name_of_its_own():
-    """The test folders are one namespace: of two files with one name, one would be run twice and the other never."""
-    folders = [*PACKAGES_FOLDER.glob("*/tests"), PACKAGES_FOLDER.parent / "tests"]
-    names = [file.relative_to(folder) for folder in folders for file in folder.rglob("*.py")]
-    assert [name for name, count in collections.Counter(names).items() if count > 1] == []
-
-
-def imported(file):
-    """Every module that a file imports, wherever in it, and the names it takes from them."""
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ImportFrom):
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-
-
-def test_the_librarys_tests_need_the_library_alone():
-    """``make test-alone`` runs them where nothing else is installed; this sees imports inside of tests as well."""
-    folder = PACKAGES_FOLDER / "ital" / "tests"
-    own = {
-        file.relative_to(folder.parent).with_suffix("").as_posix().replace("/", ".")
-        for file in folder.rglob("*.py")
-    }
-    foreign = [
-        (file.name, name)
-        for file in folder.rglob("*.py")
-        for name in imported(file)
-        if name.startswith(("ital_", "docs", "tools."))
-        or (name.startswith("tests.") and not own & {name, name.rpartition(".")[0]})
+def test_files_of_tests_have_one_name_and_the_librarys_need_the_library_alone(tmp_path):
+    for package in ("ital", "ital-study"):
+        folder = tmp_path / "packages" / package / "tests"
+        folder.mkdir(parents=True)
+        (folder / "test_one.py").write_text("import ital_study\nfrom ital import _a\n")
+    assert len(list(walls.repeated_tests(tmp_path))) == 1
+    assert list(walls.foreign_tests(tmp_path)) == [
+        "packages/ital/tests/test_one.py: ital_study is of another package"
     ]
-    assert foreign == []
+    assert len(walls.private_in_tests(tmp_path)) == 2
+
+
+def test_documentation_with_gaps_or_of_something_else_is_found():
+    text = '"""Do it.\n\n    Args:\n        a: a number.\n        z: no argument.\n    """'
+    (function,) = ast.parse(f"def f(a, *b, c=1) -> int:\n    {text}").body
+    assert docstrings.gaps(function) == ["*b", "c", "Returns"]
+    assert docstrings.strangers(function) == ["z"]
+    (record,) = ast.parse('class A(NamedTuple):\n    """A record."""\n\n    x: int').body
+    assert docstrings.gaps(record) == ["x"]
+
+
+def test_public_names_are_found(sources):
+    assert {
+        "ital.teaching._teach.teach",
+        "ital.teaching._teach.Result.plot",
+        "ital.tasks._pool_data.Pool",
+    } <= set(docstrings.public_definitions(sources))
+
+
+def test_a_docstring_begins_with_a_verb(with_module):
+    text = 'def f():\n    """The result."""\n\ndef g():\n    """Return it."""\n'
+    mine = {"ital.made_up": with_module(text)["ital.made_up"]}
+    assert docstrings.without_verb(mine) == ["ital.made_up:1 f"]
+
+
+def test_unwanted_words_are_found(with_module):
+    broken = with_module('def f():\n    """Return what he said."""  # so many\n')
+    assert [line.partition(": ")[2] for line in words.unwanted_words(broken)] == [
+        '"""Return what he said."""',
+        "# so many",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("a, b = x, y", "packed"),
+        ("[[b for b in a] for a in x]", "nested_comprehensions"),
+        ("[b for a in x for b in a]", "nested_comprehensions"),
+        ("a if b else c if d else e", "nested_conditions"),
+    ],
+)
+def test_what_is_packed_is_counted(with_module, text, rule):
+    mine = {"ital.made_up": with_module(text)["ital.made_up"]}
+    assert density.counts(mine)["ital"][rule] == 1
+    assert density.counts({"ital.made_up": with_module("a = x")["ital.made_up"]})["ital"][rule] == 0
+
+
+def test_limits_only_fall():
+    found = {"ital": {"packed": 3, "conditions": 9}}
+    limits = {"ital": {"packed": 4, "conditions": 8}}
+    (line,) = density.excess(found, limits)
+    assert line.startswith("ital: 9 × conditions, at most 8")
+    assert density.lowered(found, limits) == {"ital": {"packed": 3, "conditions": 8}}
