@@ -7,6 +7,11 @@ from ital.gradients import Gradients
 from ital.tools.types import Array, Int, Params, Scalar
 
 
+def _whole_step(params: Params, proposed: Params) -> Params:
+    """Apply all of a proposed update, as a lesson does that no form limits."""
+    return proposed
+
+
 class Lesson(NamedTuple):
     """Everything that a learner sees of one step. Of the teacher it sees only the choice.
 
@@ -14,13 +19,16 @@ class Lesson(NamedTuple):
         step: number of the step, from 0.
         lr: the step size η.
         examples: the learner's view of the mini-batch.
-        here: losses and gradients of the learner's model on the mini-batch, at its present parameters.
+        here: losses and gradients of the learner's model on the mini-batch, at its present
+            parameters.
         gradients: ``gradients(ν)`` returns the same at any other parameters.
-        chosen: index of the example that the teacher chose; if it chooses several, their indices (k,) in order.
+        chosen: index of the example that the teacher chose; if it chooses several, their indices
+            (k,) in order.
         order: a random order of the mini-batch (0 … B−1), the same for all methods of a seed.
         bystander: index of a random example.
         steps: number of steps of the run.
-        toward: ``toward(ν, ν′)`` returns the parameters after a step from ν toward ν′, as limited by the form of step.
+        toward: ``toward(ν, ν′)`` returns the parameters after a step from ν toward ν′, as limited
+            by the form of the step.
     """
 
     step: Int[Array, ""]
@@ -32,7 +40,7 @@ class Lesson(NamedTuple):
     order: Int[Array, " B"]
     bystander: Int[Array, ""]
     steps: Any = None
-    toward: Callable[[Params, Params], Params] = lambda params, proposed: proposed
+    toward: Callable[[Params, Params], Params] = _whole_step
 
 
 __all__ = ["Lesson"]

@@ -56,6 +56,7 @@ REGISTRY: dict[str, Callable[..., Learner]] = {
     "forgetful": forgetful,
     "ital-forgetful": aware_forgetful,
 }
+# Other installed packages add learners of their own through entry points.
 REGISTRY |= plugins.parts("ital.learners", REGISTRY)
 
 PAPER = ("batch", "sgd", "imt", "ital", "ital-2", "ital-5", "ital-10", "ital-15")
@@ -66,11 +67,11 @@ CONTROLS = ("imt-matched", "batch-matched")
 
 
 def make(name: str) -> Learner:
-    """The learner of that name, e.g. ``imt``, ``ital-5`` or ``forgetful:0.01``.
+    """Return the learner of that name, e.g. ``imt``, ``ital-5`` or ``forgetful:0.01``.
 
     Args:
-        name: a registered name, with its argument after a colon, or ``ital-M`` for a learner that sees M examples of
-            the mini-batch.
+        name: a registered name, with its argument after a colon, or ``ital-M`` for a learner that
+            sees M examples of the mini-batch.
 
     Returns:
         The learner.
@@ -86,19 +87,23 @@ def make(name: str) -> Learner:
         raise InputError(
             f"method {base!r} takes no argument ({argument!r}): set beta for all methods of the run"
         )
-    view = re.fullmatch(r"ital-([1-9][0-9]{0,8})", name)
-    if view and name not in REGISTRY:
-        return teacher_aware(view=int(view[1]))
+    any_view = re.fullmatch(r"ital-([1-9][0-9]{0,8})", name)
+    if any_view and name not in REGISTRY:
+        return teacher_aware(view=int(any_view[1]))
     made = registry.make("method", REGISTRY, name)
-    # With an argument, the learner writes its own name: forgetful:0.010 and forgetful:0.01 are one method.
-    return made if colon and made.name.startswith(f"{base}:") else made._replace(name=name)
+    # With an argument, the learner writes its own name:
+    # forgetful:0.010 and forgetful:0.01 are one method.
+    if colon and made.name.startswith(f"{base}:"):
+        return made
+    return made._replace(name=name)
 
 
 def _takes_beta(name: str) -> bool:
-    """Whether the first argument of a learner is β, which a run sets for all its methods."""
+    """Return whether the first argument of a learner is β, which a run sets for all its methods."""
     if name not in REGISTRY:
         return re.fullmatch(r"ital-[1-9][0-9]*", name) is not None
-    return next(iter(inspect.signature(REGISTRY[name]).parameters), "") == "beta"
+    arguments = list(inspect.signature(REGISTRY[name]).parameters)
+    return arguments[:1] == ["beta"]
 
 
 __all__ = [

@@ -23,11 +23,14 @@ class Update(NamedTuple):
 
     params: Params
     memory: Any = ()
+    # Read-only, because all updates without signals share this one default.
     signals: Mapping[str, Array] = MappingProxyType({})
 
 
 class Rule(NamedTuple):
-    """The code of a learner. Learners that share a rule differ in numbers only and run as lanes of one program.
+    """The code of a learner.
+
+    Learners that share a rule differ in numbers only and run as lanes of one program.
 
     Attributes:
         init: ``init(params, settings)`` returns the memory before the first step.
@@ -40,7 +43,8 @@ class Rule(NamedTuple):
     optimized: bool = False
 
     def __repr__(self) -> str:
-        return f"Rule({getattr(self.update, '__module__', '')}.{called(self.update)})"
+        module = getattr(self.update, "__module__", "")
+        return f"Rule({module}.{called(self.update)})"
 
 
 class Situation(NamedTuple):
@@ -51,8 +55,9 @@ class Situation(NamedTuple):
         beta_decay: the share ε that β loses per step.
         batch_size: examples in a mini-batch.
         volume: the teaching volume that fits the teacher, "imitated" or "exact".
-        auto_beta: ``auto_beta(volumes)`` finds a β per seed from the teaching volumes that the learner imagines,
-            ``volumes(lesson, params)`` (B,); a second argument ``sign`` replaces the teacher's sign.
+        auto_beta: ``auto_beta(volumes)`` finds a β per seed from the teaching volumes that the
+            learner imagines, ``volumes(lesson, params)`` (B,); a second argument ``sign`` replaces
+            the teacher's sign.
         most_awareness: the largest 2βη, if the learner chooses β.
         choices: examples that the teacher shows in a step.
         optimizer: the optimiser of the run, if there is one.
@@ -66,6 +71,11 @@ class Situation(NamedTuple):
     most_awareness: float = LINEAR
     choices: int = 1
     optimizer: Optimizer | None = None
+
+
+def _nothing_open(learner: "Learner", situation: Situation) -> "Learner":
+    """Return a learner as it is: the experiment decides none of its settings."""
+    return learner
 
 
 class Learner(NamedTuple):
@@ -85,7 +95,7 @@ class Learner(NamedTuple):
     label: str
     rule: Rule
     settings: Any = ()
-    resolve: ResolveLearnerFn = lambda learner, situation: learner
+    resolve: ResolveLearnerFn = _nothing_open
     version: int = 1
     needs: tuple[str, ...] = ("gradients",)
 

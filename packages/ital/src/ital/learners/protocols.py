@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class InitFn(Protocol):
-    """Makes a learner's memory before the first step."""
+    """Make a learner's memory before the first step."""
 
     def __call__(self, params: Params, settings: Any, /) -> Any:
         """Return the memory: a pytree of arrays, ``()`` for none.
@@ -25,7 +25,7 @@ class InitFn(Protocol):
 
 @runtime_checkable
 class UpdateFn(Protocol):
-    """Takes one step."""
+    """Take one step."""
 
     def __call__(self, lesson: "Lesson", settings: Any, params: Params, memory: Any, /) -> "Update":
         """Return the parameters that the learner proposes, its memory, and signals to record.
@@ -41,7 +41,7 @@ class UpdateFn(Protocol):
 
 @runtime_checkable
 class ResolveLearnerFn(Protocol):
-    """Fills in settings that depend on the experiment."""
+    """Fill in settings that depend on the experiment."""
 
     def __call__(self, learner: "Learner", situation: "Situation", /) -> "Learner":
         """Return the learner with all settings filled in.
@@ -55,7 +55,7 @@ class ResolveLearnerFn(Protocol):
 
 @runtime_checkable
 class ImagineFn(Protocol):
-    """Imagines the teacher's volumes."""
+    """Imagine the teacher's volumes."""
 
     def __call__(self, lesson: "Lesson", params: Params, /) -> PerExample:
         """Return the teaching volumes of the mini-batch as a learner imagines them, shape (B,).
@@ -69,7 +69,7 @@ class ImagineFn(Protocol):
 
 @runtime_checkable
 class AutoBetaFn(Protocol):
-    """Finds a rationality β for every seed from the volumes that a learner imagines."""
+    """Find a rationality β for every seed from the volumes that a learner imagines."""
 
     def __call__(self, volumes: ImagineFn, sign: float = ..., /) -> Any:
         """Return β, one number per seed.

@@ -14,14 +14,17 @@ from ital.teachers import Teacher
 from ital.tools import randomness
 from ital.tools.types import Array, Params, PRNGKeyArray
 
-VERSION = 2  # of the loop: raised whenever the same seed would give other examples or other steps
+# The version of the loop: raised whenever the same seed would give other examples or other steps.
+VERSION = 2
 
 # Streams of random numbers of a seed, kept apart by fold_in.
-START, STEPS, AUTO, TEACHER = 0, 1, 2, 3
+START = 0
+STEPS = 1
+AUTO = 2
+TEACHER = 3
 
-OUTSIDE = (
-    "_outside"  # a signal of every step: whether the teacher's index is outside the mini-batch
-)
+# The name of a signal of every step: whether the teacher's index is outside the mini-batch.
+OUTSIDE = "_outside"
 
 
 class Program(NamedTuple):
@@ -31,7 +34,7 @@ class Program(NamedTuple):
         rules: functions of the task.
         teacher: the teacher without its numbers.
         rule: code of the learners.
-        take: how much of a proposed update is applied.
+        take: the form of the step: how much of a proposed update is applied.
         batch_size: examples in a mini-batch.
         choices: examples that the teacher shows in a step.
         diagnostics: whether to check Theorem 1 on every step.
@@ -44,16 +47,14 @@ class Program(NamedTuple):
     rules: Rules
     teacher: Teacher
     rule: Rule
-    take: Callable[..., Params]  # how much of a proposed update is applied
+    take: Callable[..., Params]
     batch_size: int
     choices: int
     diagnostics: bool
-    watched: bool  # whether every row holds the parameters of the first seed
-    axes: tuple[
-        int | None, ...
-    ]  # axis of the seeds in each array of the world: 0, or None if it is shared
-    platform: str = "cpu"  # platform of the devices
-    mesh: Any = None  # the devices that share the seeds, if there are several
+    watched: bool
+    axes: tuple[int | None, ...]
+    platform: str = "cpu"
+    mesh: Any = None
 
 
 class LaneNumbers(NamedTuple):
@@ -61,7 +62,7 @@ class LaneNumbers(NamedTuple):
 
     Attributes:
         lr: the step size η.
-        form: numbers of the form of step.
+        form: numbers of the form of the step.
         learner: numbers of the learner.
         teacher: numbers of the teacher.
     """
@@ -90,7 +91,7 @@ class Numbers(NamedTuple):
     last_step: Any
 
     def world_axes(self, program: Program) -> World:
-        """The axis of the seeds in each array of the world.
+        """Return the axis of the seeds in each array of the world, as ``vmap`` takes it.
 
         Args:
             program: the program.
@@ -111,23 +112,22 @@ class Numbers(NamedTuple):
         Returns:
             The numbers.
         """
-        worlds, structure = jax.tree.flatten(self.worlds)
-        put = [
-            (shared if axis is None else by_seed)(leaf)
-            for leaf, axis in zip(worlds, axes, strict=True)
+        leaves, structure = jax.tree.flatten(self.worlds)
+        placed_leaves = [
+            shared(leaf) if axis is None else by_seed(leaf)
+            for leaf, axis in zip(leaves, axes, strict=True)
         ]
-        seeds, lanes = jax.tree.map(by_seed, (self.seeds, self.lanes))
         return Numbers(
-            jax.tree.unflatten(structure, put),
-            seeds,
-            lanes,
-            shared(self.every),
-            shared(self.last_step),
+            worlds=jax.tree.unflatten(structure, placed_leaves),
+            seeds=by_seed(self.seeds),
+            lanes=jax.tree.map(by_seed, self.lanes),
+            every=shared(self.every),
+            last_step=shared(self.last_step),
         )
 
 
 def key_of(seed: Array | int) -> PRNGKeyArray:
-    """The random key of a seed; it does not depend on the number or order of the seeds.
+    """Return the random key of a seed; it does not depend on the number or order of the seeds.
 
     Args:
         seed: the seed.
@@ -167,7 +167,8 @@ class Drawn(NamedTuple):
 
     Attributes:
         batch: the mini-batch, as the task draws it.
-        first: index of the first copy of each example in the mini-batch; its own index if there is no earlier copy.
+        first: index of the first copy of each example in the mini-batch; its own index if there is
+            no earlier copy.
         order: a random order of the mini-batch.
         bystander: index of a random example.
         noise: the teacher's.
@@ -183,7 +184,13 @@ class Drawn(NamedTuple):
 
 
 class Scene(NamedTuple):
-    """One mini-batch as each player sees it, and the learner's feedback."""
+    """One mini-batch as each player sees it, and the learner's feedback.
+
+    Attributes:
+        examples: the learner's view of the mini-batch.
+        teacher_examples: the teacher's view of the same examples.
+        feedback: what the learner reports, e.g. its answers α to them.
+    """
 
     examples: Any
     teacher_examples: Any
@@ -209,8 +216,12 @@ class Lane(NamedTuple):
 
 
 class Measurement(NamedTuple):
-    """One measurement of every lane: metrics, means of the signals since the last measurement and, if the run is
-    watched, the parameters of the first seed.
+    """One measurement of every lane; arrays have the axes (seed, lane).
+
+    Attributes:
+        metrics: what the task measures, by name.
+        signals: means of the signals since the last measurement, by name.
+        watched: the parameters of the first seed in a watched run, else ().
     """
 
     metrics: Any
@@ -219,34 +230,42 @@ class Measurement(NamedTuple):
 
 
 def named(function: Callable[..., Any]) -> str:
-    """The name of a function as an error message shows it: as written in its file."""
-    return getattr(
-        inspect.unwrap(getattr(function, "func", function)), "__qualname__", repr(function)
-    )
+    """Return the name of a function as an error message shows it: as written in its file."""
+    # A partial and a decorated function have no name of their own; what they wrap has.
+    wrapped = inspect.unwrap(getattr(function, "func", function))
+    return getattr(wrapped, "__qualname__", repr(function))
 
 
 def shapes_of(tree: Any, types: bool = False) -> str:
-    """Structure and shapes of a pytree (and the types of its numbers) in one line."""
+    """Return structure and shapes of a pytree (and the types of its numbers) in one line."""
 
-    def described(leaf: Any) -> str:
-        numeric = isinstance(leaf, int | float | np.number | np.ndarray | jax.Array)
-        return (
-            f"{jnp.result_type(leaf) if types else ''}{list(jnp.shape(leaf))}"
-            if numeric
-            else type(leaf).__name__
-        )
+    def leaf_in_words(leaf: Any) -> str:
+        if not isinstance(leaf, int | float | np.number | np.ndarray | jax.Array):
+            return type(leaf).__name__
+        shape = list(jnp.shape(leaf))
+        return f"{jnp.result_type(leaf)}{shape}" if types else f"{shape}"
 
-    return " ".join(str(jax.tree.map(described, tree)).replace("'", "").split())
+    in_words = str(jax.tree.map(leaf_in_words, tree))
+    return " ".join(in_words.replace("'", "").split())
 
 
 def whole(number: int) -> np.ndarray:
-    """A whole number as an array for a program."""
+    """Return a whole number as an array for a program."""
     return np.asarray(number, jnp.result_type(int))
 
 
 def spread(value: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """A number, or one per seed, repeated for each lane."""
-    value = np.asarray(
-        value, jnp.result_type(float)
-    )  # integers become floats too: 5 and 5.0 give one program
-    return np.broadcast_to(value.reshape(value.shape + (1,) * (len(shape) - value.ndim)), shape)
+    """Return a number, or one per seed, repeated for each lane.
+
+    Args:
+        value: one number, or numbers with the leading axes of ``shape``.
+        shape: the axes (seed, lane), or the first of them.
+
+    Returns:
+        A read-only view of that shape.
+    """
+    # Integers become floats too, so that 5 and 5.0 give one program.
+    numbers = np.asarray(value, jnp.result_type(float))
+    missing_axes = len(shape) - numbers.ndim
+    with_lane_axes = numbers.reshape(numbers.shape + (1,) * missing_axes)
+    return np.broadcast_to(with_lane_axes, shape)

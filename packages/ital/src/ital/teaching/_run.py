@@ -20,7 +20,8 @@ from ital.tools import registry
 from ital.tools.checks import is_finite, is_whole, require_whole, shown
 from ital.tools.memory import check_memory
 
-SEED_BYTES = 64  # bytes per seed, before its world is drawn
+# Memory of one seed before its world is drawn: a list of them must not exhaust the machine.
+SEED_BYTES = 64
 FEWER = "take fewer seeds, fewer methods or a larger eval_every"
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -33,21 +34,23 @@ class Run:
     Attributes:
         steps: teaching steps T.
         seeds: number of seeds (0, 1, …), or a list of seeds.
-        beta: β of learners without their own: a number, "auto", or None for the task's, with the sign that fits the
-            teacher.
+        beta: β of learners without their own: a number, "auto", or None for the task's, with the
+            sign that fits the teacher.
         beta_decay: the share that β loses per step; None for the task's if β is the task's, else 0.
         lr: the step size η; in a session also one per learner, unless a learner uses "auto".
         batch_size: examples B in a mini-batch.
         choices: number k of examples that the teacher shows in each step, in order.
         init: the start of the learners, e.g. "uniform" or "normal:0.1".
         eval_every: steps between measurements.
-        form: how much of a proposed update is applied: "rate" (all of it, as in the paper), "length:L" or
-            "length:L:decay" (steps of one length for all methods), "safe" (no β diverges). In a session also one per
-            learner, if the forms differ only in numbers.
-        optimizer: an Optax optimiser for all learners that follow gradients and have none of their own: a name such as
-            "adam" or "adam:0.001" (without a rate, its rate is ``lr``), or ``optax.adam(1e-3)``; None for plain steps.
-        diagnostics: also record, per interval, the share of steps on which the conditions of Theorem 1 held
-            (``theorem_conditions``) and on which the learner's step beat the naive one (``theorem_improved``).
+        form: how much of a proposed update is applied: "rate" (all of it, as in the paper),
+            "length:L" or "length:L:decay" (steps of one length for all methods), "safe" (no β
+            diverges). In a session also one per learner, if the forms differ only in numbers.
+        optimizer: an Optax optimiser for all learners that follow gradients and have none of their
+            own: a name such as "adam" or "adam:0.001" (without a rate, its rate is ``lr``), or
+            ``optax.adam(1e-3)``; None for plain steps.
+        diagnostics: also record, per interval, the share of steps on which the conditions of
+            Theorem 1 held (``theorem_conditions``) and on which the learner's step beat the naive
+            one (``theorem_improved``).
         devices: number of local devices that share the seeds, or "all".
 
     """
@@ -67,26 +70,28 @@ class Run:
     devices: int | str = 1
 
     def __repr__(self) -> str:
-        values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         changed = [
-            f"{name}={value!r}" for name, (value, default) in values.items() if value != default
+            f"{field.name}={getattr(self, field.name)!r}"
+            for field in fields(self)
+            if getattr(self, field.name) != field.default
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
 
     @property
     def seed_list(self) -> list[int]:
         """All seeds; raises InputError if ``seeds`` is neither a number nor a list of seeds."""
-        seeds = self.seeds
+        seeds: Any = self.seeds
         if is_whole(seeds):
-            check_memory(f"{seeds} seeds", SEED_BYTES * max(0, int(seeds)), "take fewer seeds")  # type: ignore[arg-type]
-            return list(range(int(seeds)))  # type: ignore[arg-type]
+            # A mistyped number of seeds is refused before the list of them is made.
+            check_memory(f"{seeds} seeds", SEED_BYTES * max(0, int(seeds)), "take fewer seeds")
+            return list(range(int(seeds)))
         listed = list(seeds) if isinstance(seeds, Iterable) else [seeds]
         if not all(map(is_whole, listed)):
             raise InputError(f"seeds must be a whole number or a list of them, not {shown(seeds)}")
         return listed
 
     def start_on(self, task: Task) -> Init:
-        """The start of the learners.
+        """Return the start of the learners.
 
         Args:
             task: the task.
@@ -94,10 +99,12 @@ class Run:
         Returns:
             The run's own start, or the task's.
         """
-        return task.init if self.init is None else Init.parse(self.init)
+        if self.init is None:
+            return task.init
+        return Init.parse(self.init)
 
     def interval_on(self, task: Task) -> int:
-        """Steps between measurements.
+        """Return the number of steps between measurements.
 
         Args:
             task: the task.
@@ -105,10 +112,12 @@ class Run:
         Returns:
             The run's own interval, or the task's.
         """
-        return task.eval_every if self.eval_every is None else self.eval_every
+        if self.eval_every is None:
+            return task.eval_every
+        return self.eval_every
 
     def forms(self, learners: int) -> list[Form]:
-        """The form of step of each learner.
+        """Return the form of the step of each learner.
 
         Args:
             learners: number of learners.
@@ -123,11 +132,10 @@ class Run:
             raise InputError(
                 f"form must be rate, length:L, length:L:decay or safe, not {shown(self.form)}"
             )
-        forms = (
-            [make_form(self.form)] * learners
-            if isinstance(self.form, str | Form)
-            else list(self.form)
-        )
+        # A name and a form are sequences too: they come first.
+        if isinstance(self.form, str | Form):
+            return [make_form(self.form)] * learners
+        forms = list(self.form)
         if len({form.take for form in forms}) > 1:
             raise InputError(
                 "all learners of one call must share a form of step; they may differ in its numbers"
@@ -145,16 +153,38 @@ class Run:
             InputError: if a number is out of range, or a seed or method is given twice.
         """
         names = [learner.name for learner in learners]
-        counts = {name: getattr(self, name) for name in ("steps", "batch_size", "choices")}
-        counts |= {"eval_every": self.interval_on(task)}
+        self._check_counts(task)
+        self._check_size(task, len(names))
+        seeds = self.seed_list
+        self._check_lr()
+        if not seeds:
+            raise InputError("at least one seed is needed")
+        if not names:
+            raise InputError("at least one method is needed")
+        _refuse_repeated("seed", seeds)
+        _refuse_repeated("method", names)
+        for seed in (min(seeds), max(seeds)):
+            if not 0 <= seed < 2**31:
+                raise InputError(f"seeds must lie in [0, 2**31), not {seed}")
+        self._check_beta()
+        make_optimizer(self.optimizer)
+
+    def _check_counts(self, task: Task) -> None:
+        """Raise InputError for a number of steps or examples that is out of range."""
+        counts = {
+            "steps": self.steps,
+            "batch_size": self.batch_size,
+            "choices": self.choices,
+            "eval_every": self.interval_on(task),
+        }
         require_whole(**counts)
         for name, value in counts.items():
             if not 1 <= value < 2**31:
                 raise InputError(f"{name} must be at least 1 and below 2**31, not {value}")
         if task.examples is not None and self.batch_size > task.examples:
             raise InputError(
-                f"batch_size must be at most {task.examples} on task {task.name!r}, which has no more examples, "
-                f"not {self.batch_size}"
+                f"batch_size must be at most {task.examples} on task {task.name!r}, "
+                f"which has no more examples, not {self.batch_size}"
             )
         if self.choices > self.batch_size:
             raise InputError(
@@ -164,50 +194,50 @@ class Run:
             raise InputError(
                 "diagnostics check Theorem 1, which is about a single choice: leave out choices"
             )
-        count = int(self.seeds) if is_whole(self.seeds) else 1  # type: ignore[arg-type]
-        rows = self.steps // self.interval_on(task) + 2
-        curves = f"curves of {count} seeds, {len(names)} methods and {rows} measurements"
-        check_memory(curves, count * len(names) * rows * np.dtype(np.float32).itemsize, FEWER)
-        seeds = self.seed_list
+
+    def _check_size(self, task: Task, learners: int) -> None:
+        """Raise InputError if the curves of one metric do not fit into memory."""
+        # Only a number can be mistyped that large: a list is in memory already.
+        seeds: Any = self.seeds
+        count = int(seeds) if is_whole(seeds) else 1
+        measurements = self.steps // self.interval_on(task) + 2
+        curves = f"curves of {count} seeds, {learners} methods and {measurements} measurements"
+        numbers = count * learners * measurements
+        check_memory(curves, numbers * np.dtype(np.float32).itemsize, FEWER)
+
+    def _check_lr(self) -> None:
+        """Raise InputError unless the step size is one positive and finite number."""
         lr = self.lr
-        if not isinstance(lr, int | float | np.number) or not (
-            math.isfinite(np.float32(lr)) and np.float32(lr) > 0
-        ):
-            several = isinstance(lr, Sequence | np.ndarray) and not isinstance(lr, str)
-            hint = ": one number for all learners; call once per step size" if several else ""
-            raise InputError(f"lr (the step size) must be positive and finite, not {lr!r}{hint}")
-        if not seeds:
-            raise InputError("at least one seed is needed")
-        if not names:
-            raise InputError("at least one method is needed")
-        for kind, values in (("seed", seeds), ("method", names)):
-            most_common = Counter[Any](values).most_common(1)
-            if most_common[0][1] > 1:
-                raise InputError(f"{kind} {most_common[0][0]} is given twice")
-        if min(seeds) < 0 or max(seeds) >= 2**31:
-            raise InputError(
-                f"seeds must lie in [0, 2**31), not {min(seeds) if min(seeds) < 0 else max(seeds)}"
-            )
-        if not (
-            self.beta is None
-            or is_finite(self.beta)
-            or (isinstance(self.beta, str) and self.beta == "auto")
-        ):
-            raise InputError(f"beta must be a finite number or 'auto', not {shown(self.beta)}")
-        if self.beta_decay is not None and not (
-            is_finite(self.beta_decay) and 0 <= self.beta_decay < 1
-        ):
-            raise InputError(f"beta_decay must lie in [0, 1), not {shown(self.beta_decay)}")
-        make_optimizer(self.optimizer)
+        # Programs compute in single precision, where a tiny or huge number may be 0 or infinite.
+        if isinstance(lr, int | float | np.number):
+            single = np.float32(lr)
+            if math.isfinite(single) and single > 0:
+                return
+        hint = ""
+        if isinstance(lr, Sequence | np.ndarray) and not isinstance(lr, str):
+            hint = ": one number for all learners; call once per step size"
+        raise InputError(f"lr (the step size) must be positive and finite, not {lr!r}{hint}")
+
+    def _check_beta(self) -> None:
+        """Raise InputError for a rationality or a decay that is out of range."""
+        beta = self.beta
+        is_auto = isinstance(beta, str) and beta == "auto"
+        if not (beta is None or is_auto or is_finite(beta)):
+            raise InputError(f"beta must be a finite number or 'auto', not {shown(beta)}")
+        decay = self.beta_decay
+        if decay is not None and not (is_finite(decay) and 0 <= decay < 1):
+            raise InputError(f"beta_decay must lie in [0, 1), not {shown(decay)}")
 
     @property
     def optimizer_name(self) -> str | None:
         """The name of the optimiser, in one spelling; None without one."""
         made = make_optimizer(self.optimizer)
-        return None if made is None else made.name
+        if made is None:
+            return None
+        return made.name
 
     def beta_decay_on(self, task: Task) -> float:
-        """The share that β loses per step.
+        """Return the share that β loses per step.
 
         Args:
             task: the task.
@@ -217,18 +247,37 @@ class Run:
         """
         if self.beta_decay is not None:
             return self.beta_decay
-        return task.beta_decay if self.beta is None else 0.0
+        # The task's decay belongs to the task's β: a β of the run stays constant.
+        if self.beta is not None:
+            return 0.0
+        return task.beta_decay
+
+
+def _refuse_repeated(kind: str, values: Sequence[Any]) -> None:
+    """Raise InputError if a value is given twice."""
+    [(value, times)] = Counter(values).most_common(1)
+    if times > 1:
+        raise InputError(f"{kind} {value} is given twice")
 
 
 def takes_run(*fixed: str) -> Callable[[Function], Function]:
-    """Show the settings of a :class:`Run`, except the ``fixed`` ones, in the signature of the decorated function."""
+    """Show the settings of a :class:`Run` in the signature of the decorated function.
+
+    Args:
+        *fixed: settings that the function fixes itself, so that callers cannot give them.
+
+    Returns:
+        The decorator.
+    """
 
     def decorate(function: Function) -> Function:
         signature = inspect.signature(function)
-        parameters = [
-            p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD
+        own = [
+            parameter
+            for parameter in signature.parameters.values()
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
         ]
-        parameters += [
+        of_run = [
             inspect.Parameter(
                 field.name,
                 inspect.Parameter.KEYWORD_ONLY,
@@ -238,7 +287,8 @@ def takes_run(*fixed: str) -> Callable[[Function], Function]:
             for field in fields(Run)
             if field.name not in fixed
         ]
-        function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        with_run = signature.replace(parameters=[*own, *of_run])
+        function.__signature__ = with_run  # type: ignore[attr-defined]
         return function
 
     return decorate
@@ -248,10 +298,12 @@ def make_run(settings: dict[str, Any], **fixed: Any) -> Run:
     """Make a run from settings by name; raise TypeError for an unknown name."""
     names = [field.name for field in fields(Run) if field.name not in fixed]
     for name in settings:
-        if name not in names:
-            if name in ("method", "methods", "learners"):  # as in Settings and on the command line
-                raise TypeError(
-                    f"unknown setting {name!r}: give methods as learner=, a name or a list of names"
-                )
-            raise TypeError(registry.nearest("setting", name, names))
+        if name in names:
+            continue
+        # The command line and files of experiments call the learners methods.
+        if name in ("method", "methods", "learners"):
+            raise TypeError(
+                f"unknown setting {name!r}: give methods as learner=, a name or a list of names"
+            )
+        raise TypeError(registry.nearest("setting", name, names))
     return Run(**settings, **fixed)

@@ -19,60 +19,77 @@ from ital.tools.types import Array, Params, PRNGKeyArray
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def start(program: Program, kind: str, scale: Array, numbers: Numbers) -> Params:
-    """ν⁰ of every seed."""
+    """Draw ν⁰ of every seed; all methods of a seed share it."""
 
-    def seed(world: World, seed: Array) -> Params:
-        return program.rules.start(
-            jax.random.fold_in(key_of(seed), START), Init(kind, scale), world
-        )
+    def start_of_seed(world: World, seed: Array) -> Params:
+        key = jax.random.fold_in(key_of(seed), START)
+        return program.rules.start(key, Init(kind, scale), world)
 
+    axes = (numbers.world_axes(program), 0)
     with traced_for(program.platform):
-        return jax.vmap(seed, in_axes=(numbers.world_axes(program), 0))(
-            numbers.worlds, numbers.seeds
-        )
+        return jax.vmap(start_of_seed, in_axes=axes)(numbers.worlds, numbers.seeds)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def begin(program: Program, numbers: Numbers, starts: Params) -> tuple[Lane, Any]:
-    """All lanes before the first step (one ν⁰ per seed, one memory per lane), and the references."""
+    """Return all lanes before the first step, and the references.
 
-    def seed(
+    There is one ν⁰ per seed and one memory per lane.
+    """
+
+    def begin_seed(
         world: World, seed: Array, start: Params, learner: Any, teacher: Any
     ) -> tuple[Lane, Any]:
         previous = first_previous(program.rules, start, world)
 
-        def lane(learner: Any, teacher: Any) -> Lane:
-            memory = _strong(program.rule.init(start, learner))
-            asked = () if program.teacher.ask is None else jnp.zeros((), int)
-            return Lane(start, memory, previous, first_memory(program, world, seed, teacher), asked)
+        def begin_lane(learner: Any, teacher: Any) -> Lane:
+            return Lane(
+                params=start,
+                memory=_strong(program.rule.init(start, learner)),
+                previous=previous,
+                teacher=first_memory(program, world, seed, teacher),
+                asked=() if program.teacher.ask is None else jnp.zeros((), int),
+            )
 
-        lanes = jax.vmap(lane, axis_size=numbers.lanes.lr.shape[1])(learner, teacher)
+        # Settings may be (): the number of lanes is then known from the step sizes only.
+        lanes_of_seed = numbers.lanes.lr.shape[1]
+        lanes = jax.vmap(begin_lane, axis_size=lanes_of_seed)(learner, teacher)
         return lanes, program.rules.references(start, world.truth)
 
-    axes = numbers.world_axes(program), 0, 0, 0, 0
+    axes = (numbers.world_axes(program), 0, 0, 0, 0)
     with traced_for(program.platform):
-        per_seed = numbers.seeds, starts, numbers.lanes.learner, numbers.lanes.teacher
-        return jax.vmap(seed, in_axes=axes)(numbers.worlds, *per_seed)
+        return jax.vmap(begin_seed, in_axes=axes)(
+            numbers.worlds,
+            numbers.seeds,
+            starts,
+            numbers.lanes.learner,
+            numbers.lanes.teacher,
+        )
 
 
 def first_memory(program: Program, world: World, seed: Array, settings: Any) -> Any:
-    """The teacher's memory before the first step; () for a teacher without one."""
+    """Return the teacher's memory before the first step; () for a teacher without one."""
     if program.teacher.init is None:
         return ()
-    return _strong(
-        program.teacher.init(jax.random.fold_in(key_of(seed), TEACHER), world.teacher, settings)
-    )
+    key = jax.random.fold_in(key_of(seed), TEACHER)
+    return _strong(program.teacher.init(key, world.teacher, settings))
 
 
 def _strong(memory: Any) -> Any:
-    """Steps return strong types: a memory that started with weak types would make the block compile twice."""
+    """Give every number of a memory a strong type.
+
+    Steps return strong types: a memory that started with weak types would make the block compile
+    twice.
+    """
     return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.result_type(leaf)), memory)
 
 
 def at_start(
     program: Program, imagine: Callable[[Lesson, Params], Array], numbers: Numbers, starts: Params
 ) -> tuple[Array, Array]:
-    """The volumes that a learner imagines at ν⁰ on 64 mini-batches per seed, after the teacher's real choices.
+    """Return the volumes that a learner imagines at ν⁰ on 64 mini-batches per seed.
+
+    They follow the teacher's real choices.
 
     Args:
         program: the code.
@@ -81,7 +98,8 @@ def at_start(
         starts: ν⁰ of every seed.
 
     Returns:
-        The volumes (seed, n, B), and which examples of a mini-batch are copies of one another (seed, n, B, B).
+        The volumes (seed, n, B), and which examples of a mini-batch are copies of one another
+        (seed, n, B, B).
     """
 
     def of_seed(world: World, seed: Array, start: Params, lane: LaneNumbers) -> tuple[Array, Array]:
@@ -89,16 +107,13 @@ def at_start(
 
         def of_batch(key: PRNGKeyArray) -> tuple[Array, Array]:
             drawn = draw(program, world, key)
-            volumes = imagine(
-                first_lesson(program, world, drawn, numbers.last_step, start, lane, memory), start
-            )
-            return volumes, copies(drawn.batch, program.batch_size)
+            lesson = first_lesson(program, world, drawn, numbers.last_step, start, lane, memory)
+            return imagine(lesson, start), copies(drawn.batch, program.batch_size)
 
-        return jax.vmap(of_batch)(
-            jax.random.split(jax.random.fold_in(key_of(seed), AUTO), rationality.BATCHES)
-        )
+        auto_key = jax.random.fold_in(key_of(seed), AUTO)
+        return jax.vmap(of_batch)(jax.random.split(auto_key, rationality.BATCHES))
 
-    axes = numbers.world_axes(program), 0, 0, 0
+    axes = (numbers.world_axes(program), 0, 0, 0)
     with traced_for(program.platform):
         return jax.vmap(of_seed, in_axes=axes)(numbers.worlds, numbers.seeds, starts, numbers.lanes)
 
@@ -112,7 +127,8 @@ def auto_beta_per_seed(
     sign: Array,
     numbers: Numbers,
 ) -> Array:
-    """The value of ``beta="auto"`` for every seed, from the volumes that the learner imagines at ν⁰."""
-    volumes, same = at_start(program, imagine, numbers, start(program, kind, scale, numbers))
+    """Find ``beta="auto"`` of every seed, from the volumes that the learner imagines at ν⁰."""
+    starts = start(program, kind, scale, numbers)
+    volumes, same = at_start(program, imagine, numbers, starts)
     auto_beta = functools.partial(rationality.auto_beta, most=program.rules.most_awareness)
     return jax.vmap(auto_beta, in_axes=(0, None, 0, 0))(numbers.lanes.lr, sign, volumes, same)

@@ -31,75 +31,82 @@ from ital.tools.types import Array, Params, PRNGKeyArray
 
 
 def draw(program: Program, world: World, key: PRNGKeyArray, later: Array | None = None) -> Drawn:
-    """Draw everything random in a step: the mini-batch, a random order of it, a random index, the teacher's noise.
+    """Draw everything random in a step, which all methods of a seed share.
+
+    That is the mini-batch, a random order of it, a random index, and the teacher's noise.
 
     Args:
         program: the code.
         world: the world of a seed.
         key: a random key.
-        later: the keys of the next steps, for a teacher that sees their mini-batches; None draws other ones.
+        later: the keys of the next steps, for a teacher that sees their mini-batches; None draws
+            other ones.
 
     Returns:
         The random numbers.
     """
-    batch, order, bystander, teacher = jax.random.split(key, 4)
+    batch_key, order_key, bystander_key, teacher_key = jax.random.split(key, 4)
     size = program.batch_size
-    drawn = program.rules.draw(batch, world, size)
+    batch = program.rules.draw(batch_key, world, size)
     return Drawn(
-        batch=drawn,
-        first=first_copies(copies(drawn, size)),
-        order=_ranks(jax.random.bits(order, (size,))),
-        bystander=jax.random.randint(bystander, (), 0, size),
-        noise=program.teacher.prepare(teacher, size),
+        batch=batch,
+        first=first_copies(copies(batch, size)),
+        order=_ranks(jax.random.bits(order_key, (size,))),
+        bystander=jax.random.randint(bystander_key, (), 0, size),
+        noise=program.teacher.prepare(teacher_key, size),
         ahead=_ahead(program, world, key, later),
     )
 
 
 def _ahead(program: Program, world: World, key: PRNGKeyArray, later: Array | None) -> Any:
-    """The mini-batches of the next steps, each as ``draw`` draws it; None unless the teacher sees them."""
+    """Return the mini-batches of the next steps; None unless the teacher sees them."""
     count = program.teacher.ahead - 1
     if not count:
         return None
-    keys = (
-        jax.vmap(functools.partial(jax.random.fold_in, key))(jnp.arange(count))
-        if later is None
-        else later
-    )
-    return jax.vmap(
-        lambda key: program.rules.draw(jax.random.split(key, 4)[0], world, program.batch_size)
-    )(keys)
+    if later is None:
+        later = jax.vmap(functools.partial(jax.random.fold_in, key))(jnp.arange(count))
+
+    def coming_batch(step_key: PRNGKeyArray) -> Any:
+        # As ``draw`` will do in that step, with the first of its four keys.
+        batch_key = jax.random.split(step_key, 4)[0]
+        return program.rules.draw(batch_key, world, program.batch_size)
+
+    return jax.vmap(coming_batch)(later)
 
 
 def _ranks(tickets: Array) -> Array:
-    """The rank of each ticket, with ties by index; for small batches, comparing pairs is faster than XLA's sort."""
+    """Return the rank of each ticket (B,), with ties by index."""
+    # For small batches, comparing pairs is faster than XLA's sort.
     if len(tickets) > 64:
         return jnp.argsort(jnp.argsort(tickets))
     index = jnp.arange(len(tickets))
-    before = (tickets < tickets[:, None]) | (
-        (tickets == tickets[:, None]) & (index < index[:, None])
-    )
-    return jnp.sum(before, axis=1)
+    # Row i, column j: whether ticket j comes before ticket i.
+    smaller = tickets < tickets[:, None]
+    tied_but_earlier = (tickets == tickets[:, None]) & (index < index[:, None])
+    return jnp.sum(smaller | tied_but_earlier, axis=1)
 
 
 def first_copies(same: Array) -> Array:
-    """The index of the first copy of each example (B,), given which examples are copies (B, B)."""
+    """Return the index of the first copy of each example (B,), from which are copies (B, B)."""
     index = jnp.arange(len(same))
     return jnp.min(jnp.where(same, index, len(same)), axis=1)
 
 
 def first_previous(rules: Rules, start: Params, world: World) -> Any:
-    """The initial value of the first feedback, if the task needs one."""
-    return rules.first_previous(start, world) if rules.first_previous else None
+    """Return the initial value of the first feedback, if the task needs one."""
+    if not rules.first_previous:
+        return None
+    return rules.first_previous(start, world)
 
 
 def meet(program: Program, world: World, drawn: Drawn, params: Params, previous: Any) -> Scene:
-    """The mini-batch as both players see it, with the learner's feedback."""
+    """Return the mini-batch as both players see it, with the learner's feedback."""
     rules = program.rules
     examples = rules.show(world.learner, drawn.batch)
     return Scene(
-        examples,
-        rules.show(world.teacher.examples, drawn.batch),
-        rules.feedback(params, examples, previous),
+        examples=examples,
+        teacher_examples=rules.show(world.teacher.examples, drawn.batch),
+        feedback=rules.feedback(params, examples, previous),
     )
 
 
@@ -112,38 +119,43 @@ def show(
     lane: Lane,
     numbers: LaneNumbers,
 ) -> tuple[Lesson, Chosen]:
-    """The lesson (the teacher's choice and the learner's own view of the mini-batch), and the teacher after it."""
+    """Return the lesson that follows from the teacher's choice, and the teacher after it."""
     rules = program.rules
     chosen = choose(program, world, drawn, scene, moment, lane, numbers)
     examples = _relabelled(program, scene.examples, chosen.choice)
 
     def gradients(elsewhere: Params) -> Gradients:
+        # A task whose feedback is iterated begins with the result of the real one.
         imagined = rules.feedback(elsewhere, examples, rules.keep(scene.feedback))
         return rules.gradients(elsewhere, examples, imagined)
 
-    here, index = rules.gradients(lane.params, examples, scene.feedback), chosen.choice.index
     lesson = Lesson(
-        moment.step,
-        numbers.lr,
-        examples,
-        here,
-        gradients,
-        index,
-        drawn.order,
-        drawn.bystander,
-        moment.steps,
+        step=moment.step,
+        lr=numbers.lr,
+        examples=examples,
+        here=rules.gradients(lane.params, examples, scene.feedback),
+        gradients=gradients,
+        chosen=chosen.choice.index,
+        order=drawn.order,
+        bystander=drawn.bystander,
+        steps=moment.steps,
     )
-    return lesson._replace(toward=functools.partial(program.take, lesson, numbers.form)), chosen
+    # The form of the step needs the lesson itself, so it is added last.
+    toward = functools.partial(program.take, lesson, numbers.form)
+    return lesson._replace(toward=toward), chosen
 
 
 def _relabelled(program: Program, examples: Any, choice: Choice) -> Any:
-    """The mini-batch with the label that the teacher shows; raises InputError if the task has no labels to replace."""
+    """Return the mini-batch with the label that the teacher shows.
+
+    Raises:
+        InputError: if the task has no labels to replace.
+    """
     if choice.label is None:
         return examples
     if program.rules.relabel is None:
-        raise InputError(
-            f"a teacher ({named(program.teacher.choose)}) shows a label of its own, but the task has none"
-        )
+        whose = f"a teacher ({named(program.teacher.choose)})"
+        raise InputError(f"{whose} shows a label of its own, but the task has none")
     return program.rules.relabel(examples, choice.index, choice.label)
 
 
@@ -156,7 +168,7 @@ def first_lesson(
     numbers: LaneNumbers,
     memory: Any = (),
 ) -> Lesson:
-    """The lesson of a run that starts with these parameters.
+    """Return the first lesson of a run that starts with these parameters.
 
     Args:
         program: the code.
@@ -170,11 +182,12 @@ def first_lesson(
     Returns:
         The lesson.
     """
-    lane = Lane(
-        params, (), first_previous(program.rules, params, world), memory, jnp.zeros((), int)
-    )
-    scene = meet(program, world, drawn, params, lane.previous)
-    return show(program, world, drawn, scene, Moment(jnp.zeros((), int), steps), lane, numbers)[0]
+    step = jnp.zeros((), int)
+    previous = first_previous(program.rules, params, world)
+    lane = Lane(params, memory=(), previous=previous, teacher=memory, asked=step)
+    scene = meet(program, world, drawn, params, previous)
+    lesson, _ = show(program, world, drawn, scene, Moment(step, steps), lane, numbers)
+    return lesson
 
 
 def teaching_step(
@@ -194,25 +207,39 @@ def teaching_step(
         The learner after the step, and the signals to record.
 
     Raises:
-        InputError: if the update returns another type, or parameters, memory or signals of another shape.
+        InputError: if the update returns another type, or parameters, memory or signals of another
+            shape.
     """
+    # Feedback: the learner says what it makes of the mini-batch.
     scene = meet(program, world, drawn, lane.params, lane.previous)
+
+    # Choice: the teacher answers with an example, or several.
     lesson, chosen = show(program, world, drawn, scene, moment, lane, numbers)
+    _check_numbers("a teacher", chosen.signals)
+
+    # Update: the learner proposes parameters; the form of the step decides how far it goes.
     update = program.rule.update(lesson, numbers.learner, lane.params, lane.memory)
     _check_update(program, update, lane)
     after = lesson.toward(lane.params, update.params)
-    _check_signals(chosen.signals, update.signals)
-    outside = (lesson.chosen < 0) | (lesson.chosen >= program.batch_size)
-    signals = {
-        **chosen.signals,
-        **update.signals,
-        OUTSIDE: outside if program.choices == 1 else jnp.any(outside),
-    }
+
+    _check_names(chosen.signals, update.signals)
+    signals = {**chosen.signals, **update.signals, OUTSIDE: _is_outside(program, lesson)}
     if program.diagnostics:
         signals |= _theorem(lesson, lane.params, after, world.truth.target)
-    return Lane(
-        after, update.memory, program.rules.keep(scene.feedback), chosen.memory, chosen.asked
-    ), signals
+    next_lane = Lane(
+        params=after,
+        memory=update.memory,
+        previous=program.rules.keep(scene.feedback),
+        teacher=chosen.memory,
+        asked=chosen.asked,
+    )
+    return next_lane, signals
+
+
+def _is_outside(program: Program, lesson: Lesson) -> Array:
+    """Return whether the teacher chose an index that the mini-batch does not have."""
+    outside = (lesson.chosen < 0) | (lesson.chosen >= program.batch_size)
+    return outside if program.choices == 1 else jnp.any(outside)
 
 
 def _check_update(program: Program, update: Any, lane: Lane) -> None:
@@ -225,10 +252,13 @@ def _check_update(program: Program, update: Any, lane: Lane) -> None:
         )
     if shapes_of(update.params) != shapes_of(lane.params):
         raise InputError(f"{whose} must return parameters of the same shape as it was given")
-    given, kept = shapes_of(lane.memory, types=True), shapes_of(update.memory, types=True)
-    if given != kept:
+    # Types of the memory count too: another type would make the next block a new program.
+    expected = shapes_of(lane.memory, types=True)
+    returned = shapes_of(update.memory, types=True)
+    if returned != expected:
         raise InputError(
-            f"{whose} must return a memory of the same form as init: {kept}, expected {given}"
+            f"{whose} must return a memory of the same form as init: {returned}, "
+            f"expected {expected}"
         )
     if not isinstance(update.signals, Mapping):
         raise InputError(
@@ -240,38 +270,35 @@ def _check_update(program: Program, update: Any, lane: Lane) -> None:
 def _check_numbers(whose: str, signals: Mapping[str, Any]) -> None:
     """Raise InputError for a signal that is not one number."""
     for name, signal in signals.items():
-        if (
-            not isinstance(signal, int | float | np.number | np.ndarray | jax.Array)
-            or jnp.shape(signal) != ()
-        ):
-            what = (
-                f"shape {jnp.shape(signal)}"
-                if isinstance(signal, np.ndarray | jax.Array)
-                else shown(signal)
-            )
-            raise InputError(f"{whose}: signal {name!r} must be one number, not {what}")
+        is_array = isinstance(signal, np.ndarray | jax.Array)
+        is_number = is_array or isinstance(signal, int | float | np.number)
+        if is_number and jnp.shape(signal) == ():
+            continue
+        returned = f"shape {jnp.shape(signal)}" if is_array else shown(signal)
+        raise InputError(f"{whose}: signal {name!r} must be one number, not {returned}")
 
 
-def _check_signals(teacher: Mapping[str, Any], learner: Mapping[str, Any]) -> None:
-    """Raise InputError for a teacher's signal that is not one number, or has the name of a learner's."""
-    _check_numbers("a teacher", teacher)
+def _check_names(teacher: Mapping[str, Any], learner: Mapping[str, Any]) -> None:
+    """Raise InputError for a teacher's signal that has the name of a learner's."""
     for name in teacher:
         if name in learner:
             raise InputError(f"teacher and learner both record a signal {name!r}: rename one")
 
 
 def _theorem(lesson: Lesson, before: Params, after: Params, target: Params) -> dict[str, Array]:
-    """Theorem 1 on this step, for any learner: compare the step taken with the naive one."""
+    """Check Theorem 1 on this step, for any learner: compare the step taken with the naive one."""
     here = lesson.here
-    is_chosen = (jnp.arange(lesson.order.shape[0]) == lesson.chosen).astype(here.losses.dtype)
+    kind = here.losses.dtype
+    is_chosen = (jnp.arange(lesson.order.shape[0]) == lesson.chosen).astype(kind)
     naive = add_scaled(before, -lesson.lr, here.weighted_sum(is_chosen))
     held = theory.local_improvement(
         lesson.lr, lesson.chosen, here, lesson.gradients(naive), naive, after, target
     )
-    # Two steps that differ only by rounding count as equal: a compiler may round the same sum in two ways.
-    rounding = 4 * jnp.finfo(here.losses.dtype).eps ** 2 * squared_norm(naive)
-    improved = held.improved & (squared_norm(add_scaled(after, -1.0, naive)) > rounding)
+    # Two steps that differ only by rounding count as equal:
+    # a compiler may round the same sum in two ways.
+    rounding = 4 * jnp.finfo(kind).eps ** 2 * squared_norm(naive)
+    differs = squared_norm(add_scaled(after, -1.0, naive)) > rounding
     return {
-        "theorem_conditions": held.conditions.astype(here.losses.dtype),
-        "theorem_improved": improved.astype(here.losses.dtype),
+        "theorem_conditions": held.conditions.astype(kind),
+        "theorem_improved": (held.improved & differs).astype(kind),
     }
