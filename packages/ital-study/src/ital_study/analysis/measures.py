@@ -9,7 +9,8 @@ import numpy as np
 from ital import statistics
 from ital.errors import InputError
 from ital_study.analysis.answers_report import answers_of
-from ital_study.config.configuration import ADAPTIVE, Config
+from ital_study.config.configuration import Config
+from ital_study.config.kinds import ADAPTIVE
 from ital_study.data.left_out import LeftOut, left_out
 from ital_study.data.table import MEASURES, StudyData, check_unique, unreadable
 from ital_study.robots.rules import StudyRules

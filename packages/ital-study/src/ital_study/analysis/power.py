@@ -10,7 +10,8 @@ import numpy as np
 from ital import statistics
 from ital.errors import InputError
 from ital_study.analysis import measures
-from ital_study.config.configuration import ADAPTIVE, Config
+from ital_study.config.configuration import Config
+from ital_study.config.kinds import ADAPTIVE
 from ital_study.simulation import arms
 
 if TYPE_CHECKING:

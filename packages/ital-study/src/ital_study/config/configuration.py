@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ital_study.config import kinds as _kinds
 from ital_study.config import languages as _languages
 from ital_study.config import texts as _texts
 from ital_study.config.panel import Panel
@@ -18,8 +19,6 @@ from ital_study.config.texts import Texts, Translation
 from ital_study.config.toml import plain, toml_text
 
 SHIPPED = ("paper", "short")  # configurations that come with ital
-LEARNERS = ("naive", "aware")  # of every study
-ADAPTIVE = "adaptive"  # the third, if the key of that name is true
 ARROWS = ("boltzmann", "optimal")
 VOLUMES = ("exact", "imitated")
 PALETTES = ("safe", "paper")
@@ -121,7 +120,7 @@ class Config:
     @property
     def learners(self) -> tuple[str, ...]:
         """The kinds of robot on every map."""
-        return (*LEARNERS, ADAPTIVE) if self.adaptive else LEARNERS
+        return _kinds.study_kinds(adaptive=self.adaptive)
 
     @property
     def size(self) -> int:
@@ -170,7 +169,7 @@ class Config:
     @property
     def values(self) -> tuple[float, float]:
         """The least and the largest value of a cell."""
-        cells = [cell for on in self.all_maps for row in on.rewards for cell in row]
+        cells = [cell for each in self.all_maps for cell in each.cells]
         return min(cells), max(cells)
 
     def given_fields(self) -> dict[str, Any]:
@@ -235,8 +234,12 @@ class Config:
         content = dataclasses.asdict(self)
         for key in LATER:
             section, _, name = key.rpartition(".")
-            part, table = (getattr(self, section), content[section]) if section else (self, content)
-            if getattr(part, name) == _defaults(part)[name]:
+            record: Any = self
+            table = content
+            if section:
+                record = getattr(self, section)
+                table = content[section]
+            if getattr(record, name) == _default(record, name):
                 del table[name]
         return plain(content)
 
@@ -279,16 +282,14 @@ class Config:
         Returns:
             Text that :func:`parse_config` reads back to the same hash.
         """
-        return toml_text(
-            self.as_dict() | {"quality": plain(dataclasses.asdict(self.quality))}
-        )  # defaults are stated
+        # The thresholds are stated even where they are defaults: readers of the file want to know them.
+        thresholds = plain(dataclasses.asdict(self.quality))
+        return toml_text(self.as_dict() | {"quality": thresholds})
 
 
-def _defaults(section: Any) -> dict[str, Any]:
-    """The values of keys that are left out."""
-    return {
-        each.name: each.default
-        if each.default_factory is dataclasses.MISSING
-        else each.default_factory()
-        for each in dataclasses.fields(section)
-    }
+def _default(record: Any, name: str) -> Any:
+    """Return the value of a key that is left out."""
+    field_of_key = next(each for each in dataclasses.fields(record) if each.name == name)
+    if field_of_key.default_factory is dataclasses.MISSING:
+        return field_of_key.default
+    return field_of_key.default_factory()

@@ -2,24 +2,17 @@
 
 import dataclasses
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ital.errors import InputError
 from ital.tools.files import read_text
 from ital_study.config import languages, questions, texts
-from ital_study.config.configuration import (
-    ADAPTIVE,
-    ARROWS,
-    LEARNERS,
-    PALETTES,
-    SHIPPED,
-    VOLUMES,
-    Config,
-)
+from ital_study.config.configuration import ARROWS, PALETTES, SHIPPED, VOLUMES, Config
+from ital_study.config.kinds import study_kinds
 from ital_study.config.panel import Panel, panel_of
-from ital_study.config.quality import AttentionCheck, Quality, attention_of, quality_of
+from ital_study.config.quality import Quality, attention_of, quality_of
 from ital_study.config.sections import (
     Completion,
     ConsentForm,
@@ -56,10 +49,10 @@ def load_config(path: str | Path | None = None) -> Config:
     try:
         text = read_text(shipped, f"the configuration {path}")
     except InputError as error:
-        allowed = (
-            f"give a TOML file, or a configuration that comes with ital: {' or '.join(SHIPPED)}"
-        )
-        raise InputError(f"{error}; {allowed}") from None
+        shipped_names = " or ".join(SHIPPED)
+        raise InputError(
+            f"{error}; give a TOML file, or a configuration that comes with ital: {shipped_names}"
+        ) from None
     return parse_config(text, str(path))
 
 
@@ -87,25 +80,35 @@ def parse_config(text: str, name: str = "study.toml") -> Config:
 def config_of(content: Mapping[str, Any]) -> Config:
     """Check every key and build the configuration."""
     table = TomlTable("", content, Config)
+    config = _without_translations(table)
+    # Translations follow the first language: their texts are compared with its texts, and may use its fields.
+    translations = {
+        language: texts.translation_of(each, config.texts(), config.given_fields())
+        for language, each in table.tables("translations", Translation).items()
+    }
+    if config.language in translations:
+        raise InputError(
+            f"translations.{config.language} is the first language: "
+            "its texts stand outside [translations]"
+        )
+    config = dataclasses.replace(config, translations=translations)
+    for language in config.languages:
+        config.texts(language)  # raises for a field that nothing fills in
+    return config
+
+
+def _without_translations(table: TomlTable) -> Config:
+    """Read everything but the translations."""
+    content = table.content
     maps = tuple(map_of(each) for each in table.sections("maps", Map))
     warm_up_map = map_of(table.section("warm_up_map", Map))
-    size, names = len(warm_up_map.rewards), [each.name for each in (*maps, warm_up_map)]
-    for each in maps:
-        if len(each.rewards) != size:
-            raise InputError(
-                f"maps must all have one size, but {each.name!r} has {len(each.rewards)} rows "
-                f"and {warm_up_map.name!r} has {size}"
-            )
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(
-            f"maps and warm_up_map must have different names, but {twice!r} occurs twice"
-        )
+    _check_maps(maps, warm_up_map)
+    size = len(warm_up_map.rewards)
     consent = table.section("consent", ConsentForm)
     adaptive = table.yes_or_no("adaptive")
+    robots = study_kinds(adaptive=adaptive)
     language = table.text("language", most=12)
-    robots, steps = len(LEARNERS) + adaptive, table.whole("steps", 1, 1000)
-    checks = table.sections("attention", AttentionCheck) if "attention" in content else []
+    steps = table.whole("steps", 1, 1000)
     panel = panel_of(table.section("panel", Panel))
     config = Config(
         name=table.slug("name"),
@@ -114,17 +117,13 @@ def config_of(content: Mapping[str, Any]) -> Config:
         maps=maps,
         warm_up_map=warm_up_map,
         consent=ConsentForm(consent.text("version", most=40), consent.text("text")),
-        instructions=tuple(
-            instruction_of(each) for each in table.sections("instructions", Instruction)
-        ),
-        check=tuple(question_of(each) for each in table.sections("check", Question)),
+        instructions=tuple(map(instruction_of, table.sections("instructions", Instruction))),
+        check=tuple(map(question_of, table.sections("check", Question))),
         debriefing=table.text("debriefing"),
         completion=completion_of(table.section("completion", Completion), panel),
         steps=steps,
         warm_up_steps=table.whole("warm_up_steps", 1, 1000),
-        warm_up_learner=table.one_of(
-            "warm_up_learner", (*LEARNERS, ADAPTIVE) if adaptive else LEARNERS
-        ),
+        warm_up_learner=table.one_of("warm_up_learner", robots),
         # No cell may occur in two successive steps, so the map must hold two steps.
         candidates=table.whole("candidates", 2, size * size // 2),
         lr=table.number("lr", above=0.0, most=1.0),
@@ -143,23 +142,28 @@ def config_of(content: Mapping[str, Any]) -> Config:
         words=languages.check_words(language, content.get("words", {}), "words"),
         questionnaires=questions.questionnaires_of(table),
         quality=quality_of(table.section("quality", Quality)),
-        attention=attention_of(checks, tuple(each.name for each in maps), robots, steps),
+        attention=attention_of(table, tuple(each.name for each in maps), len(robots), steps),
         smallest_screen=table.whole("smallest_screen", 0, 10_000),
         panel=panel,
     )
-    fields = texts.fields_of(
-        content.get("fields", {}), {**config.numbers_in_texts(), "map": 1, "robot": 1}
-    )
-    config = dataclasses.replace(config, fields=fields)
-    translations = {
-        name: texts.translation_of(each, config.texts(), config.given_fields())
-        for name, each in table.tables("translations", Translation).items()
-    }
-    if language in translations:
-        raise InputError(
-            f"translations.{language} is the first language: its texts stand outside [translations]"
-        )
-    config = dataclasses.replace(config, translations=translations)
-    for name in config.languages:
-        config.texts(name)  # every field is known
-    return config
+    # A study may not name a field that its pages or its other keys fill in.
+    taken = {**config.numbers_in_texts(), "map": 1, "robot": 1}
+    fields = texts.fields_of(content.get("fields", {}), taken)
+    return dataclasses.replace(config, fields=fields)
+
+
+def _check_maps(maps: Sequence[Map], warm_up_map: Map) -> None:
+    """Raise for maps of different sizes or with the same name."""
+    size = len(warm_up_map.rewards)
+    for each in maps:
+        if len(each.rewards) != size:
+            raise InputError(
+                f"maps must all have one size, but {each.name!r} has {len(each.rewards)} rows "
+                f"and {warm_up_map.name!r} has {size}"
+            )
+    names = [each.name for each in (*maps, warm_up_map)]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(
+                f"maps and warm_up_map must have different names, but {name!r} occurs twice"
+            )

@@ -5,9 +5,10 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
-from ital_study.config.configuration import LEARNERS
+from ital_study.config.kinds import LEARNERS
 
-LONGEST = 6  # with more maps, the pattern of first robots repeats: 64 orders are enough for balance
+# With more maps, the pattern of first robots repeats: 64 orders of two robots are enough for balance.
+LONGEST = 6
 
 
 @functools.lru_cache(maxsize=16)
@@ -23,6 +24,7 @@ def orders(maps: int, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
     """
     patterns = itertools.product(learners, repeat=min(maps, LONGEST))
 
+    # Sorting keeps the order of equals, and so the order of orders in published data.
     def repeats(pattern: tuple[str, ...]) -> int:
         return sum(first == second for first, second in itertools.pairwise(pattern))
 
@@ -58,9 +60,10 @@ def turns(order: str, learners: tuple[str, ...] = LEARNERS) -> tuple[str, ...]:
         As many orders as there are learners, ``order`` first. For two learners: an order and its opposite.
     """
     maps = range(order.count("-") + 1)
-    return tuple(
-        "-".join(each) for each in zip(*(robots(order, i, learners) for i in maps), strict=True)
-    )
+    robots_of_maps = [robots(order, index, learners) for index in maps]
+    # The first robots of all maps, the second ones, …
+    shifts = zip(*robots_of_maps, strict=True)
+    return tuple("-".join(firsts_of_maps) for firsts_of_maps in shifts)
 
 
 def firsts(
@@ -97,24 +100,26 @@ def next_order(counted: Mapping[str, int], maps: int, learners: tuple[str, ...] 
     Returns:
         The order for the next participant.
     """
-    table = firsts(counted, maps, learners)
+    first_so_far = firsts(counted, maps, learners)
     taken = Counter(counted)
 
-    def least(among: Sequence[str], cost: Callable[[str], int]) -> list[str]:
-        costs = [cost(order) for order in among]
-        lowest = min(costs)
-        return [
-            order
-            for order, cost_of_order in zip(among, costs, strict=True)
-            if cost_of_order == lowest
-        ]
+    def times_first(order: str) -> int:
+        """Count how often the robots that this order would begin with came first already."""
+        firsts_of_maps = order.split("-")
+        return sum(row[first] for row, first in zip(first_so_far, firsts_of_maps, strict=True))
 
-    even = least(
-        orders(maps, learners),
-        lambda order: sum(row[first] for row, first in zip(table, order.split("-"), strict=True)),
-    )
+    def taken_shifts(order: str) -> int:
+        return sum(taken[shifted] for shifted in turns(order, learners))
+
+    def least(among: Sequence[str], cost: Callable[[str], int]) -> list[str]:
+        cost_of = {order: cost(order) for order in among}
+        lowest = min(cost_of.values())
+        return [order for order in among if cost_of[order] == lowest]
+
+    even = least(orders(maps, learners), times_first)
     rare = least(even, lambda order: taken[order])
-    return least(rare, lambda order: -sum(taken[turn] for turn in turns(order, learners)))[0]
+    # Among these, complete a set of shifts that has begun.
+    return least(rare, lambda order: -taken_shifts(order))[0]
 
 
 __all__ = ["firsts", "next_order", "orders", "robots", "turns"]

@@ -1,9 +1,7 @@
 """Data quality in the configuration: the thresholds of the flags, and the attention checks."""
 
 import dataclasses
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from ital.errors import InputError
 from ital_study.config.toml import TomlTable
@@ -105,50 +103,81 @@ class AttentionCheck:
 
 
 def quality_of(table: TomlTable) -> Quality:
-    """Thresholds, and the flags that exclude."""
-    shares = (
-        "too_fast_share",
-        "looked_away_share",
-        "same_place_share",
-        "script_share",
-        "unseen_share",
+    """Read thresholds, and the flags that exclude."""
+    return Quality(
+        too_fast_seconds=_seconds(table, "too_fast_seconds"),
+        too_fast_share=_share(table, "too_fast_share"),
+        looked_away_share=_share(table, "looked_away_share"),
+        same_place_share=_share(table, "same_place_share"),
+        same_place_run=table.whole("same_place_run", 2, 10**6),
+        chance_level=table.number("chance_level", least=0.0, most=1.0),
+        pause_minutes=table.number("pause_minutes", least=0.0, most=1e5),
+        screen_width=table.whole("screen_width", 0, 10**5),
+        screen_height=table.whole("screen_height", 0, 10**5),
+        script_seconds=_seconds(table, "script_seconds"),
+        script_share=_share(table, "script_share"),
+        unseen_share=_share(table, "unseen_share"),
+        time_spread=table.number("time_spread", least=0.0, most=1.0),
+        attention_failures=table.whole("attention_failures", 1, 10**6),
+        least_steps=table.whole("least_steps", 1, 10**6),
+        exclude=_flags(table, "exclude"),
     )
-    values: dict[str, Any] = {name: table.number(name, above=0.0, most=1.0) for name in shares}
-    for name in ("too_fast_seconds", "script_seconds", "pause_minutes"):
-        values[name] = table.number(name, least=0.0, most=1e5)
-    for name in ("chance_level", "time_spread"):
-        values[name] = table.number(name, least=0.0, most=1.0)
-    for name, least in (("same_place_run", 2), ("attention_failures", 1), ("least_steps", 1)):
-        values[name] = table.whole(name, least, 10**6)
-    for name in ("screen_width", "screen_height"):
-        values[name] = table.whole(name, 0, 10**5)
-    flags = table.get("exclude")
+
+
+def _share(table: TomlTable, key: str) -> float:
+    """Read a share of steps. It lies above 0: a share of 0 would flag everybody."""
+    return table.number(key, above=0.0, most=1.0)
+
+
+def _seconds(table: TomlTable, key: str) -> float:
+    return table.number(key, least=0.0, most=1e5)
+
+
+def _flags(table: TomlTable, key: str) -> tuple[str, ...]:
+    """Read a list of different flags."""
+    flags = table.get(key)
+    allowed = list(FLAGS)  # a list, because entries of the file may not be hashable
     if not isinstance(flags, list | tuple) or not all(
-        flag in list(FLAGS) and flags.count(flag) == 1 for flag in flags
+        flag in allowed and flags.count(flag) == 1 for flag in flags
     ):
         raise InputError(
-            f"{table.prefix}exclude must be a list of different flags, each one of {', '.join(FLAGS)}"
+            f"{table.prefix}{key} must be a list of different flags, "
+            f"each one of {', '.join(allowed)}"
         )
-    return Quality(**values, exclude=tuple(flags))
+    return tuple(flags)
 
 
 def attention_of(
-    tables: Iterable[TomlTable], maps: tuple[str, ...], robots: int, steps: int
+    table: TomlTable, maps: tuple[str, ...], robots: int, steps: int
 ) -> tuple[AttentionCheck, ...]:
-    """Attention checks, each at a place of its own."""
+    """Read ``[[attention]]``: checks, each before a step of its own; none if there are none.
+
+    Args:
+        table: The whole configuration.
+        maps: Names of the maps.
+        robots: Number of robots on a map.
+        steps: Number of steps of a robot.
+
+    Returns:
+        The checks.
+    """
+    if "attention" not in table.content:
+        return ()
     checks = tuple(
         AttentionCheck(
-            table.one_of("map", maps),
-            table.whole("robot", 1, robots),
-            table.whole("step", 1, steps),
-            table.one_of("choose", CORNERS),
+            each.one_of("map", maps),
+            each.whole("robot", 1, robots),
+            each.whole("step", 1, steps),
+            each.one_of("choose", CORNERS),
         )
-        for table in tables
+        for each in table.sections("attention", AttentionCheck)
     )
-    places = [dataclasses.astuple(check)[:3] for check in checks]
-    for i, place in enumerate(places):
-        if place in places[:i]:
+    number_of_step: dict[tuple[str, int, int], int] = {}
+    for number, check in enumerate(checks, start=1):
+        step = (check.map, check.robot, check.step)
+        if step in number_of_step:
             raise InputError(
-                f"attention[{i + 1}] comes at the same step as attention[{places.index(place) + 1}]"
+                f"attention[{number}] comes at the same step as attention[{number_of_step[step]}]"
             )
+        number_of_step[step] = number
     return checks

@@ -1,7 +1,9 @@
 """The sections of a study's configuration: what they hold, and how they are read."""
 
+import itertools
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from ital.errors import InputError
 from ital_study.config.panel import CODE, FIELD, Panel
@@ -31,6 +33,11 @@ class Map:
 
     name: str
     rewards: Rows
+
+    @property
+    def cells(self) -> list[float]:
+        """The rewards of all cells, row by row from the top."""
+        return [cell for row in self.rewards for cell in row]
 
 
 @dataclass(frozen=True)
@@ -128,43 +135,49 @@ class Completion:
 
 
 def map_of(table: TomlTable) -> Map:
-    """A map: a square of numbers."""
+    """Read a map: a square of numbers."""
     rows = table.get("rewards")
     name = table.text("name", most=40)
-    square = isinstance(rows, list) and all(
-        isinstance(row, list) and len(row) == len(rows) for row in rows
-    )
-    if not square or not 3 <= len(rows) <= 8:
+    if not _is_square(rows) or not 3 <= len(rows) <= 8:
         raise InputError(f"{table.prefix}rewards must be a square of numbers with 3 to 8 rows")
-    for row in rows:
-        for cell in row:
-            if type(cell) not in (int, float) or not abs(cell) <= 100:
-                raise InputError(
-                    f"{table.prefix}rewards must be numbers from -100 to 100, not {cell!r}"
-                )
-    return Map(name, tuple(tuple(float(cell) for cell in row) for row in rows))
+    for cell in itertools.chain.from_iterable(rows):
+        # True is an int, and NaN compares false: both are refused.
+        if type(cell) not in (int, float) or not abs(cell) <= 100:
+            raise InputError(
+                f"{table.prefix}rewards must be numbers from -100 to 100, not {cell!r}"
+            )
+    return Map(name, tuple(tuple(map(float, row)) for row in rows))
+
+
+def _is_square(rows: Any) -> bool:
+    """Say whether rows are lists, as many as each is long."""
+    if not isinstance(rows, list):
+        return False
+    return all(isinstance(row, list) and len(row) == len(rows) for row in rows)
 
 
 def instruction_of(table: TomlTable) -> Instruction:
-    """A page of instructions."""
-    picture = table.one_of("picture", PICTURES) if "picture" in table.content else None
+    """Read a page of instructions."""
+    picture = None
+    if "picture" in table.content:
+        picture = table.one_of("picture", PICTURES)
     return Instruction(table.text("title", most=200), table.text("text"), picture)
 
 
 def question_of(table: TomlTable) -> Question:
-    """A question of the comprehension check."""
+    """Read a question of the comprehension check."""
     options = tuple(table.texts("options"))
     return Question(table.text("question"), options, table.whole("answer", 0, len(options) - 1))
 
 
 def completion_of(table: TomlTable, panel: Panel) -> Completion:
-    """What participants get at the end."""
+    """Read what participants get at the end."""
     early = {}
     for key in ("declined", "failed_check", "left"):
         if key in table.content:
-            end = TomlTable(f"{table.prefix}{key}.", table.content[key], EarlyEnd)
-            code = end.text("code", most=100) if "code" in end.content else None
-            early[key] = EarlyEnd(code, _redirect(end, panel))
+            early[key] = _early_end(
+                TomlTable(f"{table.prefix}{key}.", table.content[key], EarlyEnd), panel
+            )
     return Completion(
         table.text("code", most=100),
         _redirect(table, panel),
@@ -173,8 +186,16 @@ def completion_of(table: TomlTable, panel: Panel) -> Completion:
     )
 
 
+def _early_end(table: TomlTable, panel: Panel) -> EarlyEnd:
+    """Read what participants get whose part ends early."""
+    code = None
+    if "code" in table.content:
+        code = table.text("code", most=100)
+    return EarlyEnd(code, _redirect(table, panel))
+
+
 def _redirect(table: TomlTable, panel: Panel) -> str | None:
-    """An address; its fields are parameters of the link, or the code."""
+    """Read an address; its fields are parameters of the link, or the code."""
     if "redirect" not in table.content:
         return None
     redirect = table.text("redirect")
@@ -182,22 +203,21 @@ def _redirect(table: TomlTable, panel: Panel) -> str | None:
         raise InputError(
             f"{table.prefix}redirect must be an address that begins with https://, not {redirect!r}"
         )
-    known = (CODE, *panel.identity, *panel.pass_through)
-    unknown = next((name for name in FIELD.findall(redirect) if name not in known), None)
-    if unknown is not None:
-        raise InputError(
-            f"{table.prefix}redirect has the unknown field {{{unknown}}}: the fields are {', '.join(known)}; "
-            "name others in panel.pass_through"
-        )
+    allowed = (CODE, *panel.identity, *panel.pass_through)
+    for name in FIELD.findall(redirect):
+        if name not in allowed:
+            raise InputError(
+                f"{table.prefix}redirect has the unknown field {{{name}}}: "
+                f"the fields are {', '.join(allowed)}; name others in panel.pass_through"
+            )
     return redirect
 
 
 def physics_of(table: TomlTable) -> Physics:
-    """How the robot moves and plans."""
-    slip, death = (
-        table.number("slip", least=0.0, most=1.0),
-        table.number("death", above=0.0, most=1.0),
-    )
+    """Read how the robot moves and plans."""
+    slip = table.number("slip", least=0.0, most=1.0)
+    death = table.number("death", above=0.0, most=1.0)
+    # The chosen direction has the probability that the other three and the end of the walk leave.
     if death + 3 * slip > 1:
         raise InputError(
             f"{table.prefix}slip and death must be probabilities with death + 3·slip at most 1"

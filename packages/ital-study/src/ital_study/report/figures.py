@@ -18,7 +18,8 @@ from ital_study.analysis.measures import (
     robots,
     teachers_in_order,
 )
-from ital_study.config.configuration import ADAPTIVE, Config
+from ital_study.config.configuration import Config
+from ital_study.config.kinds import ADAPTIVE
 from ital_study.robots.rules import StudyRules
 from ital_study.simulation.arms import MATCHED
 

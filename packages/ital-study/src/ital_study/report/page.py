@@ -24,7 +24,7 @@ from ital_study.analysis.measures import (
     robots,
     teachers_in_order,
 )
-from ital_study.config.configuration import ADAPTIVE
+from ital_study.config.kinds import ADAPTIVE
 from ital_study.fit.people import Fit
 from ital_study.report import figures as _figures
 from ital_study.report import fit_report, quality_report

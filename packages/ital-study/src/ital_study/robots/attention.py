@@ -25,19 +25,15 @@ def check_at(config: Config, map_name: str, robot: int, step: int) -> int | None
     Returns:
         Index of the check in the configuration; None if there is none.
     """
-    place = (map_name, robot, step)
-    return next(
-        (
-            i
-            for i, check in enumerate(config.attention)
-            if (check.map, check.robot, check.step) == place
-        ),
-        None,
-    )
+    wanted = (map_name, robot, step)
+    for index, check in enumerate(config.attention):
+        if (check.map, check.robot, check.step) == wanted:
+            return index
+    return None
 
 
 def corner(choose: str, size: int) -> int:
-    """The cell in a corner.
+    """Return the cell in a corner.
 
     Args:
         choose: Name of the corner, such as ``top-left``.
@@ -46,12 +42,15 @@ def corner(choose: str, size: int) -> int:
     Returns:
         The cell, row by row from the top left, from 0.
     """
-    row, column = choose.split("-")
-    return (size - 1) * size * (row == "bottom") + (size - 1) * (column == "right")
+    vertical, horizontal = choose.split("-")
+    last = size - 1
+    row = last if vertical == "bottom" else 0
+    column = last if horizontal == "right" else 0
+    return row * size + column
 
 
 def arrows_of(config: Config, number: int, check: int) -> "list[Arrow]":
-    """The arrows of a check: one in the right corner, the others anywhere, in an order that tells nothing.
+    """Draw the arrows of a check: one in the right corner, the others anywhere, in an order that tells nothing.
 
     Args:
         config: The study.
@@ -61,16 +60,22 @@ def arrows_of(config: Config, number: int, check: int) -> "list[Arrow]":
     Returns:
         As many arrows as a step has.
     """
+    # The rules load JAX, which readers of configurations do not need.
     from ital_study.robots.rules import Arrow
 
-    def drawn(cell: int, what: str) -> int:
-        text = f"attention {config.seed} {number} {check} {cell} {what}"
+    def draw_number(cell: int, purpose: str) -> int:
+        """Draw a number for one purpose; it depends on no other cell."""
+        text = f"attention {config.seed} {number} {check} {cell} {purpose}"
         return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
-    right = corner(config.attention[check].choose, config.size)
-    others = sorted(set(range(config.size**2)) - {right}, key=lambda cell: drawn(cell, "drawn"))
-    cells = sorted([right, *others[: config.candidates - 1]], key=lambda cell: drawn(cell, "place"))
-    return [Arrow(cell, drawn(cell, "direction") % 4) for cell in cells]
+    right_cell = corner(config.attention[check].choose, config.size)
+    other_cells = [cell for cell in range(config.size**2) if cell != right_cell]
+    # Sorting by numbers of their own shuffles the cells. The purposes, "drawn", "place" and "direction", are part of
+    # what participants have seen: another word would draw other arrows.
+    shuffled = sorted(other_cells, key=lambda cell: draw_number(cell, "drawn"))
+    cells = [right_cell, *shuffled[: config.candidates - 1]]
+    listed = sorted(cells, key=lambda cell: draw_number(cell, "place"))
+    return [Arrow(cell, draw_number(cell, "direction") % 4) for cell in listed]
 
 
 def answer(config: Config, number: int, check: int, choice: int) -> dict[str, Any]:
@@ -85,10 +90,8 @@ def answer(config: Config, number: int, check: int, choice: int) -> dict[str, An
     Returns:
         What the event of the answer holds.
     """
-    choose, cells = (
-        config.attention[check].choose,
-        [arrow.cell for arrow in arrows_of(config, number, check)],
-    )
+    choose = config.attention[check].choose
+    cells = [arrow.cell for arrow in arrows_of(config, number, check)]
     right = right_choice(choose, cells, config.size)
     return {
         "check": check,
@@ -100,7 +103,7 @@ def answer(config: Config, number: int, check: int, choice: int) -> dict[str, An
 
 
 def right_choice(choose: str, cells: list[int], size: int) -> int:
-    """Index of the right arrow.
+    """Find the right arrow.
 
     Args:
         choose: Name of the corner.
@@ -108,7 +111,7 @@ def right_choice(choose: str, cells: list[int], size: int) -> int:
         size: Cells along one side of the map.
 
     Returns:
-        The index.
+        Its index.
     """
     return cells.index(corner(choose, size))
 

@@ -17,21 +17,21 @@ from ital_study.robots import world
 from ital_study.robots.rules import Arrow, Mind, StudyRules
 from ital_study.robots.world import Arrows, Game
 
-VERSION = 1  # of states
-LARGEST = 1000.0  # numbers of a state; float32 cannot plan with much larger ones
+# The version of states. Front ends keep states, so a change of their content needs another number.
+VERSION = 1
+
+# The largest absolute value of a state's numbers: float32 cannot plan with much larger ones.
+LARGEST = 1000.0
 TOO_LARGE = "the robot's numbers are too large to plan with: start again"
-OF_STEP = (
-    "change",
-    "best",
-    "volumes",
-    "imitated_volumes",
-)  # signals that need candidates or a choice
 
-Plain = dict[str, Any]  # what JSON can hold
+# Signals that need candidates or a choice. They are None in answers to requests without them.
+OF_STEP = ("change", "best", "volumes", "imitated_volumes")
+
+JsonDict = dict[str, Any]  # what JSON can hold
 
 
-def start(rules: StudyRules, map_name: str, robot: str, number: int) -> Plain:
-    """A robot that has seen nothing yet, and the arrows of its first step.
+def start(rules: StudyRules, map_name: str, robot: str, number: int) -> JsonDict:
+    """Return a robot that has seen nothing yet, and the arrows of its first step.
 
     Args:
         rules: The study.
@@ -46,11 +46,11 @@ def start(rules: StudyRules, map_name: str, robot: str, number: int) -> Plain:
         InputError: There is no such map, robot or number.
     """
     mind = rules.mind(robot, rules.start(number, map_name))
-    return _answer(rules, state_of(rules, map_name, robot, number, mind), mind)
+    return _answer_with(rules, state_of(rules, map_name, robot, number, mind), mind)
 
 
-def look(rules: StudyRules, state: Plain, candidates: Sequence[Arrow]) -> Plain:
-    """What each of these arrows is worth now; the robot learns nothing.
+def look(rules: StudyRules, state: JsonDict, candidates: Sequence[Arrow]) -> JsonDict:
+    """Return what each of these arrows is worth now; the robot learns nothing.
 
     Args:
         rules: The study.
@@ -64,10 +64,11 @@ def look(rules: StudyRules, state: Plain, candidates: Sequence[Arrow]) -> Plain:
         InputError: The state or an arrow is not one of this study.
     """
     mind = mind_of(rules, state)
-    return _answer(rules, state, mind, **_worth(rules, state["map"], mind, candidates))
+    worth = _worth_of_arrows(rules, state["map"], mind, candidates)
+    return _answer_with(rules, state, mind, **worth)
 
 
-def step(rules: StudyRules, state: Plain, candidates: Sequence[Arrow], choice: int) -> Plain:
+def step(rules: StudyRules, state: JsonDict, candidates: Sequence[Arrow], choice: int) -> JsonDict:
     """Show one of the arrows to the robot.
 
     Args:
@@ -84,18 +85,18 @@ def step(rules: StudyRules, state: Plain, candidates: Sequence[Arrow], choice: i
         InputError: The state, an arrow or the choice is not valid, or the robot's numbers grew too large.
     """
     before = mind_of(rules, state)
-    worth = _worth(rules, state["map"], before, candidates)
+    worth = _worth_of_arrows(rules, state["map"], before, candidates)
     try:
         after = rules.update(state["map"], state["robot"], before, candidates, choice)
     except FloatingPointError:
         raise InputError(TOO_LARGE) from None
     change = float(np.linalg.norm(after.belief - before.belief))
-    changed = state_of(rules, state["map"], state["robot"], state["number"], after)
-    return _answer(rules, changed, after, change=change, **worth)
+    state_after = state_of(rules, state["map"], state["robot"], state["number"], after)
+    return _answer_with(rules, state_after, after, change=change, **worth)
 
 
-def state_of(rules: StudyRules, map_name: str, robot: str, number: int, mind: Mind) -> Plain:
-    """A robot in plain numbers.
+def state_of(rules: StudyRules, map_name: str, robot: str, number: int, mind: Mind) -> JsonDict:
+    """Return a robot in plain numbers.
 
     Args:
         rules: The study.
@@ -115,12 +116,13 @@ def state_of(rules: StudyRules, map_name: str, robot: str, number: int, mind: Mi
         "number": number,
         "step": mind.step,
         "belief": mind.belief.tolist(),
+        # A list per array of the memory; the kind of robot determines how they fit together.
         "memory": [np.ravel(leaf).tolist() for leaf in jax.tree.leaves(mind.memory)],
     }
 
 
-def mind_of(rules: StudyRules, state: Plain) -> Mind:
-    """The robot of a state.
+def mind_of(rules: StudyRules, state: JsonDict) -> Mind:
+    """Return the robot of a state.
 
     Args:
         rules: The study.
@@ -132,19 +134,14 @@ def mind_of(rules: StudyRules, state: Plain) -> Mind:
     Raises:
         InputError: The state is of another version or configuration, or its numbers do not fit.
     """
-    if state["version"] != VERSION:
-        raise InputError(
-            f"the state has version {state['version']}, this is version {VERSION}: start again"
-        )
-    if state["config"] != rules.config.hash[:12]:
-        raise InputError("the state belongs to another configuration: start again")
+    _check_origin(rules, state)
     rules.map(state["map"])
     belief = np.asarray(state["belief"], np.float32)
-    if belief.shape != (rules.config.size**2,):
-        raise InputError(
-            f"the belief has {belief.size} numbers, the map has {rules.config.size**2} cells"
-        )
-    leaves, shape = jax.tree.flatten(rules.mind(state["robot"], belief).memory)
+    cells = rules.config.size**2
+    if belief.shape != (cells,):
+        raise InputError(f"the belief has {belief.size} numbers, the map has {cells} cells")
+    # A new robot of this kind says how many arrays the memory has, and their types and shapes.
+    leaves, structure = jax.tree.flatten(rules.mind(state["robot"], belief).memory)
     sizes = [np.size(leaf) for leaf in leaves]
     if [len(part) for part in state["memory"]] != sizes:
         raise InputError(f"the memory of a robot {state['robot']!r} has parts of {sizes} numbers")
@@ -152,33 +149,54 @@ def mind_of(rules: StudyRules, state: Plain) -> Mind:
         np.asarray(part, leaf.dtype).reshape(leaf.shape)
         for part, leaf in zip(state["memory"], leaves, strict=True)
     ]
-    return Mind(belief, jax.tree.unflatten(shape, memory), state["step"])
+    return Mind(belief, jax.tree.unflatten(structure, memory), state["step"])
 
 
-def _answer(rules: StudyRules, state: Plain, mind: Mind, **of_step: Any) -> Plain:
-    picture, measures = rules.picture(mind.belief), rules.measures(state["map"], mind.belief)
-    numbers = np.concatenate(
-        [np.ravel(part) for part in jax.tree.leaves((mind.belief, mind.memory))]
-    )
-    if not ((np.abs(numbers) <= LARGEST).all() and np.isfinite(list(measures.values())).all()):
-        raise InputError(TOO_LARGE)
-    arrows = rules.candidates(state["number"], state["map"])
+def _check_origin(rules: StudyRules, state: JsonDict) -> None:
+    """Raise for a state of another version of the program or another study."""
+    if state["version"] != VERSION:
+        raise InputError(
+            f"the state has version {state['version']}, this is version {VERSION}: start again"
+        )
+    if state["config"] != rules.config.hash[:12]:
+        raise InputError("the state belongs to another configuration: start again")
+
+
+def _answer_with(rules: StudyRules, state: JsonDict, mind: Mind, **of_step: Any) -> JsonDict:
+    """Return the answer to a request: the robot, the arrows of its next step, and signals."""
+    picture = rules.picture(mind.belief)
+    measures = rules.measures(state["map"], mind.belief)
+    _check_numbers(mind, measures)
+    arrows_of_steps = rules.candidates(state["number"], state["map"])
+    # None after the last step. States may also come from front ends that take more steps than the study.
+    candidates = None
+    if mind.step < len(arrows_of_steps):
+        candidates = [arrow._asdict() for arrow in arrows_of_steps[mind.step]]
     return {
         "state": state,
         "belief": picture.belief,
         "plan": picture.policy,
-        "candidates": [arrow._asdict() for arrow in arrows[mind.step]]
-        if mind.step < len(arrows)
-        else None,
+        "candidates": candidates,
         "signals": {**measures, **dict.fromkeys(OF_STEP), **of_step},
     }
 
 
-def _worth(rules: StudyRules, map_name: str, mind: Mind, candidates: Sequence[Arrow]) -> Plain:
-    if max(arrow.cell for arrow in candidates) >= rules.config.size**2:
-        raise InputError(
-            f"an arrow lies outside of the map, which has {rules.config.size**2} cells"
-        )
+def _check_numbers(mind: Mind, measures: dict[str, float]) -> None:
+    """Raise for a robot whose numbers are too large to plan with."""
+    parts = jax.tree.leaves((mind.belief, mind.memory))
+    numbers = np.concatenate([np.ravel(part) for part in parts])
+    small = (np.abs(numbers) <= LARGEST).all()  # NaN is not small either
+    if not (small and np.isfinite(list(measures.values())).all()):
+        raise InputError(TOO_LARGE)
+
+
+def _worth_of_arrows(
+    rules: StudyRules, map_name: str, mind: Mind, candidates: Sequence[Arrow]
+) -> JsonDict:
+    """Return the signals of arrows: their volumes, and which one the machine teacher would pick."""
+    cells = rules.config.size**2
+    if max(arrow.cell for arrow in candidates) >= cells:
+        raise InputError(f"an arrow lies outside of the map, which has {cells} cells")
     if len(set(candidates)) < len(candidates):
         raise InputError("two of the arrows are the same")
     volumes = rules.volumes(map_name, mind.belief, candidates)
@@ -206,9 +224,11 @@ def imitated_volumes(
     Returns:
         One number per arrow.
     """
+    lr = np.float32(rules.config.lr)
+    belief = np.asarray(w, np.float32)
     arrows = rules.arrays(candidates)
-    lr, belief = np.float32(rules.config.lr), np.asarray(w, np.float32)
     volumes = np.array(_imitated_volumes(rules.game, lr, belief, arrows, rules.truth(map_name)))
+    # The arrays may be padded: see StudyRules.arrays.
     return volumes[: len(candidates)]
 
 
@@ -216,5 +236,7 @@ def imitated_volumes(
 def _imitated_volumes(
     game: Game, lr: Array, belief: Array, arrows: Arrows, truth: world.Truths
 ) -> Array:
-    anything = jnp.int32(0)  # volumes depend on neither the choice nor the step
-    return world.imitated_volumes(world.lesson(game, lr, belief, arrows, anything, anything), truth)
+    # Volumes depend on neither the choice nor the step.
+    anything = jnp.int32(0)
+    lesson = world.lesson(game, lr, belief, arrows, anything, anything)
+    return world.imitated_volumes(lesson, truth)

@@ -16,8 +16,11 @@ from ital_study.config.sections import Map
 from ital_study.robots import world
 from ital_study.robots.world import Arrows, Game
 
-BLOCK = 256  # beliefs measured per call; a fixed number, so that no result depends on their number
-MOST_ARROWS = 32  # other numbers of arrows than the study's share the program for this one: none compiles its own
+# Beliefs measured per call. The number is fixed, so that no result depends on how many beliefs there are.
+BLOCK = 256
+
+# Other numbers of arrows than the study's share the program for this number: none compiles its own.
+MOST_ARROWS = 32
 
 
 class Arrow(NamedTuple):
@@ -71,13 +74,14 @@ class StudyRules:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.game = world.game(config)
-        self.robots = world.robots(config)
-        self._maps = {on.name: on for on in config.all_maps}
+        self.robots = world.core_learners(config)
+        self._maps = {map_.name: map_ for map_ in config.all_maps}
         self._truths = {
-            name: world.truths(self.game, np.asarray(on.rewards), config.arrows)
-            for name, on in self._maps.items()
+            name: world.truths(self.game, np.asarray(map_.rewards), config.arrows)
+            for name, map_ in self._maps.items()
         }
-        self._arrows = functools.lru_cache(maxsize=512)(self._draw)
+        # A cache of this object, not of the class: it goes when the object goes.
+        self._arrows = functools.lru_cache(maxsize=512)(self._draw_all_arrows)
         self._lr = np.float32(config.lr)
 
     def map(self, name: str) -> Map:
@@ -93,8 +97,9 @@ class StudyRules:
             InputError: The study has no such map.
         """
         if name not in self._maps:
+            allowed = ", ".join(self._maps)
             raise InputError(
-                f"study {self.config.name!r} has no map {name!r}: its maps are {', '.join(self._maps)}"
+                f"study {self.config.name!r} has no map {name!r}: its maps are {allowed}"
             )
         return self._maps[name]
 
@@ -110,7 +115,7 @@ class StudyRules:
         return self._truths[self.map(map_name).name]
 
     def steps(self, map_name: str) -> int:
-        """Number of steps of a robot on a map.
+        """Return the number of steps of a robot on a map.
 
         Args:
             map_name: Name of the map.
@@ -118,11 +123,12 @@ class StudyRules:
         Returns:
             The number; on the warm-up map, that of the warm-up.
         """
-        warm_up = self.map(map_name) is self.config.warm_up_map
-        return self.config.warm_up_steps if warm_up else self.config.steps
+        if self.map(map_name) is self.config.warm_up_map:
+            return self.config.warm_up_steps
+        return self.config.steps
 
     def start(self, number: int, map_name: str) -> np.ndarray:
-        """First belief w⁰ of a participant's robots on a map, the same for all robots.
+        """Draw the first belief w⁰ of a participant's robots on a map, the same for all robots.
 
         Args:
             number: Number of the participant.
@@ -138,7 +144,7 @@ class StudyRules:
         return np.array(_first_belief(self.game, key, np.float32(self.config.start)))
 
     def candidates(self, number: int, map_name: str) -> list[list[Arrow]]:
-        """The arrows of every step of a participant on a map, the same for all robots.
+        """Draw the arrows of every step of a participant on a map, the same for all robots.
 
         Args:
             number: Number of the participant.
@@ -155,28 +161,32 @@ class StudyRules:
     def _key(self, number: int, map_name: str) -> Array:
         if not 0 <= number < 2**32:
             raise InputError(f"a participant's number must lie in [0, 2**32), not {number}")
-        numbers = (self.config.seed, number, world.map_code(self.map(map_name).name))
-        return _key(*map(np.uint32, numbers))
+        code = world.map_code(self.map(map_name).name)
+        return _key(np.uint32(self.config.seed), np.uint32(number), np.uint32(code))
 
-    def _draw(self, number: int, map_name: str) -> tuple[tuple[Arrow, ...], ...]:
-        fixed = (
+    def _draw_all_arrows(self, number: int, map_name: str) -> tuple[tuple[Arrow, ...], ...]:
+        draw_block = functools.partial(
+            _draw_arrows,
             self.game,
             self.config.candidates,
             self._key(number, map_name),
             self.truth(map_name).cumulative,
         )
-        nowhere = np.zeros(self.config.size**2, bool)
-        drawn = world.all_arrows(
-            functools.partial(_draw_arrows, *fixed), nowhere, self.steps(map_name)
+        no_cell_used = np.zeros(self.config.size**2, bool)
+        drawn = world.all_arrows(draw_block, no_cell_used, self.steps(map_name))
+        # Both of shape (steps, candidates).
+        cells = drawn.cells.tolist()
+        actions = drawn.actions.tolist()
+        return tuple(
+            tuple(map(Arrow, cells_of_step, actions_of_step))
+            for cells_of_step, actions_of_step in zip(cells, actions, strict=True)
         )
-        cells, actions = (part.tolist() for part in drawn)
-        return tuple(tuple(map(Arrow, *step)) for step in zip(cells, actions, strict=True))
 
     def robot(self, learner: str) -> Learner:
         """Return the core's learner of that name.
 
         Args:
-            learner: ``naive``, ``aware`` or ``adaptive``.
+            learner: One of :data:`~ital_study.config.kinds.KINDS`.
 
         Returns:
             The learner with the numbers of the study.
@@ -189,7 +199,7 @@ class StudyRules:
         return self.robots[learner]
 
     def mind(self, learner: str, w: np.ndarray) -> Mind:
-        """A robot that believes w and has seen nothing yet.
+        """Return a robot that believes w and has seen nothing yet.
 
         Args:
             learner: Kind of the robot.
@@ -198,8 +208,10 @@ class StudyRules:
         Returns:
             The robot.
         """
-        robot, belief = self.robot(learner), _belief(w)
-        return Mind(belief, jax.tree.map(np.asarray, robot.rule.init(belief, robot.settings)))
+        robot = self.robot(learner)
+        belief = _belief(w)
+        memory = robot.rule.init(belief, robot.settings)
+        return Mind(belief, jax.tree.map(np.asarray, memory))
 
     def update(
         self,
@@ -230,11 +242,18 @@ class StudyRules:
         if not 0 <= choice < len(candidates_of_step):
             raise InputError(f"choice {choice} is not among the {len(candidates_of_step)} arrows")
         settings = robot.settings
+        # The learner assumes that the teacher saw the study's number of arrows. Front ends may offer another number.
         if len(candidates_of_step) != self.config.candidates:
             settings = settings._replace(view=np.float32(len(candidates_of_step)))
-        shown = self.arrays(candidates_of_step), np.int32(choice), np.int32(mind.step)
         after = _update(
-            self.game, robot.rule, self._lr, settings, _belief(mind.belief), mind.memory, *shown
+            self.game,
+            robot.rule,
+            self._lr,
+            settings,
+            (_belief(mind.belief), mind.memory),
+            self.arrays(candidates_of_step),
+            np.int32(choice),
+            np.int32(mind.step),
         )
         belief, memory = jax.tree.map(np.array, after)
         if not np.isfinite(belief).all():
@@ -261,16 +280,17 @@ class StudyRules:
             InputError: There are more choices than steps.
         """
         minds = [self.mind(learner, self.start(number, map_name))]
-        for arrows, choice in zip(self._arrows(number, map_name), choices, strict=False):
-            minds.append(self.update(map_name, learner, minds[-1], arrows, choice))
-        if len(minds) <= len(choices):
+        arrows_of_steps = self._arrows(number, map_name)
+        if len(choices) > len(arrows_of_steps):
             raise InputError(
-                f"{len(choices)} choices on map {map_name!r}, which has {len(minds) - 1} steps"
+                f"{len(choices)} choices on map {map_name!r}, which has {len(arrows_of_steps)} steps"
             )
+        for arrows, choice in zip(arrows_of_steps, choices, strict=False):
+            minds.append(self.update(map_name, learner, minds[-1], arrows, choice))
         return minds
 
     def picture(self, w: np.ndarray) -> RobotPicture:
-        """What the participant sees of a belief.
+        """Return what the participant sees of a belief.
 
         Args:
             w: The belief.
@@ -279,12 +299,15 @@ class StudyRules:
             The belief and the policy, as plain lists.
         """
         belief = _belief(w)
-        return RobotPicture(belief.tolist(), np.asarray(_best_action(self.game, belief)).tolist())
+        policy = np.asarray(_best_action(self.game, belief))
+        return RobotPicture(belief.tolist(), policy.tolist())
 
     def volumes(
         self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]
     ) -> np.ndarray:
-        """Return the exact teaching volume of every arrow: how much closer it would bring a naive robot to the truth.
+        """Return the exact teaching volume of every arrow.
+
+        It says how much closer the arrow would bring a naive robot to the truth.
 
         Args:
             map_name: Name of the map.
@@ -299,7 +322,7 @@ class StudyRules:
     def volumes_toward(
         self, target: np.ndarray, w: np.ndarray, candidates_of_step: Sequence[Arrow]
     ) -> np.ndarray:
-        """The exact teaching volumes for any target, such as the map that a participant sees.
+        """Return the exact teaching volumes for any target, such as the map that a participant sees.
 
         Args:
             target: Rewards to teach.
@@ -314,7 +337,9 @@ class StudyRules:
         return volumes[: len(candidates_of_step)]
 
     def arrays(self, candidates_of_step: Sequence[Arrow]) -> Arrows:
-        """Arrows as arrays. If their number is not the study's, the last one is repeated up to ``MOST_ARROWS``.
+        """Return arrows as arrays.
+
+        If their number is not the study's, the last one is repeated up to ``MOST_ARROWS``.
 
         Args:
             candidates_of_step: The arrows.
@@ -324,11 +349,16 @@ class StudyRules:
         """
         cells, actions = np.asarray(candidates_of_step, np.int32).T
         count = len(cells)
-        missing = 0 if count == self.config.candidates else max(0, MOST_ARROWS - count)
-        return Arrows(*(np.pad(part, (0, missing), mode="edge") for part in (cells, actions)))
+        if count == self.config.candidates:
+            return Arrows(cells, actions)
+        missing = max(0, MOST_ARROWS - count)
+        return Arrows(
+            np.pad(cells, (0, missing), mode="edge"),
+            np.pad(actions, (0, missing), mode="edge"),
+        )
 
     def best(self, map_name: str, w: np.ndarray, candidates_of_step: Sequence[Arrow]) -> int:
-        """The machine teacher's pick: the largest exact volume, ties take the lowest index.
+        """Return the machine teacher's pick: the largest exact volume, ties take the lowest index.
 
         Args:
             map_name: Name of the map.
@@ -341,7 +371,7 @@ class StudyRules:
         return int(np.argmax(self.volumes(map_name, w, candidates_of_step)))
 
     def measures(self, map_name: str, w: np.ndarray) -> dict[str, float]:
-        """Distance, centred distance, policy distances and expected reward of a belief.
+        """Return distance, centred distance, policy distances and expected reward of a belief.
 
         Args:
             map_name: Name of the map.
@@ -354,7 +384,7 @@ class StudyRules:
         return {name: float(measured[name]) for name in world.METRICS}
 
     def measures_many(self, map_name: str, ws: np.ndarray) -> dict[str, np.ndarray]:
-        """The measures of many beliefs on one map.
+        """Return the measures of many beliefs on one map.
 
         Args:
             map_name: Name of the map.
@@ -363,26 +393,24 @@ class StudyRules:
         Returns:
             An array by the name of each measure, one value per belief.
         """
-        ws = _belief(ws).reshape(-1, self.config.size**2)
-        truth, blocks = self.truth(map_name), []
-        for first in range(0, len(ws), BLOCK):
-            block = ws[first : first + BLOCK]
-            padded = np.concatenate(
-                [block, np.zeros((BLOCK - len(block), ws.shape[1]), np.float32)]
-            )
-            measured = _measure_many(self.game, padded, truth)
-            blocks.append(
-                {name: np.asarray(measured[name], float)[: len(block)] for name in world.METRICS}
-            )
-        return {
-            name: np.concatenate([np.empty(0), *(block[name] for block in blocks)])
-            for name in world.METRICS
-        }
+        cells = self.config.size**2
+        beliefs = _belief(ws).reshape(-1, cells)
+        truth = self.truth(map_name)
+        # Values of each measure, one array per block; the empty array stands for no beliefs at all.
+        blocks: dict[str, list[np.ndarray]] = {name: [np.empty(0)] for name in world.METRICS}
+        for first in range(0, len(beliefs), BLOCK):
+            block = beliefs[first : first + BLOCK]
+            padding = np.zeros((BLOCK - len(block), cells), np.float32)
+            measured = _measure_many(self.game, np.concatenate([block, padding]), truth)
+            for name, values in blocks.items():
+                values.append(np.asarray(measured[name], float)[: len(block)])
+        return {name: np.concatenate(values) for name, values in blocks.items()}
 
     def warm_up(self) -> None:
         """Compile everything, so that no participant has to wait."""
         for name in (self.config.maps[0].name, self.config.warm_up_map.name):
-            w, arrows = self.start(0, name), self.candidates(0, name)[0]
+            w = self.start(0, name)
+            arrows = self.candidates(0, name)[0]
             for learner in self.config.learners:
                 self.update(name, learner, self.mind(learner, w), arrows, 0)
             self.best(name, w, arrows)
@@ -394,8 +422,8 @@ def _belief(w: Any) -> np.ndarray:
     return np.asarray(w, np.float32)
 
 
-# Compiled functions: static arguments are the game and sizes, so that all maps, learners and studies of one physics
-# share them.
+# Compiled functions. Static arguments are the game, rules and sizes, so that all maps, learners and studies of one
+# physics share them.
 
 
 _key = jax.jit(world.key_of)
@@ -407,9 +435,17 @@ _measure = jax.jit(world.measure, static_argnums=0)
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _update(
-    game: Game, rule: Any, lr: Array, settings: Any, belief: Array, memory: Any, arrows: Arrows, choice: Array,
+    game: Game,
+    rule: Any,
+    lr: Array,
+    settings: Any,
+    mind: tuple[Array, Any],
+    arrows: Arrows,
+    choice: Array,
     step: Array,
-) -> tuple[Array, Any]:  # fmt: skip
+) -> tuple[Array, Any]:
+    """Return belief and memory after one step, given those before it."""
+    belief, memory = mind
     lesson = world.lesson(game, lr, belief, arrows, choice, step)
     after = rule.update(lesson, settings, belief, memory)
     return after.params, after.memory
@@ -417,7 +453,8 @@ def _update(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _volumes(game: Game, lr: Array, belief: Array, arrows: Arrows, target: Array) -> Array:
-    anything = jnp.int32(0)  # volumes depend on neither the choice nor the step
+    # Volumes depend on neither the choice nor the step.
+    anything = jnp.int32(0)
     return world.volumes(world.lesson(game, lr, belief, arrows, anything, anything), belief, target)
 
 

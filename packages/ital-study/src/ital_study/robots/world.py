@@ -2,6 +2,8 @@
 
 This module defines no rule of its own. Planning and gradients come from online IRL; the step is that of the core's
 learner, given a :class:`~ital.learners.Lesson`. Arrows point up, right, down or left: 0, 1, 2, 3.
+
+Shapes: S is the number of cells, A the number of directions, B the number of arrows of a step.
 """
 
 import functools
@@ -13,20 +15,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from ital import learners, mdp, volume
+from ital import mdp, volume
 from ital.gradients import add_scaled
 from ital.learners import Learner, Lesson, Situation
 from ital.mdp import Dynamics, Planning
 from ital.tasks import Demonstrations, TrueWorld, Truth, implicit_gradients, irl_rules
 from ital.tools import randomness
 from ital.tools.types import Array, Float, Int, PRNGKeyArray
-from ital_study.config.configuration import ADAPTIVE, Config
+from ital_study.config.configuration import Config
+from ital_study.config.kinds import KINDS
 
 CORE_ACTION = np.array([0, 3, 1, 2])  # up, right, down, left among the core's up, down, left, right
 METRICS = ("distance", "distance_centred", "policy_tv", "policy_gap", "reward")
 
-DRAWN = 32  # steps whose arrows are drawn per call; a fixed number, so that studies of any length share one program
-_START, _ARROWS = 0, 1  # streams of random numbers, kept apart by fold_in
+# Steps whose arrows are drawn per call. The number is fixed, so that studies of any length share one program.
+DRAWN = 32
+
+# Streams of random numbers, kept apart by fold_in.
+_START = 0
+_ARROWS = 1
 
 Belief = Float[Array, " S"]
 
@@ -44,7 +51,13 @@ class Game(NamedTuple):
 
 
 class Truths(NamedTuple):
-    """The truth of a map: w*, log π* (A, S) in the core's order, and Σ_{b ≤ a} of the chance of arrow b (S, A)."""
+    """The truth of a map.
+
+    Attributes:
+        target: The rewards w*, shape (S,).
+        log_policy: log π*, shape (A, S), with directions in the core's order.
+        cumulative: Σ_{b ≤ a} of the chance of arrow b, shape (S, A), with directions in the study's order.
+    """
 
     target: Any
     log_policy: Any
@@ -52,14 +65,14 @@ class Truths(NamedTuple):
 
 
 class Arrows(NamedTuple):
-    """The candidates of one or many steps: their cells and their directions."""
+    """The candidates of one or many steps: their cells and their directions, both of shape (…, B)."""
 
     cells: Any
     actions: Any
 
 
 def game(config: Config) -> Game:
-    """The physics of a study."""
+    """Return the physics of a study."""
     physics = config.world
     return Game(
         mdp.grid(config.size, physics.slip, physics.death),
@@ -67,57 +80,77 @@ def game(config: Config) -> Game:
     )
 
 
-def robots(config: Config) -> dict[str, Learner]:
-    """The learners with their numbers filled in. All assume the study's volume; naive and aware share one rule.
+def core_learners(config: Config) -> dict[str, Learner]:
+    """Return the core's learner of every kind of robot, with its numbers filled in.
 
-    The adaptive learner is included even if the study does not use it, because simulations may. It knows only |β|.
+    All assume the study's volume. Naive and aware robots share one rule, and so one compiled program. Kinds that the
+    study does not use are included, because simulations may use them.
     """
-    auto_beta = lambda imagine, sign=1.0: sign * config.beta  # noqa: E731
-    situation = Situation(config.beta, 0.0, config.candidates, config.volume, auto_beta)
-    kinds = {
-        "naive": learners.imt(),
-        "aware": learners.teacher_aware(beta=config.beta, volume=config.volume),
-        ADAPTIVE: learners.adaptive(),
-    }
-    resolved = {kind: learner.resolve(learner, situation) for kind, learner in kinds.items()}
-    as_float = lambda number: np.asarray(number, np.float32)  # noqa: E731
-    return {
-        kind: robot._replace(settings=jax.tree.map(as_float, robot.settings))
-        for kind, robot in resolved.items()
-    }
+
+    # The adaptive learner knows only |β|: the sign is what it has to find out.
+    def study_beta(imagine: Any, sign: float = 1.0) -> float:
+        return sign * config.beta
+
+    situation = Situation(config.beta, 0.0, config.candidates, config.volume, study_beta)
+    robots = {}
+    for name, kind in KINDS.items():
+        learner = kind.core_learner(config)
+        robot = learner.resolve(learner, situation)
+        # As float32 arrays, settings are arguments of compiled programs: other numbers compile nothing anew.
+        settings = jax.tree.map(_as_float32, robot.settings)
+        robots[name] = robot._replace(settings=settings)
+    return robots
+
+
+def _as_float32(number: Any) -> np.ndarray:
+    return np.asarray(number, np.float32)
 
 
 def key_of(seed: Any, number: Any, code: Any) -> PRNGKeyArray:
-    """The random numbers of (study seed, participant, map): the same for all robots."""
+    """Return the random numbers of (study seed, participant, map): the same for all robots."""
     key = jax.random.fold_in(randomness.key(seed), number)
     return jax.random.fold_in(key, code)
 
 
 def map_code(name: str) -> int:
-    """A number from a map's name, so that other maps in the file do not change its draws."""
+    """Return a number from a map's name, so that other maps in the file do not change its draws."""
     return zlib.crc32(name.encode())
 
 
 def first_belief(game: Game, key: PRNGKeyArray, scale: Array) -> Belief:
-    """w⁰ ~ U(−scale, scale) per cell."""
-    unit = jax.random.uniform(jax.random.fold_in(key, _START), (game.dynamics.states,), jnp.float32)
+    """Draw w⁰ ~ U(−scale, scale) per cell."""
+    stream = jax.random.fold_in(key, _START)
+    unit = jax.random.uniform(stream, (game.dynamics.states,), jnp.float32)
     return scale * (2 * unit - 1)
 
 
 def draw_arrows(
     game: Game, count: int, key: PRNGKeyArray, cumulative: Array, first: Int[Array, ""], used: Array
 ) -> tuple[Array, Arrows]:
-    """Draw the candidates of ``DRAWN`` steps from ``first`` on: distinct cells, none from the step before, each with a
-    random direction. Takes the cells of the step before, and also returns those of the last step.
+    """Draw the candidates of ``DRAWN`` steps: distinct cells, none from the step before, random directions.
+
+    Args:
+        game: The physics of the study.
+        count: Number of arrows of a step.
+        key: Random numbers of the participant on the map.
+        cumulative: Cumulative chances of the directions, shape (S, A).
+        first: The first of the steps, from 0.
+        used: Whether the step before used a cell, shape (S,).
+
+    Returns:
+        ``used`` after the last step, and the arrows, of shape (``DRAWN``, ``count``).
     """
     stream = jax.random.fold_in(key, _ARROWS)
 
     def draw_step(used: Array, step: Array) -> tuple[Array, Arrows]:
-        where, which_way = jax.random.split(jax.random.fold_in(stream, step))
-        tickets = jax.random.bits(where, used.shape, jnp.uint32) >> 1
+        cells_key, actions_key = jax.random.split(jax.random.fold_in(stream, step))
+        # The cells with the lowest tickets are drawn. Used cells get the highest bit, which sorts them last.
+        tickets = jax.random.bits(cells_key, used.shape, jnp.uint32) >> 1
         order = jnp.argsort(jnp.where(used, tickets | jnp.uint32(2**31), tickets))
         cells = order[:count].astype(jnp.int32)
-        chance = jax.random.uniform(which_way, (count,), jnp.float32)
+        # The direction is the number of cumulative chances that a uniform draw reaches. The last one is left out:
+        # rounding may leave it below 1, and there is no direction after it.
+        chance = jax.random.uniform(actions_key, (count,), jnp.float32)
         actions = jnp.sum(chance[:, None] >= cumulative[cells, :-1], axis=1).astype(jnp.int32)
         return jnp.zeros_like(used).at[cells].set(True), Arrows(cells, actions)
 
@@ -127,14 +160,27 @@ def draw_arrows(
 def all_arrows(
     draw: Callable[[Any, Any], tuple[Any, Arrows]], used: np.ndarray, steps: int
 ) -> Arrows:
-    """Draw the candidates of all steps by repeated calls of ``draw(first, used)``. The axis of steps follows all axes
-    of ``used`` but the last.
+    """Draw the candidates of all steps by repeated calls of ``draw(first, used)``.
+
+    Args:
+        draw: Draws ``DRAWN`` steps, as :func:`draw_arrows` does.
+        used: Whether the step before used a cell; the last axis are cells.
+        steps: Number of steps.
+
+    Returns:
+        The arrows. The axis of steps follows all axes of ``used`` but the last.
     """
-    parts, axis = [], used.ndim - 1
+    axis = used.ndim - 1
+    parts = []
     for first in range(0, steps, DRAWN):
         used, drawn = draw(np.int32(first), used)
         parts.append(drawn)
-    return jax.tree.map(lambda *each: np.concatenate(each, axis).take(range(steps), axis), *parts)
+
+    def join(*blocks: Array) -> np.ndarray:
+        # The last call draws more steps than are left.
+        return np.concatenate(blocks, axis).take(range(steps), axis)
+
+    return jax.tree.map(join, *parts)
 
 
 def lesson(
@@ -145,47 +191,73 @@ def lesson(
     choice: Int[Array, ""],
     step: Int[Array, ""],
 ) -> Lesson:
-    """What a robot sees of one step (from 0): the arrows, and the one that was shown."""
-    shown = Demonstrations(arrows.cells, jnp.asarray(CORE_ACTION)[arrows.actions], None, None)
+    """Return what a robot sees of one step: the arrows, and the one that was chosen.
+
+    Args:
+        game: The physics of the study.
+        lr: Step size η.
+        belief: The robot's belief.
+        arrows: The arrows of the step, of shape (B,).
+        choice: Index of the chosen arrow.
+        step: Number of the step, from 0.
+
+    Returns:
+        The lesson for the core's learner.
+    """
+    examples = Demonstrations(arrows.cells, jnp.asarray(CORE_ACTION)[arrows.actions], None, None)
 
     def gradients(elsewhere: Belief) -> Any:
         solution = mdp.plan(game.dynamics, game.lenient, elsewhere)
-        return implicit_gradients(game.dynamics, game.planning, solution, shown)
+        return implicit_gradients(game.dynamics, game.planning, solution, examples)
 
     count = arrows.cells.shape[0]
-    bystander = jnp.zeros((), jnp.int32)
+    nobody_else = jnp.zeros((), jnp.int32)
     return Lesson(
-        step, lr, shown, gradients(belief), gradients, choice, jnp.arange(count), bystander
+        step, lr, examples, gradients(belief), gradients, choice, jnp.arange(count), nobody_else
     )
 
 
 def volumes(lesson: Lesson, belief: Belief, target: Belief) -> Float[Array, " B"]:
-    """The exact teaching volume of every arrow, eq. (teaching-volume)."""
+    """Return the exact teaching volume of every arrow, eq. (teaching-volume)."""
     progress = lesson.here.inner(add_scaled(belief, -1.0, target))
     return volume.exact(lesson.lr, lesson.here.squared_norms, progress)
 
 
 def imitated_volumes(lesson: Lesson, truth: Truths) -> Float[Array, " B"]:
-    """The imitated teaching volume of every arrow, eq. (imit-teaching-volume): losses stand for the inner products."""
-    target_losses = -jnp.asarray(truth.log_policy)[lesson.examples.actions, lesson.examples.states]
+    """Return the imitated teaching volume of every arrow, eq. (imit-teaching-volume).
+
+    Losses stand for the inner products of the exact volume.
+    """
+    examples = lesson.examples
+    target_losses = -jnp.asarray(truth.log_policy)[examples.actions, examples.states]
     return volume.imitated(lesson.lr, lesson.here.squared_norms, lesson.here.losses, target_losses)
 
 
 def measure(game: Game, belief: Belief, truth: Truths) -> dict[str, Array]:
-    """Distances to the truth, and the reward of acting on the belief: the metrics of online IRL."""
+    """Measure distances to the truth, and the reward of acting on the belief: the metrics of online IRL."""
     world = Truth(truth.target, TrueWorld(truth.target, truth.log_policy, None))
     return irl_rules(game.dynamics, game.lenient).measure(belief, world)
 
 
 def best_action(game: Game, belief: Belief) -> Int[Array, " S"]:
-    """The most probable action in every cell; ties take the lowest index."""
+    """Return the most probable action in every cell; ties take the lowest index."""
     return jnp.argmax(mdp.plan(game.dynamics, game.lenient, belief).q[CORE_ACTION], axis=0)
 
 
 def truths(game: Game, rewards: np.ndarray, arrows: str) -> Truths:
-    """The truth of a map; ``arrows`` says whether directions are drawn from the true policy or are its best ones."""
+    """Return the truth of a map.
+
+    Args:
+        game: The physics of the study.
+        rewards: Rewards of the cells.
+        arrows: ``boltzmann`` if directions are drawn from the true policy, ``optimal`` if they are its best ones.
+
+    Returns:
+        w*, the true policy and the chances of arrows.
+    """
     target = np.asarray(rewards, np.float32).ravel()
     log_policy = np.asarray(_true_log_policy(game, target))
+    # Chances of shape (S, A). Sums are taken in float64: the cumulative chances have to end at 1.
     chances = np.exp(log_policy[CORE_ACTION].T.astype(float))
     if arrows == "optimal":
         chances = np.eye(4)[chances.argmax(axis=1)]

@@ -181,7 +181,7 @@ def _arrows(body: LearnerLook) -> list[Arrow]:
 
 
 def _answered(
-    compute: Callable[..., learner.Plain], request: Request, *values: Any
+    compute: Callable[..., learner.JsonDict], request: Request, *values: Any
 ) -> LearnerAnswer:
     try:
         return LearnerAnswer.model_validate(compute(request.app.state.rules, *values))

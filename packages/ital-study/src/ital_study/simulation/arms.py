@@ -18,13 +18,14 @@ from ital import __version__
 from ital.errors import InputError
 from ital.learners import Learner
 from ital_study.config import orders as _orders
-from ital_study.config.configuration import ADAPTIVE, LEARNERS, Config
+from ital_study.config.configuration import Config
+from ital_study.config.kinds import AWARE, KINDS, LEARNERS
 from ital_study.config.sections import Map
 from ital_study.data.table import frame
 from ital_study.robots import world
 from ital_study.robots.rules import StudyRules
 from ital_study.robots.world import METRICS, Arrows
-from ital_study.simulation.lanes import ArmLane, Trace, run_lanes
+from ital_study.simulation.lanes import ArmLane, StudyNumbers, Trace, run_lanes
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,9 +34,10 @@ MATCHED = "imt-matched"
 """The control: steps along the naive robot's gradient, each as long as the aware robot's step would be."""
 
 PickFor = Callable[[np.ndarray, int, Arrows, np.ndarray], np.ndarray]
-"""Chooses for some lanes: their places among all lanes, the step from 0, its arrows and the beliefs → the choices."""
+"""Chooses for some lanes: their indices among all lanes, the step from 0, its arrows and the beliefs → the choices."""
 
-LANES = 128  # lanes per call; a fixed number, so that no result depends on the number of lanes
+# Lanes per call. The number is fixed, so that no result depends on how many lanes there are.
+LANES = 128
 
 
 class ArmTeacher(NamedTuple):
@@ -66,26 +68,32 @@ def teacher(name: str, rationality: float | None = None, *, default: float) -> A
     Raises:
         InputError: There is no such teacher, ρ is not a finite number, or the teacher takes no ρ.
     """
-    kind, _, rho = name.partition(":")
-    if kind not in ("machine", "random", "boltzmann") or (rho and kind != "boltzmann"):
+    kind, _, rho_in_name = name.partition(":")
+    if kind not in ("machine", "random", "boltzmann") or (rho_in_name and kind != "boltzmann"):
         raise InputError(
             f"teacher must be machine, random, boltzmann or boltzmann:RHO, not {name!r}"
         )
-    if rationality is not None and (rho or kind != "boltzmann"):
+    if rationality is not None and (rho_in_name or kind != "boltzmann"):
         raise InputError(f"a rationality needs the plain teacher boltzmann, not {name!r}")
-    try:
-        value = float(rho) if rho else default if rationality is None else float(rationality)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InputError(
-            f"the rationality of a boltzmann teacher must be a finite number, not {rho or rationality!r}"
-        )
+    rho = _finite_rho(rho_in_name or rationality, default)
     if kind == "machine":
         return ArmTeacher(kind, 1.0, 0.0)
     if kind == "random":
         return ArmTeacher(kind, 0.0, 1.0)
-    return ArmTeacher(f"boltzmann:{repr(value).removesuffix('.0')}", value, 1.0)
+    return ArmTeacher(f"boltzmann:{repr(rho).removesuffix('.0')}", rho, 1.0)
+
+
+def _finite_rho(rho: str | float | None, default: float) -> float:
+    """Return ρ of a teacher as a number; raise if it is none."""
+    try:
+        value = default if rho is None else float(rho)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise InputError(
+            f"the rationality of a boltzmann teacher must be a finite number, not {rho!r}"
+        )
+    return value
 
 
 class ArmsRun(NamedTuple):
@@ -133,27 +141,52 @@ def run(
     """
     rules = rules or StudyRules(config)
     learners = config.learners if learners is None else learners
-    numbers = (
-        list(range(1, participants + 1)) if isinstance(participants, int) else list(participants)
+    numbers = _numbers_of(participants)
+    arms = list(itertools.product(teachers, learners))
+    combinations = list(itertools.product(numbers, config.maps, arms))
+    lanes = [_lane(rules, number, map_, arm) for number, map_, arm in combinations]
+    learners_of_lanes = [learner for _, _, (_, learner) in combinations]
+
+    def show_participants(done: int) -> None:
+        show(done * len(numbers) // len(lanes))
+
+    flat_trace = _run_all(rules, lanes, learners_of_lanes, show_participants)
+    axes = (len(numbers), len(config.maps), len(arms))
+    trace = jax.tree.map(lambda leaf: leaf.reshape(*axes, *leaf.shape[1:]), flat_trace)
+    return ArmsRun(
+        numbers,
+        [map_.name for map_ in config.maps],
+        [(teacher.name, learner) for teacher, learner in arms],
+        trace,
+        _measures_of_arms(rules, trace.beliefs),
     )
+
+
+def _numbers_of(participants: int | Sequence[int]) -> list[int]:
+    """Return the numbers of participants; raise if there are none."""
+    if isinstance(participants, int):
+        numbers = list(range(1, participants + 1))
+    else:
+        numbers = list(participants)
     if not numbers:
         raise InputError("at least one participant is needed")
-    arms = [(teacher, learner) for teacher in teachers for learner in learners]
-    combinations = list(itertools.product(numbers, config.maps, arms))
-    lanes = [_lane(rules, number, on, arm) for number, on, arm in combinations]
-    kinds = [learner for _, _, (_, learner) in combinations]
-    trace = _run_all(rules, lanes, kinds, lambda done: show(done * len(numbers) // len(lanes)))
-    shape = (len(numbers), len(config.maps), len(arms))
-    trace = jax.tree.map(lambda leaf: leaf.reshape(*shape, *leaf.shape[1:]), trace)
-    measured = [
-        rules.measures_many(on.name, trace.beliefs[:, i]) for i, on in enumerate(config.maps)
+    return numbers
+
+
+def _measures_of_arms(rules: StudyRules, beliefs: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the measures of beliefs with axes participant, map, arm, step and cell."""
+    # A map at a time: its measures need its truth.
+    per_map = [
+        rules.measures_many(map_.name, beliefs[:, index])
+        for index, map_ in enumerate(rules.config.maps)
     ]
-    beliefs = (len(numbers), len(arms), config.steps + 1)
-    measures = {
-        name: np.stack([m[name].reshape(beliefs) for m in measured], axis=1) for name in METRICS
-    }
-    names = [(teacher.name, learner) for teacher, learner in arms]
-    return ArmsRun(numbers, [on.name for on in config.maps], names, trace, measures)
+    participants, _, arms, steps, _ = beliefs.shape
+    shape = (participants, arms, steps)
+    measures = {}
+    for name in METRICS:
+        values = [measures_of_map[name].reshape(shape) for measures_of_map in per_map]
+        measures[name] = np.stack(values, axis=1)
+    return measures
 
 
 def _run_all(
@@ -164,54 +197,68 @@ def _run_all(
     pick: PickFor | None = None,
 ) -> Trace:
     """Run the compiled programs, one per rule, on all lanes; return traces in the order of the lanes."""
-    of_rule: dict[Any, list[int]] = {}
-    for i, learner in enumerate(learners):
-        of_rule.setdefault(_robot(rules, learner).rule, []).append(i)
-    traces, done = [], 0
-    for rule, places in of_rule.items():
-        for first in range(0, len(places), LANES):
-            own = places[first : first + LANES]
-            traces.append(_run_some(rules, rule, lanes, own, pick))
-            done += len(own)
-            show(done)
-    back = np.argsort(np.concatenate([np.asarray(places) for places in of_rule.values()]))
-    return jax.tree.map(lambda *each: np.concatenate(each)[back], *traces)
+    lanes_of_rule: dict[Any, list[int]] = {}
+    for index, learner in enumerate(learners):
+        lanes_of_rule.setdefault(_robot(rules, learner).rule, []).append(index)
+    traces = []
+    lanes_done: list[int] = []
+    for rule, indices in lanes_of_rule.items():
+        for first in range(0, len(indices), LANES):
+            some = indices[first : first + LANES]
+            traces.append(_run_some(rules, rule, lanes, some, pick))
+            lanes_done += some
+            show(len(lanes_done))
+    # Traces stand in the order in which lanes were run; sorting those indices puts them back.
+    order = np.argsort(np.asarray(lanes_done))
+    return jax.tree.map(lambda *blocks: np.concatenate(blocks)[order], *traces)
 
 
 def _run_some(
-    rules: StudyRules, rule: Any, lanes: Sequence[ArmLane], own: Sequence[int], pick: PickFor | None
+    rules: StudyRules,
+    rule: Any,
+    lanes: Sequence[ArmLane],
+    some: Sequence[int],
+    pick: PickFor | None,
 ) -> Trace:
     """Run the compiled program on a few of the lanes: pad them, run, and cut the padding off."""
     config = rules.config
-    numbers = (np.float32(config.lr), np.float32(config.start), np.uint32(config.seed))
-    padded = np.array([*own, *itertools.repeat(own[-1], LANES - len(own))])
-    stacked = jax.tree.map(lambda *each: np.stack(each), *(lanes[i] for i in padded))
-    chooses = None if pick is None else functools.partial(pick, padded)
-    trace = run_lanes(rules.game, rule, config.steps, config.candidates, *numbers, stacked, chooses)
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(own)], trace)
+    numbers = StudyNumbers(np.float32(config.lr), np.float32(config.start), np.uint32(config.seed))
+    # The last lane is repeated: the program always runs LANES lanes.
+    padded = np.array([*some, *itertools.repeat(some[-1], LANES - len(some))])
+    stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *(lanes[index] for index in padded))
+    pick_padded = None if pick is None else functools.partial(pick, padded)
+    trace = run_lanes(
+        rules.game, rule, config.steps, config.candidates, numbers, stacked, pick_padded
+    )
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[: len(some)], trace)
 
 
 def _robot(rules: StudyRules, learner: str) -> Learner:
-    """The robot that determines a learner's step lengths: for the control, the aware robot."""
-    if learner != MATCHED and learner not in rules.robots:
+    """Return the robot that determines a learner's step lengths: for the control, the aware robot."""
+    if learner == MATCHED:
+        return rules.robots[AWARE]
+    if learner not in rules.robots:
         raise InputError(
             f"unknown learner {learner!r}: choose from {', '.join(rules.robots)} and {MATCHED}"
         )
-    return rules.robots["aware" if learner == MATCHED else learner]
+    return rules.robots[learner]
 
 
 def _lane(
     rules: StudyRules,
     number: int,
-    on: Map,
+    map_: Map,
     arm: tuple[ArmTeacher, str],
-    given: Sequence[int] | None = None,
+    choices: Sequence[int] | None = None,
 ) -> ArmLane:
+    """Return the lane of a participant on a map; without choices, the teacher chooses."""
     teacher, learner = arm
-    truth = rules.truth(on.name)
+    truth = rules.truth(map_.name)
+    if choices is None:
+        choices = [-1] * rules.config.steps
     return ArmLane(
         number=np.uint32(number),
-        code=np.uint32(world.map_code(on.name)),
+        code=np.uint32(world.map_code(map_.name)),
         target=truth.target,
         cumulative=truth.cumulative,
         rationality=np.float32(teacher.rationality),
@@ -220,9 +267,7 @@ def _lane(
         stream=np.uint32(world.map_code(f"{teacher.name} {learner}")),
         settings=_robot(rules, learner).settings,
         matched=np.bool_(learner == MATCHED),
-        given=np.full(rules.config.steps, -1, np.int32)
-        if given is None
-        else np.asarray(given, np.int32),
+        given=np.asarray(choices, np.int32),
     )
 
 
@@ -254,8 +299,9 @@ def replay(rules: StudyRules, taught: Sequence[Taught], learner: str) -> Replaye
     """
     trace = follow(rules, taught, [learner] * len(taught))
     measures = {name: np.empty(trace.beliefs.shape[:2]) for name in METRICS}
+    # A map at a time: its measures need its truth.
     for name in {each.map for each in taught}:
-        rows = [i for i, each in enumerate(taught) if each.map == name]
+        rows = [index for index, each in enumerate(taught) if each.map == name]
         for metric, values in rules.measures_many(name, trace.beliefs[rows]).items():
             measures[metric][rows] = values.reshape(len(rows), -1)
     return Replayed(trace.length, measures)
@@ -325,70 +371,85 @@ def table(config: Config, run: ArmsRun) -> "pd.DataFrame":
     import pandas as pd
 
     numbers, maps, arms, trace, measures = run
-    shape, taught = trace.choice.shape, [learner for _, learner in arms]
+    steps = trace.choice.shape[-1]
+    # One row per participant, map, arm and step, in the order of the flattened arrays of the run.
+    index = pd.MultiIndex.from_product(
+        [numbers, maps, range(len(arms)), range(1, steps + 1)],
+        names=["participant", "map", "arm", "step"],
+    )
+    rows = index.to_frame(index=False)
+    robots = _robots_taught(config, run)
+    # Cells and actions of the candidates, shape (row, candidate, 2).
+    pairs = np.stack([trace.arrows.cells, trace.arrows.actions], axis=-1)
+    arrows = pairs.reshape(len(rows), -1, 2)
+    chosen = arrows[np.arange(len(rows)), trace.choice.ravel()]
+    columns = {
+        "participant": rows["participant"],
+        "mode": "simulated",
+        "teacher": [arms[arm][0] for arm in rows["arm"]],
+        "config": config.hash,
+        "code_version": __version__,
+        "order": np.repeat([each.order for each in robots], len(rows) // len(numbers)),
+        "map": rows["map"],
+        "learner": [arms[arm][1] for arm in rows["arm"]],
+        "robot": np.repeat([each.numbers for each in robots], steps),
+        "step": rows["step"],
+        "usable": True,
+        "choice": trace.choice.ravel(),
+        "cell": chosen[:, 0],
+        "action": chosen[:, 1],
+        "machine_choice": trace.machine_choice.ravel(),
+        "candidates": [json.dumps(candidates) for candidates in arrows.tolist()],
+        **{name: values[..., 1:].ravel() for name, values in measures.items()},
+        **{f"{name}_before": values[..., :-1].ravel() for name, values in measures.items()},
+        # Programs have no clock and no window.
+        "shown_at": "",
+        "chosen_at": "",
+        "confirmed_at": "",
+        "stored_at": "",
+        "seconds_to_choice": np.nan,
+        "seconds_to_confirm": np.nan,
+        "choice_changes": 0,
+        "focus_losses": 0,
+    }
+    return frame(pd.DataFrame(columns))
+
+
+class RobotsTaught(NamedTuple):
+    """In which order a simulated participant teaches the robots.
+
+    Attributes:
+        order: The order, as in :func:`order_of`.
+        numbers: Number of the robot on its map (1, 2, …), a list of all arms for each map.
+    """
+
+    order: str
+    numbers: list[list[int]]
+
+
+def _robots_taught(config: Config, run: ArmsRun) -> list[RobotsTaught]:
+    """Return the order of robots of every participant of a run."""
+    taught = [learner for _, learner in run.arms]
     # A robot that the study does not include is simulated as if it did.
-    learners = tuple(
-        learner for learner in (*LEARNERS, ADAPTIVE) if learner in (*config.learners, *taught)
-    )
-    orders = [order_of(number, len(maps), learners) for number in numbers]
-    arrows = np.stack([trace.arrows.cells, trace.arrows.actions], axis=-1)
-    chosen = np.take_along_axis(arrows, trace.choice[..., None, None], axis=-2)[..., 0, :]
-    robot = [[_places(order, i, learners, taught) for i in range(shape[1])] for order in orders]
-
-    def along(values: Sequence[Any], *axes: int) -> np.ndarray:
-        """Values that vary along some axes, as a column."""
-        array = np.asarray(values, object if isinstance(values[0], str) else None)
-        return np.broadcast_to(
-            np.expand_dims(array, [a for a in range(4) if a not in axes]), shape
-        ).ravel()
-
-    return frame(
-        pd.DataFrame(
-            {
-                "participant": along(numbers, 0),
-                "mode": "simulated",
-                "teacher": along([teacher for teacher, _ in arms], 2),
-                "config": config.hash,
-                "code_version": __version__,
-                "order": along(orders, 0),
-                "map": along(maps, 1),
-                "learner": along(taught, 2),
-                "robot": along(robot, 0, 1, 2),
-                "step": along(range(1, shape[3] + 1), 3),
-                "usable": True,
-                "choice": trace.choice.ravel(),
-                "cell": chosen[..., 0].ravel(),
-                "action": chosen[..., 1].ravel(),
-                "machine_choice": trace.machine_choice.ravel(),
-                "candidates": [
-                    json.dumps(step) for step in arrows.reshape(-1, *arrows.shape[-2:]).tolist()
-                ],
-                **{name: values[..., 1:].ravel() for name, values in measures.items()},
-                **{f"{name}_before": values[..., :-1].ravel() for name, values in measures.items()},
-                "shown_at": "",
-                "chosen_at": "",
-                "confirmed_at": "",
-                "stored_at": "",
-                "seconds_to_choice": np.nan,
-                "seconds_to_confirm": np.nan,
-                "choice_changes": 0,
-                "focus_losses": 0,
-            }
-        )
-    )
+    learners = tuple(name for name in KINDS if name in (*config.learners, *taught))
+    robots = []
+    for number in run.numbers:
+        order = order_of(number, len(run.maps), learners)
+        of_maps = [_robot_numbers(order, index, learners, taught) for index in range(len(run.maps))]
+        robots.append(RobotsTaught(order, of_maps))
+    return robots
 
 
-def _places(
+def _robot_numbers(
     order: str, map_index: int, learners: Sequence[str], taught: Sequence[str]
 ) -> list[int]:
-    """The number of each robot on a map; the control, which nobody teaches in a study, counts as the last."""
-    places = {
-        learner: i for i, learner in enumerate(_orders.robots(order, map_index, learners), start=1)
-    }
-    return [places.get(learner, len(learners)) for learner in taught]
+    """Return the number of each robot on a map; the control, which nobody teaches in a study, counts as the last."""
+    robots = _orders.robots(order, map_index, learners)
+    numbers = {learner: number for number, learner in enumerate(robots, start=1)}
+    return [numbers.get(learner, len(learners)) for learner in taught]
 
 
 def order_of(number: int, maps: int, learners: tuple[str, ...] = LEARNERS) -> str:
-    """The order of a simulated participant; participants cycle through all orders."""
+    """Return the order of a simulated participant; participants cycle through all orders."""
     all_orders = _orders.orders(maps, learners)
     return all_orders[(number - 1) % len(all_orders)]

@@ -14,11 +14,40 @@ from ital_study.robots import world
 from ital_study.robots.world import Arrows, Game
 
 Pick = Callable[[int, Arrows, np.ndarray], np.ndarray]
+"""Chooses for all lanes: the step from 0, its arrows and the beliefs → the choices."""
+
 _TEACHER = 2  # stream of random numbers, separate from those of the world
 
 
+class StudyNumbers(NamedTuple):
+    """Numbers of a study that compiled programs take as arguments: other numbers compile nothing anew.
+
+    Attributes:
+        lr: Step size η.
+        start: Largest absolute reward of the first belief.
+        seed: Seed of all draws.
+    """
+
+    lr: Any
+    start: Any
+    seed: Any
+
+
 class ArmLane(NamedTuple):
-    """The numbers of one participant on one map in one arm: the draws, the map, the teacher, the learner."""
+    """The numbers of one participant on one map in one arm: the draws, the map, the teacher, the learner.
+
+    Attributes:
+        number: Number of the participant.
+        code: Code of the map.
+        target: The rewards w*.
+        cumulative: Cumulative chances of the directions of arrows.
+        rationality: ρ of the teacher.
+        noise: 1 for a random choice, 0 for a deterministic one.
+        stream: Number of the teacher's stream of random numbers.
+        settings: Numbers of the learner.
+        matched: Whether the robot is the control of matched steps.
+        given: Choices that exist already; −1 where the teacher has to choose.
+    """
 
     number: Any
     code: Any
@@ -29,11 +58,19 @@ class ArmLane(NamedTuple):
     stream: Any
     settings: Any
     matched: Any
-    given: Any  # choices that exist already, −1 where the teacher has to choose
+    given: Any
 
 
 class Trace(NamedTuple):
-    """What happened in a lane: the candidates, the choices, the machine's picks, the lengths of the steps, w⁰ … w^T."""
+    """What happened in lanes. The first axis are lanes, the second steps.
+
+    Attributes:
+        arrows: The candidates.
+        choice: Index of the chosen arrow.
+        machine_choice: Index of the machine's pick.
+        length: Length of the step.
+        beliefs: w⁰ … w^T, one more than steps.
+    """
 
     arrows: Any
     choice: Any
@@ -42,69 +79,121 @@ class Trace(NamedTuple):
     beliefs: Any
 
 
+class StepInput(NamedTuple):
+    """What a lane meets at a step.
+
+    Attributes:
+        number: Number of the step, from 0.
+        arrows: The candidates.
+        given: The choice if it exists already, else −1.
+        key: The teacher's random numbers.
+    """
+
+    number: Any
+    arrows: Arrows
+    given: Any
+    key: Any
+
+
+class StepOutcome(NamedTuple):
+    """What a lane did at a step, as in :class:`Trace`."""
+
+    choice: Any
+    machine_choice: Any
+    length: Any
+
+
 def choose(key: Array, volumes: Array, rationality: Array, noise: Array) -> Array:
-    """argmax of ρ·TV + noise·Gumbel; ties take the lowest index."""
-    return jnp.argmax(
-        rationality * volumes + noise * jax.random.gumbel(key, volumes.shape, volumes.dtype)
-    )
+    """Return argmax of ρ·TV + noise·Gumbel; ties take the lowest index."""
+    gumbel = jax.random.gumbel(key, volumes.shape, volumes.dtype)
+    return jnp.argmax(rationality * volumes + noise * gumbel)
 
 
 def step(
-    game: Game, rule: Any, lr: Array, lane: ArmLane, mind: tuple[Array, Any], number: Array, arrows: Arrows,
-    given: Array, key: Array,
-) -> tuple[tuple[Array, Any], tuple[Array, ...]]:  # fmt: skip
-    """One step of one lane: score, choose, learn. Returns belief and memory; choice, machine's pick, step length."""
+    game: Game, rule: Any, lr: Array, lane: ArmLane, mind: tuple[Array, Any], now: StepInput
+) -> tuple[tuple[Array, Any], StepOutcome]:
+    """Take one step of one lane: score, choose, learn.
+
+    Args:
+        game: The physics of the study.
+        rule: Rule of the learner.
+        lr: Step size η.
+        lane: The lane.
+        mind: Belief and memory of the robot before the step.
+        now: What the lane meets.
+
+    Returns:
+        Belief and memory after the step, and what was done.
+    """
     belief, memory = mind
-    lesson = world.lesson(game, lr, belief, arrows, jnp.zeros((), jnp.int32), number)
+    # The choice is filled in below: volumes do not depend on it.
+    lesson = world.lesson(game, lr, belief, now.arrows, jnp.zeros((), jnp.int32), now.number)
     scores = world.volumes(lesson, belief, lane.target)
-    chosen = jnp.where(given < 0, choose(key, scores, lane.rationality, lane.noise), given)
+    chosen_by_teacher = choose(now.key, scores, lane.rationality, lane.noise)
+    chosen = jnp.where(now.given < 0, chosen_by_teacher, now.given)
     lesson = lesson._replace(chosen=chosen)
     after, memory, _ = rule.update(lesson, lane.settings, belief, memory)
     length = jnp.linalg.norm(after - belief)
-    along = lesson.here.weighted_sum(
-        (jnp.arange(scores.shape[0]) == lesson.chosen).astype(scores.dtype)
-    )
-    steepness = jnp.linalg.norm(along)
-    control = add_scaled(belief, -length / jnp.where(steepness > 0, steepness, jnp.inf), along)
-    return (jnp.where(lane.matched, control, after), memory), (
-        lesson.chosen,
-        jnp.argmax(scores),
-        length,
-    )
+    # The control takes a step of the same length along the naive robot's gradient. Where that gradient is zero, it
+    # stays.
+    is_chosen = jnp.arange(scores.shape[0]) == lesson.chosen
+    naive_gradient = lesson.here.weighted_sum(is_chosen.astype(scores.dtype))
+    steepness = jnp.linalg.norm(naive_gradient)
+    scale = -length / jnp.where(steepness > 0, steepness, jnp.inf)
+    control = add_scaled(belief, scale, naive_gradient)
+    new_belief = jnp.where(lane.matched, control, after)
+    return (new_belief, memory), StepOutcome(lesson.chosen, jnp.argmax(scores), length)
 
 
 def run_lanes(
-    game: Game, rule: Any, steps: int, count: int, lr: Any, scale: Any, seed: Any, lanes: ArmLane,
+    game: Game,
+    rule: Any,
+    steps: int,
+    count: int,
+    numbers: StudyNumbers,
+    lanes: ArmLane,
     pick: Pick | None = None,
-) -> Trace:  # fmt: skip
-    """Run all lanes in parallel, ``steps`` steps with ``count`` candidates each.
+) -> Trace:
+    """Run all lanes in parallel.
 
-    The compiled program is one step, so that studies of any length share it. ``pick(t, arrows, beliefs)`` chooses for
-    all lanes in place of their teachers.
+    The compiled program is one step, so that studies of any length share it.
+
+    Args:
+        game: The physics of the study.
+        rule: Rule of the learners of all lanes.
+        steps: Number of steps.
+        count: Number of candidates of a step.
+        numbers: Numbers of the study.
+        lanes: The lanes, stacked along the first axis.
+        pick: Chooses for all lanes in place of their teachers.
+
+    Returns:
+        What happened.
     """
-    given, lanes = lanes.given, jax.device_put(lanes._replace(given=()))
-    nowhere = np.zeros((len(given), game.dynamics.states), bool)
-    draws_of = seed, lanes.number, lanes.code, lanes.cumulative
-    arrows = world.all_arrows(
-        functools.partial(_draw_lanes, game, count, *draws_of), nowhere, steps
+    given = lanes.given
+    lanes = jax.device_put(lanes._replace(given=()))
+    no_cell_used = np.zeros((len(given), game.dynamics.states), bool)
+    draw_block = functools.partial(
+        _draw_lanes, game, count, numbers.seed, (lanes.number, lanes.code, lanes.cumulative)
     )
-    minds = jax.tree.map(
-        np.asarray, _first_minds(game, rule, scale, seed, lanes)
-    )  # same types as after a step
-    start, done = minds[0], []
+    arrows = world.all_arrows(draw_block, no_cell_used, steps)
+    # As NumPy arrays, first minds have the types of minds after a step (none is weak): the program compiles once.
+    minds = jax.tree.map(np.asarray, _first_minds(game, rule, numbers, lanes))
+    beliefs = [minds[0]]
+    outcomes = []
     for t in range(steps):
-        shown = Arrows(arrows.cells[:, t], arrows.actions[:, t])
-        choices = given[:, t] if pick is None else pick(t, shown, np.asarray(minds[0]))
+        arrows_now = Arrows(arrows.cells[:, t], arrows.actions[:, t])
+        if pick is None:
+            choices = given[:, t]
+        else:
+            choices = pick(t, arrows_now, np.asarray(minds[0]))
         minds, outcome = _step_lanes(
-            game, rule, lr, seed, np.int32(t), lanes, shown, choices, minds
+            game, rule, numbers, np.int32(t), lanes, arrows_now, choices, minds
         )
-        done.append((*outcome, minds[0]))
-    choice, machine_choice, length, beliefs = (
-        np.stack(column, axis=1) for column in zip(*done, strict=True)
-    )
-    return Trace(
-        arrows, choice, machine_choice, length, np.concatenate([start[:, None], beliefs], axis=1)
-    )
+        outcomes.append(outcome)
+        beliefs.append(minds[0])
+    done = StepOutcome(*(np.stack(column, axis=1) for column in zip(*outcomes, strict=True)))
+    return Trace(arrows, done.choice, done.machine_choice, done.length, np.stack(beliefs, axis=1))
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
@@ -112,41 +201,50 @@ def _draw_lanes(
     game: Game,
     count: int,
     seed: Array,
-    numbers: Array,
-    codes: Array,
-    cumulative: Array,
+    draws_of: tuple[Array, Array, Array],
     first: Array,
     used: Array,
 ) -> tuple[Array, Arrows]:
-    def draw(number: Array, code: Array, cumulative: Array, used: Array) -> tuple[Array, Arrows]:
-        return world.draw_arrows(
-            game, count, world.key_of(seed, number, code), cumulative, first, used
-        )
+    """Draw the candidates of a block of steps for lanes, given their numbers, codes and cumulative chances."""
 
-    return jax.vmap(draw)(numbers, codes, cumulative, used)
+    def draw(number: Array, code: Array, cumulative: Array, used: Array) -> tuple[Array, Arrows]:
+        key = world.key_of(seed, number, code)
+        return world.draw_arrows(game, count, key, cumulative, first, used)
+
+    return jax.vmap(draw)(*draws_of, used)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
-def _first_minds(
-    game: Game, rule: Any, scale: Array, seed: Array, lanes: ArmLane
-) -> tuple[Array, Any]:
+def _first_minds(game: Game, rule: Any, numbers: StudyNumbers, lanes: ArmLane) -> tuple[Array, Any]:
+    """Return first beliefs and memories."""
+
     def first_mind(lane: ArmLane) -> tuple[Array, Any]:
-        start = world.first_belief(game, world.key_of(seed, lane.number, lane.code), scale)
-        return start, rule.init(start, lane.settings)
+        key = world.key_of(numbers.seed, lane.number, lane.code)
+        belief = world.first_belief(game, key, numbers.start)
+        return belief, rule.init(belief, lane.settings)
 
     return jax.vmap(first_mind)(lanes)
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def _step_lanes(
-    game: Game, rule: Any, lr: Array, seed: Array, number: Array, lanes: ArmLane, arrows: Arrows, given: Array,
+    game: Game,
+    rule: Any,
+    numbers: StudyNumbers,
+    number: Array,
+    lanes: ArmLane,
+    arrows: Arrows,
+    given: Array,
     minds: tuple[Array, Any],
-) -> tuple[tuple[Array, Any], tuple[Array, ...]]:  # fmt: skip
-    def step_lane(lane: ArmLane, arrows: Arrows, given: Array, mind: tuple[Array, Any]) -> Any:
-        key = world.key_of(seed, lane.number, lane.code)
+) -> tuple[tuple[Array, Any], StepOutcome]:
+    """Take one step of all lanes."""
+
+    def step_lane(
+        lane: ArmLane, arrows: Arrows, given: Array, mind: tuple[Array, Any]
+    ) -> tuple[tuple[Array, Any], StepOutcome]:
+        key = world.key_of(numbers.seed, lane.number, lane.code)
         stream = jax.random.fold_in(jax.random.fold_in(key, _TEACHER), lane.stream)
-        return step(
-            game, rule, lr, lane, mind, number, arrows, given, jax.random.fold_in(stream, number)
-        )
+        now = StepInput(number, arrows, given, jax.random.fold_in(stream, number))
+        return step(game, rule, numbers.lr, lane, mind, now)
 
     return jax.vmap(step_lane)(lanes, arrows, given, minds)
