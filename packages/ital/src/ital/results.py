@@ -50,7 +50,9 @@ TEX |= {"^": r"\textasciicircum{}"}
 
 
 def thinned(rows: dict[str, np.ndarray], eval_every: int) -> dict[str, np.ndarray]:
-    """Only rows at multiples of ``eval_every`` and at the last step; signals are averaged over the steps between."""
+    """Only rows at multiples of ``eval_every`` and at the last step; signals are averaged over the
+    steps between.
+    """
     steps = rows["step"]
     kept = (steps % eval_every == 0) | (steps == steps[-1])
     if kept.all():
@@ -116,13 +118,14 @@ def mean_and_error(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard error over the first axis (the seeds); the error of a single seed is NaN.
 
-    All seeds answer the same questions of an exam, so their spread does not reflect the choice of questions. With Q
-    questions, of which seed s answers the share a_s correctly,
+    All seeds answer the same questions of an exam, so their spread does not reflect the choice of
+    questions. With Q questions, of which seed s answers the share a_s correctly,
 
         SE² = Var_s(a_s) / S + mean_s a_s(1 − a_s) / (Q − 1).
 
-    The second term is the variance of a_s due to the choice of questions, averaged over seeds. It is an upper bound for
-    the variance of their mean, reached if all seeds fail on the same questions.
+    The second term is the variance of a_s due to the choice of questions, averaged over seeds. It
+    is an upper bound for the variance of their mean, reached if all seeds fail on the same
+    questions.
 
     Args:
         values: values with the seeds along the first axis.
@@ -159,7 +162,8 @@ def questions_of(curves: "xr.Dataset", metric: str) -> int | None:
 
 
 def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
-    """Mean, standard error and number of seeds per method and metric at five steps: the table of ``summary.csv``.
+    """Mean, standard error and number of seeds per method and metric at five steps: the table of
+    ``summary.csv``.
 
     The steps are 0, T/4, T/2, 3T/4 and T, or the nearest measured ones.
 
@@ -202,10 +206,11 @@ def summarise(curves: "xr.Dataset") -> "pd.DataFrame":
 
 
 def long_form(curves: "xr.Dataset") -> "pd.DataFrame":
-    """All measured values of a run or a sweep, one per row: the table of ``curves.csv`` and ``sweep.csv``.
+    """All measured values of a run or a sweep, one per row: the table of ``curves.csv`` and
+    ``sweep.csv``.
 
-    Lanes that were not computed and steps at which a metric was not measured have no rows. In a sweep, methods without
-    a β have one row per η, with an empty ``beta``.
+    Lanes that were not computed and steps at which a metric was not measured have no rows. In a
+    sweep, methods without a β have one row per η, with an empty ``beta``.
 
     Args:
         curves: curves of a run, or the grid of a sweep.
@@ -262,10 +267,11 @@ def compare(
         higher_is_better: the metrics of which more is better.
 
     Returns:
-        One row per metric and other method. ``n`` is the number of shared seeds, ``difference`` the mean of method −
-        against, ``low`` and ``high`` its 95 % interval, ``p`` the p-value of the paired ``test``, ``p_holm`` the same
-        after Holm's adjustment over all comparisons of the metric, ``improvement`` the probability that a seed of the
-        method is better than a seed of the other, P(improvement).
+        One row per metric and other method. ``n`` is the number of shared seeds, ``difference`` the
+        mean of method − against, ``low`` and ``high`` its 95 % interval, ``p`` the p-value of the
+        paired ``test``, ``p_holm`` the same after Holm's adjustment over all comparisons of the
+        metric, ``improvement`` the probability that a seed of the method is better than a seed of
+        the other, P(improvement).
 
     Raises:
         InputError: if a method was not taught, or a metric not recorded at that step.
@@ -291,13 +297,15 @@ def compare_runs(
     *,
     higher_is_better: Collection[str] = (),
 ) -> "pd.DataFrame":
-    """Compare every method of a run with the same method in a first run, at the last step, on their shared seeds.
+    """Compare every method of a run with the same method in a first run, at the last step, on their
+    shared seeds.
 
     Args:
         curves: curves of a run.
         first: curves of the run to compare with.
         name: the first run's name.
-        metrics: names of the metrics; None for all. Those that only one of the runs has are left out.
+        metrics: names of the metrics; None for all. Those that only one of the runs has are left
+            out.
         higher_is_better: the metrics of which more is better.
 
     Returns:
@@ -326,7 +334,10 @@ def compare_runs(
 
 
 def values_at(
-    curves: "xr.Dataset", method: str, metric: str, step: int | None = None
+    curves: "xr.Dataset",
+    method: str,
+    metric: str,
+    step: int | None = None,
 ) -> "tuple[xr.DataArray, int]":
     """A method's values of a metric on its seeds, and the step they were measured at.
 
@@ -468,7 +479,8 @@ def _compared(
 
 
 def divergence(curves: "xr.Dataset", method: str) -> tuple[int, int] | None:
-    """The first step at which a seed's parameters were not finite, and the number of seeds that diverged.
+    """The first step at which a seed's parameters were not finite, and the number of seeds that
+    diverged.
 
     Args:
         curves: curves of a run.
@@ -516,7 +528,8 @@ def behind_note(
     higher_is_better: Collection[str] = (),
     names: tuple[str, str] = ("beta", "lr"),
 ) -> str | None:
-    """One line if an aware learner with ``beta="auto"`` ends behind the naive one, by a paired test (p < 0.05).
+    """One line if an aware learner with ``beta="auto"`` ends behind the naive one, by a paired test
+    (p < 0.05).
 
     It is behind if some of accuracy, loss and distance say so, and none says the opposite.
 
@@ -526,7 +539,8 @@ def behind_note(
         names: what to call the settings β and η.
 
     Returns:
-        The line, or None if none is behind, ``imt`` was not taught, or there are fewer than three seeds.
+        The line, or None if none is behind, ``imt`` was not taught, or there are fewer than three
+        seeds.
     """
     recorded = [metric for metric in JUDGED if metric in metrics_of(curves)]
     methods = [str(name) for name in curves["learner"].values]

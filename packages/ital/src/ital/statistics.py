@@ -1,4 +1,6 @@
-"""Statistics over seeds and over participants: means with intervals, paired tests, and number formatting."""
+"""Statistics over seeds and over participants: means with intervals, paired tests, and number
+formatting.
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -14,7 +16,8 @@ SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 class Estimate(NamedTuple):
-    """Mean, standard error and interquartile mean of n values, with 95 % bootstrap intervals for both means.
+    """Mean, standard error and interquartile mean of n values, with 95 % bootstrap intervals for
+    both means.
 
     Attributes:
         n: number of values.
@@ -57,7 +60,8 @@ def estimate(values: np.ndarray, seed: int = 0) -> Estimate:
 
 
 def interquartile_mean(values: np.ndarray) -> np.ndarray:
-    """The mean of the middle half along the last axis: a quarter of the values (rounded down) is cut off at each end.
+    """The mean of the middle half along the last axis: a quarter of the values (rounded down) is
+    cut off at each end.
 
     Args:
         values: values along the last axis.
@@ -97,7 +101,8 @@ def bootstrap(
 
 
 class Paired(NamedTuple):
-    """A paired comparison, first − second: the mean difference, its 95 % interval, and a two-sided test of it.
+    """A paired comparison, first − second: the mean difference, its 95 % interval, and a two-sided
+    test of it.
 
     Attributes:
         n: number of pairs.
@@ -123,10 +128,11 @@ class Paired(NamedTuple):
 
 
 def paired(first: np.ndarray, second: np.ndarray) -> Paired:
-    """Compare pairs with the t-test; if a value is not finite (a learner diverged), with the sign test.
+    """Compare pairs with the t-test; if a value is not finite (a learner diverged), with the sign
+    test.
 
-    If all differences are equal, the limit of small variation is used: p is 1 if they are 0; otherwise p is 0 and t is
-    infinite. A single pair allows no test: NaN.
+    If all differences are equal, the limit of small variation is used: p is 1 if they are 0;
+    otherwise p is 0 and t is infinite. A single pair allows no test: NaN.
 
     Args:
         first: values of the first sample (n,).
@@ -176,7 +182,8 @@ def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def wilcoxon(first: np.ndarray, second: np.ndarray) -> float:
-    """The p-value of Wilcoxon's signed-rank test of pairs: 1 if no pair differs, NaN for a single pair.
+    """The p-value of Wilcoxon's signed-rank test of pairs: 1 if no pair differs, NaN for a single
+    pair.
 
     Args:
         first: values of the first sample (n,).
@@ -195,7 +202,8 @@ def wilcoxon(first: np.ndarray, second: np.ndarray) -> float:
 
 
 def probability_of_improvement(first: np.ndarray, second: np.ndarray) -> float:
-    """The share of pairs, any value of one sample with any of the other, in which the first is smaller (ties count ½).
+    """The share of pairs, any value of one sample with any of the other, in which the first is
+    smaller (ties count ½).
 
     Args:
         first: values of the first sample (n,).
@@ -211,15 +219,16 @@ def probability_of_improvement(first: np.ndarray, second: np.ndarray) -> float:
 def spread_ratio(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
     """The ratio of two standard deviations, and the p-value of Pitman and Morgan's test.
 
-    The test is for paired samples: the variances are equal exactly if sums and differences are uncorrelated.
+    The test is for paired samples: the variances are equal exactly if sums and differences are
+    uncorrelated.
 
     Args:
         first: values of the first sample (n,).
         second: values of the second sample, in the same order (n,).
 
     Returns:
-        The first's deviation over the second's, and the p-value; NaN for fewer than three pairs, or values that are not
-        finite.
+        The first's deviation over the second's, and the p-value; NaN for fewer than three pairs, or
+        values that are not finite.
     """
     from scipy import stats
 
@@ -234,7 +243,8 @@ def spread_ratio(first: np.ndarray, second: np.ndarray) -> tuple[float, float]:
 
 
 def steps_to_reach(steps: np.ndarray, curves: np.ndarray, share: float) -> np.ndarray:
-    """For each seed, the first measured step at which the curve is at or below a share of its start.
+    """For each seed, the first measured step at which the curve is at or below a share of its
+    start.
 
     Args:
         steps: the measured steps (T,).
@@ -250,7 +260,8 @@ def steps_to_reach(steps: np.ndarray, curves: np.ndarray, share: float) -> np.nd
 
 
 def holm(p: np.ndarray) -> np.ndarray:
-    """Holm's adjustment of a family of p-values along the last axis; NaN stays NaN and is not counted.
+    """Holm's adjustment of a family of p-values along the last axis; NaN stays NaN and is not
+    counted.
 
     Args:
         p: p-values.

@@ -23,15 +23,16 @@ Operator = Callable[[Array], Array]
 class Dynamics(NamedTuple):
     """The transitions of a world.
 
-    P_w is the table of transitions with actions weighted by ``w`` (A, S). ``walk`` and ``eliminate`` replace that
-    table.
+    P_w is the table of transitions with actions weighted by ``w`` (A, S). ``walk`` and
+    ``eliminate`` replace that table.
 
     Attributes:
         states: number of states S.
         actions: number of actions A.
-        expect: ``expect(u)`` (A, S) is the mean of u over the next state, for each action in each state (death counts
-            as 0).
-        leave: ``leave(s, w)`` (S,) is Σₐ wₐ P(·|s,a): the transitions from state s with actions weighted by ``w`` (A,).
+        expect: ``expect(u)`` (A, S) is the mean of u over the next state, for each action in each
+            state (death counts as 0).
+        leave: ``leave(s, w)`` (S,) is Σₐ wₐ P(·|s,a): the transitions from state s with actions
+            weighted by ``w`` (A,).
         survival: the largest probability of not dying in a step.
         even: whether that probability is the same everywhere.
         walk: ``walk(w)`` returns v ↦ P_w v and v ↦ v P_w, of a vector or of rows.
@@ -245,10 +246,10 @@ def _eliminate(size: int, diagonals: list[Array], right: Array) -> Array:
 
     A row of the grid has ``size`` cells.
 
-    With the cells of a row of the grid as a block, I − P is block tridiagonal: row i reads
-    Tᵢxᵢ = bᵢ + uᵢ∘xᵢ₋₁ + dᵢ∘xᵢ₊₁, where Tᵢ holds the moves within the row and the other blocks are diagonal. From the
-    first row down xᵢ = yᵢ + Gᵢxᵢ₊₁, with (Tᵢ − uᵢ∘Gᵢ₋₁)[yᵢ, Gᵢ] = [bᵢ + uᵢ∘yᵢ₋₁, dᵢ]; then back up. All blocks are
-    written transposed, so that the rows of b stay rows.
+    With the cells of a row of the grid as a block, I − P is block tridiagonal: row i reads Tᵢxᵢ =
+    bᵢ + uᵢ∘xᵢ₋₁ + dᵢ∘xᵢ₊₁, where Tᵢ holds the moves within the row and the other blocks are
+    diagonal. From the first row down xᵢ = yᵢ + Gᵢxᵢ₊₁, with (Tᵢ − uᵢ∘Gᵢ₋₁)[yᵢ, Gᵢ] = [bᵢ + uᵢ∘yᵢ₋₁,
+    dᵢ]; then back up. All blocks are written transposed, so that the rows of b stay rows.
     """
     rows = right.shape[-1] // size
     cells, identity = jnp.arange(size), jnp.eye(size, dtype=right.dtype)
@@ -256,7 +257,9 @@ def _eliminate(size: int, diagonals: list[Array], right: Array) -> Array:
     rights = jnp.moveaxis(right.reshape(-1, rows, size), 0, 1)
 
     def pivot(k: Array, block: Array) -> Array:
-        """Do one round of Gauss–Jordan in place; I − P is diagonally dominant and needs no pivoting."""
+        """Do one round of Gauss–Jordan in place; I − P is diagonally dominant and needs no
+        pivoting.
+        """
         here = cells == k
         row = jnp.where(here, 1.0, block[k]) / block[k, k]
         return jnp.where(here[:, None], row, jnp.where(here, 0.0, block) - block[:, k, None] * row)
@@ -308,7 +311,8 @@ def real(what: str, values: ArrayLike) -> np.ndarray:
 
 
 def tabular(transitions: ArrayLike) -> Dynamics:
-    """The dynamics of any world: ``transitions[a, s, s′]`` = P(s′|s,a); a row sums to 1 minus the probability of dying.
+    """The dynamics of any world: ``transitions[a, s, s′]`` = P(s′|s,a); a row sums to 1 minus the
+    probability of dying.
 
     Args:
         transitions: the table (A, S, S).
@@ -355,9 +359,15 @@ def tabular(transitions: ArrayLike) -> Dynamics:
 
 
 def _sparse(
-    p: np.ndarray, linked: np.ndarray, degree: int, survival: float, even: bool
+    p: np.ndarray,
+    linked: np.ndarray,
+    degree: int,
+    survival: float,
+    even: bool,
 ) -> Dynamics:
-    """Dynamics stored as lists, for a table in which each state has at most ``degree`` successors and predecessors."""
+    """Dynamics stored as lists, for a table in which each state has at most ``degree`` successors
+    and predecessors.
+    """
     states = len(linked)
     successors, predecessors = _lists(linked, degree), _lists(linked.T, degree)
     leads = np.take_along_axis(p, successors[None], axis=2) * np.take_along_axis(

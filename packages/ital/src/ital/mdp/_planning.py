@@ -1,4 +1,6 @@
-"""Planning: values and policies from a reward, the return of a policy, and the linear systems behind both."""
+"""Planning: values and policies from a reward, the return of a policy, and the linear systems
+behind both.
+"""
 
 import functools
 import math
@@ -26,7 +28,8 @@ class Planning(NamedTuple):
     Attributes:
         discount: the discount γ.
         sharpness: sharpness k of the soft maximum.
-        tolerance: largest change at which planning stops, if rounding lets the values come so close.
+        tolerance: largest change at which planning stops, if rounding lets the values come so
+            close.
     """
 
     discount: float = 0.5
@@ -69,7 +72,10 @@ class Solution(NamedTuple):
 
 
 def bellman(
-    dynamics: Dynamics, planning: Planning, reward: Array, values: Array
+    dynamics: Dynamics,
+    planning: Planning,
+    reward: Array,
+    values: Array,
 ) -> tuple[Array, Array]:
     """Soft Bellman backup: Q(s,a) = Σ P(s′|s,a)[r(s′)+γV(s′)], V(s) = (1/k) log Σₐ exp(kQ(s,a)).
 
@@ -90,7 +96,9 @@ def bellman(
 
 
 def soft_maximum(k: float, q: Array) -> Array:
-    """(1/k) log Σₐ exp(kQ(·,a)), action by action, so that the compiler fuses a whole sweep into one pass."""
+    """(1/k) log Σₐ exp(kQ(·,a)), action by action, so that the compiler fuses a whole sweep into
+    one pass.
+    """
     largest = functools.reduce(jnp.maximum, q)
     return (
         largest
@@ -101,8 +109,8 @@ def soft_maximum(k: float, q: Array) -> Array:
 def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Solution:
     """Plan with a reward, starting from values of zero.
 
-    Value iteration, or policy iteration if :func:`is_slow`. Both stop where no change is larger than the tolerance,
-    or where rounding keeps the values from coming closer.
+    Value iteration, or policy iteration if :func:`is_slow`. Both stop where no change is larger
+    than the tolerance, or where rounding keeps the values from coming closer.
 
     Args:
         dynamics: the transitions.
@@ -118,11 +126,17 @@ def plan(dynamics: Dynamics, planning: Planning, reward: Array) -> Solution:
     return _sweep(dynamics, planning, reward, values, blindly=23)
 
 
-def replan(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> Solution:
+def replan(
+    dynamics: Dynamics,
+    planning: Planning,
+    reward: Array,
+    values: Array,
+) -> Solution:
     """Plan from the ``values`` of a similar reward.
 
-    On a GPU, testing for convergence takes longer than sweeping. There, value iteration makes a fixed number of sweeps,
-    enough to make any change 5000 times smaller (12 sweeps at γ = 0.5), without testing.
+    On a GPU, testing for convergence takes longer than sweeping. There, value iteration makes a
+    fixed number of sweeps, enough to make any change 5000 times smaller (12 sweeps at γ = 0.5),
+    without testing.
 
     Args:
         dynamics: the transitions.
@@ -162,7 +176,11 @@ def _sweeps(dynamics: Dynamics, planning: Planning) -> int:
 
 
 def _sweep(
-    dynamics: Dynamics, planning: Planning, reward: Array, values: Array, blindly: int = 0
+    dynamics: Dynamics,
+    planning: Planning,
+    reward: Array,
+    values: Array,
+    blindly: int = 0,
 ) -> Solution:
     """Value iteration; the first ``blindly`` sweeps do not test for convergence."""
 
@@ -194,7 +212,9 @@ def _sweep(
 
 
 class _Improved(NamedTuple):
-    """The state of policy iteration: rounds, the errors of the last two rounds, and the values after the last."""
+    """The state of policy iteration: rounds, the errors of the last two rounds, and the values
+    after the last.
+    """
 
     rounds: Array
     error: Array
@@ -202,11 +222,18 @@ class _Improved(NamedTuple):
     values: Array
 
 
-def _improve(dynamics: Dynamics, planning: Planning, reward: Array, values: Array) -> Solution:
-    """Soft policy iteration: V ← V + (I − γP_μ)⁻¹(TV − V), with T the soft Bellman backup and μ = softmax(kQ).
+def _improve(
+    dynamics: Dynamics,
+    planning: Planning,
+    reward: Array,
+    values: Array,
+) -> Solution:
+    """Soft policy iteration: V ← V + (I − γP_μ)⁻¹(TV − V), with T the soft Bellman backup and μ =
+    softmax(kQ).
 
-    This is Newton's method for V = TV, since T has the derivative γP_μ. T is convex and monotone, so it converges from
-    anywhere. It takes a few rounds at any discount, where value iteration takes thousands of sweeps near γ = 1.
+    This is Newton's method for V = TV, since T has the derivative γP_μ. T is convex and monotone,
+    so it converges from anywhere. It takes a few rounds at any discount, where value iteration
+    takes thousands of sweeps near γ = 1.
     """
     # The rounding error of a backup, in units of the largest value, is at most a few times the machine's precision.
     rounding = 16 * jnp.finfo(values.dtype).eps
@@ -274,8 +301,15 @@ def onward(dynamics: Dynamics, planning: Planning, policy: Array) -> Onward:
     )
 
 
-def solver(dynamics: Dynamics, weights: Array, rate: float, tolerance: float) -> Onward:
-    """Solvers with I − P_w for actions weighted by ``weights`` and ‖P_w‖ ≤ ``rate``, by :func:`cheapest_way`."""
+def solver(
+    dynamics: Dynamics,
+    weights: Array,
+    rate: float,
+    tolerance: float,
+) -> Onward:
+    """Solvers with I − P_w for actions weighted by ``weights`` and ‖P_w‖ ≤ ``rate``, by
+    :func:`cheapest_way`.
+    """
     terms = _terms(rate, tolerance)
 
     def solve(v: Array, back: bool) -> Array:
@@ -290,12 +324,19 @@ def solver(dynamics: Dynamics, weights: Array, rate: float, tolerance: float) ->
     return Onward(functools.partial(solve, back=False), functools.partial(solve, back=True))
 
 
-def cheapest_way(dynamics: Dynamics, rate: float, tolerance: float, rows: int) -> str:
-    """The cheapest way to solve for ``rows`` right-hand sides: ``walk`` (the series), ``eliminate``, or ``table``.
+def cheapest_way(
+    dynamics: Dynamics,
+    rate: float,
+    tolerance: float,
+    rows: int,
+) -> str:
+    """The cheapest way to solve for ``rows`` right-hand sides: ``walk`` (the series),
+    ``eliminate``, or ``table``.
 
-    On a CPU, the way with the least work; the two numbers are the costs of a multiplication in a walk and in an
-    elimination, relative to a matrix product (docs/reference/performance.md). On a GPU every round costs a launch: it
-    uses a table for everything that is small or slow to converge, except for a single vector.
+    On a CPU, the way with the least work; the two numbers are the costs of a multiplication in a
+    walk and in an elimination, relative to a matrix product (docs/reference/performance.md). On a
+    GPU every round costs a launch: it uses a table for everything that is small or slow to
+    converge, except for a single vector.
     """
     terms = _terms(rate, tolerance)
     if not on_cpu():
@@ -313,8 +354,14 @@ def cheapest_way(dynamics: Dynamics, rate: float, tolerance: float, rows: int) -
     return min(work, key=lambda way: work[way])
 
 
-def geometric_solve(matrix: Array, right: Array, rate: float, tolerance: float) -> Array:
-    """b(I − A)⁻¹ = b + bA + bA² + … for ‖A‖ ≤ rate < 1, using only matrix products; b is one row or several.
+def geometric_solve(
+    matrix: Array,
+    right: Array,
+    rate: float,
+    tolerance: float,
+) -> Array:
+    """b(I − A)⁻¹ = b + bA + bA² + … for ‖A‖ ≤ rate < 1, using only matrix products; b is one row or
+    several.
 
     It does a few doublings, b ← b + bA and A ← A², then sums the remaining terms one by one.
     """
@@ -327,21 +374,32 @@ def geometric_solve(matrix: Array, right: Array, rate: float, tolerance: float) 
 
 
 def _series(apply: Operator, right: Array, terms: int) -> Array:
-    """The first ``terms`` of b + Ab + A²b + … = b + A(b + A(b + …)); long sums use a loop, on a CPU from 7 terms on."""
+    """The first ``terms`` of b + Ab + A²b + … = b + A(b + A(b + …)); long sums use a loop, on a CPU
+    from 7 terms on.
+    """
     unroll = terms <= (6 if on_cpu() else MOST_UNROLLED)
     return jax.lax.fori_loop(1, terms, lambda _, x: right + apply(x), right, unroll=unroll)
 
 
 def _terms(rate: float, tolerance: float) -> int:
-    """The number of terms n after which the rest of the series, rateⁿ/(1 − rate), is below twice the tolerance."""
+    """The number of terms n after which the rest of the series, rateⁿ/(1 − rate), is below twice
+    the tolerance.
+    """
     if not rate:
         return 1
     within = tolerance * min(1.0, 2 * (1 - rate))
     return math.ceil(max(1.0, math.log(within) / math.log(rate)))
 
 
-def _cheapest(rate: float, tolerance: float, states: int, rows: int) -> tuple[int, int]:
-    """The numbers of doublings and terms that reach the tolerance with the least work (on a GPU, the fewest calls)."""
+def _cheapest(
+    rate: float,
+    tolerance: float,
+    states: int,
+    rows: int,
+) -> tuple[int, int]:
+    """The numbers of doublings and terms that reach the tolerance with the least work (on a GPU,
+    the fewest calls).
+    """
     needed = _terms(rate, tolerance)
     per_call = 0 if on_cpu() else 1000
 
@@ -354,7 +412,11 @@ def _cheapest(rate: float, tolerance: float, states: int, rows: int) -> tuple[in
 
 
 def expected_return(
-    dynamics: Dynamics, planning: Planning, q: Array, reward: Array, starts: tuple[int, ...] = ()
+    dynamics: Dynamics,
+    planning: Planning,
+    q: Array,
+    reward: Array,
+    starts: tuple[int, ...] = (),
 ) -> Array:
     """The exact return until death or a goal of the policy that is greedy in Q: a linear solve.
 

@@ -1,8 +1,9 @@
-"""Teaching a policy by set cover: few demonstrations that leave only rewards with the same optimal policy.
+"""Teaching a policy by set cover: few demonstrations that leave only rewards with the same optimal
+policy.
 
-Brown and Niekum (2019). A learner that sees action a in state s concludes that a is best there: w lies in the
-half-space ⟨w, μ(s,a) − μ(s,b)⟩ ≥ 0 of every other action b. The half-spaces of all states make a cone of rewards. Few
-of them bound it, and few demonstrations reveal these.
+Brown and Niekum (2019). A learner that sees action a in state s concludes that a is best there: w
+lies in the half-space ⟨w, μ(s,a) − μ(s,b)⟩ ≥ 0 of every other action b. The half-spaces of all
+states make a cone of rewards. Few of them bound it, and few demonstrations reveal these.
 
 Where a and b are equally good, both are shown somewhere, and the two half-spaces leave an equality.
 """
@@ -29,9 +30,10 @@ class Cover(NamedTuple):
     """Demonstrations that reveal every half-space that matters.
 
     Attributes:
-        demonstrations: the trajectories shown, each with the states and the actions in two columns (H, 2).
-        constraints: unit normals of the half-spaces that bound the cone (m, d). An equality is two of
-            them, n and −n.
+        demonstrations: the trajectories shown, each with the states and the actions in two columns
+            (H, 2).
+        constraints: unit normals of the half-spaces that bound the cone (m, d). An equality is two
+            of them, n and −n.
         policy: an optimal action of every state (S,), of equally good ones the first.
         optimal: whether each action is optimal (A, S).
         normals: the unit normal of μ(s,a) − μ(s,b) for every optimal action a of s and every b
@@ -58,7 +60,8 @@ def set_cover(
     rollouts: int = 1,
     seed: int = 0,
 ) -> Cover:
-    """Choose demonstrations of optimal actions greedily, until they reveal every half-space that bounds their cone.
+    """Choose demonstrations of optimal actions greedily, until they reveal every half-space that
+    bounds their cone.
 
     Candidates are trajectories that start in each of ``starts`` with each action that is optimal
     there. The cone is that of the starts' half-spaces. The first three arguments are those of
@@ -138,9 +141,13 @@ def optimal_policy(transitions: np.ndarray, reward: np.ndarray, discount: float)
 
 
 def feature_counts(
-    transitions: np.ndarray, features: np.ndarray, policy: np.ndarray, discount: float
+    transitions: np.ndarray,
+    features: np.ndarray,
+    policy: np.ndarray,
+    discount: float,
 ) -> np.ndarray:
-    """μ(s,a) = Σ P(s′|s,a)[φ(s′) + γμ(s′,π(s′))], the expected features after an action, then following a policy.
+    """μ(s,a) = Σ P(s′|s,a)[φ(s′) + γμ(s′,π(s′))], the expected features after an action, then
+    following a policy.
 
     Args:
         transitions: the table (A, S, S).
@@ -172,7 +179,8 @@ def optimal_actions(counts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def half_spaces(counts: np.ndarray, optimal: np.ndarray) -> np.ndarray:
-    """The unit normals of μ(s,a) − μ(s,b): rewards for which the actions a are optimal have no negative product.
+    """The unit normals of μ(s,a) − μ(s,b): rewards for which the actions a are optimal have no
+    negative product.
 
     Args:
         counts: expected features μ (A, S, d).
@@ -189,9 +197,11 @@ def half_spaces(counts: np.ndarray, optimal: np.ndarray) -> np.ndarray:
 
 
 def irredundant(normals: np.ndarray) -> np.ndarray:
-    """The half-spaces that bound a cone: without zeros, duplicates, and those that follow from the others.
+    """The half-spaces that bound a cone: without zeros, duplicates, and those that follow from the
+    others.
 
-    n follows from the others if no w with ⟨w, n′⟩ ≥ 0 for all of them has ⟨w, n⟩ < 0: a linear program.
+    n follows from the others if no w with ⟨w, n′⟩ ≥ 0 for all of them has ⟨w, n⟩ < 0: a linear
+    program.
 
     Args:
         normals: unit normals (…, d).
@@ -382,7 +392,9 @@ def _matches(normals: np.ndarray, among: np.ndarray) -> np.ndarray:
 
 
 def _greedy(reveals: np.ndarray) -> list[int]:
-    """Indices of rows that together hold every column: always the one with most that are still missing."""
+    """Indices of rows that together hold every column: always the one with most that are still
+    missing.
+    """
     chosen, missing = [], np.ones(reveals.shape[1], bool)
     while missing.any():
         chosen.append(int(np.argmax(np.sum(reveals & missing, axis=1))))

@@ -1,12 +1,14 @@
 """Which k of these N examples should I train on now, given a model that already knows?
 
-The cooperative teacher's choice for any training loop: arrays of NumPy, JAX or PyTorch in, arrays of the same kind out.
+The cooperative teacher's choice for any training loop: arrays of NumPy, JAX or PyTorch in, arrays
+of the same kind out.
 
     scores = volumes(losses, reference_losses)
     chosen = choose(scores, k=32)
     loss = losses[chosen].mean()
 
-``ital.select.torch`` wraps a PyTorch DataLoader, ``ital.select.jax`` offers the same for a train step in JAX.
+``ital.select.torch`` wraps a PyTorch DataLoader, ``ital.select.jax`` offers the same for a train
+step in JAX.
 """
 
 from typing import Any
@@ -26,14 +28,15 @@ def volumes(
 ) -> Array:
     """Score examples by the imitated teaching volume, in units of loss: (lᵢ − l*ᵢ) − (η/2)‖gᵢ‖².
 
-    An example scores high if the learner loses on it what the reference model does not: it is neither known already nor
-    noise. Times 2η the score is eq. (imit-teacher), ``ital.volume.imitated``; without the norms it is RHO-LOSS.
+    An example scores high if the learner loses on it what the reference model does not: it is
+    neither known already nor noise. Times 2η the score is eq. (imit-teacher),
+    ``ital.volume.imitated``; without the norms it is RHO-LOSS.
 
     Args:
         losses: the learner's losses lᵢ (N,), or several rows of them (B, N).
         reference_losses: losses l*ᵢ of the model that already knows, of the same shape.
-        squared_norms: ‖gᵢ‖² of the learner's gradients, for instance from :func:`squared_norms_of`; None leaves the
-            term out.
+        squared_norms: ‖gᵢ‖² of the learner's gradients, for instance from :func:`squared_norms_of`;
+            None leaves the term out.
         lr: the step size η; needed with the norms.
 
     Returns:
@@ -48,14 +51,20 @@ def volumes(
 
 
 def squared_norms_of(
-    logits: Array, labels: Array, features: Array | None = None, *, bias: bool = True
+    logits: Array,
+    labels: Array,
+    features: Array | None = None,
+    *,
+    bias: bool = True,
 ) -> Array:
-    """Squared norms ‖gᵢ‖² of the cross-entropy's gradients in the last layer, from one forward pass.
+    """Squared norms ‖gᵢ‖² of the cross-entropy's gradients in the last layer, from one forward
+    pass.
 
     Args:
         logits: outputs of the last layer (N, K), or (B, N, K).
         labels: right classes, whole numbers (N,), or (B, N).
-        features: inputs of the last layer (N, d), or (B, N, d); None gives the norms with respect to the logits.
+        features: inputs of the last layer (N, d), or (B, N, d); None gives the norms with respect
+            to the logits.
         bias: whether the last layer has a bias.
 
     Returns:
@@ -73,22 +82,29 @@ def squared_norms_of(
 
 
 def choose(
-    scores: Array, k: int, temperature: float = 0.0, rng: Any = None, *, on_nan: str = "refuse"
+    scores: Array,
+    k: int,
+    temperature: float = 0.0,
+    rng: Any = None,
+    *,
+    on_nan: str = "refuse",
 ) -> Array:
-    """Choose k of N examples: the best ones, or k draws without replacement with probability ∝ exp(score/temperature).
+    """Choose k of N examples: the best ones, or k draws without replacement with probability ∝
+    exp(score/temperature).
 
     Args:
-        scores: scores of the examples (N,), or several rows of them (B, N): then k are chosen in each row.
+        scores: scores of the examples (N,), or several rows of them (B, N): then k are chosen in
+            each row.
         k: how many to choose.
         temperature: 0 takes the k best; more makes the choice more random (Gumbel-top-k).
-        rng: source of randomness, needed with a temperature: a NumPy generator for any library, a ``torch.Generator``
-            for PyTorch, or a key for JAX.
-        on_nan: what to do about scores that are not finite: "refuse" them, or choose them "last". Inside ``jax.jit``
-            the scores are not known yet, and such ones always come last.
+        rng: source of randomness, needed with a temperature: a NumPy generator for any library, a
+            ``torch.Generator`` for PyTorch, or a key for JAX.
+        on_nan: what to do about scores that are not finite: "refuse" them, or choose them "last".
+            Inside ``jax.jit`` the scores are not known yet, and such ones always come last.
 
     Returns:
-        Indices of the chosen examples, the first choice first (k,) or (B, k). Of equal scores, the lower index comes
-        first.
+        Indices of the chosen examples, the first choice first (k,) or (B, k). Of equal scores, the
+        lower index comes first.
 
     Raises:
         InputError: if k does not fit, randomness is needed and missing, or scores are not finite.
@@ -124,19 +140,23 @@ def choice_loss(
     squared_norms: Array | None = None,
     lr: float | None = None,
 ) -> Array:
-    """Negative log-likelihood of the teacher's ordered choice, for a learner that asks "why these?".
+    """Negative log-likelihood of the teacher's ordered choice, for a learner that asks "why
+    these?".
 
-    The learner imagines a teacher whose target is its own present model. Example i then has the score
-    sᵢ = 2βη (thenᵢ − nowᵢ) − βη·η‖gᵢ‖², and the choice is one softmax after the other, each over the examples that are
-    left (Plackett–Luce). The gradient goes through ``losses_now`` alone.
+    The learner imagines a teacher whose target is its own present model. Example i then has the
+    score sᵢ = 2βη (thenᵢ − nowᵢ) − βη·η‖gᵢ‖², and the choice is one softmax after the other, each
+    over the examples that are left (Plackett–Luce). The gradient goes through ``losses_now`` alone.
 
-    ``loss = losses[chosen].mean() + w * choice_loss(losses, losses_before, chosen, beta_lr)`` is teacher awareness in
-    one line. One SGD step of size η on it from ν̂ is Algorithm 1's awareness step.
+    ``loss = losses[chosen].mean() + w * choice_loss(losses, losses_before, chosen, beta_lr)`` is
+    teacher awareness in one line. One SGD step of size η on it from ν̂ is Algorithm 1's awareness
+    step.
 
     Args:
-        losses_now: losses at the present parameters ν̂ (N,), or several rows of them (B, N); differentiable.
+        losses_now: losses at the present parameters ν̂ (N,), or several rows of them (B, N);
+            differentiable.
         losses_then: losses that the teacher saw, at ν, of the same shape.
-        chosen: indices of the chosen examples, the first choice first (k,), or (B, k); one index is a choice of one.
+        chosen: indices of the chosen examples, the first choice first (k,), or (B, k); one index is
+            a choice of one.
         beta_lr: βη, how rational the learner thinks the teacher is, times the step size.
         squared_norms: ‖gᵢ‖² at ν, of the same shape as the losses; None leaves the term out.
         lr: the step size η; needed with the norms.

@@ -39,7 +39,8 @@ def pick(
     temperature: float = 0.0,
     key: jax.Array | None = None,
 ) -> Picked:
-    """Choose the k examples of a large batch to train on. Pure: call it inside your jitted train step.
+    """Choose the k examples of a large batch to train on. Pure: call it inside your jitted train
+    step.
 
     Args:
         losses: function of parameters and a batch that returns one loss per example.
@@ -47,7 +48,8 @@ def pick(
         batch: the large batch, a tree of arrays with N rows each.
         reference_losses: losses of the model that already knows (N,).
         k: how many to choose.
-        squared_norms: function of parameters and a batch that returns ‖gᵢ‖²; None leaves the term out.
+        squared_norms: function of parameters and a batch that returns ‖gᵢ‖²; None leaves the term
+            out.
         lr: the step size η; needed with the norms.
         temperature: 0 takes the k best; more makes the choice more random.
         key: random key, needed with a temperature.

@@ -30,7 +30,8 @@ class ChosenBatch(NamedTuple):
     Attributes:
         x: their inputs, on the device of the model.
         y: their labels.
-        indices: their rows in the dataset, or, if the loader gives none, their places in the large batch (k,).
+        indices: their rows in the dataset, or, if the loader gives none, their places in the large
+            batch (k,).
         scores: their scores, the first choice first (k,).
         large: inputs and labels of the whole large batch, for ``choice_loss``.
         places: places of the chosen examples in the large batch (k,).
@@ -67,24 +68,27 @@ class Indexed(Dataset[Any]):  # type: ignore[misc]  # PyTorch is not checked
 class TeachingLoader:
     """Wrap a DataLoader of large batches; yield the k examples of each that help the model most.
 
-    Scoring costs one forward pass of the large batch, without gradients and with the model in evaluation mode; the
-    model is back in its mode before the batch is yielded. The loader follows the model as it learns.
+    Scoring costs one forward pass of the large batch, without gradients and with the model in
+    evaluation mode; the model is back in its mode before the batch is yielded. The loader follows
+    the model as it learns.
 
     Args:
         loader: yields pairs (x, y), or triples (x, y, index) such as those of :class:`Indexed`.
         model: the learner, on its device; may be compiled.
-        reference: the model that already knows, a network on the same device; or its losses by row of the dataset, from
-            :func:`precompute_reference`, which need a loader of triples.
+        reference: the model that already knows, a network on the same device; or its losses by row
+            of the dataset, from :func:`precompute_reference`, which need a loader of triples.
         k: how many examples to train on.
         loss: one loss per example, from outputs and labels; cross-entropy if None.
-        squared_norms: ‖gᵢ‖² from outputs and labels, such as ``ital.select.squared_norms_of``; None leaves it out.
+        squared_norms: ‖gᵢ‖² from outputs and labels, such as ``ital.select.squared_norms_of``; None
+            leaves it out.
         lr: the step size, needed with the norms; change the attribute if you have a schedule.
         temperature: 0 takes the k best; more makes the choice more random.
-        seed: seed of random choices, and of the loader's order if it has no ``generator`` of its own. The global random
-            generator stays as it is.
-        autocast: type for mixed precision in scoring, such as ``torch.bfloat16``; None for full precision.
-        every: how many batches to take from a large one. It is scored once; the best k are yielded first, then the
-            next k, …
+        seed: seed of random choices, and of the loader's order if it has no ``generator`` of its
+            own. The global random generator stays as it is.
+        autocast: type for mixed precision in scoring, such as ``torch.bfloat16``; None for full
+            precision.
+        every: how many batches to take from a large one. It is scored once; the best k are yielded
+            first, then the next k, …
         scorer: a smaller network that scores in place of the model; train it on the same examples.
         on_nan: whether to "refuse" scores that are not finite, or to choose them "last".
 
@@ -198,7 +202,9 @@ class TeachingLoader:
             torch.set_rng_state(outside)
 
     def _scored(self, batch: Sequence[Any], places: torch.Tensor | None) -> "_Scored":
-        """A large batch with its scores and a choice; ``places`` is a choice made before an interruption."""
+        """A large batch with its scores and a choice; ``places`` is a choice made before an
+        interruption.
+        """
         device = next(self.model.parameters()).device
         x, y, *rows = (part.to(device, non_blocking=True) for part in batch)
         losses, outputs = self._losses(self.scorer, x, y)
@@ -210,7 +216,10 @@ class TeachingLoader:
         return _Scored(x, y, rows[0] if rows else None, scores, losses, places)
 
     def _reference_losses(
-        self, x: torch.Tensor, y: torch.Tensor, rows: Sequence[torch.Tensor]
+        self,
+        x: torch.Tensor,
+        y: torch.Tensor,
+        rows: Sequence[torch.Tensor],
     ) -> torch.Tensor:
         if isinstance(self.reference, torch.nn.Module):
             return self._losses(self.reference, x, y)[0]
@@ -221,7 +230,10 @@ class TeachingLoader:
         return self.reference[rows[0].to(self.reference.device)].to(x.device)
 
     def _losses(
-        self, network: torch.nn.Module, x: torch.Tensor, y: torch.Tensor
+        self,
+        network: torch.nn.Module,
+        x: torch.Tensor,
+        y: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
         with _scoring(network, x.device, self.autocast):
             outputs = network(x)
@@ -258,7 +270,9 @@ class TeachingLoader:
 
 
 class _Scored(NamedTuple):
-    """A large batch, its scores and losses, and the places that were chosen, the first choice first."""
+    """A large batch, its scores and losses, and the places that were chosen, the first choice
+    first.
+    """
 
     x: torch.Tensor
     y: torch.Tensor
@@ -298,12 +312,14 @@ def precompute_reference(
 ) -> torch.Tensor:
     """Compute the reference model's loss on every row of a dataset, once, and keep it in a file.
 
-    An interrupted computation resumes where it stopped. A finished file is read, not computed again.
+    An interrupted computation resumes where it stopped. A finished file is read, not computed
+    again.
 
     Args:
         model: the model that already knows, on its device.
         dataset: a dataset of pairs (input, label) with a length.
-        file: where to keep the losses (``.npy``); a small ``.json`` file beside it says how far it is.
+        file: where to keep the losses (``.npy``); a small ``.json`` file beside it says how far it
+            is.
         loss: one loss per example, from outputs and labels; cross-entropy if None.
         batch_size: rows at a time.
         workers: processes that load data.
@@ -351,7 +367,8 @@ def cross_reference(
     workers: int = 0,
     autocast: torch.dtype | None = None,
 ) -> torch.Tensor:
-    """Reference losses without trusted rows: each half of the dataset is judged by a model trained on the other.
+    """Reference losses without trusted rows: each half of the dataset is judged by a model trained
+    on the other.
 
     No model judges a row that it has learned, so a wrong label stays surprising.
 
@@ -400,7 +417,9 @@ def _losses_of(
     workers: int,
     autocast: torch.dtype | None,
 ) -> Iterator[np.ndarray]:
-    """The losses of a model on a dataset, batch by batch; the global random generator stays as it is."""
+    """The losses of a model on a dataset, batch by batch; the global random generator stays as it
+    is.
+    """
     device = next(model.parameters()).device
     # A DataLoader without a generator of its own draws a seed from the global one, even if it does not shuffle.
     loader = DataLoader(dataset, batch_size, num_workers=workers, generator=torch.Generator())

@@ -21,7 +21,8 @@ from ital.tools.short import called
 
 
 class Rowwise(NamedTuple):
-    """The given rows, split: both views and labels for teaching, the learner's view and labels for testing.
+    """The given rows, split: both views and labels for teaching, the learner's view and labels for
+    testing.
 
     If both players have the same view, it is one object. The weights of the rows have mean 1.
     """
@@ -60,10 +61,12 @@ def from_arrays(
     data_version: str | None = None,
     quiet: bool = False,
 ) -> Task:
-    """Make a task from your own data: rows that teacher and learner see through the same or different columns.
+    """Make a task from your own data: rows that teacher and learner see through the same or
+    different columns.
 
-    Labels may be text, booleans, numbers or one-hot columns. Binary labels give two classes, as in scikit-learn. The
-    task's settings record what was inferred, and one line on standard error reports it.
+    Labels may be text, booleans, numbers or one-hot columns. Binary labels give two classes, as in
+    scikit-learn. The task's settings record what was inferred, and one line on standard error
+    reports it.
 
     Args:
         x_teacher: the teacher's view (N, d), any dense array-like.
@@ -71,26 +74,30 @@ def from_arrays(
         y: the labels (N,), or targets (N, K).
         name: name of the task, and of its results folder.
         title: its name in figures; the name if None.
-        kind: "classification" or "regression"; None infers it: text, booleans, one-hot columns, and whole numbers with
-            few distinct values are classes. A loss decides it too.
-        loss: the loss that the learner is taught with, and that the targets are fitted for: one of :mod:`ital.losses`
-            or one of your own, see :func:`ital.losses.custom`; None for the cross-entropy or the square loss.
-        weights: how much each row's loss counts (N,): scaled to mean 1 over the teaching rows, and used for the targets
-            too; "balanced" makes all classes count equally; None for equal weights. Measurements do not use them.
+        kind: "classification" or "regression"; None infers it: text, booleans, one-hot columns, and
+            whole numbers with few distinct values are classes. A loss decides it too.
+        loss: the loss that the learner is taught with, and that the targets are fitted for: one of
+            :mod:`ital.losses` or one of your own, see :func:`ital.losses.custom`; None for the
+            cross-entropy or the square loss.
+        weights: how much each row's loss counts (N,): scaled to mean 1 over the teaching rows, and
+            used for the targets too; "balanced" makes all classes count equally; None for equal
+            weights. Measurements do not use them.
         test_size: share or number of rows to split off for the test, stratified by class.
         split_seed: seed of that split; all seeds of a run share it.
         x_test: the learner's view of your own test set; then nothing is split off.
         y_test: its labels.
-        standardise: shift and scale all columns of both views, and the targets of a regression, to mean 0 and variance
-            1 over the teaching rows. The default step sizes and starts suit such columns. "views" leaves the targets of
-            a regression as they are, for a loss that depends on their units.
-        l2: strength of the penalty ½·l2·‖w‖² when fitting targets: ``Ridge(alpha=l2)``, ``LogisticRegression(C=1/l2)``,
-            or L-BFGS for other losses.
-        teacher_target: a fitted linear scikit-learn estimator as the teacher's target, on the columns as given.
+        standardise: shift and scale all columns of both views, and the targets of a regression, to
+            mean 0 and variance 1 over the teaching rows. The default step sizes and starts suit
+            such columns. "views" leaves the targets of a regression as they are, for a loss that
+            depends on their units.
+        l2: strength of the penalty ½·l2·‖w‖² when fitting targets: ``Ridge(alpha=l2)``,
+            ``LogisticRegression(C=1/l2)``, or L-BFGS for other losses.
+        teacher_target: a fitted linear scikit-learn estimator as the teacher's target, on the
+            columns as given.
         learner_target: the same for the learner; with one view, one estimator serves both.
-        model: ``model(loss)`` makes the learner's model, such as a network; a model that is made already needs its
-            ``loss`` here too; None for a linear one. Other models have no single known optimum, so no ``distance`` is
-            recorded for them.
+        model: ``model(loss)`` makes the learner's model, such as a network; a model that is made
+            already needs its ``loss`` here too; None for a linear one. Other models have no single
+            known optimum, so no ``distance`` is recorded for them.
         beta: β of the task; "auto" finds one per seed.
         init: the start of the learners.
         eval_every: steps between measurements.
@@ -351,7 +358,10 @@ def _check_classes(labels: Labels, taught: np.ndarray) -> None:
 
 
 def _given_targets(
-    rows: Rowwise, labels: Labels, teacher_target: Any, learner_target: Any
+    rows: Rowwise,
+    labels: Labels,
+    teacher_target: Any,
+    learner_target: Any,
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     """Weights of the given estimators; with one view, one estimator serves both players."""
     views = (
@@ -376,7 +386,9 @@ def _encoded(
     standardise: bool | str,
     l2: float,
 ) -> tuple[Pool, Encoding]:
-    """The rows and both targets in the same units, and the way back; targets are fitted if not given."""
+    """The rows and both targets in the same units, and the way back; targets are fitted if not
+    given.
+    """
     outputs = len(labels.classes) or rows.labels.shape[1]
     y_units = Units(np.zeros(outputs), np.ones(outputs))
     if not labels.classes:

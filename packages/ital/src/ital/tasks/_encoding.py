@@ -77,7 +77,8 @@ class Encoding(NamedTuple):
         """The weights of a linear learner, or of a target, for rows in the units of the data.
 
         Args:
-            weights: weights (K, d+1) on the encoded columns, bias last. They are those of the learner's view.
+            weights: weights (K, d+1) on the encoded columns, bias last. They are those of the
+                learner's view.
 
         Returns:
             Weights (K, d+1) on the columns as given, bias last.

@@ -16,8 +16,15 @@ from ital.tools.memory import check_memory
 
 @functools.lru_cache(maxsize=64)
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
-def draw(seed: int, classes: int, dim: int, per_class: int) -> Pool:
-    """Draw centres ~ U[−1,1]ᵈ and points ~ N(centre, 0.5² I); ω* is scikit-learn's multinomial logistic regression."""
+def draw(
+    seed: int,
+    classes: int,
+    dim: int,
+    per_class: int,
+) -> Pool:
+    """Draw centres ~ U[−1,1]ᵈ and points ~ N(centre, 0.5² I); ω* is scikit-learn's multinomial
+    logistic regression.
+    """
     from sklearn.linear_model import LogisticRegression  # slow to import
 
     rng = np.random.default_rng(seed)
@@ -36,7 +43,11 @@ def draw(seed: int, classes: int, dim: int, per_class: int) -> Pool:
 
 
 def gaussian(
-    classes: int = 10, dim: int = 30, *, per_class: int = 90, label_noise: float = 0.0
+    classes: int = 10,
+    dim: int = 30,
+    *,
+    per_class: int = 90,
+    label_noise: float = 0.0,
 ) -> Task:
     """Gaussian classes, K = 10, d = 30, the teacher's view rotated. Cross-entropy, β = 60000.
 

@@ -1,4 +1,6 @@
-"""A world of finitely many hypotheses: the teacher shows data, the learner's parameters are its log belief log θ."""
+"""A world of finitely many hypotheses: the teacher shows data, the learner's parameters are its log
+belief log θ.
+"""
 
 import functools
 import hashlib
@@ -50,11 +52,17 @@ def feedback(params: Array, examples: Array, previous: None) -> Array:
     return params
 
 
-def volumes(belief: Array, examples: Array, target: Array, lr: Scalar) -> Array:
-    """log P_L(h*|d) − log θ(h*) = log M(d,h*) − log Σ_h θ(h)M(d,h): how much d raises a naive learner's log belief.
+def volumes(
+    belief: Array,
+    examples: Array,
+    target: Array,
+    lr: Scalar,
+) -> Array:
+    """log P_L(h*|d) − log θ(h*) = log M(d,h*) − log Σ_h θ(h)M(d,h): how much d raises a naive
+    learner's log belief.
 
-    For small η it is the imitated volume of the loss −log P(d), over 2η. It is computed from the odds against h*, which
-    tell data apart when the belief in h* is 1 up to rounding.
+    For small η it is the imitated volume of the loss −log P(d), over 2η. It is computed from the
+    odds against h*, which tell data apart when the belief in h* is 1 up to rounding.
     """
     joint = examples + belief
     others = jnp.where(jnp.arange(joint.shape[1]) == target, -jnp.inf, joint)
@@ -95,7 +103,8 @@ def from_likelihoods(
     settings: Mapping[str, Any] | None = None,
     picture: Picture | None = None,
 ) -> Task:
-    """Make a task from your own likelihood matrix M(d,h) = P(d|h): a row per datum, a column per hypothesis.
+    """Make a task from your own likelihood matrix M(d,h) = P(d|h): a row per datum, a column per
+    hypothesis.
 
     Args:
         likelihoods: the matrix (n, m); all positive, each column sums to 1.
@@ -103,11 +112,13 @@ def from_likelihoods(
         prior: the belief before the first datum (m,), positive; None for equal beliefs.
         name: name of the task.
         title: its name in figures; empty for one with the size of the matrix.
-        settings: what distinguishes this task from others of its name; None for a digest of matrix and prior.
+        settings: what distinguishes this task from others of its name; None for a digest of matrix
+            and prior.
         picture: how to draw a log belief.
 
     Returns:
-        The task. Its mini-batch is the whole set of data if ``batch_size`` is n, else a draw without replacement.
+        The task. Its mini-batch is the whole set of data if ``batch_size`` is n, else a draw
+        without replacement.
 
     Raises:
         InputError: if the matrix, the prior or the target is not valid.
@@ -168,7 +179,9 @@ def from_likelihoods(
 
 
 def _checked(name: str, likelihoods: ArrayLike) -> np.ndarray:
-    """The matrix as numbers; raises InputError unless each column is a positive distribution, unlike all others."""
+    """The matrix as numbers; raises InputError unless each column is a positive distribution,
+    unlike all others.
+    """
     try:
         matrix = np.asarray(likelihoods, float)
     except (TypeError, ValueError):
@@ -195,7 +208,9 @@ def _checked(name: str, likelihoods: ArrayLike) -> np.ndarray:
 
 
 def rectangles(height: int, width: int) -> np.ndarray:
-    """Whether each cell of a grid lies in each rectangle of whole cells (cells, rectangles), row by row."""
+    """Whether each cell of a grid lies in each rectangle of whole cells (cells, rectangles), row by
+    row.
+    """
     rows, columns = (
         [(first, last) for first in range(size) for last in range(first, size)]
         for size in (height, width)
@@ -212,7 +227,8 @@ def rectangles(height: int, width: int) -> np.ndarray:
 
 
 def hypotheses(height: int = 4, width: int = 5, *, noise: float = 0.05) -> Task:
-    """Which of the 150 rectangles on a 4 × 5 grid? A datum is a cell, as a rule one inside (a rectangle game).
+    """Which of the 150 rectangles on a 4 × 5 grid? A datum is a cell, as a rule one inside (a
+    rectangle game).
 
     Args:
         height: number of rows of the grid.

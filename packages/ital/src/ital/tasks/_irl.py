@@ -41,8 +41,8 @@ def from_rewards(
 ) -> Task:
     """Make an online IRL task from a function that draws the reward weights for a seed.
 
-    r = features · weights; without ``features``, one weight per state. The teacher has the same features in another
-    order. The robot starts in one of ``starts``, or anywhere but in a goal.
+    r = features · weights; without ``features``, one weight per state. The teacher has the same
+    features in another order. The robot starts in one of ``starts``, or anywhere but in a goal.
     """
     try:
         mdp.check(dynamics, planning)
@@ -126,7 +126,8 @@ def on_grid(
     planning: Planning,
     **options: Any,
 ) -> Task:
-    """Make an online IRL task on a grid, which can be drawn as a map of rewards with the policy as arrows.
+    """Make an online IRL task on a grid, which can be drawn as a map of rewards with the policy as
+    arrows.
 
     ``reward`` draws the rewards of the cells without a wall, row by row.
     """
@@ -174,7 +175,8 @@ def on_grid(
 
 
 def irl_dense(size: int = 8) -> Task:
-    """Online IRL on an 8 × 8 grid, every cell's reward ~ U[−2, 2]; the teacher's encoding is shuffled. β = 25000.
+    """Online IRL on an 8 × 8 grid, every cell's reward ~ U[−2, 2]; the teacher's encoding is
+    shuffled. β = 25000.
 
     Args:
         size: number of cells along a side.
@@ -193,7 +195,8 @@ def irl_dense(size: int = 8) -> Task:
 
 
 def irl_sparse(size: int = 8) -> Task:
-    """Online IRL on an 8 × 8 grid, three random cells with reward 1, else 0; encoding shuffled. β = 30000.
+    """Online IRL on an 8 × 8 grid, three random cells with reward 1, else 0; encoding shuffled. β =
+    30000.
 
     Args:
         size: number of cells along a side.
@@ -247,7 +250,8 @@ def irl(
         death: probability of dying in a step.
         discount: the discount γ.
         sharpness: sharpness k of the soft maximum.
-        tolerance: largest change at which planning stops, if rounding lets the values come so close.
+        tolerance: largest change at which planning stops, if rounding lets the values come so
+            close.
         beta: β of the task.
 
     Returns:
@@ -293,7 +297,8 @@ def irl_tabular(
     beta: float = 25000.0,
     name: str = "irl-tabular",
 ) -> Task:
-    """Online IRL in any world: ``transitions[a, s, s′]``, reward = ``features`` (S, d) · ``weights`` (d,).
+    """Online IRL in any world: ``transitions[a, s, s′]``, reward = ``features`` (S, d) ·
+    ``weights`` (d,).
 
     Args:
         transitions: the table (A, S, S); each row sums to 1 minus the probability of dying.
@@ -301,7 +306,8 @@ def irl_tabular(
         features: features of the states (S, d); None for one weight per state.
         discount: the discount γ.
         sharpness: sharpness k of the soft maximum.
-        tolerance: largest change at which planning stops, if rounding lets the values come so close.
+        tolerance: largest change at which planning stops, if rounding lets the values come so
+            close.
         beta: β of the task.
         name: name of the task.
 

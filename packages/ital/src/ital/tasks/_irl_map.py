@@ -157,11 +157,12 @@ def as_map(name: str, cells: ArrayLike) -> RewardMap:
 
 
 def read_map(file: Path | str) -> RewardMap:
-    """Read a map from a text or CSV file: one line per row, separated by commas, semicolons or blanks.
+    """Read a map from a text or CSV file: one line per row, separated by commas, semicolons or
+    blanks.
 
     ``#`` is a wall, and so is an empty cell between commas or semicolons. ``1G`` is a goal with
-    reward 1, ``0S`` a start. Empty lines are skipped, and so are lines that begin with ``#`` and hold
-    words other than cells.
+    reward 1, ``0S`` a start. Empty lines are skipped, and so are lines that begin with ``#`` and
+    hold words other than cells.
 
     Args:
         file: the file.

@@ -1,4 +1,6 @@
-"""The rules of online inverse reinforcement learning: feedback is a plan, and gradients are those of a soft policy."""
+"""The rules of online inverse reinforcement learning: feedback is a plan, and gradients are those
+of a soft policy.
+"""
 
 import functools
 from typing import Any, NamedTuple
@@ -18,8 +20,8 @@ from ital.tools.types import Array, PRNGKeyArray, Scalar
 class Side(NamedTuple):
     """What a player knows: its encoding of the states, and for the teacher log π* (A, S).
 
-    An encoding is a matrix of features (S, d). For one-hot features it is the index of each state in the weights (S,),
-    or None if they are in order.
+    An encoding is a matrix of features (S, d). For one-hot features it is the index of each state
+    in the weights (S,), or None if they are in order.
     """
 
     encoding: Any
@@ -80,7 +82,8 @@ def in_encoding(encoding: Any, per_state: Array) -> Array:
 
 
 class RewardReport(NamedTuple):
-    """The learner's feedback: its estimate of every state's reward, and everything that follows from it.
+    """The learner's feedback: its estimate of every state's reward, and everything that follows
+    from it.
 
     Attributes:
         reward: the estimate (S,).
@@ -99,12 +102,17 @@ class RewardReport(NamedTuple):
 
 
 def report(
-    dynamics: Dynamics, planning: Planning, solution: Solution, shown: Demonstrations
+    dynamics: Dynamics,
+    planning: Planning,
+    solution: Solution,
+    shown: Demonstrations,
 ) -> RewardReport:
-    """The losses of demonstrations and their gradients, by implicit differentiation of the fixed point.
+    """The losses of demonstrations and their gradients, by implicit differentiation of the fixed
+    point.
 
-    With c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under μ = softmax(kQ), the gradient of −log π(a|s)
-    with respect to the rewards is −(I − γP_μᵀ)⁻¹c (derived in docs/explanation/irl.md).
+    With c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under μ = softmax(kQ), the
+    gradient of −log π(a|s) with respect to the rewards is −(I − γP_μᵀ)⁻¹c (derived in
+    docs/explanation/irl.md).
     """
     log_pi = mdp.log_policy(solution.q)
     soft_greedy = jax.nn.softmax(planning.sharpness * solution.q, axis=0)
@@ -121,7 +129,9 @@ def report(
 
 
 def in_weights(reported: RewardReport, encoding: Any) -> Gradients:
-    """The losses of a report, and their gradients with respect to the weights of a player's encoding."""
+    """The losses of a report, and their gradients with respect to the weights of a player's
+    encoding.
+    """
     gradients = reported.gradients
     own = gradients if one_hot(encoding) else jnp.matmul(gradients, encoding, precision=HIGHEST)
 
@@ -135,7 +145,10 @@ def in_weights(reported: RewardReport, encoding: Any) -> Gradients:
 
 
 def implicit_gradients(
-    dynamics: Dynamics, planning: Planning, solution: Solution, shown: Demonstrations
+    dynamics: Dynamics,
+    planning: Planning,
+    solution: Solution,
+    shown: Demonstrations,
 ) -> Gradients:
     """−log π(a|s) of each demonstration, and its gradients with respect to the reward weights.
 
@@ -194,7 +207,10 @@ def irl_rules(dynamics: Dynamics, planning: Planning, starts: tuple[int, ...] = 
         return report(dynamics, planning, solution, examples)
 
     def volumes(
-        reported: RewardReport, examples: Demonstrations, target: Array, lr: Scalar
+        reported: RewardReport,
+        examples: Demonstrations,
+        target: Array,
+        lr: Scalar,
     ) -> Array:
         """Eq. (imit-teacher) with the loss of a demonstration, in the teacher's encoding."""
         target_losses = -examples.log_policy[examples.actions, examples.states]

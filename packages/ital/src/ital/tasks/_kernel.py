@@ -18,11 +18,15 @@ BRIGHTEST = 100.0  # decibels: a better fit is rounding
 
 
 def face(size: int) -> np.ndarray:
-    """A grey picture of ``size`` × ``size`` pixels from 0 (black) to 1: a face, made of discs with soft edges."""
+    """A grey picture of ``size`` × ``size`` pixels from 0 (black) to 1: a face, made of discs with
+    soft edges.
+    """
     row, column = (np.indices((size, size)) + 0.5) * 2 / size - 1
 
     def inside(distance: np.ndarray) -> np.ndarray:
-        """Near 1 where the distance to an edge is negative, near 0 elsewhere; the edge is a pixel wide."""
+        """Near 1 where the distance to an edge is negative, near 0 elsewhere; the edge is a pixel
+        wide.
+        """
         return 1 / (1 + np.exp(np.clip(distance * size, -50, 50)))
 
     head = inside(np.hypot(row, column) - 0.85)
@@ -40,7 +44,9 @@ def model_on(size: int, width: float) -> tuple[np.ndarray, Model]:
 
 @functools.cache
 def with_psnr(rules: Rules) -> Rules:
-    """Also measure the peak signal-to-noise ratio, −10 log₁₀ of the mean squared error, in decibels."""
+    """Also measure the peak signal-to-noise ratio, −10 log₁₀ of the mean squared error, in
+    decibels.
+    """
 
     def measure(params: Params, truth: Truth) -> dict[str, Array]:
         metrics = rules.measure(params, truth)
@@ -51,9 +57,11 @@ def with_psnr(rules: Rules) -> Rules:
 
 
 def kernel(size: int = 24, *, width: float = 1.0, label_noise: float = 0.0) -> Task:
-    """A grey picture of 24 × 24 pixels for a learner with a Gaussian kernel (nonparametric teaching); try --lr 0.2.
+    """A grey picture of 24 × 24 pixels for a learner with a Gaussian kernel (nonparametric
+    teaching); try --lr 0.2.
 
-    The target f* has the picture's values on all pixels. ``distance`` is ‖f − f*‖ in the space of the kernel.
+    The target f* has the picture's values on all pixels. ``distance`` is ‖f − f*‖ in the space of
+    the kernel.
 
     Args:
         size: number of pixels along a side.

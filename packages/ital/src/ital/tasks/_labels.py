@@ -33,8 +33,9 @@ class Labels(NamedTuple):
 def encode(y: Any, kind: str | None = None, name: str = "y") -> Labels:
     """Encode labels as class indices or targets; ``kind`` None infers which.
 
-    Text and booleans are classes. So are columns with a single 1 in each row (one-hot), and whole numbers with few
-    distinct values: at most 20 or a tenth of the rows, and at most half of the rows. Everything else is regression.
+    Text and booleans are classes. So are columns with a single 1 in each row (one-hot), and whole
+    numbers with few distinct values: at most 20 or a tenth of the rows, and at most half of the
+    rows. Everything else is regression.
     """
     if kind not in (None, *KINDS):
         raise InputError(f"kind must be 'classification', 'regression' or None, not {kind!r}")
@@ -97,7 +98,9 @@ def encode_like(labels: Labels, y: Any, name: str) -> np.ndarray:
 
 
 def as_view(x: Any, name: str) -> np.ndarray:
-    """A view as finite numbers (N, d); raises InputError with the names of the argument and the column."""
+    """A view as finite numbers (N, d); raises InputError with the names of the argument and the
+    column.
+    """
     values = dense(x, name, "be a table of rows and columns (N, d)")
     if values.ndim != 2 or 0 in values.shape:
         hint = f": use {name}.reshape(len({name}), -1)" if values.ndim > 2 and values.size else ""

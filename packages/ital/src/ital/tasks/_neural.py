@@ -16,10 +16,11 @@ Layers = tuple[Array, ...]  # [W, b] of each layer: outputs × (inputs + 1)
 
 @functools.cache  # one object per setting, so that equal tasks share one compiled program
 def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
-    """An Equinox MLP of ``depth`` tanh layers and a linear one, with the gradients of all layers in closed form.
+    """An Equinox MLP of ``depth`` tanh layers and a linear one, with the gradients of all layers in
+    closed form.
 
-    In each layer an example's gradient is δ ⊗ ã, as in a linear model. So per-example gradients are never created;
-    autodiff would need them for the norms.
+    In each layer an example's gradient is δ ⊗ ã, as in a linear model. So per-example gradients are
+    never created; autodiff would need them for the norms.
 
     Args:
         loss: the loss of the outputs.
@@ -30,7 +31,12 @@ def mlp(loss: Loss, width: int, depth: int = 1) -> Model:
         The model; the same object for the same arguments.
     """
 
-    def start(key: PRNGKeyArray, init: Init, rows: LinearRows, outputs: int) -> Layers:
+    def start(
+        key: PRNGKeyArray,
+        init: Init,
+        rows: LinearRows,
+        outputs: int,
+    ) -> Layers:
         network = eqx.nn.MLP(rows.x.shape[1] - 1, outputs, width, depth, jnp.tanh, key=key)
         if init.kind == OWN.kind:
             return tuple(jnp.column_stack(jax.tree.leaves(layer)) for layer in network.layers)

@@ -1,4 +1,7 @@
-"""Tasks with a pool of labelled examples that a learner and a linear teacher see through different features."""
+"""Tasks with a pool of labelled examples.
+
+A learner and a linear teacher see the examples through different features.
+"""
 
 import functools
 from collections.abc import Callable, Mapping
@@ -15,7 +18,16 @@ from ital.gradients import HIGHEST, Gradients, add_scaled, squared_norm, weighte
 from ital.losses import Loss, cross_entropy
 from ital.models import Init, LinearRows, Model
 from ital.tasks._base import Metric, Rules, Task, TeacherSide, Truth, World, as_float
-from ital.tasks._pool_data import Pool, check, check_losses, check_model, check_start, start_of
+from ital.tasks._pool_data import (
+    Pool,
+    check_losses,
+    check_model,
+    check_pool,
+    check_start,
+    row_parts,
+    start_of,
+)
+from ital.tasks.protocols import MeasureFn
 from ital.tools.checks import is_finite, require_finite, shown
 from ital.tools.platform import on_cpu
 from ital.tools.types import Array, Params, PRNGKeyArray, Scalar
@@ -25,16 +37,23 @@ BY_CLASS = {
     "balanced_accuracy": Metric("Balanced accuracy", higher_is_better=True),
     "macro_f1": Metric("Macro F1", higher_is_better=True),
 }
+PANELS = ("distance", "accuracy", "top5_accuracy", "loss")  # drawn, if there are such metrics
 PIECE = 2**26  # bytes copied to a GPU at a time
-SHARES = (
-    "_labelled",
-    "_answered",
-    "_right",
-)  # of each class, from which the scores by class are computed
+
+NOISE_STREAM = 0x6E6F6973  # "nois" in ASCII: keeps label noise independent of the world's draws
+
+# The indicators of each class from which the scores by class are computed.
+SHARES = ("_labelled", "_answered", "_right")
 
 
 class Rows(NamedTuple):
-    """The learner's side of a pool: the rows in the form of its model, the labels, and the weights of the rows."""
+    """The learner's side of a pool.
+
+    Attributes:
+        x: the rows in the form of the learner's model.
+        labels: class indices (N,), or targets (N, K).
+        weights: the factor w of each row's loss (N,), None if all count equally.
+    """
 
     x: Any
     labels: Any
@@ -42,7 +61,14 @@ class Rows(NamedTuple):
 
 
 class TeacherRows(NamedTuple):
-    """The teacher's side of a pool: its rows, the labels, the loss wᵢ·l(ω*xᵢ, yᵢ) of its optimum on each, and w."""
+    """The teacher's side of a pool.
+
+    Attributes:
+        x: the rows as the teacher sees them, with the constant 1.
+        labels: class indices (N,), or targets (N, K).
+        target_losses: the loss wᵢ·l(ω*xᵢ, yᵢ) of the teacher's optimum on each row (N,).
+        weights: the factor w of each row's loss (N,), None if all count equally.
+    """
 
     x: LinearRows
     labels: Any
@@ -69,7 +95,8 @@ def from_pool(
     data_version: str = "1",
     settings: Mapping[str, Any] = MappingProxyType({}),
 ) -> Task:
-    """Make a task from arrays: one :class:`Pool` for all seeds, or a function that draws one per seed.
+    """Make a task from arrays: one :class:`Pool` for all seeds, or a function that draws one per
+    seed.
 
     Args:
         name: name of the task.
@@ -82,12 +109,13 @@ def from_pool(
         beta_decay: the share that β loses per step.
         init: the start of the learners; None for the model's default.
         eval_every: steps between measurements.
-        label_noise: probability that a label of the pool is replaced, once per seed (by another class, or by the label
-            of another row); targets and test set stay clean.
+        label_noise: probability that a label of the pool is replaced, once per seed (by another
+            class, or by the label of another row); targets and test set stay clean.
         top5: also record how often the label is among the five largest outputs.
-        by_class: also record the balanced accuracy (the mean over the classes of their share of right answers) and
-            macro F1, in which every class counts equally.
-        teacher_loss: the l(ω*x, y) that the teacher assumes: "own", the loss of its optimum in its view, or "zero".
+        by_class: also record the balanced accuracy (the mean over the classes of their share of
+            right answers) and macro F1, in which every class counts equally.
+        teacher_loss: the l(ω*x, y) that the teacher assumes: "own", the loss of its optimum in its
+            view, or "zero".
         data_version: changes whenever the same seed would give other data.
         settings: stored with every result.
 
@@ -97,52 +125,37 @@ def from_pool(
     Raises:
         InputError: if an argument or the data are not valid; the message says why.
     """
-    if beta != "auto" and not is_finite(beta):
-        raise InputError(f"beta must be a finite number or 'auto', not {shown(beta)}")
-    if teacher_loss not in ("own", "zero"):
-        raise InputError(f"teacher_loss must be 'own' or 'zero', not {teacher_loss!r}")
-    if not is_finite(label_noise) or not 0 <= label_noise <= 1:
-        raise InputError(f"label noise must be a probability in [0, 1], not {shown(label_noise)}")
-    require_finite(beta_decay=beta_decay)
-    if not isinstance(loss, Loss):
-        raise InputError(f"task {name!r}: loss must be an ital.losses.Loss, not {shown(loss)}")
-    for role, part in (("model", model), ("teacher_model", teacher_model)):
-        if part is not None and not isinstance(part, Model):
-            raise InputError(
-                f"task {name!r}: {role} must be an ital.models.Model or None, not {shown(part)}"
-            )
-    both = (model or models.linear(loss), teacher_model or models.linear(loss))
-    if not callable(pool):
-        handed = [check(name, pool, loss, *both)]
-        del pool  # frees a view that the caller no longer holds, before its rows are made
-        shared = _world(handed.pop(), loss, *both, teacher_loss, put=_to_device)
-        draw: Callable[[int], World] = lambda seed: shared  # noqa: E731
+    _check_pool_settings(beta, beta_decay, label_noise, teacher_loss)
+    _check_pool_parts(name, loss, model, teacher_model)
+    learner_model = model or models.linear(loss)
+    linear_teacher = teacher_model or models.linear(loss)
+    parts = (loss, learner_model, linear_teacher)
+    # No name may hold a checked pool: its views are freed one by one while their rows are made.
+    if callable(pool):
+        draw_pool = pool
+
+        def clean_world(seed: int) -> World:
+            return _pool_world(check_pool(name, draw_pool(seed), *parts), *parts, teacher_loss)
+
     else:
-        draw = lambda seed: _world(check(name, pool(seed), loss, *both), loss, *both, teacher_loss)  # noqa: E731
+        handed = [check_pool(name, pool, *parts)]
+        del pool
+        shared = _pool_world(handed.pop(), *parts, teacher_loss, put=_to_device)
+
+        def clean_world(seed: int) -> World:
+            return shared
 
     def world(seed: int) -> World:
-        return (
-            _with_noise(draw(seed), loss, label_noise, seed, teacher_loss)
-            if label_noise
-            else draw(seed)
-        )
+        clean = clean_world(seed)
+        if not label_noise:
+            return clean
+        return _with_label_noise(clean, loss, label_noise, seed, teacher_loss)
 
-    metrics = {
-        "distance": Metric("Distance to the target"),
-        "distance_centred": Metric("Distance to the target, centred"),
-        "accuracy": Metric("Accuracy", higher_is_better=True),
-        **({"top5_accuracy": Metric("Top-5 accuracy", higher_is_better=True)} if top5 else {}),
-        **(BY_CLASS if by_class else {}),
-        "loss": Metric(loss.title),
-    }
-    rules = _rules(*both, loss, top5, by_class)
-    offers = (
-        "gradients",
-        "simulation",
-        "questions",
-        "labels",
-        *(["ideal labels"] if rules.ideal_labels else []),
-    )
+    metrics = _pool_metrics(loss, top5, by_class)
+    rules = _pool_rules(learner_model, linear_teacher, loss, top5, by_class)
+    offers = ["gradients", "simulation", "questions", "labels"]
+    if rules.ideal_labels:
+        offers.append("ideal labels")
     return Task(
         name=name,
         title=title or name,
@@ -151,19 +164,74 @@ def from_pool(
         beta=beta,
         beta_decay=beta_decay,
         metrics=metrics,
-        panels=("distance", "accuracy", *(["top5_accuracy"] if top5 else []), "loss"),
-        init=start_of(both[0], init),
+        panels=tuple(metric for metric in PANELS if metric in metrics),
+        init=start_of(learner_model, init),
         eval_every=eval_every,
         settings={**settings, "label_noise": label_noise},
         data_version=data_version,
-        offers=offers,
+        offers=tuple(offers),
     )
 
 
+def _check_pool_settings(
+    beta: Any,
+    beta_decay: Any,
+    label_noise: Any,
+    teacher_loss: Any,
+) -> None:
+    """Raise InputError for a setting that is no number of its range, or no allowed word."""
+    if beta != "auto" and not is_finite(beta):
+        raise InputError(f"beta must be a finite number or 'auto', not {shown(beta)}")
+    if teacher_loss not in ("own", "zero"):
+        raise InputError(f"teacher_loss must be 'own' or 'zero', not {teacher_loss!r}")
+    if not is_finite(label_noise) or not 0 <= label_noise <= 1:
+        raise InputError(f"label noise must be a probability in [0, 1], not {shown(label_noise)}")
+    require_finite(beta_decay=beta_decay)
+
+
+def _check_pool_parts(
+    name: str,
+    loss: Any,
+    model: Any,
+    teacher_model: Any,
+) -> None:
+    """Raise InputError unless the loss is a loss, and each model a model or None."""
+    if not isinstance(loss, Loss):
+        raise InputError(f"task {name!r}: loss must be an ital.losses.Loss, not {shown(loss)}")
+    for role, given in (("model", model), ("teacher_model", teacher_model)):
+        if given is not None and not isinstance(given, Model):
+            raise InputError(
+                f"task {name!r}: {role} must be an ital.models.Model or None, not {shown(given)}"
+            )
+
+
+def _pool_metrics(loss: Loss, top5: bool, by_class: bool) -> dict[str, Metric]:
+    """Return how the metrics of a pool are shown, in the order of tables."""
+    metrics = {
+        "distance": Metric("Distance to the target"),
+        "distance_centred": Metric("Distance to the target, centred"),
+        "accuracy": Metric("Accuracy", higher_is_better=True),
+    }
+    if top5:
+        metrics["top5_accuracy"] = Metric("Top-5 accuracy", higher_is_better=True)
+    if by_class:
+        metrics |= BY_CLASS
+    metrics["loss"] = Metric(loss.title)
+    return metrics
+
+
 @functools.cache  # equal tasks share one compiled program
-def _rules(
-    model: Model, teacher_model: Model, loss: Loss, top5: bool = False, by_class: bool = False
+def _pool_rules(
+    model: Model,
+    teacher_model: Model,
+    loss: Loss,
+    top5: bool = False,
+    by_class: bool = False,
 ) -> Rules:
+    """Return the rules of a pool; the same object for the same arguments."""
+    is_linear = model.outputs is models.linear(loss).outputs  # also a kernel model, in its features
+    has_floor = loss is cross_entropy and is_linear
+
     def start(key: PRNGKeyArray, init: Init, world: World) -> Params:
         outputs = world.teacher.target.shape[0]
         params = model.start(key, init, world.learner.x, outputs)
@@ -180,9 +248,14 @@ def _rules(
     def feedback(params: Params, examples: Rows, previous: None) -> Array:
         return model.outputs(params, examples.x)
 
-    def volumes(alpha: Array, examples: TeacherRows, target: Array, lr: Scalar) -> Array:
+    def volumes(
+        alpha: Array,
+        examples: TeacherRows,
+        target: Array,
+        lr: Scalar,
+    ) -> Array:
         """Eq. (imit-teacher): the gradient ∂l/∂α ⊗ x is imitated in the teacher's own view x."""
-        residuals = loss.derivative(alpha, examples.labels)
+        residuals = loss.derivative(alpha, examples.labels)  # ∂l/∂α (B, K)
         squared_norms = jnp.sum(residuals**2, axis=-1) * examples.x.squared_norms
         losses = loss.value(alpha, examples.labels)
         if examples.weights is not None:
@@ -193,7 +266,68 @@ def _rules(
     def gradients(params: Params, examples: Rows, feedback: Array) -> Gradients:
         return weighted(model.gradients(params, examples.x, examples.labels), examples.weights)
 
-    def on_rows(params: Params, rows: Rows) -> dict[str, Array]:
+    def references(start: Params, truth: Truth) -> dict[str, dict[str, Array]]:
+        """Return the floor of the distance, √K·‖mean_k ν⁰ − mean_k ν*‖.
+
+        No step moves the mean over the classes: adding a vector to all classes changes no loss.
+        """
+        if not has_floor or truth.target is None:
+            return {}
+        gap = jnp.mean(start - truth.target, axis=0)
+        return {"distance": {"floor": jnp.sqrt(start.shape[0] * squared_norm(gap))}}
+
+    def ideal_labels(
+        params: Array,
+        target: Array,
+        examples: Rows,
+        lr: Scalar,
+    ) -> Array:
+        """Solve for the labels: a naive step moves the answer α on its example by −η‖x̃‖²·∂l/∂α."""
+        assert loss.label is not None
+        alpha = model.outputs(params, examples.x)
+        aim = model.outputs(target, examples.x)
+        per_residual = lr * examples.x.squared_norms[:, None]  # the move of α per ∂l/∂α (B, 1)
+        if examples.weights is not None:
+            # A row without weight moves nothing, whatever its label is.
+            factors = jnp.where(examples.weights > 0, examples.weights, 1.0)
+            per_residual = per_residual * factors[:, None]
+        return loss.label(alpha, (alpha - aim) / per_residual)
+
+    def risk(world: World) -> float:
+        return views.pool_risk(world.learner.x.x, world.teacher.examples.x.x, world.teacher.target)
+
+    rules = Rules(
+        start=start,
+        draw=draw,
+        show=show,
+        feedback=feedback,
+        volumes=volumes,
+        gradients=gradients,
+        measure=_measure_of_pool(model, loss, top5, by_class, has_floor),
+        references=references,
+        most_awareness=rationality.NETWORK,
+        relabel=functools.partial(_relabel, loss),
+        teacher_model=teacher_model,
+    )
+    if not is_linear:
+        return rules
+    linear_rules = rules._replace(most_awareness=rationality.LINEAR, risk=risk)
+    if not loss.label:
+        return linear_rules
+    return linear_rules._replace(ideal_labels=ideal_labels)
+
+
+def _measure_of_pool(
+    model: Model,
+    loss: Loss,
+    top5: bool,
+    by_class: bool,
+    has_floor: bool,
+) -> MeasureFn:
+    """Return the function that measures a learner on the test set, and its distance."""
+
+    def metrics_by_row(params: Params, rows: Rows) -> dict[str, Array]:
+        """Return the metrics of each row (n,), or (n, K) where scores by class need them."""
         alpha = model.outputs(params, rows.x)
         metrics = {"loss": loss.value(alpha, rows.labels)}
         if loss.classes:
@@ -201,16 +335,16 @@ def _rules(
         if top5:
             metrics["top5_accuracy"] = is_among(alpha, rows.labels, 5).astype(alpha.dtype)
         if by_class:
-            metrics |= _shares_by_class(alpha, rows.labels)
+            metrics |= _indicators_by_class(alpha, rows.labels)
         return metrics
 
     def measure(params: Params, truth: Truth) -> dict[str, Array]:
         outputs = jax.eval_shape(model.outputs, params, truth.test.x).shape[-1]
-        metrics = _mean_over_rows(
-            functools.partial(on_rows, params), truth.test, _rows_at_once(outputs)
-        )
+        per_row = functools.partial(metrics_by_row, params)
+        metrics = _mean_over_rows(per_row, truth.test, _rows_at_once(outputs))
         if by_class:
-            metrics |= _scores_by_class(*(metrics.pop(name) for name in SHARES))
+            labelled, answered, right = (metrics.pop(name) for name in SHARES)
+            metrics |= _scores_by_class(labelled, answered, right)
         if truth.target is not None:
             gap = add_scaled(params, -1.0, truth.target)
             metrics["distance"] = jnp.sqrt(squared_norm(gap))
@@ -218,84 +352,64 @@ def _rules(
                 metrics["distance_centred"] = jnp.sqrt(squared_norm(gap - jnp.mean(gap, axis=0)))
         return metrics
 
-    is_linear = model.outputs is models.linear(loss).outputs  # also a kernel model, in its features
-    has_floor = loss is cross_entropy and is_linear
-
-    def references(start: Params, truth: Truth) -> dict[str, dict[str, Array]]:
-        """The floor of the distance, √K·‖mean_k ν⁰ − mean_k ν*‖: adding a vector to all classes changes no loss."""
-        if not has_floor or truth.target is None:
-            return {}
-        gap = jnp.mean(start - truth.target, axis=0)
-        return {"distance": {"floor": jnp.sqrt(start.shape[0] * squared_norm(gap))}}
-
-    def ideal_labels(params: Array, target: Array, examples: Rows, lr: Scalar) -> Array:
-        """A naive step moves the answer α on its own example by −η‖x̃‖²·∂l/∂α."""
-        assert loss.label is not None
-        alpha, aim = model.outputs(params, examples.x), model.outputs(target, examples.x)
-        per_residual = lr * examples.x.squared_norms[:, None]
-        if examples.weights is not None:
-            # A row without weight moves nothing, whatever its label is.
-            per_residual = (
-                per_residual * jnp.where(examples.weights > 0, examples.weights, 1.0)[:, None]
-            )
-        return loss.label(alpha, (alpha - aim) / per_residual)
-
-    def risk(world: World) -> float:
-        return views.pool_risk(world.learner.x.x, world.teacher.examples.x.x, world.teacher.target)
-
-    return Rules(
-        start, draw, show, feedback, volumes, gradients, measure, references,
-        most_awareness=rationality.LINEAR if is_linear else rationality.NETWORK,
-        relabel=functools.partial(_relabel, loss),
-        ideal_labels=ideal_labels if is_linear and loss.label else None,
-        teacher_model=teacher_model,
-        risk=risk if is_linear else None,
-    )  # fmt: skip
+    return measure
 
 
-def _relabel(loss: Loss, examples: Rows, index: Array, label: Array) -> Rows:
-    """The mini-batch with other labels; where labels are classes, all become distributions over the classes."""
-    labels = (
-        jax.nn.one_hot(examples.labels, label.shape[-1], dtype=label.dtype)
-        if loss.classes
-        else examples.labels
-    )
+def _relabel(
+    loss: Loss,
+    examples: Rows,
+    index: Array,
+    label: Array,
+) -> Rows:
+    """Return the mini-batch with other labels.
+
+    Where labels are classes, all of them become distributions over the classes.
+    """
+    labels = examples.labels
+    if loss.classes:
+        labels = jax.nn.one_hot(labels, label.shape[-1], dtype=label.dtype)
     return examples._replace(labels=labels.at[index].set(label))
 
 
 def is_argmax(alpha: Array, y: Array) -> Array:
-    """Whether argmax would pick the label: its output is the largest, and larger than all at lower indices.
+    """Tell whether argmax would pick the label (n,).
 
-    This takes two maxima, one of which the loss needs anyway. XLA's argmax is several times slower on a CPU.
+    It does if the label's output is the largest, and larger than all at lower indices. This takes
+    two maxima, one of which the loss needs anyway. XLA's argmax is several times slower on a CPU.
     """
     labelled = jnp.take_along_axis(alpha, y[:, None], axis=-1)[:, 0]
-    before = jnp.max(jnp.where(jnp.arange(alpha.shape[-1]) < y[:, None], alpha, -jnp.inf), axis=-1)
+    is_before = jnp.arange(alpha.shape[-1]) < y[:, None]
+    before = jnp.max(jnp.where(is_before, alpha, -jnp.inf), axis=-1)
     return (labelled == jnp.max(alpha, axis=-1)) & (labelled > before)
 
 
 def is_among(alpha: Array, y: Array, top: int) -> Array:
-    """Whether fewer than ``top`` outputs rank above the label's (larger, or equal at a lower index)."""
+    """Tell whether the label's output is among the ``top`` largest (n,).
+
+    Of equal outputs, the one at the lower index ranks first.
+    """
     labelled = jnp.take_along_axis(alpha, y[:, None], axis=-1)
-    first = jnp.arange(alpha.shape[-1]) < y[:, None]
-    return jnp.sum((alpha > labelled) | ((alpha == labelled) & first), axis=-1) < top
+    is_before = jnp.arange(alpha.shape[-1]) < y[:, None]
+    ranks_above = (alpha > labelled) | ((alpha == labelled) & is_before)
+    return jnp.sum(ranks_above, axis=-1) < top
 
 
-def _shares_by_class(alpha: Array, y: Array) -> dict[str, Array]:
-    """Per row and class: whether the label, the answer, or both are this class."""
+def _indicators_by_class(alpha: Array, y: Array) -> dict[str, Array]:
+    """Tell per row and class (n, K) whether the label, the answer, or both are this class."""
     classes = jnp.arange(alpha.shape[-1])
     labelled = y[:, None] == classes
-    is_number = ~jnp.isnan(alpha).any(
-        axis=-1, keepdims=True
-    )  # argmax of NaN would answer the first class
+    # Without this, argmax of NaN would answer the first class.
+    is_number = ~jnp.isnan(alpha).any(axis=-1, keepdims=True)
     answered = (jnp.argmax(alpha, axis=-1)[:, None] == classes) & is_number
-    per_class = (labelled, answered, labelled & answered)
-    return {name: flags.astype(alpha.dtype) for name, flags in zip(SHARES, per_class, strict=True)}
+    indicators = (labelled, answered, labelled & answered)
+    return {name: flags.astype(alpha.dtype) for name, flags in zip(SHARES, indicators, strict=True)}
 
 
 def _scores_by_class(labelled: Array, answered: Array, right: Array) -> dict[str, Array]:
-    """Balanced accuracy and macro F1, from the shares of the rows that each class has (K,).
+    """Return balanced accuracy and macro F1, from the shares of the rows that each class has (K,).
 
-    A class that no label has does not count for the balanced accuracy. For macro F1, one that no answer has either.
+    A class that no label has does not count for the balanced accuracy. For macro F1, one that no
+    answer has either.
     """
     exists = labelled > 0
     recalls = right / jnp.where(exists, labelled, 1)
@@ -310,32 +424,34 @@ def _scores_by_class(labelled: Array, answered: Array, right: Array) -> dict[str
 def _mean_over_rows(
     per_row: Callable[[Rows], dict[str, Array]], rows: Rows, at_once: int
 ) -> dict[str, Array]:
-    """The means of ``per_row`` over all rows, ``at_once`` rows at a time.
+    """Return the means of ``per_row`` over all rows, ``at_once`` rows at a time.
 
     All lanes measure in parallel: the outputs of a whole test set would not fit into a CPU's cache.
     """
     n = rows.labels.shape[0]
-    sliced = n - n % at_once
+    in_slices = n - n % at_once  # the other rows, fewer than a slice, are summed apart
 
-    def total(rows: Rows) -> dict[str, Array]:
+    def sums(rows: Rows) -> dict[str, Array]:
         return jax.tree.map(lambda values: jnp.sum(values, axis=0), per_row(rows))
 
     def slices(column: Array) -> Array:
-        return column[:sliced].reshape(-1, at_once, *column.shape[1:])
+        """Return the first rows as (slices, at_once, …)."""
+        return column[:in_slices].reshape(-1, at_once, *column.shape[1:])
 
-    totals = total(jax.tree.map(lambda column: column[sliced:], rows))
-    if sliced:
-        parts = jax.lax.map(total, jax.tree.map(slices, rows))
-        totals = jax.tree.map(lambda rest, part: rest + jnp.sum(part, axis=0), totals, parts)
+    totals = sums(jax.tree.map(lambda column: column[in_slices:], rows))
+    if in_slices:
+        by_slice = jax.lax.map(sums, jax.tree.map(slices, rows))
+        totals = jax.tree.map(lambda rest, parts: rest + jnp.sum(parts, axis=0), totals, by_slice)
     return jax.tree.map(lambda total: total / n, totals)
 
 
 def _rows_at_once(outputs: int) -> int:
-    """The number of rows whose outputs fit into a part of the cache (CPU) or of the memory (GPU)."""
-    return max(1, (2**13 if on_cpu() else 2**21) // outputs)
+    """Return how many rows have outputs that fit into a part of the cache (CPU) or memory (GPU)."""
+    numbers = 2**13 if on_cpu() else 2**21
+    return max(1, numbers // outputs)
 
 
-def _world(
+def _pool_world(
     pool: Pool,
     loss: Loss,
     model: Model,
@@ -343,43 +459,49 @@ def _world(
     teacher_loss: str,
     put: Callable[[Any], Any] = lambda leaf: leaf,
 ) -> World:
-    """Both sides of a pool. ``put`` places its rows: those of a shared pool go directly to the device, so that no
-    second copy remains. If both views are one array, its rows are stored once.
+    """Return both sides of a pool. If both views are one array, its rows are stored once.
+
+    ``put`` moves the rows: those of a shared pool go directly to the device, and each view is
+    forgotten before the next is read, so that no second copy remains.
     """
-    labels, test_labels = (_as_labels(y, loss) for y in (pool.labels, pool.test_labels))
-    one_view = pool.learner_x is pool.teacher_x and model.rows is teacher_model.rows
+    labels = _as_labels(pool.labels, loss)
+    test_labels = _as_labels(pool.test_labels, loss)
+    has_one_view = pool.learner_x is pool.teacher_x and model.rows is teacher_model.rows
     learner_x = jax.tree.map(put, model.rows(as_float(pool.learner_x)))
     pool = pool._replace(learner_x=_NOTHING)
-    teacher_x = (
-        learner_x if one_view else jax.tree.map(put, teacher_model.rows(as_float(pool.teacher_x)))
-    )
+    teacher_x = learner_x
+    if not has_one_view:
+        teacher_x = jax.tree.map(put, teacher_model.rows(as_float(pool.teacher_x)))
     pool = pool._replace(teacher_x=_NOTHING)
+
     target = as_float(pool.teacher_target)
-    weights = None if pool.weights is None else as_float(pool.weights)
+    weights = pool.weights
+    if weights is not None:
+        weights = as_float(weights)
     target_losses = _target_losses(loss, teacher_x, target, labels, teacher_loss, weights)
+    learner_target = jax.tree.map(as_float, pool.learner_target)
+    test = Rows(model.rows(as_float(pool.test_x)), test_labels)
     return World(
         learner=Rows(learner_x, labels, weights),
         teacher=TeacherSide(TeacherRows(teacher_x, labels, target_losses, weights), target),
-        truth=Truth(
-            jax.tree.map(as_float, pool.learner_target),
-            Rows(model.rows(as_float(pool.test_x)), test_labels),
-        ),
+        truth=Truth(learner_target, test),
     )
 
 
 @functools.partial(jax.jit, donate_argnums=0)
-def _write(rows: Array, piece: Array, first: Array) -> Array:
+def _write_rows(rows: Array, piece: Array, first: Array) -> Array:
+    """Write a piece into rows, from row ``first`` on; the rows' memory is used again."""
     return jax.lax.dynamic_update_slice_in_dim(rows, piece, first, 0)
 
 
 def _to_device(leaf: np.ndarray) -> Array:
-    """Copy rows to the device. A GPU gets them in pieces, because each piece is held twice during the copy."""
+    """Copy rows to the device. A GPU gets them in pieces, because each is held twice meanwhile."""
     size = max(1, PIECE // leaf[:1].nbytes)
     if jax.default_backend() == "cpu" or len(leaf) <= size:
         return jax.device_put(leaf)
     rows = jnp.zeros(leaf.shape, leaf.dtype)
     for first in range(0, len(leaf), size):
-        rows = _write(rows, leaf[first : first + size], first).block_until_ready()
+        rows = _write_rows(rows, leaf[first : first + size], first).block_until_ready()
     return rows
 
 
@@ -391,54 +513,76 @@ def _target_losses(
     teacher_loss: str,
     weights: np.ndarray | None,
 ) -> np.ndarray:
-    """The teacher's losses of its target, computed part by part: a large pool is never copied as a whole."""
+    """Return the teacher's losses of its target (N,).
+
+    They are computed part by part, so that a large pool is never copied as a whole.
+    """
     if teacher_loss == "zero":
         return np.zeros(len(labels), target.dtype)
-    parts = [slice(first, first + 8192) for first in range(0, len(labels), 8192)]
-    losses = np.concatenate(
-        [np.asarray(_losses(loss, x.x[rows], target, labels[rows])) for rows in parts]
-    )
-    return losses if weights is None else weights * losses
+    losses = [
+        np.asarray(_losses_of_rows(loss, x.x[rows], target, labels[rows]))
+        for rows in row_parts(len(labels))
+    ]
+    if weights is None:
+        return np.concatenate(losses)
+    return weights * np.concatenate(losses)
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _losses(loss: Loss, x: Array, target: Array, labels: Array) -> Array:
-    return check_losses(
-        loss, loss.value(jnp.matmul(x, target.T, precision=HIGHEST), labels), len(x)
-    )
+def _losses_of_rows(
+    loss: Loss,
+    x: Array,
+    target: Array,
+    labels: Array,
+) -> Array:
+    """Return the losses (n,) of a linear model on some rows."""
+    outputs = jnp.matmul(x, target.T, precision=HIGHEST)
+    return check_losses(loss, loss.value(outputs, labels), len(x))
 
 
-def _with_noise(
-    world: World, loss: Loss, probability: float, seed: int, teacher_loss: str
+def _with_label_noise(
+    world: World,
+    loss: Loss,
+    probability: float,
+    seed: int,
+    teacher_loss: str,
 ) -> World:
-    """The same world with some labels replaced; arrays that do not depend on labels stay the same objects."""
-    rng = np.random.default_rng([seed, 0x6E6F6973])
+    """Return the world with some labels replaced.
+
+    Arrays that do not depend on labels stay the same objects, so that seeds go on sharing them.
+    """
     labels = world.learner.labels
+    rng = np.random.default_rng([seed, NOISE_STREAM])
     replaced = rng.random(len(labels)) < probability
     if loss.classes:
+        # Adding 1 … K − 1 modulo K gives any class but the label itself.
         classes = len(world.teacher.target)
         others = (labels + rng.integers(1, classes, len(labels))) % classes
     else:
-        others = labels[
-            (np.arange(len(labels)) + rng.integers(1, len(labels), len(labels))) % len(labels)
-        ]
-    noisy = np.where(replaced.reshape(-1, *(1,) * (labels.ndim - 1)), others, labels).astype(
-        labels.dtype
-    )
-    rows, target = world.teacher.examples, world.teacher.target
-    target_losses = _target_losses(loss, rows.x, target, noisy, teacher_loss, rows.weights)
+        # The label of another row, drawn in the same way.
+        rows = np.arange(len(labels))
+        others = labels[(rows + rng.integers(1, len(labels), len(labels))) % len(labels)]
+    noisy = labels.copy()
+    noisy[replaced] = others[replaced]
+
+    examples = world.teacher.examples
+    target = world.teacher.target
+    target_losses = _target_losses(loss, examples.x, target, noisy, teacher_loss, examples.weights)
     return World(
         learner=world.learner._replace(labels=noisy),
-        teacher=TeacherSide(rows._replace(labels=noisy, target_losses=target_losses), target),
+        teacher=TeacherSide(examples._replace(labels=noisy, target_losses=target_losses), target),
         truth=world.truth,
     )
 
 
 def _as_labels(y: np.ndarray, loss: Loss) -> np.ndarray:
+    """Convert labels to class indices (N,), or targets (N, K) in the precision of this run."""
     y = np.asarray(y)
     if loss.classes:
         return y.astype(np.int32)
-    return as_float(y[:, None] if y.ndim == 1 else y)
+    if y.ndim == 1:
+        y = y[:, None]
+    return as_float(y)
 
 
 __all__ = ["Pool", "from_pool"]

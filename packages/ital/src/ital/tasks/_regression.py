@@ -16,7 +16,9 @@ from ital.tools.memory import check_memory
 def rotated(
     x: np.ndarray, target: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A teacher's view of ``x`` and ``target``: rotated by a random (Haar) orthogonal matrix, except the bias."""
+    """A teacher's view of ``x`` and ``target``: rotated by a random (Haar) orthogonal matrix,
+    except the bias.
+    """
     turn = _haar(x.shape[1], rng) if x.shape[1] > 1 else np.ones((1, 1))
     return x @ turn, np.concatenate([target[:, :-1] @ turn, target[:, -1:]], axis=1)
 

@@ -26,13 +26,14 @@ def from_table(
     name: str | None = None,
     **options: Any,
 ) -> Task:
-    """Make a task from a table of numbers with a column of labels. Its data version is a checksum of the file.
+    """Make a task from a table of numbers with a column of labels. Its data version is a checksum
+    of the file.
 
     Args:
         file: a CSV file with a header line, or a Parquet file.
         label: the column with the labels.
-        teacher_columns: the columns that the teacher sees; None for all but the labels. Unnamed columns (pandas writes
-            row numbers to one) are never included by default.
+        teacher_columns: the columns that the teacher sees; None for all but the labels. Unnamed
+            columns (pandas writes row numbers to one) are never included by default.
         learner_columns: the same for the learner.
         name: name of the task; None for the file name without its suffix.
         **options: passed to :func:`from_arrays`.
@@ -99,7 +100,11 @@ def _read(path: Path) -> "pd.DataFrame":
 
 
 def _chosen(
-    path: Path, columns: list[str], label: str, chosen: Sequence[str] | None, argument: str
+    path: Path,
+    columns: list[str],
+    label: str,
+    chosen: Sequence[str] | None,
+    argument: str,
 ) -> list[str]:
     """The columns of a view: the chosen ones, or all but the labels."""
     if chosen is None:

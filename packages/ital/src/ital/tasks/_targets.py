@@ -10,7 +10,7 @@ import numpy as np
 from ital.errors import InputError
 from ital.losses import Loss, cross_entropy, squared
 from ital.tasks._labels import Labels
-from ital.tasks._pool_data import check_losses, traced
+from ital.tasks._pool_data import check_losses, result_shapes
 from ital.tools.types import Array
 
 MOST_ITERATIONS = 5000
@@ -87,7 +87,12 @@ def _float64() -> AbstractContextManager[Any]:
 
 
 def _minimised(
-    x: np.ndarray, y: np.ndarray, loss: Loss, outputs: int, l2: float, weights: np.ndarray
+    x: np.ndarray,
+    y: np.ndarray,
+    loss: Loss,
+    outputs: int,
+    l2: float,
+    weights: np.ndarray,
 ) -> np.ndarray:
     """The same optimum for any loss, by L-BFGS from 0 in float64."""
     from scipy.optimize import minimize
@@ -99,7 +104,7 @@ def _minimised(
         rows = jnp.asarray(np.column_stack([x, np.ones(len(x))]), float)
         labels = jnp.asarray(y, int if loss.classes else float)
 
-        values = traced(
+        values = result_shapes(
             f"loss {loss.name!r} cannot be applied", loss.value, rows @ np.zeros(shape).T, labels
         )
         check_losses(loss, values, len(x))
@@ -132,8 +137,15 @@ def _minimised(
     return np.asarray(found.x).reshape(shape)
 
 
-def read_estimator(estimator: Any, columns: int, labels: Labels, name: str) -> np.ndarray:
-    """The weights (K, d+1) of a fitted linear estimator; raises InputError if it does not match the data."""
+def read_estimator(
+    estimator: Any,
+    columns: int,
+    labels: Labels,
+    name: str,
+) -> np.ndarray:
+    """The weights (K, d+1) of a fitted linear estimator; raises InputError if it does not match the
+    data.
+    """
     if not hasattr(estimator, "coef_"):
         kind = type(estimator).__name__
         hint = (
@@ -171,7 +183,9 @@ def in_units(weights: np.ndarray, x_units: Units, y_units: Units) -> np.ndarray:
 
 
 def _weights(estimator: Any) -> np.ndarray:
-    """Slopes and bias (K, d+1). A binary classifier has one row w: −w/2 and w/2 give the same probabilities."""
+    """Slopes and bias (K, d+1). A binary classifier has one row w: −w/2 and w/2 give the same
+    probabilities.
+    """
     slopes = np.atleast_2d(np.asarray(estimator.coef_, float))
     weights = np.column_stack(
         [slopes, np.broadcast_to(np.asarray(estimator.intercept_, float), len(slopes))]
