@@ -1,8 +1,8 @@
-"""A task from your own arrays: encodes labels, splits off a test set, and fits both optima."""
+"""Make a task from your own arrays: encode labels, split off a test set, fit both optima."""
 
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +20,32 @@ from ital.tools.checks import shown
 from ital.tools.short import called
 
 
-class Rowwise(NamedTuple):
-    """The given rows, split: both views and labels for teaching, the learner's view and labels for
-    testing.
+class GivenRows(NamedTuple):
+    """The rows as given, with labels encoded.
 
-    If both players have the same view, it is one object. The weights of the rows have mean 1.
+    Attributes:
+        teacher_x: the teacher's view (N, d′).
+        learner_x: the learner's view (N, d); the same object if both have one view.
+        labels: the labels.
+        weights: the weight of each row (N,), None if all are equal.
+    """
+
+    teacher_x: np.ndarray
+    learner_x: np.ndarray
+    labels: Labels
+    weights: np.ndarray | None
+
+
+class SplitRows(NamedTuple):
+    """The rows for teaching and those for testing.
+
+    Attributes:
+        teacher_x: the teacher's view of the teaching rows (N, d′).
+        learner_x: the learner's view of them (N, d); the same object if both have one view.
+        labels: class indices (N,), or targets (N, K).
+        test_x: the learner's view of the test rows.
+        test_labels: their labels.
+        weights: the weight of each teaching row (N,), None if all are equal.
     """
 
     teacher_x: np.ndarray
@@ -33,6 +54,40 @@ class Rowwise(NamedTuple):
     test_x: np.ndarray
     test_labels: np.ndarray
     weights: np.ndarray | None = None
+
+
+class GivenTargets(NamedTuple):
+    """Weights (K, d+1) of the estimators that were given as targets, None for targets to be fitted.
+
+    Attributes:
+        teacher: the teacher's.
+        learner: the learner's.
+    """
+
+    teacher: np.ndarray | None
+    learner: np.ndarray | None
+
+    @property
+    def whose(self) -> str:
+        """Whose target was given: "teacher", "learner", "both", or an empty text."""
+        given = [player for player, weights in self._asdict().items() if weights is not None]
+        if len(given) == 2:
+            return "both"
+        return "".join(given)
+
+
+class EncodedView(NamedTuple):
+    """One player's view of the teaching rows.
+
+    Attributes:
+        units: the units of its columns.
+        x: the rows in these units (N, d).
+        target: the optimum in these units (K, d+1), bias last.
+    """
+
+    units: Units
+    x: np.ndarray
+    target: np.ndarray
 
 
 def from_arrays(
@@ -61,8 +116,9 @@ def from_arrays(
     data_version: str | None = None,
     quiet: bool = False,
 ) -> Task:
-    """Make a task from your own data: rows that teacher and learner see through the same or
-    different columns.
+    """Make a task from your own data.
+
+    Teacher and learner see its rows through the same or different columns.
 
     Labels may be text, booleans, numbers or one-hot columns. Binary labels give two classes, as in
     scikit-learn. The task's settings record what was inferred, and one line on standard error
@@ -115,60 +171,48 @@ def from_arrays(
         >>> x, y = sklearn.datasets.load_digits(return_X_y=True)
         >>> result = ital.teach(ital.tasks.from_arrays(x, y=y), learner=["imt", "ital"])
     """
-    if not (isinstance(l2, int | float | np.number) and l2 > 0):
-        raise InputError(f"l2 (the strength of the penalty) must be a positive number, not {l2!r}")
-    if not (isinstance(split_seed, int | np.integer) and 0 <= split_seed < 2**32):
-        raise InputError(f"split_seed must be a whole number of at least 0, not {split_seed!r}")
+    _check_numbers(l2, split_seed)
     if model is not None and learner_target is not None:
         raise InputError(
             "learner_target is the optimum of a linear learner: leave it out if model is given"
         )
     if standardise not in (True, False, "views"):
         raise InputError(f"standardise must be True, False or 'views', not {shown(standardise)}")
-    labels = encode(y, _kind_of(loss, kind))
-    taught_loss = loss or (losses.cross_entropy if labels.classes else losses.squared)
+    labels = encode(y, _kind_of_loss(loss, kind))
+    taught_loss = loss or _default_loss(labels)
     teacher_x, learner_x = _views(x_teacher, x_learner, len(labels.values))
     _check_indices({"x_teacher": x_teacher, "x_learner": x_learner, "y": y, "weights": weights})
     _check_indices({"x_test": x_test, "y_test": y_test})
-    row_weights = _row_weights(weights, labels)
+    given = GivenRows(teacher_x, learner_x, labels, _row_weights(weights, labels))
     if x_test is None and y_test is None:
-        rows = _split(teacher_x, learner_x, labels, row_weights, test_size, split_seed)
-    elif x_test is None or y_test is None:
-        raise InputError(
-            "x_test and y_test belong together: give both, or neither to split off a test set"
-        )
+        rows = _split_off(given, test_size, split_seed)
     else:
-        rows = _with_test(
-            teacher_x, learner_x, labels, row_weights, as_view(x_test, "x_test"), y_test
-        )
+        rows = _with_test_set(given, x_test, y_test)
     _check_classes(labels, rows.labels)
-    targets = _given_targets(rows, labels, teacher_target, learner_target)
-    made = (
-        models.linear(taught_loss)
-        if model is None
-        else _made(model, taught_loss, loss_is_given=loss is not None)
+    targets = _read_targets(rows, labels, teacher_target, learner_target)
+    learner_model = _model_of(model, taught_loss, loss_is_given=loss is not None)
+    pool, encoding = _encoded_pool(
+        rows, labels, targets, taught_loss, learner_model, standardise, l2
     )
-    pool, encoding = _encoded(rows, labels, targets, taught_loss, made, standardise, l2)
+
     settings: dict[str, Any] = {
         "kind": labels.kind,
         "rows": len(pool.labels),
         "test_rows": len(pool.test_labels),
     }
-    settings |= {"classes": list(labels.classes)} if labels.classes else {}
-    settings |= {"standardised": standardise, "l2": l2}
-    settings |= {"given": given} if (given := _given(*targets)) else {}
-    settings |= (
-        {} if taught_loss in (losses.cross_entropy, losses.squared) else {"loss": taught_loss.name}
-    )
-    settings |= (
-        {} if weights is None else {"weights": "balanced" if isinstance(weights, str) else "given"}
-    )
-    settings |= {} if model is None else {"model": made.name}
+    if labels.classes:
+        settings["classes"] = list(labels.classes)
+    settings["standardised"] = standardise
+    settings["l2"] = l2
+    settings |= _unusual_settings(targets, taught_loss, weights)
+    if model is not None:
+        settings["model"] = learner_model.name
+
     task = from_pool(
         name,
         pool,
         taught_loss,
-        model=None if model is None else made,
+        model=learner_model,
         by_class=bool(labels.classes),
         beta=beta,
         title=title,
@@ -183,8 +227,22 @@ def from_arrays(
     return task
 
 
+def _unusual_settings(targets: GivenTargets, loss: Loss, weights: Any) -> dict[str, str]:
+    """Return the settings that are stored only where they are not the default."""
+    settings = {}
+    if targets.whose:
+        settings["given"] = targets.whose
+    if loss not in (losses.cross_entropy, losses.squared):
+        settings["loss"] = loss.name
+    if isinstance(weights, str):
+        settings["weights"] = "balanced"
+    elif weights is not None:
+        settings["weights"] = "given"
+    return settings
+
+
 def describe_data(task: Task) -> str:
-    """One line about what was inferred from the data of a task.
+    """Say in one line what was inferred from the data of a task.
 
     Args:
         task: a task of :func:`from_arrays` or :func:`from_table`.
@@ -193,33 +251,89 @@ def describe_data(task: Task) -> str:
         The line: kind, rows, units of the columns, and origin of the targets.
     """
     settings = task.settings
-    classes = settings.get("classes")
-    kind = (
-        "regression"
-        if classes is None
-        else f"classification, {len(classes)} classes ({_few(classes)})"
-    )
-    loss = settings.get("loss")
-    if loss is not None:
-        estimator = f"L-BFGS for loss {loss} (l2={settings['l2']:g})"
-    elif classes is None:
-        estimator = f"Ridge(alpha={settings['l2']:g})"
-    else:
-        estimator = f"LogisticRegression(C={1 / settings['l2']:g})"
-    units = "standardised" if settings["standardised"] else "as they are"
-    weights = {None: "", "balanced": "; classes weighted equally", "given": "; rows weighted"}[
-        settings.get("weights")
-    ]
-    given = settings.get("given", "")
-    origins = {"": f"targets fitted by {estimator}", "both": "targets given"}
-    origin = origins.get(given, f"the {given}'s target given, the other fitted by {estimator}")
     rows = f"{settings['rows']} rows for teaching, {settings['test_rows']} for testing"
-    learner = f"; the learner is {settings['model']}" if "model" in settings else ""
-    return f"{task.name}: {kind}; {rows}; columns {units}{weights}; {origin}{learner}"
+    kind = "regression"
+    if "classes" in settings:
+        classes = settings["classes"]
+        kind = f"classification, {len(classes)} classes ({_few_classes(classes)})"
+    columns = "columns as they are"
+    if settings["standardised"]:
+        columns = "columns standardised"
+    if "weights" in settings:
+        columns += {
+            "balanced": "; classes weighted equally",
+            "given": "; rows weighted",
+        }[settings["weights"]]
+    line = f"{task.name}: {kind}; {rows}; {columns}; {_origin_of_targets(settings)}"
+    if "model" in settings:
+        line += f"; the learner is {settings['model']}"
+    return line
+
+
+def _origin_of_targets(settings: Mapping[str, Any]) -> str:
+    """Say which targets were given, and what the others were fitted by."""
+    given = settings.get("given")
+    if given == "both":
+        return "targets given"
+    l2 = settings["l2"]
+    if "loss" in settings:
+        estimator = f"L-BFGS for loss {settings['loss']} (l2={l2:g})"
+    elif "classes" in settings:
+        estimator = f"LogisticRegression(C={1 / l2:g})"
+    else:
+        estimator = f"Ridge(alpha={l2:g})"
+    if given is None:
+        return f"targets fitted by {estimator}"
+    return f"the {given}'s target given, the other fitted by {estimator}"
+
+
+def _few_classes(classes: list[Any]) -> str:
+    """Name the classes: all of them, or the first two and the last."""
+    if len(classes) <= 4:
+        return ", ".join(map(str, classes))
+    return f"{classes[0]}, {classes[1]} … {classes[-1]}"
+
+
+def _check_numbers(l2: Any, split_seed: Any) -> None:
+    """Raise InputError for a penalty that is not positive, or a seed that the split cannot use."""
+    if not (isinstance(l2, int | float | np.number) and l2 > 0):
+        raise InputError(f"l2 (the strength of the penalty) must be a positive number, not {l2!r}")
+    if not (isinstance(split_seed, int | np.integer) and 0 <= split_seed < 2**32):
+        raise InputError(f"split_seed must be a whole number of at least 0, not {split_seed!r}")
+
+
+def _default_loss(labels: Labels) -> Loss:
+    """Return the loss for labels of this kind."""
+    if labels.classes:
+        return losses.cross_entropy
+    return losses.squared
+
+
+def _kind_of_loss(loss: Any, kind: str | None) -> str | None:
+    """Return the kind of labels that a loss is for; ``kind`` without a loss."""
+    if loss is None:
+        return kind
+    if not isinstance(loss, Loss):
+        hint = ""
+        if callable(loss):
+            hint = f": make one with ital.losses.custom({called(loss)!r}, …)"
+        raise InputError(
+            "loss must be one of ital.losses, or your own by ital.losses.custom, "
+            f"not {shown(loss)}{hint}"
+        )
+    of_classes, of_numbers = KINDS
+    fitting = of_numbers
+    if loss.classes:
+        fitting = of_classes
+    if kind in KINDS and kind != fitting:
+        raise InputError(
+            f"loss {loss.name!r} is for a {fitting}, but kind is {kind!r}: leave kind out"
+        )
+    return fitting
 
 
 def _views(x_teacher: Any, x_learner: Any, rows: int) -> tuple[np.ndarray, np.ndarray]:
-    """The teacher's and the learner's view; one object if only one is given."""
+    """Return the teacher's and the learner's view; one object if only one is given."""
     given = {"x_teacher": x_teacher, "x_learner": x_learner}
     views = {name: as_view(x, name) for name, x in given.items() if x is not None}
     if not views:
@@ -229,25 +343,8 @@ def _views(x_teacher: Any, x_learner: Any, rows: int) -> tuple[np.ndarray, np.nd
             raise InputError(
                 f"{name} has {len(view)} rows, but y has {rows} labels: views are paired row by row"
             )
-    teacher_x, learner_x = (views.get(name, next(iter(views.values()))) for name in given)
-    return teacher_x, learner_x
-
-
-def _kind_of(loss: Any, kind: str | None) -> str | None:
-    """The kind of labels that a loss is for; ``kind`` without a loss."""
-    if loss is None:
-        return kind
-    if not isinstance(loss, Loss):
-        hint = f": make one with ital.losses.custom({called(loss)!r}, …)" if callable(loss) else ""
-        raise InputError(
-            f"loss must be one of ital.losses, or your own by ital.losses.custom, not {shown(loss)}{hint}"
-        )
-    fitting = KINDS[0] if loss.classes else KINDS[1]
-    if kind in KINDS and kind != fitting:
-        raise InputError(
-            f"loss {loss.name!r} is for a {fitting}, but kind is {kind!r}: leave kind out"
-        )
-    return fitting
+    one_view = next(iter(views.values()))
+    return views.get("x_teacher", one_view), views.get("x_learner", one_view)
 
 
 def _check_indices(given: dict[str, Any]) -> None:
@@ -255,9 +352,9 @@ def _check_indices(given: dict[str, Any]) -> None:
     import pandas as pd
 
     indices = {
-        name: each.index
-        for name, each in given.items()
-        if isinstance(each, pd.DataFrame | pd.Series)
+        name: table.index
+        for name, table in given.items()
+        if isinstance(table, pd.DataFrame | pd.Series)
     }
     if len(indices) < 2:
         return
@@ -265,187 +362,232 @@ def _check_indices(given: dict[str, Any]) -> None:
     for name, other in others:
         if not index.equals(other):
             raise InputError(
-                f"{first} and {name} have different pandas indices, but rows are paired by position: use "
-                f"{name}.loc[{first}.index], or {first}.to_numpy() and {name}.to_numpy() if the order is right"
+                f"{first} and {name} have different pandas indices, but rows are paired by "
+                f"position: use {name}.loc[{first}.index], or {first}.to_numpy() and "
+                f"{name}.to_numpy() if the order is right"
             )
 
 
 def _row_weights(weights: Any, labels: Labels) -> np.ndarray | None:
-    """The weight of each row; None if all are equal."""
+    """Return the weight of each row (N,); None if all are equal."""
     if weights is None:
         return None
-    rows = len(labels.values)
     if isinstance(weights, str):
-        if weights != "balanced" or not labels.classes:
-            raise InputError(
-                f"weights must be one number per row, or 'balanced' for classes, not {weights!r}"
-            )
-        counts = np.bincount(labels.values)
-        return rows / (len(counts) * counts[labels.values])
+        return _balanced_weights(weights, labels)
+    rows = len(labels.values)
     try:
         values = np.asarray(dense(weights, "weights", "have one number per row, (N,)"), float)
     except (TypeError, ValueError):
         raise InputError(f"weights must be one number per row, not {shown(weights)}") from None
-    if (
-        values.shape != (rows,)
-        or not np.isfinite(values).all()
-        or values.min() < 0
-        or not values.any()
-    ):
+    are_weights = (
+        values.shape == (rows,) and np.isfinite(values).all() and values.min() >= 0 and values.any()
+    )
+    if not are_weights:
         raise InputError(
             f"weights must be {rows} finite numbers of at least 0, one per row and not all 0"
         )
     return values
 
 
-def _split(
-    teacher_x: np.ndarray,
-    learner_x: np.ndarray,
-    labels: Labels,
-    weights: np.ndarray | None,
-    test_size: float,
-    split_seed: int,
-) -> Rowwise:
+def _balanced_weights(weights: str, labels: Labels) -> np.ndarray:
+    """Return weights (N,) with which all classes count equally."""
+    if weights != "balanced" or not labels.classes:
+        raise InputError(
+            f"weights must be one number per row, or 'balanced' for classes, not {weights!r}"
+        )
+    rows_of_class = np.bincount(labels.values)
+    rows_of_own_class = rows_of_class[labels.values]
+    return len(labels.values) / (len(rows_of_class) * rows_of_own_class)
+
+
+def _split_off(given: GivenRows, test_size: float, split_seed: int) -> SplitRows:
     """Split off some rows at random, stratified by class."""
     from sklearn.model_selection import train_test_split
 
+    labels = given.labels
+    strata = None
     if labels.classes:
-        counts = np.bincount(labels.values, minlength=len(labels.classes))
-        if counts.min() == 1:
-            rare = labels.classes[int(counts.argmin())]
+        strata = labels.values
+        rows_of_class = np.bincount(labels.values, minlength=len(labels.classes))
+        if rows_of_class.min() == 1:
+            rare = labels.classes[int(rows_of_class.argmin())]
             raise InputError(
-                f"y: class {rare!r} has one row, but a split needs two: drop it, or give x_test and y_test"
+                f"y: class {rare!r} has one row, but a split needs two: "
+                "drop it, or give x_test and y_test"
             )
     try:
-        train, test = train_test_split(
+        taught, tested = train_test_split(
             np.arange(len(labels.values)),
             test_size=test_size,
             random_state=split_seed,
-            stratify=labels.values if labels.classes else None,
+            stratify=strata,
         )
     except ValueError as error:
         raise InputError(f"test_size = {test_size!r} cannot be split off: {error}") from None
-    taught = learner_x[train]
-    other = taught if teacher_x is learner_x else teacher_x[train]
-    kept = None if weights is None else weights[train]
-    return Rowwise(other, taught, labels.values[train], learner_x[test], labels.values[test], kept)
+    learner_x = given.learner_x[taught]
+    teacher_x = learner_x
+    if given.teacher_x is not given.learner_x:
+        teacher_x = given.teacher_x[taught]
+    weights = given.weights
+    if weights is not None:
+        weights = weights[taught]
+    return SplitRows(
+        teacher_x,
+        learner_x,
+        labels.values[taught],
+        test_x=given.learner_x[tested],
+        test_labels=labels.values[tested],
+        weights=weights,
+    )
 
 
-def _with_test(
-    teacher_x: np.ndarray,
-    learner_x: np.ndarray,
-    labels: Labels,
-    weights: np.ndarray | None,
-    test_x: np.ndarray,
-    y_test: Any,
-) -> Rowwise:
-    """All rows for teaching, and the given test set."""
-    test_labels = encode_like(labels, y_test, "y_test")
-    expected = (len(test_labels), learner_x.shape[1])
+def _with_test_set(given: GivenRows, x_test: Any, y_test: Any) -> SplitRows:
+    """Take all rows for teaching, and the given test set."""
+    if x_test is None or y_test is None:
+        raise InputError(
+            "x_test and y_test belong together: give both, or neither to split off a test set"
+        )
+    test_x = as_view(x_test, "x_test")
+    test_labels = encode_like(given.labels, y_test, "y_test")
+    expected = (len(test_labels), given.learner_x.shape[1])
     if test_x.shape != expected:
         raise InputError(
-            f"x_test has shape {test_x.shape}, expected {expected} to fit y_test and the learner's view"
+            f"x_test has shape {test_x.shape}, expected {expected} "
+            "to fit y_test and the learner's view"
         )
-    return Rowwise(teacher_x, learner_x, labels.values, test_x, test_labels, weights)
+    return SplitRows(
+        given.teacher_x,
+        given.learner_x,
+        given.labels.values,
+        test_x,
+        test_labels,
+        given.weights,
+    )
 
 
 def _check_classes(labels: Labels, taught: np.ndarray) -> None:
-    absent = set(range(len(labels.classes))) - set(taught.tolist() if labels.classes else ())
-    if absent:
+    """Raise InputError for a class without a row for teaching."""
+    if not labels.classes:
+        return
+    absent = np.setdiff1d(np.arange(len(labels.classes)), taught)
+    if len(absent):
         raise InputError(
-            f"y: no row of class {labels.classes[min(absent)]!r} is left for teaching: choose fewer test rows"
+            f"y: no row of class {labels.classes[absent[0]]!r} is left for teaching: "
+            "choose fewer test rows"
         )
 
 
-def _given_targets(
-    rows: Rowwise,
+def _read_targets(
+    rows: SplitRows,
     labels: Labels,
     teacher_target: Any,
     learner_target: Any,
-) -> tuple[np.ndarray | None, np.ndarray | None]:
-    """Weights of the given estimators; with one view, one estimator serves both players."""
-    views = (
-        ("teacher_target", teacher_target, rows.teacher_x),
-        ("learner_target", learner_target, rows.learner_x),
-    )
-    teacher, learner = (
-        None if estimator is None else read_estimator(estimator, x.shape[1], labels, name)
-        for name, estimator, x in views
-    )
+) -> GivenTargets:
+    """Read the weights of the given estimators; with one view, one estimator serves both players."""
+    teacher = None
+    if teacher_target is not None:
+        columns = rows.teacher_x.shape[1]
+        teacher = read_estimator(teacher_target, columns, labels, "teacher_target")
+    learner = None
+    if learner_target is not None:
+        columns = rows.learner_x.shape[1]
+        learner = read_estimator(learner_target, columns, labels, "learner_target")
     if rows.teacher_x is rows.learner_x:
-        return learner if teacher is None else teacher, teacher if learner is None else learner
-    return teacher, learner
+        if teacher is None:
+            teacher = learner
+        elif learner is None:
+            learner = teacher
+    return GivenTargets(teacher, learner)
 
 
-def _encoded(
-    rows: Rowwise,
+def _encoded_pool(
+    rows: SplitRows,
     labels: Labels,
-    targets: tuple[np.ndarray | None, np.ndarray | None],
+    targets: GivenTargets,
     loss: Loss,
     model: Model,
     standardise: bool | str,
     l2: float,
 ) -> tuple[Pool, Encoding]:
-    """The rows and both targets in the same units, and the way back; targets are fitted if not
-    given.
-    """
-    outputs = len(labels.classes) or rows.labels.shape[1]
-    y_units = Units(np.zeros(outputs), np.ones(outputs))
-    if not labels.classes:
-        y_units = units_of(rows.labels, standardise is True)
-    y, test_y = (
-        each if labels.classes else y_units.apply(each) for each in (rows.labels, rows.test_labels)
-    )
-    weights = rows.weights
-    if weights is not None:
-        if not weights.any():
-            raise InputError(
-                "weights are 0 on all teaching rows: choose fewer test rows, or give x_test and y_test"
-            )
-        weights = weights / weights.mean()
+    """Return the rows and both targets in the same units, and the way back.
 
-    def placed(x: np.ndarray, given: np.ndarray | None) -> tuple[Units, np.ndarray, np.ndarray]:
+    Targets that were not given are fitted.
+    """
+    y = rows.labels
+    test_y = rows.test_labels
+    if labels.classes:
+        outputs = len(labels.classes)
+        y_units = Units(np.zeros(outputs), np.ones(outputs))
+    else:
+        outputs = y.shape[1]
+        y_units = units_of(y, standardise is True)
+        y = y_units.apply(y)
+        test_y = y_units.apply(test_y)
+    weights = _with_mean_1(rows.weights)
+
+    def encoded_view(x: np.ndarray, given: np.ndarray | None) -> EncodedView:
         units = units_of(x, bool(standardise))
         scaled = units.apply(x)
-        target = (
-            fit(scaled, y, loss, outputs, l2, weights)
-            if given is None
-            else in_units(given, units, y_units)
-        )
-        return units, scaled, target
+        if given is None:
+            target = fit(scaled, y, loss, outputs, l2, weights)
+        else:
+            target = in_units(given, units, y_units)
+        return EncodedView(units, scaled, target)
 
-    teacher_weights, learner_weights = targets
-    learner_units, learner_x, learner_target = placed(rows.learner_x, learner_weights)
-    teacher_units, teacher_x, teacher_target = learner_units, learner_x, learner_target
+    learner = encoded_view(rows.learner_x, targets.learner)
+    teacher = learner
     if rows.teacher_x is not rows.learner_x:
-        teacher_units, teacher_x, teacher_target = placed(rows.teacher_x, teacher_weights)
-    elif teacher_weights is not None:
-        teacher_target = in_units(teacher_weights, learner_units, y_units)
-    known = learner_target if model is models.linear(loss) else None
-    test_x = learner_units.apply(rows.test_x)
-    pool = Pool(learner_x, teacher_x, y, teacher_target, known, test_x, test_y, weights)
-    return pool, Encoding(
-        labels, teacher_units, learner_units, y_units, teacher_target, known, model
+        teacher = encoded_view(rows.teacher_x, targets.teacher)
+    elif targets.teacher is not None:
+        # Two estimators of one view: they may differ.
+        teacher = learner._replace(target=in_units(targets.teacher, learner.units, y_units))
+
+    # Other models than the linear one have no single known optimum.
+    learner_target = None
+    if model is models.linear(loss):
+        learner_target = learner.target
+    pool = Pool(
+        learner.x,
+        teacher.x,
+        y,
+        teacher.target,
+        learner_target,
+        test_x=learner.units.apply(rows.test_x),
+        test_labels=test_y,
+        weights=weights,
     )
+    encoding = Encoding(
+        labels,
+        teacher.units,
+        learner.units,
+        y_units,
+        teacher.target,
+        learner_target,
+        model,
+    )
+    return pool, encoding
 
 
-def _given(teacher: np.ndarray | None, learner: np.ndarray | None) -> str:
-    """Whose target was given."""
-    names = [
-        name
-        for name, weights in (("teacher", teacher), ("learner", learner))
-        if weights is not None
-    ]
-    return "both" if len(names) == 2 else "".join(names)
+def _with_mean_1(weights: np.ndarray | None) -> np.ndarray | None:
+    """Scale the weights of the teaching rows: steps are then about as long as with equal weights."""
+    if weights is None:
+        return None
+    if not weights.any():
+        raise InputError(
+            "weights are 0 on all teaching rows: choose fewer test rows, or give x_test and y_test"
+        )
+    return weights / weights.mean()
 
 
-def _made(model: Any, loss: Loss, loss_is_given: bool) -> Model:
-    """The learner's model; raises InputError if ``model`` neither is one nor makes one."""
+def _model_of(model: Any, loss: Loss, loss_is_given: bool) -> Model:
+    """Return the learner's model; raise InputError if ``model`` neither is one nor makes one."""
+    if model is None:
+        return models.linear(loss)
     if isinstance(model, Model):
         if not loss_is_given:
             raise InputError(
-                f"model {model.name!r} was made for a loss that is not known here: give the same loss=, "
-                "or a function from a loss to a model"
+                f"model {model.name!r} was made for a loss that is not known here: "
+                "give the same loss=, or a function from a loss to a model"
             )
         return model
     if not callable(model):
@@ -460,21 +602,14 @@ def _made(model: Any, loss: Loss, loss_is_given: bool) -> Model:
         ) from None
     if not isinstance(made, Model):
         raise InputError(
-            f"model must be a function from a loss to an ital.models.Model, but returns {shown(made)}"
+            "model must be a function from a loss to an ital.models.Model, "
+            f"but returns {shown(made)}"
         )
     return made
 
 
-def _few(classes: list[Any]) -> str:
-    return (
-        ", ".join(map(str, classes))
-        if len(classes) <= 4
-        else f"{classes[0]}, {classes[1]} … {classes[-1]}"
-    )
-
-
 def _checksum(pool: Pool) -> str:
-    """A checksum of the pool, 16 digits."""
+    """Return a checksum of the pool, 16 digits."""
     digest = hashlib.sha256()
     for field, array in pool._asdict().items():
         if array is None:

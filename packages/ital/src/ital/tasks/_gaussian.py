@@ -14,32 +14,44 @@ from ital.tools.checks import require_whole
 from ital.tools.memory import check_memory
 
 
+# One thread and a cache, for the reasons given in _regression.py.
 @functools.lru_cache(maxsize=64)
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
-def draw(
+def _draw_gaussian(
     seed: int,
     classes: int,
     dim: int,
     per_class: int,
 ) -> Pool:
-    """Draw centres ~ U[−1,1]ᵈ and points ~ N(centre, 0.5² I); ω* is scikit-learn's multinomial
-    logistic regression.
+    """Draw centres ~ U[−1,1]ᵈ and points ~ N(centre, 0.5² I).
+
+    ω* is that of scikit-learn's multinomial logistic regression.
     """
     from sklearn.linear_model import LogisticRegression  # slow to import
 
     rng = np.random.default_rng(seed)
     centres = rng.uniform(-1, 1, (classes, dim))
+    labels = np.repeat(np.arange(classes), per_class)
 
-    def points() -> tuple[np.ndarray, np.ndarray]:
-        y = np.repeat(np.arange(classes), per_class)
-        return centres[y] + 0.5 * rng.standard_normal((len(y), dim)), y
+    def points() -> np.ndarray:
+        return centres[labels] + 0.5 * rng.standard_normal((len(labels), dim))
 
-    (x, y), (test_x, test_y) = points(), points()
+    x = points()
+    test_x = points()
     with_one = np.concatenate([x, np.ones((len(x), 1))], axis=1)
-    fit = LogisticRegression(fit_intercept=False, max_iter=10_000, tol=1e-6).fit(with_one, y)
-    target = fit.coef_
+    # The constant is a column like the others, so that its weight is penalised too.
+    regression = LogisticRegression(fit_intercept=False, max_iter=10_000, tol=1e-6)
+    target = regression.fit(with_one, labels).coef_
     teacher_x, teacher_target = rotated(x, target, rng)
-    return Pool(x, teacher_x, y, teacher_target, target, test_x, test_y)
+    return Pool(
+        x,
+        teacher_x,
+        labels,
+        teacher_target,
+        target,
+        test_x=test_x,
+        test_labels=labels,
+    )
 
 
 def gaussian(
@@ -66,14 +78,19 @@ def gaussian(
     require_whole(classes=classes, dim=dim, per_class=per_class)
     if classes < 3 or dim < 1 or per_class < 1:
         raise InputError(
-            f"gaussian needs classes >= 3, dim >= 1, per_class >= 1, not {classes}, {dim}, {per_class}"
+            "gaussian needs classes >= 3, dim >= 1, per_class >= 1, "
+            f"not {classes}, {dim}, {per_class}"
         )
-    rotation, rows = 4 * dim**2, 4 * classes * per_class * dim  # numbers, as in regression
-    what = f"gaussian with {classes} classes of {per_class} points with {dim} features"
-    check_memory(what, 8 * (rotation + rows), "take fewer classes, points or features")
+    of_rotation = 4 * dim**2  # numbers of the random rotation and its factors
+    of_views = 4 * classes * per_class * dim
+    check_memory(
+        f"gaussian with {classes} classes of {per_class} points with {dim} features",
+        8 * (of_rotation + of_views),
+        "take fewer classes, points or features",
+    )
     return from_pool(
         "gaussian",
-        lambda seed: draw(seed, classes, dim, per_class),
+        lambda seed: _draw_gaussian(seed, classes, dim, per_class),
         losses.cross_entropy,
         beta=60000.0,
         title="Gaussian classes",

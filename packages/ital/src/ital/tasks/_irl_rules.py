@@ -1,5 +1,6 @@
-"""The rules of online inverse reinforcement learning: feedback is a plan, and gradients are those
-of a soft policy.
+"""The rules of online inverse reinforcement learning.
+
+Feedback is a plan, and gradients are those of a soft policy.
 """
 
 import functools
@@ -59,21 +60,21 @@ class Demonstrations(NamedTuple):
 
 
 def one_hot(encoding: Any) -> bool:
-    """Whether the weights are the rewards, in some order."""
+    """Tell whether the weights are the rewards, in some order."""
     return encoding is None or encoding.ndim == 1
 
 
 def reward_of(encoding: Any, params: Array) -> Array:
-    """r(s) = features(s)·w."""
+    """Return the reward of every state (S,), r(s) = features(s)·w."""
     if encoding is None:
         return params
-    return (
-        params[encoding] if encoding.ndim == 1 else jnp.matmul(encoding, params, precision=HIGHEST)
-    )
+    if encoding.ndim == 1:
+        return params[encoding]
+    return jnp.matmul(encoding, params, precision=HIGHEST)
 
 
 def in_encoding(encoding: Any, per_state: Array) -> Array:
-    """The transpose of :func:`reward_of`."""
+    """Return Σ_s x(s)·features(s) of numbers x (S,): the transpose of :func:`reward_of`."""
     if encoding is None:
         return per_state
     if encoding.ndim == 1:
@@ -91,7 +92,6 @@ class RewardReport(NamedTuple):
         q: Q (A, S).
         losses: −log π(a|s) of each demonstration (B,).
         gradients: the gradients (B, S) of the losses with respect to the rewards.
-
     """
 
     reward: Array
@@ -105,43 +105,50 @@ def report(
     dynamics: Dynamics,
     planning: Planning,
     solution: Solution,
-    shown: Demonstrations,
+    examples: Demonstrations,
 ) -> RewardReport:
-    """The losses of demonstrations and their gradients, by implicit differentiation of the fixed
-    point.
+    """Return the losses of demonstrations and their gradients with respect to the rewards.
 
-    With c = P_a(s,·) − Σ_b π(b|s)P_b(s,·) and P_μ the transitions under μ = softmax(kQ), the
-    gradient of −log π(a|s) with respect to the rewards is −(I − γP_μᵀ)⁻¹c (derived in
-    docs/explanation/irl.md).
+    The gradients differentiate the fixed point of planning implicitly. With c = P_a(s,·) −
+    Σ_b π(b|s)P_b(s,·) and P_μ the transitions under μ = softmax(kQ), the gradient of −log π(a|s)
+    is −(I − γP_μᵀ)⁻¹c (derived in docs/explanation/irl.md).
     """
     log_pi = mdp.log_policy(solution.q)
-    soft_greedy = jax.nn.softmax(planning.sharpness * solution.q, axis=0)
+    soft_greedy = jax.nn.softmax(planning.sharpness * solution.q, axis=0)  # μ (A, S)
     onward = mdp.onward(dynamics, planning, soft_greedy)
 
     def surprise(state: Array, action: Array) -> Array:
-        """−c."""
-        return dynamics.leave(
-            state, jnp.exp(log_pi[:, state]) - (jnp.arange(dynamics.actions) == action)
-        )
+        """Return −c (S,)."""
+        probabilities = jnp.exp(log_pi[:, state])
+        is_taken = jnp.arange(dynamics.actions) == action
+        return dynamics.leave(state, probabilities - is_taken)
 
-    sources = jax.vmap(surprise)(shown.states, shown.actions)  # (B, S)
-    return RewardReport(*solution, -log_pi[shown.actions, shown.states], onward.back(sources))
+    sources = jax.vmap(surprise)(examples.states, examples.actions)  # (B, S)
+    return RewardReport(
+        solution.reward,
+        solution.values,
+        solution.q,
+        losses=-log_pi[examples.actions, examples.states],
+        gradients=onward.back(sources),
+    )
 
 
 def in_weights(reported: RewardReport, encoding: Any) -> Gradients:
-    """The losses of a report, and their gradients with respect to the weights of a player's
-    encoding.
-    """
-    gradients = reported.gradients
-    own = gradients if one_hot(encoding) else jnp.matmul(gradients, encoding, precision=HIGHEST)
+    """Return the losses of a report, and their gradients with respect to a player's weights."""
+    by_reward = reported.gradients  # (B, S)
+    by_weight = by_reward
+    if not one_hot(encoding):
+        by_weight = jnp.matmul(by_reward, encoding, precision=HIGHEST)  # (B, d)
 
+    # Only the norms need the gradients in the encoding: a product with v is one with its rewards.
     def inner(v: Array) -> Array:
-        return jnp.matmul(gradients, reward_of(encoding, v), precision=HIGHEST)
+        return jnp.matmul(by_reward, reward_of(encoding, v), precision=HIGHEST)
 
     def weighted_sum(weights: Array) -> Array:
-        return in_encoding(encoding, jnp.matmul(weights, gradients, precision=HIGHEST))
+        return in_encoding(encoding, jnp.matmul(weights, by_reward, precision=HIGHEST))
 
-    return Gradients(reported.losses, jnp.sum(own**2, axis=1), inner, weighted_sum)
+    squared_norms = jnp.sum(by_weight**2, axis=1)
+    return Gradients(reported.losses, squared_norms, inner, weighted_sum)
 
 
 def implicit_gradients(
@@ -150,7 +157,7 @@ def implicit_gradients(
     solution: Solution,
     shown: Demonstrations,
 ) -> Gradients:
-    """−log π(a|s) of each demonstration, and its gradients with respect to the reward weights.
+    """Return −log π(a|s) of each demonstration, and its gradients for the reward weights.
 
     Args:
         dynamics: the transitions.
@@ -160,16 +167,19 @@ def implicit_gradients(
 
     Returns:
         The losses and three operations on their gradients.
-
     """
     return in_weights(report(dynamics, planning, solution, shown), shown.encoding)
 
 
-@functools.cache
-def irl_rules(dynamics: Dynamics, planning: Planning, starts: tuple[int, ...] = ()) -> Rules:
-    """The rules of online IRL in a world.
+@functools.cache  # equal tasks share one compiled program
+def irl_rules(
+    dynamics: Dynamics,
+    planning: Planning,
+    starts: tuple[int, ...] = (),
+) -> Rules:
+    """Return the rules of online IRL in a world.
 
-    Nothing is shown in goals, and policies are compared elsewhere.
+    In goals nothing is shown and no policies are compared.
 
     Args:
         dynamics: the transitions.
@@ -180,30 +190,28 @@ def irl_rules(dynamics: Dynamics, planning: Planning, starts: tuple[int, ...] = 
         The rules; the same object for the same arguments.
     """
     plan = functools.partial(mdp.plan, dynamics, planning)
-    lessons = np.flatnonzero(~dynamics.ended())  # the states in which actions are shown
+    teachable = np.flatnonzero(~dynamics.ended())  # the states in which actions are shown
 
     def start(key: PRNGKeyArray, init: Init, world: World) -> Array:
         return init.draw(key, world.truth.target.shape)
 
-    def where_shown(per_state: Array) -> Array:
-        return per_state[lessons] if dynamics.goals else per_state
-
     def draw(key: PRNGKeyArray, world: World, batch_size: int) -> tuple[Array, Array]:
         """Draw states uniformly with replacement, each with an action from the teacher's policy."""
         state_key, action_key = jax.random.split(key)
-        states = jax.random.randint(state_key, (batch_size,), 0, len(lessons))
+        states = jax.random.randint(state_key, (batch_size,), 0, len(teachable))
         if dynamics.goals:
-            states = jnp.asarray(lessons)[states]
-        actions = jax.random.categorical(
-            action_key, world.teacher.examples.log_policy[:, states], axis=0
-        )
+            states = jnp.asarray(teachable)[states]
+        log_pi = world.teacher.examples.log_policy[:, states]  # (A, B)
+        actions = jax.random.categorical(action_key, log_pi, axis=0)
         return states, actions
 
     def show(side: Side, drawn: tuple[Array, Array]) -> Demonstrations:
-        return Demonstrations(*drawn, *side)
+        states, actions = drawn
+        return Demonstrations(states, actions, side.encoding, side.log_policy)
 
     def feedback(params: Array, examples: Demonstrations, previous: Array) -> RewardReport:
-        solution = mdp.replan(dynamics, planning, reward_of(examples.encoding, params), previous)
+        reward = reward_of(examples.encoding, params)
+        solution = mdp.replan(dynamics, planning, reward, previous)
         return report(dynamics, planning, solution, examples)
 
     def volumes(
@@ -214,61 +222,67 @@ def irl_rules(dynamics: Dynamics, planning: Planning, starts: tuple[int, ...] = 
     ) -> Array:
         """Eq. (imit-teacher) with the loss of a demonstration, in the teacher's encoding."""
         target_losses = -examples.log_policy[examples.actions, examples.states]
-        here = in_weights(reported, examples.encoding)
-        return volume.imitated(lr, here.squared_norms, here.losses, target_losses)
+        imitated = in_weights(reported, examples.encoding)
+        return volume.imitated(lr, imitated.squared_norms, imitated.losses, target_losses)
 
     def gradients(params: Array, examples: Demonstrations, reported: RewardReport) -> Gradients:
         return in_weights(reported, examples.encoding)
+
+    def mean_over_teachable(per_state: Array) -> Array:
+        if dynamics.goals:
+            per_state = per_state[teachable]
+        return jnp.mean(per_state)
 
     def measure(params: Array, truth: Truth) -> dict[str, Array]:
         world = truth.test
         reward = reward_of(world.encoding, params)
         solution = plan(reward)
         gap = reward - world.reward
+        # Differences of the probabilities (A, S) between the learner's policy and π*.
         differences = jnp.abs(jnp.exp(mdp.log_policy(solution.q)) - jnp.exp(world.log_policy))
         return {
             "distance": jnp.linalg.norm(params - truth.target),
             "distance_centred": jnp.linalg.norm(gap - jnp.mean(gap)),
-            "policy_tv": jnp.mean(where_shown(0.5 * jnp.sum(differences, axis=0))),
-            "policy_gap": jnp.mean(where_shown(jnp.max(differences, axis=0))),
+            "policy_tv": mean_over_teachable(0.5 * jnp.sum(differences, axis=0)),
+            "policy_gap": mean_over_teachable(jnp.max(differences, axis=0)),
             "reward": mdp.expected_return(dynamics, planning, solution.q, world.reward, starts),
         }
 
     def references(start: Array, truth: Truth) -> dict[str, dict[str, Array]]:
         reward = truth.test.reward
-        own = mdp.expected_return(dynamics, planning, plan(reward).q, reward, starts)
-        lines = {"reward": {"reference": own}}
-        if dynamics.even and one_hot(
-            truth.test.encoding
-        ):  # demonstrations say nothing about the mean reward
-            lines["distance"] = {
-                "floor": jnp.sqrt(dynamics.states) * jnp.abs(jnp.mean(start - truth.target))
-            }
+        best_plan = plan(reward)
+        best = mdp.expected_return(dynamics, planning, best_plan.q, reward, starts)
+        lines = {"reward": {"reference": best}}
+        # Where all steps survive equally often, a constant added to all rewards changes no policy:
+        # demonstrations say nothing about the mean reward.
+        if dynamics.even and one_hot(truth.test.encoding):
+            mean_gap = jnp.mean(start - truth.target)
+            lines["distance"] = {"floor": jnp.sqrt(dynamics.states) * jnp.abs(mean_gap)}
         return lines
 
     def first_values(start: Array, world: World) -> Array:
         return plan(reward_of(world.learner.encoding, start)).values
 
-    def values(reported: RewardReport) -> Array:
+    def keep_values(reported: RewardReport) -> Array:
         return reported.values
 
     def risk(world: World) -> float:
-        if one_hot(world.learner.encoding):
+        learner_features = world.learner.encoding
+        if one_hot(learner_features):
             return 0.0  # a weight per state expresses every reward
-        return views.feature_risk(
-            world.learner.encoding, world.teacher.examples.encoding, world.teacher.target
-        )
+        teacher_features = world.teacher.examples.encoding
+        return views.feature_risk(learner_features, teacher_features, world.teacher.target)
 
     return Rules(
-        start,
-        draw,
-        show,
-        feedback,
-        volumes,
-        gradients,
-        measure,
-        references,
-        first_values,
-        values,
+        start=start,
+        draw=draw,
+        show=show,
+        feedback=feedback,
+        volumes=volumes,
+        gradients=gradients,
+        measure=measure,
+        references=references,
+        first_previous=first_values,
+        keep=keep_values,
         risk=risk,
     )

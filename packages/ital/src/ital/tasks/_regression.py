@@ -16,16 +16,23 @@ from ital.tools.memory import check_memory
 def rotated(
     x: np.ndarray, target: np.ndarray, rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """A teacher's view of ``x`` and ``target``: rotated by a random (Haar) orthogonal matrix,
-    except the bias.
+    """Return a teacher's view of ``x`` and ``target``.
+
+    Both are rotated by a random (Haar) orthogonal matrix; the bias stays as it is.
     """
-    turn = _haar(x.shape[1], rng) if x.shape[1] > 1 else np.ones((1, 1))
-    return x @ turn, np.concatenate([target[:, :-1] @ turn, target[:, -1:]], axis=1)
+    dim = x.shape[1]
+    rotation = np.ones((1, 1))
+    if dim > 1:
+        rotation = _haar(dim, rng)
+    slopes = target[:, :-1]
+    bias = target[:, -1:]
+    return x @ rotation, np.concatenate([slopes @ rotation, bias], axis=1)
 
 
 def _haar(dim: int, rng: np.random.Generator) -> np.ndarray:
-    """The same matrix as SciPy's ``ortho_group``, whose import takes longer than a short run."""
+    """Draw the same matrix as SciPy's ``ortho_group``, whose import outlasts a short run."""
     q, r = np.linalg.qr(rng.normal(size=(dim, dim)))
+    # QR alone prefers some rotations; with a positive diagonal of R all are equally likely.
     signs = r.diagonal() / np.abs(r.diagonal())
     return np.asarray(q * signs)
 
@@ -34,15 +41,24 @@ def _haar(dim: int, rng: np.random.Generator) -> np.ndarray:
 # The cache lets experiments with other teachers and starts share their worlds.
 @functools.lru_cache(maxsize=64)
 @threadpool_limits.wrap(limits=1)  # type: ignore[untyped-decorator]
-def draw(seed: int, dim: int, points: int) -> Pool:
-    """Draw ω*, b and every entry of X ~ U[−1,1]; y = ω*·[x,1]; half of the points are for the test."""
+def _draw_regression(seed: int, dim: int, points: int) -> Pool:
+    """Draw ω*, b and every entry of X ~ U[−1,1]; y = ω*·[x,1]. Half of the points are for tests."""
     rng = np.random.default_rng(seed)
     target = rng.uniform(-1, 1, (1, dim + 1))
     x = rng.uniform(-1, 1, (points, dim))
     y = x @ target[:, :-1].T + target[:, -1]
-    train, test = slice(points // 2), slice(points // 2, None)
-    teacher_x, teacher_target = rotated(x[train], target, rng)
-    return Pool(x[train], teacher_x, y[train], teacher_target, target, x[test], y[test])
+    taught = slice(points // 2)
+    tested = slice(points // 2, None)
+    teacher_x, teacher_target = rotated(x[taught], target, rng)
+    return Pool(
+        x[taught],
+        teacher_x,
+        y[taught],
+        teacher_target,
+        target,
+        test_x=x[tested],
+        test_labels=y[tested],
+    )
 
 
 def regression(dim: int = 100, *, points: int = 600, label_noise: float = 0.0) -> Task:
@@ -67,18 +83,16 @@ def regression(dim: int = 100, *, points: int = 600, label_noise: float = 0.0) -
         raise InputError(
             f"regression needs dim >= 1 and points >= 2, not dim={dim}, points={points}"
         )
-    rotation, rows = (
-        4 * dim**2,
-        3 * points * dim,
-    )  # numbers: the random rotation with its factors, both views
+    of_rotation = 4 * dim**2  # numbers of the random rotation and its factors
+    of_views = 3 * points * dim
     check_memory(
         f"regression with {dim} features and {points} points",
-        8 * (rotation + rows),
+        8 * (of_rotation + of_views),
         "take fewer features or points",
     )
     return from_pool(
         "regression",
-        lambda seed: draw(seed, dim, points),
+        lambda seed: _draw_regression(seed, dim, points),
         losses.squared,
         beta=5000.0,
         title="Linear regression",
