@@ -1,7 +1,8 @@
 """Per-example gradients gᵢ = ∂l(νx̃ᵢ, yᵢ)/∂ν, as the three operations that teaching needs.
 
-These are squared norms ‖gᵢ‖², inner products ⟨v, gᵢ⟩ with a direction, and weighted sums Σᵢ wᵢgᵢ. A linear model
-computes all three from factors, in O(B(K+d)) instead of O(BKd); other differentiable models use vmapped autodiff.
+These are squared norms ‖gᵢ‖², inner products ⟨v, gᵢ⟩ with a direction, and weighted sums Σᵢ wᵢgᵢ.
+A linear model computes all three from factors, in O(B(K+d)) instead of O(BKd); other differentiable
+models use vmapped autodiff.
 """
 
 from collections.abc import Callable
@@ -12,9 +13,8 @@ import jax.numpy as jnp
 
 from ital.tools.types import Array, Float, Params, PerExample
 
-HIGHEST = (
-    jax.lax.Precision.HIGHEST
-)  # full float32 on every device: TF32 would change curves between machines
+# Full float32 on every device: TF32 would change curves between machines.
+HIGHEST = jax.lax.Precision.HIGHEST
 
 
 class Gradients(NamedTuple):
@@ -39,7 +39,9 @@ def factored(
     x: Float[Array, "B d"],
     x_squared_norms: PerExample,
 ) -> Gradients:
-    """Gradients rᵢ ⊗ x̃ᵢ of a linear model, with residuals rᵢ = ∂l/∂α; no array of size B·K·d is created.
+    """Return the gradients rᵢ ⊗ x̃ᵢ of a linear model, with residuals rᵢ = ∂l/∂α.
+
+    No array of size B·K·d is created.
 
     Args:
         losses: the losses (B,).
@@ -50,16 +52,28 @@ def factored(
     Returns:
         The losses and the three operations.
     """
+
+    def inner(v: Array) -> Array:
+        # ⟨v, rᵢ ⊗ x̃ᵢ⟩ = ⟨rᵢ, vx̃ᵢ⟩.
+        outputs_of_v = jnp.matmul(x, v.T, precision=HIGHEST)
+        return jnp.sum(residuals * outputs_of_v, axis=-1)
+
+    def weighted_sum(w: Array) -> Array:
+        # Σᵢ wᵢ rᵢ ⊗ x̃ᵢ = Rᵀdiag(w)X̃.
+        weighted_residuals = w[:, None] * residuals
+        return jnp.matmul(weighted_residuals.T, x, precision=HIGHEST)
+
     return Gradients(
         losses=losses,
+        # ‖rᵢ ⊗ x̃ᵢ‖² = ‖rᵢ‖²‖x̃ᵢ‖².
         squared_norms=jnp.sum(residuals**2, axis=-1) * x_squared_norms,
-        inner=lambda v: jnp.sum(residuals * jnp.matmul(x, v.T, precision=HIGHEST), axis=-1),
-        weighted_sum=lambda w: jnp.matmul((w[:, None] * residuals).T, x, precision=HIGHEST),
+        inner=inner,
+        weighted_sum=weighted_sum,
     )
 
 
 def with_l2(gradients: Gradients, l2: float, weights: Params) -> Gradients:
-    """Add (λ/2)‖weights‖² to every example's loss; ``weights`` is zero for parameters without a penalty.
+    """Add (λ/2)‖weights‖² to every example's loss, hence λ·weights to its gradient.
 
     Args:
         gradients: losses and gradients without the penalty.
@@ -69,13 +83,21 @@ def with_l2(gradients: Gradients, l2: float, weights: Params) -> Gradients:
     Returns:
         Losses and gradients with the penalty.
     """
+
+    def inner(v: Params) -> Array:
+        return gradients.inner(v) + l2 * inner_product(weights, v)
+
+    def weighted_sum(w: Array) -> Params:
+        return add_scaled(gradients.weighted_sum(w), l2 * jnp.sum(w), weights)
+
+    # ‖gᵢ + λ·weights‖², multiplied out.
+    cross = 2 * l2 * gradients.inner(weights)
+    squared_norms = gradients.squared_norms + cross + l2**2 * squared_norm(weights)
     return Gradients(
         losses=gradients.losses + 0.5 * l2 * squared_norm(weights),
-        squared_norms=gradients.squared_norms
-        + 2 * l2 * gradients.inner(weights)
-        + l2**2 * squared_norm(weights),
-        inner=lambda v: gradients.inner(v) + l2 * inner_product(weights, v),
-        weighted_sum=lambda w: add_scaled(gradients.weighted_sum(w), l2 * jnp.sum(w), weights),
+        squared_norms=squared_norms,
+        inner=inner,
+        weighted_sum=weighted_sum,
     )
 
 
@@ -100,34 +122,46 @@ def weighted(gradients: Gradients, weights: PerExample | None) -> Gradients:
 
 
 def autodiff(example_loss: Callable[..., Array], params: Params, *examples: Params) -> Gradients:
-    """Gradients of ``example_loss(params, *example) -> scalar`` for any pytree of parameters, by vmapped autodiff.
+    """Return the gradients of a loss in any pytree of parameters, by vmapped autodiff.
 
     Args:
         example_loss: ``example_loss(params, *example)`` returns the loss of one example, a scalar.
         params: the parameters, any pytree.
-        *examples: the mini-batch as ``example_loss`` takes it, each with a leading axis of examples.
+        *examples: the mini-batch as ``example_loss`` takes it, each with a leading axis of
+            examples.
 
     Returns:
         The losses and the three operations.
     """
+    # The parameters are shared; each part of the mini-batch has a leading axis of examples.
+    axes = (None, *(0 for _ in examples))
 
-    def losses(p: Params) -> Array:
-        return jax.vmap(example_loss, in_axes=(None, *(0,) * len(examples)))(p, *examples)
+    def losses_at(elsewhere: Params) -> Array:
+        return jax.vmap(example_loss, in_axes=axes)(elsewhere, *examples)
 
-    per_example = jax.vmap(jax.grad(example_loss), in_axes=(None, *(0,) * len(examples)))(
-        params, *examples
-    )
-    values, pull_back = jax.vjp(losses, params)
+    # Only the norms need the gradient of each example; the other two operations are products with
+    # the Jacobian of the losses, from the right and from the left.
+    per_example = jax.vmap(jax.grad(example_loss), in_axes=axes)(params, *examples)
+    losses, pull_back = jax.vjp(losses_at, params)
+
+    def inner(v: Params) -> Array:
+        _, changes = jax.jvp(losses_at, (params,), (v,))
+        return changes
+
+    def weighted_sum(w: Array) -> Params:
+        (gradient,) = pull_back(w.astype(losses.dtype))
+        return gradient
+
     return Gradients(
-        losses=values,
+        losses=losses,
         squared_norms=jax.vmap(squared_norm)(per_example),
-        inner=lambda v: jax.jvp(losses, (params,), (v,))[1],
-        weighted_sum=lambda w: pull_back(w.astype(values.dtype))[0],
+        inner=inner,
+        weighted_sum=weighted_sum,
     )
 
 
 def squared_norm(v: Params) -> Array:
-    """‖v‖² of a pytree.
+    """Return ‖v‖² of a pytree.
 
     Args:
         v: a pytree of arrays.
@@ -139,7 +173,7 @@ def squared_norm(v: Params) -> Array:
 
 
 def inner_product(u: Params, v: Params) -> Array:
-    """⟨u, v⟩ of two pytrees with the same structure.
+    """Return ⟨u, v⟩ of two pytrees with the same structure.
 
     Args:
         u: a pytree of arrays.
@@ -148,11 +182,12 @@ def inner_product(u: Params, v: Params) -> Array:
     Returns:
         The inner product, a scalar.
     """
-    return jax.tree.reduce(jnp.add, jax.tree.map(lambda a, b: jnp.sum(a * b), u, v))
+    per_leaf = jax.tree.map(lambda a, b: jnp.sum(a * b), u, v)
+    return jax.tree.reduce(jnp.add, per_leaf)
 
 
 def add_scaled(u: Params, scale: Array | float, v: Params) -> Params:
-    """u + scale · v, leaf by leaf.
+    """Return u + scale · v, leaf by leaf.
 
     Args:
         u: a pytree of arrays.

@@ -11,7 +11,8 @@ from ital.tools.pickling import reduced
 from ital.tools.types import Array, Float, Integer, PerExample
 
 Outputs = Float[Array, "B K"]
-Classes = Integer[Array, " B"] | Float[Array, "B K"]  # indices, or distributions over the classes
+# Labels of a classification: class indices, or distributions over the classes.
+Classes = Integer[Array, " B"] | Float[Array, "B K"]
 
 
 class Loss(NamedTuple):
@@ -23,8 +24,8 @@ class Loss(NamedTuple):
         value: ``value(α, y)`` returns the losses (B,).
         derivative: ``derivative(α, y)`` returns ∂l/∂α (B, K).
         classes: whether labels are class indices (B,) rather than targets (B, K).
-        label: ``label(α, r)``, if given, returns the labels (B, K) at which ∂l/∂α is r, or as near to it as a label can
-            bring it.
+        label: ``label(α, r)``, if given, returns the labels (B, K) at which ∂l/∂α is r, or as near
+            to it as a label can bring it.
     """
 
     name: str
@@ -35,8 +36,11 @@ class Loss(NamedTuple):
     label: Callable[[Array, Array], Array] | None = None
 
     def __reduce__(self) -> "str | tuple[Any, ...]":
-        # The losses of this module stay the same objects: tasks ask whether a loss is the cross-entropy.
-        return self.name if globals().get(self.name) is self else reduced(self)
+        # The losses of this module stay the same objects when they are stored and read again:
+        # tasks ask whether a loss is the cross-entropy.
+        if globals().get(self.name) is self:
+            return self.name
+        return reduced(self)
 
 
 def _squared_value(alpha: Outputs, y: Outputs) -> PerExample:
@@ -49,37 +53,39 @@ def _squared_derivative(alpha: Outputs, y: Outputs) -> Outputs:
 
 def _cross_entropy_value(alpha: Outputs, y: Classes) -> PerExample:
     largest, _, total = _exponentials(alpha)
+    log_sum_exp = largest + jnp.log(total)
     if y.ndim == 2:
-        return largest + jnp.log(total) - jnp.sum(y * alpha, axis=-1)
-    return largest + jnp.log(total) - jnp.take_along_axis(alpha, y[:, None], axis=-1)[:, 0]
+        return log_sum_exp - jnp.sum(y * alpha, axis=-1)
+    of_the_class = jnp.take_along_axis(alpha, y[:, None], axis=-1)[:, 0]
+    return log_sum_exp - of_the_class
 
 
 def _cross_entropy_derivative(alpha: Outputs, y: Classes) -> Outputs:
-    _, exponentials, total = _exponentials(alpha)
-    return exponentials / total[:, None] - (
-        y if y.ndim == 2 else jnp.arange(alpha.shape[-1]) == y[:, None]
-    )
+    distribution = y if y.ndim == 2 else jnp.arange(alpha.shape[-1]) == y[:, None]
+    return _softmax(alpha) - distribution
 
 
 def _cross_entropy_label(alpha: Outputs, residual: Outputs) -> Outputs:
-    """Π(p − r), the nearest distribution over the classes."""
+    """Return Π(p − r), the nearest distribution over the classes."""
     import optax  # takes a tenth of a second to load, and few runs need it
 
+    return jax.vmap(optax.projections.projection_simplex)(_softmax(alpha) - residual)
+
+
+def _softmax(alpha: Outputs) -> Outputs:
+    """Return the probabilities p of the classes."""
     _, exponentials, total = _exponentials(alpha)
-    return jax.vmap(optax.projections.projection_simplex)(exponentials / total[:, None] - residual)
+    return exponentials / total[:, None]
 
 
 def _exponentials(alpha: Outputs) -> tuple[PerExample, Outputs, PerExample]:
-    """Max α, exp(α − max α) and its sum over the outputs.
-
-    The sum is a product with ones, which XLA vectorises on a CPU. It does not vectorise a reduction over the last axis:
-    logsumexp would take twice as long.
-    """
+    """Return max α, exp(α − max α) and its sum over the outputs."""
     largest = jnp.max(alpha, axis=-1)
     exponentials = jnp.exp(alpha - largest[:, None])
-    total = jnp.matmul(
-        exponentials, jnp.ones(alpha.shape[-1], alpha.dtype), precision=jax.lax.Precision.HIGHEST
-    )
+    # The sum is a product with ones, which XLA vectorises on a CPU. It does not vectorise a
+    # reduction over the last axis: logsumexp would take twice as long.
+    ones = jnp.ones(alpha.shape[-1], alpha.dtype)
+    total = jnp.matmul(exponentials, ones, precision=jax.lax.Precision.HIGHEST)
     return largest, exponentials, total
 
 
@@ -96,7 +102,7 @@ cross_entropy = Loss(
     classes=True,
     label=_cross_entropy_label,
 )
-"""logsumexp(α) − α_y; for a label that is a distribution p over the classes, logsumexp(α) − ⟨p, α⟩"""
+"""logsumexp(α) − α_y; for a label that is a distribution p, logsumexp(α) − ⟨p, α⟩"""
 
 
 def custom(
@@ -123,9 +129,10 @@ def custom(
 
     def scalar(alpha: Array, y: Array) -> Array:
         loss = value(alpha, y)
-        if jnp.shape(loss) != ():
+        shape = jnp.shape(loss)
+        if shape != ():
             raise InputError(
-                f"loss {name!r} must be one number per example, not an array of shape {jnp.shape(loss)}"
+                f"loss {name!r} must be one number per example, not an array of shape {shape}"
             )
         return loss
 

@@ -1,7 +1,8 @@
-"""How much of a proposed update is applied: all of it, a fixed length, or a safe length.
+"""The form of a step: how much of a proposed update is applied.
 
-A learner proposes new parameters; the form of step decides how much of that update is applied. The paper's form is
-``rate``: all of it. With ``length``, all methods take steps of one length, so that only directions are compared.
+A learner proposes new parameters; the form decides how much of that update is applied. The paper's
+form is ``rate``: all of it. With ``length``, all methods take steps of one length, so that only
+directions are compared. With ``safe``, no step is so long that it makes things worse.
 """
 
 import math
@@ -18,11 +19,12 @@ from ital.tools import registry
 from ital.tools.short import short
 from ital.tools.types import Array, Params, Scalar
 
+# How often a safe step is halved before it is skipped.
 HALVINGS = 4
 
 
 class Form(NamedTuple):
-    """A form of step: how much of a proposed update is applied.
+    """A form of the step: how much of a proposed update is applied.
 
     Attributes:
         name: its name, as typed.
@@ -44,14 +46,19 @@ def as_proposed(lesson: Lesson, settings: Any, params: Params, proposed: Params)
 
 
 class Length(NamedTuple):
-    """L, and whether it decreases linearly to 0 over the run (1) or stays constant (0)."""
+    """Numbers of steps of one length.
+
+    Attributes:
+        length: the length L.
+        decay: 1 if L decreases linearly to 0 over the run, 0 if it stays constant.
+    """
 
     length: Any
     decay: Any
 
 
 def equal_length(lesson: Lesson, settings: Length, params: Params, proposed: Params) -> Params:
-    """ν + L·(ν′−ν)/‖ν′−ν‖; no step if none is proposed."""
+    """Return ν + L·(ν′−ν)/‖ν′−ν‖; no step if none is proposed."""
     length = settings.length * (1 - settings.decay * lesson.step / lesson.steps)
     return _scaled(params, proposed, length, shorten_only=False)
 
@@ -59,9 +66,10 @@ def equal_length(lesson: Lesson, settings: Length, params: Params, proposed: Par
 def within_reach(lesson: Lesson, settings: Any, params: Params, proposed: Params) -> Params:
     """Limit the step to a safe length, and skip it if it makes things worse.
 
-    If an example's loss is quadratic along its gradient, it reaches 0 at the distance 2l/‖g‖. The safe length is the
-    largest of these distances: beyond it, no example of the mini-batch gives any information. A step that raises both
-    the mean loss and the loss of the chosen example is halved up to four times, and then skipped.
+    If an example's loss is quadratic along its gradient, it reaches 0 at the distance 2l/‖g‖. The
+    safe length is the largest of these distances: beyond it, no example of the mini-batch gives any
+    information. A step that raises both the mean loss and the loss of the chosen example is halved
+    up to four times, and then skipped.
 
     Args:
         lesson: what the learner sees of this step.
@@ -72,45 +80,68 @@ def within_reach(lesson: Lesson, settings: Any, params: Params, proposed: Params
     Returns:
         The parameters after the step.
     """
-    here = lesson.here
-    norms = jnp.sqrt(here.squared_norms)
-    reach = 2 * jnp.max(jnp.where(norms > 0, here.losses / jnp.where(norms > 0, norms, 1.0), 0.0))
-    near = _scaled(params, proposed, reach, shorten_only=True)
+    near = _scaled(params, proposed, _reach(lesson), shorten_only=True)
+    losses_before = lesson.here.losses
 
-    def worse(candidate: Params) -> Array:
+    def is_worse(candidate: Params) -> Array:
         losses = lesson.gradients(candidate).losses
-        shown, before = losses[lesson.chosen], here.losses[lesson.chosen]
-        if lesson.chosen.ndim:
-            shown, before = jnp.mean(shown), jnp.mean(before)
-        fine = (jnp.mean(losses) <= jnp.mean(here.losses)) | (shown <= before)
-        return ~(fine & jnp.all(jnp.isfinite(losses)))
+        mean_falls = jnp.mean(losses) <= jnp.mean(losses_before)
+        chosen_falls = _chosen_loss(lesson, losses) <= _chosen_loss(lesson, losses_before)
+        return ~((mean_falls | chosen_falls) & jnp.all(jnp.isfinite(losses)))
 
-    # The verdict is carried along. If the loop condition computed it again, it could be rounded differently than in the
-    # body, where finished lanes do not move, and the loop might never end.
+    # The state is (tries, candidate, whether it is worse). The verdict is carried along: if the
+    # loop condition computed it again, it could be rounded differently than in the body, where
+    # finished lanes do not move, and the loop might never end.
     def undecided(state: tuple[Array, Params, Array]) -> Array:
-        return (state[0] <= HALVINGS) & state[2]
+        tries, _, worse = state
+        return (tries <= HALVINGS) & worse
 
     def halve(state: tuple[Array, Params, Array]) -> tuple[Array, Params, Array]:
         tries, candidate, _ = state
+        # After the last halving, the share 0 leads back to where the step began.
         share = jnp.where(tries < HALVINGS, 0.5, 0.0)
         nearer = jax.tree.map(lambda a, b: a + share * (b - a), params, candidate)
-        return tries + 1, nearer, worse(nearer)
+        return tries + 1, nearer, is_worse(nearer)
 
-    return jax.lax.while_loop(undecided, halve, (jnp.zeros((), int), near, worse(near)))[1]
+    untried = (jnp.zeros((), int), near, is_worse(near))
+    _, after, _ = jax.lax.while_loop(undecided, halve, untried)
+    return after
+
+
+def _reach(lesson: Lesson) -> Array:
+    """Return the safe length: the largest 2lᵢ/‖gᵢ‖ of the mini-batch."""
+    norms = jnp.sqrt(lesson.here.squared_norms)
+    # An example without a gradient says nothing about the length; the inner ``where`` avoids 0/0.
+    losses_per_norm = lesson.here.losses / jnp.where(norms > 0, norms, 1.0)
+    return 2 * jnp.max(jnp.where(norms > 0, losses_per_norm, 0.0))
+
+
+def _chosen_loss(lesson: Lesson, losses: Array) -> Array:
+    """Return the loss of the chosen example; with several choices, their mean."""
+    chosen_losses = losses[lesson.chosen]
+    if lesson.chosen.ndim == 0:
+        return chosen_losses
+    return jnp.mean(chosen_losses)
 
 
 def _scaled(params: Params, proposed: Params, length: Scalar, *, shorten_only: bool) -> Params:
-    """Step by ``length`` toward ``proposed`` (less if ``shorten_only`` and it is nearer); none if it is not finite."""
+    """Step by ``length`` toward ``proposed``; none if it is not finite.
+
+    With ``shorten_only`` a proposal that is nearer than ``length`` is taken as it is.
+    """
     way = add_scaled(proposed, -1.0, params)
     largest = jax.tree.reduce(jnp.maximum, jax.tree.map(lambda leaf: jnp.max(jnp.abs(leaf)), way))
     moves = (largest > 0) & jnp.isfinite(largest)
-    unit = jax.tree.map(
-        lambda leaf: jnp.where(moves, leaf / jnp.where(moves, largest, 1.0), 0.0), way
-    )  # no overflow
-    norm = jnp.where(moves, jnp.sqrt(squared_norm(unit)), 1.0)
+    # Divided by its largest entry, the way has a squared norm that cannot overflow.
+    divisor = jnp.where(moves, largest, 1.0)
+    direction = jax.tree.map(lambda leaf: jnp.where(moves, leaf / divisor, 0.0), way)
+    norm = jnp.where(moves, jnp.sqrt(squared_norm(direction)), 1.0)
     if shorten_only:
-        length = jnp.where(length < largest * norm, length, jnp.where(moves, largest * norm, 0.0))
-    return add_scaled(params, length / norm, unit)
+        proposed_length = largest * norm
+        # A length that is not finite compares as false, and ``moves`` then decides for no step.
+        whole_way = jnp.where(moves, proposed_length, 0.0)
+        length = jnp.where(length < proposed_length, length, whole_way)
+    return add_scaled(params, length / norm, direction)
 
 
 def rate() -> Form:
@@ -123,7 +154,7 @@ def rate() -> Form:
 
 
 def length(text: float | str) -> Form:
-    """Steps of one length L for all methods, constant or decreasing linearly to 0 (length:0.4, length:0.4:decay).
+    """Steps of one length L for all methods (length:0.4), or decreasing to 0 (length:0.4:decay).
 
     Args:
         text: L, or "L:decay" for a length that decreases linearly to 0.
@@ -138,10 +169,13 @@ def length(text: float | str) -> Form:
     value = registry.number(number)
     if not (math.isfinite(value) and value > 0) or decay not in ("", "decay"):
         raise InputError(
-            f"a fixed-length step is written length:L or length:L:decay with L > 0, not length:{text}"
+            "a fixed-length step is written length:L or length:L:decay with L > 0, "
+            f"not length:{text}"
         )
-    name = f"length:{repr(value).removesuffix('.0')}" + (":decay" if decay else "")
-    return Form(name, equal_length, Length(value, 1.0 if decay else 0.0))
+    name = f"length:{repr(value).removesuffix('.0')}"
+    if decay:
+        return Form(f"{name}:decay", equal_length, Length(value, 1.0))
+    return Form(name, equal_length, Length(value, 0.0))
 
 
 def safe() -> Form:
@@ -157,7 +191,7 @@ REGISTRY: dict[str, Callable[..., Form]] = {"rate": rate, "length": length, "saf
 
 
 def make(name: "str | Form") -> Form:
-    """The form of that name, e.g. ``rate``, ``length:0.4:decay`` or ``safe``.
+    """Return the form of that name, e.g. ``rate``, ``length:0.4:decay`` or ``safe``.
 
     Args:
         name: its name; a form is returned unchanged.

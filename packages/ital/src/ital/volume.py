@@ -1,10 +1,10 @@
-"""Teaching volume: how much closer a naive step on an example would bring the learner to a target."""
+"""Teaching volume: how much closer a naive step on an example brings the learner to a target."""
 
 from ital.tools.types import PerExample, Scalar
 
 
 def exact(lr: Scalar, squared_norms: PerExample, progress: PerExample) -> PerExample:
-    """Exact teaching volume, eq. (teaching-volume): TVᵢ = −η²‖gᵢ‖² + 2η⟨ν−ν*, gᵢ⟩.
+    """Return the exact teaching volume, eq. (teaching-volume): TVᵢ = −η²‖gᵢ‖² + 2η⟨ν−ν*, gᵢ⟩.
 
     It is ‖ν−ν*‖² − ‖ν−ηgᵢ−ν*‖², the progress of one naive step.
 
@@ -22,9 +22,10 @@ def exact(lr: Scalar, squared_norms: PerExample, progress: PerExample) -> PerExa
 def imitated(
     lr: Scalar, squared_norms: PerExample, losses: PerExample, target_losses: PerExample
 ) -> PerExample:
-    """Imitated teaching volume, eqs. (imit-teacher), (imit-teaching-volume): −η²‖gᵢ‖² + 2η(l(αᵢ,yᵢ) − l(α*ᵢ,yᵢ)).
+    """Return the imitated teaching volume, eqs. (imit-teacher), (imit-teaching-volume).
 
-    It needs no parameters, only the outputs of learner and target. For a convex loss it is at most the exact volume.
+    TV̂ᵢ = −η²‖gᵢ‖² + 2η(l(αᵢ,yᵢ) − l(α*ᵢ,yᵢ)). It needs no parameters, only the outputs of learner
+    and target. For a convex loss it is at most the exact volume.
 
     Args:
         lr: the step size η.
@@ -35,6 +36,8 @@ def imitated(
     Returns:
         The volumes (B,).
     """
+    # A convex loss falls by at most ⟨ν−ν*, gᵢ⟩ on the way to the target: the fall of the loss
+    # stands in for the progress that only the parameters would tell.
     return exact(lr, squared_norms, losses - target_losses)
 
 

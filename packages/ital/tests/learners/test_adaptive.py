@@ -63,8 +63,8 @@ def test_hypotheses_are_probabilities(count, at):
 
 def test_places_run_from_the_lowest_to_the_highest_and_ties_share_the_middle():
     scores = jnp.asarray([3.0, 1.0, 2.0])
-    assert [float(_adaptive.place(scores, jnp.asarray(i))) for i in range(3)] == [1.0, -1.0, 0.0]
-    assert float(_adaptive.place(jnp.zeros(5), jnp.asarray(2))) == 0.0
+    assert [float(_adaptive.rank_of(scores, jnp.asarray(i))) for i in range(3)] == [1.0, -1.0, 0.0]
+    assert float(_adaptive.rank_of(jnp.zeros(5), jnp.asarray(2))) == 0.0
 
 
 @pytest.mark.usefixtures("x64")

@@ -1,16 +1,18 @@
-"""A learner that finds out what kind of teacher it has: neither the size nor the sign of β is given.
+"""A learner that finds out what kind of teacher it has: it is given neither size nor sign of β.
 
-Before each update it scores the mini-batch by what it knows, without using the choice, and ranks the chosen example by
-these scores. A helpful teacher chooses examples of high rank, an adversary of low rank, and an indifferent one of any
-rank. Three hypotheses are weighted by how well they predicted the ranks (places) so far, in a mixture updated online:
+Before each update it scores the mini-batch by what it knows, without using the choice, and ranks
+the chosen example by these scores. A helpful teacher chooses examples of high rank, an adversary of
+low rank, and an indifferent one of any rank. Three hypotheses are weighted by how well they
+predicted the ranks so far, in a mixture updated online; ranks lie between −1 (lowest) and 1
+(highest):
 
-    it helps            p(place) ∝ exp( κ·place),  κ ∈ {0, 1, 2, 4, 8}, unknown and changing
-    it harms            p(place) ∝ exp(−κ·place),  the same
-    it is indifferent   all places alike
+    it helps            p(rank) ∝ exp( κ·rank),  κ ∈ {0, 1, 2, 4, 8}, unknown and changing
+    it harms            p(rank) ∝ exp(−κ·rank),  the same
+    it is indifferent   all ranks alike
 
-κ = 0 under the first two means that the scores say nothing at the moment: a teacher that was helpful keeps its credit
-for a while when its choices cannot be predicted. The learner uses the share ``trust`` of |β|: P(helps) − P(harms),
-reduced by a threshold.
+κ = 0 under the first two means that the scores say nothing at the moment: a teacher that was
+helpful keeps its credit for a while when its choices cannot be predicted. The learner uses the
+share ``trust`` of |β|: P(helps) − P(harms), reduced by a threshold.
 """
 
 import functools
@@ -36,14 +38,24 @@ from ital.rationality import LINEAR
 from ital.steps import within_reach
 from ital.tools.types import Array, Bool, Float, Params, PerExample, Scalar
 
+# The values of κ, the tilt of the ranks.
 TILTS = (0.0, 1.0, 2.0, 4.0, 8.0)
+# Number of scores: see :func:`scores`.
 SCORES = 2
-WINDOW = 20  # steps over which the spread of the imagined volumes is averaged
+# Steps over which the spread of the imagined volumes is averaged.
+WINDOW = 20
 
 
 class AdaptiveNumbers(NamedTuple):
-    """``beta``: |β| by the ``auto`` rule at the start; how fast κ and the teacher may change; the threshold of trust;
-    the largest 2βη. ``view`` None means the whole mini-batch.
+    """Numbers of the adaptive learner.
+
+    Attributes:
+        beta: |β| by the ``auto`` rule at the start.
+        tilt_change: share of the beliefs about κ forgotten per step.
+        mind_change: share of the beliefs about the teacher forgotten per step.
+        threshold: the threshold of trust.
+        most_awareness: the largest 2βη.
+        view: M, the number of examples in view; None means the whole mini-batch.
     """
 
     beta: Any
@@ -55,7 +67,14 @@ class AdaptiveNumbers(NamedTuple):
 
 
 class Memory(NamedTuple):
-    """Weights of "helps" and "harms" (2, score, κ) and of "indifferent"; the spread of the volumes at first and now."""
+    """What the learner believes about its teacher.
+
+    Attributes:
+        partial: weights of "helps" and "harms" (2, score, κ).
+        indifferent: the weight of "is indifferent"; all weights sum to 1.
+        first_spread: the spread of the imagined volumes in the first steps.
+        spread: their spread now.
+    """
 
     partial: Float[Array, "2 S T"]
     indifferent: Scalar
@@ -64,24 +83,24 @@ class Memory(NamedTuple):
 
 
 def scores(lesson: Lesson, seen: Bool[Array, " B"] | None = None) -> Float[Array, "S B"]:
-    """Two predictions of the teaching volumes that use neither target nor choice.
+    """Return two predictions of the teaching volumes that use neither target nor choice (S, B).
 
-    The first is the volume of a target without any loss, −η²‖gᵢ‖² + 2ηlᵢ. The second is ⟨gᵢ, mean gradient⟩, which is
-    robust to losses that no target can avoid (noisy labels, random actions).
+    The first is the volume of a target without any loss, −η²‖gᵢ‖² + 2ηlᵢ. The second is
+    ⟨gᵢ, mean gradient⟩, which is robust to losses that no target can avoid (noisy labels, random
+    actions).
     """
     here = lesson.here
     if seen is None:
         weights = jnp.full_like(here.losses, 1 / here.losses.shape[0])
     else:
         weights = seen / jnp.sum(seen, dtype=here.losses.dtype)
-    mean = here.weighted_sum(weights)
-    return jnp.stack(
-        [teaching_volume.exact(lesson.lr, here.squared_norms, here.losses), here.inner(mean)]
-    )
+    mean_gradient = here.weighted_sum(weights)
+    without_loss = teaching_volume.exact(lesson.lr, here.squared_norms, here.losses)
+    return jnp.stack([without_loss, here.inner(mean_gradient)])
 
 
-def place(scores: PerExample, chosen: Array, seen: Bool[Array, " B"] | None = None) -> Array:
-    """The rank of each chosen example by score, from −1 (lowest) to 1 (highest); ties share their middle rank."""
+def rank_of(scores: PerExample, chosen: Array, seen: Bool[Array, " B"] | None = None) -> Array:
+    """Return the rank of each chosen example by score, from −1 to 1; ties share a middle rank."""
     score = scores[chosen][..., None]
     lower = jnp.sum(scores < score, axis=-1, where=seen)
     higher = jnp.sum(scores > score, axis=-1, where=seen)
@@ -90,64 +109,70 @@ def place(scores: PerExample, chosen: Array, seen: Bool[Array, " B"] | None = No
     return (lower - higher) / jnp.maximum(jnp.sum(seen) - 1, 1)
 
 
-def tilted(
-    chosen_place: Scalar, count: int, seen: Bool[Array, " B"] | None = None
-) -> Float[Array, " T"]:
-    """p(place) ∝ exp(κ·place) for every κ, relative to the uniform distribution over ``count`` places.
+def tilted(rank: Scalar, count: int, seen: Bool[Array, " B"] | None = None) -> Float[Array, " T"]:
+    """Return p(rank) ∝ exp(κ·rank) for every κ (T,), relative to the uniform distribution.
 
-    Of ``count`` examples those that are ``seen`` have a place.
+    Args:
+        rank: the rank of the choice.
+        count: examples in the mini-batch.
+        seen: which of them are in view and have a rank (B,); None for all.
     """
     tilts = jnp.asarray(TILTS)
     if seen is None:
-        places = jnp.linspace(-1, 1, count)
+        ranks = jnp.linspace(-1, 1, count)
     else:
-        # The n-th of them has the n-th place. Values elsewhere are left out of the mean.
+        # The n-th example in view has the n-th rank. Values elsewhere are left out of the mean.
         others = jnp.maximum(jnp.sum(seen) - 1, 1)
-        places = jnp.where(seen, 2 * (jnp.cumsum(seen) - 1) / others - 1, 0.0)
-    return jnp.exp(tilts * chosen_place) / jnp.mean(
-        jnp.exp(tilts[:, None] * places), axis=1, where=seen
-    )
+        ranks = jnp.where(seen, 2 * (jnp.cumsum(seen) - 1) / others - 1, 0.0)
+    # (T, count): the normalising constant of each κ is a mean over the ranks.
+    all_ranks = jnp.exp(tilts[:, None] * ranks)
+    return jnp.exp(tilts * rank) / jnp.mean(all_ranks, axis=1, where=seen)
 
 
 def first_weights() -> tuple[Array, Array]:
-    """Initial weights: a third for each hypothesis, divided equally over scores and κ."""
-    return jnp.full((2, SCORES, len(TILTS)), 1 / (3 * SCORES * len(TILTS))), jnp.asarray(1 / 3)
+    """Return the initial weights: a third per hypothesis, divided equally over scores and κ."""
+    shape = (2, SCORES, len(TILTS))
+    return jnp.full(shape, 1 / (3 * SCORES * len(TILTS))), jnp.asarray(1 / 3)
 
 
 def weigh(
     memory: Memory,
-    places: Float[Array, " S"],
+    ranks: Float[Array, " S"],
     count: int,
     settings: AdaptiveNumbers,
     seen: Bool[Array, " B"] | None = None,
 ) -> tuple[Array, Array]:
-    """The weights after one more choice: κ and (rarely) the kind of teacher may have changed, then Bayes' rule."""
+    """Return the weights after one more choice.
+
+    Before it, κ and (rarely) the kind of teacher may have changed; then follows Bayes' rule.
+    """
     prior, prior_indifferent = first_weights()
+    # Within a hypothesis, κ and the score drift back to the prior; its total weight stays.
     total = jnp.sum(memory.partial, axis=(1, 2), keepdims=True)
     partial = memory.partial + settings.tilt_change * (total * 3 * prior - memory.partial)
+    # The hypotheses themselves drift back to a third each.
     partial = partial + settings.mind_change * (prior - partial)
-    indifferent = memory.indifferent + settings.mind_change * (
-        prior_indifferent - memory.indifferent
-    )
+    drift = prior_indifferent - memory.indifferent
+    indifferent = memory.indifferent + settings.mind_change * drift
+
+    # Likelihoods are relative to the uniform distribution: that of "indifferent" is 1.
     likelihood = jax.vmap(functools.partial(tilted, count=count, seen=seen))
-    partial = partial * jnp.stack([likelihood(places), likelihood(-places)])
-    total = jnp.sum(partial) + indifferent
-    return partial / total, indifferent / total
+    partial = partial * jnp.stack([likelihood(ranks), likelihood(-ranks)])
+    evidence = jnp.sum(partial) + indifferent
+    return partial / evidence, indifferent / evidence
 
 
 def trust_of(partial: Float[Array, "2 S T"], threshold: Scalar) -> Float[Array, ""]:
-    """P(helps) − P(harms), reduced by the threshold (0 below it) and scaled to lie from −1 to 1."""
+    """Return P(helps) − P(harms), reduced by the threshold (0 below it) and scaled to [−1, 1]."""
     helps, harms = jnp.sum(partial, axis=(1, 2))
-    return (
-        jnp.sign(helps - harms)
-        * jnp.maximum(jnp.abs(helps - harms) - threshold, 0.0)
-        / (1 - threshold)
-    )
+    beyond = jnp.maximum(jnp.abs(helps - harms) - threshold, 0.0)
+    return jnp.sign(helps - harms) * beyond / (1 - threshold)
 
 
 def init(params: Params, settings: AdaptiveNumbers) -> Memory:
-    """No opinion."""
-    return Memory(*first_weights(), jnp.zeros(()), jnp.zeros(()))
+    """Begin without an opinion."""
+    partial, indifferent = first_weights()
+    return Memory(partial, indifferent, first_spread=jnp.zeros(()), spread=jnp.zeros(()))
 
 
 def update(
@@ -155,16 +180,21 @@ def update(
 ) -> Update:
     """Take ITAL's step with β = trust·|β|, limited to a safe length.
 
-    |β| follows the spread of the imagined volumes, so that q stays as sharp as the ``auto`` rule made it at the
-    start, within the rule's own cap.
+    |β| follows the spread of the imagined volumes, so that q stays as sharp as the ``auto`` rule
+    made it at the start, within the rule's own cap.
     """
     count = lesson.order.shape[0]
     seen = None if settings.view is None else in_view(lesson, settings.view)
-    places = jax.vmap(lambda row: place(row, lesson.chosen, seen))(scores(lesson, seen))
-    places = places if lesson.chosen.ndim == 0 else jnp.mean(places, axis=-1)
-    partial, indifferent = weigh(memory, places, count, settings, seen)
+
+    # Trust: how the ranks of this choice speak for each hypothesis. With several choices, their
+    # mean rank counts.
+    ranks = jax.vmap(lambda row: rank_of(row, lesson.chosen, seen))(scores(lesson, seen))
+    if lesson.chosen.ndim:
+        ranks = jnp.mean(ranks, axis=-1)
+    partial, indifferent = weigh(memory, ranks, count, settings, seen)
     trust = trust_of(partial, settings.threshold)
 
+    # β: a running mean of the spread, whose share begins at 1 and ends at 1/WINDOW.
     imagined = imagine(lesson, params, Literal(chosen=1.0), volume)
     share = 1 / jnp.minimum(lesson.step + 1, WINDOW)
     spread = memory.spread + share * (jnp.std(imagined.volumes, where=seen) - memory.spread)
@@ -172,6 +202,7 @@ def update(
     sharper = jnp.where(spread > 0, first / jnp.where(spread > 0, spread, 1.0), 1.0)
     beta = trust * jnp.minimum(settings.beta * sharper, settings.most_awareness / (2 * lesson.lr))
 
+    # ITAL's two steps, as in Algorithm 1.
     all_or_seen = jnp.ones(count, bool) if seen is None else seen
     q = imagined_choice(beta, imagined.volumes, all_or_seen, lesson.chosen)
     proposed = awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients)
@@ -181,7 +212,7 @@ def update(
 
 @functools.cache
 def rule(volume: str) -> Rule:
-    """The rule for a learner that imagines the ``imitated`` or the ``exact`` volume."""
+    """Return the rule for a learner that imagines the ``imitated`` or the ``exact`` volume."""
     return Rule(init=init, update=functools.partial(update, volume=volume))
 
 
@@ -195,12 +226,14 @@ def resolve(learner: Learner, situation: Situation) -> Learner:
 def adaptive(
     *, tilt_change: float = 0.02, mind_change: float = 0.001, threshold: float = 0.5
 ) -> Learner:
-    """Finds out whether the teacher helps or harms and how much to trust it; needs no β (ITAL adaptive).
+    """Finds out whether the teacher helps or harms, and how much to trust it (ITAL adaptive).
+
+    It needs no β.
 
     Args:
-        tilt_change: share of the beliefs about κ forget per step.
-        mind_change: share of the beliefs about the teacher forget per step.
-        threshold: the learner ignores the teacher unless ``|P(helps) − P(harms)|`` exceeds this number.
+        tilt_change: share of the beliefs about κ that is forgotten per step.
+        mind_change: share of the beliefs about the teacher that is forgotten per step.
+        threshold: the learner ignores the teacher unless ``|P(helps) − P(harms)|`` exceeds it.
 
     Returns:
         The learner.
@@ -208,11 +241,8 @@ def adaptive(
     Raises:
         InputError: if a number does not lie in [0, 1).
     """
-    for name, value in (
-        ("tilt_change", tilt_change),
-        ("mind_change", mind_change),
-        ("threshold", threshold),
-    ):
+    shares = {"tilt_change": tilt_change, "mind_change": mind_change, "threshold": threshold}
+    for name, value in shares.items():
         if not (math.isfinite(value) and 0 <= value < 1):
             raise InputError(f"{name} must lie in [0, 1), not {value!r}")
     settings = AdaptiveNumbers(None, tilt_change, mind_change, threshold)

@@ -9,17 +9,20 @@ from ital.learners.protocols import ImagineFn
 
 
 def resolve(learner: Learner, situation: Situation, *, assumed: Learner, sign: float) -> Learner:
-    """Fill in what ITAL would, with the sign of β that fits the assumed teacher rather than the real one."""
-    own = situation.beta if isinstance(situation.beta, str) else sign * abs(situation.beta)
+    """Fill in what ITAL would, with the sign of β that fits the assumed teacher."""
+    beta = situation.beta
+    if not isinstance(beta, str):
+        beta = sign * abs(beta)
 
     def auto_beta(imagine: ImagineFn, real: float = sign, /) -> Any:
+        # Whatever sign is asked for, the assumed one counts.
         return situation.auto_beta(imagine, sign)
 
-    return assumed.resolve(learner, situation._replace(beta=own, auto_beta=auto_beta))
+    return assumed.resolve(learner, situation._replace(beta=beta, auto_beta=auto_beta))
 
 
 def _assuming(whom: str, sign: float) -> Learner:
-    """ITAL with a β of fixed sign."""
+    """Return ITAL with a β of fixed sign."""
     ital = teacher_aware()
     fixed = functools.partial(resolve, assumed=ital, sign=sign)
     return ital._replace(name=f"ital-{whom}", label=f"ITAL {whom}", resolve=fixed)

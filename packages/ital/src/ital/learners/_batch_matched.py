@@ -11,7 +11,7 @@ def batch_matched(
     beta_decay: float | None = None,
     volume: str | None = None,
 ) -> Learner:
-    """Steps along the mean gradient of the mini-batch, as far as ITAL: a control for the length of the step.
+    """Steps along the mean gradient of the mini-batch, as far as ITAL: a control for step length.
 
     Args:
         beta: β of the ITAL learner whose step length it takes, as in :func:`teacher_aware`.

@@ -1,4 +1,4 @@
-"""The naive learner of a world of hypotheses, and what it shares with the aware ones: Bayes' rule."""
+"""The naive learner of a world of hypotheses, and the rule it shares with the aware ones."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,19 +12,26 @@ from ital.tools.types import Array
 
 
 def bayes_rule(drawn_from: Callable[[Array, Array, Any], Array]) -> Rule:
-    """The rule θ ← θ·P_T(d|·)/Σ; several data of a step count as independent draws.
+    """Return the rule θ ← θ·P_T(d|·)/Σ; several data of a step count as independent draws.
 
-    ``drawn_from(log_m, belief, settings)`` returns log P_T, the distributions from which the learner thinks the teacher
-    draws.
+    Args:
+        drawn_from: ``drawn_from(log_m, belief, settings)`` returns log P_T (n, m), the
+            distributions from which the learner thinks the teacher draws.
+
+    Returns:
+        The rule.
     """
 
     def update(lesson: Lesson, settings: Any, params: Array, memory: Any) -> Update:
-        shown = drawn_from(lesson.examples, params, settings)[lesson.chosen]
-        return Update(beliefs.posterior(params, jnp.sum(jnp.atleast_2d(shown), axis=0)))
+        # The parameters of this learner are its belief log θ (m,), an example is a row of log M.
+        log_drawn = drawn_from(lesson.examples, params, settings)
+        log_likelihoods = jnp.atleast_2d(log_drawn[lesson.chosen])
+        return Update(beliefs.posterior(params, jnp.sum(log_likelihoods, axis=0)))
 
     return Rule(init=lambda params, settings: (), update=update)
 
 
+# One object, so that all naive learners of beliefs are lanes of one program.
 RULE = bayes_rule(lambda log_m, belief, settings: beliefs.literal(log_m, belief))
 
 

@@ -2,7 +2,8 @@
 
     ν ← (1 − λ)ν + λν⁰ − ηg
 
-With awareness, the awareness step follows −ηg as in ITAL. λ = 0 is the learner that does not forget.
+With awareness, the awareness step follows −ηg as in ITAL. λ = 0 is the learner that does not
+forget.
 """
 
 import functools
@@ -19,7 +20,12 @@ from ital.tools.types import Params
 
 
 class ForgetfulNumbers(NamedTuple):
-    """``forgetting``: λ; ``learner``: the numbers of the learner that forgets."""
+    """Numbers of a learner that forgets.
+
+    Attributes:
+        forgetting: the share λ that it forgets in each step.
+        learner: the numbers of the learner that forgets.
+    """
 
     forgetting: Any
     learner: Any
@@ -31,7 +37,12 @@ class ForgetfulNumbers(NamedTuple):
 
 
 class ForgetfulMemory(NamedTuple):
-    """ν⁰, and the memory of the learner that forgets."""
+    """Memory of a learner that forgets.
+
+    Attributes:
+        start: ν⁰.
+        learner: the memory of the learner that forgets.
+    """
 
     start: Params
     learner: Any
@@ -52,6 +63,7 @@ def update(
 ) -> Update:
     """Take the learner's step, and move by λ(ν⁰ − ν)."""
     learned = learner.update(lesson, settings.learner, params, memory.learner)
+    # The way back begins at ν, before the step: what the step teaches is not forgotten at once.
     back = add_scaled(memory.start, -1.0, params)
     return learned._replace(
         params=add_scaled(learned.params, settings.forgetting, back),
@@ -61,16 +73,16 @@ def update(
 
 @functools.cache  # one object per rule: learners that share it are lanes of one program
 def rule(learner: Rule) -> Rule:
-    """The rule of ``learner``, with forgetting."""
+    """Return the rule of ``learner``, with forgetting."""
     return Rule(
-        functools.partial(init, learner=learner),
-        functools.partial(update, learner=learner),
-        learner.optimized,
+        init=functools.partial(init, learner=learner),
+        update=functools.partial(update, learner=learner),
+        optimized=learner.optimized,
     )
 
 
 def forgetful(forgetting: float | str = 0.01, *, learner: Learner | None = None) -> Learner:
-    """Steps on the chosen example and forgets the share λ of what it learned (forgetful:λ, default 0.01).
+    """Steps on the chosen example, forgetting a share of what it learned (forgetful:λ, default 0.01).
 
     Args:
         forgetting: the share λ that it forgets in each step.
@@ -90,18 +102,24 @@ def forgetful(forgetting: float | str = 0.01, *, learner: Learner | None = None)
         raise InputError(
             f"the share that a forgetful learner forgets must lie in [0, 1], not {forgetting!r}"
         )
-    inner = imt() if learner is None else learner
+    written = repr(share).removesuffix(".0")
+    if learner is None:
+        inner = imt()
+        name = f"forgetful:{written}"
+        label = f"Forgetful {written}"
+    else:
+        inner = learner
+        name = f"{inner.name}-forgetful:{written}"
+        label = f"{inner.label} forgetful {written}"
 
     def resolve(outer: Learner, situation: Situation) -> Learner:
         resolved = inner.resolve(inner, situation)
-        return outer._replace(
-            rule=rule(resolved.rule), settings=ForgetfulNumbers(share, resolved.settings)
-        )
+        settings = ForgetfulNumbers(share, resolved.settings)
+        return outer._replace(rule=rule(resolved.rule), settings=settings)
 
-    written = repr(share).removesuffix(".0")
     return inner._replace(
-        name=("" if learner is None else f"{inner.name}-") + f"forgetful:{written}",
-        label=("Forgetful" if learner is None else f"{inner.label} forgetful") + f" {written}",
+        name=name,
+        label=label,
         rule=rule(inner.rule),
         settings=ForgetfulNumbers(share, inner.settings),
         resolve=resolve,
@@ -109,7 +127,7 @@ def forgetful(forgetting: float | str = 0.01, *, learner: Learner | None = None)
 
 
 def aware_forgetful(forgetting: float | str = 0.01) -> Learner:
-    """ITAL that forgets the share λ of what it learned in each step (ital-forgetful:λ, default 0.01).
+    """ITAL that forgets a share of what it learned in each step (ital-forgetful:λ, default 0.01).
 
     Args:
         forgetting: the share λ.

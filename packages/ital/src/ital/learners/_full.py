@@ -15,8 +15,8 @@ def full(
 ) -> Learner:
     """Learns from every example of the mini-batch, and from the choice among them (ITAL full).
 
-    It takes one step up the gradient of Σᵢ log p(xᵢ, yᵢ) + log q(c), the log-likelihood of everything it saw. Each
-    example has the literal weight 1.
+    It takes one step up the gradient of Σᵢ log p(xᵢ, yᵢ) + log q(c), the log-likelihood of
+    everything it saw. Each example has the literal weight 1.
 
     Args:
         beta: how rational the learner thinks the teacher is, as in :func:`teacher_aware`.
@@ -27,12 +27,12 @@ def full(
         The learner.
     """
     aware = teacher_aware(beta, beta_decay=beta_decay, volume=volume)
-    return aware._replace(
-        name="ital-full", label="ITAL full", resolve=functools.partial(_resolve, volume=volume)
-    )
+    resolve_full = functools.partial(_resolve, volume=volume)
+    return aware._replace(name="ital-full", label="ITAL full", resolve=resolve_full)
 
 
 def _resolve(learner: Learner, situation: Situation, *, volume: str | None) -> Learner:
     resolved = resolve(learner, situation, volume=volume)
-    literal = Literal(mean=float(situation.batch_size))  # a sum, not a mean
+    # The likelihoods of the examples multiply: B times their mean gradient is the sum.
+    literal = Literal(mean=float(situation.batch_size))
     return resolved._replace(settings=resolved.settings._replace(literal=literal))

@@ -11,7 +11,8 @@ def imt(*, optimizer: Any = None) -> Learner:
     """Steps on the chosen example: the naive learner of iterative machine teaching.
 
     Args:
-        optimizer: an Optax optimiser of its own, such as ``optax.adam(1e-3)``, or its name; None for the run's.
+        optimizer: an Optax optimiser of its own, such as ``optax.adam(1e-3)``, or its name; None
+            for the run's.
 
     Returns:
         The learner.

@@ -2,8 +2,8 @@
 
     L = ‖ν′_ITAL − ν‖,     ν′ = ν − L·g/‖g‖
 
-ITAL's two steps together are longer than a naive one. A control with the same length but another direction shows how
-much the direction contributes.
+ITAL's two steps together are longer than a naive one. A control with the same length but another
+direction shows how much the direction contributes.
 """
 
 import functools
@@ -22,22 +22,21 @@ from ital.tools.types import Params
 def update(
     lesson: Lesson, settings: AwareNumbers, params: Params, memory: Any, *, aware: Rule
 ) -> Update:
-    """Take a step of ``aware``'s length along −g, g = Σᵢ aᵢ gᵢ(ν) with the control's own weights a; none if g = 0."""
+    """Take a step of ``aware``'s length along −g, with g = Σᵢ aᵢ gᵢ(ν); none if g = 0."""
+    # ITAL always takes its literal step on the chosen example; a are the control's own weights.
     as_ital = settings._replace(literal=Literal(chosen=1.0))
     after_ital = aware.update(lesson, as_ital, params, memory).params
     length = jnp.sqrt(squared_norm(add_scaled(after_ital, -1.0, params)))
     gradient = lesson.here.weighted_sum(literal_weights(lesson, settings.literal))
     norm = jnp.sqrt(squared_norm(gradient))
-    return Update(
-        add_scaled(
-            params, -jnp.where(norm == 0, 0.0, length / jnp.where(norm == 0, 1.0, norm)), gradient
-        )
-    )
+    # The inner ``where`` keeps 0/0 out of the branch that is not taken.
+    scale = jnp.where(norm == 0, 0.0, length / jnp.where(norm == 0, 1.0, norm))
+    return Update(add_scaled(params, -scale, gradient))
 
 
 @functools.cache  # both controls are lanes of one program
 def rule(aware: Rule) -> Rule:
-    """The rule whose steps have the length of ``aware``'s."""
+    """Return the rule whose steps have the length of ``aware``'s."""
     return Rule(init=aware.init, update=functools.partial(update, aware=aware))
 
 
@@ -49,13 +48,15 @@ def matched(
     beta_decay: float | None,
     volume: str | None,
 ) -> Learner:
-    """A control with the given direction; β, its decay and the volume set the ITAL step whose length it takes."""
+    """Return a control with the given direction.
+
+    Its β, decay and volume are those of the ITAL step whose length it takes.
+    """
     aware = teacher_aware(beta, beta_decay=beta_decay, volume=volume)
 
     def resolve(learner: Learner, situation: Situation) -> Learner:
         resolved = aware.resolve(aware, situation)
-        return learner._replace(
-            rule=rule(resolved.rule), settings=resolved.settings._replace(literal=literal)
-        )
+        settings = resolved.settings._replace(literal=literal)
+        return learner._replace(rule=rule(resolved.rule), settings=settings)
 
     return Learner(name, label, rule(aware.rule), aware.settings._replace(literal=literal), resolve)

@@ -1,6 +1,7 @@
-"""Optax optimisers for learners: one gets the gradient that a learner proposes, in place of the step −η·gradient.
+"""Optax optimisers for learners.
 
-Optax is imported only where an optimiser is used.
+An optimiser gets the gradient that a learner proposes, in place of the step −η·gradient. Optax is
+imported only where an optimiser is used.
 """
 
 import functools
@@ -25,7 +26,8 @@ class Optimizer(NamedTuple):
 
     Attributes:
         name: its name, as typed.
-        make: ``make(rate)`` returns the transformation of Optax. Learners with the same function share a program.
+        make: ``make(rate)`` returns the transformation of Optax. Learners with the same function
+            share a program.
         rate: its rate, traced; 0 for the step size of the run.
     """
 
@@ -35,11 +37,11 @@ class Optimizer(NamedTuple):
 
 
 def optimizer(given: Any) -> Optimizer | None:
-    """The optimiser of that name, e.g. ``adam`` or ``adam:0.001``.
+    """Return the optimiser of that name, e.g. ``adam`` or ``adam:0.001``.
 
     Args:
-        given: a name, with its rate after a colon (the run's step size if there is none); a transformation of Optax
-            such as ``optax.adam(1e-3)``; None for no optimiser.
+        given: a name, with its rate after a colon (the run's step size if there is none); a
+            transformation of Optax such as ``optax.adam(1e-3)``; None for no optimiser.
 
     Returns:
         The optimiser, or None.
@@ -50,28 +52,33 @@ def optimizer(given: Any) -> Optimizer | None:
     if given is None or isinstance(given, Optimizer):
         return given
     if isinstance(given, str):
-        return _named(*given.partition(":"))
+        return _named(given)
     if callable(getattr(given, "init", None)) and callable(getattr(given, "update", None)):
         return Optimizer("optax", _always(given))
+    # A likely slip: the constructor ``optax.adam`` in place of ``optax.adam(1e-3)``.
     hint = "; it is a function: call it" if inspect.isfunction(given) else ""
     raise InputError(
-        f"expected an optimizer such as optax.adam(1e-3), or a name like 'adam', not {shown(given)}{hint}"
+        "expected an optimizer such as optax.adam(1e-3), or a name like 'adam', "
+        f"not {shown(given)}{hint}"
     )
 
 
-def _named(name: str, colon: str, rate: str) -> Optimizer:
+def _named(text: str) -> Optimizer:
+    """Return the optimiser that is written ``name`` or ``name:rate``."""
     import optax
 
+    name, colon, rate = text.partition(":")
     if name not in NAMES:
         raise InputError(registry.nearest("optimizer", name, NAMES))
-    value = registry.number(rate) if colon else 0.0
-    if colon and not (math.isfinite(value) and value > 0):
+    make = getattr(optax, name)
+    if not colon:
+        return Optimizer(name, make)
+    value = registry.number(rate)
+    if not (math.isfinite(value) and value > 0):
         raise InputError(
             f"the rate of an optimizer must be a positive number, as in {name}:0.001, not {rate!r}"
         )
-    return Optimizer(
-        f"{name}:{repr(value).removesuffix('.0')}" if colon else name, getattr(optax, name), value
-    )
+    return Optimizer(f"{name}:{repr(value).removesuffix('.0')}", make, value)
 
 
 @functools.cache  # one object per transformation: learners that share it share a program
@@ -90,5 +97,5 @@ def descend(
 
 
 def first_state(make: Callable[[Any], Any], params: Params) -> Any:
-    """The state of an optimiser before the first step; it does not depend on the rate."""
+    """Return the state of an optimiser before the first step; it does not depend on the rate."""
     return make(jnp.ones(())).init(params)

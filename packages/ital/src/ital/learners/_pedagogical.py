@@ -10,7 +10,12 @@ from ital.tools.checks import is_finite, require_whole
 
 
 class PedagogicalNumbers(NamedTuple):
-    """α (None: the experiment's β) and the number of rounds."""
+    """Numbers of a pedagogical learner.
+
+    Attributes:
+        alpha: how rational the learner thinks the teacher is; None for the experiment's β.
+        rounds: how often teacher and learner reason about each other.
+    """
 
     alpha: Any
     rounds: Any
@@ -32,7 +37,9 @@ def resolve(learner: Learner, situation: Situation) -> Learner:
 
 
 def pedagogical(alpha: float | None = None, rounds: int = 1) -> Learner:
-    """Expects a teacher with P_T(d|h) ∝ P_L(h|d)^α (Shafto et al. 2014), one round by default; α is the run's β.
+    """Expects a teacher with P_T(d|h) ∝ P_L(h|d)^α (Shafto et al. 2014); α is the run's β.
+
+    Teacher and learner reason about each other for one round by default.
 
     Args:
         alpha: how rational the learner thinks the teacher is; None for the run's β.
@@ -45,15 +52,10 @@ def pedagogical(alpha: float | None = None, rounds: int = 1) -> Learner:
         InputError: if α is not a finite number, or there is no round.
     """
     require_whole(rounds=rounds)
-    if not ((alpha is None or is_finite(alpha)) and rounds >= 1):
+    finite = alpha is None or is_finite(alpha)
+    if not finite or rounds < 1:
         raise InputError(
             f"pedagogical needs a finite α and at least one round, not {alpha!r} and {rounds}"
         )
-    return Learner(
-        "pedagogical",
-        "Pedagogical",
-        RULE,
-        PedagogicalNumbers(alpha, rounds),
-        resolve,
-        needs=("likelihoods",),
-    )
+    settings = PedagogicalNumbers(alpha, rounds)
+    return Learner("pedagogical", "Pedagogical", RULE, settings, resolve, needs=("likelihoods",))

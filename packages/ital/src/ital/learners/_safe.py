@@ -21,8 +21,9 @@ def update(
 
 @functools.cache
 def rule(aware: Rule) -> Rule:
-    """The rule of ``aware`` with safe steps."""
-    return Rule(aware.init, functools.partial(update, aware=aware), aware.optimized)
+    """Return the rule of ``aware`` with safe steps."""
+    safe_update = functools.partial(update, aware=aware)
+    return Rule(aware.init, safe_update, aware.optimized)
 
 
 def safe(

@@ -8,7 +8,9 @@ RULE = bayes_rule(lambda log_m, belief, settings: beliefs.scbi(log_m, belief))
 
 
 def scbi() -> Learner:
-    """Infers a hypothesis by SCBI (Wang et al. 2020): θ ← T(d,·)/Σ, T = M scaled to row sums 1/n and column sums θ.
+    """Infers a hypothesis by SCBI (Wang et al. 2020): θ ← T(d,·)/Σ.
+
+    T is M, scaled to row sums 1/n and column sums θ.
 
     Returns:
         The learner.

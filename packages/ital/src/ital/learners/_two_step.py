@@ -1,11 +1,14 @@
-"""The update shared by Batch, SGD, IMT and ITAL: a literal step, then an awareness step (Algorithm 1).
+"""The update of Batch, SGD, IMT and ITAL: a literal step, then an awareness step (Algorithm 1).
 
     ν̂ = ν − η Σᵢ aᵢ gᵢ(ν),     ν′ = ν̂ − 2βη² Σᵢ (1[i=c] − qᵢ) gᵢ(ν̂)
 
-The methods differ only in numbers: the literal weights a, β, and how much of the mini-batch q covers.
+The methods differ only in numbers: the literal weights a, β, and how much of the mini-batch q
+covers. :func:`update` reads from top to bottom as Algorithm 1; each function above it is one
+equation.
 
-With an optimiser, both steps are one gradient, which is handed to it: Σᵢ aᵢ gᵢ(ν) + 2βη Σᵢ (1[i=c] − qᵢ) gᵢ(ν̂). The
-imagined teacher still sees a learner with plain steps: η in ν̂ and in the volumes is the step size of the run.
+With an optimiser, both steps are one gradient, which is handed to it:
+Σᵢ aᵢ gᵢ(ν) + 2βη Σᵢ (1[i=c] − qᵢ) gᵢ(ν̂). The imagined teacher still sees a learner with plain
+steps: η in ν̂ and in the volumes is the step size of the run.
 """
 
 import functools
@@ -23,11 +26,12 @@ from ital.learners._optimizers import Optimizer, descend, first_state
 from ital.lessons import Lesson
 from ital.tools.types import Array, Bool, Int, Params, PerExample, Scalar
 
-Schedule = Callable[[Array], Array]  # β as a function of the step
+# β as a function of the step.
+Schedule = Callable[[Array], Array]
 
 
 class Literal(NamedTuple):
-    """Weights of the literal step: on the chosen example, on a random one, and on the mean of the mini-batch.
+    """Weights of the literal step.
 
     Attributes:
         chosen: weight of the chosen example.
@@ -41,9 +45,14 @@ class Literal(NamedTuple):
 
 
 class AwareNumbers(NamedTuple):
-    """Numbers of a two-step learner. ``beta`` None means the experiment's, ``view`` None the whole mini-batch.
+    """Numbers of a two-step learner.
 
-    ``rate`` is that of the optimiser, 0 for the run's step size, None without an optimiser.
+    Attributes:
+        literal: the weights of the literal step.
+        beta: the rationality β; None means the experiment's.
+        beta_decay: the share ε that β loses per step.
+        view: M, the number of examples in view; None means the whole mini-batch.
+        rate: the rate of the optimiser; 0 for the run's step size, None without an optimiser.
     """
 
     literal: Literal
@@ -54,7 +63,7 @@ class AwareNumbers(NamedTuple):
 
 
 def literal_weights(lesson: Lesson, literal: Literal) -> PerExample:
-    """The weight a of each example of the mini-batch in the literal step.
+    """Return the weight a of each example of the mini-batch in the literal step.
 
     Args:
         lesson: what the learner sees of this step.
@@ -64,25 +73,24 @@ def literal_weights(lesson: Lesson, literal: Literal) -> PerExample:
         The weights a (B,).
     """
     index = jnp.arange(lesson.order.shape[0])
-    return (
-        literal.chosen * _shares(lesson.chosen, index.shape[0])
-        + literal.bystander * (index == lesson.bystander)
-        + literal.mean / index.shape[0]
-    )
+    on_chosen = literal.chosen * _shares(lesson.chosen, index.shape[0])
+    on_bystander = literal.bystander * (index == lesson.bystander)
+    on_each = literal.mean / index.shape[0]
+    return on_chosen + on_bystander + on_each
 
 
 def _shares(chosen: Array, size: int) -> Array:
-    """1 for the chosen example, 0 for others; with several choices, 1/k for each."""
+    """Return 1 for the chosen example, 0 for others (B,); with several choices, 1/k for each."""
     index = jnp.arange(size)
-    return (
-        index == chosen
-        if chosen.ndim == 0
-        else jnp.sum(index == chosen[:, None], axis=0) / len(chosen)
-    )
+    if chosen.ndim == 0:
+        return index == chosen
+    return jnp.sum(index == chosen[:, None], axis=0) / len(chosen)
 
 
 def in_view(lesson: Lesson, view: Scalar | int | Int[Array, ""]) -> Bool[Array, " B"]:
-    """D̂, the examples in view: the chosen one and M−1 others, drawn without replacement; larger views contain smaller.
+    """Return which examples are in view, D̂: the chosen one and M−1 others, without replacement.
+
+    Views of one step are nested: a larger one contains the smaller.
 
     Args:
         lesson: what the learner sees of this step.
@@ -93,31 +101,34 @@ def in_view(lesson: Lesson, view: Scalar | int | Int[Array, ""]) -> Bool[Array, 
     """
     if lesson.chosen.ndim:
         return _several_in_view(lesson, view)
+    # Move the chosen example to the front of the random order, and view the first M.
     is_chosen = jnp.arange(lesson.order.shape[0]) == lesson.chosen
-    place_of_chosen = jnp.sum(jnp.where(is_chosen, lesson.order, 0))
-    place = jnp.where(is_chosen, 0, lesson.order + (lesson.order < place_of_chosen))
-    return place < view
+    rank_of_chosen = jnp.sum(jnp.where(is_chosen, lesson.order, 0))
+    one_later = lesson.order + (lesson.order < rank_of_chosen)
+    rank = jnp.where(is_chosen, 0, one_later)
+    return rank < view
 
 
 def _several_in_view(lesson: Lesson, view: Scalar | int | Int[Array, ""]) -> Bool[Array, " B"]:
-    """The k chosen examples and M−k others."""
-    chosen = jnp.any(jnp.arange(lesson.order.shape[0]) == lesson.chosen[:, None], axis=0)
-    before = jnp.sum(~chosen & (lesson.order < lesson.order[:, None]), axis=1)
-    return chosen | (before + lesson.chosen.shape[0] < view)
+    """Return which examples are in view (B,): the k chosen ones and M−k others."""
+    is_chosen = jnp.any(jnp.arange(lesson.order.shape[0]) == lesson.chosen[:, None], axis=0)
+    # For each example, how many of those not chosen come before it in the random order.
+    others_before = jnp.sum(~is_chosen & (lesson.order < lesson.order[:, None]), axis=1)
+    return is_chosen | (others_before + lesson.chosen.shape[0] < view)
 
 
 def imagined_choice(
     beta: Scalar, volumes: PerExample, seen: Bool[Array, " B"], chosen: Array | None = None
 ) -> PerExample:
-    """q = softmax(β·TV̂(ν̂)) over D̂, eq. (q-imit): how likely the learner thinks each choice was.
+    """Return how likely the learner thinks each choice was, eq. (q-imit): q = softmax(β·TV̂(ν̂)).
 
-    An ordered choice of several is imagined as one choice after the other, each among the examples that are left
-    (Plackett–Luce); the result is then the sum of q over these choices.
+    An ordered choice of several is imagined as one choice after the other, each among the examples
+    that are left (Plackett–Luce); the result is then the sum of q over these choices.
 
     Args:
         beta: the rationality β.
         volumes: the imagined teaching volumes TV̂(ν̂) (B,).
-        seen: which examples are in view (B,).
+        seen: which examples are in view, D̂ (B,).
         chosen: the choice, needed if it is one of several examples (k,).
 
     Returns:
@@ -127,15 +138,19 @@ def imagined_choice(
         return jax.nn.softmax(beta * volumes, where=seen)
 
     def one_of_those_left(left: Array, choice: Array) -> tuple[Array, Array]:
-        return left & (jnp.arange(len(left)) != choice), jax.nn.softmax(beta * volumes, where=left)
+        left_after = left & (jnp.arange(len(left)) != choice)
+        return left_after, jax.nn.softmax(beta * volumes, where=left)
 
-    return jnp.sum(jax.lax.scan(one_of_those_left, seen, chosen)[1], axis=0)
+    _, q_of_each_choice = jax.lax.scan(one_of_those_left, seen, chosen)
+    return jnp.sum(q_of_each_choice, axis=0)
 
 
 def awareness_step(
     beta: Scalar, lr: Scalar, chosen: Array, q: PerExample, guess: Params, there: Gradients
 ) -> Params:
-    """ν′ = ν̂ − 2βη² ( g_c − Σᵢ qᵢgᵢ ): one step up the gradient of log q(c), eq. (imit-update).
+    """Return ν′ = ν̂ − 2βη² ( g_c − Σᵢ qᵢgᵢ ), eq. (imit-update).
+
+    It is a step up the gradient of log q(c).
 
     Args:
         beta: the rationality β.
@@ -152,15 +167,21 @@ def awareness_step(
 
 
 def _surprise(chosen: Array, q: PerExample) -> PerExample:
-    """1[i=c] − qᵢ of every example; with several choices, their sum."""
-    is_chosen = jnp.arange(q.shape[0]) == (chosen if chosen.ndim == 0 else chosen[:, None])
-    return (is_chosen if chosen.ndim == 0 else jnp.sum(is_chosen, axis=0)) - q
+    """Return 1[i=c] − qᵢ of every example (B,); with several choices, their sum."""
+    index = jnp.arange(q.shape[0])
+    if chosen.ndim == 0:
+        return (index == chosen) - q
+    return jnp.sum(index == chosen[:, None], axis=0) - q
 
 
 class Imagined(NamedTuple):
-    """What the learner imagines after the literal step: ν̂, gradients for the awareness step, the teacher's volumes.
+    """What the learner imagines after the literal step.
 
-    ``naive`` is the result of the full literal step; ν̂ differs from it if the form of step shortens the step.
+    Attributes:
+        guess: ν̂, as far as the form of the step lets the literal step go.
+        gradients: the gradients for the awareness step.
+        volumes: the volumes of a teacher whose target is ν̂ (B,).
+        naive: the result of the full literal step, whatever the form.
     """
 
     guess: Params
@@ -170,9 +191,10 @@ class Imagined(NamedTuple):
 
 
 def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Imagined:
-    """Take the literal step ν̂ = ν − η Σᵢ aᵢ gᵢ(ν), and compute the volumes TV̂(ν̂) for a teacher whose target is ν̂.
+    """Take the literal step ν̂ = ν − η Σᵢ aᵢ gᵢ(ν), and imagine a teacher whose target is ν̂.
 
-    Eq. (imit-teaching-volume) for the ``imitated`` volume, eq. (teaching-volume) for the ``exact`` one.
+    Its volumes follow eq. (imit-teaching-volume) if they are ``imitated``, else eq.
+    (teaching-volume). Gradient norms are those at ν.
 
     Args:
         lesson: what the learner sees of this step.
@@ -187,13 +209,14 @@ def imagine(lesson: Lesson, params: Params, literal: Literal, volume: str) -> Im
     naive = add_scaled(params, -lesson.lr, here.weighted_sum(literal_weights(lesson, literal)))
     guess = lesson.toward(params, naive)
     if volume == "exact":
+        # The exact volume is linear in the target: its derivative has the gradients at ν, not at
+        # ν̂.
         progress = here.inner(add_scaled(params, -1.0, guess))
-        return Imagined(
-            guess, here, teaching_volume.exact(lesson.lr, here.squared_norms, progress), naive
-        )
-    there = lesson.gradients(guess)
-    volumes = teaching_volume.imitated(lesson.lr, here.squared_norms, here.losses, there.losses)
-    return Imagined(guess, there, volumes, naive)
+        volumes = teaching_volume.exact(lesson.lr, here.squared_norms, progress)
+        return Imagined(guess, here, volumes, naive)
+    at_guess = lesson.gradients(guess)
+    volumes = teaching_volume.imitated(lesson.lr, here.squared_norms, here.losses, at_guess.losses)
+    return Imagined(guess, at_guess, volumes, naive)
 
 
 def update(
@@ -206,46 +229,59 @@ def update(
     schedule: Schedule | None,
     make: Callable[[Any], Any] | None,
 ) -> Update:
-    """Take both steps; ``volume`` is the teaching volume that the learner thinks the teacher uses.
+    """Take both steps of Algorithm 1.
 
-    ``make`` is the code of the optimiser, if there is one; its state is the memory.
+    Args:
+        lesson: what the learner sees of this step.
+        settings: the numbers of the learner.
+        params: the parameters ν.
+        memory: the state of the optimiser, if there is one.
+        volume: the teaching volume that the learner thinks the teacher uses.
+        schedule: β as a function of the step; None for a constant β that decays.
+        make: the code of the optimiser, if there is one.
+
+    Returns:
+        The parameters ν′, and the optimiser's state.
     """
+    # βₜ = β(1−ε)ᵗ, as exp(t·log(1−ε)): a power would lose the digits of a small ε.
     beta = settings.beta * jnp.exp(lesson.step * jnp.log1p(-settings.beta_decay))
     if schedule is not None:
         beta = schedule(lesson.step)
+
     imagined = imagine(lesson, params, settings.literal, volume)
-    q = imagined_choice(beta, imagined.volumes, in_view(lesson, settings.view), lesson.chosen)
+    seen = in_view(lesson, settings.view)
+    q = imagined_choice(beta, imagined.volumes, seen, lesson.chosen)
     if make is None:
-        return Update(
-            awareness_step(beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients)
+        # It begins at the full literal step: the form of the step limits both steps together.
+        after = awareness_step(
+            beta, lesson.lr, lesson.chosen, q, imagined.naive, imagined.gradients
         )
+        return Update(after)
+
     literal = lesson.here.weighted_sum(literal_weights(lesson, settings.literal))
     awareness = imagined.gradients.weighted_sum(_surprise(lesson.chosen, q))
+    both = add_scaled(literal, 2 * beta * lesson.lr, awareness)
     rate = jnp.where(settings.rate > 0, settings.rate, lesson.lr)
-    return Update(
-        *descend(make, rate, add_scaled(literal, 2 * beta * lesson.lr, awareness), params, memory)
-    )
+    after, state = descend(make, rate, both, params, memory)
+    return Update(after, state)
 
 
 @functools.cache  # one object per structure: learners that share it are lanes of one program
 def rule(
     volume: str, schedule: Schedule | None = None, make: Callable[[Any], Any] | None = None
 ) -> Rule:
-    """The two-step rule for a learner that imagines the ``imitated`` or the ``exact`` volume."""
+    """Return the two-step rule for a learner that imagines the ``imitated`` or ``exact`` volume."""
 
     def init(params: Params, settings: AwareNumbers) -> Any:
         return () if make is None else first_state(make, params)
 
-    return Rule(
-        init,
-        functools.partial(update, volume=volume, schedule=schedule, make=make),
-        make is not None,
-    )
+    code = functools.partial(update, volume=volume, schedule=schedule, make=make)
+    return Rule(init, code, optimized=make is not None)
 
 
 @functools.cache
 def imagined_volumes(volume: str) -> Callable[[Lesson, Params], PerExample]:
-    """The volumes that a teacher-aware learner imagines, as a function for ``beta="auto"``.
+    """Return a function for ``beta="auto"``: the volumes that a teacher-aware learner imagines.
 
     Args:
         volume: "imitated" or "exact".
@@ -263,44 +299,70 @@ def resolve(
     volume: str | None = None,
     optimizer: Optimizer | None = None,
 ) -> Learner:
-    """Fill in β, its decay, M, the imagined volume and the optimiser; raise InputError if M exceeds the mini-batch."""
-    literal, beta, decay, view, _ = learner.settings
-    optimizer = optimizer or situation.optimizer
-    schedule = beta if callable(beta) else None
+    """Fill in β, its decay, M, the imagined volume and the optimiser.
+
+    Raises:
+        InputError: if M exceeds the mini-batch, or is less than the teacher shows.
+    """
+    own: AwareNumbers = learner.settings
     volume = volume or situation.volume
+    optimizer = optimizer or situation.optimizer
+    decay = own.beta_decay
     if decay is None:
-        decay = situation.beta_decay if beta is None else 0.0
-    if beta is None:
-        beta = situation.beta
-    if isinstance(beta, str):
-        beta = situation.auto_beta(imagined_volumes(volume))
-    elif schedule is not None:
-        beta = float(schedule(jnp.zeros((), int)))  # for the record
-    view = situation.batch_size if view is None else view
-    if view > situation.batch_size:
-        raise InputError(
-            f"method {learner.name!r} sees {view} examples, but the batch size is {situation.batch_size}: "
-            "choose a larger batch or leave the method out"
-        )
-    if view < situation.choices:
-        raise InputError(
-            f"method {learner.name!r} sees {view} examples, but the teacher shows {situation.choices}"
-        )
-    make, rate = (None, None) if optimizer is None else (optimizer.make, optimizer.rate)
-    numbers = AwareNumbers(literal, beta, decay, view, rate)
+        # The experiment's decay belongs to the experiment's β.
+        decay = situation.beta_decay if own.beta is None else 0.0
+    numbers = AwareNumbers(
+        literal=own.literal,
+        beta=_found_beta(own.beta, situation, volume),
+        beta_decay=decay,
+        view=_fitting_view(learner.name, own.view, situation),
+    )
+    schedule = own.beta if callable(own.beta) else None
+    make = None
+    if optimizer is not None:
+        make = optimizer.make
+        numbers = numbers._replace(rate=optimizer.rate)
     return learner._replace(rule=rule(volume, schedule, make), settings=numbers)
 
 
+def _found_beta(beta: Any, situation: Situation, volume: str) -> Any:
+    """Return β as a number, or as one per seed."""
+    if beta is None:
+        beta = situation.beta
+    if isinstance(beta, str):
+        return situation.auto_beta(imagined_volumes(volume))
+    if callable(beta):
+        # For the record only: the update calls the schedule itself.
+        return float(beta(jnp.zeros((), int)))
+    return beta
+
+
+def _fitting_view(name: str, view: int | None, situation: Situation) -> int:
+    """Return M; raise InputError unless it lies between what the teacher shows and the batch."""
+    if view is None:
+        view = situation.batch_size
+    if view > situation.batch_size:
+        raise InputError(
+            f"method {name!r} sees {view} examples, but the batch size is "
+            f"{situation.batch_size}: choose a larger batch or leave the method out"
+        )
+    if view < situation.choices:
+        raise InputError(
+            f"method {name!r} sees {view} examples, but the teacher shows {situation.choices}"
+        )
+    return view
+
+
 def naive(name: str, label: str, literal: Literal) -> Learner:
-    """A learner that takes only the literal step: β = 0."""
-    return Learner(name, label, rule("imitated"), AwareNumbers(literal, 0.0, 0.0, None), resolve)
+    """Return a learner that takes only the literal step: β = 0."""
+    settings = AwareNumbers(literal, beta=0.0, beta_decay=0.0, view=None)
+    return Learner(name, label, rule("imitated"), settings, resolve)
 
 
 def with_own(optimizer: Optimizer | None, learner: Learner, volume: str | None = None) -> Learner:
-    """The two-step learner with an optimiser of its own, which is part of its name."""
-    learner = learner._replace(
-        resolve=functools.partial(resolve, volume=volume, optimizer=optimizer)
-    )
+    """Return the two-step learner with an optimiser of its own, which is part of its name."""
+    resolve_both = functools.partial(resolve, volume=volume, optimizer=optimizer)
+    learner = learner._replace(resolve=resolve_both)
     if optimizer is None:
         return learner
     return learner._replace(
