@@ -38,7 +38,7 @@ def copy(store_run, tmp_path, monkeypatch):
 
 
 def test_the_pages_have_the_numbers_of_the_full_run(store_run):
-    report = _report.load(ROOT / "docs" / "runs" / "full.json")
+    report = _report.load_report(ROOT / "docs" / "runs" / "full.json")
     for page, table in zip(
         PAGES, (store_run.short_table(report), _report.markdown(report)), strict=True
     ):
@@ -79,7 +79,7 @@ def test_the_readme_fits_two_screens():
 def test_a_stored_run_is_whole_and_of_modest_size(store_run, name):
     file = ROOT / "docs" / "runs" / f"{name}.json"
     assert file.stat().st_size < store_run.LARGEST
-    report = _report.load(file)
+    report = _report.load_report(file)
     # Tasks of users are in their own reports; a quick run has no matrix of real and assumed teachers.
     left_out = ("others", "matrix") if report["quick"] else ("others",)
     assert [one["id"] for one in report["sections"]] == [
@@ -90,11 +90,11 @@ def test_a_stored_run_is_whole_and_of_modest_size(store_run, name):
 
 
 def test_the_gallery_is_of_a_quick_run():
-    assert _report.load(ROOT / "docs" / "runs" / "quick.json")["quick"]
+    assert _report.load_report(ROOT / "docs" / "runs" / "quick.json")["quick"]
 
 
 def test_a_new_full_run_changes_the_pages(copy, tmp_path):
-    report = _report.load(ROOT / "docs" / "runs" / "full.json")
+    report = _report.load_report(ROOT / "docs" / "runs" / "full.json")
     claims = {row["claim"]: row for row in _report.claims(report)}
     first = next(iter(claims.values()))
     first["verdict"] = "does not hold"
@@ -108,7 +108,7 @@ def test_a_new_full_run_changes_the_pages(copy, tmp_path):
     assert f"| {first['claim']} | does not hold |" in (
         tmp_path / "docs" / "paper" / "findings.md"
     ).read_text("utf-8")
-    assert _report.load(tmp_path / "docs" / "runs" / "full.json") == report
+    assert _report.load_report(tmp_path / "docs" / "runs" / "full.json") == report
 
 
 @pytest.mark.parametrize("page", PAGES)

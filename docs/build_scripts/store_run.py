@@ -62,7 +62,7 @@ def short_table(report: dict[str, Any]) -> str:
 
 def main(folder: str, name: str) -> None:
     """Stores the run; the full one is also quoted in docs/paper/findings.md and README.md."""
-    report = _report.load(Path(folder) / "report.json")
+    report = _report.load_report(Path(folder) / "report.json")
     content = _report.dump(report)
     if len(content.encode()) > LARGEST:
         raise InputError(

@@ -23,7 +23,7 @@ from ital import report as reports
 from ital_paper.report import page as _report
 
 RUNS = Path(__file__).parents[1] / "runs"
-load = functools.cache(_report.load)
+load = functools.cache(_report.load_report)
 
 
 class StoredRun(SphinxDirective):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from ital_paper import equation as eq
-from ital_paper.equation import _pairs
+
+SYMBOLS = " +-/0123456789=^xyz"  # their order is that of the embedding in shipped networks
 
 
 def test_encoding_is_read_back():
@@ -12,8 +13,8 @@ def test_encoding_is_read_back():
     codes = eq.encode(texts)
     assert codes.shape == (3, 173)
     for row, written in zip(codes, texts, strict=True):
-        assert "".join(_pairs.SYMBOLS[code - 1] for code in row if code) == written
-    assert len(_pairs.SYMBOLS) == 19
+        assert "".join(SYMBOLS[code - 1] for code in row if code) == written
+    assert len(SYMBOLS) == 19
 
 
 def test_trajectories_do_not_depend_on_workers():
@@ -28,7 +29,7 @@ def test_trajectories_do_not_depend_on_workers():
 
 def test_chunks_that_are_not_computed_ahead_are_those_of_the_seed():
     """Four chunks per worker are begun at once; the others follow one by one."""
-    assert list(_pairs.in_parallel(pow, 3, range(2, 15), workers=2)) == [
+    assert list(eq.in_parallel(pow, 3, range(2, 15), workers=2)) == [
         3**chunk for chunk in range(2, 15)
     ]
 

@@ -3,7 +3,8 @@
 import itertools
 
 from ital_paper.experiments.data import Data, Evidence
-from ital_paper.experiments.plan import STARTS, Condition
+from ital_paper.experiments.plan import FULL, STARTS, Condition
+from ital_paper.report.sections import Context, all_sections
 from tests.experiments import made_up
 from tests.experiments.made_up import PAPER, UNEVEN
 
@@ -12,6 +13,17 @@ def experiment(left=None, *, task="regression", teacher="cooperative", start="un
     """Evidence for a condition; the options are those of a made-up run."""
     run = made_up.experiment(left, task=task, teacher=teacher, start=start, **options)
     return Evidence(Condition(start, task, teacher), run.task, run.curves)
+
+
+def in_context(data, scale=FULL, out=None, took=None):
+    """What a section reads, if all there is are these results."""
+    return Context(data, [], scale, out, took)
+
+
+def blocks_of(name, context):
+    """The blocks of one section of the report."""
+    (section,) = [one for one in all_sections() if one.id == name]
+    return section.build(context)
 
 
 def various(teacher="cooperative", *, rough=1.0, **shares):

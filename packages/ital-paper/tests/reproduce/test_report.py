@@ -13,8 +13,8 @@ from ital_paper.experiments.data import Data
 from ital_paper.experiments.plan import FULL, QUICK, STARTS
 from ital_paper.report import page as _report
 from ital_paper.report import sections
-from ital_paper.report.sections import Context, Section, _theory
-from tests.reproduce.made_up import both_starts, experiment, theory
+from ital_paper.report.sections import Context, Section
+from tests.reproduce.made_up import blocks_of, both_starts, experiment, in_context, theory
 
 
 def context(data=None, scale=QUICK, out=None):
@@ -23,7 +23,7 @@ def context(data=None, scale=QUICK, out=None):
 
 
 def report(tmp_path, **options):
-    return _report.build(context(out=tmp_path, **options))
+    return _report.build_report(context(out=tmp_path, **options))
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +39,7 @@ def page(made):
 
 def test_a_report_is_plain_data_and_makes_the_same_page_when_it_is_read_again(tmp_path, made):
     _report.publish(made, tmp_path)
-    again = _report.load(tmp_path / "report.json")
+    again = _report.load_report(tmp_path / "report.json")
     assert again == json.loads(json.dumps(made))
     assert _report.page(again) == (tmp_path / "index.html").read_text()
 
@@ -70,9 +70,9 @@ def study(monkeypatch):
     """A study of which only the number of participants is looked at."""
     panel = charts.panel("", [charts.line("ITAL", "#08306b", [0, 1], [1.0, 0.5])])
     for module in (sections._main, sections._study):
-        monkeypatch.setattr(module, "bars", lambda *args, **options: panel)
-    monkeypatch.setattr(sections._study, "curves", lambda *args: panel)
-    monkeypatch.setattr(sections._study, "table", lambda study: paragraph(""))
+        monkeypatch.setattr(module, "outcome_bars", lambda *args, **options: panel)
+    monkeypatch.setattr(sections._study, "map_curves", lambda *args: panel)
+    monkeypatch.setattr(sections._study, "tests_table", lambda study: paragraph(""))
     return SimpleNamespace(
         participants=6, maps=[panel], references={"a": 1.0}, control={}, tests=[], random={}
     )
@@ -159,7 +159,7 @@ def test_a_section_is_one_line_in_a_list_and_an_empty_one_is_left_out(tmp_path, 
 
 def test_a_call_that_computed_says_how_long_it_took(tmp_path, made):
     assert "This call took 1 s in all." in json.dumps(made)
-    remade = _report.build(context(out=tmp_path)._replace(took=None))
+    remade = _report.build_report(context(out=tmp_path)._replace(took=None))
     assert "This call took" not in json.dumps(remade)
 
 
@@ -250,7 +250,8 @@ def test_the_corollarys_premises_have_a_verdict():
         ("uniform", "gaussian"): theory(error=0.2),
         ("normal:0.1", "gaussian"): theory(error=0.2, violations=0.5),
     }
-    table = _theory.corollary(Data([], panels))
+    blocks = blocks_of("theory", in_context(Data([], panels)))
+    *_, table = [block for block in blocks if block["kind"] == "table"]
     verdicts = [row[-1] for row in table["rows"]]
     assert verdicts == ["may hold", "fails: density", "fails: density, monotonicity"]
     assert len(table["heads"]) == len(table["rows"][0])
@@ -260,10 +261,10 @@ def test_the_corollarys_premises_have_a_verdict():
 def test_what_is_no_report_is_refused(tmp_path, content):
     file = tmp_path / "report.json"
     with pytest.raises(InputError, match="there is no report"):
-        _report.load(file)
+        _report.load_report(file)
     file.write_text(content)
     with pytest.raises(InputError, match="report"):
-        _report.load(file)
+        _report.load_report(file)
 
 
 def test_a_short_table_has_the_numbers_of_the_report(made):

@@ -13,9 +13,9 @@ from ital_paper.experiments import jobs, plan
 from ital_paper.experiments.data import Data, Evidence
 from ital_paper.experiments.plan import FULL, QUICK, STARTS, Condition
 from ital_paper.report import page as _report
-from ital_paper.report.sections import Context, _beyond, _target_loss
 from ital_paper.reproduce import _work, reproduce
 from tests.features.data import write_views
+from tests.reproduce.made_up import blocks_of, in_context
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 SMALL = QUICK._replace(
@@ -119,12 +119,17 @@ def test_what_goes_beyond_the_paper_has_a_section(small, tmp_path, monkeypatch):
     data = _work.collect(SMALL, tmp_path)
     assert list(data.beyond) == [condition]
     assert not data.experiments
-    _, table, trust = _beyond.build(Context(data, [], SMALL, tmp_path, 0.0))
+    _, table, trust = blocks_of("beyond", in_context(data, SMALL, tmp_path))
     assert table["heads"] == ["Task", "Teacher", "IMT", "ITAL adaptive"]
     assert trust["name"] == "trust"
-    assert not _beyond.build(
-        Context(_work.collect(SMALL, tmp_path / "empty"), [], SMALL, tmp_path, 0.0)
-    )
+    empty = _work.collect(SMALL, tmp_path / "empty")
+    assert not blocks_of("beyond", in_context(empty, SMALL, tmp_path))
+
+
+def tables_of_losses(data, scale, out):
+    """The tables in the part about the only task."""
+    _, task = blocks_of("tasks", in_context(data, scale, out))
+    return [block for block in task["blocks"] if block["kind"] == "table"]
 
 
 def test_equations_are_taught_with_both_losses_of_the_target_and_the_report_shows_both(tmp_path):
@@ -150,15 +155,13 @@ def test_equations_are_taught_with_both_losses_of_the_target_and_the_report_show
     ]
     evidence = [Evidence(cooperative, outcome.task, outcome.curves) for outcome in taught]
     data = Data(evidence[:1], zero_loss=evidence[1:])
-    (table,) = _target_loss.build(Context(data, [], scale, tmp_path, 0.0), "equation-40")
+    (table,) = tables_of_losses(data, scale, tmp_path)
     assert [row[:2] for row in table["rows"]] == [["cooperative", "IMT"], ["cooperative", "ITAL"]]
     assert table["heads"][2:4] == ["Distance, own", "Distance, zero"]
     ends = [float(one.curves["distance"].sel(learner="ital").values[0, -1]) for one in evidence]
     assert [float(value) for value in table["rows"][1][2:4]] == pytest.approx(ends, rel=1e-2)
     assert ends[0] != ends[1]
-    assert not _target_loss.build(
-        Context(Data(evidence[:1]), [], scale, tmp_path, 0.0), "equation-40"
-    )
+    assert not tables_of_losses(Data(evidence[:1]), scale, tmp_path)
 
 
 def test_results_of_another_loss_or_exam_are_no_part_of_a_report(tmp_path):
@@ -167,7 +170,7 @@ def test_results_of_another_loss_or_exam_are_no_part_of_a_report(tmp_path):
     made = replace(plan.zero_loss_settings(condition, scale), eval_every=None)
     jobs.experiments.run(made, tmp_path, draw=False)
     wanted = replace(plan.settings(condition, scale), methods=plan.BY_LOSS)
-    finished = lambda settings: _work._finished(condition, settings, tmp_path)  # noqa: E731
+    finished = lambda settings: _work.finished(condition, settings, tmp_path)  # noqa: E731
     assert finished(made) is not None
     assert finished(wanted) is None
     assert finished(replace(made, equations=2)) is None
@@ -283,7 +286,7 @@ def test_vgg_is_in_the_report_once_its_features_are_built(tmp_path, monkeypatch)
         monkeypatch.setenv("ITAL_FEATURES", str(features))
         data = _work.collect(SMALL, out)
         assert list(data.experiments) == [condition]
-        made = _report.build(Context(data, [], SMALL, out, 0.0))
+        made = _report.build_report(in_context(data, SMALL, out, 0.0))
         (main,) = figures_of(made, "main-figure").values()
         assert [panel["title"] for panel in main["panels"]] == [title]
         assert list(figures_of(made, "tasks")) == ["tiny-imagenet-13-cooperative-uniform"]
@@ -310,7 +313,8 @@ def test_tasks_that_are_not_the_papers_have_a_section_and_no_say_in_its_claims(
         result.curves, tmp_path / "file" / "random" / "curves.nc"
     )  # as from ital run --data: no description
     data = _work.collect(SMALL, tmp_path)
-    made = _report.build(Context(data, catalogue.judge_all(data), SMALL, tmp_path, 0.0))
+    findings = catalogue.judge_all(data)
+    made = _report.build_report(in_context(data, SMALL, tmp_path, 0.0)._replace(findings=findings))
     shown = figures_of(made, "others")
     assert {name: figure["note"] for name, figure in shown.items()} == dict.fromkeys(
         ("file-random-uniform", "mine-omniscient-uniform", "table-cooperative-uniform"),

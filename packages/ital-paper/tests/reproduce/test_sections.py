@@ -1,5 +1,9 @@
-"""Every number that a section of the report shows, computed a second time on experiments that differ in everything."""
+"""Every number that a section of the report shows, computed a second time.
 
+The experiments differ in everything: a wrong axis, sign or step changes a number.
+"""
+
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,26 +17,10 @@ from ital.report import figures_in
 from ital.statistics import number, p_value, share, signed, stars
 from ital_paper.claims import catalogue
 from ital_paper.experiments.data import Data
-from ital_paper.experiments.plan import FULL, QUICK, STARTS, Condition
-from ital_paper.report.sections import (
-    Context,
-    _adversary,
-    _beyond,
-    _controls,
-    _main,
-    _others,
-    _random,
-    _settings,
-    _study,
-    _tables,
-    _target_loss,
-    _tasks,
-    _theory,
-    _tuned,
-)
+from ital_paper.experiments.plan import QUICK, STARTS, Condition
 from tests.experiments.made_up import QUESTIONS, sweep
 from tests.experiments.plain import edges, kept, last, main, reached, t_test, table, wins
-from tests.reproduce.made_up import experiment, theory, various
+from tests.reproduce.made_up import blocks_of, experiment, in_context, theory, various
 
 COOPERATIVE, ADVERSARIAL, RANDOM = (
     various(),
@@ -43,9 +31,8 @@ COOPERATIVE, ADVERSARIAL, RANDOM = (
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory):
-    return Context(
-        Data([*COOPERATIVE, *ADVERSARIAL, *RANDOM]), [], FULL, tmp_path_factory.mktemp("out"), None
-    )
+    data = Data([*COOPERATIVE, *ADVERSARIAL, *RANDOM])
+    return in_context(data, out=tmp_path_factory.mktemp("out"))
 
 
 def tables(blocks):
@@ -54,6 +41,11 @@ def tables(blocks):
     for block in blocks:
         found += [block] if block["kind"] == "table" else tables(block.get("blocks", ()))
     return found
+
+
+def xs(panel, mark):
+    """Where the points of a mark are: lines over the same steps share those of the panel."""
+    return mark.get("x", panel["steps"])
 
 
 def spread(values, questions=None):
@@ -82,7 +74,7 @@ def middle(values):
 @pytest.mark.parametrize("i", range(4))
 def test_the_table_of_an_experiment(i):
     evidence = COOPERATIVE[i]
-    shown = _tables.table(evidence)
+    (shown,) = tables(blocks_of("tables", in_context(Data([evidence]))))
     theirs = last(evidence, "imt")
     rows = []
     for method in (*PAPER, *CONTROLS):
@@ -108,7 +100,7 @@ def test_the_table_of_an_experiment(i):
 
 
 def test_every_experiment_has_its_table(context):
-    shown = _tables.build(context)
+    shown = blocks_of("tables", context)
     assert len(tables(shown)) == 30
     titles = [block["title"] for block in shown if block["kind"] == "folded"]
     assert titles[0] == "regression: 6 experiments"
@@ -116,7 +108,7 @@ def test_every_experiment_has_its_table(context):
 
 def test_the_table_of_another_run():
     evidence = COOPERATIVE[1]
-    shown = _others.table(evidence)
+    (shown,) = tables(blocks_of("others", in_context(Data([], others=[evidence]))))
     for row, method in zip(shown["rows"], evidence.methods, strict=True):
         values = [last(evidence, method, metric) for metric in ("distance", "loss", "accuracy")]
         assert row == [method.upper(), *map(spread, values)]
@@ -134,7 +126,7 @@ METHODS = ("batch", "imt", "ital", "imt-matched", "batch-matched")
 
 
 def test_the_controls(context):
-    blocks = _controls.build(context)
+    blocks = blocks_of("controls", context)
     (shown,) = tables(blocks)
     for i, (evidence, row) in enumerate(zip(COOPERATIVE, shown["rows"], strict=True)):
         left = shares(evidence, METHODS)
@@ -156,54 +148,56 @@ def test_the_controls(context):
     assert f"In {ahead['imt-matched']} of 10 settings IMT matched ends closer" in blocks[1]["words"]
     assert f"in {ahead['batch-matched']} of 10 Batch matched does" in blocks[1]["words"]
     own = COOPERATIVE[5:]
-    panel = _controls.panel(own, "a start")
+    (figure,) = figures_in(blocks)
+    panel = figure["panels"][1]
     points = [mark for mark in panel["marks"] if mark["kind"] == "points"]
     for j, (mark, method) in enumerate(zip(points, METHODS, strict=True)):
         left = [kept(one, method) for one in own]
-        np.testing.assert_allclose(mark["x"], [one.mean() for one in left])
-        np.testing.assert_allclose(
-            mark["error"], [one.std(ddof=1) / np.sqrt(len(one)) for one in left]
-        )
-        np.testing.assert_allclose(mark["y"], np.arange(5) + 0.13 * (j - 2))
+        errors = [one.std(ddof=1) / np.sqrt(len(one)) for one in left]
+        np.testing.assert_allclose(mark["x"], [one.mean() for one in left], rtol=1e-3)
+        np.testing.assert_allclose(mark["error"], errors, rtol=5e-2)
+        np.testing.assert_allclose(mark["y"], np.arange(5) + 0.13 * (j - 2), rtol=1e-3)
     ticks = [one.condition.task for one in own]
     assert panel["y_ticks"][1] == ticks
 
 
 def test_a_control_that_is_never_ahead():
-    experiments = [experiment(rough=0.02, seeds=6), experiment(rough=0.02, seeds=5, draw=7)]
-    words = _controls.who_leads(experiments)
+    why = "Why a plain gradient can win"
+    behind = [
+        experiment(rough=0.02, seeds=6),
+        experiment(rough=0.02, seeds=5, draw=7, start=STARTS[1]),
+    ]
+    words = blocks_of("controls", in_context(Data(behind)))[1]["words"]
     assert "In 0 of 2 settings" in words
-    assert _controls.WHY not in words
-    far = experiment({"batch-matched": 0.01}, seeds=4)
-    assert _controls.WHY in _controls.who_leads([far])
+    assert why not in words
+    ahead = experiment({"batch-matched": 0.01}, seeds=4)
+    assert why in blocks_of("controls", in_context(Data([ahead])))[1]["words"]
 
 
 def test_errors_and_shares_fit_on_a_logarithmic_axis():
     wide = experiment({"ital": 1e-7}, spread={"imt": 3.0}, seeds=3)
-    marks = {
-        mark["label"]: mark
-        for mark in _controls.panel([wide], "")["marks"]
-        if mark["kind"] == "points"
-    }
+    (figure,) = figures_in(blocks_of("controls", in_context(Data([wide]))))
+    (panel,) = figure["panels"]
+    marks = {mark["label"]: mark for mark in panel["marks"] if mark["kind"] == "points"}
     assert marks["ITAL"]["x"][0] == 1e-5
     imt = kept(wide, "imt")
     assert marks["IMT"]["error"][0] == pytest.approx(
-        min(imt.std(ddof=1) / np.sqrt(3), 0.9 * imt.mean())
+        min(imt.std(ddof=1) / np.sqrt(3), 0.9 * imt.mean()), rel=5e-2
     )
 
 
 def test_the_adversary_and_the_tasks(context):
-    (shown,) = tables(_adversary.build(context))
+    (shown,) = tables(blocks_of("adversary", context))
     names = ("batch", "sgd", "imt", "ital-2", "ital-5", "ital")
     for evidence, row in zip(ADVERSARIAL, shown["rows"], strict=True):
-        place = evidence.condition
-        assert row == [place.task, place.start, *map(number, shares(evidence, names).values())]
+        start, task, _ = evidence.condition
+        assert row == [task, start, *map(number, shares(evidence, names).values())]
     first = COOPERATIVE[0]
     left = ", ".join(
         f"{method.upper()} {number(value)}"
         for method, value in shares(first, ("batch", "imt", "ital-2", "ital")).items()
     )
-    folded = [block for block in _tasks.build(context) if block["kind"] == "folded"]
+    folded = [block for block in blocks_of("tasks", context) if block["kind"] == "folded"]
     assert folded[0]["title"] == f"The task regression. Left of the distance: {left}"
     figures = {figure["name"]: figure for figure in figures_in(folded)}
     assert len(figures) == 10
@@ -218,18 +212,18 @@ def test_the_adversary_and_the_tasks(context):
 
 
 def test_a_dot_for_every_seed_of_a_random_teacher(context):
-    (figure,) = figures_in(_random.build(context))
+    (figure,) = figures_in(blocks_of("random-teacher", context))
     assert len(figure["panels"]) == len(RANDOM)
     evidence = RANDOM[2]
-    panel = _random.panel(evidence)
+    panel = figure["panels"][2]
     dots = [mark for mark in panel["marks"] if mark["kind"] == "points"]
     bars = [mark for mark in panel["marks"] if mark["kind"] == "line"]
     for i, (method, dot, bar) in enumerate(zip(evidence.methods, dots, bars, strict=True)):
         left = kept(evidence, method)
-        np.testing.assert_allclose(dot["y"], left)
+        np.testing.assert_allclose(dot["y"], left, rtol=1e-3)
         np.testing.assert_allclose([np.min(dot["x"]), np.max(dot["x"])], [i - 0.14, i + 0.14])
-        assert bar["y"] == pytest.approx([left.mean()] * 2)
-        assert bar["x"] == pytest.approx([i - 0.25, i + 0.25])
+        assert bar["y"] == pytest.approx([left.mean()] * 2, rel=1e-3)
+        assert xs(panel, bar) == pytest.approx([i - 0.25, i + 0.25])
 
 
 def test_beyond_the_paper():
@@ -250,7 +244,7 @@ def test_beyond_the_paper():
         made.append(one)
     made[1].curves["distance"].loc[{"learner": "imt", "seed": 4, "step": 2000}] = np.nan
     made[1].curves["diverged_at"].loc[{"learner": "imt", "seed": 4}] = 2000
-    blocks = _beyond.build(Context(Data([], beyond=made), [], FULL, None, None))
+    blocks = blocks_of("beyond", in_context(Data([], beyond=made)))
     (shown,) = tables(blocks)
     for i, (evidence, row) in enumerate(zip(made, shown["rows"], strict=True)):
         left = shares(evidence, evidence.methods)
@@ -280,7 +274,9 @@ def test_beyond_the_paper():
 
 
 def test_what_the_main_figure_shows(context):
-    figure = next(block for block in _main.build(context) if block.get("name") == "main")
+    figure = next(
+        block for block in blocks_of("main-figure", context) if block.get("name") == "main"
+    )
     assert [panel["title"] for panel in figure["panels"]] == [
         "The task regression",
         "The task gaussian",
@@ -305,7 +301,7 @@ def test_what_the_main_figure_shows(context):
 def test_settings_and_times(context):
     experiments = [*COOPERATIVE, *ADVERSARIAL, *RANDOM]
     one, other = (evidence for evidence in COOPERATIVE if evidence.condition.task == "gaussian")
-    shown, remarks = _settings.build(context)[:2]
+    shown, remarks = blocks_of("settings", context)[:2]
     row = next(row for row in shown["rows"] if row[0] == "gaussian")
     seconds = [
         evidence.curves.attrs["seconds"]
@@ -321,7 +317,7 @@ def test_settings_and_times(context):
     everything = sum(evidence.curves.attrs["seconds"] for evidence in experiments)
     assert f"over all calls: {everything / 3600:.1f} h." in remarks["lines"][-1]
     fading = experiment(beta=-300.0, beta_decay=0.0005)
-    shown = _settings.build(context._replace(data=Data([fading]), took=7300.0))
+    shown = blocks_of("settings", context._replace(data=Data([fading]), took=7300.0))
     assert shown[0]["rows"][0][1] == "±300·(1 − 0.0005)ᵗ"
     assert shown[1]["lines"][-1].endswith("This call took 2.0 h in all.")
 
@@ -333,11 +329,11 @@ def test_durations_in_words(seconds, words):
     assert catalogue.duration(seconds) == words
 
 
-def test_losses_of_the_target():
+def test_losses_of_the_target(tmp_path):
     own = experiment({"imt": 0.6}, task="equation-40", rough=0.1, seeds=6)
     zero = experiment({"imt": 0.5}, task="equation-40", rough=0.1, seeds=7, draw=9)
     data = Data([own], zero_loss=[zero])
-    (shown,) = _target_loss.build(Context(data, [], FULL, None, None), "equation-40")
+    shown = tables(blocks_of("tasks", in_context(data, out=tmp_path)))[-1]
     questions = {"distance": None, "accuracy": QUESTIONS}
     assert shown["rows"] == [
         [
@@ -356,8 +352,8 @@ def test_losses_of_the_target():
 
 def test_tuned_settings_at_every_step():
     grid = sweep(lead=0.5, steps=np.array([0, 130, 480, 700, 1010, 1300]))
-    place = Condition(STARTS[1], "gaussian", "cooperative")
-    blocks = _tuned.build(Context(Data([], sweeps={place: grid}), [], QUICK, None, None))
+    condition = Condition(STARTS[1], "gaussian", "cooperative")
+    blocks = blocks_of("tuned", in_context(Data([], sweeps={condition: grid}), QUICK))
     (shown,) = tables(blocks)
     for row, step in zip(shown["rows"], (480, 1010, 1300), strict=True):
         assert row[:3] == ["gaussian", STARTS[1], str(step)]
@@ -386,9 +382,8 @@ def panels():
     """The theory of three conditions, with different numbers in each."""
     made = {}
     rng = np.random.default_rng(8)
-    for i, place in enumerate(
-        [(STARTS[0], "regression"), (STARTS[1], "regression"), (STARTS[0], "irl-dense")]
-    ):
+    conditions = [(STARTS[0], "regression"), (STARTS[1], "regression"), (STARTS[0], "irl-dense")]
+    for i, condition in enumerate(conditions):
         one = theory(held=0.9 + 0.03 * i, violations=0.004 * (i + 1), error=0.05 + 0.04 * i)
         one["guarantee"] |= {
             "steps": 200 + i,
@@ -414,15 +409,13 @@ def panels():
         )
         one["premises"]["convexity_violations"] = 0.006 * i
         one["teaching_risk"] = None if i == 2 else 0.2 + 0.1 * i
-        made[place] = one
+        made[condition] = one
     return made
 
 
 def test_theory_tables(panels):
-    data = Data([], panels)
-    sampled, taught, corollary = (
-        part(data)["rows"] for part in (_theory.sampled, _theory.taught, _theory.corollary)
-    )
+    blocks = blocks_of("theory", in_context(Data([], panels)))
+    sampled, taught, corollary = (shown["rows"] for shown in tables(blocks))
     lines = iter(taught)
     for (start, task), panel in panels.items():
         held, sharp, premises = panel["guarantee"], panel["sharpness"], panel["premises"]
@@ -450,15 +443,14 @@ def test_theory_tables(panels):
 
 
 def test_theory_panels(panels):
-    context = Context(Data([], panels), [], FULL, None, None)
-    promised, sharp = figures_in(_theory.build(context))
+    promised, sharp = figures_in(blocks_of("theory", in_context(Data([], panels))))
     assert [panel["title"] for panel in promised["panels"]] == ["regression", "irl-dense"]
-    full = _theory.panels(context.data, _theory._promised)[0]
+    full = promised["panels"][0]
     lines = [mark for mark in full["marks"] if mark["kind"] == "line"]
     starts = [panels[start, "regression"]["guarantee"] for start in STARTS]
     expected = [one[name] for one in starts for name in ("where_held", "elsewhere")]
     assert [line["y"] for line in lines] == expected
-    assert all(line["x"] == starts[0]["beta"] for line in lines)
+    assert all(xs(full, line) == starts[0]["beta"] for line in lines)
     assert full["marks"][-1]["at"] == panels[STARTS[1], "regression"]["sharpness"]["task_beta"]
     dots = [mark for panel in sharp["panels"] for mark in panel["marks"] if mark.get("dot")]
     for dot, panel in zip(dots, panels.values(), strict=True):
@@ -477,16 +469,30 @@ def test_theory_panels(panels):
 # ---- the simulated study ----
 
 
-def test_the_table_and_the_bars_of_the_study():
+STUDY_OUTCOMES = ("distance_last", "policy_tv_last", "reward")  # those that the claim is about
+OTHER_OUTCOMES = ("distance_first", "policy_tv_first", "reward_gain")
+
+
+@pytest.fixture(scope="module")
+def study():
+    """A study with different numbers for every arm, map and outcome."""
     rng = np.random.default_rng(5)
-    outcomes = ("distance_last", "policy_tv_last", "reward", "distance_first")
-    numbers = ("mean_first", "mean_second", "difference")
+    outcomes = (*STUDY_OUTCOMES, *OTHER_OUTCOMES)
     tests = [
-        {"outcome": outcome, "map": name, "p": rng.uniform(0, 0.02), "p_holm": rng.uniform(0, 0.06)}
-        | dict(zip(numbers, rng.normal(size=3), strict=True))
-        for outcome in outcomes
-        for name in "ABC"
+        {
+            "outcome": outcome,
+            "map": name,
+            "p": rng.uniform(0, 0.02),
+            "p_holm": rng.uniform(0, 0.06),
+            "mean_first": rng.normal(),
+            "mean_second": rng.normal(),
+            "difference": rng.normal(),
+        }
+        for outcome, name in itertools.product(outcomes, "ABC")
     ]
+    arms = itertools.product(
+        ("random", "machine"), ("naive", "imt-matched", "aware"), "ABC", outcomes
+    )
     means = [
         {
             "teacher": teacher,
@@ -496,40 +502,42 @@ def test_the_table_and_the_bars_of_the_study():
             "mean": rng.normal(),
             "sem": rng.uniform(),
         }
-        for teacher in ("random", "machine")
-        for robot in ("naive", "aware")
-        for name in "ABC"
-        for outcome in outcomes
+        for teacher, robot, name, outcome in arms
     ]
-    study = SimpleNamespace(
-        tests=tests, means=means, titles={name: f"Title of {name}" for name in outcomes}
+    titles = {name: f"Title of {name}" for name in outcomes}
+    return SimpleNamespace(
+        participants=8, maps=[], tests=tests, means=means, titles=titles, control={}, references={}
     )
-    rows = _study.table(study)["rows"]
-    for row, test in zip(rows, tests[:9], strict=True):
-        marks = f"{p_value(test['p_holm'])} {stars(test['p_holm'])}".strip()
-        shown = [
-            number(test["mean_first"]),
-            number(test["mean_second"]),
-            signed(test["difference"]),
-        ]
+
+
+def test_the_table_of_the_study(study):
+    (shown,) = tables(blocks_of("study", in_context(Data([], study=study))))
+    for row, test in zip(shown["rows"], study.tests[:9], strict=True):
         assert row == [
             f"Title of {test['outcome']}",
             test["map"],
-            *shown,
+            number(test["mean_first"]),
+            number(test["mean_second"]),
+            signed(test["difference"]),
             p_value(test["p"]),
-            marks,
+            f"{p_value(test['p_holm'])} {stars(test['p_holm'])}".strip(),
         ]
-    panel = _study.bars(study, "reward")
+
+
+def test_the_bars_of_the_study(study):
+    blocks = blocks_of("study", in_context(Data([], study=study)))
+    (figure,) = [one for one in figures_in(blocks) if one["name"] == "study-outcomes"]
+    (panel,) = [one for one in figure["panels"] if one["title"] == "Title of reward"]
     marks = [mark for mark in panel["marks"] if mark["kind"] == "bars"]
-    arms = [(teacher, robot) for teacher in ("machine", "random") for robot in ("aware", "naive")]
+    arms = itertools.product(("machine", "random"), ("aware", "naive"))
     for i, (mark, (teacher, robot)) in enumerate(zip(marks, arms, strict=True)):
         own = [
             row
-            for row in means
+            for row in study.means
             if (row["teacher"], row["learner"], row["outcome"]) == (teacher, robot, "reward")
         ]
-        assert mark["y"] == [row["mean"] for row in own]
-        assert mark["error"] == [row["sem"] for row in own]
-        np.testing.assert_allclose(mark["x"], np.arange(3) + 0.21 * (i - 1.5))
-        starred = [stars(test["p_holm"]) for test in tests[6:9]] if i == 0 else [""] * 3
+        np.testing.assert_allclose(mark["y"], [row["mean"] for row in own], rtol=1e-3)
+        np.testing.assert_allclose(mark["error"], [row["sem"] for row in own], rtol=5e-2)
+        np.testing.assert_allclose(mark["x"], np.arange(3) + 0.21 * (i - 1.5), rtol=1e-3)
+        starred = [stars(test["p_holm"]) for test in study.tests[6:9]] if i == 0 else [""] * 3
         assert mark["marks"] == starred

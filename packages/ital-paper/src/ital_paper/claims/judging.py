@@ -10,17 +10,29 @@ from ital.statistics import number, p_equals, rounded
 from ital_paper.experiments.data import Data
 from ital_paper.experiments.plan import STARTS
 
-HOLDS, IN_PART, FAILS = "holds", "holds in part", "does not hold"
-NEEDS_PEOPLE, NO_DATA = "needs people", "not judged"
+HOLDS = "holds"
+IN_PART = "holds in part"
+FAILS = "does not hold"
+NEEDS_PEOPLE = "needs people"
+NO_DATA = "not judged"
+
 LEVEL = 0.05
-STUDY = "simulated study"  # shown where other checks show their start
-NAMED = 6  # places that a summary names
+# The study has no start: its checks have this name where others have their start.
+STUDY = "simulated study"
+MOST_NAMED = 6  # of the places where a claim fails, in its summary
 
 
 class Check(NamedTuple):
-    """One check of a claim in one place: whether it holds, all numbers in words, the main number, and p.
+    """One check of a claim in one place.
 
-    A ``tested`` check holds only if p is below the level as well.
+    Attributes:
+        where: the place, usually a task.
+        start: the start of the learner's parameters, or ``STUDY``.
+        holds: whether the claim holds there.
+        numbers: all its numbers, in words.
+        value: the number that the summary of the claim uses; NaN if there is none.
+        p: the p-value of its test; NaN if there is none.
+        tested: whether the check holds only if p is below the level as well.
     """
 
     where: str
@@ -33,7 +45,14 @@ class Check(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """For one start: the number of places where a claim holds, of how many, and where it fails."""
+    """How often a claim holds from one start.
+
+    Attributes:
+        start: the start in words.
+        held: the number of checks that hold.
+        of: the number of checks.
+        failing: the places where the claim fails.
+    """
 
     start: str
     held: int
@@ -42,7 +61,16 @@ class Tally(NamedTuple):
 
 
 class Finding(NamedTuple):
-    """A claim with its verdict, its rule in words, the meaning of its number, and all its checks."""
+    """A claim with its verdict.
+
+    Attributes:
+        claim: the claim in words.
+        source: who claims it.
+        rule: its rule in words.
+        verdict: whether it holds.
+        value: the meaning of the number of its checks.
+        checks: all its checks, with adjusted p-values.
+    """
 
     claim: str
     source: str
@@ -56,25 +84,17 @@ class Finding(NamedTuple):
         """Tallies for both starts, whether or not the claim was checked there, and for the study."""
         starts = dict.fromkeys(check.start for check in self.checks)
         if any(start in STARTS for start in starts):
+            # A start without checks gets a tally of zero, which the report shows as "not run".
             starts = dict.fromkeys((*STARTS, *starts))
-        own = {start: [check for check in self.checks if check.start == start] for start in starts}
-        return [
-            Tally(
-                start if start == STUDY else f"{start} start",
-                sum(check.holds for check in checks),
-                len(checks),
-                [check.where for check in checks if not check.holds],
-            )
-            for start, checks in own.items()
-        ]
+        return [_tally_start(start, self.checks) for start in starts]
 
     @property
     def range(self) -> tuple[float, float, float] | None:
         """Smallest, median and largest number of the checks."""
         values = [check.value for check in self.checks if not np.isnan(check.value)]
-        return (
-            (float(min(values)), float(np.median(values)), float(max(values))) if values else None
-        )
+        if not values:
+            return None
+        return float(min(values)), float(np.median(values)), float(max(values))
 
     @property
     def p(self) -> float | None:
@@ -83,31 +103,25 @@ class Finding(NamedTuple):
 
     @property
     def summary(self) -> str:
-        """Where the claim holds and where it fails, for each start, the range of its number, and the largest p."""
+        """Where the claim holds and where it fails, the range of its number, and the largest p."""
+        if not self.checks and self.verdict == NEEDS_PEOPLE:
+            return "No person has taken part yet."
         if not self.checks:
-            return (
-                "No person has taken part yet."
-                if self.verdict == NEEDS_PEOPLE
-                else "This run has no data to judge it."
-            )
-        parts = []
-        for start, held, of, failing in self.tallies:
-            words = f"{start}: {held} of {of}" if of else f"{start}: not run"
-            if failing and held:
-                more = f" and {len(failing) - NAMED} more" if len(failing) > NAMED else ""
-                words += f", not on {', '.join(failing[:NAMED])}{more}"
-            parts.append(words)
+            return "This run has no data to judge it."
+        sentences = [_tally_in_words(tally) for tally in self.tallies]
         if self.range is not None:
-            low, middle, high = (number(value) for value in self.range)
-            parts.append(
-                f"{self.value}: " + (low if low == high else f"{low} to {high}, median {middle}")
-            )
+            sentences.append(f"{self.value}: {_range_in_words(self.range)}")
         if self.p is not None:
-            parts.append(f"paired tests where it holds: p {p_equals(self.p).replace('=', '≤')}")
-        return ". ".join(part[0].upper() + part[1:] for part in parts) + "."
+            largest = p_equals(self.p).replace("=", "≤")
+            sentences.append(f"paired tests where it holds: p {largest}")
+        # capitalize() would turn the other letters of a sentence into small ones.
+        return ". ".join(sentence[0].upper() + sentence[1:] for sentence in sentences) + "."
 
     def row(self) -> dict[str, Any]:
         """The finding as plain data."""
+        largest_p = None
+        if self.p is not None:
+            (largest_p,) = rounded([self.p], 3)
         return {
             "claim": self.claim,
             "source": self.source,
@@ -117,24 +131,53 @@ class Finding(NamedTuple):
             "summary": self.summary,
             "tallies": [tally._asdict() for tally in self.tallies],
             "range": self.range and rounded(self.range, 5),
-            "p": None if self.p is None else rounded([self.p], 3)[0],
-            "checks": [
-                [
-                    check.where,
-                    check.start,
-                    check.holds,
-                    *rounded([check.value, check.p], 4),
-                    check.numbers,
-                ]
-                for check in self.checks
-            ],
+            "p": largest_p,
+            "checks": [_check_row(check) for check in self.checks],
         }
+
+
+def _tally_start(start: str, checks: Sequence[Check]) -> Tally:
+    """Count the checks from one start."""
+    from_start = [check for check in checks if check.start == start]
+    failing = [check.where for check in from_start if not check.holds]
+    in_words = start if start == STUDY else f"{start} start"
+    return Tally(in_words, len(from_start) - len(failing), len(from_start), failing)
+
+
+def _tally_in_words(tally: Tally) -> str:
+    """Say how often a claim holds; name the places where it fails only if it holds in others."""
+    if not tally.of:
+        return f"{tally.start}: not run"
+    counts = f"{tally.start}: {tally.held} of {tally.of}"
+    if not tally.failing or not tally.held:
+        return counts
+    named = ", ".join(tally.failing[:MOST_NAMED])
+    unnamed = len(tally.failing) - MOST_NAMED
+    more = f" and {unnamed} more" if unnamed > 0 else ""
+    return f"{counts}, not on {named}{more}"
+
+
+def _range_in_words(limits: tuple[float, float, float]) -> str:
+    low, middle, high = map(number, limits)
+    # Numbers that differ only beyond the digits shown are one number to the reader.
+    return low if low == high else f"{low} to {high}, median {middle}"
+
+
+def _check_row(check: Check) -> list[Any]:
+    value, p = rounded([check.value, check.p], 4)
+    return [check.where, check.start, check.holds, value, p, check.numbers]
 
 
 class Claim(NamedTuple):
     """A claim of the paper (or a question of ours), and the rule that judges it.
 
-    ``value`` describes the number of its checks; ``without`` is the verdict if there is nothing to check.
+    Attributes:
+        claim: the claim in words.
+        source: who claims it.
+        rule: the rule in words.
+        check: the rule, which yields a check for each place that the data have.
+        value: the meaning of the number of its checks.
+        without: the verdict if there is nothing to check.
     """
 
     claim: str
@@ -153,17 +196,28 @@ def judge(claim: Claim, data: Data) -> Finding:
 
 
 def adjusted(checks: Sequence[Check]) -> list[Check]:
-    """Adjust p-values by Holm's method; a tested check holds only if its adjusted p is below the level."""
-    p = statistics.holm(np.array([check.p for check in checks], float)) if checks else np.array([])
+    """Adjust the p-values of a claim by Holm's method.
+
+    A tested check then holds only if its adjusted p is below the level.
+    """
+    if not checks:
+        return []
+    adjusted_p = statistics.holm(np.array([check.p for check in checks], float))
     return [
-        check._replace(p=float(own), holds=check.holds and (not check.tested or bool(own < LEVEL)))
-        for check, own in zip(checks, p, strict=True)
+        check._replace(
+            p=float(p),
+            holds=check.holds and (not check.tested or bool(p < LEVEL)),
+        )
+        for check, p in zip(checks, adjusted_p, strict=True)
     ]
 
 
 def verdict_of(checks: Sequence[Check]) -> str | None:
-    """The verdict if all, some or none of the checks hold; None without checks."""
+    """Return the verdict if all, some or none of the checks hold; None without checks."""
     if not checks:
         return None
-    holding = sum(check.holds for check in checks)
-    return HOLDS if holding == len(checks) else FAILS if holding == 0 else IN_PART
+    if all(check.holds for check in checks):
+        return HOLDS
+    if any(check.holds for check in checks):
+        return IN_PART
+    return FAILS

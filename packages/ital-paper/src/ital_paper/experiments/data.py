@@ -19,18 +19,28 @@ METHODS_BY_VIEW = ("ital-2", "ital-5", "ital-10", "ital-15", "ital")
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """One finished experiment."""
+    """One finished experiment.
+
+    Attributes:
+        condition: its start, task and teacher.
+        task: the task.
+        curves: what was recorded, by learner, seed and step.
+    """
 
     condition: Condition
     task: Task
     curves: "xr.Dataset"
+    # Claims, figures and tables read the same curves: each is extracted once.
     _read: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]] = field(
         default_factory=dict, repr=False
     )
 
     @property
     def main(self) -> str:
-        """The metric that judges convergence: the distance without the part that no example can change."""
+        """The metric that judges convergence: the distance without its constant part, if recorded.
+
+        No example can change that part of the learner's parameters.
+        """
         return "distance_centred" if "distance_centred" in metrics_of(self.curves) else "distance"
 
     @property
@@ -44,61 +54,89 @@ class Evidence:
         return in_legend_order([str(name) for name in self.curves["learner"].values])
 
     def label(self, method: str) -> str:
-        """A method's name as in legends."""
+        """Return a method's name as in legends."""
         return label(self.curves, method)
 
     def has(self, *methods: str) -> bool:
-        """Whether all of these were run."""
+        """Return whether all of these were run."""
         return set(methods) <= set(self.methods)
 
     def higher_is_better(self, metric: str) -> bool:
-        """The sign of a metric: whether less or more is better."""
+        """Return whether more of a metric is better."""
         described = self.task.metrics.get(metric)
         return bool(described and described.higher_is_better)
 
     def curve(self, method: str, metric: str | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Steps and values (seed, step) where the metric was measured; a diverged learner is infinitely far away."""
-        metric = metric or self.main
-        if (method, metric) not in self._read:  # claims, figures and tables read the same values
-            self._read[method, metric] = self._curve(method, metric)
-        return self._read[method, metric]
+        """Return steps (step,) and values (seed, step) where the metric was measured.
 
-    def _curve(self, method: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
-        at = measured(self.curves, metric)
+        A diverged learner is infinitely far away.
+        """
+        key = (method, metric or self.main)
+        if key not in self._read:
+            self._read[key] = self._extract_curve(*key)
+        return self._read[key]
+
+    def _extract_curve(self, method: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
+        columns = measured(self.curves, metric)
         lanes = computed(self.curves, method)
-        values = lanes[metric].transpose("seed", "step").values[:, at].astype(float)
+        values = lanes[metric].transpose("seed", "step").values[:, columns].astype(float)
         worst = -np.inf if self.higher_is_better(metric) else np.inf
-        return lanes["step"].values[at], np.where(np.isnan(values), worst, values)
+        return lanes["step"].values[columns], np.where(np.isnan(values), worst, values)
 
     def final(self, method: str, metric: str | None = None) -> np.ndarray:
-        """The last value of a metric for each seed, negated where more is better, so that less is always better."""
+        """Return the last value of a metric for each seed; less is always better.
+
+        Values of a metric of which more is better are negated.
+        """
         metric = metric or self.main
-        values = self.curve(method, metric)[1][:, -1]
-        return -values if self.higher_is_better(metric) else values
+        _, values = self.curve(method, metric)
+        last = values[:, -1]
+        return -last if self.higher_is_better(metric) else last
 
     def end(self, method: str, metric: str) -> tuple[np.ndarray, np.ndarray]:
-        """Mean and standard error of a metric at the last step."""
-        return mean_and_error(
-            self.curve(method, metric)[1][:, -1], questions_of(self.curves, metric)
-        )
+        """Return mean and standard error of a metric at the last step."""
+        _, values = self.curve(method, metric)
+        return mean_and_error(values[:, -1], questions_of(self.curves, metric))
 
     def left(self, method: str) -> np.ndarray:
-        """For each seed, the share of the initial distance that is left at the end."""
-        values = self.curve(method)[1]
+        """Return, for each seed, the share of the initial distance that is left at the end."""
+        _, values = self.curve(method)
         return np.asarray(values[:, -1] / values[:, 0])
 
     def panels(self) -> list[str]:
-        """The recorded metrics of the task's figure; all metrics if only the task's name is known."""
+        """Return the recorded metrics of the task's figure.
+
+        A task of which only the name is known has no figure: then all recorded metrics.
+        """
         recorded = metrics_of(self.curves)
         return [name for name in self.task.panels if name in recorded] or recorded
+
+
+def _by_condition(experiments: Iterable[Evidence]) -> dict[Condition, Evidence]:
+    return {evidence.condition: evidence for evidence in experiments}
+
+
+def by_task(experiments: Iterable[Evidence]) -> dict[str, list[Evidence]]:
+    """Group experiments by task; tasks and experiments keep their order."""
+    groups: dict[str, list[Evidence]] = {}
+    for evidence in experiments:
+        groups.setdefault(evidence.condition.task, []).append(evidence)
+    return groups
 
 
 class Data:
     """All experiments of a report, and the other results.
 
-    The other results are the theory panel, the study, the sweeps, the experiments beyond the paper, teachers that
-    assume zero loss for their target, and every teacher with learners that assume another one (``matrix``). ``others``
-    are runs of tasks that are not in the paper: the report shows them, but its claims ignore them.
+    Attributes:
+        experiments: the paper's experiments.
+        theory: the theory panels, by start and task.
+        study: the simulated study, or None.
+        sweeps: the sweeps in which every method is tuned.
+        beyond: the experiments beyond the paper.
+        zero_loss: those with teachers that assume zero loss for their target.
+        others: runs of tasks that are not in the paper: the report shows them, its claims ignore
+            them.
+        matrix: every teacher with learners that assume another one.
     """
 
     def __init__(
@@ -112,28 +150,33 @@ class Data:
         others: Iterable[Evidence] = (),
         matrix: Iterable[Evidence] = (),
     ) -> None:
-        self.experiments = {evidence.condition: evidence for evidence in experiments}
+        self.experiments = _by_condition(experiments)
         self.theory = theory or {}
         self.study = study
         self.sweeps = sweeps or {}
-        self.beyond = {evidence.condition: evidence for evidence in beyond}
-        self.zero_loss = {evidence.condition: evidence for evidence in zero_loss}
+        self.beyond = _by_condition(beyond)
+        self.zero_loss = _by_condition(zero_loss)
         self.others = list(others)
-        self.matrix = {evidence.condition: evidence for evidence in matrix}
+        self.matrix = _by_condition(matrix)
 
     def every(
         self, teacher: str, *methods: str, tasks: Iterable[str] | None = None
     ) -> Iterator[Evidence]:
-        """Experiments with a teacher, on some tasks, that include all these methods."""
+        """Yield the experiments with a teacher, on some tasks, that include all these methods."""
         wanted = None if tasks is None else set(tasks)
         for condition, evidence in self.experiments.items():
-            if (
-                condition.teacher == teacher
-                and (wanted is None or condition.task in wanted)
-                and evidence.has(*methods)
-            ):
+            if condition.teacher != teacher:
+                continue
+            if wanted is not None and condition.task not in wanted:
+                continue
+            if evidence.has(*methods):
                 yield evidence
 
     def get(self, start: str, task: str, teacher: str) -> Evidence | None:
-        """One experiment, or None if there are no results."""
+        """Return one experiment, or None if there are no results."""
         return self.experiments.get(Condition(start, task, teacher))
+
+    def of_tasks(self, tasks: Iterable[str], start: str, teacher: str) -> list[Evidence]:
+        """Return the experiments on these tasks that have results, in the order of the tasks."""
+        found = (self.get(start, task, teacher) for task in tasks)
+        return [evidence for evidence in found if evidence is not None]

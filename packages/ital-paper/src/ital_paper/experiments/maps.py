@@ -1,4 +1,4 @@
-"""The rewards that learners infer for a grid, on one seed: the supplement's pictures, stored as numbers."""
+"""The rewards that learners infer for a grid, on one seed: the supplement's pictures as numbers."""
 
 import json
 from pathlib import Path
@@ -19,32 +19,39 @@ SIZE = (3.1, 3.1)
 
 
 def store(task: Task, curves: "xr.Dataset", out: Path, steps: int) -> None:
-    """Store the final maps of a naive and an aware learner on the first seed; skip maps that are stored already."""
-    if task.picture is None or stored(out, task.name, steps):
+    """Store the final maps of a naive and an aware learner on the first seed.
+
+    Maps that are stored already are skipped, and so are tasks without a picture.
+    """
+    picture = task.picture
+    if picture is None or stored(out, task.name, steps):
         return
     watched = seen(curves, task, ("imt", "ital")) or watch(task, steps=steps, frames=1)
-    last = {
-        name: jax.tree.map(lambda leaf: leaf[-1], params) for name, params in watched.params.items()
+    by_title = {
+        f"{watched.labels[name]}, step {steps}": jax.tree.map(lambda leaf: leaf[-1], frames)
+        for name, frames in watched.params.items()
     }
-    shown = {f"{watched.labels[name]}, step {steps}": params for name, params in last.items()}
+    by_title["The truth"] = watched.target
+
+    # One colour scale for all maps, so that they can be compared.
     limit = extent([watched.target])
     panels = [
-        charts.panel(
-            title, [charts.rewards(*task.picture.grid(np.asarray(params)), limit)], size=SIZE
-        )
-        for title, params in (shown | {"The truth": watched.target}).items()
+        charts.panel(title, [charts.rewards(*picture.grid(np.asarray(params)), limit)], size=SIZE)
+        for title, params in by_title.items()
     ]
-    write(_file(out, task.name), json.dumps({"steps": steps, "panels": panels}).encode())
+    write(_maps_file(out, task.name), json.dumps({"steps": steps, "panels": panels}).encode())
 
 
 def stored(out: Path, task: str, steps: int | None = None) -> list[charts.Panel]:
-    """The stored maps, of a run of ``steps`` steps if given; empty if there are none."""
+    """Return the stored maps, of a run of ``steps`` steps if given; empty if there are none."""
     try:
-        content: dict[str, Any] = json.loads(_file(out, task).read_text())
-        return content["panels"] if steps in (None, content["steps"]) else []
+        content: dict[str, Any] = json.loads(_maps_file(out, task).read_text())
+        if steps is not None and content["steps"] != steps:
+            return []
+        return content["panels"]
     except (OSError, ValueError, KeyError):
         return []
 
 
-def _file(out: Path, task: str) -> Path:
+def _maps_file(out: Path, task: str) -> Path:
     return out / task / "cooperative" / "maps.json"

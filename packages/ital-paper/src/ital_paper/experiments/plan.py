@@ -1,6 +1,7 @@
 """The plan: every task with every teacher, from both starts, at full or quick scale."""
 
 import functools
+import itertools
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -50,23 +51,36 @@ RATIONALITIES = (0.0, 1e-5, 1e-4, 1e-3, 1e-2, 0.1, 1.0)  # of a sweep, times the
 RANDOM_METHODS = ("batch", "imt", "ital")
 BEYOND = ("batch", "imt", "ital", "ital-safe", "ital-full", "ital-adaptive", *learners.CONTROLS)
 BY_LOSS = ("imt", "ital")  # methods that depend on the loss that a teacher assumes for its target
-MATRIX = (
-    "regression",
-    "gaussian",
-    "mnist-20",
-    "irl-dense",
-)  # tasks on which every teacher meets every assumption
+# Tasks on which every teacher meets every assumption:
+MATRIX = ("regression", "gaussian", "mnist-20", "irl-dense")
 NEURAL = "mnist-mlp"
 NEURAL_LR = 0.05
+
+# Seconds for one step of one method on one seed, on two cores, by the first word of a task's name.
+SECONDS = {"tiny": 9e-5, "irl": 6e-5, "equation": 6e-5, "mnist": 2e-5, "cifar10": 2e-5}
+NEURAL_SECONDS = 4e-4
+OTHER_SECONDS = 3e-6
+SECONDS_TO_COMPILE = 6.0
 
 
 class Scale(NamedTuple):
     """How much is computed.
 
-    ``random`` are the tasks with a random teacher, ``theory`` those of the theory panel, ``sweeps`` those where every
-    method is tuned, ``beyond`` those beyond the paper, with their teachers, ``matrix`` those on which every teacher
-    meets every assumption. ``eval_every`` is the number of steps between the slow exams of a quick run. ``equations``
-    is the number of equations in an exam, None for the default.
+    Attributes:
+        quick: whether this is a quick run.
+        seeds: seeds of an experiment.
+        steps: steps of an experiment.
+        participants: simulated participants in each arm of the study.
+        random: tasks with a random teacher.
+        theory: tasks of the theory panel.
+        theory_steps: steps of the theory panel.
+        theory_seeds: seeds of the theory panel.
+        sweeps: tasks on which every method is tuned.
+        sweep_seeds: seeds of a sweep.
+        beyond: tasks beyond the paper, with their teachers.
+        eval_every: steps between the slow exams of a quick run, by task.
+        equations: number of equations in an exam, None for the default.
+        matrix: tasks on which every teacher meets every assumption.
     """
 
     quick: bool
@@ -105,7 +119,7 @@ class Scale(NamedTuple):
         return f"quick run: {self.participants} participants per arm" if self.quick else ""
 
     def noted(self, seeds: int, steps: int) -> str:
-        """A label with numbers of its own, empty in a full run."""
+        """Return a label with numbers of its own, empty in a full run."""
         return f"quick run: {seeds} seeds, {steps} steps" if self.quick else ""
 
 
@@ -148,8 +162,11 @@ class Condition(NamedTuple):
     teacher: str
 
     def folder(self, out: Path) -> Path:
-        """The ``--out`` folder of its run; results from the paper's start are in OUT itself."""
-        return out if self.start == STARTS[0] else out / self.start.replace(":", "-")
+        """Return the ``--out`` folder of its run.
+
+        Results from the paper's start are in OUT itself.
+        """
+        return out if self.start == STARTS[0] else out / as_file_name(self.start)
 
     @property
     def title(self) -> str:
@@ -157,24 +174,30 @@ class Condition(NamedTuple):
         return f"{self.task}, {self.teacher} teacher, {self.start} start"
 
 
+def as_file_name(name: str) -> str:
+    """Return a start's or a teacher's name without colons, which not all file systems take."""
+    return name.replace(":", "-")
+
+
+# ---- the paper's experiments ----
+
+
 def conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
-    """All experiments on these tasks."""
-    every = [
-        Condition(start, task, teacher)
-        for task in names
-        for teacher in TEACHERS
-        for start in STARTS
-    ]
-    return every + [
-        Condition(start, task, "random")
-        for task in names
-        if task in scale.random
-        for start in STARTS
+    """Return all experiments on these tasks."""
+    in_paper = itertools.product(names, TEACHERS, STARTS)
+    by_chance = itertools.product([name for name in names if name in scale.random], STARTS)
+    return [
+        *(Condition(start, task, teacher) for task, teacher, start in in_paper),
+        *(Condition(start, task, "random") for task, start in by_chance),
     ]
 
 
 def settings(condition: Condition, scale: Scale) -> Settings:
-    """The settings of an experiment. Controls run with the cooperative teacher, and at full scale with all."""
+    """Return the settings of an experiment.
+
+    Controls run with the cooperative teacher, and at full scale with every teacher but the random
+    one.
+    """
     methods: tuple[str, ...] = learners.PAPER
     if condition.teacher == "cooperative" or not scale.quick:
         methods += learners.CONTROLS
@@ -186,6 +209,7 @@ def settings(condition: Condition, scale: Scale) -> Settings:
         methods=methods,
         seeds=scale.seeds,
         steps=scale.steps,
+        # Without a start, the settings are those of ``ital run``, and so is the result's identity.
         init=None if condition.start == STARTS[0] else condition.start,
         eval_every=scale.eval_every.get(condition.task),
         equations=scale.equations if is_equation(condition.task) else None,
@@ -193,7 +217,7 @@ def settings(condition: Condition, scale: Scale) -> Settings:
 
 
 def task_of(made: Settings) -> Task:
-    """The task of an experiment; its data are read only once."""
+    """Return the task of an experiment; its data are read only once."""
     return _task(made.task, made.teacher_loss, made.equations)
 
 
@@ -203,97 +227,135 @@ def _task(name: str, teacher_loss: str | None, equations: int | None) -> Task:
 
 
 def identity(task: Task) -> dict[str, Any]:
-    """The identity of a task's results: it differs between variants of the task and between data sets."""
-    named = {
-        name: task.settings[name] for name in ("teacher_loss", "equations") if name in task.settings
+    """Return the identity of a task's results.
+
+    It differs between variants of the task and between data sets.
+    """
+    variants = ("teacher_loss", "equations")
+    return {
+        "data_version": task.data_version,
+        **{name: task.settings[name] for name in variants if name in task.settings},
     }
-    return {"data_version": task.data_version, **named}
 
 
 def is_equation(task: str) -> bool:
-    """Whether a task teaches equations."""
+    """Return whether a task teaches equations."""
     return task.startswith("equation-")
 
 
+# ---- experiments of other kinds ----
+
+
 def zero_loss_conditions(names: Sequence[str]) -> list[Condition]:
-    """The experiments that are repeated with a teacher that assumes zero loss for its target."""
-    return [
-        Condition(STARTS[0], task, teacher)
-        for task in names
-        if is_equation(task)
-        for teacher in TEACHERS
-    ]
+    """Return the experiments to repeat with a teacher that assumes zero loss for its target."""
+    equations = filter(is_equation, names)
+    pairs = itertools.product(equations, TEACHERS)
+    return [Condition(STARTS[0], task, teacher) for task, teacher in pairs]
 
 
 def zero_loss_settings(condition: Condition, scale: Scale) -> Settings:
-    """The settings of the paper's experiments, measured only at the start and at the end: exams are slow."""
-    own = settings(condition, scale)
-    return replace(own, methods=BY_LOSS, teacher_loss="zero", eval_every=scale.steps)
+    """Return the settings of the paper's experiments with such a teacher.
+
+    They are measured only at the start and at the end: exams are slow.
+    """
+    in_paper = settings(condition, scale)
+    return replace(in_paper, methods=BY_LOSS, teacher_loss="zero", eval_every=scale.steps)
 
 
 def beyond_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
-    """Experiments beyond the paper: learners that infer what their teacher is like, changing teachers, a network."""
-    taught = [task for task in scale.beyond if task in names or task == NEURAL]
-    return [
-        Condition(STARTS[0], task, teacher) for task in taught for teacher in scale.beyond[task]
-    ]
+    """Return the experiments beyond the paper.
+
+    Their learners infer what their teacher is like, their teachers change, one learner is a
+    network.
+    """
+    found = []
+    for task, kinds in scale.beyond.items():
+        # The network's task is none of the paper's, so nobody asks for it by name.
+        if task in names or task == NEURAL:
+            found += [Condition(STARTS[0], task, teacher) for teacher in kinds]
+    return found
 
 
 def beyond_settings(condition: Condition, scale: Scale) -> Settings:
-    """The settings of the paper's experiments with other methods; a network needs longer steps.
+    """Return the settings of the paper's experiments with other methods.
 
-    A quick run adds the controls only for the network: the paper's experiments include them already.
+    A network needs longer steps. A quick run adds the controls only for the network: the paper's
+    experiments include them already.
     """
-    left_out = learners.CONTROLS if scale.quick and condition.task != NEURAL else ()
-    methods = tuple(method for method in BEYOND if method not in left_out)
-    return replace(
-        settings(condition, scale),
-        methods=methods,
-        lr=NEURAL_LR if condition.task == NEURAL else 1e-3,
-    )
+    in_paper = settings(condition, scale)
+    if condition.task == NEURAL:
+        return replace(in_paper, methods=BEYOND, lr=NEURAL_LR)
+    computed_already = learners.CONTROLS if scale.quick else ()
+    methods = tuple(method for method in BEYOND if method not in computed_already)
+    return replace(in_paper, methods=methods, lr=1e-3)
 
 
 def matrix_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
-    """The experiments of the matrices of real and assumed teachers, without those that make no sense on a task."""
-    return [
-        Condition(STARTS[0], task, teacher)
-        for task in names
-        if task in scale.matrix
-        for teacher in experiments.TEACHERS
-        if set(teachers.make(teacher).needs) <= set(task_of(Settings(task=task)).offers)
-    ]
+    """Return the experiments of the matrices of real and assumed teachers.
+
+    Teachers that need more than a task offers are left out.
+    """
+    found = []
+    for name in names:
+        if name in scale.matrix:
+            offers = set(task_of(Settings(task=name)).offers)
+            found += [
+                Condition(STARTS[0], name, teacher)
+                for teacher in experiments.TEACHERS
+                if set(teachers.make(teacher).needs) <= offers
+            ]
+    return found
 
 
 def matrix_settings(condition: Condition, scale: Scale) -> Settings:
-    """The settings of the paper's experiments, with learners that assume different teachers."""
+    """Return the settings of the paper's experiments with learners that assume other teachers."""
     return replace(settings(condition, scale), methods=tuple(figures.ASSUMED))
 
 
 def sweep_conditions(names: Sequence[str], scale: Scale) -> list[Condition]:
-    """The experiments in which every method is tuned, from the small start: it shows small distances best."""
+    """Return the experiments in which every method is tuned.
+
+    They begin at the small start, which shows small distances best.
+    """
     return [Condition(STARTS[1], task, "cooperative") for task in names if task in scale.sweeps]
 
 
+# ---- which tasks, and how long they take ----
+
+
 def left_out() -> list[str]:
-    """Tasks of the paper whose files the user has not built."""
+    """Return the tasks of the paper whose files the user has not built."""
     return [] if features.find(BUILT_FILE) else list(STAND_INS)
 
 
 def chosen(names: Sequence[str]) -> list[str]:
-    """The requested tasks, by default all of the paper's that can be made here. Raises if a task cannot be made."""
+    """Return the requested tasks, by default all of the paper's that can be made here.
+
+    Raises:
+        InputError: if a task cannot be made.
+    """
     for name in names:
         if name not in tasks.REGISTRY:
             raise InputError(nearest("task", name, tasks.REGISTRY))
-    wanted = list(dict.fromkeys(names)) or [name for name in PAPER if name not in left_out()]
+    if names:
+        wanted = list(dict.fromkeys(names))
+    else:
+        without_files = left_out()
+        wanted = [name for name in PAPER if name not in without_files]
     for name in wanted:
+        # Tasks of the package can be made; others raise here, before anything is computed.
         if name not in TASKS:
             tasks.make(name)
     return wanted
 
 
 def seconds(condition: Condition, scale: Scale) -> float:
-    """Estimated duration of an experiment on two cores, its weight in the progress display."""
-    kinds = {"tiny": 9e-5, "irl": 6e-5, "equation": 6e-5, "mnist": 2e-5, "cifar10": 2e-5}
-    each = 4e-4 if condition.task == NEURAL else kinds.get(condition.task.partition("-")[0], 3e-6)
+    """Estimate the duration of an experiment on two cores, its weight in the progress display."""
+    if condition.task == NEURAL:
+        each = NEURAL_SECONDS
+    else:
+        first_word, _, _ = condition.task.partition("-")
+        each = SECONDS.get(first_word, OTHER_SECONDS)
     made = settings(condition, scale)
-    return 6.0 + each * made.steps * len(made.seed_list) * len(made.methods or ())
+    lanes = len(made.seed_list) * len(made.methods or ())
+    return SECONDS_TO_COMPILE + each * made.steps * lanes

@@ -16,11 +16,17 @@ FORMAT = 2  # of what is kept
 class SimulatedStudy(NamedTuple):
     """The results of the simulated participants.
 
-    ``maps`` are panels of the study's maps. ``tests`` compare machine-taught ITAL with IMT, a row per map and outcome;
-    ``means`` are those of every arm, map and outcome, and ``titles`` name the outcomes. ``random`` holds what each
-    robot of a random teacher learned, ``control`` compares ITAL with steps of the same length over all maps,
-    ``curves`` are means and standard errors at every step, ``references`` the reward of the true policy on each map,
-    ``paths`` the total path length of the robots of each arm.
+    Attributes:
+        participants: how many there are per arm.
+        maps: panels of the study's maps.
+        tests: comparisons of machine-taught ITAL with IMT, a row per map and outcome.
+        means: means of every arm, map and outcome.
+        titles: the outcomes in words.
+        random: what each robot of a random teacher learned, by map and robot.
+        control: the comparison of ITAL with steps of the same length, over all maps.
+        curves: means and standard errors at every step.
+        references: the reward of the true policy on each map.
+        paths: the total path length of the robots of each arm.
     """
 
     participants: int
@@ -40,9 +46,10 @@ NUMBERS = tuple(name for name in SimulatedStudy._fields if name != "participants
 
 
 def simulate(out: Path, participants: int, note: str) -> SimulatedStudy:
-    """Simulate machine and random teachers instead of people, analyse them like people's data, and store OUT/study.
+    """Simulate machine and random teachers instead of people, and store OUT/study.
 
-    Results of the same configuration and number of participants are not computed again.
+    Their data are analysed like people's. Results of the same configuration and number of
+    participants are not computed again.
     """
     settings = study.load_config()
     folder = out / "study"
@@ -52,23 +59,23 @@ def simulate(out: Path, participants: int, note: str) -> SimulatedStudy:
         "participants": participants,
         "note": note,
     }
-    done = folder / "reproduce.json"
-    if not _same(done, made_with) or not all((folder / f"{name}.png").exists() for name in FIGURES):
+    results = folder / "reproduce.json"
+    if not (_is_made_with(results, made_with) and _all_drawn(folder)):
         teachers = [study.teacher(name, default=settings.beta) for name in ("machine", "random")]
-        with jax.default_device(
-            jax.devices("cpu")[0]
-        ):  # thousands of tiny steps: a GPU would take ten times as long
+        # The simulation takes thousands of tiny steps: a GPU would take ten times as long.
+        with jax.default_device(jax.devices("cpu")[0]):
             table = study.simulate(settings, participants, teachers)
             analysed = study.analyze(study.StudyData(settings, table))
         folder.mkdir(parents=True, exist_ok=True)
-        _draw(analysed, folder, note)
-        content = {**made_with, **_numbers(analysed)}
-        write(done, json.dumps(content).encode())
-    content = json.loads(done.read_text())
+        _draw_figures(analysed, folder, note)
+        # The results come last: if they exist, the figures do as well.
+        write(results, json.dumps({**made_with, **_quoted_numbers(analysed)}).encode())
+    content = json.loads(results.read_text())
     return SimulatedStudy(participants, **{name: content[name] for name in NUMBERS})
 
 
-def _same(file: Path, made_with: dict[str, Any]) -> bool:
+def _is_made_with(file: Path, made_with: dict[str, Any]) -> bool:
+    """Return whether a file of results has these settings and all numbers."""
     try:
         content = json.loads(file.read_text())
     except (OSError, ValueError):
@@ -76,7 +83,11 @@ def _same(file: Path, made_with: dict[str, Any]) -> bool:
     return made_with.items() <= content.items() and set(NUMBERS) <= set(content)
 
 
-def _draw(analysed: Any, folder: Path, note: str) -> None:
+def _all_drawn(folder: Path) -> bool:
+    return all((folder / f"{name}.png").exists() for name in FIGURES)
+
+
+def _draw_figures(analysed: Any, folder: Path, note: str) -> None:
     from ital.figures import save
     from ital_paper.experiments.figures import stamp
 
@@ -86,26 +97,34 @@ def _draw(analysed: Any, folder: Path, note: str) -> None:
         save(figure, folder / name)
 
 
-def _numbers(analysed: Any) -> dict[str, Any]:
-    """The numbers that the report quotes, as plain rows."""
-    tests, outcomes = analysed.tests, analysed.outcomes
-    own = tests[(tests["teacher"] == "machine") & (tests["second_teacher"] == "machine")]
-    naive, matched = (own[own["second"] == second] for second in ("naive", "imt-matched"))
-    over_maps = matched[(matched["map"] == "all") & (matched["outcome"] == "distance_last")][
-        COLUMNS
-    ]
+def _quoted_numbers(analysed: Any) -> dict[str, Any]:
+    """Return the numbers that the report quotes, as plain rows."""
+    tests = analysed.tests
+    machine = tests[(tests["teacher"] == "machine") & (tests["second_teacher"] == "machine")]
+    naive = machine[machine["second"] == "naive"]
+    matched = machine[machine["second"] == "imt-matched"]
+    distance_over_maps = matched[
+        (matched["map"] == "all") & (matched["outcome"] == "distance_last")
+    ][COLUMNS]
+
+    outcomes = analysed.outcomes
     by_chance = outcomes[(outcomes["teacher"] == "random") & (outcomes["map"] != "all")]
+    control: dict[str, Any] = {}
+    if len(distance_over_maps):
+        control = distance_over_maps.to_dict("records")[0]
     return study.figure_rows(analysed) | {
         "maps": study.map_panels(analysed.config),
         "tests": naive[naive["map"] != "all"][COLUMNS].to_dict("records"),
-        "random": {
-            str(name): {
-                learner: rows[rows["learner"] == learner]
-                .sort_values("participant")["distance_last"]
-                .tolist()
-                for learner in ("aware", "naive")
-            }
-            for name, rows in by_chance.groupby("map")
-        },
-        "control": over_maps.to_dict("records")[0] if len(over_maps) else {},
+        "random": {str(name): _distances(rows) for name, rows in by_chance.groupby("map")},
+        "control": control,
     }
+
+
+def _distances(rows: Any) -> dict[str, list[float]]:
+    """Return by how much the distance fell on one map, for aware and naive robots."""
+    distances = {}
+    for learner in ("aware", "naive"):
+        # Both lists are in the order of the participants, so that a test can pair them.
+        ordered = rows[rows["learner"] == learner].sort_values("participant")
+        distances[learner] = ordered["distance_last"].tolist()
+    return distances

@@ -1,5 +1,6 @@
 """The report as data: sections of blocks, stored as JSON and rendered as a page."""
 
+import itertools
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 from ital import __version__
 from ital.errors import InputError
 from ital.figures import charts, save
-from ital.report import figures_in, section
+from ital.report import Block, figures_in, section
 from ital.report import page as as_page
 from ital.statistics import number
 from ital.tools.files import write
@@ -18,125 +19,145 @@ from ital_paper.report.sections import Context, all_sections
 FORMAT = 1
 TITLE = "Iterative Teacher-Aware Learning, reproduced"
 LEAD = (
-    "Every figure and table of the paper, measured again and compared with the paper's claims. Each claim is judged by "
-    "a rule that the data could have failed."
+    "Every figure and table of the paper, measured again and compared with the paper's claims. "
+    "Each claim is judged by a rule that the data could have failed."
 )
-FILES = (
-    "main",
-    "controls",
-    "theorem",
-    "sharpness",
-    "random",
-)  # figures that are also written as files
+# Figures that are also written as files:
+FILES = ("main", "controls", "theorem", "sharpness", "random")
 
 
-def build(context: Context) -> dict[str, Any]:
+def build_report(context: Context) -> dict[str, Any]:
     """Build every section that has something to show."""
     sections = [section(part.title, part.id, part.build(context)) for part in all_sections()]
+    banners = [under_way(context.pending), warning(context.scale)]
     return {
         "format": FORMAT,
         "version": __version__,
         "quick": context.scale.quick,
         "scale": scale_in_words(context.scale),
-        "warning": " ".join(filter(None, [under_way(context.pending), warning(context.scale)])),
+        "warning": " ".join(filter(None, banners)),
         "sections": [part for part in sections if part["blocks"]],
     }
 
 
 def scale_in_words(scale: Scale) -> str:
-    """The scale of the run in words."""
+    """Say the scale of the run."""
     return f"{scale.seeds} seeds, {scale.steps} steps"
 
 
 def under_way(tasks: Sequence[str]) -> str:
-    """The banner of an unfinished report."""
+    """Return the banner of an unfinished report."""
     return f"Still computing: {', '.join(tasks)}. Reload this page to see more." if tasks else ""
 
 
 def warning(scale: Scale) -> str:
-    """The banner of a quick report."""
+    """Return the banner of a quick report."""
     if not scale.quick:
         return ""
     return (
-        f"Quick run: {scale.seeds} seeds and {scale.steps} steps instead of 20 and 2000. It shows the general picture. "
+        f"Quick run: {scale.seeds} seeds and {scale.steps} steps instead of 20 and 2000. "
+        "It shows the general picture. "
         "Verdicts may change in the full run: ital reproduce."
     )
 
 
 def publish(report: dict[str, Any], out: Path, *, files: bool = True) -> Path:
-    """Write OUT/report.json, OUT/index.html and, with ``files``, some figures; return the page's path."""
+    """Write OUT/report.json, OUT/index.html and, with ``files``, some figures.
+
+    Returns:
+        The page.
+    """
     write(out / "report.json", dump(report).encode())
     folder = out / "figures"
     folder.mkdir(parents=True, exist_ok=True)
-    for block in figures_in(block for part in report["sections"] for block in part["blocks"]):
-        if files and block["name"] in FILES:
-            drawn = charts.chart(
-                block["panels"], block["title"], columns=block["columns"], note=block["note"]
-            )
-            save(drawn, folder / block["name"])
+    if files:
+        for block in figures_in(_blocks_of(report)):
+            if block["name"] in FILES:
+                _save_figure(block, folder)
     write(out / "index.html", page(report).encode())
     return out / "index.html"
 
 
+def _blocks_of(report: dict[str, Any]) -> list[Block]:
+    return list(itertools.chain.from_iterable(part["blocks"] for part in report["sections"]))
+
+
+def _save_figure(block: Block, folder: Path) -> None:
+    figure = charts.chart(
+        block["panels"], block["title"], columns=block["columns"], note=block["note"]
+    )
+    save(figure, folder / block["name"])
+
+
 def page(report: dict[str, Any]) -> str:
-    """The report as one self-contained page."""
+    """Return the report as one self-contained page."""
     return as_page(
         TITLE, report["sections"], lead=LEAD, banner=report["warning"], version=report["version"]
     )
 
 
 def dump(report: dict[str, Any]) -> str:
-    """A report as JSON text with one line per section, so that two reports can be compared."""
+    """Return a report as JSON text with one line per section, so that reports can be compared."""
+    lines = [
+        f"{_compact(name)}:{_compact(value)}"
+        for name, value in report.items()
+        if name != "sections"
+    ]
+    sections = ",\n".join(map(_compact, report["sections"]))
+    lines.append(f'"sections":[\n{sections}\n]')
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
-    def plain(value: Any) -> str:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
-    parts = {name: plain(value) for name, value in report.items() if name != "sections"}
-    parts["sections"] = "[\n" + ",\n".join(plain(part) for part in report["sections"]) + "\n]"
-    return "{\n" + ",\n".join(f"{plain(name)}:{part}" for name, part in parts.items()) + "\n}\n"
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def load(file: Path) -> dict[str, Any]:
+def load_report(file: Path) -> dict[str, Any]:
     """Read a stored report; raise if the file is not one."""
     try:
         report = json.loads(file.read_text("utf-8"))
-        if report["format"] != FORMAT:
-            raise InputError(
-                f"{file} is a report in another format: make it again with ital reproduce"
-            )
+        written_in = report["format"]
     except OSError:
         raise InputError(f"there is no report {file}: make one with ital reproduce") from None
     except (ValueError, KeyError, TypeError):
         raise InputError(f"{file} is not a report of ital reproduce") from None
+    if written_in != FORMAT:
+        raise InputError(f"{file} is a report in another format: make it again with ital reproduce")
     return report
 
 
 def claims(report: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows of the claims, as in the report."""
-    blocks = [block for section in report["sections"] for block in section["blocks"]]
-    return next((block["rows"] for block in blocks if block["kind"] == "claims"), [])
+    """Return the rows of the claims, as in the report."""
+    lists = [block["rows"] for block in _blocks_of(report) if block["kind"] == "claims"]
+    return lists[0] if lists else []
 
 
 def markdown(report: dict[str, Any]) -> str:
-    """The claims as a short table for a README, with every number as in the report."""
+    """Return the claims as a short table for a README, with every number as in the report."""
     starts = [f"{start} start" for start in STARTS]
+    run = "A quick run" if report["quick"] else "The full run"
     lines = [
-        f"{'A quick run' if report['quick'] else 'The full run'}: {report['scale']}. In how many places each claim "
+        f"{run}: {report['scale']}. In how many places each claim "
         "holds, from each of the two starts; then its number, the median over all places.",
         "",
         f"| | verdict | {' | '.join(starts)} | |",
         "|---|---|---|---|---|",
+        *(_markdown_row(row, starts) for row in claims(report)),
     ]
-    for row in claims(report):
-        tallies = {
-            tally["start"]: f"{tally['held']} of {tally['of']}" if tally["of"] else "not run"
-            for tally in row["tallies"]
-        }
-        counts = [tallies.pop(start, "") for start in starts]
-        others = [f"{what}: {count}" for what, count in tallies.items()]
-        if row["range"]:
-            others.append(f"{row['value']}: {number(row['range'][1])}")
-        lines.append(
-            f"| {row['claim']} | {row['verdict']} | {' | '.join(counts)} | {'; '.join(others)} |"
-        )
     return "\n".join(lines) + "\n"
+
+
+def _markdown_row(row: dict[str, Any], starts: list[str]) -> str:
+    counts = {
+        tally["start"]: f"{tally['held']} of {tally['of']}" if tally["of"] else "not run"
+        for tally in row["tallies"]
+    }
+    from_starts = [counts.pop(start, "") for start in starts]
+    # What is left is the study, which has no start and so no column.
+    others = [f"{name}: {count}" for name, count in counts.items()]
+    if row["range"]:
+        _, median, _ = row["range"]
+        others.append(f"{row['value']}: {number(median)}")
+    return (
+        f"| {row['claim']} | {row['verdict']} | {' | '.join(from_starts)} | {'; '.join(others)} |"
+    )

@@ -1,10 +1,11 @@
 """The work of ``ital reproduce``: compute what is missing, judge the claims, write the report."""
 
+import itertools
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from ital import tasks, teachers
 from ital.errors import InputError
 from ital.experiments import Damaged, Settings, load_curves
 from ital.results import computed
+from ital.tasks import Task
 from ital.teaching import load
 from ital.tools import processes
 from ital.tools.files import check_writable
@@ -48,88 +50,112 @@ def reproduce(
     """Compute the missing experiments of the paper, judge its claims and write ``OUT/index.html``.
 
     Args:
-        names: registered tasks to compute (default: those of the paper, without those whose features the user has
-            not built). The report also shows all earlier results in the folder.
+        names: registered tasks to compute (default: those of the paper, without those whose
+            features the user has not built). The report also shows all earlier results in the
+            folder.
         quick: use few seeds and steps, in a separate folder.
         out: the folder for results.
         report_only: compute nothing, and make the report from existing results.
-        workers: number of worker processes that share the tasks; 0 for this process alone, None for as many as cores
-            and memory allow. Workers import the main module again, so a script of your own needs
-            ``if __name__ == "__main__":``.
+        workers: number of worker processes that share the tasks; 0 for this process alone, None
+            for as many as cores and memory allow. Workers import the main module again, so a
+            script of your own needs ``if __name__ == "__main__":``.
         equations: number of equations in an exam of the equation tasks (default: the tasks' own).
         platform: the platform of the workers, cpu or gpu (default: JAX's own choice).
         progress: whether to show a progress display.
         say: called with a line about each event.
 
     Returns:
-        The path of the report. It exists as soon as the first experiment is done, and is updated from then on.
+        The path of the report. It exists as soon as the first experiment is done, and is updated
+        from then on.
 
     Raises:
-        InputError: a task is unknown or its files are missing, ``workers`` is negative, there are no results to
-            report, or the folder cannot be written to.
+        InputError: a task is unknown or its files are missing, ``workers`` is negative, there are
+            no results to report, or the folder cannot be written to.
 
     """
     scale = (QUICK if quick else FULL)._replace(equations=equations)
-    out = Path(out) if out is not None else Path("results/quick" if quick else "results")
+    if out is None:
+        out = "results/quick" if quick else "results"
+    out = Path(out)
+    # Everything is checked before anything is computed.
     if workers is not None and workers < 0:
         raise InputError(f"workers must be 0 (this process alone) or more, not {workers}")
     check_writable(out)
     wanted = [] if report_only else plan.chosen(names)
     if equations is not None:
-        tasks.make(
-            "equation-40", equations=equations
-        )  # raises for an invalid number before anything is computed
-    for missing in plan.left_out() if not names and not report_only else ():
-        instead = plan.STAND_INS[missing]
-        say(
-            f"{missing} needs features that you have to build, and is skipped: {instead} replaces it."
-        )
+        tasks.make("equation-40", equations=equations)
+    if not names and not report_only:
+        _say_what_is_left_out(say)
+
     jobs = _jobs.planned(wanted, scale, everything=bool(wanted) and not names)
     if workers is None:
         workers = processes.number_for(len({job.condition.task for job in jobs}))
     report = _Report(scale, out, computing=bool(jobs))
     with show_whole(sum(job.seconds for job in jobs) + REPORT_SECONDS, progress) as tell:
         left = list(jobs)
-        for event in _jobs.run(jobs, scale, out, workers, platform):
-            if event.job is None:
-                say(event.line)
+        for news in _jobs.run(jobs, scale, out, workers, platform):
+            if news.job is None:
+                say(news.line)
                 continue
-            tell(event.job.title, event.job.seconds, event.share)
-            if event.share == 1:
-                left.remove(event.job)
-                if len(left) == len(jobs) - 1:
-                    say(f"first figure: {out / event.job.figure}")
-                    say(
-                        f"report: {report.update(left)} is updated as results come in: reload it to see more"
-                    )
-                elif left:
-                    report.update_if_due(left)
+            tell(news.job.title, news.job.seconds, news.share)
+            if news.share == 1:
+                left.remove(news.job)
+                _report_progress(report, news.job, jobs, left, say)
         tell("report", REPORT_SECONDS, 0.0)
         return report.update([])
+
+
+def _say_what_is_left_out(say: Callable[[str], None]) -> None:
+    for missing in plan.left_out():
+        instead = plan.STAND_INS[missing]
+        say(
+            f"{missing} needs features that you have to build, and is skipped: "
+            f"{instead} replaces it."
+        )
+
+
+def _report_progress(
+    report: "_Report",
+    finished: _jobs.Job,
+    jobs: Sequence[_jobs.Job],
+    left: Sequence[_jobs.Job],
+    say: Callable[[str], None],
+) -> None:
+    """Update the report after a job; after the first one, say where to look."""
+    if len(left) == len(jobs) - 1:
+        say(f"first figure: {report.out / finished.figure}")
+        page = report.update(left)
+        say(f"report: {page} is updated as results come in: reload it to see more")
+    elif left:
+        # After the last job the final report follows anyway.
+        report.update_if_due(left)
 
 
 class _Report:
     """The report of a folder, updated as results come in."""
 
     def __init__(self, scale: Scale, out: Path, *, computing: bool) -> None:
-        self.scale, self.out, self.computing = scale, out, computing
-        self.began, self.due = time.monotonic(), 0.0
+        self.scale = scale
+        self.out = out
+        self.computing = computing
+        self.began = time.monotonic()
+        self.due = 0.0  # the time from which a next update is worth its seconds
 
     def update(self, left: Sequence[_jobs.Job]) -> Path:
         """Judge the results so far and write the page, which lists the tasks that are left."""
-        scale, out, began = self.scale, self.out, time.monotonic()
-        data = collect(scale, out)
+        began = time.monotonic()
+        data = collect(self.scale, self.out)
         if not self.computing and not data.experiments and not data.others:
-            raise InputError(
-                f"there are no results of a {'quick' if scale.quick else 'full'} run in {out}"
-            )
+            kind = "quick" if self.scale.quick else "full"
+            raise InputError(f"there are no results of a {kind} run in {self.out}")
         with np.errstate(invalid="ignore"):  # a diverged learner is infinitely far away
             findings = catalogue.judge_all(data)
             took = time.monotonic() - self.began if self.computing else None
             pending = tuple(dict.fromkeys(job.condition.task for job in left))
-            context = Context(data, findings, scale, out, took, pending)
-            page = _report.publish(_report.build(context), out, files=not left)
+            context = Context(data, findings, self.scale, self.out, took, pending)
+            page = _report.publish(_report.build_report(context), self.out, files=not left)
         ended = time.monotonic()
+        # A report that takes long is made less often, so that reports never take most of the time.
         self.due = ended + max(SECONDS_BETWEEN_REPORTS, (ended - began) / REPORTING)
         return page
 
@@ -139,120 +165,156 @@ class _Report:
             self.update(left)
 
 
+# ---- reading results ----
+
+
 def collect(scale: Scale, out: Path) -> Data:
-    """Read all results of this scale in a folder: experiments, theory, study, and runs of other tasks."""
+    """Read all results of this scale in a folder.
+
+    These are the experiments of every kind, theory, study, and runs of other tasks.
+    """
     experiments = [
-        _finished(condition, plan.settings(condition, scale), condition.folder(out))
+        finished(condition, plan.settings(condition, scale), condition.folder(out))
         for condition in plan.conditions(plan.PAPER, scale)
     ]
-    beyond = [
-        _finished(condition, plan.beyond_settings(condition, scale), out / _jobs.BEYOND)
-        for condition in plan.beyond_conditions(plan.PAPER, scale)
-    ]
-    matrix = [
-        _finished(condition, plan.matrix_settings(condition, scale), out / _jobs.MATRIX)
-        for condition in plan.matrix_conditions(plan.TASKS, scale)
-    ]
-    zero_loss = [
-        _finished(condition, plan.zero_loss_settings(condition, scale), out / _jobs.ZERO_LOSS)
-        for condition in plan.zero_loss_conditions(plan.TASKS)
-    ]
-    panels = {
-        (start, task): panel
-        for task in scale.theory
-        if task not in plan.left_out()
-        for start in STARTS
-        if (panel := _jobs.theory_of(start, task, scale, out, compute=False)) is not None
-    }
-    kept = (out / "study" / "reproduce.json").exists()
-    study = _study.simulate(out, scale.participants, scale.study_note) if kept else None
-    tuned = {
-        condition: grid
-        for condition in plan.sweep_conditions(plan.PAPER, scale)
-        if (grid := _grid(condition, scale, out)) is not None
-    }
+    study = None
+    if (out / "study" / "reproduce.json").exists():
+        study = _study.simulate(out, scale.participants, scale.study_note)
     return Data(
         filter(None, experiments),
-        panels,
+        _collect_theory(scale, out),
         study,
-        tuned,
-        filter(None, beyond),
-        filter(None, zero_loss),
+        _collect_sweeps(scale, out),
+        _collect_beside("beyond", plan.beyond_conditions(plan.PAPER, scale), scale, out),
+        _collect_beside("zero loss", plan.zero_loss_conditions(plan.TASKS), scale, out),
         other_runs(out),
-        filter(None, matrix),
+        _collect_beside("matrix", plan.matrix_conditions(plan.TASKS, scale), scale, out),
     )
 
 
+def _collect_beside(
+    kind: str, conditions: Sequence[Condition], scale: Scale, out: Path
+) -> list[Evidence]:
+    """Read the finished experiments of a kind beside the paper's."""
+    settings_of, folder = _jobs.BESIDE[kind]
+    found = [
+        finished(condition, settings_of(condition, scale), out / folder) for condition in conditions
+    ]
+    return [evidence for evidence in found if evidence is not None]
+
+
+def _collect_theory(scale: Scale, out: Path) -> dict[tuple[str, str], Any]:
+    """Read the theory panels, by start and task."""
+    without_files = plan.left_out()
+    names = [task for task in scale.theory if task not in without_files]
+    panels = {
+        (start, task): _jobs.theory_of(start, task, scale, out, compute=False)
+        for task, start in itertools.product(names, STARTS)
+    }
+    return {key: panel for key, panel in panels.items() if panel is not None}
+
+
+def _collect_sweeps(scale: Scale, out: Path) -> "dict[Condition, xr.Dataset]":
+    conditions = plan.sweep_conditions(plan.PAPER, scale)
+    grids = {condition: _sweep_grid(condition, scale, out) for condition in conditions}
+    return {condition: grid for condition, grid in grids.items() if grid is not None}
+
+
 def other_runs(out: Path) -> list[Evidence]:
-    """Runs in a folder on tasks that are not the paper's, whatever their settings."""
+    """Read the runs in a folder on tasks that are not the paper's, whatever their settings."""
     found = []
     for start in STARTS:
         for file in sorted(Condition(start, "", "").folder(out).glob("*/*/curves.nc")):
-            condition = Condition(start, file.parts[-3], file.parts[-2])
-            if condition.task in plan.PAPER:
+            task, teacher = file.parts[-3:-1]
+            if task in plan.PAPER:
                 continue
             try:
                 run = load(file.parent)
-            except InputError:
+            except InputError:  # not made by this version, or incomplete
                 continue
-            found.append(
-                Evidence(
-                    condition._replace(start=str(run.curves.attrs["init"])), run.task, run.curves
-                )
-            )
+            # The folder says only whether the start is the second one of the paper.
+            condition = Condition(str(run.curves.attrs["init"]), task, teacher)
+            found.append(Evidence(condition, run.task, run.curves))
     return found
 
 
-def _grid(condition: Condition, scale: Scale, out: Path) -> "xr.Dataset | None":
-    """The sweep of this scale, or None if there is none."""
+def _has_settings(curves: "xr.Dataset", made_with: dict[str, Any]) -> bool:
+    return all(curves.attrs.get(name) == value for name, value in made_with.items())
+
+
+def _sweep_grid(condition: Condition, scale: Scale, out: Path) -> "xr.Dataset | None":
+    """Return the sweep of this scale, or None if there is none."""
+    folder = condition.folder(out) / condition.task / condition.teacher
     try:
-        grid = load_curves(condition.folder(out) / condition.task / condition.teacher / "sweep.nc")
-        made_with = {
-            "steps": scale.steps,
-            **plan.identity(plan.task_of(plan.settings(condition, scale))),
-        }
+        grid = load_curves(folder / "sweep.nc")
+        task = plan.task_of(plan.settings(condition, scale))
     except (OSError, Damaged, InputError):
         return None
-    return grid if all(grid.attrs.get(name) == value for name, value in made_with.items()) else None
+    made_with = {"steps": scale.steps, **plan.identity(task)}
+    return grid if _has_settings(grid, made_with) else None
 
 
-def _finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence | None:
-    """The finished experiment with these settings, reduced to its methods and seeds; None if missing or incomplete."""
-    file = folder / condition.task / condition.teacher.replace(":", "-") / "curves.nc"
+def finished(condition: Condition, wanted: Settings, folder: Path) -> Evidence | None:
+    """Return the finished experiment with these settings, reduced to its methods and seeds.
+
+    Args:
+        condition: its condition.
+        wanted: its settings.
+        folder: the folder for results of its kind.
+
+    Returns:
+        The experiment; None if it is missing, incomplete or made with other settings.
+    """
+    file = folder / condition.task / plan.as_file_name(condition.teacher) / "curves.nc"
     if not file.exists():
         return None
     try:
         curves = load_curves(file)
     except Damaged:
         return None
+    described = _described_task(condition, wanted)
+    if described is None:
+        return None
+    task, of_task = described
     made_with = {
         "task": condition.task,
         "teacher": condition.teacher,
         "steps": wanted.steps,
         "lr": wanted.lr,
         "batch_size": wanted.batch_size,
+        **of_task,
     }
+    methods = list(wanted.methods or ())
+    if not _has_settings(curves, made_with) or not _is_complete(curves, methods, wanted.seed_list):
+        return None
+    return Evidence(condition, task, curves.sel({"learner": methods, "seed": wanted.seed_list}))
+
+
+def _described_task(condition: Condition, wanted: Settings) -> tuple[Task, dict[str, Any]] | None:
+    """Return the task of an experiment, and the settings that its results must have because of it.
+
+    A task whose features are on another machine is described by the task that replaces it, which
+    has the same metrics and panels; then nothing is known about the settings. None without one.
+    """
     try:
         task = plan.task_of(wanted)
-        made_with |= {
-            "beta": teachers.make(condition.teacher).sign * abs(float(task.beta)),
+        sign = teachers.make(condition.teacher).sign
+        return task, {
+            "beta": sign * abs(float(task.beta)),
             "init": wanted.init or str(task.init),
             **plan.identity(task),
         }
-    except InputError:  # its features are on another machine; the task that replaces it has the same metrics and panels
+    except InputError:
         if condition.task not in plan.STAND_INS:
             return None
-        stand_in = plan.task_of(replace(wanted, task=plan.STAND_INS[condition.task]))
-        task = stand_in._replace(name=condition.task, title=condition.task)
-    if any(curves.attrs.get(name) != value for name, value in made_with.items()):
-        return None
-    seeds = wanted.seed_list
-    seeds_of = {
-        str(name): computed(curves, str(name))["seed"].values.tolist()
-        for name in curves["learner"].values
-    }
-    if any(not set(seeds) <= set(seeds_of.get(method, ())) for method in wanted.methods or ()):
-        return None
-    return Evidence(
-        condition, task, curves.sel({"learner": list(wanted.methods or ()), "seed": seeds})
+    stand_in = plan.task_of(replace(wanted, task=plan.STAND_INS[condition.task]))
+    return stand_in._replace(name=condition.task, title=condition.task), {}
+
+
+def _is_complete(curves: "xr.Dataset", methods: Sequence[str], seeds: Sequence[int]) -> bool:
+    """Return whether all these methods were computed on all these seeds."""
+    recorded = {str(name) for name in curves["learner"].values}
+    return all(
+        method in recorded and set(seeds) <= set(computed(curves, method)["seed"].values.tolist())
+        for method in methods
     )

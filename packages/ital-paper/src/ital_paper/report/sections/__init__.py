@@ -1,7 +1,8 @@
 """The report's sections, one file each. One function per section makes its blocks.
 
-To add one, write a file with a function ``build(context)`` that returns blocks (an empty list: no section), and name
-it in ``SECTIONS``, at its place in the report. Another package declares a :class:`Section` as an entry point.
+To add one, write a file with a function that takes the context and returns blocks (an empty list:
+no section), and name it in ``SECTIONS``, where the report should have it. Another package declares
+a :class:`Section` as an entry point.
 """
 
 from collections.abc import Callable
@@ -10,25 +11,23 @@ from typing import NamedTuple
 from ital.errors import InputError
 from ital.report import Block, paragraph
 from ital.tools import plugins
-from ital_paper.report.sections import (
-    _adversary,
-    _again,
-    _beyond,
-    _claims,
-    _controls,
-    _main,
-    _matrix,
-    _others,
-    _random,
-    _settings,
-    _study,
-    _tables,
-    _tasks,
-    _theory,
-    _tuned,
-    _words,
-)
+from ital_paper.report.sections._adversary import adversary_section
+from ital_paper.report.sections._again import again_section
+from ital_paper.report.sections._beyond import beyond_section
+from ital_paper.report.sections._claims import claims_section
 from ital_paper.report.sections._context import Context
+from ital_paper.report.sections._controls import controls_section
+from ital_paper.report.sections._main import main_section
+from ital_paper.report.sections._matrix import matrix_section
+from ital_paper.report.sections._others import others_section
+from ital_paper.report.sections._random import random_section
+from ital_paper.report.sections._settings import settings_section
+from ital_paper.report.sections._study import study_section
+from ital_paper.report.sections._tables import tables_section
+from ital_paper.report.sections._tasks import tasks_section
+from ital_paper.report.sections._theory import theory_section
+from ital_paper.report.sections._tuned import tuned_section
+from ital_paper.report.sections._words import words_section
 
 
 class Section(NamedTuple):
@@ -46,22 +45,22 @@ class Section(NamedTuple):
 
 
 SECTIONS = (
-    Section("The words of this report", "words", _words.build),
-    Section("The main figure", "main-figure", _main.build),
-    Section("What holds", "claims", _claims.build),
-    Section("Awareness, or the longer step?", "controls", _controls.build),
-    Section("Every method tuned", "tuned", _tuned.build),
-    Section("Task by task", "tasks", _tasks.build),
-    Section("Adversary", "adversary", _adversary.build),
-    Section("Random teacher", "random-teacher", _random.build),
-    Section("Human study, simulated", "study", _study.build),
-    Section("Beyond the paper", "beyond", _beyond.build),
-    Section("Who believes what", "matrix", _matrix.build),
-    Section("Other tasks", "others", _others.build),
-    Section("Theory and β", "theory", _theory.build),
-    Section("Tables", "tables", _tables.build),
-    Section("Settings and times", "settings", _settings.build),
-    Section("Run it again", "again", _again.build),
+    Section("The words of this report", "words", words_section),
+    Section("The main figure", "main-figure", main_section),
+    Section("What holds", "claims", claims_section),
+    Section("Awareness, or the longer step?", "controls", controls_section),
+    Section("Every method tuned", "tuned", tuned_section),
+    Section("Task by task", "tasks", tasks_section),
+    Section("Adversary", "adversary", adversary_section),
+    Section("Random teacher", "random-teacher", random_section),
+    Section("Human study, simulated", "study", study_section),
+    Section("Beyond the paper", "beyond", beyond_section),
+    Section("Who believes what", "matrix", matrix_section),
+    Section("Other tasks", "others", others_section),
+    Section("Theory and β", "theory", theory_section),
+    Section("Tables", "tables", tables_section),
+    Section("Settings and times", "settings", settings_section),
+    Section("Run it again", "again", again_section),
 )
 
 
@@ -71,14 +70,15 @@ def all_sections() -> list[Section]:
     Returns:
         The sections, in their order on the page.
     """
-    return [
-        *SECTIONS,
-        *(_declared(name, part) for name, part in plugins.parts("ital.sections", ()).items()),
-    ]
+    declared = plugins.parts("ital.sections", ())
+    return [*SECTIONS, *(_declared_section(name, part) for name, part in declared.items())]
 
 
-def _declared(name: str, part: plugins.Part) -> Section:
-    """Load a section of another package. A broken one becomes a message, so that the long computation is not lost."""
+def _declared_section(name: str, part: plugins.Part) -> Section:
+    """Load a section of another package.
+
+    A broken one becomes a message, so that the long computation is not lost.
+    """
     try:
         return part.load()
     except InputError as error:

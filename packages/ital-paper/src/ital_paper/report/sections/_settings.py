@@ -7,57 +7,82 @@ from importlib import metadata
 from ital import __version__, report
 from ital.statistics import number
 from ital_paper.claims.catalogue import duration
+from ital_paper.experiments.data import Evidence, by_task
 from ital_paper.experiments.plan import STAND_INS
 from ital_paper.report.sections._context import Context
 
+HEADS = ("task", "β", "η", "mini-batch", "steps", "seeds", "starts", "experiments", "run time")
 
-def build(context: Context) -> list[report.Block]:
-    """One row per task, notes, and versions."""
-    data = context.data
-    rows, computing = [], 0.0
-    for task in dict.fromkeys(condition.task for condition in data.experiments):
-        own = [
-            evidence for evidence in data.experiments.values() if evidence.condition.task == task
-        ]
-        attrs = own[0].curves.attrs
-        decay = float(attrs["beta_decay"])
-        beta = f"±{abs(float(attrs['beta'])):g}" + (f"·(1 − {number(decay, 1)})ᵗ" if decay else "")
-        seconds = sum(float(evidence.curves.attrs["seconds"]) for evidence in own)
-        computing += seconds
-        starts = ", ".join(dict.fromkeys(str(evidence.curves.attrs["init"]) for evidence in own))
-        rows.append((
-            task, beta, f"{float(attrs['lr']):g}", attrs["batch_size"], attrs["steps"], own[0].curves.sizes["seed"],
-            starts, len(own), duration(seconds),
-        ))  # fmt: skip
-    heads = ("task", "β", "η", "mini-batch", "steps", "seeds", "starts", "experiments", "run time")
-    with_results = {condition.task for condition in data.experiments}
-    stands = [
-        f"{instead} replaces {missing}"
-        for missing, instead in STAND_INS.items()
-        if missing not in with_results
+
+def settings_section(context: Context) -> list[report.Block]:
+    """Show one row per task, notes, and versions."""
+    tasks = by_task(context.data.experiments.values())
+    rows = [_task_row(task, experiments) for task, experiments in tasks.items()]
+    return [
+        report.table(
+            HEADS,
+            rows,
+            caption="Settings of each task, and the total run time of its experiments.",
+            numbers_from=1,
+        ),
+        report.bullets(_remarks(context, tasks)),
+        report.table(
+            ("made with", ""), _versions(context).items(), caption="Versions and machine."
+        ),
     ]
+
+
+def _task_row(task: str, experiments: list[Evidence]) -> tuple[object, ...]:
+    first = experiments[0].curves
+    starts = dict.fromkeys(str(evidence.curves.attrs["init"]) for evidence in experiments)
+    beta = f"±{abs(float(first.attrs['beta'])):g}"
+    decay = float(first.attrs["beta_decay"])
+    if decay:
+        beta += f"·(1 − {number(decay, 1)})ᵗ"
+    return (
+        task,
+        beta,
+        f"{float(first.attrs['lr']):g}",
+        first.attrs["batch_size"],
+        first.attrs["steps"],
+        first.sizes["seed"],
+        ", ".join(starts),
+        len(experiments),
+        duration(_run_time(experiments)),
+    )
+
+
+def _run_time(experiments: list[Evidence]) -> float:
+    """Return the seconds that these experiments took, over all calls."""
+    return sum(float(evidence.curves.attrs["seconds"]) for evidence in experiments)
+
+
+def _remarks(context: Context, tasks: dict[str, list[Evidence]]) -> list[str]:
     remarks = [
         "β is positive for helpful and negative for adversarial teachers. "
-        f"With the random teacher, on {', '.join(context.scale.random)}, it is positive.",
-        *(
-            [f"Tasks whose files the user has to build are left out: {'; '.join(stands)}."]
-            if stands
-            else []
-        ),
-        f"Run time of all experiments, over all calls: {duration(computing)}."
-        + ("" if context.took is None else f" This call took {duration(context.took)} in all."),
+        f"With the random teacher, on {', '.join(context.scale.random)}, it is positive."
     ]
-    caption = "Settings of each task, and the total run time of its experiments."
-    return [
-        report.table(heads, rows, caption=caption, numbers_from=1),
-        report.bullets(remarks),
-        report.table(("made with", ""), versions(context).items(), caption="Versions and machine."),
+    replaced = [
+        f"{instead} replaces {missing}"
+        for missing, instead in STAND_INS.items()
+        if missing not in tasks
     ]
+    if replaced:
+        remarks.append(
+            f"Tasks whose files the user has to build are left out: {'; '.join(replaced)}."
+        )
+    # Sums of floats depend on their order: task by task, as in the rows.
+    total = sum(_run_time(experiments) for experiments in tasks.values())
+    times = f"Run time of all experiments, over all calls: {duration(total)}."
+    if context.took is not None:
+        times += f" This call took {duration(context.took)} in all."
+    return [*remarks, times]
 
 
-def versions(context: Context) -> dict[str, str]:
-    """Versions of everything that the numbers may depend on."""
+def _versions(context: Context) -> dict[str, str]:
+    """Return the versions of everything that the numbers may depend on."""
     evidence = next(iter(context.data.experiments.values()), None)
+    # Those of the results may differ from those installed now.
     attrs = evidence.curves.attrs if evidence is not None else {}
     return {
         "ital": __version__,

@@ -6,31 +6,42 @@ from ital_paper.experiments.plan import STARTS
 from ital_paper.report.sections._context import Context
 
 TEACHER = (
-    "knows the target and shows one example of each mini-batch. A cooperative teacher shows the example that brings "
-    "the learner closest to the target, an adversarial one the example that helps least, a random one any."
+    "knows the target and shows one example of each mini-batch. A cooperative teacher shows the "
+    "example that brings the learner closest to the target, an adversarial one the example that "
+    "helps least, a random one any."
 )
-BATCH = "learns from the whole mini-batch: a step along its mean gradient. It ignores the teacher's choice."
+BATCH = (
+    "learns from the whole mini-batch: a step along its mean gradient. "
+    "It ignores the teacher's choice."
+)
 SGD = "learns from one example that is drawn at random. It ignores the teacher's choice, too."
 IMT = "is the naive learner: a gradient step on the example that the teacher shows."
-ITAL = "is the teacher-aware learner: the step of IMT, then a second one that makes the teacher's choice more likely."
+ITAL = (
+    "is the teacher-aware learner: the step of IMT, then a second one that makes the teacher's "
+    "choice more likely."
+)
 ITAL_M = (
-    "is an aware learner that sees only M examples of the mini-batch, so that it compares the choice with fewer "
-    "others. ITAL sees all."
+    "is an aware learner that sees only M examples of the mini-batch, so that it compares the "
+    "choice with fewer others. ITAL sees all."
 )
 MATCHED = "are controls without awareness: their steps are as long as ITAL's would be."
 BETA = (
-    "says how strictly an aware learner believes that the teacher chooses the best example. With β = 0, it believes "
-    "that any choice is as likely as another."
+    "says how strictly an aware learner believes that the teacher chooses the best example. "
+    "With β = 0, it believes that any choice is as likely as another."
 )
-ETA = "is the step size. All methods share one, except where the report says that each method is tuned."
+ETA = (
+    "is the step size. All methods share one, except where the report says that each method is "
+    "tuned."
+)
 START = (
-    f"means the parameters before the first step, drawn anew for each seed: {STARTS[0]}, as in the paper's "
-    f"Algorithm 1, or {STARTS[1]} (deviation 0.1 around zero), as in the authors' later code."
+    f"means the parameters before the first step, drawn anew for each seed: {STARTS[0]}, as in the "
+    f"paper's Algorithm 1, or {STARTS[1]} (deviation 0.1 around zero), as in the authors' later "
+    "code."
 )
 DISTANCE = "is that from the learner's parameters to the target. Less is better."
 HOLDS = (
-    "means that a claim's rule is met. Where the rule compares two methods, it is met only if the difference is "
-    f"significant as well (p < {LEVEL})."
+    "means that a claim's rule is met. Where the rule compares two methods, it is met only if the "
+    f"difference is significant as well (p < {LEVEL})."
 )
 WORDS = (
     ("Teacher", TEACHER),
@@ -48,6 +59,6 @@ WORDS = (
 )
 
 
-def build(context: Context) -> list[report.Block]:
-    """Every word with its meaning, if there is anything to read them in."""
+def words_section(context: Context) -> list[report.Block]:
+    """Explain every word, if the report has results that use them."""
     return [report.terms(WORDS)] if context.data.experiments else []
