@@ -5,6 +5,7 @@ how to plan. Everything they do is marked as simulated.
 """
 
 import asyncio
+import math
 import secrets
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -28,7 +29,12 @@ if TYPE_CHECKING:
 
 Json = dict[str, Any]
 
+# Stages at which a participant has nothing more to do.
 ENDS = ("finished", "declined", "failed_check", "left", "closed", "excluded")
+
+# Seconds between two attempts to reach the server: the first pause, and the longest.
+FIRST_PAUSE = 0.05
+LONGEST_PAUSE = 2.0
 
 
 class Acknowledged(NamedTuple):
@@ -42,7 +48,18 @@ class Acknowledged(NamedTuple):
 
 @dataclass
 class CrowdOutcome:
-    """The result of a run of simulated participants."""
+    """The result of a run of simulated participants.
+
+    Attributes:
+        participants: Number of participants.
+        seconds: Duration of the run.
+        finished: Number of participants who finished.
+        ends: Last stage of every participant who came to an end.
+        latencies: Seconds between request and answer, of every stored step.
+        retries: Number of requests that were repeated.
+        catch_ups: Number of times that the server was ahead of a participant.
+        acknowledged: Steps that the server acknowledged as stored.
+    """
 
     participants: int
     seconds: float = 0.0
@@ -54,8 +71,9 @@ class CrowdOutcome:
     acknowledged: list[Acknowledged] = field(default_factory=list)
 
     def summary(self) -> dict[str, float]:
-        """Steps, steps per second and latencies of a step in milliseconds."""
+        """Return steps, steps per second and latencies of a step in milliseconds."""
         steps = len(self.latencies)
+        milliseconds = 1000 * np.asarray(self.latencies)
         summary = {
             "participants": float(self.participants),
             "finished": float(self.finished),
@@ -64,10 +82,10 @@ class CrowdOutcome:
             "steps_per_second": steps / max(self.seconds, 1e-9),
             "retries": float(self.retries),
         }
-        for name, share in (("median", 50), ("p95", 95), ("p99", 99), ("slowest", 100)):
-            summary[f"{name}_ms"] = (
-                1000 * float(np.percentile(self.latencies, share)) if steps else float("nan")
-            )
+        for name, percent in (("median", 50), ("p95", 95), ("p99", 99), ("slowest", 100)):
+            summary[f"{name}_ms"] = math.nan
+            if steps:
+                summary[f"{name}_ms"] = float(np.percentile(milliseconds, percent))
         return summary
 
 
@@ -87,31 +105,33 @@ class _Crowd:
         think: float,
         patience: float,
     ) -> None:
-        self.rules, self.version = StudyRules(config), config.hash
+        self.rules = StudyRules(config)
+        self.version = config.hash
+        # By the text of the question: the page shows it in the participant's language.
         self.answers = {
             asked.question: asked.answer
-            for name in config.languages
-            for asked in config.texts(name).check
+            for language in config.languages
+            for asked in config.texts(language).check
         }
         self.pages = {page.id: page for page in config.questionnaires}
-        self.teacher, self.client, self.key, self.think, self.patience = (
-            teacher,
-            client,
-            key,
-            think,
-            patience,
-        )
+        self.teacher = teacher
+        self.client = client
+        self.key = key
+        self.think = think
+        self.patience = patience
 
     def choose(self, scene: Mapping[str, Any], rng: np.random.Generator) -> int:
-        """The teacher's choice, given what is on the screen."""
+        """Return the teacher's choice, given what is on the screen."""
         arrows = [Arrow(arrow["cell"], arrow["action"]) for arrow in scene["arrows"]]
+        rationality = self.teacher.rationality
         scores = np.zeros(len(arrows))
-        if self.teacher.rationality:
+        # Volumes need a plan, which random teachers do without.
+        if rationality:
             scores = self.rules.volumes_toward(
                 np.asarray(scene["truth"]), np.asarray(scene["belief"]), arrows
             )
         noise = self.teacher.noise * rng.gumbel(size=len(arrows))
-        return int(np.argmax(self.teacher.rationality * scores + noise))
+        return int(np.argmax(rationality * scores + noise))
 
 
 class _Participant:
@@ -120,7 +140,10 @@ class _Participant:
     def __init__(
         self, crowd: _Crowd, name: str, rng: np.random.Generator, outcome: CrowdOutcome
     ) -> None:
-        self.crowd, self.name, self.rng, self.outcome = crowd, name, rng, outcome
+        self.crowd = crowd
+        self.name = name
+        self.rng = rng
+        self.outcome = outcome
         self.cookies: dict[str, str] = {}
         self.state: Json = {}
 
@@ -143,10 +166,11 @@ class _Participant:
             "teacher": self.crowd.teacher.name,
         }
         await self.send("/api/join", body)
-        version = self.state.get("study", {}).get("version", self.crowd.version)
-        if version != self.crowd.version:
+        ours = self.crowd.version
+        theirs = self.state.get("study", {}).get("version", ours)
+        if theirs != ours:
             raise ServerRefused(
-                f"the server runs another configuration ({version[:12]}…, not {self.crowd.version[:12]}…): "
+                f"the server runs another configuration ({theirs[:12]}…, not {ours[:12]}…): "
                 "give the server's configuration with --config"
             )
 
@@ -155,24 +179,16 @@ class _Participant:
         state = self.state
         match state["stage"]:
             case "consent":
-                await self.send(
-                    "/api/consent", {"accepted": True, "version": state["consent"]["version"]}
-                )
+                version = state["consent"]["version"]
+                await self.send("/api/consent", {"accepted": True, "version": version})
             case "instructions":
                 await self.send("/api/instructions", {})
             case "check":
                 questions = [asked["question"] for asked in state["check"]["questions"]]
-                await self.send(
-                    "/api/check",
-                    {"answers": [self.crowd.answers.get(text, 0) for text in questions]},
-                )
+                answers = [self.crowd.answers.get(text, 0) for text in questions]
+                await self.send("/api/check", {"answers": answers})
             case "questions":
-                asked = state["questions"]
-                answers = draw_answers(self.crowd.pages[asked["page"]], self.rng)
-                await self.send(
-                    "/api/answers",
-                    {"page": asked["page"], "place": asked["place"], "answers": answers},
-                )
+                await self.answer_questions(state["questions"])
             case "warm_up" | "teach":
                 await self.teach(state["scene"])
                 show()
@@ -183,32 +199,35 @@ class _Participant:
                     f"a simulated participant does not know what to do at stage {stage!r}"
                 )
 
+    async def answer_questions(self, asked: Json) -> None:
+        """Answer a page of questions at random."""
+        answers = draw_answers(self.crowd.pages[asked["page"]], self.rng)
+        body = {"page": asked["page"], "place": asked["place"], "answers": answers}
+        await self.send("/api/answers", body)
+
     async def teach(self, scene: Json) -> None:
-        """One step: think, choose, confirm."""
-        shown = time.time()
+        """Take one step: think, choose, confirm."""
+        shown_at = time.time()
         if self.crowd.think:
             await asyncio.sleep(self.rng.exponential(self.crowd.think))
-        choose = scene.get("attention")
-        if choose is None:
+        corner = scene.get("attention")
+        if corner is None:
             choice = self.crowd.choose(scene, self.rng)
-        else:  # simulated participants read what the page asks for
-            choice = right_choice(
-                choose, [arrow["cell"] for arrow in scene["arrows"]], scene["size"]
-            )
-        now = time.time()
-        timing = {
-            "shown_at": round(1000 * shown),
-            "chosen_at": round(1000 * now),
-            "confirmed_at": round(1000 * now),
-            "seconds_to_choice": now - shown,
-            "seconds_to_confirm": now - shown,
-            "choice_changes": 0,
-            "focus_losses": 0,
+        else:
+            # Simulated participants read what the page of an attention check asks for.
+            cells = [arrow["cell"] for arrow in scene["arrows"]]
+            choice = right_choice(corner, cells, scene["size"])
+        body = {
+            "round": scene["round"],
+            "step": scene["step"],
+            "choice": choice,
+            "timing": _timing(shown_at, time.time()),
         }
-        body = {"round": scene["round"], "step": scene["step"], "choice": choice, "timing": timing}
-        if choose is not None:
+        if corner is not None:
             await self.send("/api/attention", body)
-        elif await self.send("/api/steps", body, timed=True):
+            return
+        stored = await self.send("/api/steps", body, timed=True)
+        if stored:
             self.outcome.acknowledged.append(
                 Acknowledged(self.name, scene["round"], scene["step"], choice)
             )
@@ -218,64 +237,92 @@ class _Participant:
 
         If the connection is lost or the server is down, wait and repeat the same request: it counts once.
         """
-        import httpx
-
-        pause, give_up_at = 0.05, time.monotonic() + self.crowd.patience
-        while True:
-            began = time.perf_counter()
-            try:
-                headers = {"X-CSRF-Token": self.state.get("csrf", "")}
-                if self.cookies:
-                    headers["Cookie"] = "; ".join(
-                        f"{name}={value}" for name, value in self.cookies.items()
-                    )
-                answer = await self.crowd.client.post(path, json=body, headers=headers)
-                lost = (
-                    f"status {answer.status_code}"
-                    if answer.status_code >= 500 or answer.status_code == 429
-                    else ""
-                )
-            except httpx.TransportError as error:
-                lost = str(error) or type(error).__name__
-            if not lost:
-                break
-            if time.monotonic() > give_up_at:
-                raise ServerRefused(
-                    f"no answer from the server for {self.crowd.patience:g} s ({lost})"
-                )
-            self.outcome.retries += 1
-            await asyncio.sleep(pause * (1 + self.rng.random()))
-            pause = min(2 * pause, 2.0)
+        answer, seconds = await self.post_until_answered(path, body)
         content = _json(answer)
         if answer.is_success:
             if timed:
-                self.outcome.latencies.append(time.perf_counter() - began)
+                self.outcome.latencies.append(seconds)
             self.cookies |= dict(answer.cookies)
             self.state = content
             return True
-        if (
-            answer.status_code == 409 and "state" in content
-        ):  # another tab was faster, or an earlier answer was lost
+        # Another tab was faster, or an earlier answer was lost: continue from where the server is.
+        if answer.status_code == 409 and "state" in content:
             self.outcome.catch_ups += 1
             self.state = content["state"]
             return False
+        # The server does not know the cookie any more: join again, with the same ID.
         if answer.status_code == 401 and path != "/api/join":
             await self.join()
             return False
         reason = content.get("error") or content.get("detail") or answer.reason_phrase
         raise ServerRefused(f"the server refused {path}: {reason} (status {answer.status_code})")
 
+    async def post_until_answered(self, path: str, body: Json) -> "tuple[httpx.Response, float]":
+        """Post, again and again if need be; return the answer and the seconds that its request took."""
+        give_up_at = time.monotonic() + self.crowd.patience
+        pause = FIRST_PAUSE
+        while True:
+            began = time.perf_counter()
+            try:
+                return await self.post(path, body), time.perf_counter() - began
+            except _NoAnswer as error:
+                lost = str(error)
+            if time.monotonic() > give_up_at:
+                raise ServerRefused(
+                    f"no answer from the server for {self.crowd.patience:g} s ({lost})"
+                )
+            self.outcome.retries += 1
+            # Random pauses, so that participants who lost the server together do not return together.
+            await asyncio.sleep(pause * (1 + self.rng.random()))
+            pause = min(2 * pause, LONGEST_PAUSE)
+
+    async def post(self, path: str, body: Json) -> "httpx.Response":
+        """Post once; raise if the server did not answer or was too busy to."""
+        import httpx
+
+        headers = {"X-CSRF-Token": self.state.get("csrf", "")}
+        if self.cookies:
+            headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        try:
+            answer = await self.crowd.client.post(path, json=body, headers=headers)
+        except httpx.TransportError as error:
+            raise _NoAnswer(str(error) or type(error).__name__) from error
+        if answer.status_code >= 500 or answer.status_code == 429:
+            raise _NoAnswer(f"status {answer.status_code}")
+        return answer
+
+
+class _NoAnswer(Exception):
+    """The server did not answer: the same request may succeed later."""
+
+
+def _timing(shown_at: float, chosen_at: float) -> Json:
+    """Return what the page would say about a choice that was confirmed at once."""
+    seconds = chosen_at - shown_at
+    return {
+        "shown_at": round(1000 * shown_at),
+        "chosen_at": round(1000 * chosen_at),
+        "confirmed_at": round(1000 * chosen_at),
+        "seconds_to_choice": seconds,
+        "seconds_to_confirm": seconds,
+        "choice_changes": 0,
+        "focus_losses": 0,
+    }
+
 
 def _json(answer: "httpx.Response") -> Json:
+    """Return the content of an answer; an error without readable content has none."""
     try:
         content = answer.json()
     except ValueError:
         content = None
-    if isinstance(content, dict) and (not answer.is_success or "stage" in content):
-        return content
+    readable = isinstance(content, dict)
     if answer.is_success:
-        raise ServerRefused(f"{answer.request.url} is not a study: its answer has no stage")
-    return {}
+        # Any web page answers with success: only a study answers with a stage.
+        if not readable or "stage" not in content:
+            raise ServerRefused(f"{answer.request.url} is not a study: its answer has no stage")
+        return content
+    return content if readable else {}
 
 
 async def take_part(
@@ -320,35 +367,42 @@ async def take_part(
         InputError: The address is invalid, httpx is missing, or the server refused a request.
     """
     outcome = CrowdOutcome(participants)
-    rngs = [np.random.default_rng((seed, i)) for i in range(participants)]
+    at_once = at_once or participants
+    # A generator each: a participant's choices depend on nobody else.
+    rngs = [np.random.default_rng((seed, index)) for index in range(participants)]
     run = secrets.token_hex(8)
-    names = names or [f"simulated-{run}-{i}" for i in range(participants)]
-    places = asyncio.Semaphore(at_once or participants)
+    names = names or [f"simulated-{run}-{index}" for index in range(participants)]
+    free_slots = asyncio.Semaphore(at_once)
 
-    async with _client(url, at_once or participants, transport) as client:
+    async with _client(url, at_once, transport) as client:
         crowd = _Crowd(config, teacher, client, key, think, patience)
 
-        async def send_in(i: int) -> None:
-            async with places:
-                await asyncio.sleep(rngs[i].uniform(0, ramp) if ramp else 0)
-                participant = _Participant(crowd, names[i], rngs[i], outcome)
+        async def send_in(index: int) -> None:
+            async with free_slots:
+                await asyncio.sleep(rngs[index].uniform(0, ramp) if ramp else 0)
+                participant = _Participant(crowd, names[index], rngs[index], outcome)
                 await participant.take_part(lambda: show(len(outcome.latencies)))
 
         began = time.perf_counter()
         try:
             async with asyncio.timeout(limit), asyncio.TaskGroup() as group:
-                for i in range(participants):
-                    group.create_task(send_in(i))
+                for index in range(participants):
+                    group.create_task(send_in(index))
         except TimeoutError:
             pass  # the limit is reached: the load test is over
-        except ExceptionGroup as group_of_errors:
-            error: Exception = group_of_errors
-            while isinstance(error, ExceptionGroup):
-                error = error.exceptions[0]
-            raise error from group_of_errors
+        except ExceptionGroup as errors:
+            raise _first_of(errors) from errors
         finally:
             outcome.seconds = time.perf_counter() - began
     return outcome
+
+
+def _first_of(errors: ExceptionGroup[Exception]) -> Exception:
+    """Return the first error of a group, which may be a group itself."""
+    error: Exception = errors
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 @asynccontextmanager
@@ -371,7 +425,6 @@ async def _client(
         limits=limits,
         transport=transport,
     ) as client:
-        client.cookies.jar.set_policy(
-            DefaultCookiePolicy(allowed_domains=[])
-        )  # the shared client keeps no cookie
+        # The shared client keeps no cookie: it would give all participants that of the last one.
+        client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         yield client
