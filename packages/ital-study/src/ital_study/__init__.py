@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from ital_study.config.load import load_config, parse_config
     from ital_study.config.sections import Map
     from ital_study.data.table import StudyData
-    from ital_study.fit.people import fit
-    from ital_study.fit.recovery import recover
+    from ital_study.fitting.people import fit
+    from ital_study.fitting.recovery import recover
     from ital_study.report.figures import (
         MAPS_CAPTION,
         bar_panel,
@@ -52,14 +52,15 @@ __all__ = [
     "simulate",
     "teacher",
 ]
-_PLACES = {
+# The module of every public name.
+_NAMES_BY_MODULE = {
     "analysis.measures": ("CLAIMED", "analyze", "measures"),
     "config.configuration": ("Config",),
     "config.load": ("load_config", "parse_config"),
     "config.sections": ("Map",),
     "data.table": ("StudyData",),
-    "fit.people": ("fit",),
-    "fit.recovery": ("recover",),
+    "fitting.people": ("fit",),
+    "fitting.recovery": ("recover",),
     "report.figures": (
         "MAPS_CAPTION",
         "bar_panel",
@@ -72,13 +73,17 @@ _PLACES = {
     "robots.rules": ("Arrow", "Mind", "RobotPicture", "StudyRules"),
     "simulation.arms": ("simulate", "teacher"),
 }
-_FROM = {name: module for module, names in _PLACES.items() for name in names}
+# No folder may have the name of something public: importing from the folder would replace it.
+_MODULE_OF: dict[str, str] = {}
+for _module, _names in _NAMES_BY_MODULE.items():
+    _MODULE_OF |= dict.fromkeys(_names, _module)
 
 
 def __getattr__(name: str) -> Any:
-    if name in _FROM:
-        return getattr(importlib.import_module(f"ital_study.{_FROM[name]}"), name)
-    raise AttributeError(f"module 'ital_study' has no attribute {name!r}")
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'ital_study' has no attribute {name!r}")
+    module = importlib.import_module(f"ital_study.{_MODULE_OF[name]}")
+    return getattr(module, name)
 
 
 def __dir__() -> list[str]:

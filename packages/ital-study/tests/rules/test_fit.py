@@ -12,11 +12,11 @@ from ital import mdp
 from ital.errors import InputError
 from ital_study.cli import fit
 from ital_study.data import table as _table
-from ital_study.fit import likelihood
-from ital_study.fit import scores as _scores
-from ital_study.fit import selection as _selection
-from ital_study.fit.likelihood import Choices
-from ital_study.fit.scores import NAMES
+from ital_study.fitting import likelihood
+from ital_study.fitting import scores as _scores
+from ital_study.fitting import selection as _selection
+from ital_study.fitting.likelihood import Choices
+from ital_study.fitting.scores import NAMES
 from ital_study.report import fit_report
 from ital_study.robots.world import CORE_ACTION, Arrows
 

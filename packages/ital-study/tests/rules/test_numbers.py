@@ -18,11 +18,11 @@ from ital_study.analysis import measures
 from ital_study.analysis.measures import ALL_MAPS
 from ital_study.data import flags
 from ital_study.data.left_out import WHO, LeftOut
-from ital_study.fit import likelihood
-from ital_study.fit.likelihood import Choices
-from ital_study.fit.people import fitted, with_selection
-from ital_study.fit.recovery import _correlations, _parameters
-from ital_study.fit.scores import NAMES
+from ital_study.fitting import likelihood
+from ital_study.fitting.likelihood import Choices
+from ital_study.fitting.people import fitted, with_selection
+from ital_study.fitting.recovery import _correlations, _parameters
+from ital_study.fitting.scores import NAMES
 from ital_study.report import figures, fit_report, page
 from ital_study.simulation.arms import MATCHED
 from tests.experiments.plain import t_test

@@ -77,7 +77,7 @@ def _fit(source: str, mode: str | None, out: Path | None) -> None:
     from rich.console import Console
 
     from ital.tools.progress import show_progress
-    from ital_study.fit.people import fit
+    from ital_study.fitting.people import fit
     from ital_study.report import fit_report
 
     study, folder = read_source(source, mode)
@@ -101,7 +101,7 @@ def _recover(
 
     from ital.tools.progress import show_progress
     from ital_study.config.load import load_config
-    from ital_study.fit.recovery import recover
+    from ital_study.fitting.recovery import recover
     from ital_study.report import fit_report
 
     study = load_config(config)

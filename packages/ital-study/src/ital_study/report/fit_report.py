@@ -12,9 +12,9 @@ from ital.report import Block
 from ital.statistics import decimals
 from ital.tools.files import write as put
 from ital_study.analysis.measures import LABELS, robots, teachers_in_order
-from ital_study.fit.people import ALL_ROBOTS, Fit
-from ital_study.fit.recovery import Recovery
-from ital_study.fit.scores import NAMES, RANDOM
+from ital_study.fitting.people import ALL_ROBOTS, Fit
+from ital_study.fitting.recovery import Recovery
+from ital_study.fitting.scores import NAMES, RANDOM
 
 if TYPE_CHECKING:
     import pandas as pd

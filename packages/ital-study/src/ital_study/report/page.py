@@ -25,7 +25,7 @@ from ital_study.analysis.measures import (
     teachers_in_order,
 )
 from ital_study.config.kinds import ADAPTIVE
-from ital_study.fit.people import Fit
+from ital_study.fitting.people import Fit
 from ital_study.report import figures as _figures
 from ital_study.report import fit_report, quality_report
 from ital_study.report.interface import interface

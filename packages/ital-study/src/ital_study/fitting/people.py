@@ -10,11 +10,11 @@ from ital_study.analysis.measures import rows_of_mode
 from ital_study.config.configuration import Config
 from ital_study.data.left_out import left_out
 from ital_study.data.table import StudyData, check_unique, unreadable
-from ital_study.fit import likelihood
-from ital_study.fit import scores as _scores
-from ital_study.fit import selection as _selection
-from ital_study.fit.likelihood import Choices, Maximum
-from ital_study.fit.scores import MODELS, NAMES, SCORED
+from ital_study.fitting import likelihood
+from ital_study.fitting import scores as _scores
+from ital_study.fitting import selection as _selection
+from ital_study.fitting.likelihood import Choices, Maximum
+from ital_study.fitting.scores import MODELS, NAMES, SCORED
 from ital_study.robots.rules import StudyRules
 from ital_study.robots.world import Arrows
 from ital_study.simulation import arms

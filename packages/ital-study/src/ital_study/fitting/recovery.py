@@ -9,11 +9,11 @@ import numpy as np
 
 from ital.errors import InputError
 from ital_study.config.configuration import Config
-from ital_study.fit import likelihood
-from ital_study.fit import scores as _scores
-from ital_study.fit.likelihood import Choices
-from ital_study.fit.people import ALL_ROBOTS, Show, fitted, with_selection
-from ital_study.fit.scores import MODELS, NAMES, SCORED
+from ital_study.fitting import likelihood
+from ital_study.fitting import scores as _scores
+from ital_study.fitting.likelihood import Choices
+from ital_study.fitting.people import ALL_ROBOTS, Show, fitted, with_selection
+from ital_study.fitting.scores import MODELS, NAMES, SCORED
 from ital_study.robots.rules import StudyRules
 from ital_study.robots.world import Arrows
 from ital_study.simulation import arms
